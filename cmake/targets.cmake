@@ -1,0 +1,39 @@
+# The three kinds of target of this project. Sources are listed explicitly, never globbed.
+
+# gitops_library(core SOURCES a.cpp ... DEPENDS gitops::x pkg::y ...)
+# A static library target gitops_<name> with the alias gitops::<name>; include root is libs/.
+function(gitops_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(gitops_${name} STATIC ${ARG_SOURCES})
+  add_library(gitops::${name} ALIAS gitops_${name})
+  target_include_directories(gitops_${name} PUBLIC ${PROJECT_SOURCE_DIR}/libs)
+  target_link_libraries(gitops_${name} PRIVATE gitops::compiler PUBLIC ${ARG_DEPENDS})
+endfunction()
+
+# gitops_app(event-reporter SOURCES ... DEPENDS ...)
+# Everything but main.cpp becomes the library gitops::<name>_app, which the tests link too.
+function(gitops_app name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  string(REPLACE "-" "_" library ${name}_app)
+  gitops_library(${library} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
+  target_include_directories(gitops_${library} PUBLIC ${PROJECT_SOURCE_DIR}/apps)
+  add_executable(${name} main.cpp)
+  target_link_libraries(${name} PRIVATE gitops::compiler gitops::${library})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endfunction()
+
+# gitops_test(core_test TIER unit SOURCES ... DEPENDS ...)
+# One gtest binary, one ctest entry, labelled with its tier (unit, contract, e2e, peers, faults).
+function(gitops_test name)
+  cmake_parse_arguments(ARG "" "TIER;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gitops::compiler ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE GITOPS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GITOPS_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_TIER} TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/")
+endfunction()

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <random>
+
+namespace gitops {
+
+// Delays between attempts: exponential with full jitter (uniform in [0, cap]), reset by success.
+// Pure arithmetic: randomness comes from the generator it was given.
+class Backoff {
+ public:
+  struct Options {
+    std::chrono::milliseconds initial{200};  // cap of the first delay
+    std::chrono::milliseconds max{30'000};   // cap of every later one
+  };
+  Backoff(Options options, std::uint64_t seed);
+
+  // The next delay. At least `floor` (what a Retry-After asked for): then floor plus jitter of at
+  // most a tenth of it, so that clients told the same time do not return together.
+  std::chrono::milliseconds next(std::chrono::milliseconds floor = std::chrono::milliseconds{0});
+  void reset() { attempt_ = 0; }
+  // Delays handed out since the last reset.
+  [[nodiscard]] unsigned attempts() const { return attempt_; }
+
+ private:
+  Options options_;
+  std::minstd_rand random_;
+  unsigned attempt_ = 0;
+};
+
+// A seed that differs from process to process.
+std::uint64_t random_seed();
+
+}  // namespace gitops

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gitops {
+
+// Why an operation failed, as far as a caller may act on it. docs/adr/0002-result-and-error.md.
+enum class ErrorCode {
+  timeout,            // the deadline passed; the other side may still have acted
+  unavailable,        // no connection, connection lost, or 5xx: try again later
+  tls,                // the peer's certificate was refused, or the peer refused ours
+  protocol,           // the peer does not speak what we speak
+  invalid_argument,   // the caller asked for nonsense (400, 422)
+  invalid_data,       // input that does not parse or breaks its schema
+  unauthenticated,    // 401
+  forbidden,          // 403
+  not_found,          // 404
+  conflict,           // 409: exists already, or a stale resourceVersion
+  gone,               // 410: a resourceVersion or continue token that is too old
+  too_large,          // a limit of ours or 413
+  too_many_requests,  // 429
+  unsupported,        // this peer or this build cannot do it
+  internal,           // a bug of ours
+};
+
+// The stable lower-case name of a code, e.g. "too_many_requests"; used in logs and metric labels.
+std::string_view to_string(ErrorCode code);
+
+// The code that an HTTP status stands for; 2xx and 3xx map to `protocol` (the caller did not
+// expect them).
+ErrorCode error_code_of_status(int http_status);
+
+// An expected failure: what kind, and one line for the log. Never holds a secret.
+struct Error {
+  ErrorCode code = ErrorCode::internal;
+  std::string message;
+  // What the peer asked for by Retry-After; zero when it did not.
+  std::chrono::milliseconds retry_after{0};
+  // The HTTP status behind the error; 0 when there was none.
+  int http_status = 0;
+
+  // True for failures that go away by themselves: worth trying again unchanged.
+  [[nodiscard]] bool is_transient() const;
+};
+
+// A value or an Error. Results are for what can happen in a healthy system; exceptions are for bugs
+// and for cancellation. T of a Result that travels through with_timeout is default-constructible.
+template <class T>
+class [[nodiscard]] Result : public std::expected<T, Error> {
+ public:
+  using std::expected<T, Error>::expected;
+};
+
+// `return fail(ErrorCode::not_found, "no context named x");`
+inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
+  return std::unexpected(Error{.code = code, .message = std::move(message)});
+}
+
+// Passes an error on with more context in front: "<context>: <message>".
+std::unexpected<Error> fail(std::string_view context, Error error);
+
+}  // namespace gitops

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+
+#include "common/core/time.hpp"
+
+namespace gitops {
+
+enum class LogLevel { debug, info, warning, error, off };
+
+// "debug", "info", "warn"/"warning", "error"; anything else is an Error.
+Result<LogLevel> parse_log_level(std::string_view text);
+
+// One field of a log line. Keys are short snake_case literals. Values are borrowed: a field lives for
+// the duration of one call only.
+struct Field {
+  using Value = std::variant<std::string_view, std::int64_t, std::uint64_t, double, bool>;
+  std::string_view key;
+  Value value;
+  template <class T>
+  Field(std::string_view k, const T& v);  // anything that converts to one of Value's types
+};
+
+// A named logger. Each line is one JSON object on standard error:
+//   {"time":"2026-03-04T09:15:27.412Z","level":"info","logger":"reporter","message":"…", fields…}
+// Invalid UTF-8 is replaced, a line is cut at 8 KiB, and values under keys that name a secret
+// (authorization, token, password, cookie, secret) are written as "[redacted]". Log where an error
+// is handled, not where it passes. Loggers are cheap to copy and usable from any thread.
+class Log {
+ public:
+  explicit Log(std::string name) : name_(std::move(name)) {}
+
+  void debug(std::string_view message, std::initializer_list<Field> fields = {}) const;
+  void info(std::string_view message, std::initializer_list<Field> fields = {}) const;
+  void warning(std::string_view message, std::initializer_list<Field> fields = {}) const;
+  void error(std::string_view message, std::initializer_list<Field> fields = {}) const;
+
+ private:
+  std::string name_;
+};
+
+// Lets a line through once per `period` and key; the next one that passes tells how many were held
+// back. For failures that repeat with every attempt. Loop thread only.
+class RepeatFilter {
+ public:
+  explicit RepeatFilter(Clock::duration period) : period_(period) {}
+  struct Verdict {
+    bool pass = false;
+    std::uint64_t suppressed = 0;  // since the last line that passed
+  };
+  // Remembers at most 1,000 keys, oldest forgotten first.
+  Verdict check(std::string_view key, Clock::time_point now);
+
+ private:
+  struct Entry {
+    Clock::time_point last;
+    std::uint64_t suppressed = 0;
+  };
+  Clock::duration period_;
+  std::unordered_map<std::string, Entry> entries_;
+};
+
+enum class LogFormat { json, text };
+
+// Process-wide set-up, called once by the daemon frame before any thread starts.
+void configure_logging(LogLevel level, LogFormat format);
+// Sends finished lines to `sink` instead of standard error; an empty function restores it. For tests.
+void capture_logging(std::function<void(std::string_view line)> sink);
+
+// True when the key names something that must not be shown; also used for HTTP header names.
+bool is_sensitive_key(std::string_view key);
+
+}  // namespace gitops

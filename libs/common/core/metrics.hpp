@@ -1,0 +1,41 @@
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gitops {
+
+using Counter = prometheus::Counter;
+using Gauge = prometheus::Gauge;
+using Histogram = prometheus::Histogram;
+
+// The metrics of one process. Passed down by reference; parts create their handles in their
+// constructors and keep them, so that counting is an atomic add. Names are full:
+// gitops_<program>_<what>_<unit>; labels must have a bounded set of values.
+class Metrics {
+ public:
+  using Labels = std::map<std::string, std::string>;
+
+  Metrics();
+  // The handle lives as long as this object; asking again for the same name and labels gives the same
+  // handle.
+  Counter& counter(const std::string& name, const std::string& help, const Labels& labels = {});
+  Gauge& gauge(const std::string& name, const std::string& help, const Labels& labels = {});
+  Histogram& histogram(const std::string& name, const std::string& help,
+                       const std::vector<double>& bounds, const Labels& labels = {});
+
+  // Prometheus text exposition format 0.0.4, process_* metrics (resident memory, CPU seconds, open
+  // file descriptors, start time) included.
+  [[nodiscard]] std::string expose();
+
+ private:
+  prometheus::Registry registry_;
+};
+
+}  // namespace gitops

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gitops {
+
+// Text that must not reach a log, metric, error or core file: has no stream operator and no
+// formatter, and wipes its memory on destruction and assignment.
+class Secret {
+ public:
+  Secret() = default;
+  explicit Secret(std::string text);
+  Secret(const Secret& other);
+  Secret(Secret&& other) noexcept;
+  Secret& operator=(Secret other) noexcept;
+  ~Secret();
+
+  // The text itself, for the one call that sends it.
+  [[nodiscard]] std::string_view reveal() const { return text_; }
+  [[nodiscard]] bool empty() const { return text_.empty(); }
+  // Constant-time comparison.
+  [[nodiscard]] bool operator==(const Secret& other) const;
+
+ private:
+  std::string text_;
+};
+
+}  // namespace gitops

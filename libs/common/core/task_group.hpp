@@ -1,0 +1,52 @@
+#pragma once
+
+#include <boost/asio/cancellation_signal.hpp>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <string>
+
+#include "common/core/async.hpp"
+
+namespace gitops {
+
+// Owns child coroutines: every background task of an object belongs to one group, and the object is
+// destroyed only after the group was joined. Lives on the loop thread.
+//
+// A child that ends with an exception is logged with its name; `on_failure`, when given, is then
+// called once (the daemon uses it to stop with a failure). Cancellation of a child is no failure.
+class TaskGroup {
+ public:
+  using OnFailure = std::function<void(const std::string& task, const std::string& what)>;
+
+  explicit TaskGroup(const Executor& executor, OnFailure on_failure = {});
+  // All children must have ended: call cancel() and join() first.
+  ~TaskGroup();
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  // Starts `task` on the loop. The callable is kept until its coroutine ended, so its captures are
+  // safe to use inside. Spawning into a cancelled group starts nothing.
+  void spawn(std::string name, std::function<Task<>()> task);
+
+  // Asks every child to end: its current and every later await throws operation_aborted.
+  void cancel();
+  // Waits until no child is left. New children may be spawned meanwhile.
+  Task<> join();
+
+  [[nodiscard]] std::size_t size() const { return children_.size(); }
+
+ private:
+  struct Child {
+    std::string name;
+    std::function<Task<>()> task;
+    asio::cancellation_signal signal;
+  };
+  Executor executor_;
+  OnFailure on_failure_;
+  std::list<Child> children_;
+  Event ended_;
+  bool cancelled_ = false;
+};
+
+}  // namespace gitops

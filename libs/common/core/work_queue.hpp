@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "common/core/async.hpp"
+
+namespace gitops {
+
+// The queue between watchers and workers: keys, not events, as in client-go's workqueue.
+//
+// - A key stands in it at most once; adding it again changes nothing.
+// - A key that is added while a worker holds it runs once more after done(); two workers never hold
+//   the same key.
+// - At most `capacity` distinct keys wait; a further key is refused (false) and stays the caller's
+//   concern: it must be known as dirty elsewhere.
+// - retry() puts a key back after a delay; a delayed key counts as waiting, and add() brings it
+//   forward.
+// Loop thread only. stop() ends every next().
+class WorkQueue {
+ public:
+  WorkQueue(const Executor& executor, std::size_t capacity);
+
+  bool add(const std::string& key);
+  // Waits for a key, first in first out, and hands it over; nothing when the queue was stopped.
+  Task<std::optional<std::string>> next();
+  // The worker is finished with a key that next() gave it.
+  void done(const std::string& key);
+  // Like done(), and the key comes back after `delay`.
+  void retry(const std::string& key, Clock::duration delay);
+  void stop();
+
+  // Keys that wait, delayed ones included; keys in work are not counted.
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] std::size_t in_work() const { return working_.size(); }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
+
+ private:
+  void release_due(Clock::time_point now);
+
+  std::size_t capacity_;
+  std::deque<std::string> ready_;
+  std::set<std::string> waiting_;                       // members of ready_
+  std::multimap<Clock::time_point, std::string> delayed_;
+  std::unordered_map<std::string, bool> working_;       // value: added again meanwhile
+  Event changed_;
+  bool stopped_ = false;
+};
+
+}  // namespace gitops

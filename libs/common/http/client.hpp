@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/core/async.hpp"
+#include "common/http/message.hpp"
+#include "common/http/proxy_settings.hpp"
+#include "common/http/resolve.hpp"
+#include "common/http/tls.hpp"
+#include "common/http/url.hpp"
+
+namespace gitops::http {
+
+struct ClientOptions {
+  TlsOptions tls;
+  ProxySettings proxy;
+  std::string user_agent = "gitops-runtime";
+  std::chrono::milliseconds connect_timeout{10'000};  // lookup, TCP, proxy and TLS together
+  std::chrono::milliseconds idle_timeout{55'000};     // of a pooled connection
+  std::size_t max_idle_per_host = 16;
+  std::size_t max_response_head = 64 * 1024;
+};
+
+// A request in flight as its sender sees it. Destroying it before the response was read to its end
+// closes the connection; otherwise the connection went back to the pool.
+class ClientExchange {
+ public:
+  ClientExchange(ClientExchange&&) noexcept;
+  ClientExchange& operator=(ClientExchange&&) noexcept;
+  ~ClientExchange();
+
+  // A part of the request body, for requests opened with a streamed body; then finish().
+  Task<Result<void>> write(std::string_view bytes);
+  Task<Result<void>> finish();
+  // The response's head (body empty). Interim 1xx answers are skipped.
+  Task<Result<Response>> read_head();
+  // The next part of the body, decoded from chunked and, when the client asked for it, gzip; an
+  // empty string is the end. At most a buffer (16 KiB; more after inflating) at a time.
+  Task<Result<std::string>> read_some();
+  // From now on every operation must be done by then; streams set it anew for each read.
+  void set_deadline(Deadline deadline);
+
+ private:
+  friend class Client;
+  struct State;
+  explicit ClientExchange(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// HTTP/1.1 client for one kind of peer (one TLS and proxy setting): pooled keep-alive connections,
+// streaming both ways, verified TLS, proxies, gzip answers. No redirects are followed.
+//
+// A request that fails on a reused connection before any byte of an answer is sent once more on a
+// new one when its method is idempotent or the peer had closed before we wrote. No other retry.
+// Errors are told apart: lookup, refused, TLS reason, timeout, protocol; messages name host and port
+// and no secret. Loop thread only; outlives its exchanges.
+class Client {
+ public:
+  Client(const Executor& executor, Resolver& resolver, ClientOptions options);
+  ~Client();
+
+  // Sends `request` to the origin of `url` (its path and query are not used: request.target is) and
+  // reads the whole answer, whatever its status. `max_body` limits the decoded body.
+  Task<Result<Response>> send(const Url& url, Request request, Deadline deadline,
+                              std::size_t max_body = 64 * 1024 * 1024);
+  // Sends the head, and request.body when it is not empty. `streamed` announces a chunked body that
+  // follows by write() and finish(). `deadline` covers everything until set_deadline() moves it.
+  enum class Body { inline_body, streamed };
+  Task<Result<ClientExchange>> open(const Url& url, Request request, Deadline deadline,
+                                    Body body = Body::inline_body);
+  // Closes idle connections.
+  void close_idle();
+  [[nodiscard]] std::size_t idle_connections() const;
+
+ private:
+  friend class ClientExchange;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace gitops::http

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gitops::http {
+
+// Header fields in the order they were received or added. Names compare without case.
+class Headers {
+ public:
+  using Field = std::pair<std::string, std::string>;
+
+  Headers() = default;
+  Headers(std::initializer_list<Field> fields) : fields_(fields) {}
+
+  // The first value of that name.
+  [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const;
+  // True when a comma-separated list value of that name holds `token` (without case).
+  [[nodiscard]] bool has_token(std::string_view name, std::string_view token) const;
+  void add(std::string name, std::string value);
+  // Replaces every field of that name.
+  void set(std::string name, std::string value);
+  void erase(std::string_view name);
+
+  [[nodiscard]] auto begin() const { return fields_.begin(); }
+  [[nodiscard]] auto end() const { return fields_.end(); }
+  [[nodiscard]] std::size_t size() const { return fields_.size(); }
+
+ private:
+  std::vector<Field> fields_;
+};
+
+struct Request {
+  std::string method = "GET";
+  std::string target = "/";  // origin form: path and query
+  Headers headers;
+  std::string body;
+};
+
+struct Response {
+  int status = 200;
+  Headers headers;
+  std::string body;
+};
+
+// The standard reason phrase, or "Unknown".
+std::string_view reason_phrase(int status);
+
+// True for RFC 9110 token characters only, at least one.
+bool is_token(std::string_view text);
+// True for text without control characters other than tab: what may stand in a field value.
+bool is_field_value(std::string_view text);
+
+// What may be shown of a header: its value, or "[redacted]" (Authorization, Cookie, tokens…).
+std::string_view redacted(std::string_view name, std::string_view value);
+
+}  // namespace gitops::http

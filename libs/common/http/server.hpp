@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/core/async.hpp"
+#include "common/http/message.hpp"
+#include "common/http/tls.hpp"
+
+namespace gitops::http {
+
+struct ServerOptions {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;  // 0: any free port
+  std::optional<TlsOptions> tls;
+  std::size_t max_connections = 10'000;  // further ones are accepted and closed
+  std::size_t max_head = 64 * 1024;      // request line and fields; more: 431
+  std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head (slow-loris); 408
+  std::chrono::milliseconds idle_timeout{60'000};  // between requests
+  std::chrono::milliseconds body_timeout{60'000};  // for each read or write of a body
+};
+
+// A request in flight as its handler sees it. Reply, or stream: start(), write()…, finish().
+// A handler that returns without an answer gives 500; one that throws, too (and is logged).
+class Exchange {
+ public:
+  // Head of the request; body empty.
+  [[nodiscard]] const Request& request() const;
+  // request().target split at the first '?'.
+  [[nodiscard]] std::string_view path() const;
+  [[nodiscard]] std::string_view query() const;
+  [[nodiscard]] std::string peer_address() const;
+
+  // The whole body; more than `limit` bytes is ErrorCode::too_large (answer it with 413).
+  Task<Result<std::string>> read_body(std::size_t limit);
+  // The next part; empty at the end.
+  Task<Result<std::string>> read_some();
+
+  // Sends the answer. Content-Length, Date and Connection are added; HEAD gets no body.
+  Task<Result<void>> reply(Response response);
+  // Sends a head with chunked coding (or until close for HTTP/1.0).
+  Task<Result<void>> start(Response head);
+  Task<Result<void>> write(std::string_view bytes);
+  Task<Result<void>> finish();
+  // Ends the connection at once, in the middle of whatever is being sent. For faults in tests.
+  void abort();
+
+ private:
+  friend class Server;
+  struct State;
+  explicit Exchange(State& state) : state_(&state) {}
+  State* state_;
+};
+
+using Handler = std::function<Task<>(Exchange&)>;
+
+// HTTP/1.1 server on the loop: keep-alive, pipelining in order, strict framing (both Content-Length
+// and Transfer-Encoding, obs-fold, bare LF in the head, unknown codings: 400 and close; AC-04),
+// limits on everything a stranger can send, TLS with reloaded certificates.
+class Server {
+ public:
+  // Binds at once: throws nothing, see listen().
+  Server(const Executor& executor, ServerOptions options, Handler handler);
+  // All connections must have ended: stop() first.
+  ~Server();
+
+  // Binds and starts to accept; an error names address and port.
+  Result<void> listen();
+  [[nodiscard]] std::uint16_t port() const;
+  // Stops accepting and closes idle connections; requests in flight go on and get
+  // "Connection: close".
+  void drain();
+  // Drains, waits for requests in flight until the deadline, then cancels the rest.
+  Task<> stop(Deadline deadline);
+  [[nodiscard]] std::size_t connections() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace gitops::http

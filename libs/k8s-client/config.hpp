@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+#include "common/http/proxy_settings.hpp"
+#include "common/http/tls.hpp"
+#include "common/http/url.hpp"
+
+namespace gitops::k8s {
+
+// A program that prints credentials (client.authentication.k8s.io/v1 and v1beta1 ExecCredential).
+// Runs only when kubeconfigs were allowed to name programs (AC-30).
+struct ExecPlugin {
+  std::string api_version;
+  std::string command;  // absolute, or relative to the kubeconfig's folder when it has a slash
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment;
+  bool provide_cluster_info = false;
+};
+
+// How to reach and authenticate to one API server; a plain value, loaded below and then only read.
+// Of the credentials at most one is set; a client certificate (in tls) may stand beside them.
+struct ClusterConfig {
+  http::Url server;
+  http::TlsOptions tls;
+  std::optional<http::Url> proxy;  // kubeconfig's proxy-url; wins over the environment
+  std::string default_namespace = "default";
+
+  Secret token;
+  std::string token_file;  // read again when it changes
+  std::string username;    // basic authentication, for proxies in front of API servers
+  Secret password;
+  std::optional<ExecPlugin> exec;
+};
+
+// The pod's own service account: KUBERNETES_SERVICE_HOST and _PORT, and the files under `mount`
+// (token, ca.crt, namespace).
+Result<ClusterConfig> in_cluster_config(
+    const std::map<std::string, std::string>& environment,
+    const std::string& mount = "/var/run/secrets/kubernetes.io/serviceaccount");
+
+enum class ExecPolicy { refuse, allow };
+
+// Reads and merges kubeconfig files (first file to set a value wins; relative paths are relative to
+// the file that names them) and resolves `context` (empty: current-context). Missing files are
+// skipped when there are several. Legacy auth-provider entries are refused with a hint. Mistakes name
+// file and line, never a credential.
+Result<ClusterConfig> kubeconfig(const std::vector<std::string>& files, const std::string& context,
+                                 ExecPolicy exec);
+
+// The usual order: `path` (a --kubeconfig flag) > $KUBECONFIG (colon separated) > in-cluster >
+// $HOME/.kube/config.
+Result<ClusterConfig> load_cluster_config(const std::string& path, const std::string& context,
+                                          const std::map<std::string, std::string>& environment,
+                                          ExecPolicy exec);
+
+}  // namespace gitops::k8s
