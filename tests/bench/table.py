@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Runs benchmark programs and prints their rows as one table.
+
+usage: table.py BENCH_DIR JSON_FILE|'' [NAME...]
+Each program prints one JSON object per row on standard output (tests/bench/CMakeLists.txt).
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+folder, json_file, names = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+programs = sorted(folder.glob("*_bench"))
+known = [p.name.removesuffix("_bench") for p in programs]
+unknown = [n for n in names if n not in known]
+if unknown:
+    sys.exit(f"bench: no such benchmark: {', '.join(unknown)} (there are: {', '.join(known)})")
+
+rows, broken = [], []
+for program, name in zip(programs, known):
+    if names and name not in names:
+        continue
+    print(f"== {name}", file=sys.stderr)
+    run = subprocess.run([program], stdout=subprocess.PIPE, text=True)
+    for line in run.stdout.splitlines():
+        rows.append(json.loads(line) | {"program": name})
+    if run.returncode != 0:
+        broken.append(f"{name} ended with {run.returncode}")
+
+
+def show(value):
+    return "–" if value is None else f"{value:,.3g}" if isinstance(value, float) and abs(value) < 100 \
+        else f"{value:,.0f}" if isinstance(value, (int, float)) else str(value)
+
+
+table = [["name", "unit", "ours", "peer", "ratio", "goal", "holds"]]
+for row in rows:
+    holds = {True: "yes", False: "NO", None: "–"}[row.get("holds")]
+    table.append([row["name"], row["unit"], *(show(row.get(k)) for k in ("ours", "peer", "ratio", "goal")), holds])
+widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
+for line in table:
+    print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+for row in rows:
+    if row.get("note"):
+        print(f"{row['name']}: {row['note']}")
+print(f"{os.cpu_count()} cores; command: ./dev bench {' '.join(names)}".rstrip())
+if json_file:
+    pathlib.Path(json_file).write_text(json.dumps(rows, indent=1) + "\n")
+if broken:
+    sys.exit("bench: " + "; ".join(broken))

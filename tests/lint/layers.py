@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Checks who includes whom (docs/architecture.md, "Who may include whom").
+
+usage: layers.py ROOT
+"""
+import pathlib
+import re
+import sys
+
+# Folder -> the folders it may include besides itself. Down only; peers never include each other.
+BELOW_HTTP = ["libs/common/core"]
+BELOW_LIBS = BELOW_HTTP + ["libs/common/http"]
+LAYERS = {
+    "libs/common/core": [],
+    "libs/common/http": BELOW_HTTP,
+    "libs/common/daemon": BELOW_LIBS,
+    "libs/common/tunnel": BELOW_LIBS,
+    "libs/common/argo": BELOW_LIBS,
+    "libs/common/platform": BELOW_LIBS,
+    "libs/k8s-client": BELOW_LIBS,
+}
+APP_MAY = [
+    "libs/common/core", "libs/common/http", "libs/common/daemon", "libs/common/tunnel",
+    "libs/common/argo", "libs/common/platform", "libs/k8s-client",
+]
+
+# A third-party header -> the only files that may include it.
+FENCES = {
+    r"boost/beast": r"libs/common/http/[a-z_]+\.cpp",
+    r"spdlog/": r"libs/common/core/log\.cpp",
+    r"yaml-cpp/": r"(libs/common/core/config_reader|libs/k8s-client/config)\.cpp|tests/.*",
+    r"git2": r"apps/app-proxy/git/repository\.cpp",
+    r"simdjson": r"libs/k8s-client/(record|watch)\.cpp|apps/event-reporter/.*\.cpp|tests/.*",
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def folder_of(path: str) -> str | None:
+    """The layer that a project file belongs to."""
+    for layer in LAYERS:
+        if path.startswith(layer + "/"):
+            return layer
+    match = re.match(r"apps/[^/]+", path)
+    return match.group(0) if match else None
+
+
+def target_of(include: str) -> str | None:
+    """The layer that a quoted include names (include roots: libs/, apps/, tests/)."""
+    for root in ("libs/", "apps/"):
+        folder = folder_of(root + include)
+        if folder and (root != "apps/" or (ROOT / root / include).exists()):
+            return folder
+    return None
+
+
+def check(path: pathlib.Path) -> list[str]:
+    name = path.relative_to(ROOT).as_posix()
+    own = folder_of(name)
+    found = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if "asio::detached" in line:
+            found.append(f"{name}:{number}: asio::detached loses exceptions; use a TaskGroup")
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        kind, include = match.groups()
+        for fence, allowed in FENCES.items():
+            if re.match(fence, include) and not re.fullmatch(allowed, name):
+                found.append(f"{name}:{number}: <{include}> is fenced: only {allowed}")
+        if kind != '"' or own is None:
+            continue
+        target = target_of(include)
+        if target is None:
+            found.append(f"{name}:{number}: \"{include}\" is not found from libs/ or apps/")
+        elif target != own:
+            may = APP_MAY if own.startswith("apps/") else LAYERS[own]
+            if target not in may:
+                found.append(f"{name}:{number}: {own} must not include {target}")
+    return found
+
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+files = [p for top in ("libs", "apps", "tests") for p in sorted((ROOT / top).rglob("*.[ch]pp"))
+         if "tests/lint/compiler" not in p.as_posix()]
+problems = [problem for path in files for problem in check(path)]
+print("\n".join(problems) if problems else f"{len(files)} files keep to the layers")
+sys.exit(1 if problems else 0)
