@@ -17,8 +17,10 @@ namespace gitops::k8s {
 // Runs only when kubeconfigs were allowed to name programs (AC-30).
 struct ExecPlugin {
   std::string api_version;
-  std::string command;  // absolute, or relative to the kubeconfig's folder when it has a slash
+  std::string command;  // looked up in PATH when it has no slash, otherwise absolute
   std::vector<std::string> arguments;
+  // All that the program gets to see: nothing is inherited, so that a credential in our own
+  // environment stays ours. load_cluster_config() adds PATH, HOME and their like.
   std::map<std::string, std::string> environment;
   bool provide_cluster_info = false;
 };
@@ -46,15 +48,27 @@ Result<ClusterConfig> in_cluster_config(
 
 enum class ExecPolicy { refuse, allow };
 
-// Reads and merges kubeconfig files (first file to set a value wins; relative paths are relative to
-// the file that names them) and resolves `context` (empty: current-context). Missing files are
-// skipped when there are several. Legacy auth-provider entries are refused with a hint. Mistakes name
-// file and line, never a credential.
+// Reads and merges kubeconfig files as client-go does: the first file that has an entry of a name,
+// or a current-context, wins; entries of different files are not mixed. Relative paths are relative
+// to the file that names them. Resolves `context` (empty: current-context). Missing files are
+// skipped when there are several. Files are YAML or JSON of at most 1 MiB.
+//
+// Every mistake in the chosen entries is reported, each with file and line, never with a
+// credential. Refused with a hint: programs (unless allowed), auth-provider entries, impersonation.
 Result<ClusterConfig> kubeconfig(const std::vector<std::string>& files, const std::string& context,
                                  ExecPolicy exec);
 
-// The usual order: `path` (a --kubeconfig flag) > $KUBECONFIG (colon separated) > in-cluster >
-// $HOME/.kube/config.
+// The same for texts that are in memory already; `path` names a text in messages and is what
+// relative paths are relative to.
+struct KubeconfigText {
+  std::string path;
+  std::string text;
+};
+Result<ClusterConfig> kubeconfig_from_text(const std::vector<KubeconfigText>& texts,
+                                           const std::string& context, ExecPolicy exec);
+
+// The usual order: `path` (a --kubeconfig flag) > $KUBECONFIG (colon separated) > in-cluster (when
+// no context was asked for) > $HOME/.kube/config.
 Result<ClusterConfig> load_cluster_config(const std::string& path, const std::string& context,
                                           const std::map<std::string, std::string>& environment,
                                           ExecPolicy exec);

@@ -15,6 +15,7 @@ struct Resource {
   bool namespaced = true;
 
   [[nodiscard]] std::string api_version() const;  // "apps/v1", "v1"
+  [[nodiscard]] std::string full_name() const;    // "deployments.apps", "pods"; for messages
 };
 
 // Resource types this project speaks of.
@@ -40,6 +41,8 @@ struct ObjectKey {
   [[nodiscard]] std::string to_string() const;
 };
 
+// "/apis/apps/v1", "/api/v1".
+std::string group_version_path(const Resource& resource);
 // "/apis/apps/v1/namespaces/shop/deployments" or without namespace for all of them; segments are
 // percent-encoded.
 std::string collection_path(const Resource& resource, std::string_view ns);
