@@ -1,6 +1,12 @@
 #pragma once
 
-#include <boost/asio/any_completion_handler.hpp>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -10,17 +16,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <exception>
-#include <optional>
-#include <type_traits>
-#include <utility>
 
 #include "common/core/error.hpp"
 #include "common/core/time.hpp"
 
 // The async frame: one loop thread per process, coroutines on it, and a pool for calls that block.
-// docs/adr/0001-one-loop-thread.md. Sockets, timers and coroutines name the loop's executor type, so
-// that no operation pays for a type-erased executor.
+// docs/adr/0001-one-loop-thread.md. Sockets, timers and coroutines name the loop's executor type,
+// so that no operation pays for a type-erased executor.
 namespace gitops {
 
 namespace asio = boost::asio;
@@ -42,8 +44,8 @@ Task<> sleep_until(Deadline when);
 Task<> sleep_for(Clock::duration wait);
 
 // Runs `work` and gives up at the deadline: it is then cancelled, awaited, and the result is
-// ErrorCode::timeout. Cancellation from outside passes through to `work`. Costs a spawn and a timer;
-// connections have deadlines of their own (http/stream.hpp), so hot paths do not need it.
+// ErrorCode::timeout. Cancellation from outside passes through to `work`. Costs a spawn and a
+// timer; connections have deadlines of their own (http/stream.hpp), so hot paths do not need it.
 template <class T>
 Task<Result<T>> with_timeout(Deadline deadline, Task<Result<T>> work) {
   const auto executor = co_await asio::this_coro::executor;
@@ -73,21 +75,21 @@ Task<std::invoke_result_t<Function>> run_on(asio::thread_pool& pool, Function fu
   const auto executor = co_await asio::this_coro::executor;
   co_await asio::async_initiate<decltype(use_task), void()>(
       [&](auto handler) {
-        asio::post(pool, [&outcome, executor, function = std::move(function),
-                          work = asio::make_work_guard(executor),
-                          handler = std::move(handler)]() mutable {
-          try {
-            if constexpr (std::is_void_v<Value>) {
-              function();
-              outcome.value.emplace();
-            } else {
-              outcome.value.emplace(function());
-            }
-          } catch (...) {
-            outcome.failure = std::current_exception();
-          }
-          asio::post(executor, std::move(handler));
-        });
+        asio::post(
+            pool, [&outcome, executor, function = std::move(function),
+                   work = asio::make_work_guard(executor), handler = std::move(handler)]() mutable {
+              try {
+                if constexpr (std::is_void_v<Value>) {
+                  function();
+                  outcome.value.emplace();
+                } else {
+                  outcome.value.emplace(function());
+                }
+              } catch (...) {
+                outcome.failure = std::current_exception();
+              }
+              asio::post(executor, std::move(handler));
+            });
       },
       use_task);
   if (outcome.failure) std::rethrow_exception(outcome.failure);
@@ -97,16 +99,21 @@ Task<std::invoke_result_t<Function>> run_on(asio::thread_pool& pool, Function fu
 // A condition variable for coroutines of one loop. Loop over the condition around wait().
 class Event {
  public:
-  explicit Event(const Executor& executor) : timer_(executor, kNever) {}
+  explicit Event(const Executor& executor) : executor_(executor) {}
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
 
   // Resumes every coroutine that waits now.
-  void notify_all() { timer_.cancel(); }
-  // Returns after a notify_all() (true) or at the deadline (false). Throws operation_aborted when the
-  // waiting coroutine is cancelled. At most one deadline is in force: concurrent waiters pass kNever.
+  void notify_all();
+  // Returns after a notify_all() (true) or at the deadline (false). Throws operation_aborted when
+  // the waiting coroutine is cancelled.
   Task<bool> wait(Deadline deadline = kNever);
 
  private:
-  Timer timer_;
+  struct Waiter;
+  Executor executor_;
+  std::vector<Waiter*> waiters_;
 };
 
 }  // namespace gitops

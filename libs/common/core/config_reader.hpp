@@ -38,7 +38,8 @@ class ConfigReader {
   void add(SettingNames names, std::int64_t& target, std::int64_t min, std::int64_t max);
   void add(SettingNames names, std::chrono::milliseconds& target, std::chrono::milliseconds min,
            std::chrono::milliseconds max);
-  // Comma separated in flag and environment, a sequence in YAML; blanks trimmed, empty items dropped.
+  // Comma separated in flag and environment, a sequence in YAML; blanks trimmed, empty items
+  // dropped.
   void add(SettingNames names, std::vector<std::string>& target);
   // One of the names in `choices`; target is the index in it.
   void add_choice(SettingNames names, std::size_t& target, std::vector<std::string_view> choices);
@@ -52,7 +53,8 @@ class ConfigReader {
 
   struct Outcome {
     enum class Action { run, help, version, check, table } action = Action::run;
-    std::vector<std::string> mistakes;  // "flag --port: ...", "environment LISTEN_PORT: ...", "config.yaml:12 port: ..."
+    std::vector<std::string>
+        mistakes;  // "flag --port: ...", "environment LISTEN_PORT: ...", "config.yaml:12 port: ..."
   };
   // argv without the program name. Flags: --name=value or --name value; booleans also --name and
   // --no-name. Unknown flags and unknown YAML keys are mistakes (with the nearest known name).
@@ -73,7 +75,7 @@ class ConfigReader {
     std::string flag;
     std::vector<std::string> env;
     std::string help;
-    std::string kind;           // shown in --help: TEXT, BOOL, NUMBER, DURATION, LIST, a|b|c, FILE
+    std::string kind;  // shown in --help: TEXT, BOOL, NUMBER, DURATION, LIST, a|b|c, FILE
     std::string default_text;
     bool secret = false;
     // Parses one source's text into the target; returns the mistake or an empty string.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,10 +19,20 @@ std::string percent_encode(std::string_view text);
 // '+' is left alone; a '%' without two hex digits is an error.
 Result<std::string> percent_decode(std::string_view text);
 
-// Appends `text` as a JSON string with its quotes. Like Go's encoder it escapes <, >, & and U+2028,
-// U+2029 as \uXXXX; invalid UTF-8 becomes U+FFFD.
-void append_json_string(std::string& out, std::string_view text);
+enum class JsonEscape {
+  like_go,  // <, >, & as \uXXXX too, as Go's encoder does
+  minimal,  // what JSON asks for; for logs
+};
+
+// Appends `text` as a JSON string with its quotes. Control characters, U+2028 and U+2029 are
+// escaped; each byte of invalid UTF-8 becomes \ufffd.
+void append_json_string(std::string& out, std::string_view text,
+                        JsonEscape escape = JsonEscape::like_go);
 std::string json_string(std::string_view text);
+
+// The length of the valid UTF-8 sequence that `text` begins with (1 to 4), or 0 when it begins with
+// none: overlong forms, surrogates and values above U+10FFFF are invalid.
+std::size_t utf8_length(std::string_view text);
 
 // FNV-1a, 32 bits (http://www.isthe.com/chongo/tech/comp/fnv): the shard function's hash.
 std::uint32_t fnv1a_32(std::string_view bytes);

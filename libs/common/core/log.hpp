@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "common/core/time.hpp"
@@ -18,21 +21,38 @@ enum class LogLevel { debug, info, warning, error, off };
 // "debug", "info", "warn"/"warning", "error"; anything else is an Error.
 Result<LogLevel> parse_log_level(std::string_view text);
 
-// One field of a log line. Keys are short snake_case literals. Values are borrowed: a field lives for
-// the duration of one call only.
+// One field of a log line. Keys are short snake_case literals. Values are borrowed: a field lives
+// for the duration of one call only.
 struct Field {
   using Value = std::variant<std::string_view, std::int64_t, std::uint64_t, double, bool>;
   std::string_view key;
   Value value;
+  // T: anything that is or converts to one of Value's types; durations are given as a number.
   template <class T>
-  Field(std::string_view k, const T& v);  // anything that converts to one of Value's types
+  Field(std::string_view k, const T& v) : key(k), value(to_value(v)) {}
+
+ private:
+  template <class T>
+  static Value to_value(const T& v) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return v;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<double>(v);
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      return std::int64_t{v};
+    } else if constexpr (std::is_integral_v<T>) {
+      return std::uint64_t{v};
+    } else {
+      return std::string_view(v);
+    }
+  }
 };
 
 // A named logger. Each line is one JSON object on standard error:
 //   {"time":"2026-03-04T09:15:27.412Z","level":"info","logger":"reporter","message":"…", fields…}
-// Invalid UTF-8 is replaced, a line is cut at 8 KiB, and values under keys that name a secret
-// (authorization, token, password, cookie, secret) are written as "[redacted]". Log where an error
-// is handled, not where it passes. Loggers are cheap to copy and usable from any thread.
+// Invalid UTF-8 is replaced, a line is cut at 8 KiB (and says "truncated":true), and values under
+// keys that name a secret (see is_sensitive_key) are written as "[redacted]". Log where an error is
+// handled, not where it passes. Loggers are cheap to copy and usable from any thread.
 class Log {
  public:
   explicit Log(std::string name) : name_(std::move(name)) {}
@@ -60,21 +80,26 @@ class RepeatFilter {
 
  private:
   struct Entry {
-    Clock::time_point last;
+    Clock::time_point last;  // time of the last line that passed
     std::uint64_t suppressed = 0;
   };
   Clock::duration period_;
   std::unordered_map<std::string, Entry> entries_;
+  std::deque<std::string> order_;  // keys of entries_, oldest first
 };
 
 enum class LogFormat { json, text };
 
 // Process-wide set-up, called once by the daemon frame before any thread starts.
 void configure_logging(LogLevel level, LogFormat format);
-// Sends finished lines to `sink` instead of standard error; an empty function restores it. For tests.
+// Sends finished lines to `sink` instead of standard error; an empty function restores it. For
+// tests.
 void capture_logging(std::function<void(std::string_view line)> sink);
 
-// True when the key names something that must not be shown; also used for HTTP header names.
+// True when the key names something that must not be shown: it holds "authorization", "token",
+// "password", "cookie", "secret", "apikey", "privatekey" or "credential", in any case and with any
+// '-', '_' or '.' in it. Keys that end in "name", "namespace", "file" or "path" only refer to a
+// secret. Also used for HTTP header names.
 bool is_sensitive_key(std::string_view key);
 
 }  // namespace gitops

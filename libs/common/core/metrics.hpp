@@ -1,13 +1,13 @@
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
-
-#include <map>
-#include <string>
-#include <vector>
 
 namespace gitops {
 
@@ -23,8 +23,8 @@ class Metrics {
   using Labels = std::map<std::string, std::string>;
 
   Metrics();
-  // The handle lives as long as this object; asking again for the same name and labels gives the same
-  // handle.
+  // The handle lives as long as this object; asking again for the same name and labels gives the
+  // same handle.
   Counter& counter(const std::string& name, const std::string& help, const Labels& labels = {});
   Gauge& gauge(const std::string& name, const std::string& help, const Labels& labels = {});
   Histogram& histogram(const std::string& name, const std::string& help,

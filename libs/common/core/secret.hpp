@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gitops {
 
@@ -10,6 +11,7 @@ namespace gitops {
 class Secret {
  public:
   Secret() = default;
+  // Wipes what it was given, too.
   explicit Secret(std::string text);
   Secret(const Secret& other);
   Secret(Secret&& other) noexcept;
@@ -17,13 +19,13 @@ class Secret {
   ~Secret();
 
   // The text itself, for the one call that sends it.
-  [[nodiscard]] std::string_view reveal() const { return text_; }
+  [[nodiscard]] std::string_view reveal() const { return {text_.data(), text_.size()}; }
   [[nodiscard]] bool empty() const { return text_.empty(); }
   // Constant-time comparison.
   [[nodiscard]] bool operator==(const Secret& other) const;
 
  private:
-  std::string text_;
+  std::vector<char> text_;  // moves by pointer; a short std::string would leave copies behind
 };
 
 }  // namespace gitops

@@ -1,10 +1,12 @@
 #pragma once
 
-#include <boost/asio/cancellation_signal.hpp>
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
+
+#include <boost/asio/cancellation_signal.hpp>
 
 #include "common/core/async.hpp"
 
@@ -14,7 +16,8 @@ namespace gitops {
 // destroyed only after the group was joined. Lives on the loop thread.
 //
 // A child that ends with an exception is logged with its name; `on_failure`, when given, is then
-// called once (the daemon uses it to stop with a failure). Cancellation of a child is no failure.
+// called once (the daemon uses it to stop with a failure). operation_aborted after cancel() is no
+// failure; before it, it is one: nobody asked the child to end.
 class TaskGroup {
  public:
   using OnFailure = std::function<void(const std::string& task, const std::string& what)>;
@@ -25,26 +28,30 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts `task` on the loop. The callable is kept until its coroutine ended, so its captures are
-  // safe to use inside. Spawning into a cancelled group starts nothing.
+  // Starts `task` on the loop, not inside this call. The callable is kept until its coroutine
+  // ended, so its captures are safe to use inside. Spawning into a cancelled group starts nothing.
   void spawn(std::string name, std::function<Task<>()> task);
 
   // Asks every child to end: its current and every later await throws operation_aborted.
   void cancel();
-  // Waits until no child is left. New children may be spawned meanwhile.
+  // Waits until no child is left. New children may be spawned meanwhile. When the waiting coroutine
+  // is cancelled, the children are cancelled and still waited for; its next await then throws.
   Task<> join();
 
   [[nodiscard]] std::size_t size() const { return children_.size(); }
 
  private:
   struct Child {
+    Child(std::string n, std::function<Task<>()> t) : name(std::move(n)), task(std::move(t)) {}
     std::string name;
     std::function<Task<>()> task;
     asio::cancellation_signal signal;
   };
+  void report(const std::string& task, const std::exception_ptr& failure);
+
   Executor executor_;
   OnFailure on_failure_;
-  std::list<Child> children_;
+  std::list<std::shared_ptr<Child>> children_;
   Event ended_;
   bool cancelled_ = false;
 };

@@ -11,7 +11,8 @@ namespace gitops {
 using Clock = std::chrono::steady_clock;
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
-// The moment after which nobody waits for an answer any more. Travels down the call tree as a value.
+// The moment after which nobody waits for an answer any more. Travels down the call tree as a
+// value.
 using Deadline = Clock::time_point;
 
 // A deadline that never comes.
@@ -37,8 +38,8 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text);
 // The shortest such text: 90 s is "1m30s".
 std::string format_duration(std::chrono::milliseconds duration);
 
-// Reads the value of a Retry-After header: seconds, or an HTTP date relative to `now`. Unreadable or
-// past values give zero; the result is capped at 5 minutes.
+// Reads the value of a Retry-After header: seconds, or an HTTP date relative to `now`. Unreadable
+// or past values give zero; the result is capped at 5 minutes.
 std::chrono::milliseconds parse_retry_after(std::string_view value, WallTime now);
 
 }  // namespace gitops

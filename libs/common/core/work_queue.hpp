@@ -44,9 +44,9 @@ class WorkQueue {
 
   std::size_t capacity_;
   std::deque<std::string> ready_;
-  std::set<std::string> waiting_;                       // members of ready_
+  std::set<std::string> waiting_;  // members of ready_
   std::multimap<Clock::time_point, std::string> delayed_;
-  std::unordered_map<std::string, bool> working_;       // value: added again meanwhile
+  std::unordered_map<std::string, bool> working_;  // value: added again meanwhile
   Event changed_;
   bool stopped_ = false;
 };
