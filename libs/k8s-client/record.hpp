@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,14 +11,17 @@
 #include <vector>
 
 #include "common/core/error.hpp"
+#include "k8s-client/json_tokens.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::k8s {
 
-// The fields of an object that a part asked for, as dotted paths ("status.sync.status"). A path may
-// end at any value. The four identity fields are always kept.
+// The fields of an object that a part asked for, as dotted paths ("status.sync.status"); a dot that
+// belongs to a key is written "\.". A path may end at any value, and one path may lead through
+// another. The four identity fields are always kept and may be asked for as well.
 class FieldSet {
  public:
+  // Paths must be distinct and not empty; anything else is a bug and throws std::invalid_argument.
   explicit FieldSet(std::vector<std::string> paths);
 
   [[nodiscard]] std::size_t size() const { return paths_.size(); }
@@ -27,16 +31,22 @@ class FieldSet {
   friend class ObjectDecoder;
   struct Node {
     std::string key;
+    std::string path;         // for messages
+    std::size_t id = 0;       // dense over all nodes
+    int identity = -1;        // index of the identity field that ends here
     int field = -1;           // index of the path that ends here
-    std::vector<Node> below;
+    std::vector<Node> below;  // empty: the value itself is not entered
   };
+  Node& make_node(const std::string& path);
+
   std::vector<std::string> paths_;
   Node root_;
+  std::size_t nodes_ = 1;
 };
 
 // What is kept of one object: identity and the asked-for fields, packed into one allocation.
 // Strings are unescaped; numbers, booleans, objects and arrays are their JSON text; null counts as
-// absent.
+// absent. Numbers are never converted, so no number is too large.
 class Record {
  public:
   Record() = default;
@@ -52,6 +62,7 @@ class Record {
 
  private:
   friend class ObjectDecoder;
+  [[nodiscard]] std::uint32_t end_word(std::size_t index) const;
   [[nodiscard]] std::string_view part(std::size_t index) const;
   // count × uint32 end offsets (high bit: absent), then the texts.
   std::unique_ptr<char[]> packed_;
@@ -60,8 +71,8 @@ class Record {
 
 // An object that could not be used, and why. Never the object itself.
 struct Quarantined {
-  ObjectKey key;          // as far as it could be read
-  std::string reason;     // "truncated JSON", "metadata.name is not a string", …
+  ObjectKey key;       // as far as it could be read
+  std::string reason;  // "truncated JSON", "metadata.name is not a string", …
   std::size_t bytes = 0;
 };
 
@@ -71,9 +82,18 @@ struct ObjectLimits {
   std::size_t max_depth = 256;
 };
 
-// Decodes objects into Records with simdjson, on demand: only the asked-for values are looked at,
-// objects that `keep` refuses are left as soon as their name is known. A malformed object never
-// throws and never ends the list it stands in. Holds scratch buffers: one per watch, not thread-safe.
+// Decodes objects into Records: simdjson finds the tokens of the whole text at once, the decoder
+// walks them along the FieldSet and skips everything else bracket by bracket. An object that `keep`
+// refuses is left as soon as its metadata was read. A malformed object never throws and never ends
+// the list it stands in.
+//
+// Bad is an object that is cut short or unbalanced, holds invalid UTF-8 or a raw control character,
+// breaks a limit, repeats a key on the way to an asked-for or identity field, or whose identity is
+// missing or not made of plain strings. An asked-for field of an unexpected type is not bad: it is
+// kept as its JSON text. Values that nobody asked for are only skipped: their grammar (`tru`,
+// `1..2`, a missing comma, ']' for '}') goes unnoticed.
+//
+// Holds scratch buffers: one per watch, not thread-safe.
 class ObjectDecoder {
  public:
   using Keep = std::function<bool(std::string_view ns, std::string_view name)>;
@@ -86,27 +106,51 @@ class ObjectDecoder {
   enum class Kind { object, dropped, bad };
   struct Decoded {
     Kind kind = Kind::bad;
-    Record record;          // object
-    Quarantined quarantined;  // bad
+    Record record;                 // object
+    Quarantined quarantined;       // bad
+    std::string resource_version;  // dropped; bad, when it could be read
   };
   // One object's JSON text.
   Decoded decode(std::string_view json);
 
   // A list answer: calls `on_object` for each kept item, with its own JSON text (valid during the
-  // call), and `on_bad` for each quarantined one. The result is what pages need; an error when the
-  // list's own frame is unusable (then nothing was called).
+  // call), and `on_bad` for each quarantined one, in order. The result is what pages need; an error
+  // when the list's own frame is unusable (then nothing was called).
   struct ListMeta {
     std::string resource_version;
     std::string continue_token;
   };
-  // `json` must be followed by 64 readable bytes (simdjson padding); PaddedText gives such a buffer.
-  Result<ListMeta> decode_list(std::string_view json,
-                               const std::function<void(Record&&, std::string_view text)>& on_object,
-                               const std::function<void(Quarantined&&)>& on_bad);
+  Result<ListMeta> decode_list(
+      std::string_view json, const std::function<void(Record&&, std::string_view text)>& on_object,
+      const std::function<void(Quarantined&&)>& on_bad);
+
+  // Gives back buffers that large texts left behind.
+  void release_scratch();
+
+  [[nodiscard]] const FieldSet& fields() const { return fields_; }
 
  private:
   friend class WatchDecoder;
   struct Scratch;
+  struct Item {
+    Decoded decoded;
+    std::string_view text;
+  };
+
+  // A walk from the first token of `json`, in force until the next call; or why there is none.
+  std::expected<json::Walk, std::string_view> tokenize(std::string_view json);
+  // Decodes the object at the walk's position and passes it; nothing when it does not end.
+  std::optional<Item> decode_at(json::Walk& walk);
+  bool walk_members(json::Walk& walk, const FieldSet::Node& node);
+  bool take(const FieldSet::Node& node, std::string_view value);
+  bool check_metadata();
+  Record pack() const;
+  // What can still be said of an object whose text has no tokens.
+  Decoded decode_broken(std::string_view text, std::string_view reason) const;
+  Result<ListMeta> read_list(json::Walk walk, std::vector<Item>& items);
+  Result<ListMeta> read_broken_list(std::string_view json, std::string_view reason,
+                                    std::vector<Item>& items);
+
   FieldSet fields_;
   Keep keep_;
   ObjectLimits limits_;

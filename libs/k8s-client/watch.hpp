@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -23,30 +24,42 @@ struct WatchEvent {
   Type type = Type::error;
   Record record;                 // added, modified, deleted
   std::string_view text;         // its JSON, valid until the callback returns
-  std::string resource_version;
+  std::string resource_version;  // all but error
   Error error;
   Quarantined quarantined;
+  bool quarantined_deletion = false;  // quarantined: the object was deleted
 };
 
-// Newline-separated JSON of a watch answer, in pieces as they arrive -> events, in order. Pure.
-// Lines over the object limit are skipped without being stored and quarantined.
+// The stable name of a type, as the metric label has it: "added", "quarantined", …
+std::string_view to_string(WatchEvent::Type type);
+
+// Newline-separated JSON of a watch answer, in pieces as they arrive -> events, in order. Pure. A
+// line that lies wholly in one piece is decoded where it lies, a line in parts is put together
+// first. Lines over the object limit are skipped without being kept and reported as quarantined
+// when they end.
 class WatchDecoder {
  public:
+  using OnEvent = std::function<void(WatchEvent&&)>;
+
   explicit WatchDecoder(ObjectDecoder& decoder) : decoder_(decoder) {}
 
-  void feed(std::string_view bytes, const std::function<void(WatchEvent&&)>& on_event);
+  void feed(std::string_view bytes, const OnEvent& on_event);
   // The stream ended: true when it ended between two lines.
-  [[nodiscard]] bool at_line_end() const { return pending_.empty() && !skipping_; }
+  [[nodiscard]] bool at_line_end() const { return pending_.empty() && skipped_bytes_ == 0; }
   // Forgets a half line; for the next watch.
   void reset();
 
  private:
-  void decode_line(std::string_view line, const std::function<void(WatchEvent&&)>& on_event);
+  // Room for what stands around the object in its line.
+  [[nodiscard]] std::size_t max_line() const { return decoder_.limits_.max_bytes + 4096; }
+  void keep_part(std::string_view part);
+  void end_line(std::string_view last_part, const OnEvent& on_event);
+  void decode_line(std::string_view line, const OnEvent& on_event);
 
   ObjectDecoder& decoder_;
-  std::string pending_;
-  std::size_t skipped_bytes_ = 0;
-  bool skipping_ = false;
+  std::string pending_;            // a line without its end
+  std::size_t skipped_bytes_ = 0;  // > 0: of a line that is too long
+  WatchEvent too_long_;            // what is known of that line
 };
 
 }  // namespace gitops::k8s
