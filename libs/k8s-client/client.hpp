@@ -34,14 +34,15 @@ enum class PatchType { merge, json, apply };  // apply: server-side, needs a fie
 using WatchStream = http::ClientExchange;
 
 // One API server. Answers are the JSON text as received; failures are Errors made from the Status
-// object (code, reason, message, Retry-After). A 401 re-reads the credential and is tried once more;
-// 429 and 5xx are not retried here, callers have a Backoff. Bodies over 64 MiB are refused.
-// Loop thread only.
+// object (code, reason, message, Retry-After), their message one line that says what was attempted.
+// A 401 re-reads the credential and is tried once more; 429 and 5xx are not retried here, callers
+// have a Backoff. Bodies over 64 MiB are refused. Loop thread only; outlives its watches.
 class Client {
  public:
-  Client(const Executor& executor, http::Resolver& resolver, asio::thread_pool& pool,
-         ClusterConfig config, const http::ProxySettings& environment_proxy,
-         std::string user_agent);
+  Client(const Executor& executor, http::Resolver& resolver, ClusterConfig config,
+         const http::ProxySettings& environment_proxy, std::string user_agent);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
 
   Task<Result<std::string>> get(const Resource& resource, ObjectKey key, Deadline deadline);
   // One page; metadata.continue and .resourceVersion are in the text.
@@ -53,9 +54,8 @@ class Client {
   Task<Result<std::string>> update(const Resource& resource, ObjectKey key, std::string object,
                                    Deadline deadline, std::string subresource = {});
   Task<Result<std::string>> patch(const Resource& resource, ObjectKey key, PatchType type,
-                                  std::string body, Deadline deadline,
-                                  std::string subresource = {}, std::string field_manager = {},
-                                  bool force = false);
+                                  std::string body, Deadline deadline, std::string subresource = {},
+                                  std::string field_manager = {}, bool force = false);
   Task<Result<std::string>> remove(const Resource& resource, ObjectKey key, Deadline deadline,
                                    std::string options = {});
 
@@ -84,15 +84,27 @@ class Client {
   [[nodiscard]] const ClusterConfig& config() const { return config_; }
 
  private:
-  Task<Result<http::Response>> send(http::Request request, Deadline deadline);
+  // What a request is for, as its errors name it.
+  struct Purpose {
+    std::string text;
+    bool secret = false;  // the peer's words may quote what they complain about: leave them out
+  };
+  [[nodiscard]] static Purpose purpose(std::string_view verb, const Resource& resource,
+                                       const ObjectKey& key);
+  [[nodiscard]] Error refused(const http::Response& response, const Purpose& purpose) const;
+  Task<Result<void>> authorize(http::Request& request, const Purpose& purpose, Deadline deadline);
+  // Whether a 401 to this request is worth another attempt.
+  bool can_retry(const http::Request& request);
+  Task<Result<std::string>> send(http::Request request, Purpose purpose, Deadline deadline);
 
   ClusterConfig config_;
   TokenSource tokens_;
   http::Client http_;
 };
 
-// The Error behind an HTTP answer that is not 2xx: reads the Status object's reason and message when
-// the body is one. `target` only names what was asked.
-Error error_from_status(const http::Response& response, std::string_view what);
+// The Error behind an HTTP answer that is not 2xx: `what` was attempted, then status, reason and,
+// when `show_message`, the message of the Status object if the body is one.
+Error error_from_status(const http::Response& response, std::string_view what,
+                        bool show_message = true);
 
 }  // namespace gitops::k8s

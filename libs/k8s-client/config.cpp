@@ -37,26 +37,6 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-Result<std::string> read_file(const std::string& path) {
-  struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) {
-    return fail(errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable,
-                path + ": " + std::generic_category().message(errno));
-  }
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::invalid_data, path + ": not a regular file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return fail(ErrorCode::unavailable, path + ": " + std::generic_category().message(errno));
-  }
-  std::string text(kMaxFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) {
-    return fail(ErrorCode::too_large, path + ": larger than 1 MiB");
-  }
-  return text;
-}
-
 using Mistakes = std::vector<std::string>;
 
 // `line` counts from 0; -1 when there is none.
@@ -364,7 +344,7 @@ ClusterConfig read_context(const Mapping& context, const Merged& merged, ExecPol
 Result<std::vector<KubeconfigText>> read_files(const std::vector<std::string>& files) {
   std::vector<KubeconfigText> texts;
   for (const std::string& file : files) {
-    auto text = read_file(file);
+    auto text = read_small_file(file);
     if (text) {
       texts.push_back({file, std::move(*text)});
     } else if (text.error().code != ErrorCode::not_found || files.size() == 1) {
@@ -390,6 +370,26 @@ std::vector<std::string> split_path_list(const std::string& list) {
 
 }  // namespace
 
+Result<std::string> read_small_file(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) {
+    return fail(errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable,
+                path + ": " + std::generic_category().message(errno));
+  }
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::invalid_data, path + ": not a regular file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return fail(ErrorCode::unavailable, path + ": " + std::generic_category().message(errno));
+  }
+  std::string text(kMaxFileBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMaxFileBytes) {
+    return fail(ErrorCode::too_large, path + ": larger than 1 MiB");
+  }
+  return text;
+}
+
 Result<ClusterConfig> in_cluster_config(const Environment& environment, const std::string& mount) {
   const std::string host = lookup(environment, "KUBERNETES_SERVICE_HOST");
   const std::string port = lookup(environment, "KUBERNETES_SERVICE_PORT");
@@ -409,9 +409,10 @@ Result<ClusterConfig> in_cluster_config(const Environment& environment, const st
   config.tls.ca_file = mount + "/ca.crt";
   // Both are read when needed and again when they change; here only to fail early and clearly.
   for (const std::string& file : {config.token_file, config.tls.ca_file}) {
-    if (auto text = read_file(file); !text) return fail("service account", std::move(text.error()));
+    if (auto text = read_small_file(file); !text)
+      return fail("service account", std::move(text.error()));
   }
-  if (auto text = read_file(mount + "/namespace"); text && !trim(*text).empty()) {
+  if (auto text = read_small_file(mount + "/namespace"); text && !trim(*text).empty()) {
     config.default_namespace = trim(*text);
   }
   return config;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/core/async.hpp"
 #include "common/core/secret.hpp"
@@ -8,28 +10,44 @@
 
 namespace gitops::k8s {
 
-// Gives the Authorization value for each request. Token files are read again every minute and after a
-// 401; exec plugins run on the pool, their answer is kept until its expirationTimestamp (a minute
-// earlier) or a 401, and equal calls are merged. Loop thread only.
+// Gives the Authorization value for each request. Token files are read again every minute and after
+// a 401; while one cannot be read, its last token stays in use. What an exec plugin printed is kept
+// until its expirationTimestamp (a minute earlier) or a 401; callers that need it at the same time
+// wait for one run. Plugins run without a shell, with empty input, only their own environment, one
+// minute of time and 1 MiB of output; they are killed with their process group when their caller
+// gives up. Loop thread only.
 class TokenSource {
  public:
-  TokenSource(const ClusterConfig& config, asio::thread_pool& pool);
+  // `config` must outlive this.
+  TokenSource(const Executor& executor, const ClusterConfig& config);
 
   // "Bearer …", "Basic …" or empty. Failures name the file or command, never what it held.
   Task<Result<Secret>> authorization(Deadline deadline);
-  // The server said 401: what is cached is stale. Returns false when nothing can change by itself
-  // (a static token), so that a caller does not try again at once.
-  bool invalidate();
+  // The server answered 401 to `refused`: what is cached may be stale. Returns false when asking
+  // again would give the same (a static token, an unchanged file, a plugin that has just run).
+  bool invalidate(const Secret& refused);
 
  private:
-  Result<std::string> read_token_file() const;
-  Task<Result<Secret>> run_exec();
+  Result<Secret> read_token_file(Clock::time_point now);
+  Task<Result<Secret>> run_plugin(Deadline deadline);
 
   const ClusterConfig& config_;
-  asio::thread_pool& pool_;
   Secret cached_;
-  Deadline expires_{};
-  bool running_ = false;
+  Clock::time_point obtained_{};
+  Clock::time_point expires_{};
+  bool running_ = false;                 // a plugin
+  std::optional<Error> plugin_failure_;  // of its last run, for those who waited for it
+  Event finished_;
 };
+
+// What an exec plugin is told in KUBERNETES_EXEC_INFO.
+Result<std::string> exec_info(const ClusterConfig& config);
+
+// The ExecCredential that a plugin printed. Client certificates from plugins are unsupported.
+struct ExecCredential {
+  Secret token;
+  WallTime expires = WallTime::max();
+};
+Result<ExecCredential> parse_exec_credential(std::string_view text, std::string_view api_version);
 
 }  // namespace gitops::k8s
