@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "common/core/async.hpp"
@@ -12,31 +13,36 @@ namespace gitops::argo {
 struct AppRef {
   std::string name;
   std::string ns;
-  std::string project;
+  std::string project;  // when empty it is not sent, and a missing Application is `forbidden`
 };
 
-// The calls to argocd-server that this project makes (REST, as in its swagger.json). Answers are the
-// JSON text as received; failures carry argocd-server's code and message. A 401 calls
-// `on_unauthenticated` once per token and is not repeated here. Loop thread only.
+// The calls to argocd-server that this project makes (REST, as in its swagger.json). Answers are
+// the JSON text as received, at most 64 MiB; failures carry argocd-server's message. A 401 is
+// ErrorCode::unauthenticated and is not repeated here: argocd-server counts failed attempts. Loop
+// thread only.
 class ArgoCdClient {
  public:
-  // `server` is host:port or a URL; `root_path` comes before /api.
+  // `root_path` (argocd-server's --rootpath, with or without slashes) comes before /api.
   struct Options {
     http::Url server;
     std::string root_path;
   };
-  // `token` is asked for before each request, so that a rotated one is used at once.
+  // `token` is asked for before each request, so that a rotated one is used at once; an empty one
+  // sends none.
   ArgoCdClient(http::Client& http, Options options, std::function<Secret()> token);
 
   Task<Result<std::string>> resource_tree(AppRef app, Deadline deadline);
   Task<Result<std::string>> managed_resources(AppRef app, Deadline deadline);
+  // `source_index` counts an Application's sources from 0.
   Task<Result<std::string>> revision_metadata(AppRef app, std::string revision, int source_index,
                                               Deadline deadline);
   // GET /api/version, unauthenticated: is anybody there?
   Task<Result<std::string>> version(Deadline deadline);
 
  private:
-  Task<Result<std::string>> get(std::string target, Deadline deadline);
+  enum class Auth { token, none };
+  // `what` is how errors name the call.
+  Task<Result<std::string>> get(std::string target, std::string what, Auth auth, Deadline deadline);
   http::Client& http_;
   Options options_;
   std::function<Secret()> token_;

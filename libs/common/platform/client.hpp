@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "common/core/async.hpp"
@@ -13,6 +14,7 @@ namespace gitops::platform {
 // never the payload. Loop thread only.
 class Client {
  public:
+  // `token` is asked for before each request, so that a rotated one is used at once.
   Client(http::Client& http, http::Url url, std::function<Secret()> token);
 
   // `payload` is the JSON body {"data":…}; `event_id` goes into the X-Event-Id header so that a
