@@ -1,0 +1,235 @@
+{{/*
+Rules of this folder: a string of the user is written with quote, a block of the user with toYaml, and never through
+tpl, so that no value can change the structure of an object. Between templates values travel as JSON, which keeps every
+character.
+*/}}
+
+{{/* A scalar as text. Numbers of a values file arrive as floats, which print as 1e+06 otherwise. */}}
+{{- define "gitops-runtime.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) -}}
+{{- printf "%.0f" . -}}
+{{- else -}}
+{{- . | toString -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A map with every value as a quoted string, for labels, annotations and ConfigMap data; null drops a key. */}}
+{{- define "gitops-runtime.strings" -}}
+{{- $lines := list -}}
+{{- range $key, $value := . -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- $lines = append $lines (printf "%s: %s" (quote $key) (include "gitops-runtime.text" $value | quote)) -}}
+{{- end -}}
+{{- end -}}
+{{- join "\n" $lines -}}
+{{- end -}}
+
+{{/* Arguments of the two below: dict root, name (of the component). */}}
+{{- define "gitops-runtime.selectorLabels" -}}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+{{- end -}}
+
+{{- define "gitops-runtime.labels" -}}
+{{ include "gitops-runtime.selectorLabels" . }}
+app.kubernetes.io/part-of: gitops-runtime
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | quote }}
+{{- end -}}
+
+{{/* Image reference. Arguments: dict root, image. */}}
+{{- define "gitops-runtime.image" -}}
+{{- $registry := .root.Values.global.imageRegistry | default .image.registry -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- .image.repository -}}
+{{- if .image.digest -}}
+@{{ .image.digest }}
+{{- else -}}
+:{{ include "gitops-runtime.text" (.image.tag | default .root.Chart.AppVersion) }}
+{{- end -}}
+{{- end -}}
+
+{{/* Where a pod may run. Arguments: dict root, values (of the component), name. The component's own lists replace the
+global ones, they are not joined. */}}
+{{- define "gitops-runtime.scheduling" -}}
+{{- $global := .root.Values.global -}}
+{{- with .values.nodeSelector | default $global.nodeSelector }}
+nodeSelector: {{- include "gitops-runtime.strings" . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations | default $global.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- $selector := dict "matchLabels" (include "gitops-runtime.selectorLabels" . | fromYaml) }}
+{{- with .values.topologySpreadConstraints | default $global.topologySpreadConstraints }}
+topologySpreadConstraints:
+{{- range . }}
+  - {{- merge (ternary (dict) (dict "labelSelector" $selector) (hasKey . "labelSelector")) (deepCopy .) | toYaml | nindent 4 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* A container's env list. Argument: map of name to scalar, or to a map with valueFrom; null drops a name. */}}
+{{- define "gitops-runtime.env" -}}
+{{- $list := list -}}
+{{- range $name, $value := . -}}
+{{- if kindIs "map" $value -}}
+{{- $list = append $list (dict "name" $name "valueFrom" $value.valueFrom) -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $list = append $list (dict "name" $name "value" (include "gitops-runtime.text" $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $list -}}
+{{- end -}}
+
+{{/*
+How argocd-server is reached, as JSON: host, port, protocol, rootpath, auth. global.external-argo-cd is the name that
+global.integrations.argo-cd had in older charts (auth beside server there).
+*/}}
+{{- define "gitops-runtime.argocd" -}}
+{{- $now := index .Values.global.integrations "argo-cd" -}}
+{{- $old := index .Values.global "external-argo-cd" | default dict -}}
+{{- $server := mergeOverwrite (deepCopy $now.server) (deepCopy ($old.server | default dict)) -}}
+{{- $auth := mergeOverwrite $server.auth (deepCopy ($old.auth | default dict)) -}}
+{{- $chart := index .Values "argo-cd" -}}
+{{- if $chart.enabled -}}
+{{- $insecure := eq (index $chart.configs.params "server.insecure" | toString) "true" -}}
+{{- $server = dict
+  "svc" (printf "%s-%s" $chart.fullnameOverride $chart.server.name)
+  "port" (ternary 80 443 $insecure)
+  "protocol" (ternary "http" "https" $insecure)
+  "rootpath" (index $chart.configs.params "server.rootpath") -}}
+{{- end -}}
+{{- $port := include "gitops-runtime.text" ($server.port | default "") -}}
+{{- dict
+  "host" ($server.svc | default "")
+  "port" $port
+  "protocol" ($server.protocol | default (ternary "https" "http" (eq $port "443")))
+  "rootpath" ($server.rootpath | default "")
+  "auth" $auth
+  | toJson -}}
+{{- end -}}
+
+{{/* Name and key, as JSON, of the Secret that holds the Argo CD token. */}}
+{{- define "gitops-runtime.argocd.tokenSecret" -}}
+{{- $auth := (include "gitops-runtime.argocd" . | fromJson).auth -}}
+{{- if ne $auth.type "token" -}}
+{{- dict "name" "argocd-token" "key" "token" | toJson -}}
+{{- else if $auth.token -}}
+{{- dict "name" "gitops-runtime-argo-cd-token" "key" "token" | toJson -}}
+{{- else -}}
+{{- pick $auth.tokenSecretKeyRef "name" "key" | toJson -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Name and key, as JSON, of the Secret with the control plane's CA bundle; empty map: the image's public CAs. */}}
+{{- define "gitops-runtime.caSecret" -}}
+{{- with .Values.global.codefresh.tls.caCerts -}}
+{{- if .secretKeyRef.name -}}
+{{- pick .secretKeyRef "name" "key" | toJson -}}
+{{- else if .secret.create -}}
+{{- dict "name" "codefresh-tls-certs" "key" .secret.key | toJson -}}
+{{- else -}}
+{}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Is the runtime confined to the release's namespace? Yes if the user says so, and also where the values of Argo CD's
+chart say that Applications live nowhere else.
+*/}}
+{{- define "gitops-runtime.namespaced" -}}
+{{- $chart := index .Values "argo-cd" -}}
+{{- $params := $chart.configs.params -}}
+{{- $nowhereElse := and $chart.enabled (hasKey $params "application.namespaces") (not (index $params "application.namespaces")) -}}
+{{- if or .Values.global.runtime.singleNamespace $nowhereElse }}true{{ end -}}
+{{- end -}}
+
+{{/*
+Every mistake in the values, as a YAML list; templates/validate.yaml reports them together. What the schema can say is
+not repeated here.
+*/}}
+{{- define "gitops-runtime.mistakes" -}}
+{{- $global := .Values.global -}}
+{{- if not $global.runtime.name }}
+- "global.runtime.name is required"
+{{- end }}
+{{- if not $global.codefresh.url }}
+- "global.codefresh.url is required: the base URL of the control plane, as in https://gitops.example.com"
+{{- end }}
+{{- with $global.codefresh.tls.caCerts }}
+{{- if and .secretKeyRef (not (and .secretKeyRef.name .secretKeyRef.key)) }}
+- "global.codefresh.tls.caCerts.secretKeyRef must have both name and key"
+{{- else if and .secret.create (not .secretKeyRef) (not .secret.content) }}
+- "global.codefresh.tls.caCerts.secret.content is required when secret.create is true"
+{{- end }}
+{{- end }}
+{{- $argocd := include "gitops-runtime.argocd" . | fromJson }}
+{{- if not $argocd.host }}
+- "global.integrations.argo-cd.server.svc is not set, and argo-cd.enabled is false"
+{{- end }}
+{{- if not $argocd.port }}
+- "global.integrations.argo-cd.server.port is not set, and argo-cd.enabled is false"
+{{- end }}
+{{- with $argocd.auth }}
+{{- if not (has .type (list "password" "token")) }}
+- {{ printf "global.integrations.argo-cd.server.auth.type: invalid value %q, allowed values: [password token]" (.type | toString) | quote }}
+{{- else if and (eq .type "token") (not .token) (not (and .tokenSecretKeyRef.name .tokenSecretKeyRef.key)) }}
+- "global.integrations.argo-cd.server.auth: type token requires token, or tokenSecretKeyRef with name and key"
+{{- end }}
+{{- end }}
+{{- include "gitops-runtime.event-reporter.mistakes" . }}
+{{- end -}}
+
+{{/* Mistakes in an env map. Arguments: dict path, env. */}}
+{{- define "gitops-runtime.env.mistakes" -}}
+{{- $path := .path -}}
+{{- range $name, $value := .env }}
+{{- if kindIs "map" $value }}
+{{- $from := $value.valueFrom }}
+{{- if or (ne (len $value) 1) (not (kindIs "map" $from)) (ne (len ($from | default dict)) 1) (not (has (keys ($from | default dict) | first) (list "secretKeyRef" "configMapKeyRef" "fieldRef"))) }}
+- {{ printf "%s.%s: a map must be valueFrom with one of secretKeyRef, configMapKeyRef, fieldRef" $path $name | quote }}
+{{- end }}
+{{- else if kindIs "slice" $value }}
+- {{ printf "%s.%s must be a value or a map with valueFrom, not a list" $path $name | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/*
+What the values hold that does nothing here or has a new name, as a YAML list of lines for NOTES.txt.
+*/}}
+{{- define "gitops-runtime.remarks" -}}
+{{- $values := .Values -}}
+{{- range $key := keys .Values | sortAlpha }}
+{{- if not (has $key (list "global" "event-reporters" "argo-cd" "cf-argocd-extras")) }}
+- {{ printf "%s: nothing in this version of the chart reads it" $key | quote }}
+{{- end }}
+{{- end }}
+{{- range $key := index $values "event-reporters" | default dict | keys | sortAlpha }}
+{{- if ne $key "runtime-event-reporter" }}
+- {{ printf "event-reporters.%s: nothing in this version of the chart reads it" $key | quote }}
+{{- end }}
+{{- end }}
+{{- if index $values.global "external-argo-cd" }}
+- "global.external-argo-cd: read for now; its new name is global.integrations.argo-cd"
+{{- end }}
+{{- if and (index $values "argo-cd").enabled (or (index $values.global "external-argo-cd") (ne (index $values.global.integrations "argo-cd").server.svc "argo-cd-server")) }}
+- "global.integrations.argo-cd.server: svc, port and rootpath are not read while argo-cd.enabled is true"
+{{- end }}
+{{- range tuple "cf-argocd-extras" "argo-cd" }}
+{{- with (index $values . | default dict).eventReporter }}
+- "eventReporter of an older chart: replicas, resources, nodeSelector, tolerations and affinity are read for now; their new place is global.event-reporters"
+{{- end }}
+{{- end }}
+{{- include "gitops-runtime.event-reporter.remarks" . }}
+{{- end -}}
+
+{{- define "gitops-runtime.codefresh-cm.data" -}}
+base-url: {{ .Values.global.codefresh.url | trimSuffix "/" | quote }}
+version: {{ .Chart.Version | quote }}
+{{- end -}}
