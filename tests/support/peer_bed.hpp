@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "support/git_server.hpp"
+#include "support/peer_argocd.hpp"
+#include "support/peer_cluster.hpp"
+
+namespace gitops::test {
+
+/// The real programs most tests share: a cluster, a Git server and Argo CD. Tests keep apart by
+/// names of their own for namespaces, repositories and Applications.
+class PeerBed {
+ public:
+  /// Starts everything (about ten seconds); throws when a program doesn't come up.
+  PeerBed();
+
+  /// What this machine lacks for the bed, in one line; nullopt: nothing.
+  static std::optional<std::string> missing();
+
+  PeerCluster& cluster() { return cluster_; }
+  GitServer& git() { return git_; }
+  PeerArgoCd& argocd() { return argocd_; }
+
+  std::chrono::milliseconds cluster_start_time() const { return cluster_start_time_; }
+  std::chrono::milliseconds start_time() const { return start_time_; }
+
+ private:
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  GitServer git_;
+  PeerCluster cluster_;
+  std::chrono::milliseconds cluster_start_time_;
+  PeerArgoCd argocd_;
+  std::chrono::milliseconds start_time_;
+};
+
+/// The one bed of this process: started by the first call, torn down at exit. When the start fails
+/// every call throws what the first one did. Call it on the main thread.
+PeerBed& peer_bed();
+
+}  // namespace gitops::test
+
+/// First line of a test that needs the bed: skips it, with the reason, where a peer is missing.
+#define GITOPS_REQUIRE_PEERS()                                            \
+  if (const auto lacking = ::gitops::test::PeerBed::missing(); lacking) { \
+    GTEST_SKIP() << "peers: " << *lacking;                                \
+  }                                                                       \
+  static_assert(true, "a semicolon follows")

@@ -1,0 +1,84 @@
+#include "support/test_certs.hpp"
+
+#include <array>
+#include <string_view>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+namespace gitops::test {
+namespace {
+
+bool is_ip_address(const std::string& text) {
+  std::array<unsigned char, sizeof(in6_addr)> parsed{};
+  return ::inet_pton(AF_INET, text.c_str(), parsed.data()) == 1 ||
+         ::inet_pton(AF_INET6, text.c_str(), parsed.data()) == 1;
+}
+
+std::string subject_section(const std::string& common_name, const std::string& organization) {
+  std::string text = "[req]\nprompt=no\nutf8=yes\ndistinguished_name=subject\n[subject]\n";
+  if (!organization.empty()) text += "O=" + organization + "\n";
+  return text + "CN=" + common_name + "\n";
+}
+
+/// Everything about a certificate stands in `config`, so that the machine's openssl.cnf, which
+/// makes every self-signed certificate a CA, has no say.
+Certificate make_certificate(const std::filesystem::path& base, const std::string& config,
+                             const Certificate* authority, int days) {
+  const std::string name = base.string();
+  const Certificate made{
+      .cert_file = name + ".crt", .key_file = name + ".key", .pem_file = name + ".pem"};
+  write_file(name + ".cnf", config);
+  std::vector<std::string> command = {"openssl",     "req",
+                                      "-x509",       "-newkey",
+                                      "ec",          "-nodes",
+                                      "-pkeyopt",    "ec_paramgen_curve:prime256v1",
+                                      "-config",     name + ".cnf",
+                                      "-extensions", "extensions",
+                                      "-days",       std::to_string(days),
+                                      "-keyout",     made.key_file.string(),
+                                      "-out",        made.cert_file.string()};
+  if (authority != nullptr) {
+    command.insert(command.end(),
+                   {"-CA", authority->cert_file.string(), "-CAkey", authority->key_file.string()});
+  }
+  run_or_throw(command);
+  write_file(made.pem_file, read_file(made.cert_file) + read_file(made.key_file));
+  return made;
+}
+
+}  // namespace
+
+CertificateAuthority::CertificateAuthority(const std::string& common_name)
+    : folder_("gitops-certs") {
+  const std::string config = subject_section(common_name, "") +
+                             "[extensions]\n"
+                             "basicConstraints=critical,CA:TRUE\n"
+                             "keyUsage=critical,keyCertSign,cRLSign,digitalSignature\n"
+                             "subjectKeyIdentifier=hash\n";
+  authority_ = make_certificate(folder_ / "ca", config, nullptr, 2);
+}
+
+Certificate CertificateAuthority::issue(const CertificateRequest& request) {
+  std::string config = subject_section(request.common_name, request.organization) +
+                       "[extensions]\n"
+                       "basicConstraints=critical,CA:FALSE\n"
+                       "keyUsage=critical,digitalSignature\n"
+                       "extendedKeyUsage=serverAuth,clientAuth\n"
+                       "subjectKeyIdentifier=hash\n"
+                       "authorityKeyIdentifier=keyid\n";
+  std::string names;
+  for (const std::string& name : request.alt_names) {
+    if (!names.empty()) names += ',';
+    names += (is_ip_address(name) ? "IP:" : "DNS:") + name;
+  }
+  if (!names.empty()) config += "subjectAltName=" + names + "\n";
+  return make_certificate(folder_ / ("leaf-" + std::to_string(++issued_)), config, &authority_,
+                          request.days);
+}
+
+void make_rsa_key(const std::filesystem::path& file) {
+  run_or_throw({"openssl", "genrsa", "-out", file.string(), "2048"});
+}
+
+}  // namespace gitops::test

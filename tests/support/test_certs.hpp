@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/process.hpp"
+
+namespace gitops::test {
+
+/// Files in PEM form. They live as long as the CertificateAuthority that issued them.
+struct Certificate {
+  std::filesystem::path cert_file;
+  std::filesystem::path key_file;
+  std::filesystem::path pem_file;  // certificate and key in one file, as lighttpd wants it
+};
+
+struct CertificateRequest {
+  std::string common_name;
+  std::string organization;            // Kubernetes reads it as the group of a client
+  std::vector<std::string> alt_names;  // DNS names and IP addresses
+  int days = 2;                        // 0 gives a certificate that has already ended
+};
+
+/// A private certificate authority for one test: EC P-256 keys made by the openssl command, in a
+/// temporary folder that goes with the object. Certificates serve for servers and clients alike.
+/// Throws when openssl is missing or refuses.
+class CertificateAuthority {
+ public:
+  explicit CertificateAuthority(const std::string& common_name = "Test CA");
+
+  const std::filesystem::path& ca_file() const { return authority_.cert_file; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
+  Certificate issue(const CertificateRequest& request);
+
+ private:
+  TempDir folder_;
+  Certificate authority_;
+  int issued_ = 0;
+};
+
+/// Writes a new RSA private key, for signers of tokens.
+void make_rsa_key(const std::filesystem::path& file);
+
+}  // namespace gitops::test
