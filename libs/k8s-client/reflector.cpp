@@ -1,0 +1,174 @@
+#include "k8s-client/reflector.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gitops::k8s {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kTooQuick = 1s;
+constexpr auto kHealthy = 2min;
+constexpr unsigned kUnfinishedMost = 2;
+constexpr int kGatewayTimeout = 504;
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool is_older(std::string_view version, std::string_view than) {
+  if (!is_number(version) || !is_number(than)) return false;
+  if (version.size() != than.size()) return version.size() < than.size();
+  return version < than;
+}
+
+// The server has no state as new as our version: it was restored from a backup, or its data was
+// replaced. The API tells this by its message alone.
+bool is_ahead_of_server(const Error& error) {
+  return error.http_status == kGatewayTimeout &&
+         error.message.contains("Too large resource version");
+}
+
+}  // namespace
+
+Reflector::Reflector(Options options, std::uint64_t seed)
+    : options_(options),
+      backoff_(options.backoff, seed),
+      random_(static_cast<std::minstd_rand::result_type>(seed >> 32)) {
+  options_.page_limit = std::max<std::size_t>(options_.page_limit, 1);
+  options_.watch_timeout_max = std::max(options_.watch_timeout_max, options_.watch_timeout_min);
+}
+
+Reflector::Action Reflector::next() {
+  Action action;
+  if (wait_) {
+    action.delay = *std::exchange(wait_, std::nullopt);
+    return action;
+  }
+  if (phase_ == Phase::list && !options_.streaming_list) {
+    action.kind = Action::Kind::list;
+    action.continue_token = continue_token_;
+    action.limit = options_.page_limit;
+    return action;
+  }
+  action.kind = Action::Kind::watch;
+  action.timeout = std::chrono::seconds(std::uniform_int_distribution<std::chrono::seconds::rep>(
+      options_.watch_timeout_min.count(), options_.watch_timeout_max.count())(random_));
+  action.send_initial_events = phase_ == Phase::list;
+  if (phase_ == Phase::watch) action.resource_version = resource_version_;
+  in_streaming_list_ = action.send_initial_events;
+  opened_at_.reset();
+  news_ = false;
+  return action;
+}
+
+bool Reflector::on_list_page(const std::string& resource_version, std::string continue_token) {
+  if (continue_token_.empty()) list_version_ = resource_version;
+  continue_token_ = std::move(continue_token);
+  if (!continue_token_.empty()) return false;
+  phase_ = Phase::watch;
+  resource_version_ = list_version_;
+  return true;
+}
+
+void Reflector::on_list_error(const Error& error) {
+  if (error.code == ErrorCode::too_large && options_.page_limit > 1) {
+    options_.page_limit /= 2;
+    return;
+  }
+  if (error.code == ErrorCode::gone) {
+    on_gone();
+    return;
+  }
+  if (!error.is_transient()) need_list("failed");
+  back_off(error.retry_after);
+}
+
+void Reflector::on_watch_open(Clock::time_point now) {
+  opened_at_ = now;
+}
+
+void Reflector::on_event(const std::string& resource_version) {
+  if (in_streaming_list_ || resource_version.empty() || resource_version == resource_version_)
+    return;
+  resource_version_ = resource_version;
+  news_ = true;
+  backoff_.reset();
+  gone_in_a_row_ = 0;
+}
+
+void Reflector::on_bookmark(const std::string& resource_version) {
+  if (in_streaming_list_ || is_older(resource_version, resource_version_)) return;
+  resource_version_ = resource_version;
+}
+
+void Reflector::on_initial_events_end(const std::string& resource_version) {
+  if (!std::exchange(in_streaming_list_, false)) {
+    on_bookmark(resource_version);
+    return;
+  }
+  phase_ = Phase::watch;
+  resource_version_ = resource_version;
+  unfinished_streaming_ = 0;
+}
+
+void Reflector::on_watch_end(const Error* error, Clock::time_point now) {
+  const auto lived = opened_at_ ? now - *opened_at_ : Clock::duration::zero();
+  if (lived >= kHealthy) {
+    backoff_.reset();
+    gone_in_a_row_ = 0;
+  }
+  if (in_streaming_list_) {
+    on_streaming_list_end(error);
+    in_streaming_list_ = false;
+    return;
+  }
+  if (error == nullptr) {
+    if (lived < kTooQuick && !news_) back_off();
+  } else if (error->code == ErrorCode::gone || is_ahead_of_server(*error)) {
+    on_gone();
+  } else {
+    // A version that the server does not understand is of no more use.
+    if (error->code == ErrorCode::invalid_argument) need_list("failed");
+    back_off(error->retry_after);
+  }
+}
+
+void Reflector::on_streaming_list_end(const Error* error) {
+  if (error == nullptr) {
+    if (++unfinished_streaming_ >= kUnfinishedMost) {
+      refuse_streaming();
+    } else {
+      need_list("failed");
+      back_off();
+    }
+  } else if (error->code == ErrorCode::invalid_argument ||
+             (error->code == ErrorCode::timeout && opened_at_)) {
+    refuse_streaming();
+  } else if (error->code == ErrorCode::gone) {
+    on_gone();
+  } else {
+    need_list("failed");
+    back_off(error->retry_after);
+  }
+}
+
+void Reflector::need_list(std::string_view reason) {
+  phase_ = Phase::list;
+  continue_token_.clear();
+  list_reason_ = reason;
+}
+
+void Reflector::refuse_streaming() {
+  options_.streaming_list = false;
+  need_list("streaming_refused");
+}
+
+void Reflector::on_gone() {
+  need_list("gone");
+  if (++gone_in_a_row_ > 1) back_off();
+}
+
+}  // namespace gitops::k8s

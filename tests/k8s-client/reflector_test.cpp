@@ -1,0 +1,417 @@
+#include "k8s-client/reflector.hpp"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace gitops::k8s {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = Reflector::Action::Kind;
+
+Error error_of(ErrorCode code, std::chrono::milliseconds retry_after = 0ms) {
+  return {.code = code, .message = "told so", .retry_after = retry_after};
+}
+
+// Drives a Reflector; time stands still unless told.
+struct Driver {
+  explicit Driver(Reflector::Options options = {}) : reflector(options, 0x1234'5678'9abc'def0) {}
+
+  // The next action that is not a wait; `waited` is set to the delay before it.
+  Reflector::Action next() {
+    waited = std::nullopt;
+    auto action = reflector.next();
+    if (action.kind == Kind::wait) {
+      waited = action.delay;
+      action = reflector.next();
+      EXPECT_NE(action.kind, Kind::wait);
+    }
+    return action;
+  }
+  // Brings a fresh one to a live watch by a streaming list that ended at `version`.
+  void sync_by_streaming(const std::string& version = "100") {
+    const auto action = next();
+    EXPECT_TRUE(action.send_initial_events);
+    reflector.on_watch_open(now);
+    reflector.on_event("3");
+    reflector.on_initial_events_end(version);
+  }
+  void sync_by_pages(const std::string& version = "100") {
+    EXPECT_EQ(next().kind, Kind::list);
+    EXPECT_TRUE(reflector.on_list_page(version, ""));
+  }
+  void end(std::optional<Error> error = {}) {
+    reflector.on_watch_end(error ? &*error : nullptr, now);
+  }
+  // A watch that ends like this after `lived`.
+  void watch(std::optional<Error> error, Clock::duration lived = 0s,
+             const std::string& event = "") {
+    EXPECT_EQ(next().kind, Kind::watch);
+    reflector.on_watch_open(now);
+    now += lived;
+    if (!event.empty()) reflector.on_event(event);
+    end(std::move(error));
+  }
+
+  Reflector reflector;
+  Clock::time_point now = Clock::time_point() + 1h;
+  std::optional<std::chrono::milliseconds> waited;
+};
+const Reflector::Options kPaged{.streaming_list = false};
+
+// ---- lists ----
+
+TEST(Reflector, StartsWithAStreamingListAndGoesOnInTheSameWatch) {
+  Driver driver;
+  const auto action = driver.next();
+  EXPECT_EQ(action.kind, Kind::watch);
+  EXPECT_TRUE(action.send_initial_events);
+  EXPECT_TRUE(action.begins_list());
+  EXPECT_EQ(action.resource_version, "");
+  EXPECT_EQ(driver.waited, std::nullopt);
+  EXPECT_EQ(driver.reflector.list_reason(), "start");
+  driver.reflector.on_watch_open(driver.now);
+  driver.reflector.on_event("50");
+  EXPECT_FALSE(driver.reflector.synced());
+  EXPECT_TRUE(driver.reflector.in_streaming_list());
+  EXPECT_EQ(driver.reflector.resource_version(), "")
+      << "versions of a list's content are no versions of the list";
+  driver.reflector.on_initial_events_end("40");
+  EXPECT_TRUE(driver.reflector.synced());
+  EXPECT_FALSE(driver.reflector.in_streaming_list());
+  EXPECT_EQ(driver.reflector.resource_version(), "40");
+  driver.reflector.on_event("51");
+  EXPECT_EQ(driver.reflector.resource_version(), "51");
+}
+
+TEST(Reflector, PagesWithoutAVersionAndWatchesFromTheFirstPagesVersion) {
+  Driver driver({.streaming_list = false, .page_limit = 7});
+  auto action = driver.next();
+  EXPECT_EQ(action.kind, Kind::list);
+  EXPECT_TRUE(action.begins_list());
+  EXPECT_EQ(action.limit, 7U);
+  EXPECT_FALSE(driver.reflector.on_list_page("100", "more"));
+  action = driver.next();
+  EXPECT_EQ(action.kind, Kind::list);
+  EXPECT_EQ(action.continue_token, "more");
+  EXPECT_FALSE(action.begins_list());
+  EXPECT_FALSE(driver.reflector.synced());
+  EXPECT_TRUE(driver.reflector.on_list_page("105", ""));
+  EXPECT_TRUE(driver.reflector.synced());
+  action = driver.next();
+  EXPECT_EQ(action.kind, Kind::watch);
+  EXPECT_EQ(action.resource_version, "100");
+  EXPECT_FALSE(action.send_initial_events);
+  EXPECT_FALSE(action.begins_list());
+}
+
+TEST(Reflector, AsksAgainForAPageThatFailedInPassing) {
+  for (const auto code :
+       {ErrorCode::unavailable, ErrorCode::too_many_requests, ErrorCode::timeout}) {
+    Driver driver(kPaged);
+    driver.next();
+    driver.reflector.on_list_page("100", "more");
+    driver.next();
+    driver.reflector.on_list_error(error_of(code));
+    const auto action = driver.next();
+    EXPECT_TRUE(driver.waited.has_value());
+    EXPECT_EQ(action.continue_token, "more");
+  }
+}
+
+TEST(Reflector, StartsAListAnewAfterOtherFailures) {
+  for (const auto code : {ErrorCode::invalid_argument, ErrorCode::invalid_data,
+                          ErrorCode::forbidden, ErrorCode::not_found}) {
+    Driver driver(kPaged);
+    driver.next();
+    driver.reflector.on_list_page("100", "more");
+    driver.next();
+    driver.reflector.on_list_error(error_of(code));
+    const auto action = driver.next();
+    EXPECT_TRUE(driver.waited.has_value());
+    EXPECT_EQ(action.kind, Kind::list);
+    EXPECT_TRUE(action.begins_list());
+    EXPECT_EQ(driver.reflector.list_reason(), "failed");
+  }
+}
+
+TEST(Reflector, AC25_HalvesPagesThatAreTooLarge) {
+  Driver driver({.streaming_list = false, .page_limit = 5});
+  driver.next();
+  driver.reflector.on_list_page("100", "more");
+  for (const std::size_t limit : {2U, 1U}) {
+    driver.next();
+    driver.reflector.on_list_error(error_of(ErrorCode::too_large));
+    const auto action = driver.next();
+    EXPECT_EQ(driver.waited, std::nullopt);
+    EXPECT_EQ(action.limit, limit);
+    EXPECT_EQ(action.continue_token, "more");
+  }
+  driver.reflector.on_list_error(error_of(ErrorCode::too_large));
+  EXPECT_TRUE(driver.next().begins_list());
+  EXPECT_TRUE(driver.waited.has_value())
+      << "a single object that is too large must not become a hot loop";
+}
+
+TEST(Reflector, AC27_GoneWhilePagingStartsTheListAnewAndBacksOffWhenItGoesOn) {
+  Driver driver(kPaged);
+  std::chrono::milliseconds most{0};
+  for (int round = 0; round < 12; ++round) {
+    const auto action = driver.next();
+    EXPECT_TRUE(action.begins_list());
+    EXPECT_EQ(driver.waited.has_value(), round > 1) << round;
+    most = std::max(most, driver.waited.value_or(0ms));
+    driver.reflector.on_list_page("100", "more");
+    EXPECT_EQ(driver.next().continue_token, "more");
+    driver.reflector.on_list_error(error_of(ErrorCode::gone));
+    EXPECT_EQ(driver.reflector.list_reason(), "gone");
+    EXPECT_FALSE(driver.reflector.synced());
+  }
+  EXPECT_GT(most, 3s);
+}
+
+// ---- streaming lists ----
+
+TEST(Reflector, GoesOverToPagesForGoodWhenStreamingListsAreRefused) {
+  Driver driver;
+  driver.next();
+  driver.end(error_of(ErrorCode::invalid_argument));  // 400 and 422
+  auto action = driver.next();
+  EXPECT_EQ(action.kind, Kind::list);
+  EXPECT_EQ(driver.waited, std::nullopt);
+  EXPECT_EQ(driver.reflector.list_reason(), "streaming_refused");
+  driver.reflector.on_list_page("100", "");
+  driver.watch(error_of(ErrorCode::gone));
+  EXPECT_EQ(driver.next().kind, Kind::list);
+}
+
+TEST(Reflector, AC27_GoesOverToPagesWhenAStreamingListSendsNothing) {
+  Driver driver;
+  driver.watch(error_of(ErrorCode::timeout), 60s);
+  EXPECT_EQ(driver.next().kind, Kind::list);
+  EXPECT_EQ(driver.waited, std::nullopt);
+}
+
+TEST(Reflector, KeepsStreamingListsWhenTheServerCouldNotBeReached) {
+  for (const auto code : {ErrorCode::timeout, ErrorCode::unavailable, ErrorCode::too_many_requests,
+                          ErrorCode::forbidden}) {
+    Driver driver;
+    driver.next();
+    driver.end(error_of(code));  // before its head arrived
+    EXPECT_TRUE(driver.next().send_initial_events);
+    EXPECT_TRUE(driver.waited.has_value());
+  }
+}
+
+TEST(Reflector, AC27_StreamingListsThatEndWithoutTheirBookmark) {
+  Driver driver;
+  driver.watch({}, 5s, "7");
+  EXPECT_FALSE(driver.reflector.synced());
+  EXPECT_TRUE(driver.next().send_initial_events) << "once may be a restart";
+  EXPECT_TRUE(driver.waited.has_value());
+  driver.reflector.on_watch_open(driver.now);
+  driver.end();
+  EXPECT_EQ(driver.next().kind, Kind::list) << "twice in a row is a server that ignores the option";
+}
+
+TEST(Reflector, StreamingListsThatFailAreRepeatedFromTheBeginning) {
+  Driver driver;
+  driver.watch(error_of(ErrorCode::unavailable), 5s, "7");
+  EXPECT_FALSE(driver.reflector.synced());
+  const auto action = driver.next();
+  EXPECT_TRUE(action.send_initial_events);
+  EXPECT_EQ(action.resource_version, "");
+}
+
+TEST(Reflector, AC27_GoneDuringStreamingListsBacksOffThoughEventsArrived) {
+  Driver driver;
+  for (int round = 0; round < 8; ++round) {
+    driver.watch(error_of(ErrorCode::gone), 1s, std::to_string(round + 1));
+    EXPECT_EQ(driver.waited.has_value(), round > 1) << round;
+  }
+}
+
+// ---- watches ----
+
+TEST(Reflector, ResumesAtOnceWhereACleanWatchEnded) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  driver.watch({}, 10s);
+  auto action = driver.next();
+  EXPECT_EQ(driver.waited, std::nullopt);
+  EXPECT_EQ(action.resource_version, "100");
+  driver.reflector.on_watch_open(driver.now);
+  driver.reflector.on_event("101");
+  driver.reflector.on_bookmark("150");
+  driver.end();
+  action = driver.next();
+  EXPECT_EQ(driver.waited, std::nullopt) << "quick, but with news";
+  EXPECT_EQ(action.resource_version, "150");
+  EXPECT_TRUE(driver.reflector.synced());
+}
+
+TEST(Reflector, AC27_WatchesThatEndTooQuicklyBackOff) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  std::chrono::milliseconds most{0};
+  for (int round = 0; round < 12; ++round) {
+    driver.watch({}, 10ms);
+    EXPECT_EQ(driver.waited.has_value(), round > 0);
+    most = std::max(most, driver.waited.value_or(0ms));
+  }
+  EXPECT_GT(most, 3s);
+  EXPECT_LE(most, 30s);
+}
+
+TEST(Reflector, AC27_BookmarkOnlyStreamsMoveTheVersionButAreNoNews) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  for (int round = 1; round < 5; ++round) {
+    EXPECT_EQ(driver.next().resource_version, std::to_string(99 + round));
+    EXPECT_EQ(driver.waited.has_value(), round > 1);
+    driver.reflector.on_watch_open(driver.now);
+    driver.reflector.on_bookmark(std::to_string(100 + round));
+    driver.end();
+  }
+}
+
+TEST(Reflector, AC27_TheSameEventOverAndOverIsNoNews) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  for (int round = 0; round < 5; ++round) {
+    driver.watch({}, 10ms, "101");
+    EXPECT_EQ(driver.waited.has_value(), round > 1) << round;
+  }
+}
+
+TEST(Reflector, AC27_IgnoresBookmarksThatGoBack) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  driver.next();
+  driver.reflector.on_bookmark("99");
+  EXPECT_EQ(driver.reflector.resource_version(), "100");
+  driver.reflector.on_bookmark("1000");
+  EXPECT_EQ(driver.reflector.resource_version(), "1000");
+  driver.reflector.on_bookmark("999");
+  EXPECT_EQ(driver.reflector.resource_version(), "1000");
+  driver.reflector.on_bookmark("opaque");
+  EXPECT_EQ(driver.reflector.resource_version(), "opaque") << "what is no number cannot go back";
+  driver.reflector.on_initial_events_end("1001");
+  EXPECT_EQ(driver.reflector.resource_version(), "1001")
+      << "out of place, a bookmark like any other";
+}
+
+TEST(Reflector, AC27_GoneDuringAWatchListsAtOnceAndBacksOffWhenItGoesOn) {
+  for (const auto& options : {Reflector::Options{}, kPaged}) {
+    Driver driver(options);
+    const auto sync = [&] {
+      if (options.streaming_list) {
+        driver.sync_by_streaming();
+      } else {
+        driver.sync_by_pages();
+        driver.next();
+      }
+    };
+    sync();
+    driver.end(error_of(ErrorCode::gone));
+    EXPECT_FALSE(driver.reflector.synced());
+    sync();
+    EXPECT_EQ(driver.reflector.list_reason(), "gone");
+    driver.end(error_of(ErrorCode::gone));
+    EXPECT_TRUE(driver.next().begins_list());
+    EXPECT_TRUE(driver.waited.has_value()) << "the second in a row";
+  }
+}
+
+TEST(Reflector, NewsEndsARowOfGone) {
+  Driver driver(kPaged);
+  for (int round = 0; round < 5; ++round) {
+    driver.sync_by_pages("100");
+    EXPECT_EQ(driver.waited, std::nullopt) << round;
+    driver.watch(error_of(ErrorCode::gone), 1s, "101");
+  }
+}
+
+TEST(Reflector, AVersionAheadOfTheServersMeansAList) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  driver.next();
+  driver.end(Error{.code = ErrorCode::unavailable,
+                   .message = "watch: 504 Timeout: Too large resource version: 100, current: 7",
+                   .http_status = 504});
+  EXPECT_TRUE(driver.next().begins_list());
+  EXPECT_EQ(driver.waited, std::nullopt);
+}
+
+TEST(Reflector, AVersionThatTheServerDoesNotUnderstandMeansAList) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("garbage");
+  driver.next();
+  driver.end(error_of(ErrorCode::invalid_argument));
+  EXPECT_TRUE(driver.next().begins_list());
+  EXPECT_TRUE(driver.waited.has_value());
+}
+
+struct FailedWatch {
+  ErrorCode code;
+  std::chrono::milliseconds retry_after;
+};
+
+TEST(Reflector, AC27_FailedWatchesResumeAfterBackoffAndAtLeastRetryAfter) {
+  for (const auto& [code, retry_after] :
+       {FailedWatch{ErrorCode::too_many_requests, 7s}, FailedWatch{ErrorCode::unavailable, 0s},
+        FailedWatch{ErrorCode::unavailable, 40s}, FailedWatch{ErrorCode::timeout, 0s},
+        FailedWatch{ErrorCode::protocol, 0s}, FailedWatch{ErrorCode::forbidden, 0s},
+        FailedWatch{ErrorCode::unauthenticated, 0s}, FailedWatch{ErrorCode::tls, 0s},
+        FailedWatch{ErrorCode::not_found, 0s}}) {
+    Driver driver(kPaged);
+    driver.sync_by_pages("100");
+    for (int round = 0; round < 10; ++round) {
+      const auto action = driver.next();
+      EXPECT_EQ(action.kind, Kind::watch);
+      EXPECT_EQ(action.resource_version, "100");
+      if (round > 0) {
+        ASSERT_TRUE(driver.waited.has_value());
+        EXPECT_GE(*driver.waited, retry_after);
+        EXPECT_LE(*driver.waited, std::max<std::chrono::milliseconds>(30s, retry_after * 11 / 10));
+      }
+      driver.end(error_of(code, retry_after));
+      EXPECT_TRUE(driver.reflector.synced()) << "the list is still complete, only stale";
+    }
+  }
+}
+
+TEST(Reflector, BackoffStartsOverAfterNewsOrTwoHealthyMinutes) {
+  for (const bool with_news : {true, false}) {
+    Driver driver(kPaged);
+    driver.sync_by_pages("100");
+    for (int round = 0; round < 12; ++round) driver.watch(error_of(ErrorCode::unavailable));
+    if (with_news) {
+      driver.watch(error_of(ErrorCode::unavailable), 1s, "101");
+    } else {
+      driver.watch(error_of(ErrorCode::unavailable), 121s);
+    }
+    driver.next();
+    EXPECT_LE(driver.waited, 200ms);
+  }
+}
+
+TEST(Reflector, ChoosesWatchTimeoutsAtRandomWithinTheRange) {
+  Driver driver({.streaming_list = false, .watch_timeout_min = 10s, .watch_timeout_max = 20s});
+  driver.sync_by_pages();
+  std::set<std::chrono::seconds> seen;
+  for (int round = 0; round < 300; ++round) {
+    const auto action = driver.next();
+    seen.insert(action.timeout);
+    driver.reflector.on_watch_open(driver.now);
+    driver.now += 10s;
+    driver.end();
+  }
+  EXPECT_EQ(*seen.begin(), 10s);
+  EXPECT_EQ(*seen.rbegin(), 20s);
+  EXPECT_EQ(seen.size(), 11U);
+}
+
+}  // namespace
+}  // namespace gitops::k8s
