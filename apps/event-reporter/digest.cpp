@@ -1,0 +1,122 @@
+#include "event-reporter/digest.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <openssl/evp.h>
+
+#include "event-reporter/json_text.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+bool is_ignored_annotation(std::string_view key) {
+  return key == "kubectl.kubernetes.io/last-applied-configuration" ||
+         key == "argocd.argoproj.io/refresh" || key == "argocd.argoproj.io/hydrate";
+}
+
+void add_metadata(Hasher& hasher, std::string_view metadata) {
+  for_each_member(metadata, [&hasher](std::string_view key, std::string_view value) {
+    if (key == "resourceVersion" || key == "generation" || key == "generateName" ||
+        key == "managedFields") {
+      return true;
+    }
+    if (key == "annotations") {
+      for_each_member(value, [&hasher](std::string_view name, std::string_view text) {
+        if (!is_ignored_annotation(name)) {
+          hasher.add(name);
+          hasher.add(text);
+        }
+        return true;
+      });
+      return true;
+    }
+    hasher.add(key);
+    hasher.add(value);
+    return true;
+  });
+}
+
+// A condition's text with the value of lastTransitionTime cut out.
+void add_conditions(Hasher& hasher, std::string_view conditions) {
+  static constexpr std::string_view time = "\"lastTransitionTime\":\"";
+  while (true) {
+    const auto at = conditions.find(time);
+    if (at == std::string_view::npos) break;
+    hasher.add(conditions.substr(0, at));
+    const auto end = conditions.find('"', at + time.size());
+    if (end == std::string_view::npos) break;
+    conditions.remove_prefix(end + 1);
+  }
+  hasher.add(conditions);
+}
+
+void add_status(Hasher& hasher, std::string_view status) {
+  for_each_member(status, [&hasher](std::string_view key, std::string_view value) {
+    if (key == "reconciledAt" || key == "observedAt") return true;
+    hasher.add(key);
+    if (key == "conditions") {
+      add_conditions(hasher, value);
+    } else {
+      hasher.add(value);
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+struct Hasher::State {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
+                                                                  &EVP_MD_CTX_free};
+};
+
+Hasher::Hasher() : state_(std::make_unique<State>()) {
+  if (EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1) {
+    throw std::runtime_error("SHA-256 is not available");
+  }
+}
+
+Hasher::~Hasher() = default;
+
+void Hasher::add(std::string_view text) {
+  const std::uint64_t size = text.size();
+  EVP_DigestUpdate(state_->context.get(), &size, sizeof size);
+  EVP_DigestUpdate(state_->context.get(), text.data(), text.size());
+}
+
+Digest Hasher::finish() {
+  std::array<std::uint8_t, EVP_MAX_MD_SIZE> full{};
+  EVP_DigestFinal_ex(state_->context.get(), full.data(), nullptr);
+  Digest digest{};
+  std::copy_n(full.begin(), digest.size(), digest.begin());
+  return digest;
+}
+
+std::string to_hex(const Digest& digest, std::size_t bytes) {
+  static constexpr std::string_view hex = "0123456789abcdef";
+  std::string out;
+  for (std::size_t i = 0; i < std::min(bytes, digest.size()); ++i) {
+    out += hex[digest[i] >> 4U];
+    out += hex[digest[i] & 15U];
+  }
+  return out;
+}
+
+Digest change_digest(std::string_view application) {
+  Hasher hasher;
+  for_each_member(application, [&hasher](std::string_view key, std::string_view value) {
+    hasher.add(key);
+    if (key == "metadata") {
+      add_metadata(hasher, value);
+    } else if (key == "status") {
+      add_status(hasher, value);
+    } else {
+      hasher.add(value);
+    }
+    return true;
+  });
+  return hasher.finish();
+}
+
+}  // namespace gitops::reporter

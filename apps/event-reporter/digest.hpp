@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace gitops::reporter {
+
+// Identifies a content: the first half of a SHA-256.
+using Digest = std::array<std::uint8_t, 16>;
+
+// "8f1b…": lower-case hex of the first `bytes` bytes.
+std::string to_hex(const Digest& digest, std::size_t bytes = 16);
+
+// Digests a sequence of texts; ("ab", "c") differs from ("a", "bc").
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+
+  void add(std::string_view text);
+  [[nodiscard]] Digest finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The digest of everything in an Application that counts as a change. Left out: what Argo CD
+// rewrites at each refresh (status.reconciledAt, status.observedAt, the refresh and hydrate
+// annotations, the times of conditions) and bookkeeping of the API server (resourceVersion,
+// generation, generateName, managedFields, the last-applied-configuration annotation).
+Digest change_digest(std::string_view application);
+
+}  // namespace gitops::reporter

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <simdjson.h>
+
+// Reading and changing JSON without building it anew: what is not touched stays the text that was
+// received.
+namespace gitops::reporter {
+
+// A place in a parsed document that may not be there; null counts as absent. Borrows from the
+// simdjson parser that made the document.
+class JsonView {
+ public:
+  JsonView() = default;
+  explicit JsonView(simdjson::dom::element element);
+
+  [[nodiscard]] bool exists() const { return element_.has_value(); }
+  // The member of that name; absent when this is no object.
+  [[nodiscard]] JsonView operator[](std::string_view key) const;
+  // The string here; empty when there is none.
+  [[nodiscard]] std::string_view text() const;
+  // The integer here; 0 when there is none.
+  [[nodiscard]] std::int64_t number() const;
+  [[nodiscard]] bool is_true() const;
+  // The elements of the array here; none when it is none.
+  [[nodiscard]] simdjson::dom::array items() const;
+  [[nodiscard]] bool is_array() const { return element_ && element_->is_array(); }
+  // The members of the object here; none when it is none.
+  [[nodiscard]] simdjson::dom::object members() const;
+  [[nodiscard]] const std::optional<simdjson::dom::element>& element() const { return element_; }
+
+ private:
+  std::optional<simdjson::dom::element> element_;
+};
+
+// The functions below work on the text of one JSON object and trust it to be well-formed: given
+// something else they return something useless, but never touch memory outside of it.
+
+// Calls `visit` for each member with the key as written (without quotes, escapes kept) and the text
+// of its value, until it returns false.
+void for_each_member(
+    std::string_view object,
+    const std::function<bool(std::string_view key, std::string_view value)>& visit);
+
+// The object with the value of `key` replaced by what `edit` makes of it; `edit` gets an empty text
+// when there was no such member, and the new one then comes first.
+std::string edit_member(std::string_view object, std::string_view key,
+                        const std::function<std::string(std::string_view value)>& edit);
+
+// The object, or a new one when `object` is none, with these string members set.
+std::string with_strings(
+    std::string_view object,
+    std::initializer_list<std::pair<std::string_view, std::string_view>> members);
+
+}  // namespace gitops::reporter

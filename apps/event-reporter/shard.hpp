@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/core/error.hpp"
+
+namespace gitops::reporter {
+
+// Which replica reports an application: FNV-1a (32 bits) of its name modulo the number of replicas,
+// the documented shard function. The namespace does not count.
+std::uint32_t shard_of(std::string_view name, std::uint32_t replicas);
+
+// The part of all applications that this process reports.
+struct Shard {
+  std::uint32_t replicas = 1;  // 0 and 1: everything
+  std::uint32_t ordinal = 0;
+
+  [[nodiscard]] bool owns(std::string_view name) const {
+    return replicas <= 1 || shard_of(name, replicas) == ordinal;
+  }
+};
+
+// `configured` (EVENT_REPORTER_SHARD) wins when it is not negative; otherwise the ordinal is the
+// last
+// '-' separated token of the host name, as a StatefulSet gives it. With more than one replica an
+// ordinal that is missing, unreadable or not below `replicas` is an error: such a process would
+// silently report nothing.
+Result<Shard> own_shard(std::int64_t replicas, std::int64_t configured, std::string_view hostname);
+
+}  // namespace gitops::reporter
