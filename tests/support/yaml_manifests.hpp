@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/error.hpp"
+
+namespace gitops::test {
+
+// The documents of a YAML file as JSON, empty ones left out. Plain scalars become null, booleans
+// and numbers by YAML's core schema; quoted ones stay strings.
+Result<std::vector<nlohmann::json>> parse_manifests(const std::string& yaml);
+
+}  // namespace gitops::test
