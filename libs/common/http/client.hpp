@@ -57,8 +57,8 @@ class ClientExchange {
 //
 // A request that fails on a reused connection before any byte of an answer is sent once more on a
 // new one when its method is idempotent or the peer had closed before we wrote. No other retry.
-// Errors are told apart: lookup, refused, TLS reason, timeout, protocol; messages name host and port
-// and no secret. Loop thread only; outlives its exchanges.
+// Errors are told apart: lookup, refused, TLS reason, timeout, protocol; messages name host and
+// port and no secret. Loop thread only; outlives its exchanges.
 class Client {
  public:
   Client(const Executor& executor, Resolver& resolver, ClientOptions options);

@@ -9,8 +9,7 @@
 
 namespace gitops::http {
 
-// One gzip member (RFC 1952) at zlib level 6... level 1 is the default here: events are small and
-// sent once.
+// One gzip member (RFC 1952). Level 1 by default: events are small and sent once.
 std::string gzip_compress(std::string_view bytes, int level = 1);
 
 // Streaming decoder for gzip and zlib ("deflate") bodies. Stops with ErrorCode::too_large when more
@@ -24,7 +23,7 @@ class Inflater {
 
   // Appends to `out` what these bytes decode to.
   Result<void> feed(std::string_view bytes, std::string& out);
-  // True once the end of the compressed stream was seen.
+  // True when the bytes so far end with a complete member; false before the first byte.
   [[nodiscard]] bool finished() const;
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ class Headers {
   // Replaces every field of that name.
   void set(std::string name, std::string value);
   void erase(std::string_view name);
+  void clear() { fields_.clear(); }
 
   [[nodiscard]] auto begin() const { return fields_.begin(); }
   [[nodiscard]] auto end() const { return fields_.end(); }
@@ -49,6 +51,9 @@ struct Response {
 
 // The standard reason phrase, or "Unknown".
 std::string_view reason_phrase(int status);
+
+// Field names and most tokens compare like this (ASCII only).
+bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 // True for RFC 9110 token characters only, at least one.
 bool is_token(std::string_view text);

@@ -11,9 +11,9 @@
 namespace gitops::http {
 
 // The forward proxy for outgoing requests, by the conventions of HTTP_PROXY, HTTPS_PROXY and
-// NO_PROXY (as Go's httpproxy reads them): lower-case names win over upper-case ones; NO_PROXY holds
-// host names (with their subdomains; a leading dot means subdomains only), IP addresses, CIDR blocks,
-// each with an optional port, or "*"; loopback addresses and "localhost" are never proxied.
+// NO_PROXY (as Go's httpproxy reads them): lower-case names win over upper-case ones; NO_PROXY
+// holds host names (with their subdomains; a leading dot means subdomains only), IP addresses, CIDR
+// blocks, each with an optional port, or "*"; loopback addresses and "localhost" are never proxied.
 struct ProxySettings {
   std::optional<Url> http;   // for http:// targets
   std::optional<Url> https;  // for https:// targets, by CONNECT
@@ -23,7 +23,8 @@ struct ProxySettings {
   [[nodiscard]] const Url* proxy_for(const Url& target) const;
 };
 
-// Reads the six variables. A malformed proxy URL is an error that names its variable, not its value.
+// Reads the six variables. A malformed proxy URL is an error that names its variable, not its
+// value.
 Result<ProxySettings> proxy_settings(const std::map<std::string, std::string>& environment);
 
 }  // namespace gitops::http

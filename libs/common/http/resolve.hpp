@@ -1,18 +1,19 @@
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <boost/asio/ip/tcp.hpp>
+
 #include "common/core/async.hpp"
 
 namespace gitops::http {
 
-// Name lookup by getaddrinfo on the pool: cached (positive 30 s, negative 2 s), equal lookups merged,
-// and a waiter that is cancelled or out of time leaves without waiting for getaddrinfo. IP literals
-// never touch the pool. Loop thread only.
+// Name lookup by getaddrinfo on the pool: cached (positive 30 s, negative 2 s), equal lookups
+// merged, and a waiter that is cancelled or out of time leaves without waiting for getaddrinfo. IP
+// literals never touch the pool. Loop thread only.
 class Resolver {
  public:
   Resolver(const Executor& executor, asio::thread_pool& pool);

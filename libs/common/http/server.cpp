@@ -1,0 +1,597 @@
+#include "common/http/server.hpp"
+
+#include <array>
+#include <charconv>
+#include <ctime>
+#include <list>
+#include <vector>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/redirect_error.hpp>
+
+#include "common/core/log.hpp"
+#include "common/core/task_group.hpp"
+#include "common/http/buffer.hpp"
+#include "common/http/parser.hpp"
+#include "common/http/stream.hpp"
+
+namespace gitops::http {
+namespace {
+
+using boost::system::error_code;
+using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
+
+const Log kLog("http-server");
+
+constexpr std::size_t kHeadBuffer = 4 * 1024;  // first size; grows with the head
+constexpr std::size_t kBodyBuffer = 16 * 1024;
+constexpr std::size_t kMaxDrain = 64 * 1024;
+constexpr std::size_t kMaxLinger = 1024 * 1024;
+constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
+
+void append_number(std::string& out, std::uint64_t number, int base = 10) {
+  std::array<char, 24> digits;
+  const auto [end, ec] = std::to_chars(digits.data(), digits.data() + digits.size(), number, base);
+  out.append(digits.data(), end);
+}
+
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ").append(value).append("\r\n");
+}
+
+bool has_no_body(int status) {
+  return status == 204 || status == 304;
+}
+
+// The value of the Date field, made once per second.
+class DateField {
+ public:
+  std::string_view now() {
+    const std::time_t second = std::time(nullptr);
+    if (second != second_) {
+      std::tm parts{};
+      ::gmtime_r(&second, &parts);
+      std::array<char, 40> text;
+      static constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+      static constexpr std::array kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+      const int size =
+          std::snprintf(text.data(), text.size(), "%s, %02d %s %04d %02d:%02d:%02d GMT",
+                        kDays.at(static_cast<std::size_t>(parts.tm_wday)), parts.tm_mday,
+                        kMonths.at(static_cast<std::size_t>(parts.tm_mon)), parts.tm_year + 1900,
+                        parts.tm_hour, parts.tm_min, parts.tm_sec);
+      text_.assign(text.data(), static_cast<std::size_t>(size));
+      second_ = second;
+    }
+    return text_;
+  }
+
+ private:
+  std::time_t second_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+struct Server::State {
+  State(const Executor& e, ServerOptions o, Handler h)
+      : executor(e), options(std::move(o)), handler(std::move(h)), acceptor(e), tasks(e), ended(e) {
+    if (options.tls) tls.emplace(TlsContext::Role::server, *options.tls);
+  }
+
+  Task<> accept_loop();
+  Task<> serve(Socket socket);
+
+  Executor executor;
+  ServerOptions options;
+  Handler handler;
+  std::optional<TlsContext> tls;
+  Acceptor acceptor;
+  std::uint16_t port = 0;
+  bool draining = false;
+  std::list<ServerConnection*> connections;
+  DateField date;
+  RepeatFilter repeated{std::chrono::minutes(1)};
+  TaskGroup tasks;
+  Event ended;  // a connection
+};
+
+// One accepted connection and the exchange that is running on it.
+class ServerConnection {
+ public:
+  ServerConnection(Server::State& s, Stream st)
+      : server(s),
+        stream(std::move(st)),
+        parser(s.options.max_head),
+        place(s.connections.insert(s.connections.end(), this)) {}
+  ~ServerConnection() {
+    server.connections.erase(place);
+    server.ended.notify_all();
+  }
+  ServerConnection(const ServerConnection&) = delete;
+  ServerConnection& operator=(const ServerConnection&) = delete;
+
+  enum class Answer {
+    none,       // nothing was sent yet
+    streaming,  // start() was called
+    complete,
+    broken,  // cannot be completed
+  };
+
+  Task<> run();
+  Task<bool> read_request();
+  Task<bool> run_handler();
+  Task<bool> drain_body();
+  Task<> refuse(int status, std::string_view why);
+
+  Task<Result<void>> fill(std::size_t capacity);
+  Task<Result<void>> read_into(std::string& out);
+  Result<void> append_head(const Response& response, std::optional<std::uint64_t> length,
+                           bool chunked);
+  Task<Result<void>> send(std::string_view body);
+  void begin_write() { stream.set_deadline(Clock::now() + server.options.body_timeout); }
+
+  Server::State& server;
+  Stream stream;
+  RequestParser parser;
+  ReadBuffer in;
+  std::string out;  // the head, or chunk header, that is sent next
+  bool idle = false;
+  // Of the current exchange:
+  Answer answer = Answer::none;
+  bool body_ended = false;
+  bool awaits_continue = false;  // the client sends its body after "100 Continue"
+  bool is_head = false;
+  bool chunked = false;
+  bool keep_alive = false;
+  std::list<ServerConnection*>::iterator place;
+};
+
+// Reads more; an end of the stream is an error.
+Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
+  const auto size = co_await stream.read_some(in.prepare(capacity));
+  if (!size) co_return std::unexpected(size.error());
+  if (*size == 0) co_return fail(ErrorCode::unavailable, "the client closed the connection");
+  in.commit(*size);
+  co_return Result<void>{};
+}
+
+// True when a request's head is there; false when the connection is done.
+Task<bool> ServerConnection::read_request() {
+  parser.reset();
+  const auto& options = server.options;
+  bool head_begun = false;
+  while (true) {
+    if (!in.empty()) {
+      const auto step = parser.next(in.bytes());
+      if (!step) {
+        co_await refuse(step.error().http_status, step.error().message);
+        co_return false;
+      }
+      in.consume(step->consumed);
+      if (step->event == ParseStep::Event::head) break;
+      if (!head_begun) {
+        head_begun = true;
+        stream.set_deadline(Clock::now() + options.head_timeout);
+      }
+    } else {
+      if (server.draining) co_return false;
+      in.release();
+      stream.set_deadline(Clock::now() + options.idle_timeout);
+    }
+    idle = in.empty();
+    const auto filled = co_await fill(kHeadBuffer);
+    idle = false;
+    if (!filled) {
+      if (head_begun && filled.error().code == ErrorCode::timeout) {
+        co_await refuse(408, "the request head took too long");
+      }
+      co_return false;
+    }
+  }
+  stream.set_deadline(kNever);
+  answer = Answer::none;
+  const Request& request = parser.head();
+  is_head = request.method == "HEAD";
+  keep_alive = parser.keep_alive();
+  body_ended = parser.content_length() == 0;
+  awaits_continue = false;
+  if (const auto expect = request.headers.find("Expect")) {
+    if (!equal_ignoring_case(*expect, "100-continue")) {
+      co_await refuse(417, "only Expect: 100-continue is supported");
+      co_return false;
+    }
+    awaits_continue = parser.is_http_1_1() && !body_ended;
+  }
+  co_return true;
+}
+
+// Answers a request that cannot be handled, and closes.
+Task<> ServerConnection::refuse(int status, std::string_view why) {
+  Response response{
+      .status = status, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = {}};
+  response.body.append(why).append("\n");
+  keep_alive = false;
+  out.clear();
+  if (append_head(response, response.body.size(), false)) {
+    begin_write();
+    if (co_await send(response.body)) co_await stream.close_gracefully(kMaxLinger);
+  }
+}
+
+// Appends the next part of the body; nothing at its end.
+Task<Result<void>> ServerConnection::read_into(std::string& target) {
+  if (awaits_continue) {
+    awaits_continue = false;
+    if (answer == Answer::none && in.empty()) {
+      begin_write();
+      if (auto sent = co_await stream.write("HTTP/1.1 100 Continue\r\n\r\n"); !sent) {
+        answer = Answer::broken;
+        co_return sent;
+      }
+    }
+  }
+  const std::size_t before = target.size();
+  while (!body_ended && target.size() == before) {
+    while (true) {
+      const auto step = parser.next(in.bytes());
+      if (!step) {
+        keep_alive = false;
+        co_return std::unexpected(step.error());
+      }
+      target.append(step->body);
+      in.consume(step->consumed);
+      body_ended = step->event == ParseStep::Event::end;
+      if (body_ended || step->event == ParseStep::Event::more) break;
+      if (target.size() - before >= kBodyBuffer) co_return Result<void>{};
+    }
+    if (body_ended || target.size() > before) break;
+    stream.set_deadline(Clock::now() + server.options.body_timeout);
+    const auto filled = co_await fill(kBodyBuffer);
+    stream.set_deadline(kNever);
+    if (!filled) {
+      keep_alive = false;
+      co_return filled;
+    }
+  }
+  co_return Result<void>{};
+}
+
+// Serialises the head into `out`, behind what is there. Nothing was appended when it fails.
+Result<void> ServerConnection::append_head(const Response& response,
+                                           std::optional<std::uint64_t> length, bool is_chunked) {
+  if (response.status < 200 || response.status > 999) {
+    return fail(ErrorCode::invalid_argument, "the status of an answer must be 200 to 999");
+  }
+  const std::size_t start = out.size();
+  out.append("HTTP/1.1 ");
+  append_number(out, static_cast<std::uint64_t>(response.status));
+  out.append(" ").append(reason_phrase(response.status)).append("\r\n");
+  bool has_date = false;
+  std::string_view own_length;
+  for (const auto& [name, value] : response.headers) {
+    if (!is_token(name) || !is_field_value(value)) {
+      out.resize(start);
+      return fail(ErrorCode::invalid_argument,
+                  "a header of the answer holds characters that must not be sent");
+    }
+    if (equal_ignoring_case(name, "Content-Length")) {
+      own_length = value;
+      continue;
+    }
+    if (equal_ignoring_case(name, "Transfer-Encoding") || equal_ignoring_case(name, "Keep-Alive"))
+      continue;
+    if (equal_ignoring_case(name, "Connection")) {
+      if (response.headers.has_token(name, "close")) keep_alive = false;
+      continue;
+    }
+    if (equal_ignoring_case(name, "Date")) has_date = true;
+    append_field(out, name, value);
+  }
+  if (server.draining) keep_alive = false;
+  if (!has_date) append_field(out, "Date", server.date.now());
+  if (is_head && !own_length.empty()) {
+    append_field(out, "Content-Length", own_length);
+  } else if (length && !has_no_body(response.status)) {
+    out.append("Content-Length: ");
+    append_number(out, *length);
+    out.append("\r\n");
+  }
+  if (is_chunked) append_field(out, "Transfer-Encoding", "chunked");
+  if (!keep_alive) {
+    append_field(out, "Connection", "close");
+  } else if (!parser.is_http_1_1()) {
+    append_field(out, "Connection", "keep-alive");
+  }
+  out.append("\r\n");
+  return {};
+}
+
+// Writes `out` and then `body`, and forgets `out`.
+Task<Result<void>> ServerConnection::send(std::string_view body) {
+  const std::array<asio::const_buffer, 2> buffers{asio::buffer(out),
+                                                  asio::buffer(body.data(), body.size())};
+  auto sent = co_await stream.write(buffers);
+  out.clear();
+  if (!sent) answer = Answer::broken;
+  co_return sent;
+}
+
+// Reads what is left of the body so that the next request can be read; false: close instead.
+Task<bool> ServerConnection::drain_body() {
+  if (body_ended) co_return true;
+  std::string dropped;
+  while (!body_ended) {
+    if (!co_await read_into(dropped)) co_return false;
+    if (dropped.size() > kMaxDrain) co_return false;
+  }
+  co_return true;
+}
+
+// True when the connection can be used again.
+Task<bool> ServerConnection::run_handler() {
+  Exchange exchange(*this);
+  std::exception_ptr failure;
+  try {
+    co_await server.handler(exchange);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure) {
+    if ((co_await asio::this_coro::cancellation_state).cancelled() !=
+        asio::cancellation_type::none) {
+      std::rethrow_exception(failure);
+    }
+    std::string what = "unknown exception";
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& e) {
+      what = e.what();
+    } catch (...) {
+    }
+    kLog.error("a request handler failed",
+               {{"method", parser.head().method}, {"path", exchange.path()}, {"error", what}});
+  } else if (answer == Answer::none) {
+    kLog.error("a request handler gave no answer",
+               {{"method", parser.head().method}, {"path", exchange.path()}});
+  }
+  if (answer == Answer::none && stream.is_open()) {
+    keep_alive = keep_alive && !failure;
+    (void)co_await exchange.reply(Response{.status = 500, .headers = {}, .body = {}});
+  }
+  stream.set_deadline(kNever);
+  if (answer != Answer::complete) {
+    stream.abort();
+    co_return false;
+  }
+  if (keep_alive && !awaits_continue && co_await drain_body()) co_return true;
+  if (body_ended) {
+    stream.close();
+  } else {
+    co_await stream.close_gracefully(kMaxLinger);
+  }
+  co_return false;
+}
+
+Task<> ServerConnection::run() {
+  if (server.tls) {
+    stream.set_deadline(Clock::now() + server.options.head_timeout);
+    if (!co_await stream.handshake_server()) co_return;
+  }
+  while (co_await read_request() && co_await run_handler()) {
+    if (out.capacity() > kKeepOutput) out = {};
+  }
+  stream.close();
+}
+
+const Request& Exchange::request() const {
+  return connection_->parser.head();
+}
+
+std::string_view Exchange::path() const {
+  const std::string_view target = request().target;
+  return target.substr(0, target.find('?'));
+}
+
+std::string_view Exchange::query() const {
+  const std::string_view target = request().target;
+  const auto question = target.find('?');
+  return question == std::string_view::npos ? std::string_view{} : target.substr(question + 1);
+}
+
+std::string Exchange::peer_address() const {
+  return connection_->stream.remote().address().to_string();
+}
+
+Task<Result<std::string>> Exchange::read_body(std::size_t limit) {
+  const auto length = connection_->parser.content_length();
+  std::string body;
+  if (!length || *length <= limit) {
+    if (length) body.reserve(std::min<std::size_t>(*length, kMaxDrain));
+    while (!connection_->body_ended) {
+      if (auto read = co_await connection_->read_into(body); !read)
+        co_return std::unexpected(read.error());
+      if (body.size() > limit) break;
+    }
+  }
+  if (body.size() > limit || (length && *length > limit)) {
+    co_return fail(ErrorCode::too_large,
+                   "the request body is larger than " + std::to_string(limit) + " bytes");
+  }
+  co_return body;
+}
+
+Task<Result<std::string>> Exchange::read_some() {
+  std::string part;
+  if (auto read = co_await connection_->read_into(part); !read)
+    co_return std::unexpected(read.error());
+  co_return part;
+}
+
+Task<Result<void>> Exchange::reply(Response response) {
+  ServerConnection& c = *connection_;
+  if (c.answer != ServerConnection::Answer::none)
+    co_return fail(ErrorCode::internal, "the answer was already begun");
+  // Say so when the rest of the body is not going to be read.
+  if (c.awaits_continue || (!c.body_ended && c.parser.content_length().value_or(0) > kMaxDrain)) {
+    c.keep_alive = false;
+  }
+  c.out.clear();
+  if (auto head = c.append_head(response, response.body.size(), false); !head) co_return head;
+  c.answer = ServerConnection::Answer::complete;
+  c.begin_write();
+  const bool bodiless = c.is_head || has_no_body(response.status);
+  co_return co_await c.send(bodiless ? std::string_view{} : std::string_view(response.body));
+}
+
+Task<Result<void>> Exchange::start(Response head) {
+  ServerConnection& c = *connection_;
+  if (c.answer != ServerConnection::Answer::none)
+    co_return fail(ErrorCode::internal, "the answer was already begun");
+  c.chunked = c.parser.is_http_1_1() && !has_no_body(head.status);
+  if (c.awaits_continue || !c.parser.is_http_1_1()) c.keep_alive = false;
+  c.out.clear();
+  if (auto appended = c.append_head(head, std::nullopt, c.chunked); !appended) co_return appended;
+  c.answer = ServerConnection::Answer::streaming;
+  // Nothing of a body follows these heads.
+  if (has_no_body(head.status)) c.is_head = true;
+  c.begin_write();
+  co_return co_await c.send({});
+}
+
+Task<Result<void>> Exchange::write(std::string_view bytes) {
+  ServerConnection& c = *connection_;
+  if (c.answer == ServerConnection::Answer::broken)
+    co_return fail(ErrorCode::unavailable, "the client is gone");
+  if (c.answer != ServerConnection::Answer::streaming)
+    co_return fail(ErrorCode::internal, "no answer is being streamed");
+  if (c.is_head || bytes.empty()) co_return Result<void>{};
+  c.begin_write();
+  if (!c.chunked) co_return co_await c.send(bytes);
+  append_number(c.out, bytes.size(), 16);
+  c.out.append("\r\n");
+  const std::array<asio::const_buffer, 3> buffers{
+      asio::buffer(c.out), asio::buffer(bytes.data(), bytes.size()), asio::buffer("\r\n", 2)};
+  auto sent = co_await c.stream.write(buffers);
+  c.out.clear();
+  if (!sent) c.answer = ServerConnection::Answer::broken;
+  co_return sent;
+}
+
+Task<Result<void>> Exchange::finish() {
+  ServerConnection& c = *connection_;
+  if (c.answer == ServerConnection::Answer::broken)
+    co_return fail(ErrorCode::unavailable, "the client is gone");
+  if (c.answer != ServerConnection::Answer::streaming)
+    co_return fail(ErrorCode::internal, "no answer is being streamed");
+  c.answer = ServerConnection::Answer::complete;
+  if (c.is_head || !c.chunked) co_return Result<void>{};
+  c.begin_write();
+  c.out.assign("0\r\n\r\n");
+  co_return co_await c.send({});
+}
+
+void Exchange::abort() {
+  connection_->answer = ServerConnection::Answer::broken;
+  connection_->stream.abort();
+}
+
+Task<> Server::State::serve(Socket socket) {
+  std::shared_ptr<asio::ssl::context> context;
+  if (tls) {
+    auto loaded = tls->get(Clock::now());
+    if (!loaded) co_return;  // listen() has checked it; files may vanish later only after a success
+    context = *loaded;
+  }
+  error_code ec;
+  socket.set_option(asio::ip::tcp::no_delay(true), ec);
+  ServerConnection connection(*this, Stream(std::move(socket), std::move(context)));
+  co_await connection.run();
+}
+
+Task<> Server::State::accept_loop() {
+  while (acceptor.is_open()) {
+    Socket socket(executor);
+    error_code ec;
+    co_await acceptor.async_accept(socket, asio::redirect_error(use_task, ec));
+    if (ec) {
+      if (!acceptor.is_open()) co_return;
+      // Out of descriptors or memory: wait instead of spinning.
+      if (ec != asio::error::connection_aborted) {
+        if (const auto verdict = repeated.check("accept", Clock::now()); verdict.pass) {
+          kLog.error("cannot accept connections",
+                     {{"error", ec.message()}, {"suppressed", verdict.suppressed}});
+        }
+        co_await sleep_for(std::chrono::milliseconds(100));
+      }
+      continue;
+    }
+    if (connections.size() >= options.max_connections) {
+      if (const auto verdict = repeated.check("limit", Clock::now()); verdict.pass) {
+        kLog.warning("too many connections; further ones are closed",
+                     {{"limit", std::uint64_t{options.max_connections}},
+                      {"suppressed", verdict.suppressed}});
+      }
+      continue;
+    }
+    auto shared = std::make_shared<Socket>(std::move(socket));
+    tasks.spawn("connection", [this, shared] { return serve(std::move(*shared)); });
+  }
+}
+
+Server::Server(const Executor& executor, ServerOptions options, Handler handler)
+    : state_(std::make_shared<State>(executor, std::move(options), std::move(handler))) {}
+Server::~Server() = default;
+
+Result<void> Server::listen() {
+  State& state = *state_;
+  const std::string where = state.options.address + ":" + std::to_string(state.options.port);
+  error_code ec;
+  const auto address = asio::ip::make_address(state.options.address, ec);
+  if (ec) return fail(ErrorCode::invalid_argument, where + ": not an IP address to listen on");
+  if (state.tls) {
+    if (auto context = state.tls->get(Clock::now()); !context)
+      return std::unexpected(context.error());
+  }
+  const asio::ip::tcp::endpoint endpoint(address, state.options.port);
+  state.acceptor.open(endpoint.protocol(), ec);
+  if (!ec) state.acceptor.set_option(Acceptor::reuse_address(true), ec);
+  if (!ec) state.acceptor.bind(endpoint, ec);
+  if (!ec) state.acceptor.listen(4096, ec);
+  if (!ec) state.port = state.acceptor.local_endpoint(ec).port();
+  if (ec) {
+    error_code ignored;
+    state.acceptor.close(ignored);
+    return fail(ErrorCode::unavailable, "cannot listen on " + where + ": " + ec.message());
+  }
+  state.tasks.spawn("accept", [&state] { return state.accept_loop(); });
+  return {};
+}
+
+std::uint16_t Server::port() const {
+  return state_->port;
+}
+
+void Server::drain() {
+  State& state = *state_;
+  state.draining = true;
+  error_code ec;
+  state.acceptor.close(ec);
+  for (ServerConnection* connection : state.connections) {
+    if (connection->idle) connection->stream.close();
+  }
+}
+
+Task<> Server::stop(Deadline deadline) {
+  State& state = *state_;
+  drain();
+  while (!state.connections.empty() && Clock::now() < deadline) co_await state.ended.wait(deadline);
+  state.tasks.cancel();
+  co_await state.tasks.join();
+}
+
+std::size_t Server::connections() const {
+  return state_->connections.size();
+}
+
+}  // namespace gitops::http

@@ -19,13 +19,23 @@ struct ServerOptions {
   std::optional<TlsOptions> tls;
   std::size_t max_connections = 10'000;  // further ones are accepted and closed
   std::size_t max_head = 64 * 1024;      // request line and fields; more: 431
-  std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head (slow-loris); 408
+  std::chrono::milliseconds head_timeout{
+      10'000};  // first byte to end of head (slow-loris): 408; TLS
   std::chrono::milliseconds idle_timeout{60'000};  // between requests
   std::chrono::milliseconds body_timeout{60'000};  // for each read or write of a body
 };
 
+class ServerConnection;
+
 // A request in flight as its handler sees it. Reply, or stream: start(), write()…, finish().
-// A handler that returns without an answer gives 500; one that throws, too (and is logged).
+// A handler that returns without an answer gives 500; one that throws, too (and is logged). When
+// the answer had begun, the connection is cut instead, so that the client sees that it is
+// incomplete.
+//
+// What the handler leaves unread of the body is read and dropped when it is at most 64 KiB;
+// otherwise the connection is closed after the answer. Errors: timeout (body_timeout), unavailable
+// (the client is gone), invalid_data (the body's framing is broken), invalid_argument (a header
+// that must not be sent; nothing was sent).
 class Exchange {
  public:
   // Head of the request; body empty.
@@ -37,30 +47,30 @@ class Exchange {
 
   // The whole body; more than `limit` bytes is ErrorCode::too_large (answer it with 413).
   Task<Result<std::string>> read_body(std::size_t limit);
-  // The next part; empty at the end.
+  // The next part, at most 16 KiB; empty at the end. A client that waits for "100 Continue" gets it
+  // with the first read.
   Task<Result<std::string>> read_some();
 
-  // Sends the answer. Content-Length, Date and Connection are added; HEAD gets no body.
+  // Sends the answer. Content-Length, Date and Connection are added; HEAD gets no body. Of these
+  // fields the handler may set Date, "Connection: close", and for an answer to HEAD the length.
   Task<Result<void>> reply(Response response);
   // Sends a head with chunked coding (or until close for HTTP/1.0).
   Task<Result<void>> start(Response head);
   Task<Result<void>> write(std::string_view bytes);
   Task<Result<void>> finish();
-  // Ends the connection at once, in the middle of whatever is being sent. For faults in tests.
+  // Resets the connection at once, in the middle of whatever is being sent. For faults in tests.
   void abort();
 
  private:
-  friend class Server;
-  struct State;
-  explicit Exchange(State& state) : state_(&state) {}
-  State* state_;
+  friend class ServerConnection;
+  explicit Exchange(ServerConnection& connection) : connection_(&connection) {}
+  ServerConnection* connection_;
 };
 
 using Handler = std::function<Task<>(Exchange&)>;
 
-// HTTP/1.1 server on the loop: keep-alive, pipelining in order, strict framing (both Content-Length
-// and Transfer-Encoding, obs-fold, bare LF in the head, unknown codings: 400 and close; AC-04),
-// limits on everything a stranger can send, TLS with reloaded certificates.
+// HTTP/1.1 server on the loop: keep-alive, pipelining in order, strict framing (parser.hpp; 400 and
+// close), limits on everything a stranger can send, TLS with reloaded certificates.
 class Server {
  public:
   // Binds at once: throws nothing, see listen().
@@ -79,6 +89,7 @@ class Server {
   [[nodiscard]] std::size_t connections() const;
 
  private:
+  friend class ServerConnection;
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -1,18 +1,21 @@
 #pragma once
 
-#include <boost/asio/ssl/context.hpp>
 #include <chrono>
 #include <memory>
 #include <string>
 
+#include <boost/asio/ssl/context.hpp>
+
 #include "common/core/error.hpp"
+#include "common/core/log.hpp"
 #include "common/core/secret.hpp"
 #include "common/core/time.hpp"
 
 namespace gitops::http {
 
-// What to trust and who to be, for one peer. Files win over inline PEM and are read again when they
-// change (rotation), at most once per second. Every empty field means "default".
+// What to trust and who to be, for one peer. A server that is given a CA demands a client
+// certificate signed by it. Files win over inline PEM and are read again when they change
+// (rotation), at most once per second. Every empty field means "default".
 struct TlsOptions {
   std::string ca_file;  // PEM bundle that replaces the system's roots
   std::string ca_pem;
@@ -24,16 +27,17 @@ struct TlsOptions {
   bool insecure_skip_verify = false;
 };
 
-// Builds OpenSSL contexts from TlsOptions and builds a new one when a file changed. TLS 1.2 and 1.3,
-// OpenSSL's default ciphers. Loop thread only. System roots are loaded only when no CA is given.
+// Builds OpenSSL contexts from TlsOptions and builds a new one when a file changed. TLS 1.2
+// and 1.3, OpenSSL's default ciphers. Loop thread only. System roots are loaded only when no CA is
+// given.
 class TlsContext {
  public:
   enum class Role { client, server };
   TlsContext(Role role, TlsOptions options);
 
   // The current context; connections keep the one they began with. Unreadable or wrong files: an
-  // error that names the file; after a first success the last good context stays in use and
-  // `on_reload_error` of the log says so (rate-limited).
+  // error that names the file; after a first success the last good context stays in use and the log
+  // says so (rate-limited).
   Result<std::shared_ptr<boost::asio::ssl::context>> get(Clock::time_point now);
   [[nodiscard]] const TlsOptions& options() const { return options_; }
   // Counts successful (re)loads; a pooled client connection made under an older generation is not
@@ -41,13 +45,15 @@ class TlsContext {
   [[nodiscard]] unsigned generation() const { return generation_; }
 
  private:
-  std::string fingerprint() const;  // paths, sizes and times of the files
+  [[nodiscard]] std::string fingerprint() const;  // inodes, sizes and times of the files
+  [[nodiscard]] Result<std::shared_ptr<boost::asio::ssl::context>> build() const;
 
   Role role_;
   TlsOptions options_;
   std::shared_ptr<boost::asio::ssl::context> context_;
   std::string loaded_fingerprint_;
   Clock::time_point next_check_{};
+  RepeatFilter reload_errors_{std::chrono::minutes(1)};
   unsigned generation_ = 0;
 };
 

@@ -12,8 +12,8 @@ namespace gitops::http {
 
 // An absolute http, https, ws or wss URL, parsed once and then only read.
 struct Url {
-  std::string scheme;  // lower case
-  std::string host;    // lower case; IPv6 without brackets
+  std::string scheme;      // lower case
+  std::string host;        // lower case; IPv6 without brackets
   std::uint16_t port = 0;  // explicit or the scheme's default
   std::string path;        // as written; empty when there was none
   std::string query;       // without '?', as written
@@ -28,8 +28,8 @@ struct Url {
 };
 
 // Refuses control characters, spaces, backslashes, a missing or malformed host, port 0 or > 65535,
-// fragments, and IPv6 zone ids. Host names are RFC 1123 names (underscore allowed), IPv4 literals in
-// four decimal parts, or IPv6 in brackets.
+// fragments, and IPv6 zone ids. Host names are RFC 1123 names (underscore allowed), IPv4 literals
+// in four decimal parts, or IPv6 in brackets.
 Result<Url> parse_url(std::string_view text);
 
 // `base`'s path (trailing slashes dropped) followed by `path`, which starts with '/'; `path` may
