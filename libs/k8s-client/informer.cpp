@@ -1,0 +1,433 @@
+#include "k8s-client/informer.hpp"
+
+#include <map>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <malloc.h>
+
+#include "common/core/log.hpp"
+#include "k8s-client/watch.hpp"
+
+namespace gitops::k8s {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kOpenTimeout = 30s;  // until a watch's head has arrived
+constexpr auto kRepeatPeriod = 1min;
+
+struct Name {
+  std::string_view ns;
+  std::string_view name;
+  bool operator==(const Name&) const = default;
+};
+
+// An object of the store. Its name never changes, so the rest may while it stands in the set.
+struct Entry {
+  mutable Record record;
+  mutable std::uint32_t list = 0;  // the last list, or watch after it, that had it
+
+  [[nodiscard]] Name name() const { return {record.ns(), record.name()}; }
+};
+
+// The set finds entries by name without a second copy of the name.
+struct HashName {
+  using is_transparent = void;
+  std::size_t operator()(const Name& name) const {
+    const std::hash<std::string_view> hash;
+    return hash(name.ns) * 31 + hash(name.name);
+  }
+  std::size_t operator()(const Entry& entry) const { return (*this)(entry.name()); }
+};
+struct SameName {
+  using is_transparent = void;
+  bool operator()(const Entry& a, const Entry& b) const { return a.name() == b.name(); }
+  bool operator()(const Name& a, const Entry& b) const { return a == b.name(); }
+  bool operator()(const Entry& a, const Name& b) const { return a.name() == b; }
+};
+using Store = std::unordered_set<Entry, HashName, SameName>;
+
+// The metrics of one informer.
+class Counters {
+ public:
+  Counters(Metrics& metrics, const std::string& program, const Resource& resource)
+      : metrics_(metrics),
+        prefix_("gitops_" + program + "_watch_"),
+        labels_{{"resource", resource.plural}},
+        quarantined_(metrics.counter(prefix_ + "quarantined_total",
+                                     "Objects that could not be used", labels_)),
+        objects_(metrics.gauge(prefix_ + "objects", "Objects in the store", labels_)),
+        last_event_(metrics.gauge(prefix_ + "last_event_timestamp_seconds",
+                                  "When the last event or page arrived", labels_)) {}
+
+  void count_event(WatchEvent::Type type) {
+    auto& counter = events_[type];
+    if (counter == nullptr) {
+      counter = &labelled("events_total", "Events of watches", "type", to_string(type));
+    }
+    counter->Increment();
+  }
+  void count_relist(std::string_view reason) {
+    labelled("relists_total", "Lists begun", "reason", reason).Increment();
+  }
+  void count_error(ErrorCode code) {
+    labelled("errors_total", "Failed lists and watches", "code", gitops::to_string(code))
+        .Increment();
+  }
+  void count_quarantined() { quarantined_.Increment(); }
+  void set_objects(std::size_t count) { objects_.Set(static_cast<double>(count)); }
+  void note_contact() {
+    last_event_.Set(std::chrono::duration<double>(wall_now().time_since_epoch()).count());
+  }
+
+ private:
+  Counter& labelled(std::string_view name, const std::string& help, const std::string& label,
+                    std::string_view value) {
+    auto labels = labels_;
+    labels[label] = value;
+    return metrics_.counter(prefix_ + std::string(name), help, labels);
+  }
+
+  Metrics& metrics_;
+  std::string prefix_;
+  Metrics::Labels labels_;
+  Counter& quarantined_;
+  Gauge& objects_;
+  Gauge& last_event_;
+  std::map<WatchEvent::Type, Counter*> events_;
+};
+
+}  // namespace
+
+struct Informer::State {
+  State(const Executor& executor, Client& the_client, InformerOptions the_options,
+        OnChange the_on_change, Metrics& metrics, const std::string& program)
+      : client(the_client),
+        options(std::move(the_options)),
+        on_change(std::move(the_on_change)),
+        counters(metrics, program, options.resource),
+        objects(options.fields, options.keep, options.limits),
+        events(objects),
+        reflector(options.reflector, random_seed()),
+        synced_changed(executor) {}
+
+  Task<> run();
+  Task<> run_list(Reflector::Action action);
+  std::optional<Error> take_page(const std::string& page, const Reflector::Action& action,
+                                 bool& complete);
+  Task<> run_watch(Reflector::Action action);
+  Task<std::optional<Error>> read_watch(WatchStream& stream, const Reflector::Action& action);
+  std::optional<Error> take_events(std::string_view bytes);
+  void take_event(WatchEvent&& event);
+
+  void apply(Record&& record, std::string_view text, bool live);
+  void remove(const Record& record, std::string_view text);
+  void quarantine(const Quarantined& bad, bool deletion);
+  void finish_list();
+  void deliver_deletion(Store::iterator found, const Record* last, std::string_view text);
+  void deliver(Change::Type type, const Record* before, const Record* now, std::string_view text);
+
+  void report_trouble(std::string_view doing, const Error& error);
+  void report_health();
+
+  Client& client;
+  InformerOptions options;
+  OnChange on_change;
+  Counters counters;
+  Log log{"informer"};
+  RepeatFilter repeats{kRepeatPeriod};
+
+  ObjectDecoder objects;
+  WatchDecoder events;
+  Reflector reflector;
+  Store store;
+  std::uint32_t list = 0;  // counts lists begun
+  bool synced = false;
+  Event synced_changed;
+  std::string trouble;
+};
+
+Task<> Informer::State::run() {
+  for (;;) {
+    auto action = reflector.next();
+    if (action.begins_list()) {
+      ++list;
+      counters.count_relist(reflector.list_reason());
+    }
+    switch (action.kind) {
+      case Reflector::Action::Kind::wait:
+        co_await sleep_for(action.delay);
+        break;
+      case Reflector::Action::Kind::list:
+        co_await run_list(std::move(action));
+        break;
+      case Reflector::Action::Kind::watch:
+        co_await run_watch(std::move(action));
+        break;
+    }
+  }
+}
+
+Task<> Informer::State::run_list(Reflector::Action action) {
+  ListOptions page_options;
+  page_options.label_selector = options.label_selector;
+  page_options.limit = action.limit;
+  page_options.continue_token = action.continue_token;
+  bool complete = false;
+  std::optional<Error> failure;
+  {
+    const auto page = co_await client.list(options.resource, options.ns, std::move(page_options),
+                                           deadline_after(options.list_timeout));
+    failure = page ? take_page(*page, action, complete) : page.error();
+  }
+  if (failure) {
+    reflector.on_list_error(*failure);
+    report_trouble("list", *failure);
+  } else if (complete) {
+    finish_list();
+  }
+}
+
+std::optional<Error> Informer::State::take_page(const std::string& page,
+                                                const Reflector::Action& action, bool& complete) {
+  counters.note_contact();
+  auto meta = objects.decode_list(
+      page,
+      [this](Record&& record, std::string_view text) { apply(std::move(record), text, false); },
+      [this](Quarantined&& bad) { quarantine(bad, false); });
+  if (!meta) return std::move(meta.error());
+  if (meta->resource_version.empty()) {
+    return Error{.code = ErrorCode::invalid_data, .message = "list: no resourceVersion"};
+  }
+  if (!meta->continue_token.empty() && meta->continue_token == action.continue_token) {
+    return Error{.code = ErrorCode::invalid_data, .message = "list: the same page again"};
+  }
+  complete = reflector.on_list_page(meta->resource_version, std::move(meta->continue_token));
+  return std::nullopt;
+}
+
+Task<> Informer::State::run_watch(Reflector::Action action) {
+  WatchOptions watch_options;
+  watch_options.label_selector = options.label_selector;
+  watch_options.resource_version = action.resource_version;
+  watch_options.timeout = action.timeout;
+  watch_options.send_initial_events = action.send_initial_events;
+  auto stream = co_await client.watch(options.resource, options.ns, std::move(watch_options),
+                                      deadline_after(kOpenTimeout));
+  std::optional<Error> failure;
+  if (stream) {
+    reflector.on_watch_open(Clock::now());
+    if (!reflector.in_streaming_list()) report_health();
+    failure = co_await read_watch(*stream, action);
+  } else {
+    failure = std::move(stream.error());
+  }
+  reflector.on_watch_end(failure ? &*failure : nullptr, Clock::now());
+  if (failure) report_trouble("watch", *failure);
+}
+
+// Reads until the watch ends; nothing when the server ended it.
+Task<std::optional<Error>> Informer::State::read_watch(WatchStream& stream,
+                                                       const Reflector::Action& action) {
+  events.reset();
+  for (;;) {
+    const bool listing = reflector.in_streaming_list();
+    const auto quiet = listing ? options.list_timeout : action.timeout + options.watch_grace;
+    stream.set_deadline(deadline_after(quiet));
+    const auto bytes = co_await stream.read_some();
+    if (!bytes && bytes.error().code == ErrorCode::timeout) {
+      co_return Error{.code = ErrorCode::timeout,
+                      .message = "nothing received for " + format_duration(quiet)};
+    }
+    if (!bytes) co_return bytes.error();
+    if (bytes->empty()) {
+      if (events.at_line_end()) co_return std::nullopt;
+      co_return Error{.code = ErrorCode::unavailable, .message = "ended in the middle of an event"};
+    }
+    if (auto failure = take_events(*bytes)) co_return failure;
+  }
+}
+
+std::optional<Error> Informer::State::take_events(std::string_view bytes) {
+  std::optional<Error> failure;
+  events.feed(bytes, [&](WatchEvent&& event) {
+    if (failure) return;  // what follows an error is not part of the watch
+    counters.count_event(event.type);
+    if (event.type == WatchEvent::Type::error) {
+      failure = std::move(event.error);
+    } else {
+      take_event(std::move(event));
+    }
+  });
+  counters.note_contact();
+  return failure;
+}
+
+void Informer::State::take_event(WatchEvent&& event) {
+  const bool live = !reflector.in_streaming_list();
+  switch (event.type) {
+    case WatchEvent::Type::added:
+    case WatchEvent::Type::modified:
+      apply(std::move(event.record), event.text, live);
+      break;
+    case WatchEvent::Type::deleted:
+      remove(event.record, event.text);
+      break;
+    case WatchEvent::Type::quarantined:
+      quarantine(event.quarantined, event.quarantined_deletion);
+      break;
+    case WatchEvent::Type::bookmark:
+      reflector.on_bookmark(event.resource_version);
+      return;
+    case WatchEvent::Type::initial_events_end:
+      reflector.on_initial_events_end(event.resource_version);
+      if (!live) finish_list();
+      return;
+    case WatchEvent::Type::dropped:
+    case WatchEvent::Type::error:
+      break;
+  }
+  reflector.on_event(event.resource_version);
+}
+
+void Informer::State::apply(Record&& record, std::string_view text, bool live) {
+  const auto found = store.find(Name{record.ns(), record.name()});
+  if (found != store.end()) {
+    found->list = list;
+    auto& known = found->record;
+    if (live && is_older_version(record.resource_version(), known.resource_version())) return;
+    if (record.uid() == known.uid()) {
+      const auto version = record.resource_version();
+      if (!version.empty() && version == known.resource_version()) return;
+      const auto before = std::exchange(known, std::move(record));
+      deliver(Change::Type::modified, &before, &known, text);
+      return;
+    }
+    deliver_deletion(found, nullptr, {});
+  }
+  const auto [added, is_new] = store.insert(Entry{std::move(record), list});
+  deliver(Change::Type::added, nullptr, &added->record, text);
+}
+
+void Informer::State::remove(const Record& record, std::string_view text) {
+  const auto found = store.find(Name{record.ns(), record.name()});
+  if (found == store.end()) return;
+  if (is_older_version(record.resource_version(), found->record.resource_version())) return;
+  deliver_deletion(found, &record, text);
+}
+
+void Informer::State::quarantine(const Quarantined& bad, bool deletion) {
+  counters.count_quarantined();
+  const auto name = bad.key.to_string();
+  if (const auto verdict = repeats.check("quarantine " + name, Clock::now()); verdict.pass) {
+    log.warning("object cannot be used", {{"resource", options.resource.plural},
+                                          {"object", name},
+                                          {"reason", bad.reason},
+                                          {"bytes", bad.bytes},
+                                          {"suppressed", verdict.suppressed}});
+  }
+  const auto found = store.find(Name{bad.key.ns, bad.key.name});
+  if (found == store.end()) return;
+  found->list = list;
+  if (deletion) deliver_deletion(found, nullptr, {});
+}
+
+// The list is complete: what it did not have is gone.
+void Informer::State::finish_list() {
+  std::vector<Store::node_type> gone;
+  for (auto at = store.begin(); at != store.end();) {
+    const auto here = at++;
+    if (here->list != list) gone.push_back(store.extract(here));
+  }
+  for (const auto& node : gone) {
+    const auto& record = node.value().record;
+    deliver(Change::Type::deleted, &record, &record, {});
+  }
+  gone.clear();
+  counters.set_objects(store.size());
+  report_health();
+  synced = true;
+  synced_changed.notify_all();
+  objects.release_scratch();
+  malloc_trim(0);  // lists leave a heap of several pages behind
+}
+
+// `last`: the state that the server told with the deletion.
+void Informer::State::deliver_deletion(Store::iterator found, const Record* last,
+                                       std::string_view text) {
+  const auto node = store.extract(found);
+  const auto& before = node.value().record;
+  deliver(Change::Type::deleted, &before, last != nullptr ? last : &before, text);
+}
+
+void Informer::State::deliver(Change::Type type, const Record* before, const Record* now,
+                              std::string_view text) {
+  counters.set_objects(store.size());
+  if (on_change) on_change({.type = type, .before = before, .now = now, .text = text});
+}
+
+void Informer::State::report_trouble(std::string_view doing, const Error& error) {
+  counters.count_error(error.code);
+  trouble =
+      error.message.starts_with(doing) ? error.message : std::string(doing) + ": " + error.message;
+  const auto key = std::string(doing) + " " + std::string(gitops::to_string(error.code));
+  if (const auto verdict = repeats.check(key, Clock::now()); verdict.pass) {
+    log.warning("list or watch failed, trying again", {{"resource", options.resource.plural},
+                                                       {"reason", trouble},
+                                                       {"code", gitops::to_string(error.code)},
+                                                       {"suppressed", verdict.suppressed}});
+  }
+}
+
+void Informer::State::report_health() {
+  if (trouble.empty()) return;
+  trouble.clear();
+  if (repeats.check("works", Clock::now()).pass) {
+    log.info("list and watch work again", {{"resource", options.resource.plural}});
+  }
+}
+
+Informer::Informer(const Executor& executor, Client& client, InformerOptions options,
+                   OnChange on_change, Metrics& metrics, const std::string& program)
+    : state_(std::make_unique<State>(executor, client, std::move(options), std::move(on_change),
+                                     metrics, program)) {}
+Informer::~Informer() = default;
+
+void Informer::start(TaskGroup& group) {
+  group.spawn("informer " + state_->options.resource.plural,
+              [state = state_.get()] { return state->run(); });
+}
+
+bool Informer::has_synced() const {
+  return state_->synced;
+}
+
+Task<bool> Informer::wait_synced(Deadline deadline) {
+  while (!state_->synced) {
+    if (!co_await state_->synced_changed.wait(deadline)) break;
+  }
+  co_return state_->synced;
+}
+
+const std::string& Informer::trouble() const {
+  return state_->trouble;
+}
+
+const Record* Informer::find(const ObjectKey& key) const {
+  const auto found = state_->store.find(Name{key.ns, key.name});
+  return found == state_->store.end() ? nullptr : &found->record;
+}
+
+std::size_t Informer::size() const {
+  return state_->store.size();
+}
+
+void Informer::for_each(const std::function<void(const Record&)>& visit) const {
+  for (const auto& entry : state_->store) visit(entry.record);
+}
+
+}  // namespace gitops::k8s

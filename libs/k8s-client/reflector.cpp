@@ -18,12 +18,6 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-bool is_older(std::string_view version, std::string_view than) {
-  if (!is_number(version) || !is_number(than)) return false;
-  if (version.size() != than.size()) return version.size() < than.size();
-  return version < than;
-}
-
 // The server has no state as new as our version: it was restored from a backup, or its data was
 // replaced. The API tells this by its message alone.
 bool is_ahead_of_server(const Error& error) {
@@ -32,6 +26,12 @@ bool is_ahead_of_server(const Error& error) {
 }
 
 }  // namespace
+
+bool is_older_version(std::string_view version, std::string_view than) {
+  if (!is_number(version) || !is_number(than)) return false;
+  if (version.size() != than.size()) return version.size() < than.size();
+  return version < than;
+}
 
 Reflector::Reflector(Options options, std::uint64_t seed)
     : options_(options),
@@ -100,7 +100,7 @@ void Reflector::on_event(const std::string& resource_version) {
 }
 
 void Reflector::on_bookmark(const std::string& resource_version) {
-  if (in_streaming_list_ || is_older(resource_version, resource_version_)) return;
+  if (in_streaming_list_ || is_older_version(resource_version, resource_version_)) return;
   resource_version_ = resource_version;
 }
 

@@ -14,6 +14,10 @@
 
 namespace gitops::k8s {
 
+// True when both versions are numbers and the first is the smaller one. Versions are opaque to
+// clients, so this may only serve to ignore what is certainly stale.
+bool is_older_version(std::string_view version, std::string_view than);
+
 // The list/watch state machine of client-go's reflector, without I/O: told what happened, it says
 // what to do next. Rules (client-go tools/cache/reflector.go is the model for behaviour):
 //
