@@ -37,7 +37,7 @@ ErrorCode error_code_of_status(int http_status);
 // An expected failure: what kind, and one line for the log. Never holds a secret.
 struct Error {
   ErrorCode code = ErrorCode::internal;
-  std::string message;
+  std::string message = {};
   // What the peer asked for by Retry-After; zero when it did not.
   std::chrono::milliseconds retry_after{0};
   // The HTTP status behind the error; 0 when there was none.

@@ -30,12 +30,14 @@ class Metrics {
   Histogram& histogram(const std::string& name, const std::string& help,
                        const std::vector<double>& bounds, const Labels& labels = {});
 
-  // Prometheus text exposition format 0.0.4, process_* metrics (resident memory, CPU seconds, open
-  // file descriptors, start time) included.
+  // Prometheus text exposition format 0.0.4, process_* metrics (memory, CPU seconds, file
+  // descriptors, start time) included.
   [[nodiscard]] std::string expose();
 
  private:
   prometheus::Registry registry_;
+  double
+      boot_time_;  // of the machine, seconds since the epoch; read once so that it does not jitter
 };
 
 }  // namespace gitops

@@ -46,13 +46,20 @@ void TaskGroup::spawn(std::string name, std::function<Task<>()> task) {
   const auto child = std::make_shared<Child>(std::move(name), std::move(task));
   const auto position = children_.insert(children_.end(), child);
   asio::co_spawn(
-      executor_, [child] { return child->task(); },
+      executor_, [child] { return run(child); },
       asio::bind_cancellation_slot(child->signal.slot(),
                                    [this, child, position](const std::exception_ptr& failure) {
                                      children_.erase(position);
                                      if (failure) report(child->name, failure);
                                      if (children_.empty()) ended_.notify_all();
                                    }));
+}
+
+// Asio 1.81 lets operation_aborted escape from the loop when a spawned coroutine is cancelled and
+// ends without ever having waited; so every child waits once.
+Task<> TaskGroup::run(std::shared_ptr<Child> child) {
+  co_await asio::post(co_await asio::this_coro::executor, use_task);
+  co_await child->task();
 }
 
 void TaskGroup::report(const std::string& task, const std::exception_ptr& failure) {

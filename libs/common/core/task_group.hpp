@@ -47,6 +47,7 @@ class TaskGroup {
     std::function<Task<>()> task;
     asio::cancellation_signal signal;
   };
+  static Task<> run(std::shared_ptr<Child> child);
   void report(const std::string& task, const std::exception_ptr& failure);
 
   Executor executor_;

@@ -1,0 +1,88 @@
+#include "common/core/work_queue.hpp"
+
+namespace gitops {
+
+WorkQueue::WorkQueue(const Executor& executor, std::size_t capacity)
+    : capacity_(capacity), changed_(executor) {}
+
+bool WorkQueue::add(const std::string& key) {
+  if (stopped_) return false;
+  if (const auto held = working_.find(key); held != working_.end()) {
+    held->second = true;
+    return true;
+  }
+  if (waiting_.contains(key)) return true;
+  if (const auto delayed = due_.find(key); delayed != due_.end()) {
+    delayed_.erase({delayed->second, key});
+    due_.erase(delayed);
+  } else if (size() >= capacity_) {
+    return false;
+  }
+  make_ready(key);
+  return true;
+}
+
+Task<std::optional<std::string>> WorkQueue::next() {
+  while (!stopped_) {
+    release_due(Clock::now());
+    if (!ready_.empty()) {
+      std::optional<std::string> key(std::move(ready_.front()));
+      ready_.pop_front();
+      waiting_.erase(*key);
+      working_.emplace(*key, false);
+      co_return key;
+    }
+    co_await changed_.wait(delayed_.empty() ? kNever : delayed_.begin()->first);
+  }
+  co_return std::nullopt;
+}
+
+void WorkQueue::done(const std::string& key) {
+  if (leave_work(key)) make_ready(key);
+}
+
+void WorkQueue::retry(const std::string& key, Clock::duration delay) {
+  if (!working_.contains(key)) return;
+  if (leave_work(key)) {
+    make_ready(key);
+  } else if (!stopped_) {
+    const Clock::time_point when = deadline_after(delay);
+    delayed_.emplace(when, key);
+    due_.emplace(key, when);
+    changed_.notify_all();
+  }
+}
+
+void WorkQueue::stop() {
+  stopped_ = true;
+  ready_.clear();
+  waiting_.clear();
+  delayed_.clear();
+  due_.clear();
+  changed_.notify_all();
+}
+
+void WorkQueue::make_ready(const std::string& key) {
+  ready_.push_back(key);
+  waiting_.insert(key);
+  changed_.notify_all();
+}
+
+void WorkQueue::release_due(Clock::time_point now) {
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    const std::string key = delayed_.begin()->second;
+    delayed_.erase(delayed_.begin());
+    due_.erase(key);
+    make_ready(key);
+  }
+}
+
+bool WorkQueue::leave_work(const std::string& key) {
+  const auto held = working_.find(key);
+  if (held == working_.end()) return false;
+  const bool again = held->second;
+  working_.erase(held);
+  return again && !stopped_;
+}
+
+}  // namespace gitops

@@ -1,0 +1,249 @@
+#include "common/core/work_queue.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/task_group.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops {
+namespace {
+
+using std::chrono::milliseconds;
+using test::run_coro;
+
+constexpr auto kLong = std::chrono::hours(1);
+
+// Takes everything that is ready now; marks each as done.
+Task<std::vector<std::string>> take_all(WorkQueue& queue) {
+  std::vector<std::string> keys;
+  while (queue.size() > 0) {
+    const auto key = co_await queue.next();
+    if (!key) break;
+    keys.push_back(*key);
+    queue.done(*key);
+  }
+  co_return keys;
+}
+
+TEST(WorkQueue, HandsKeysOverInTheOrderOfTheirFirstAdd) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 10);
+    for (const auto* key : {"b", "a", "c", "a", "b"}) EXPECT_TRUE(queue.add(key));
+    EXPECT_EQ(queue.size(), 3U);
+    EXPECT_THAT(co_await take_all(queue), testing::ElementsAre("b", "a", "c"));
+  });
+}
+
+TEST(WorkQueue, RefusesAFurtherKeyWhenFullButNotAKnownOne) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 2);
+    EXPECT_EQ(queue.capacity(), 2U);
+    EXPECT_TRUE(queue.add("a"));
+    EXPECT_TRUE(queue.add("b"));
+    EXPECT_FALSE(queue.add("c"));
+    EXPECT_TRUE(queue.add("a"));
+    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_TRUE(queue.add("c"));
+    EXPECT_FALSE(queue.add("d"));
+    EXPECT_TRUE(queue.add("a"));  // is in work: comes back later, beyond the capacity
+    queue.done("a");
+    EXPECT_EQ(queue.size(), 3U);
+    EXPECT_THAT(co_await take_all(queue), testing::ElementsAre("b", "c", "a"));
+  });
+}
+
+TEST(WorkQueue, AKeyAddedWhileInWorkRunsOnceMoreAfterwards) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 10);
+    queue.add("a");
+    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(queue.in_work(), 1U);
+    EXPECT_TRUE(queue.add("a"));
+    EXPECT_TRUE(queue.add("a"));
+    EXPECT_EQ(queue.size(), 0U);
+    queue.done("a");
+    EXPECT_EQ(queue.in_work(), 0U);
+    EXPECT_THAT(co_await take_all(queue), testing::ElementsAre("a"));
+  });
+}
+
+TEST(WorkQueue, TwoWorkersNeverHoldTheSameKey) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    WorkQueue queue(executor, 10);
+    TaskGroup workers(executor);
+    std::set<std::string> held;
+    int runs = 0;
+    for (int i = 0; i < 4; ++i) {
+      workers.spawn("worker", [&]() -> Task<> {
+        while (auto key = co_await queue.next()) {
+          EXPECT_TRUE(held.insert(*key).second) << *key;
+          co_await asio::post(co_await asio::this_coro::executor, use_task);
+          held.erase(*key);
+          ++runs;
+          queue.done(*key);
+        }
+      });
+    }
+    for (int i = 0; i < 300; ++i) {
+      queue.add("key-" + std::to_string(i % 3));
+      co_await asio::post(executor, use_task);
+    }
+    while (queue.size() + queue.in_work() > 0) co_await asio::post(executor, use_task);
+    queue.stop();
+    co_await workers.join();
+    EXPECT_GT(runs, 3);
+  });
+}
+
+TEST(WorkQueue, RetryBringsAKeyBackAfterItsDelay) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 10);
+    queue.add("a");
+    queue.add("b");
+    EXPECT_EQ(co_await queue.next(), "a");
+    const auto earliest = Clock::now() + milliseconds(5);
+    queue.retry("a", milliseconds(5));
+    EXPECT_EQ(queue.size(), 2U);
+    EXPECT_EQ(co_await queue.next(), "b");
+    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_GE(Clock::now(), earliest);
+  });
+}
+
+TEST(WorkQueue, DelayedKeysComeInTheOrderOfTheirTime) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 10);
+    for (const auto* key : {"slow", "quick"}) {
+      queue.add(key);
+      EXPECT_EQ(co_await queue.next(), key);
+      queue.retry(key, key == std::string("slow") ? milliseconds(8) : milliseconds(2));
+    }
+    EXPECT_EQ(co_await queue.next(), "quick");
+    EXPECT_EQ(co_await queue.next(), "slow");
+  });
+}
+
+TEST(WorkQueue, AddBringsADelayedKeyForward) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 1);
+    queue.add("a");
+    EXPECT_EQ(co_await queue.next(), "a");
+    queue.retry("a", kLong);
+    EXPECT_EQ(queue.size(), 1U);
+    EXPECT_FALSE(queue.add("b"));  // a delayed key counts
+    EXPECT_TRUE(queue.add("a"));
+    EXPECT_EQ(queue.size(), 1U);
+    EXPECT_EQ(co_await queue.next(), "a");
+    queue.done("a");
+    EXPECT_EQ(queue.size(), 0U);
+  });
+}
+
+TEST(WorkQueue, RetryOfAKeyAddedMeanwhileDoesNotWait) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 10);
+    queue.add("a");
+    EXPECT_EQ(co_await queue.next(), "a");
+    queue.add("a");
+    queue.retry("a", kLong);
+    EXPECT_EQ(co_await queue.next(), "a");
+  });
+}
+
+TEST(WorkQueue, AWaitingWorkerIsWokenByAddAndByAnEarlierRetry) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    WorkQueue queue(executor, 10);
+    queue.add("late");
+    queue.add("early");
+    EXPECT_EQ(co_await queue.next(), "late");
+    EXPECT_EQ(co_await queue.next(), "early");
+    queue.retry("late", kLong);
+    TaskGroup workers(executor);
+    std::vector<std::string> seen;
+    workers.spawn("worker", [&]() -> Task<> {
+      while (auto key = co_await queue.next()) {
+        seen.push_back(*key);
+        queue.done(*key);
+        if (seen.size() == 2) queue.stop();
+      }
+    });
+    co_await asio::post(executor, use_task);
+    queue.retry("early", milliseconds(2));
+    while (seen.empty()) co_await sleep_for(milliseconds(1));
+    queue.add("new");
+    co_await workers.join();
+    EXPECT_THAT(seen, testing::ElementsAre("early", "new"));
+  });
+}
+
+TEST(WorkQueue, StopEndsEveryNextAndRefusesKeys) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    WorkQueue queue(executor, 10);
+    TaskGroup workers(executor);
+    int ended = 0;
+    for (int i = 0; i < 3; ++i) {
+      workers.spawn("worker", [&]() -> Task<> {
+        const auto key = co_await queue.next();
+        EXPECT_FALSE(key.has_value());
+        ++ended;
+      });
+    }
+    co_await asio::post(executor, use_task);
+    queue.stop();
+    co_await workers.join();
+    EXPECT_EQ(ended, 3);
+    EXPECT_FALSE(queue.add("a"));
+    EXPECT_FALSE((co_await queue.next()).has_value());
+  });
+}
+
+TEST(WorkQueue, StopForgetsWhatWaitsAndLetsWorkersFinish) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 10);
+    for (const auto* key : {"a", "b", "c"}) queue.add(key);
+    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await queue.next(), "b");
+    queue.add("a");
+    queue.stop();
+    queue.done("a");
+    queue.retry("b", milliseconds(1));
+    EXPECT_EQ(queue.size(), 0U);
+    EXPECT_EQ(queue.in_work(), 0U);
+  });
+}
+
+TEST(WorkQueue, DoneAndRetryOfAKeyThatNobodyHoldsChangeNothing) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 10);
+    queue.add("a");
+    queue.done("a");
+    queue.retry("a", kLong);
+    queue.retry("unknown", kLong);
+    EXPECT_EQ(queue.size(), 1U);
+    EXPECT_EQ(co_await queue.next(), "a");
+  });
+}
+
+TEST(WorkQueue, ACancelledWorkerTakesNothing) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    WorkQueue queue(executor, 10);
+    TaskGroup workers(executor);
+    workers.spawn("worker", [&]() -> Task<> {
+      co_await queue.next();
+      ADD_FAILURE() << "must not get a key";
+    });
+    co_await asio::post(executor, use_task);
+    workers.cancel();
+    co_await workers.join();
+    queue.add("a");
+    EXPECT_EQ(queue.size(), 1U);
+  });
+}
+
+}  // namespace
+}  // namespace gitops
