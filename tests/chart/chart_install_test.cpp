@@ -1,0 +1,294 @@
+// The chart installed by the real helm into a real API server, in namespaces that admit restricted
+// pods only.
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "chart/helm.hpp"
+#include "support/peer_cluster.hpp"
+
+namespace gitops::test {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::IsSupersetOf;
+using testing::Not;
+
+constexpr auto kPatience = seconds(30);
+
+class ChartInstallTest : public testing::Test {
+ protected:
+  static std::filesystem::path application_crd() {
+    return peers_folder() / "share" / "argo-cd" / "application-crd.yaml";
+  }
+
+  static std::optional<std::string> missing() {
+    if (auto lacking = Helm::missing()) return lacking;
+    if (auto lacking = PeerCluster::missing()) return lacking;
+    if (!std::filesystem::exists(application_crd()))
+      return "argo-cd is not built; ./dev peers builds it";
+    return std::nullopt;
+  }
+
+  static void SetUpTestSuite() {
+    if (missing()) return;
+    cluster_ = std::make_unique<PeerCluster>();
+    cluster_->apply(read_file(application_crd()));
+    cluster_->kubectl_ok(
+        {"wait", "--for=condition=Established", "--timeout=30s", "crd/applications.argoproj.io"});
+  }
+  static void TearDownTestSuite() { cluster_.reset(); }
+
+  void SetUp() override {
+    if (const auto lacking = missing()) GTEST_SKIP() << "peers: " << *lacking;
+    ns_ = make_namespace();
+  }
+
+  // One that admits restricted pods only and says so to helm.
+  static std::string make_namespace() {
+    static int number = 0;
+    const auto name = "chart-" + std::to_string(++number);
+    cluster_->create_namespace(name, {{"pod-security.kubernetes.io/enforce", "restricted"},
+                                      {"pod-security.kubernetes.io/warn", "restricted"}});
+    for (const auto* secret : {"codefresh-token", "argocd-token"}) {
+      cluster_->kubectl_ok(
+          {"-n", name, "create", "secret", "generic", secret, "--from-literal=token=x"});
+    }
+    return name;
+  }
+
+  // helm install or upgrade with the minimal values and these; the release is called rt.
+  CommandResult helm(const std::string& verb, const std::string& ns,
+                     std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments{
+        verb, "rt", chart_folder(), "-n", ns, "--wait=false", "-f", values_file("minimal.yaml")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return helm_.run(arguments, cluster_->kubeconfig());
+  }
+
+  static json get(const std::string& ns, const std::string& kind, const std::string& name) {
+    return json::parse(cluster_->kubectl_ok({"-n", ns, "get", kind, name, "-o", "json"}));
+  }
+
+  // Waits until this many pods of the set are ready and of its newest revision.
+  static bool ready(const std::string& ns, int pods) {
+    return wait_until(
+        [&] {
+          const auto set = get(ns, "statefulset", "event-reporter");
+          const auto& status = set.at("status");
+          return status.value("observedGeneration", 0) ==
+                     set.at("/metadata/generation"_json_pointer) &&
+                 status.value("readyReplicas", 0) == pods &&
+                 status.value("updatedReplicas", 0) == pods && status.value("replicas", 0) == pods;
+        },
+        kPatience, std::to_string(pods) + " ready pods in " + ns, std::chrono::milliseconds(200));
+  }
+
+  static std::set<std::string> lines(const std::string& text) {
+    std::istringstream stream(text);
+    std::set<std::string> all;
+    for (std::string line; std::getline(stream, line);) {
+      if (!line.empty()) all.insert(line);
+    }
+    return all;
+  }
+
+  // Every object of the namespace but events, and the cluster's roles and their bindings.
+  static std::set<std::string> everything(const std::string& ns) {
+    static const auto kinds = [] {
+      std::string joined;
+      for (const auto& kind : lines(cluster_->kubectl_ok(
+               {"api-resources", "--namespaced", "--verbs=list", "-o", "name"}))) {
+        if (!kind.starts_with("events")) joined += (joined.empty() ? "" : ",") + kind;
+      }
+      return joined;
+    }();
+    auto all =
+        lines(cluster_->kubectl_ok({"-n", ns, "get", kinds, "-o", "name", "--ignore-not-found"}));
+    all.merge(
+        lines(cluster_->kubectl_ok({"get", "clusterroles,clusterrolebindings", "-o", "name"})));
+    return all;
+  }
+
+  // What the account may do in a namespace, one line per verb and resource: "get
+  // secrets/argocd-token".
+  static std::set<std::string> rights(const std::string& account_ns, const std::string& account,
+                                      const std::string& in_ns) {
+    const auto token = cluster_->service_account_token(account_ns, account);
+    const auto kubeconfig = cluster_->write_kubeconfig(account_ns + "-" + account, token);
+    const json review{{"apiVersion", "authorization.k8s.io/v1"},
+                      {"kind", "SelfSubjectRulesReview"},
+                      {"spec", {{"namespace", in_ns}}}};
+    const auto answer =
+        json::parse(run_or_throw({Helm::program("kubectl"), "--kubeconfig", kubeconfig, "create",
+                                  "--validate=false", "-o", "json", "-f", "-"},
+                                 {}, review.dump()));
+    std::set<std::string> all;
+    for (const auto& rule : answer.at("/status/resourceRules"_json_pointer)) {
+      for (const auto& verb : rule.at("verbs")) {
+        for (const auto& resource : rule.at("resources")) {
+          const std::string group = rule.at("apiGroups").at(0);
+          for (const auto& name : rule.value("resourceNames", json::array({""}))) {
+            all.insert(verb.get<std::string>() + " " + resource.get<std::string>() +
+                       (group.empty() ? "" : "." + group) +
+                       (name == "" ? "" : "/" + name.get<std::string>()));
+          }
+        }
+      }
+    }
+    return all;
+  }
+
+  // The rights of the chart's account less those that every account has.
+  static std::set<std::string> granted(const std::string& account_ns, const std::string& in_ns) {
+    const auto own = rights(account_ns, "event-reporter", in_ns);
+    const auto anyone = rights(account_ns, "default", in_ns);
+    EXPECT_THAT(own, IsSupersetOf(anyone));
+    std::set<std::string> difference;
+    std::ranges::set_difference(own, anyone, std::inserter(difference, difference.end()));
+    return difference;
+  }
+
+  bool may(const std::vector<std::string>& what) const {
+    std::vector<std::string> arguments{
+        "auth", "can-i",   "-n",
+        ns_,    "--quiet", "--as=system:serviceaccount:" + ns_ + ":event-reporter"};
+    arguments.insert(arguments.end(), what.begin(), what.end());
+    return cluster_->kubectl(arguments).exit_code == 0;
+  }
+
+  static std::unique_ptr<PeerCluster> cluster_;
+  Helm helm_;
+  std::string ns_;
+};
+
+std::unique_ptr<PeerCluster> ChartInstallTest::cluster_;
+
+TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
+  const auto before = everything(ns_);
+
+  const auto installed = helm("install", ns_, {"--set", "global.event-reporters.replicaCount=2"});
+  ASSERT_TRUE(installed.ok()) << installed.err;
+  EXPECT_THAT(installed.err, Not(HasSubstr("PodSecurity")));
+  EXPECT_THAT(installed.out, HasSubstr("reports to https://cp.example.com"));
+  ASSERT_TRUE(ready(ns_, 2));
+  for (const auto* pod : {"event-reporter-0", "event-reporter-1"}) {
+    EXPECT_EQ(get(ns_, "pod", pod).at("/spec/serviceAccountName"_json_pointer), "event-reporter");
+  }
+  EXPECT_EQ(get(ns_, "pdb", "event-reporter").at("/spec/maxUnavailable"_json_pointer), 1);
+  const auto annotations = "/spec/template/metadata/annotations"_json_pointer;
+  const auto first = get(ns_, "statefulset", "event-reporter").at(annotations);
+
+  const auto upgraded = helm("upgrade", ns_,
+                             {"--set", "global.event-reporters.replicaCount=3", "--set",
+                              "global.event-reporters.config.threadiness=7"});
+  ASSERT_TRUE(upgraded.ok()) << upgraded.err;
+  ASSERT_TRUE(ready(ns_, 3));
+  const auto second = get(ns_, "statefulset", "event-reporter").at(annotations);
+  EXPECT_NE(first.at("checksum/config"), second.at("checksum/config"));
+  EXPECT_EQ(first.at("checksum/codefresh-cm"), second.at("checksum/codefresh-cm"));
+  EXPECT_EQ(
+      get(ns_, "pod", "event-reporter-0").at("/metadata/annotations/checksum~1config"_json_pointer),
+      second.at("checksum/config"));
+  EXPECT_EQ(
+      get(ns_, "configmap", "event-reporter-cmd-params-cm").at("/data/threadiness"_json_pointer),
+      "7");
+
+  const auto gone = helm_.run({"uninstall", "rt", "-n", ns_, "--wait"}, cluster_->kubeconfig());
+  ASSERT_TRUE(gone.ok()) << gone.err;
+  EXPECT_TRUE(wait_until([&] { return everything(ns_) == before; }, kPatience,
+                         "the namespace to be as before", std::chrono::milliseconds(500)))
+      << testing::PrintToString(everything(ns_));
+}
+
+TEST_F(ChartInstallTest, AC44_TheNamespaceRefusesPodsThatAreNotRestricted) {
+  // Shows that the case above could fail.
+  const auto installed = helm(
+      "install", ns_, {"--set", "global.event-reporters.securityContext.capabilities.drop=null"});
+  ASSERT_TRUE(installed.ok()) << installed.err;
+  EXPECT_THAT(installed.err, HasSubstr("PodSecurity"));
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return cluster_
+                   ->kubectl_ok({"-n", ns_, "get", "events", "-o", "jsonpath={.items[*].message}"})
+                   .find("violates PodSecurity \"restricted") != std::string::npos;
+      },
+      kPatience, "an event about the refused pod"));
+}
+
+TEST_F(ChartInstallTest, GrantsWhatTheReporterNeedsAndNothingElse) {
+  ASSERT_TRUE(helm("install", ns_).ok());
+  const std::set<std::string> applications{"get applications.argoproj.io",
+                                           "list applications.argoproj.io",
+                                           "watch applications.argoproj.io"};
+  auto expected = applications;
+  expected.merge(std::set<std::string>{"get configmaps/argocd-cm",
+                                       "get configmaps/argocd-cmd-params-cm",
+                                       "get secrets/argocd-token"});
+  EXPECT_EQ(granted(ns_, ns_), expected);
+  EXPECT_EQ(granted(ns_, "kube-system"), applications);
+
+  EXPECT_TRUE(may({"watch", "applications.argoproj.io"}));
+  EXPECT_TRUE(may({"list", "applications.argoproj.io", "--all-namespaces"}));
+  EXPECT_TRUE(may({"get", "secret/argocd-token"}));
+  EXPECT_FALSE(may({"get", "secret/codefresh-token"}));
+  EXPECT_FALSE(may({"list", "secrets"}));
+  EXPECT_FALSE(may({"create", "configmaps"}));
+  EXPECT_FALSE(may({"patch", "applications.argoproj.io"}));
+}
+
+TEST_F(ChartInstallTest, StaysInItsNamespaceWhenConfinedToIt) {
+  ASSERT_TRUE(helm("install", ns_, {"--set", "global.runtime.singleNamespace=true"}).ok());
+  const std::set<std::string> expected{
+      "get applications.argoproj.io",        "list applications.argoproj.io",
+      "watch applications.argoproj.io",      "get configmaps/argocd-cm",
+      "get configmaps/argocd-cmd-params-cm", "get secrets/argocd-token"};
+  EXPECT_EQ(granted(ns_, ns_), expected);
+  EXPECT_THAT(granted(ns_, "kube-system"), IsEmpty());
+}
+
+TEST_F(ChartInstallTest, SharesAClusterWithAnotherRuntime) {
+  const auto other = make_namespace();
+  ASSERT_TRUE(helm("install", ns_).ok());
+  const auto second = helm("install", other);
+  ASSERT_TRUE(second.ok()) << second.err;
+  EXPECT_TRUE(ready(ns_, 1));
+  EXPECT_TRUE(ready(other, 1));
+}
+
+TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
+  const std::string text = "a\"b'c: {{ .Values }}\n---\nkind: Secret\n# &a *a";
+  TempDir folder;
+  const json values{{"global",
+                     {{"noProxy", text},
+                      {"event-reporters",
+                       {{"config", {{"hostile", text}}},
+                        {"podAnnotations", {{"hostile", text}}},
+                        {"extraArgs", {"--x", text}}}}}}};
+  write_file(folder / "values.json", values.dump());
+  const auto installed = helm("install", ns_, {"-f", folder / "values.json"});
+  ASSERT_TRUE(installed.ok()) << installed.err;
+  ASSERT_TRUE(ready(ns_, 1));
+  EXPECT_EQ(lines(cluster_->kubectl_ok({"-n", ns_, "get", "secrets,pods", "-o", "name"})),
+            (std::set<std::string>{"pod/event-reporter-0", "secret/argocd-token",
+                                   "secret/codefresh-token", "secret/sh.helm.release.v1.rt.v1"}));
+  const auto pod = get(ns_, "pod", "event-reporter-0");
+  EXPECT_EQ(pod.at("/metadata/annotations/hostile"_json_pointer), text);
+  EXPECT_EQ(pod.at("/spec/containers/0/args"_json_pointer), json({"--x", text}));
+  EXPECT_THAT(pod.at("/spec/containers/0/env"_json_pointer),
+              testing::Contains(json({{"name", "NO_PROXY"}, {"value", text}})));
+  EXPECT_EQ(get(ns_, "configmap", "event-reporter-cmd-params-cm").at("/data/hostile"_json_pointer),
+            text);
+}
+
+}  // namespace
+}  // namespace gitops::test

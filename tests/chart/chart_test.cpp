@@ -1,0 +1,438 @@
+// The chart without a cluster: its own unit tests, what it renders, and that the daemon knows every
+// variable it is handed.
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "chart/helm.hpp"
+
+namespace gitops::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ChartTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
+  }
+
+  // Every value of the chart that makes it render more, on top of the minimal ones.
+  static std::vector<std::string> everything() {
+    return {"-f",
+            values_file("minimal.yaml"),
+            "--set",
+            "global.codefresh.tls.caCerts.secret.create=true",
+            "--set",
+            "global.codefresh.tls.caCerts.secret.content=canary-ca",
+            "--set",
+            "global.httpProxy=http://proxy:3128",
+            "--set",
+            "global.httpsProxy=http://proxy:3128",
+            "--set",
+            "global.noProxy=.svc",
+            "--set",
+            "global.integrations.argo-cd.server.auth.type=token",
+            "--set",
+            "global.integrations.argo-cd.server.auth.token=canary-token",
+            "--set",
+            "argo-cd.configs.params.server\\.rootpath=/argocd",
+            "--set",
+            "global.event-reporters.replicaCount=3",
+            "--set",
+            "global.event-reporters.serviceMonitor.enabled=true",
+            "--set",
+            "global.event-reporters.config.log\\.level=debug",
+            "--set",
+            "global.event-reporters.config.log\\.format=json",
+            "--set",
+            "global.event-reporters.config.listen\\.address=0.0.0.0",
+            "--set",
+            "global.event-reporters.config.metrics\\.listen\\.address=0.0.0.0",
+            "--set",
+            "global.event-reporters.config.codefresh\\.tls\\.insecure=false",
+            "--api-versions",
+            "monitoring.coreos.com/v1"};
+  }
+
+  static const json& pod_spec(const json& set) {
+    return set.at("/spec/template/spec"_json_pointer);
+  }
+  static const json& container(const json& set) { return pod_spec(set).at("containers").at(0); }
+
+  static std::string checksum(const std::vector<json>& objects, const std::string& of) {
+    return object(objects, "StatefulSet", "event-reporter")
+        .at("/spec/template/metadata/annotations"_json_pointer)
+        .at("checksum/" + of);
+  }
+
+  Helm helm_;
+};
+
+TEST_F(ChartTest, PassesItsUnitTests) {
+  const auto result = run_command({Helm::program("helm-unittest"), "--strict", chart_folder()},
+                                  {{"HOME", "/nonexistent"}});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Test Suites:"));
+}
+
+TEST_F(ChartTest, PassesLintWithEachValuesFile) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(chart_folder() / "tests/values")) {
+    ++files;
+    const auto result = helm_.run({"lint", "--strict", chart_folder(), "-f",
+                                   values_file("minimal.yaml"), "-f", entry.path()});
+    EXPECT_EQ(result.exit_code, 0) << entry.path() << ": " << result.out << result.err;
+  }
+  EXPECT_GE(files, 4);
+}
+
+TEST_F(ChartTest, DocumentsEveryValueAndDescribesItInTheSchema) {
+  const auto script = fs::path(GITOPS_SOURCE_DIR) / "tests/chart/values_table.py";
+  const auto result = run_command({"python3", script, "--check"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(ChartTest, HasAnEntryInTheSupportedRangeOfKubernetes) {
+  const std::vector<std::string> with{"template", "rt", chart_folder(), "-f",
+                                      values_file("minimal.yaml")};
+  auto old = with, oldest = with;
+  old.insert(old.end(), {"--kube-version", "1.24.17"});
+  oldest.insert(oldest.end(), {"--kube-version", "1.25.0"});
+  EXPECT_THAT(helm_.run(old).err, HasSubstr("incompatible with Kubernetes v1.24.17"));
+  EXPECT_EQ(helm_.run(oldest).exit_code, 0);
+}
+
+// The environment names that the daemon prints in its configuration table.
+std::set<std::string> names_the_daemon_knows() {
+  const auto table =
+      run_or_throw({fs::path(GITOPS_BIN_DIR) / "event-reporter", "--print-config-table"});
+  std::set<std::string> names;
+  std::string word;
+  for (const char c : table + " ") {
+    if ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_') {
+      word += c;
+    } else {
+      if (word.size() > 3) names.insert(word);
+      word.clear();
+    }
+  }
+  return names;
+}
+
+TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
+  // Read by the HTTP library, as everywhere, or by nobody but people and `env` references.
+  const std::set<std::string> conventional{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "POD_NAME",
+                                           "POD_NAMESPACE"};
+  const auto known = names_the_daemon_knows();
+  ASSERT_THAT(known, Contains("CODEFRESH_URL"));
+
+  const auto objects = helm_.render(everything());
+  const auto& env = container(object(objects, "StatefulSet", "event-reporter")).at("env");
+  EXPECT_GE(env.size(), 24U);
+  for (const auto& variable : env) {
+    const std::string name = variable.at("name");
+    EXPECT_TRUE(known.contains(name) || conventional.contains(name)) << name;
+  }
+}
+
+// What the kubelet would make of the env list, with "canary" for whatever a Secret holds.
+Environment resolve_env(const std::vector<json>& objects, const json& env) {
+  Environment environment;
+  for (const auto& variable : env) {
+    const std::string name = variable.at("name");
+    if (variable.contains("value")) {
+      environment[name] = variable.at("value").get<std::string>();
+      continue;
+    }
+    const auto& from = variable.at("valueFrom");
+    if (from.contains("secretKeyRef")) {
+      environment[name] = "canary";
+    } else if (from.contains("fieldRef")) {
+      environment[name] = from.at("/fieldRef/fieldPath"_json_pointer) == "metadata.name"
+                              ? "event-reporter-0"
+                              : "gitops";
+    } else {
+      const auto& ref = from.at("configMapKeyRef");
+      if (ref.at("name") == "argocd-cmd-params-cm") continue;  // Argo CD's own, optional
+      const auto& data = object(objects, "ConfigMap", ref.at("name").get<std::string>()).at("data");
+      const std::string key = ref.at("key");
+      if (data.contains(key)) {
+        environment[name] = data.at(key).get<std::string>();
+      } else if (!ref.value("optional", false)) {
+        throw std::runtime_error(name + " needs the missing key " + key);
+      }
+    }
+  }
+  return environment;
+}
+
+TEST_F(ChartTest, RendersAConfigurationThatTheDaemonAccepts) {
+  for (auto arguments :
+       {std::vector<std::string>{"-f", values_file("minimal.yaml")}, everything()}) {
+    const auto objects = helm_.render(arguments);
+    const auto& daemon = container(object(objects, "StatefulSet", "event-reporter"));
+    ASSERT_EQ(daemon.at("command"), json({"event-reporter"}));
+    auto environment = resolve_env(objects, daemon.at("env"));
+    TempDir folder;
+    if (environment.contains("CODEFRESH_SSL_CERT_PATH")) {
+      environment["CODEFRESH_SSL_CERT_PATH"] = folder / "ca.crt";
+      write_file(folder / "ca.crt", "");
+    }
+    const auto result =
+        run_command({fs::path(GITOPS_BIN_DIR) / "event-reporter", "--check-config"}, environment);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  }
+}
+
+TEST_F(ChartTest, ChangesAChecksumExactlyWhenWhatThePodReadsChanges) {
+  const std::vector<std::string> minimal{"-f", values_file("minimal.yaml")};
+  const auto with = [&](const std::string& set) {
+    auto arguments = minimal;
+    arguments.insert(arguments.end(), {"--set", set});
+    return helm_.render(arguments);
+  };
+  const auto before = helm_.render(minimal);
+
+  const auto config = with("global.event-reporters.config.threadiness=7");
+  EXPECT_NE(checksum(config, "config"), checksum(before, "config"));
+  EXPECT_EQ(checksum(config, "codefresh-cm"), checksum(before, "codefresh-cm"));
+
+  const auto url = with("global.codefresh.url=https://other.example.com");
+  EXPECT_EQ(checksum(url, "config"), checksum(before, "config"));
+  EXPECT_NE(checksum(url, "codefresh-cm"), checksum(before, "codefresh-cm"));
+
+  const auto ca = with(
+      "global.codefresh.tls.caCerts.secret.create=true,"
+      "global.codefresh.tls.caCerts.secret.content=pem");
+  EXPECT_NE(checksum(ca, "codefresh-tls-certs"), checksum(before, "codefresh-tls-certs"));
+
+  const auto unrelated = with("global.event-reporters.serviceAccount.annotations.a=b");
+  EXPECT_EQ(object(unrelated, "StatefulSet", "event-reporter"),
+            object(before, "StatefulSet", "event-reporter"));
+}
+
+// Kind and name of every object.
+std::set<std::string> identities(const std::vector<json>& objects) {
+  std::set<std::string> all;
+  for (const auto& one : objects) {
+    all.insert(one.at("apiVersion").get<std::string>() + " " + one.at("kind").get<std::string>() +
+               " " + one.at("metadata").at("name").get<std::string>());
+  }
+  return all;
+}
+
+// The paths of all fields of a value, without the names in maps that belong to the user.
+void collect_shape(const json& value, const std::string& path, std::set<std::string>& shape) {
+  static const std::set<std::string> free_maps{"data", "stringData", "annotations", "nodeSelector"};
+  shape.insert(path);
+  if (value.is_object()) {
+    for (const auto& [key, inner] : value.items()) {
+      if (free_maps.contains(key)) {
+        shape.insert(path + "/" + key);
+      } else {
+        collect_shape(inner, path + "/" + key, shape);
+      }
+    }
+  } else if (value.is_array()) {
+    for (const auto& inner : value) collect_shape(inner, path + "/-", shape);
+  }
+}
+
+std::set<std::string> shape_of(const std::vector<json>& objects) {
+  std::set<std::string> shape;
+  for (const auto& one : objects) {
+    collect_shape(one,
+                  one.at("kind").get<std::string>() +
+                      one.at("/metadata/name"_json_pointer).get<std::string>(),
+                  shape);
+  }
+  return shape;
+}
+
+TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
+  // Each place takes each of these; the harmless rendering sets the same places to one word.
+  const std::vector<std::string> hostile{"\"",
+                                         "'",
+                                         "a\nkind: Secret\n---\nkind: Pod\n",
+                                         "{{ .Values }}",
+                                         "{{ fail \"x\" }}",
+                                         "a: b",
+                                         "- x",
+                                         "&a *a",
+                                         "!!binary aGk=",
+                                         "? x",
+                                         "# x",
+                                         "[1, {",
+                                         "}",
+                                         "|\n  x",
+                                         "> x",
+                                         "%YAML 1.1",
+                                         "--- x",
+                                         "... ",
+                                         "\\",
+                                         "\\\"",
+                                         "\t",
+                                         " leading and trailing ",
+                                         "yes",
+                                         "null",
+                                         "~",
+                                         "0777",
+                                         "1e3",
+                                         "0x10",
+                                         "\x07\x1b[31m",
+                                         "\xc2\x85\xe2\x80\xa8\xe2\x80\xa9",
+                                         "\xef\xbb\xbf",
+                                         "é",
+                                         std::string(900, '{'),
+                                         "$(CODEFRESH_TOKEN)",
+                                         "`id`",
+                                         ""};
+  const auto values_with = [](const std::string& text) {
+    json values = {
+        {"global",
+         {{"noProxy", "x" + text},
+          {"nodeSelector", {{"k" + text, text}}},
+          {"codefresh",
+           {{"tls",
+             {{"caCerts",
+               {{"secret",
+                 {{"create", true},
+                  {"content", "x" + text},
+                  {"annotations", {{"k" + text, text}}}}}}}}}}},
+          {"integrations",
+           {{"argo-cd", {{"server", {{"auth", {{"type", "token"}, {"token", "x" + text}}}}}}}}},
+          {"event-reporters",
+           {{"extraArgs", {"x" + text}},
+            {"podAnnotations", {{"k" + text, text}}},
+            {"env", {{"NAME" + text, text}}},
+            {"config", {{"k" + text, text}}},
+            {"serviceAccount", {{"annotations", {{"k" + text, text}}}}}}}}}};
+    return values;
+  };
+  TempDir folder;
+  const auto render = [&](const std::string& text) {
+    // Escaped, because the reader takes some characters for line ends even inside a string.
+    write_file(folder / "values.json", values_with(text).dump(-1, ' ', true));
+    return helm_.render({"-f", values_file("minimal.yaml"), "-f", folder / "values.json"});
+  };
+  const auto harmless = render("word");
+  const auto expected_objects = identities(harmless);
+  const auto expected_shape = shape_of(harmless);
+  ASSERT_THAT(expected_objects, Contains("v1 Secret gitops-runtime-argo-cd-token"));
+
+  for (const auto& text : hostile) {
+    SCOPED_TRACE(json(text).dump());
+    const auto objects = render(text);
+    EXPECT_EQ(identities(objects), expected_objects);
+    EXPECT_EQ(shape_of(objects), expected_shape);
+    EXPECT_EQ(
+        object(objects, "ConfigMap", "event-reporter-cmd-params-cm").at("data").at("k" + text),
+        text);
+    EXPECT_EQ(
+        object(objects, "Secret", "gitops-runtime-argo-cd-token").at("stringData").at("token"),
+        "x" + text);
+    EXPECT_EQ(object(objects, "Secret", "codefresh-tls-certs").at("stringData").at("ca-bundle.crt"),
+              "x" + text);
+    const auto& env = container(object(objects, "StatefulSet", "event-reporter")).at("env");
+    EXPECT_EQ(
+        std::ranges::count_if(env,
+                              [](const json& variable) {
+                                return variable.at("name").get<std::string>().starts_with("NAME");
+                              }),
+        1);
+  }
+}
+
+TEST_F(ChartTest, AC43_RefusesHostileNamesAndReferences) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"global.runtime.name", "a\"b"},
+      {"global.codefresh.url", "https://x y"},
+      {"global.codefresh.url", "https://user:secret@x"},
+      {"global.codefresh.url", "file:///etc/passwd"},
+      {"global.imageRegistry", "reg.example.com/x@sha256:y"},
+      {"global.event-reporters.image.repository", "a b"},
+      {"global.event-reporters.image.tag", "latest\nx"},
+      {"global.event-reporters.serviceAccount.name", "../x"},
+      {"global.codefresh.tls.caCerts.secretKeyRef.key", "../../etc/passwd"},
+      {"global.codefresh.tls.caCerts.secret.key", "a/b"},
+      {"global.integrations.argo-cd.server.svc", "evil.example.com/?x="},
+      {"global.integrations.argo-cd.server.rootpath", "/x?y=z"},
+      {"argo-cd.fullnameOverride", "evil.example.com#"}};
+  for (const auto& [key, value] : cases) {
+    const auto result = helm_.run({"template", "rt", chart_folder(), "-f",
+                                   values_file("minimal.yaml"), "--set-string", key + "=" + value});
+    EXPECT_NE(result.exit_code, 0) << key << "=" << value;
+    EXPECT_THAT(result.err, HasSubstr("does not match pattern")) << key << "=" << value;
+    EXPECT_THAT(result.out, IsEmpty());
+  }
+}
+
+TEST_F(ChartTest, AC44_DefaultPodsMeetTheRestrictedStandard) {
+  int pods = 0;
+  for (const auto& one : helm_.render({"-f", values_file("minimal.yaml")})) {
+    if (!one.contains("/spec/template/spec"_json_pointer)) continue;
+    ++pods;
+    const auto& pod = pod_spec(one);
+    for (const auto* field : {"hostNetwork", "hostPID", "hostIPC"})
+      EXPECT_FALSE(pod.contains(field));
+    EXPECT_EQ(pod.at("/securityContext/runAsNonRoot"_json_pointer), true);
+    EXPECT_EQ(pod.at("/securityContext/seccompProfile/type"_json_pointer), "RuntimeDefault");
+    EXPECT_FALSE(pod.contains("initContainers"));
+    for (const auto& one_container : pod.at("containers")) {
+      const auto& context = one_container.at("securityContext");
+      EXPECT_EQ(context.at("allowPrivilegeEscalation"), false);
+      EXPECT_EQ(context.at("readOnlyRootFilesystem"), true);
+      EXPECT_EQ(context.at("capabilities"), json({{"drop", {"ALL"}}}));
+      EXPECT_FALSE(context.contains("privileged"));
+      EXPECT_TRUE(one_container.at("resources").contains("requests"));
+      for (const auto& port : one_container.at("ports")) EXPECT_FALSE(port.contains("hostPort"));
+    }
+  }
+  EXPECT_EQ(pods, 1);
+}
+
+TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
+  int rules = 0;
+  for (const auto& arguments :
+       {std::vector<std::string>{"-f", values_file("minimal.yaml")}, everything()}) {
+    for (const auto& one : helm_.render(arguments)) {
+      for (const auto& rule : one.value("rules", json::array())) {
+        ++rules;
+        EXPECT_THAT(rule.dump(), Not(HasSubstr("*")));
+        const bool secrets = rule.at("resources").dump().find("secrets") != std::string::npos;
+        if (secrets) {
+          EXPECT_EQ(rule.at("verbs"), json({"get"}));
+          EXPECT_EQ(rule.at("resourceNames").size(), 1U);
+        }
+      }
+    }
+  }
+  EXPECT_GE(rules, 6);
+}
+
+TEST_F(ChartTest, AC44_PutsSecretsIntoSecretsOnly) {
+  int secrets = 0;
+  for (const auto& one : helm_.render(everything())) {
+    if (one.at("kind") == "Secret") {
+      ++secrets;
+      continue;
+    }
+    EXPECT_THAT(one.dump(), Not(HasSubstr("canary"))) << one.at("kind");
+  }
+  EXPECT_EQ(secrets, 2);
+}
+
+}  // namespace
+}  // namespace gitops::test
