@@ -198,7 +198,7 @@ TEST(PeerBed, ArgoCdFollowsACommitByItself) {
 
 TEST(PeerBed, ArgoCdReadsAreCounted) {
   GITOPS_REQUIRE_PEERS();
-  PeerArgoCd& argocd = peer_bed().argocd();
+  const PeerArgoCd& argocd = peer_bed().argocd();
   const std::string method = "application.ApplicationService/List";
   const auto before = argocd.read_counts();
   for (int i = 0; i < 3; ++i) argocd.request_ok("GET", "/api/v1/applications");

@@ -50,7 +50,8 @@ std::optional<std::string> GitServer::missing() {
 
 GitServer::GitServer(const Certificate* tls)
     : folder_("gitops-git"), password_(random_hex(24)), port_(free_port()) {
-  if (const auto reason = missing()) throw std::runtime_error(*reason);
+  const auto backend = find_http_backend();
+  if (!backend) throw std::runtime_error("git-http-backend is not installed");
   const std::string base = folder_.path().string();
   fs::create_directories(folder_ / "repos");
   write_file(folder_ / "htpasswd",
@@ -74,7 +75,7 @@ GitServer::GitServer(const Certificate* tls)
                  "server.stream-request-body = 1\n"
                  "server.stream-response-body = 1\n" +
                  "accesslog.filename = \"" + base + "/access.log\"\n" + tls_section +
-                 "alias.url = (\"/git\" => \"" + find_http_backend()->string() + "\")\n" +
+                 "alias.url = (\"/git\" => \"" + backend->string() + "\")\n" +
                  "auth.backend = \"htpasswd\"\n" + "auth.backend.htpasswd.userfile = \"" + base +
                  "/htpasswd\"\n" + "$HTTP[\"url\"] =~ \"^/git/\" { cgi.assign = (\"\" => \"\")\n" +
                  "  setenv.set-environment = (\"GIT_PROJECT_ROOT\" => \"" + base +
@@ -84,10 +85,11 @@ GitServer::GitServer(const Certificate* tls)
                  base + "\")\n" +
                  "  auth.require = (\"/git/\" => (\"method\" => \"basic\", \"realm\" => \"git\", "
                  "\"require\" => \"valid-user\")) }\n");
-  process_.emplace(ProcessOptions{.argv = {"lighttpd", "-D", "-f", base + "/lighttpd.conf"},
-                                  .env = {},
-                                  .working_dir = folder_.path(),
-                                  .log_file = folder_ / "lighttpd.log"});
+  process_ = std::make_unique<Process>(
+      ProcessOptions{.argv = {"lighttpd", "-D", "-f", base + "/lighttpd.conf"},
+                     .env = {},
+                     .working_dir = folder_.path(),
+                     .log_file = folder_ / "lighttpd.log"});
   require_until(
       [&] {
         if (!process_->running()) {

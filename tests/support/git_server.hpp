@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -66,7 +67,7 @@ class GitServer {
   std::string password_;
   int port_;
   int tls_port_ = 0;
-  std::optional<Process> process_;
+  std::unique_ptr<Process> process_;
 };
 
 }  // namespace gitops::test

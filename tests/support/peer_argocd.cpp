@@ -102,7 +102,7 @@ PeerArgoCd::PeerArgoCd(PeerCluster& cluster)
   const std::string repo_server = "127.0.0.1:" + repo_port;
 
   // These two need no cluster and start while the objects are made.
-  start("redis", *find_program("redis-server"),
+  start("redis", "redis-server",
         {"--bind", "127.0.0.1", "--port", redis.substr(redis.find(':') + 1), "--save", "",
          "--appendonly", "no", "--dir", (folder_ / "tmp").string()});
   start("argocd-repo-server", argocd_program(),
@@ -297,6 +297,7 @@ std::map<std::string, long> PeerArgoCd::read_counts() const {
 
 std::vector<pid_t> PeerArgoCd::pids() const {
   std::vector<pid_t> result;
+  result.reserve(processes_.size());
   for (const auto& [name, process] : processes_) result.push_back(process.pid());
   return result;
 }

@@ -373,6 +373,7 @@ void PeerCluster::append_pod_log(std::string_view line) const {
 
 std::vector<pid_t> PeerCluster::pids() const {
   std::vector<pid_t> result;
+  result.reserve(processes_.size());
   for (const auto& [name, process] : processes_) result.push_back(process.pid());
   return result;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -36,7 +37,7 @@ struct PeerClusterOptions {
 /// test die first, the kernel does (see Process: create it on the main thread).
 class PeerCluster {
  public:
-  enum class Stop { terminate, kill };  // SIGTERM and wait, or SIGKILL
+  enum class Stop : std::uint8_t { terminate, kill };  // SIGTERM and wait, or SIGKILL
 
   static constexpr std::string_view kNodeName = "sim-0";
 

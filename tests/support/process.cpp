@@ -106,7 +106,7 @@ Child spawn(std::vector<std::string> argv, const Environment& env, const fs::pat
   const auto environment_pointers = pointers(environment);
   std::array<int, 2> report{};  // closed by exec, or carries its errno
   if (::pipe2(report.data(), O_CLOEXEC) != 0) fail("pipe", errno);
-  Fd report_read(report[0]);
+  const Fd report_read(report[0]);
   Fd report_write(report[1]);
 
   const pid_t parent = ::getpid();
@@ -308,7 +308,7 @@ std::optional<fs::path> find_program(std::string_view name) {
   folders += ":/usr/local/sbin:/usr/sbin:/sbin";
   for (std::size_t start = 0; start <= folders.size();) {
     const std::size_t end = std::min(folders.find(':', start), folders.size());
-    const fs::path candidate = fs::path(folders.substr(start, end - start)) / name;
+    fs::path candidate = fs::path(folders.substr(start, end - start)) / name;
     if (candidate.is_absolute() && can_execute(candidate)) return candidate;
     start = end + 1;
   }
