@@ -93,8 +93,6 @@ Task<Result<std::string>> ArgoCdClient::get(std::string target, std::string what
   http::Request request;
   request.target = http::join_target(options_.server, options_.root_path + target);
   request.headers.set("Accept", "application/json");
-  // Trees and manifests shrink to a tenth, and argocd-server may be in another cluster.
-  request.headers.set("Accept-Encoding", "gzip");
   if (auth == Auth::token) {
     if (const Secret token = token_(); !token.empty()) {
       request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
