@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
@@ -46,8 +47,6 @@ class Sink final : public beast_http::basic_parser<is_request> {
   // Why this class itself refused the message; empty when Beast did.
   [[nodiscard]] std::string_view reason() const { return reason_; }
   [[nodiscard]] int status() const { return status_; }
-  // The slice of the last put().
-  std::string_view take_body() { return std::exchange(body_, {}); }
 
  private:
   void refuse(BeastError& ec, std::string_view reason, int status = 400) {
@@ -77,7 +76,6 @@ class Sink final : public beast_http::basic_parser<is_request> {
 
   void on_field_impl(beast_http::field field, string_view name, string_view value,
                      BeastError& ec) override {
-    if (in_body_) return;  // trailers are read and dropped
     switch (field) {
       case beast_http::field::content_length:
         if (is_request && ++lengths_ > 1) return refuse(ec, "Content-Length is repeated");
@@ -103,45 +101,179 @@ class Sink final : public beast_http::basic_parser<is_request> {
   }
 
   void on_header_impl(BeastError& ec) override {
-    in_body_ = true;
     if (is_request && is_1_1() && hosts_ == 0) refuse(ec, "Host is missing");
   }
 
+  // Beast is given the head only.
   void on_body_init_impl(const boost::optional<std::uint64_t>&, BeastError&) override {}
-
-  std::size_t on_body_impl(string_view body, BeastError&) override {
-    body_ = view(body);
-    return body.size();
-  }
-
-  void on_chunk_header_impl(std::uint64_t, string_view extension, BeastError& ec) override {
-    if (extension.empty()) return;
-    if (extension.front() != ';') return refuse(ec, "a chunk size is followed by white space");
-    if (extension.size() > kMaxChunkExtension) return refuse(ec, "a chunk extension is too long");
-  }
-
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view body, BeastError&) override {
-    body_ = view(body);
-    return body.size();
-  }
-
+  std::size_t on_body_impl(string_view, BeastError&) override { return 0; }
+  void on_chunk_header_impl(std::uint64_t, string_view, BeastError&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view, BeastError&) override { return 0; }
   void on_finish_impl(BeastError&) override {}
 
   Head& head_;
   int version_ = 11;
   int lengths_ = 0;
   int hosts_ = 0;
-  bool in_body_ = false;
-  std::string_view body_;
   std::string_view reason_;
   int status_ = 400;
 };
 
-// Both parsers: finds the end of the head and checks its lines, then lets Beast read it.
+// Finds the end of a body and the data in it.
+class BodyReader {
+ public:
+  explicit BodyReader(std::size_t max_trailers) : max_trailers_(max_trailers) {}
+
+  void start_none() { state_ = State::done; }
+  void start_length(std::uint64_t length) {
+    state_ = length > 0 ? State::counted : State::done;
+    left_ = length;
+  }
+  void start_chunks() { state_ = State::size_first; }
+  void start_until_eof() { state_ = State::until_eof; }
+
+  [[nodiscard]] bool done() const { return state_ == State::done; }
+  [[nodiscard]] bool until_eof() const { return state_ == State::until_eof; }
+
+  struct Refusal {
+    std::string_view reason;  // empty: none
+    int status = 400;
+  };
+
+  // Looks at `input` up to the first piece of data.
+  Refusal next(std::string_view input, ParseStep& step) {
+    while (step.consumed < input.size() && !done()) {
+      if (state_ == State::counted || state_ == State::until_eof || state_ == State::data) {
+        step.body = input.substr(step.consumed);
+        if (state_ != State::until_eof) {
+          step.body = step.body.substr(
+              0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, step.body.size())));
+          left_ -= step.body.size();
+          if (left_ == 0) state_ = state_ == State::data ? State::data_cr : State::done;
+        }
+        step.consumed += step.body.size();
+        return {};
+      }
+      if (const Refusal refusal = take(input[step.consumed]); !refusal.reason.empty())
+        return refusal;
+      ++step.consumed;
+    }
+    return {};
+  }
+
+ private:
+  enum class State {
+    counted,     // data, left_ more bytes
+    until_eof,   // data, up to the end of the connection
+    size_first,  // chunked, as in RFC 9112 section 7.1
+    size,
+    extension,
+    size_lf,
+    data,
+    data_cr,
+    data_lf,
+    trailer,
+    trailer_lf,
+    done,
+  };
+
+  static int hex_value(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+  }
+
+  // One byte of what surrounds the data of chunks.
+  Refusal take(char c) {
+    switch (state_) {
+      case State::size_first:
+        left_ = 0;
+        digits_ = 0;
+        if (hex_value(c) < 0) return {"a chunk does not start with its size"};
+        state_ = State::size;
+        [[fallthrough]];
+      case State::size:
+        if (const int value = hex_value(c); value >= 0) {
+          if (++digits_ > 16) return {"a chunk size has too many digits"};
+          left_ = left_ * 16 + static_cast<std::uint64_t>(value);
+        } else if (c == ';') {
+          extension_ = 0;
+          state_ = State::extension;
+        } else if (c == '\r') {
+          state_ = State::size_lf;
+        } else {
+          return {"a chunk size is malformed"};
+        }
+        return {};
+      case State::extension:
+        if (c == '\r') {
+          if (extension_ == 0) return {"a chunk extension is empty"};
+          state_ = State::size_lf;
+        } else if (!is_field_value({&c, 1})) {
+          return {"a chunk extension holds a control character"};
+        } else if (++extension_ > kMaxChunkExtension) {
+          return {"a chunk extension is too long"};
+        }
+        return {};
+      case State::size_lf:
+        if (c != '\n') return {"a chunk size is not followed by CRLF"};
+        state_ = left_ > 0 ? State::data : State::trailer;
+        return {};
+      case State::data_cr:
+        if (c != '\r') return {"a chunk is longer than its size"};
+        state_ = State::data_lf;
+        return {};
+      case State::data_lf:
+        if (c != '\n') return {"a chunk is longer than its size"};
+        state_ = State::size_first;
+        return {};
+      case State::trailer:
+        if (++trailers_ > max_trailers_) return {"the trailers are too large", 431};
+        if (c == '\r') {
+          state_ = State::trailer_lf;
+        } else {
+          line_ += c;
+        }
+        return {};
+      case State::trailer_lf:
+        if (c != '\n') return {"a trailer line ends without LF"};
+        state_ = line_.empty() ? State::done : State::trailer;
+        return end_trailer();
+      default:
+        return {"the body is malformed"};
+    }
+  }
+
+  // Trailers are checked and dropped.
+  Refusal end_trailer() {
+    if (line_.empty()) return {};
+    const std::string line = std::exchange(line_, {});
+    const auto colon = line.find(':');
+    const auto name = std::string_view(line).substr(0, colon);
+    if (colon == std::string::npos || !is_token(name) || !is_field_value(line))
+      return {"a trailer is malformed"};
+    for (const std::string_view framing : {"Content-Length", "Transfer-Encoding", "Host"}) {
+      if (equal_ignoring_case(name, framing)) return {"a trailer is not allowed"};
+    }
+    return {};
+  }
+
+  std::size_t max_trailers_;
+  State state_ = State::done;
+  std::uint64_t left_ = 0;
+  int digits_ = 0;
+  std::size_t extension_ = 0;
+  std::size_t trailers_ = 0;
+  std::string line_;
+};
+
+// Both parsers: finds the end of the head and checks its lines, lets Beast read it, and then goes
+// on to the body.
 template <bool is_request>
 class Machine {
  public:
-  explicit Machine(std::size_t max_head) : max_head_(max_head) { reset(false); }
+  explicit Machine(std::size_t max_head) : max_head_(max_head), body_(max_head) { reset(false); }
 
   void reset(bool no_body) {
     head_.headers.clear();
@@ -149,25 +281,35 @@ class Machine {
     sink_.emplace(head_);
     sink_->header_limit(static_cast<std::uint32_t>(max_head_));
     sink_->body_limit(boost::none);
-    if (no_body) sink_->skip(true);
+    if (no_body) sink_->skip(true);  // so that it does not wait for the end of the connection
+    body_ = BodyReader(max_head_);
+    no_body_ = no_body;
     head_done_ = false;
     scanned_ = 0;
   }
 
   Result<ParseStep> next(std::string_view input) {
-    // Looking no further than the limit makes the outcome independent of how the bytes arrive.
-    input = input.substr(0, max_head_);
-    return head_done_ ? next_body(input) : next_head(input);
+    if (!head_done_) return next_head(input.substr(0, max_head_));
+    ParseStep step;
+    if (const auto refusal = body_.next(input, step); !refusal.reason.empty()) {
+      return refuse(refusal.status, refusal.reason);
+    }
+    if (!step.body.empty()) {
+      step.event = Event::body;
+    } else if (body_.done()) {
+      step.event = Event::end;
+    }
+    return step;
   }
 
   Result<void> next_eof() {
     if (!head_done_) return refuse(400, "the connection was closed inside of the head");
-    BeastError ec;
-    if (!sink_->is_done()) sink_->put_eof(ec);
-    if (ec) return refuse(400, "the connection was closed inside of the body");
+    if (body_.until_eof()) body_.start_none();
+    if (!body_.done()) return refuse(400, "the connection was closed inside of the body");
     return {};
   }
 
+  [[nodiscard]] bool complete() const { return head_done_ && body_.done(); }
   auto& head() { return head_; }
   Sink<is_request>& sink() { return *sink_; }
 
@@ -178,26 +320,23 @@ class Machine {
     Error error{.code = ErrorCode::protocol,
                 .message = (is_request ? "malformed request: " : "malformed response: ") +
                            std::string(reason)};
-    if (status == 431) error.code = ErrorCode::too_large;
     if (is_request) {
-      if (status != 431)
-        error.code = status == 400 ? ErrorCode::invalid_data : ErrorCode::unsupported;
+      error.code = status == 400 ? ErrorCode::invalid_data : ErrorCode::unsupported;
       error.http_status = status;
     }
+    if (status == 431) error.code = ErrorCode::too_large;
     return std::unexpected(std::move(error));
   }
 
   std::unexpected<Error> refuse(const BeastError& ec) const {
     if (ec == beast_http::error::bad_version) return refuse(505, "unknown HTTP version");
-    if (ec == beast_http::error::header_limit) return refuse(431, "the head is too large");
     if (!sink_->reason().empty()) return refuse(sink_->status(), sink_->reason());
     return refuse(400, ec.message());
   }
 
+  // Looking no further than the limit makes the outcome independent of how the bytes arrive.
   Result<ParseStep> next_head(std::string_view input) {
-    if (!input.empty() && !is_token(input.substr(0, 1))) {
-      return refuse(400, "it does not start with a method or version");
-    }
+    if (!could_start(input)) return refuse(400, "it does not start with a method or version");
     while (true) {
       const auto line_end = input.find('\n', scanned_);
       if (line_end == std::string_view::npos) {
@@ -216,36 +355,35 @@ class Machine {
     const auto consumed = sink_->put({input.data(), scanned_}, ec);
     if (ec) return refuse(ec);
     head_done_ = true;
+    start_body();
     return ParseStep{.event = Event::head, .consumed = consumed, .body = {}};
   }
 
-  Result<ParseStep> next_body(std::string_view input) {
-    ParseStep step;
-    while (!sink_->is_done()) {
-      if (step.consumed == input.size()) return step;
-      BeastError ec;
-      const auto rest = input.substr(step.consumed);
-      step.consumed += sink_->put({rest.data(), rest.size()}, ec);
-      if (ec == beast_http::error::need_more) {
-        if (step.consumed == 0 && input.size() >= max_head_) {
-          return refuse(431, "a chunk header or the trailers are too large");
-        }
-        return step;
-      }
-      if (ec) return refuse(ec);
-      step.body = sink_->take_body();
-      if (!step.body.empty()) {
-        step.event = Event::body;
-        return step;
-      }
-    }
-    step.event = Event::end;
-    return step;
+  // Other protocols are told apart by their first bytes, not by waiting for a line end.
+  static bool could_start(std::string_view input) {
+    if (input.empty()) return true;
+    if (is_request) return is_token(input.substr(0, 1));
+    constexpr std::string_view kVersion = "HTTP/";
+    const auto size = std::min(input.size(), kVersion.size());
+    return input.substr(0, size) == kVersion.substr(0, size);
+  }
+
+  void start_body() {
+    bool none = no_body_;
+    if constexpr (!is_request)
+      none = none || head_.status < 200 || head_.status == 204 || head_.status == 304;
+    if (none) return body_.start_none();
+    if (sink_->chunked()) return body_.start_chunks();
+    if (const auto length = sink_->content_length()) return body_.start_length(*length);
+    if (is_request) return body_.start_none();
+    body_.start_until_eof();
   }
 
   std::size_t max_head_;
   typename Sink<is_request>::Head head_;
   std::optional<Sink<is_request>> sink_;
+  BodyReader body_;
+  bool no_body_ = false;
   bool head_done_ = false;
   std::size_t scanned_ = 0;  // start of the first line whose end was not seen
 };
@@ -310,7 +448,7 @@ Response& ResponseParser::head() {
   return state_->head();
 }
 bool ResponseParser::complete() const {
-  return state_->sink().is_done();
+  return state_->complete();
 }
 bool ResponseParser::keep_alive() const {
   return state_->sink().keep_alive();

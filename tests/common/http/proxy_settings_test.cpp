@@ -1,0 +1,95 @@
+#include "common/http/proxy_settings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gitops::http {
+namespace {
+
+bool bypassed(const std::string& no_proxy, const std::string& target) {
+  const auto settings = proxy_settings(
+      {{"http_proxy", "http://p:1"}, {"https_proxy", "http://p:2"}, {"no_proxy", no_proxy}});
+  EXPECT_TRUE(settings);
+  return settings->proxy_for(*parse_url(target)) == nullptr;
+}
+
+TEST(ProxySettings, NoProxyTable) {
+  struct Case {
+    const char* no_proxy;
+    const char* target;
+    bool direct;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"", "http://a.b", false},
+           {"*", "http://a.b", true},
+           {"x, *", "https://a.b", true},
+           {"a.b", "http://a.b", true},
+           {"A.B", "http://a.b", true},
+           {"a.b", "http://a.b.", true},
+           {"a.b", "http://x.a.b", true},
+           {"a.b", "http://xa.b", false},
+           {".a.b", "http://x.a.b", true},
+           {".a.b", "http://a.b", false},
+           {"*.a.b", "http://x.a.b", true},
+           {"*.a.b", "http://a.b", false},
+           {"a.b:8080", "http://a.b:8080", true},
+           {"a.b:8080", "http://a.b", false},
+           {"a.b:443", "https://a.b", true},
+           {"10.0.0.0/8", "https://10.96.0.1", true},
+           {"10.0.0.0/8", "https://11.0.0.1", false},
+           {"10.0.0.0/8", "https://ten.example", false},
+           {"10.96.0.1", "https://10.96.0.1:6443", true},
+           {"10.96.0.1:443", "https://10.96.0.1:6443", false},
+           {"10.96.0.1", "https://10.96.0.10", false},
+           {"fd00::/8", "https://[fd00::1]", true},
+           {"fd00::/8", "https://[fe00::1]", false},
+           {"fd00::1", "https://[fd00::1]", true},
+           {"[fd00::1]:443", "https://[fd00::1]", true},
+           {"[fd00::1]:444", "https://[fd00::1]", false},
+           {"10.0.0.0/99", "https://10.0.0.1", false},
+           {" svc , .cluster.local ,, ", "http://app.ns.svc.cluster.local", true},
+           {"", "http://localhost:1", true},
+           {"", "http://127.0.0.1", true},
+           {"", "http://127.9.9.9", true},
+           {"", "http://[::1]", true},
+           {"", "http://localhost.example", false},
+       }) {
+    EXPECT_EQ(bypassed(c.no_proxy, c.target), c.direct) << c.no_proxy << " for " << c.target;
+  }
+}
+
+TEST(ProxySettings, ChoosesByScheme) {
+  const auto settings =
+      proxy_settings({{"HTTP_PROXY", "plain:3128"}, {"HTTPS_PROXY", "http://u:p@tls:8080"}});
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->proxy_for(*parse_url("http://a"))->host, "plain");
+  EXPECT_EQ(settings->proxy_for(*parse_url("http://a"))->port, 3128);
+  EXPECT_EQ(settings->proxy_for(*parse_url("https://a"))->host, "tls");
+  EXPECT_EQ(settings->proxy_for(*parse_url("wss://a"))->userinfo, "u:p");
+}
+
+TEST(ProxySettings, LowerCaseWins) {
+  const auto settings =
+      proxy_settings({{"HTTP_PROXY", "http://upper"}, {"http_proxy", "http://lower"}});
+  EXPECT_EQ(settings->http->host, "lower");
+  const auto empty = proxy_settings({{"HTTP_PROXY", "http://upper"}, {"http_proxy", ""}});
+  EXPECT_EQ(empty->http->host, "upper");
+}
+
+TEST(ProxySettings, AC28_ErrorsNameTheVariableOnly) {
+  for (const char* value :
+       {"http://user:canary@ho st", "socks5://user:canary@h:1", "https://user:canary@h:1"}) {
+    const auto settings = proxy_settings({{"HTTPS_PROXY", value}});
+    ASSERT_FALSE(settings) << value;
+    EXPECT_THAT(settings.error().message, testing::HasSubstr("HTTPS_PROXY"));
+    EXPECT_THAT(settings.error().message, testing::Not(testing::HasSubstr("canary")));
+  }
+}
+
+TEST(ProxySettings, NothingSetMeansDirect) {
+  const auto settings = proxy_settings({{"NO_PROXY", "a"}});
+  EXPECT_EQ(settings->proxy_for(*parse_url("http://b")), nullptr);
+}
+
+}  // namespace
+}  // namespace gitops::http
