@@ -231,9 +231,7 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterNeedsAndNothingElse) {
                                            "list applications.argoproj.io",
                                            "watch applications.argoproj.io"};
   auto expected = applications;
-  expected.merge(std::set<std::string>{"get configmaps/argocd-cm",
-                                       "get configmaps/argocd-cmd-params-cm",
-                                       "get secrets/argocd-token"});
+  expected.merge(std::set<std::string>{"get configmaps/argocd-cm", "get secrets/argocd-token"});
   EXPECT_EQ(granted(ns_, ns_), expected);
   EXPECT_EQ(granted(ns_, "kube-system"), applications);
 
@@ -249,9 +247,8 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterNeedsAndNothingElse) {
 TEST_F(ChartInstallTest, StaysInItsNamespaceWhenConfinedToIt) {
   ASSERT_TRUE(helm("install", ns_, {"--set", "global.runtime.singleNamespace=true"}).ok());
   const std::set<std::string> expected{
-      "get applications.argoproj.io",        "list applications.argoproj.io",
-      "watch applications.argoproj.io",      "get configmaps/argocd-cm",
-      "get configmaps/argocd-cmd-params-cm", "get secrets/argocd-token"};
+      "get applications.argoproj.io", "list applications.argoproj.io",
+      "watch applications.argoproj.io", "get configmaps/argocd-cm", "get secrets/argocd-token"};
   EXPECT_EQ(granted(ns_, ns_), expected);
   EXPECT_THAT(granted(ns_, "kube-system"), IsEmpty());
 }

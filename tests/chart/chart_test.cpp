@@ -30,40 +30,31 @@ class ChartTest : public testing::Test {
 
   // Every value of the chart that makes it render more, on top of the minimal ones.
   static std::vector<std::string> everything() {
-    return {"-f",
-            values_file("minimal.yaml"),
-            "--set",
-            "global.codefresh.tls.caCerts.secret.create=true",
-            "--set",
-            "global.codefresh.tls.caCerts.secret.content=canary-ca",
-            "--set",
-            "global.httpProxy=http://proxy:3128",
-            "--set",
-            "global.httpsProxy=http://proxy:3128",
-            "--set",
-            "global.noProxy=.svc",
-            "--set",
-            "global.integrations.argo-cd.server.auth.type=token",
-            "--set",
-            "global.integrations.argo-cd.server.auth.token=canary-token",
-            "--set",
-            "argo-cd.configs.params.server\\.rootpath=/argocd",
-            "--set",
-            "global.event-reporters.replicaCount=3",
-            "--set",
-            "global.event-reporters.serviceMonitor.enabled=true",
-            "--set",
-            "global.event-reporters.config.log\\.level=debug",
-            "--set",
-            "global.event-reporters.config.log\\.format=json",
-            "--set",
-            "global.event-reporters.config.listen\\.address=0.0.0.0",
-            "--set",
-            "global.event-reporters.config.metrics\\.listen\\.address=0.0.0.0",
-            "--set",
-            "global.event-reporters.config.codefresh\\.tls\\.insecure=false",
-            "--api-versions",
-            "monitoring.coreos.com/v1"};
+    std::vector<std::string> arguments{"-f", values_file("minimal.yaml"), "--api-versions",
+                                       "monitoring.coreos.com/v1"};
+    for (const auto* set : {
+             "global.codefresh.tls.caCerts.secret.create=true",
+             "global.codefresh.tls.caCerts.secret.content=canary-ca",
+             "global.integrations.argo-cd.server.auth.token=canary-token",
+             "global.integrations.argo-cd.server.auth.type=token",
+             "global.integrations.argo-cd.server.tls.caCerts.secretKeyRef.key=ca.crt",
+             "global.integrations.argo-cd.server.tls.caCerts.secretKeyRef.name=argo-ca",
+             "global.integrations.argo-cd.server.tls.insecure=true",
+             "global.httpProxy=http://proxy:3128",
+             "global.httpsProxy=http://proxy:3128",
+             "global.noProxy=.svc",
+             "global.event-reporters.config.codefresh\\.tls\\.insecure=false",
+             "global.event-reporters.config.listen\\.address=0.0.0.0",
+             "global.event-reporters.config.log\\.format=json",
+             "global.event-reporters.config.log\\.level=debug",
+             "global.event-reporters.config.metrics\\.listen\\.address=0.0.0.0",
+             "global.event-reporters.replicaCount=3",
+             "global.event-reporters.serviceMonitor.enabled=true",
+             "argo-cd.configs.params.server\\.rootpath=/argocd",
+         }) {
+      arguments.insert(arguments.end(), {"--set", set});
+    }
+    return arguments;
   }
 
   static const json& pod_spec(const json& set) {
@@ -185,11 +176,7 @@ TEST_F(ChartTest, RendersAConfigurationThatTheDaemonAccepts) {
     const auto& daemon = container(object(objects, "StatefulSet", "event-reporter"));
     ASSERT_EQ(daemon.at("command"), json({"event-reporter"}));
     auto environment = resolve_env(objects, daemon.at("env"));
-    TempDir folder;
-    if (environment.contains("CODEFRESH_SSL_CERT_PATH")) {
-      environment["CODEFRESH_SSL_CERT_PATH"] = folder / "ca.crt";
-      write_file(folder / "ca.crt", "");
-    }
+    environment["EVENT_REPORTER_SHARD"] = "0";  // what the host name of a pod ends with
     const auto result =
         run_command({fs::path(GITOPS_BIN_DIR) / "event-reporter", "--check-config"}, environment);
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;

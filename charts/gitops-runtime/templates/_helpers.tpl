@@ -86,7 +86,7 @@ topologySpreadConstraints:
 {{- end -}}
 
 {{/*
-How argocd-server is reached, as JSON: host, port, protocol, rootpath, auth. global.external-argo-cd is the name that
+How argocd-server is reached, as JSON: host, port, protocol, rootpath, tls, auth. global.external-argo-cd is the name that
 global.integrations.argo-cd had in older charts (auth beside server there).
 */}}
 {{- define "gitops-runtime.argocd" -}}
@@ -95,6 +95,7 @@ global.integrations.argo-cd had in older charts (auth beside server there).
 {{- $server := mergeOverwrite (deepCopy $now.server) (deepCopy ($old.server | default dict)) -}}
 {{- $auth := mergeOverwrite $server.auth (deepCopy ($old.auth | default dict)) -}}
 {{- $chart := index .Values "argo-cd" -}}
+{{- $tls := $server.tls -}}
 {{- if $chart.enabled -}}
 {{- $insecure := eq (index $chart.configs.params "server.insecure" | toString) "true" -}}
 {{- $server = dict
@@ -109,6 +110,7 @@ global.integrations.argo-cd had in older charts (auth beside server there).
   "port" $port
   "protocol" ($server.protocol | default (ternary "https" "http" (eq $port "443")))
   "rootpath" ($server.rootpath | default "")
+  "tls" $tls
   "auth" $auth
   | toJson -}}
 {{- end -}}
@@ -169,6 +171,11 @@ not repeated here.
 {{- end }}
 {{- end }}
 {{- $argocd := include "gitops-runtime.argocd" . | fromJson }}
+{{- with $argocd.tls.caCerts.secretKeyRef }}
+{{- if not (and .name .key) }}
+- "global.integrations.argo-cd.server.tls.caCerts.secretKeyRef must have both name and key"
+{{- end }}
+{{- end }}
 {{- if not $argocd.host }}
 - "global.integrations.argo-cd.server.svc is not set, and argo-cd.enabled is false"
 {{- end }}

@@ -77,6 +77,13 @@ argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters
 {{- $ref := dict "name" "argocd-cmd-params-cm" "key" "application.namespaces" "optional" true -}}
 {{- $_ := set $env "ARGOCD_APPLICATION_NAMESPACES" (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
 {{- end -}}
+{{- $tls := (include "gitops-runtime.argocd" . | fromJson).tls -}}
+{{- if $tls.insecure -}}
+{{- $_ := set $env "ARGOCD_INSECURE" true -}}
+{{- end -}}
+{{- with $tls.caCerts.secretKeyRef -}}
+{{- $_ := set $env "ARGOCD_CA_FILE" (printf "/app/config/argo-cd-tls-certs/%s" .key) -}}
+{{- end -}}
 {{- with include "gitops-runtime.caSecret" . | fromJson -}}
 {{- $_ := set $env "CODEFRESH_SSL_CERT_PATH" (printf "/app/config/codefresh-tls-certs/%s" .key) -}}
 {{- end -}}
