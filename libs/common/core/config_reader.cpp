@@ -1,0 +1,723 @@
+#include "common/core/config_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
+
+#include "common/core/encoding.hpp"
+#include "common/core/time.hpp"
+
+namespace gitops {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMaxConfigFile = 1024 * 1024;
+constexpr std::size_t kMaxSecretFile = 64 * 1024;
+constexpr std::size_t kMaxYamlKeys = 10'000;
+constexpr std::size_t kMaxYamlDepth = 16;
+constexpr std::size_t kHelpWidth = 100;
+constexpr std::string_view kConfigEnv = "GITOPS_CONFIG";
+constexpr std::string_view kFileSuffix = "-file";
+
+// The flags every program has, for --help and for suggestions.
+struct CommonFlag {
+  std::string_view flag, kind, help;
+};
+constexpr std::array<CommonFlag, 5> kCommonFlags = {{
+    {"config", "FILE", "YAML file with settings, named as the flags (env GITOPS_CONFIG)"},
+    {"check-config", "", "Check the configuration, print every mistake, and end"},
+    {"print-config-table", "", "Print all settings as a Markdown table, and end"},
+    {"version", "", "Print the version, and end"},
+    {"help", "", "Print this text, and end"},
+}};
+
+// A text of the user as a mistake shows it: quoted, short, on one line.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 80;
+  std::string out;
+  if (text.size() <= kMost) {
+    append_json_string(out, text, JsonEscape::minimal);
+    return out;
+  }
+  append_json_string(out, text.substr(0, kMost), JsonEscape::minimal);
+  out.insert(out.size() - 1, "...");
+  return out;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> items;
+  while (true) {
+    const auto comma = text.find(',');
+    if (const auto item = trimmed(text.substr(0, comma)); !item.empty()) items.emplace_back(item);
+    if (comma == std::string_view::npos) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::string join(const std::vector<std::string>& items, std::string_view separator) {
+  std::string out;
+  for (const std::string& item : items) {
+    if (!out.empty()) out += separator;
+    out += item;
+  }
+  return out;
+}
+
+std::optional<bool> parse_bool(std::string_view text) {
+  std::string folded(text);
+  std::ranges::transform(folded, folded.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string_view yes : {"true", "t", "1", "yes", "on"}) {
+    if (folded == yes) return true;
+  }
+  for (const std::string_view no : {"false", "f", "0", "no", "off"}) {
+    if (folded == no) return false;
+  }
+  return std::nullopt;
+}
+
+// How many characters must be changed, added or dropped to get from one to the other.
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const std::size_t changed = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[to.size()];
+}
+
+// The whole file, or an Error whose message needs the path in front.
+Result<std::string> read_small_file(const std::string& path, std::size_t limit) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) {
+    return fail(ErrorCode::not_found, std::string("cannot be read: ") + std::strerror(errno));
+  }
+  const std::unique_ptr<const int, void (*)(const int*)> closer(&file,
+                                                                [](const int* f) { ::close(*f); });
+  struct stat info{};
+  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    return fail(ErrorCode::invalid_data, "is not a file");
+  }
+  std::string text(limit + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file, text.data() + size, text.size() - size);
+    if (got < 0) {
+      return fail(ErrorCode::unavailable, std::string("cannot be read: ") + std::strerror(errno));
+    }
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > limit) {
+    return fail(ErrorCode::too_large, "is larger than " + std::to_string(limit / 1024) + " KiB");
+  }
+  text.resize(size);
+  return text;
+}
+
+std::string_view without_line_end(std::string_view text) {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+// "LISTEN_PORT" or "LISTEN_PORT, PORT".
+std::string env_list(const std::vector<std::string>& env) {
+  return join(env, ", ");
+}
+
+// `text` in lines of at most `width` characters, broken at blanks.
+std::vector<std::string> wrap(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  std::string line;
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > width) {
+      lines.push_back(std::exchange(line, {}));
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+std::string markdown_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string code(std::string_view text) {
+  return "`" + markdown_cell(text) + "`";
+}
+
+}  // namespace
+
+// What the three sources say, weakest last so that the strongest is assigned last.
+struct ConfigReader::Sources {
+  std::vector<Given> flags, environment, file;
+  std::vector<std::string> flag_mistakes, environment_mistakes, file_mistakes;
+  std::optional<std::string> config_path;
+  std::set<Outcome::Action> actions;
+};
+
+ConfigReader::ConfigReader(std::string program, std::string summary)
+    : program_(std::move(program)), summary_(std::move(summary)) {}
+
+void ConfigReader::add(SettingNames names, std::string& target) {
+  add_row(std::move(names),
+          {.kind = "TEXT", .default_text = target, .assign = [&target](const std::string& text) {
+             target = text;
+             return std::string();
+           }});
+}
+
+void ConfigReader::add(SettingNames names, bool& target) {
+  add_row(std::move(names), {.kind = "BOOL",
+                             .default_text = target ? "true" : "false",
+                             .shape = Shape::boolean,
+                             .assign = [&target](const std::string& text) -> std::string {
+                               const auto value = parse_bool(text);
+                               if (!value) return shown(text) + " is not true or false";
+                               target = *value;
+                               return {};
+                             }});
+}
+
+void ConfigReader::add(SettingNames names, std::int64_t& target, std::int64_t min,
+                       std::int64_t max) {
+  const std::string range = std::to_string(min) + " to " + std::to_string(max);
+  add_row(std::move(names),
+          {.kind = "NUMBER",
+           .default_text = std::to_string(target),
+           .assign = [&target, min, max, range](const std::string& text) -> std::string {
+             std::int64_t value = 0;
+             const auto* end = text.data() + text.size();
+             const auto parsed = std::from_chars(text.data(), end, value);
+             if (parsed.ec == std::errc::invalid_argument || parsed.ptr != end) {
+               return shown(text) + " is not a whole number, expected " + range;
+             }
+             if (parsed.ec != std::errc() || value < min || value > max) {
+               return shown(text) + " is out of range, expected " + range;
+             }
+             target = value;
+             return {};
+           }});
+}
+
+void ConfigReader::add(SettingNames names, milliseconds& target, milliseconds min,
+                       milliseconds max) {
+  add_row(std::move(names), {.kind = "DURATION",
+                             .default_text = format_duration(target),
+                             .assign = [&target, min, max](const std::string& text) -> std::string {
+                               const auto value = parse_duration(text);
+                               if (!value) return shown(text) + ": " + value.error().message;
+                               if (*value < min || *value > max) {
+                                 return shown(text) + " is out of range, expected " +
+                                        format_duration(min) + " to " + format_duration(max);
+                               }
+                               target = *value;
+                               return {};
+                             }});
+}
+
+void ConfigReader::add(SettingNames names, std::vector<std::string>& target) {
+  const auto assign_list = [&target](const std::vector<std::string>& items) {
+    target.clear();
+    for (const std::string& item : items) {
+      if (const auto text = trimmed(item); !text.empty()) target.emplace_back(text);
+    }
+    return std::string();
+  };
+  add_row(
+      std::move(names),
+      {.kind = "LIST",
+       .default_text = join(target, ","),
+       .shape = Shape::list,
+       .assign = [assign_list](const std::string& text) { return assign_list(split_list(text)); },
+       .assign_list = assign_list});
+}
+
+void ConfigReader::add(SettingNames names, std::string kind, std::string default_text,
+                       std::function<std::string(const std::string& text)> assign) {
+  add_row(std::move(names), {.kind = std::move(kind),
+                             .default_text = std::move(default_text),
+                             .assign = std::move(assign)});
+}
+
+void ConfigReader::add_choice(SettingNames names, std::size_t& target,
+                              std::vector<std::string_view> choices) {
+  add_choice_row(std::move(names), target, choices,
+                 [&target](std::size_t index) { target = index; });
+}
+
+void ConfigReader::add_choice_row(SettingNames names, std::size_t initial,
+                                  const std::vector<std::string_view>& choices,
+                                  std::function<void(std::size_t)> assign) {
+  const std::vector<std::string> texts(choices.begin(), choices.end());
+  add_row(std::move(names),
+          {.kind = join(texts, "|"),
+           .default_text = texts.at(initial),
+           .assign = [texts, assign = std::move(assign)](const std::string& text) -> std::string {
+             const auto found = std::ranges::find(texts, text);
+             if (found == texts.end()) {
+               return shown(text) + " is not one of " + join(texts, ", ");
+             }
+             assign(static_cast<std::size_t>(found - texts.begin()));
+             return {};
+           }});
+}
+
+void ConfigReader::add_secret(SettingNames names, Secret& target, std::string* file) {
+  const auto assign_value = [&target](std::string_view text) -> std::string {
+    if (without_line_end(text).empty()) return "is empty";
+    target = Secret(std::string(without_line_end(text)));
+    return {};
+  };
+  const auto assign_path = [assign_value, file](const std::string& path) -> std::string {
+    auto text = read_small_file(path, kMaxSecretFile);
+    std::string mistake;
+    if (!text) {
+      mistake = text.error().message;
+    } else {
+      const Secret content(std::move(*text));
+      if (file != nullptr) {
+        *file = path;
+        if (without_line_end(content.reveal()).empty()) mistake = "is empty";
+      } else {
+        mistake = assign_value(content.reveal());
+      }
+    }
+    return mistake.empty() ? mistake : "file " + shown(path) + " " + mistake;
+  };
+  const std::string flag = std::string(names.flag) + std::string(kFileSuffix);
+  names.flag = flag;
+  add_row(names,
+          {.kind = "FILE",
+           .shape = Shape::secret_file,
+           .assign = assign_path,
+           .assign_env = [assign_value](const std::string& text) { return assign_value(text); }});
+}
+
+void ConfigReader::check(std::function<std::string()> rule) {
+  rules_.push_back(std::move(rule));
+}
+
+void ConfigReader::add_row(SettingNames names, Row row) {
+  row.group = group_;
+  row.flag = names.flag;
+  row.env.assign(names.env.begin(), names.env.end());
+  row.help = names.help;
+  const auto known_env = environment_names();
+  for (const std::string& name : row.env) {
+    if (std::ranges::find(known_env, name) != known_env.end()) {
+      throw std::logic_error("two settings read the environment variable " + name);
+    }
+  }
+  if (find_row(row.flag) != nullptr ||
+      std::ranges::find(kCommonFlags, row.flag, &CommonFlag::flag) != kCommonFlags.end()) {
+    throw std::logic_error("two settings have the flag --" + row.flag);
+  }
+  rows_.push_back(std::move(row));
+}
+
+const ConfigReader::Row* ConfigReader::find_row(std::string_view flag) const {
+  const auto found = std::ranges::find(rows_, flag, &Row::flag);
+  return found == rows_.end() ? nullptr : &*found;
+}
+
+const ConfigReader::Row* ConfigReader::find_secret(std::string_view stem) const {
+  const Row* row = find_row(std::string(stem) + std::string(kFileSuffix));
+  return row != nullptr && row->shape == Shape::secret_file ? row : nullptr;
+}
+
+std::string ConfigReader::suggestion(std::string_view name, std::string_view prefix) const {
+  constexpr std::size_t kLongest = 100;  // of a name that is worth comparing
+  if (name.size() > kLongest) return {};
+  std::string_view nearest;
+  std::size_t distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  const auto consider = [&](std::string_view known) {
+    const std::size_t candidate = edit_distance(name, known);
+    if (candidate < distance && candidate < known.size()) {
+      distance = candidate;
+      nearest = known;
+    }
+  };
+  for (const Row& row : rows_) consider(row.flag);
+  if (!prefix.empty()) {
+    for (const CommonFlag& common : kCommonFlags) consider(common.flag);
+  }
+  if (nearest.empty()) return {};
+  return ", did you mean " + std::string(prefix) + std::string(nearest) + "?";
+}
+
+namespace {
+
+// What to do instead of giving a secret as a flag or in YAML.
+std::string secret_hint(const std::string& file_flag, const std::vector<std::string>& env) {
+  std::string hint =
+      "a secret is not given here, others could read it; name a file by --" + file_flag;
+  if (!env.empty()) hint += " or set the environment variable " + env.front();
+  return hint;
+}
+
+}  // namespace
+
+void ConfigReader::read_flags(const std::vector<std::string>& arguments, Sources& out) const {
+  std::set<std::string, std::less<>> seen;
+  const auto mistake = [&](std::string_view name, std::string_view text) {
+    out.flag_mistakes.push_back("flag --" + std::string(name) + ": " + std::string(text));
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (!argument.starts_with("--") || argument.size() == 2) {
+      const bool short_help = argument == "-h";
+      if (short_help) out.actions.insert(Outcome::Action::help);
+      if (!short_help) {
+        out.flag_mistakes.push_back("argument " + shown(argument) +
+                                    ": not expected, settings are given as --name=value");
+      }
+      continue;
+    }
+    const auto equals = argument.find('=');
+    std::string name = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::optional<std::string> value;
+    if (equals != std::string::npos) value = argument.substr(equals + 1);
+
+    const std::map<std::string_view, Outcome::Action> actions = {
+        {"help", Outcome::Action::help},
+        {"version", Outcome::Action::version},
+        {"check-config", Outcome::Action::check},
+        {"print-config-table", Outcome::Action::table}};
+    if (const auto action = actions.find(name); action != actions.end()) {
+      if (value) {
+        mistake(name, "takes no value");
+      } else {
+        out.actions.insert(action->second);
+      }
+      continue;
+    }
+
+    const Row* row = find_row(name);
+    if (row == nullptr && name.starts_with("no-") && !value) {
+      const Row* switched_off = find_row(std::string_view(name).substr(3));
+      if (switched_off != nullptr && switched_off->shape == Shape::boolean) {
+        row = switched_off;
+        name = row->flag;
+        value = "false";
+      }
+    }
+    if (row == nullptr && name != "config") {
+      if (const Row* secret = find_secret(name)) {
+        mistake(name, secret_hint(secret->flag, secret->env));
+        const bool detached =
+            !value && i + 1 < arguments.size() && !arguments[i + 1].starts_with("--");
+        if (detached) ++i;  // its value must not show up as an unexpected argument
+      } else {
+        out.flag_mistakes.push_back("flag " + shown("--" + name) + ": unknown" +
+                                    suggestion(name, "--"));
+        const bool detached =
+            !value && i + 1 < arguments.size() && !arguments[i + 1].starts_with("-");
+        if (detached) ++i;
+      }
+      continue;
+    }
+    if (!value) {
+      if (row != nullptr && row->shape == Shape::boolean) {
+        value = "true";
+      } else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) {
+        value = arguments[++i];
+      } else {
+        mistake(name, "needs a value");
+        continue;
+      }
+    }
+    if (!seen.insert(name).second) {
+      mistake(name, "given more than once");
+    } else if (row == nullptr) {
+      out.config_path = *value;
+    } else {
+      out.flags.push_back({.row = row, .source = "flag --" + name, .text = *value});
+    }
+  }
+}
+
+void ConfigReader::read_environment(const std::map<std::string, std::string>& environment,
+                                    Sources& out) const {
+  if (!out.config_path) {
+    const auto path = environment.find(std::string(kConfigEnv));
+    if (path != environment.end() && !path->second.empty()) out.config_path = path->second;
+  }
+  for (const Row& row : rows_) {
+    for (const std::string& name : row.env) {
+      const auto found = environment.find(name);
+      if (found == environment.end() || found->second.empty()) continue;
+      out.environment.push_back(
+          {.row = &row, .source = "environment " + name, .text = found->second, .from_env = true});
+      break;
+    }
+  }
+}
+
+namespace {
+
+// Goes through a YAML tree and hands over each key that is not only a part of a longer name.
+class YamlWalk {
+ public:
+  using Leaf = std::function<void(const std::string& key, const YAML::Node& value, int line)>;
+  using Mistake = std::function<void(int line, const std::string& key, const std::string& text)>;
+  using IsPrefix = std::function<bool(const std::string& key)>;
+
+  YamlWalk(Leaf leaf, Mistake mistake, IsPrefix is_prefix)
+      : leaf_(std::move(leaf)), mistake_(std::move(mistake)), is_prefix_(std::move(is_prefix)) {}
+
+  void walk(const YAML::Node& map, const std::string& prefix, std::size_t depth = 0) {
+    for (const auto& pair : map) {
+      const int line = pair.first.Mark().line + 1;
+      if (++keys_ > kMaxYamlKeys) {
+        if (keys_ == kMaxYamlKeys + 1) mistake_(line, "", "too many keys");
+        return;
+      }
+      if (!pair.first.IsScalar()) {
+        mistake_(line, "", "a key is not a plain word");
+        continue;
+      }
+      const std::string key = prefix + pair.first.Scalar();
+      if (is_prefix_(key) && pair.second.IsMap() && depth < kMaxYamlDepth) {
+        walk(pair.second, key + '.', depth + 1);
+      } else if (const auto [first, added] = seen_.emplace(key, line); !added) {
+        mistake_(line, key, "stands here again, first in line " + std::to_string(first->second));
+      } else {
+        leaf_(key, pair.second, line);
+      }
+    }
+  }
+
+ private:
+  Leaf leaf_;
+  Mistake mistake_;
+  IsPrefix is_prefix_;
+  std::map<std::string, int> seen_;
+  std::size_t keys_ = 0;
+};
+
+}  // namespace
+
+void ConfigReader::read_file(const std::string& path, Sources& out) const {
+  const auto whole_file = [&](const std::string& text) {
+    out.file_mistakes.push_back(path + ": " + text);
+  };
+  const auto mistake = [&](int line, const std::string& key, const std::string& text) {
+    out.file_mistakes.push_back(path + ":" + std::to_string(line) +
+                                (key.empty() ? "" : " " + std::string(trimmed(key))) + ": " + text);
+  };
+  const auto text = read_small_file(path, kMaxConfigFile);
+  if (!text) {
+    whole_file(text.error().message);
+    return;
+  }
+  const auto leaf = [&](const std::string& key, const YAML::Node& value, int line) {
+    const Row* row = find_row(key);
+    if (row == nullptr) {
+      if (const Row* secret = find_secret(key)) {
+        mistake(line, key, secret_hint(secret->flag, secret->env));
+      } else {
+        std::string quoted = shown(key);
+        mistake(line, quoted.substr(1, quoted.size() - 2), "unknown setting" + suggestion(key, ""));
+      }
+      return;
+    }
+    if (value.IsNull()) return;
+    Given given{.row = row,
+                .source = path + ":" + std::to_string(line) + " " + key,
+                .text = value.IsScalar() ? value.Scalar() : ""};
+    if (row->shape == Shape::list) {
+      const bool fits = value.IsSequence() && std::ranges::all_of(value, [](const auto& item) {
+                          return item.IsScalar();
+                        });
+      if (!fits) return mistake(line, key, "must be a sequence of texts, as in [a, b]");
+      given.items.emplace();
+      for (const auto& item : value) given.items->push_back(item.Scalar());
+    } else if (!value.IsScalar()) {
+      return mistake(line, key, "must be a single value");
+    }
+    out.file.push_back(std::move(given));
+  };
+  const auto is_prefix = [&](const std::string& key) {
+    return find_row(key) == nullptr && std::ranges::any_of(rows_, [&](const Row& row) {
+             return row.flag.starts_with(key + '.');
+           });
+  };
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(*text);
+    if (documents.empty()) return;
+    if (documents.size() > 1) return whole_file("holds more than one YAML document");
+    if (documents.front().IsNull()) return;
+    if (!documents.front().IsMap()) {
+      return whole_file("must hold settings as in \"name: value\", one a line");
+    }
+    YamlWalk(leaf, mistake, is_prefix).walk(documents.front(), "");
+  } catch (const YAML::Exception& error) {
+    // Its message may quote the text, and with it a secret that somebody put there; but the reason
+    // alone does not.
+    if (error.mark.is_null()) return whole_file("is not YAML: " + error.msg);
+    mistake(error.mark.line + 1, "", "is not YAML: " + error.msg);
+  }
+}
+
+ConfigReader::Outcome ConfigReader::load(const std::vector<std::string>& arguments,
+                                         const std::map<std::string, std::string>& environment) {
+  using Action = Outcome::Action;
+  Sources sources;
+  read_flags(arguments, sources);
+  for (const Action action : {Action::help, Action::version, Action::table}) {
+    if (sources.actions.contains(action)) return {.action = action};
+  }
+  read_environment(environment, sources);
+  if (sources.config_path) read_file(*sources.config_path, sources);
+
+  const auto assign = [](const std::vector<Given>& values, std::vector<std::string>& mistakes) {
+    for (const Given& given : values) {
+      const Row& row = *given.row;
+      std::string mistake;
+      if (given.items) {
+        mistake = row.assign_list(*given.items);
+      } else {
+        mistake = (given.from_env && row.assign_env ? row.assign_env : row.assign)(given.text);
+      }
+      if (!mistake.empty()) mistakes.push_back(given.source + ": " + mistake);
+    }
+  };
+  assign(sources.file, sources.file_mistakes);
+  assign(sources.environment, sources.environment_mistakes);
+  assign(sources.flags, sources.flag_mistakes);
+
+  Outcome outcome;
+  if (sources.actions.contains(Action::check)) outcome.action = Action::check;
+  for (const auto* mistakes :
+       {&sources.flag_mistakes, &sources.environment_mistakes, &sources.file_mistakes}) {
+    outcome.mistakes.insert(outcome.mistakes.end(), mistakes->begin(), mistakes->end());
+  }
+  if (!outcome.mistakes.empty()) return outcome;
+  for (const auto& rule : rules_) {
+    if (std::string mistake = rule(); !mistake.empty()) {
+      outcome.mistakes.push_back(std::move(mistake));
+    }
+  }
+  return outcome;
+}
+
+std::string ConfigReader::help() const {
+  struct Line {
+    std::string left, right;
+  };
+  struct Group {
+    std::string title;
+    std::vector<Line> lines;
+  };
+  std::vector<Group> groups;
+  for (const Row& row : rows_) {
+    auto found = std::ranges::find(groups, row.group, &Group::title);
+    if (found == groups.end()) found = groups.insert(groups.end(), Group{row.group, {}});
+    std::string left = "  --" + row.flag;
+    if (row.shape != Shape::boolean) left += ' ' + row.kind;
+    std::string notes;
+    if (!row.env.empty()) {
+      notes = "env " + env_list(row.env);
+      if (row.shape == Shape::secret_file) notes += " holds the value itself";
+    }
+    if (!row.default_text.empty())
+      notes += (notes.empty() ? "" : "; ") + ("default " + row.default_text);
+    found->lines.push_back({left, row.help + (notes.empty() ? "" : " (" + notes + ")")});
+  }
+  Group common{"Start", {}};
+  for (const CommonFlag& flag : kCommonFlags) {
+    std::string left = "  --" + std::string(flag.flag);
+    if (!flag.kind.empty()) left += ' ' + std::string(flag.kind);
+    common.lines.push_back({left, std::string(flag.help)});
+  }
+  groups.push_back(std::move(common));
+
+  std::size_t column = 0;
+  for (const Group& group : groups) {
+    for (const Line& line : group.lines) column = std::max(column, line.left.size() + 2);
+  }
+  constexpr std::size_t kWidestLeft = 40;
+  column = std::min(column, kWidestLeft);
+
+  std::string out = program_ + ": " + summary_ + "\n\nUsage: " + program_ + " [--name=value ...]\n";
+  for (const Group& group : groups) {
+    out += '\n' + (group.title.empty() ? "Settings" : group.title) + ":\n";
+    for (const Line& line : group.lines) {
+      std::string text = line.left;
+      if (text.size() + 2 > column) {
+        out += text + '\n';
+        text.clear();
+      }
+      for (const std::string& part : wrap(line.right, kHelpWidth - column)) {
+        text.resize(column, ' ');
+        out += text + part + '\n';
+        text.clear();
+      }
+    }
+  }
+  out +=
+      "\nA flag wins over the environment, the environment over the file, the file over the "
+      "default.\n"
+      "Flags that take no value are switched off by --no-NAME. Durations: 300ms, 10s, 1m30s, "
+      "24h.\n";
+  return out;
+}
+
+std::string ConfigReader::markdown_table() const {
+  std::string out = "| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n";
+  for (const Row& row : rows_) {
+    std::vector<std::string> env;
+    for (const std::string& name : row.env) env.push_back(code(name));
+    const std::string kind = row.shape == Shape::boolean ? "" : " " + row.kind;
+    out +=
+        "| " + code("--" + row.flag + kind) + " | " + join(env, ", ") + " | " +
+        (row.default_text.empty() ? "" : code(row.default_text)) + " | " + markdown_cell(row.help) +
+        (row.shape == Shape::secret_file && !env.empty() ? "; the variable holds the value itself"
+                                                         : "") +
+        " |\n";
+  }
+  return out;
+}
+
+std::vector<std::string> ConfigReader::environment_names() const {
+  std::vector<std::string> names;
+  for (const Row& row : rows_) names.insert(names.end(), row.env.begin(), row.env.end());
+  names.emplace_back(kConfigEnv);
+  return names;
+}
+
+}  // namespace gitops

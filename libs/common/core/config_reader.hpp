@@ -1,11 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/core/error.hpp"
@@ -14,11 +18,12 @@
 namespace gitops {
 
 // How one setting is named in each source. The YAML key is the flag's name, dots nest:
-// flag "argocd-server" is key argocd-server in the file given by --config.
+// flag "argocd-server" is key argocd-server in the file given by --config, flag "tls.ca-file" is
+// key ca-file under tls.
 struct SettingNames {
-  std::string_view flag;              // without dashes
-  std::vector<std::string_view> env;  // first is the documented one, the rest are aliases
-  std::string_view help;              // one sentence, ends without a full stop
+  std::string_view flag;                   // without dashes
+  std::vector<std::string_view> env = {};  // first is the documented one, the rest are aliases
+  std::string_view help = {};              // one sentence, ends without a full stop
 };
 
 // The configuration table of one daemon: each row binds a setting to a field of the daemon's plain
@@ -26,11 +31,15 @@ struct SettingNames {
 // the loader are all made from these rows.
 //
 // Precedence: flag > environment > YAML file (--config FILE) > default. An empty environment value
-// counts as not set. Every mistake is reported, each with its source, never only the first.
+// counts as not set, and of several names of one row the first that is set counts. Every mistake is
+// reported, each with its source, also when a stronger source would hide it.
 class ConfigReader {
  public:
   // `program` as in the usage line, `summary` one sentence for --help.
   ConfigReader(std::string program, std::string summary);
+
+  // Rows that are added from here on stand under this title in --help.
+  void group(std::string title) { group_ = std::move(title); }
 
   void add(SettingNames names, std::string& target);
   void add(SettingNames names, bool& target);
@@ -41,28 +50,44 @@ class ConfigReader {
   // Comma separated in flag and environment, a sequence in YAML; blanks trimmed, empty items
   // dropped.
   void add(SettingNames names, std::vector<std::string>& target);
-  // One of the names in `choices`; target is the index in it.
+  // Any other type: `assign` stores what the text says, or returns the mistake and stores nothing.
+  // `kind` and `default_text` are shown in --help.
+  void add(SettingNames names, std::string kind, std::string default_text,
+           std::function<std::string(const std::string& text)> assign);
+  // One of the names in `choices`; target is the index in it, or the enumerator of that value.
   void add_choice(SettingNames names, std::size_t& target, std::vector<std::string_view> choices);
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  void add_choice(SettingNames names, Enum& target, const std::vector<std::string_view>& choices) {
+    add_choice_row(std::move(names), static_cast<std::size_t>(target), choices,
+                   [&target](std::size_t index) { target = static_cast<Enum>(index); });
+  }
   // Never as a flag and never in YAML (design: secrets only from files or the API). `names.flag` is
-  // the name of the flag "<flag>-file" that names a file holding it; environment: the value itself
-  // under the given names, as the peers' charts hand it over by secretKeyRef.
-  void add_secret(SettingNames names, Secret& target);
+  // the stem of the flag and key "<flag>-file" that names a file holding it; environment: the value
+  // itself under the given names, as the peers' charts hand it over by secretKeyRef. Line ends
+  // behind the text are dropped. When `file` is given, it gets the path, and the caller reads the
+  // file (again whenever it rotates); then `target` is filled from the environment only.
+  void add_secret(SettingNames names, Secret& target, std::string* file = nullptr);
   // A rule over several fields, run after all values were read when none of them was wrong; returns
   // the text of the mistake or an empty string.
   void check(std::function<std::string()> rule);
 
   struct Outcome {
+    // run: start the daemon; the others: print and end (--help, --version, --check-config,
+    // --print-config-table).
     enum class Action { run, help, version, check, table } action = Action::run;
-    std::vector<std::string>
-        mistakes;  // "flag --port: ...", "environment LISTEN_PORT: ...", "config.yaml:12 port: ..."
+    // "flag --port: ...", "environment LISTEN_PORT: ...", "config.yaml:12 port: ...". Always empty
+    // for help, version and table.
+    std::vector<std::string> mistakes = {};
   };
   // argv without the program name. Flags: --name=value or --name value; booleans also --name and
-  // --no-name. Unknown flags and unknown YAML keys are mistakes (with the nearest known name).
-  // Environment variables that no row names are ignored.
+  // --no-name. Unknown flags and unknown YAML keys are mistakes (with the nearest known name), and
+  // so is a setting that stands twice in one source. Environment variables that no row names are
+  // ignored. The file named by --config (or GITOPS_CONFIG) is one YAML document of at most 1 MiB.
   Outcome load(const std::vector<std::string>& arguments,
                const std::map<std::string, std::string>& environment);
 
-  // The text of --help.
+  // The text of --help, at most 100 columns wide.
   [[nodiscard]] std::string help() const;
   // The rows as a Markdown table: Flag | Environment | Default | Meaning. Printed by
   // --print-config-table for docs/configuration.md.
@@ -71,21 +96,49 @@ class ConfigReader {
   [[nodiscard]] std::vector<std::string> environment_names() const;
 
  private:
+  using Assign = std::function<std::string(const std::string& text)>;
+  using AssignList = std::function<std::string(const std::vector<std::string>& items)>;
+  enum class Shape { value, boolean, list, secret_file };
+
   struct Row {
-    std::string flag;
-    std::vector<std::string> env;
-    std::string help;
-    std::string kind;  // shown in --help: TEXT, BOOL, NUMBER, DURATION, LIST, a|b|c, FILE
-    std::string default_text;
-    bool secret = false;
-    // Parses one source's text into the target; returns the mistake or an empty string.
-    std::function<std::string(const std::string& text)> assign;
-    std::function<std::string(const std::vector<std::string>& items)> assign_list;  // lists only
+    std::string group = {};
+    std::string flag = {};  // of a secret: "<flag>-file"
+    std::vector<std::string> env = {};
+    std::string help = {};
+    std::string
+        kind;  // shown in --help: TEXT, NUMBER, DURATION, LIST, a|b|c, FILE; BOOL is implied
+    std::string default_text = {};
+    Shape shape = Shape::value;
+    Assign assign = {};
+    AssignList assign_list = {};  // lists only: a sequence in YAML
+    Assign assign_env = {};       // secrets only: the environment holds the value, not a path
   };
+  // One value of one source, before it is parsed.
+  struct Given {
+    const Row* row;
+    std::string source;  // as mistakes begin: "flag --port"
+    std::string text;
+    std::optional<std::vector<std::string>> items = {};
+    bool from_env = false;
+  };
+  struct Sources;  // the .cpp's working set while loading
+
   void add_row(SettingNames names, Row row);
+  void add_choice_row(SettingNames names, std::size_t initial,
+                      const std::vector<std::string_view>& choices,
+                      std::function<void(std::size_t)> assign);
+  [[nodiscard]] const Row* find_row(std::string_view flag) const;
+  // The secret whose value somebody tries to give under this name.
+  [[nodiscard]] const Row* find_secret(std::string_view stem) const;
+  // ", did you mean --port?" or an empty text.
+  [[nodiscard]] std::string suggestion(std::string_view name, std::string_view prefix) const;
+  void read_flags(const std::vector<std::string>& arguments, Sources& out) const;
+  void read_environment(const std::map<std::string, std::string>& environment, Sources& out) const;
+  void read_file(const std::string& path, Sources& out) const;
 
   std::string program_;
   std::string summary_;
+  std::string group_;
   std::vector<Row> rows_;
   std::vector<std::function<std::string()>> rules_;
 };

@@ -1,0 +1,361 @@
+#include "common/daemon/daemon.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <optional>
+#include <tuple>
+
+#include <boost/asio/basic_signal_set.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace gitops {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kExitGood = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitWrongConfiguration = 2;
+constexpr std::size_t kPoolThreads = 2;
+constexpr milliseconds kStopGrace = seconds(1);    // a stop() may overrun its deadline by this
+constexpr milliseconds kCancelGrace = seconds(5);  // for cancelled tasks to end
+constexpr milliseconds kPoolGrace = seconds(2);    // for a blocking call that nobody waits for
+
+std::map<std::string, std::string> read_environment() {
+  std::map<std::string, std::string> environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+void prepare_process() {
+  const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  std::signal(SIGPIPE, SIG_IGN);
+  ::mallopt(M_ARENA_MAX, 2);
+}
+
+http::Response text_response(int status, std::string body) {
+  http::Response response{.status = status, .headers = {}, .body = std::move(body)};
+  response.headers.set("Content-Type", "text/plain; charset=utf-8");
+  response.headers.set("Cache-Control", "no-store");
+  return response;
+}
+
+// One daemon from its good configuration to its exit code. Lives on the loop thread.
+class Frame {
+ public:
+  Frame(const DaemonSpec& spec, const DaemonConfig& config,
+        const std::map<std::string, std::string>& environment)
+      : spec_(spec),
+        config_(config),
+        environment_(environment),
+        log_("daemon"),
+        admin_(loop_.get_executor(), admin_options(config),
+               [this](http::Exchange& exchange) { return answer(exchange); }),
+        signals_(loop_.get_executor()),
+        changed_(loop_.get_executor()),
+        frame_tasks_(
+            loop_.get_executor(),
+            [this](const std::string& task, const std::string& what) { fail(task + ": " + what); }),
+        app_tasks_(loop_.get_executor(), [this](const std::string& task, const std::string& what) {
+          fail(task + ": " + what);
+        }) {
+    metrics_
+        .gauge("gitops_build_info", "1; labels tell the program and its version",
+               {{"program", spec.name}, {"version", GITOPS_VERSION}})
+        .Set(1);
+  }
+
+  int run() {
+    asio::co_spawn(
+        loop_.get_executor(), [this] { return live(); },
+        [this](const std::exception_ptr& failure) {
+          loop_.stop();
+          if (failure) std::rethrow_exception(failure);
+        });
+    try {
+      loop_.run();
+    } catch (const std::exception& error) {
+      log_.error("uncaught exception", {{"error", error.what()}});
+      std::_Exit(kExitFailed);
+    }
+    app_ = {};
+    const auto joined = std::async(std::launch::async, [this] { pool_.join(); });
+    if (joined.wait_for(kPoolGrace) != std::future_status::ready) std::_Exit(exit_code_);
+    return exit_code_;
+  }
+
+ private:
+  enum class Phase { starting, running, draining };
+
+  static http::ServerOptions admin_options(const DaemonConfig& config) {
+    http::ServerOptions options;
+    options.address = config.admin_address;
+    options.port = static_cast<std::uint16_t>(config.admin_port);
+    options.max_connections = 100;
+    return options;
+  }
+
+  void fail(const std::string& why) {
+    if (exit_code_ == kExitGood) log_.error("failed", {{"reason", why}});
+    exit_code_ = kExitFailed;
+    stop_requested_ = true;
+    changed_.notify_all();
+  }
+
+  Task<> live() {
+    if (listen()) {
+      co_await start_app();
+      if (phase_ == Phase::running) co_await until_stop_requested();
+      co_await stop_app();
+      co_await admin_.stop(deadline_after(kStopGrace));
+    }
+    frame_tasks_.cancel();
+    co_await frame_tasks_.join();
+    log_.info("stopped", {{"exit_code", exit_code_}});
+  }
+
+  bool listen() {
+    boost::system::error_code error;
+    signals_.add(SIGTERM, error);
+    signals_.add(SIGINT, error);
+    frame_tasks_.spawn("signals", [this] { return handle_signals(); });
+    if (const auto listening = admin_.listen(); !listening) {
+      fail("admin port: " + listening.error().message);
+      return false;
+    }
+    return true;
+  }
+
+  Task<> handle_signals() {
+    while (true) {
+      const int number = co_await signals_.async_wait(use_task);
+      if (stop_requested_ && signalled_) {
+        log_.warning("second signal, ending at once", {{"signal", number}});
+        std::_Exit(kExitFailed);
+      }
+      log_.info("stopping", {{"signal", number}});
+      signalled_ = true;
+      stop_requested_ = true;
+      changed_.notify_all();
+    }
+  }
+
+  Task<> until_stop_requested() {
+    while (!stop_requested_) co_await changed_.wait();
+  }
+
+  // Phase is `running` afterwards, unless the start failed or a signal came first.
+  Task<> start_app() {
+    try {
+      app_ = spec_.make({.executor = loop_.get_executor(),
+                         .pool = pool_,
+                         .metrics = metrics_,
+                         .environment = environment_,
+                         .fail = [this](const std::string& why) { fail(why); }});
+    } catch (const std::exception& error) {
+      fail(error.what());
+      co_return;
+    }
+    std::optional<Result<void>> started;
+    app_tasks_.spawn("start", [this, &started]() -> Task<> {
+      started = co_await app_.start();
+      changed_.notify_all();
+    });
+    while (!started && !stop_requested_) co_await changed_.wait();
+    if (!started) {
+      app_tasks_.cancel();
+      co_await app_tasks_.join();
+    } else if (!*started) {
+      fail("start: " + started->error().message);
+    } else if (!stop_requested_) {
+      phase_ = Phase::running;
+      const std::chrono::duration<double, std::milli> took = Clock::now() - began_;
+      log_.info("started", {{"program", spec_.name},
+                            {"version", GITOPS_VERSION},
+                            {"admin_port", admin_.port()},
+                            {"start_ms", static_cast<std::int64_t>(took.count())}});
+    }
+  }
+
+  Task<> stop_app() {
+    const bool was_running = phase_ == Phase::running;
+    phase_ = Phase::draining;
+    if (was_running && exit_code_ == kExitGood && config_.drain_delay > milliseconds::zero()) {
+      co_await sleep_for(config_.drain_delay);
+    }
+    if (!app_.stop) co_return;
+    const Deadline deadline = deadline_after(config_.drain_timeout);
+    bool stopped = false;
+    TaskGroup stopping(
+        loop_.get_executor(),
+        [this](const std::string& task, const std::string& what) { fail(task + ": " + what); });
+    stopping.spawn("stop", [this, deadline, &stopped]() -> Task<> {
+      co_await app_.stop(deadline);
+      stopped = true;
+    });
+    // Whatever still runs after its time is cancelled, and what ignores that ends with the process.
+    TaskGroup watchdog(loop_.get_executor());
+    watchdog.spawn("watchdog", [this, deadline, &stopping]() -> Task<> {
+      co_await sleep_until(deadline + kStopGrace);
+      log_.error("stop takes too long, cancelling");
+      exit_code_ = kExitFailed;
+      stopping.cancel();
+      co_await sleep_for(kCancelGrace);
+      log_.error("tasks do not end, giving up");
+      std::_Exit(kExitFailed);
+    });
+    co_await stopping.join();
+    watchdog.cancel();
+    co_await watchdog.join();
+    if (!stopped) exit_code_ = kExitFailed;
+  }
+
+  // One line per reason, empty when ready.
+  [[nodiscard]] std::string not_ready_because() const {
+    if (phase_ == Phase::starting) return "daemon: starting\n";
+    if (phase_ == Phase::draining || stop_requested_) return "daemon: stopping\n";
+    std::string reasons;
+    for (const ReadyCheck& check : app_.ready_checks) {
+      if (const std::string why = check.not_ready_because(); !why.empty()) {
+        reasons += check.name + ": " + why + '\n';
+      }
+    }
+    return reasons;
+  }
+
+  [[nodiscard]] std::string status_text() const {
+    const auto uptime = std::chrono::duration_cast<seconds>(Clock::now() - began_);
+    std::string text = spec_.name + " " + GITOPS_VERSION + "\nup " + format_duration(uptime) + "\n";
+    const std::string reasons = not_ready_because();
+    text += reasons.empty() ? "ready\n" : "not ready:\n" + reasons;
+    if (phase_ == Phase::running && app_.status) text += '\n' + app_.status();
+    if (!text.ends_with('\n')) text += '\n';
+    return text;
+  }
+
+  http::Response respond(std::string_view method, std::string_view path) {
+    const bool known =
+        path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/statusz";
+    if (!known) return text_response(404, "not found\n");
+    if (method != "GET" && method != "HEAD") {
+      auto response = text_response(405, "method not allowed\n");
+      response.headers.set("Allow", "GET, HEAD");
+      return response;
+    }
+    if (path == "/healthz") return text_response(200, "ok");
+    if (path == "/statusz") return text_response(200, status_text());
+    if (path == "/metrics") {
+      auto response = text_response(200, metrics_.expose());
+      response.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+      return response;
+    }
+    const std::string reasons = not_ready_because();
+    return reasons.empty() ? text_response(200, "ready\n") : text_response(503, reasons);
+  }
+
+  Task<> answer(http::Exchange& exchange) {
+    // A peer that left before its answer is no concern of ours.
+    std::ignore = co_await exchange.reply(respond(exchange.request().method, exchange.path()));
+  }
+
+  const Clock::time_point began_ = Clock::now();
+  const DaemonSpec& spec_;
+  const DaemonConfig& config_;
+  const std::map<std::string, std::string>& environment_;
+  Log log_;
+  Loop loop_{1};
+  asio::thread_pool pool_{kPoolThreads};
+  Metrics metrics_;
+  http::Server admin_;
+  asio::basic_signal_set<Executor> signals_;
+  Event changed_;
+  TaskGroup frame_tasks_;
+  TaskGroup app_tasks_;
+  DaemonApp app_;
+  Phase phase_ = Phase::starting;
+  bool stop_requested_ = false;
+  bool signalled_ = false;
+  int exit_code_ = kExitGood;
+};
+
+int print_mistakes(const std::string& program, const std::vector<std::string>& mistakes) {
+  std::string text = program + ": the configuration has " + std::to_string(mistakes.size()) +
+                     (mistakes.size() == 1 ? " mistake:\n" : " mistakes:\n");
+  for (const std::string& mistake : mistakes) text += "  " + mistake + '\n';
+  std::fputs(text.c_str(), stderr);
+  return kExitWrongConfiguration;
+}
+
+int print(const std::string& text) {
+  return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kExitGood
+                                                                           : kExitFailed;
+}
+
+}  // namespace
+
+void DaemonConfig::add_to(ConfigReader& reader, std::string_view admin_address_env) {
+  reader.group("Daemon");
+  reader.add({"log-level", {"LOG_LEVEL"}, "Least important log lines to write"},
+             "debug|info|warn|error", "info", [this](const std::string& text) -> std::string {
+               const auto level = parse_log_level(text);
+               if (!level) return level.error().message;
+               log_level = *level;
+               return {};
+             });
+  reader.add_choice({"log-format", {"LOG_FORMAT"}, "json for machines, text for people"},
+                    log_format, {"json", "text"});
+  std::vector<std::string_view> address_env;
+  if (!admin_address_env.empty()) address_env.push_back(admin_address_env);
+  reader.add({"admin-address", address_env,
+              "Address that serves /healthz, /readyz, /metrics and /statusz"},
+             admin_address);
+  reader.add({"admin-port", {"ADMIN_PORT"}, "Its port; 0 takes a free one and logs it"}, admin_port,
+             0, 65535);
+  reader.add({"drain-delay",
+              {"DRAIN_DELAY"},
+              "How long to serve on after SIGTERM while /readyz already refuses"},
+             drain_delay, milliseconds(0), std::chrono::minutes(10));
+  reader.add({"drain-timeout", {"DRAIN_TIMEOUT"}, "How long work in flight may take to end"},
+             drain_timeout, milliseconds(0), std::chrono::hours(1));
+}
+
+int run_daemon(const DaemonSpec& spec, int argc, char** argv) {
+  prepare_process();
+  const auto environment = read_environment();
+  DaemonConfig config;
+  ConfigReader reader(spec.name, spec.summary);
+  if (spec.bind) spec.bind(reader);
+  config.add_to(reader, spec.admin_address_env);
+  using Action = ConfigReader::Outcome::Action;
+  const auto outcome = reader.load({argv + std::min(argc, 1), argv + argc}, environment);
+  switch (outcome.action) {
+    case Action::help:
+      return print(reader.help());
+    case Action::version:
+      return print(spec.name + " " + GITOPS_VERSION + "\n");
+    case Action::table:
+      return print(reader.markdown_table());
+    case Action::check:
+    case Action::run:
+      break;
+  }
+  if (!outcome.mistakes.empty()) return print_mistakes(spec.name, outcome.mistakes);
+  if (outcome.action == Action::check) return print("configuration is good\n");
+  configure_logging(config.log_level, config.log_format);
+  return Frame(spec, config, environment).run();
+}
+
+}  // namespace gitops

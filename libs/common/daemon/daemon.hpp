@@ -18,11 +18,11 @@ namespace gitops {
 
 // Settings that every daemon has; bound into its ConfigReader by add_to().
 struct DaemonConfig {
-  std::string log_level = "info";
-  std::string log_format = "json";
+  LogLevel log_level = LogLevel::info;
+  LogFormat log_format = LogFormat::json;
   std::string admin_address = "0.0.0.0";
-  std::int64_t admin_port = 8087;
-  std::chrono::milliseconds drain_delay{0};        // not ready -> stop accepting
+  std::int64_t admin_port = 8087;                   // 0: any free port, see the log
+  std::chrono::milliseconds drain_delay{0};         // not ready -> stop accepting
   std::chrono::milliseconds drain_timeout{20'000};  // for work in flight
   void add_to(ConfigReader& reader, std::string_view admin_address_env);
 };
@@ -48,7 +48,9 @@ struct ReadyCheck {
 struct DaemonApp {
   // Starts the parts (spawns tasks, listens). An error ends the daemon with exit code 1.
   std::function<Task<Result<void>>()> start;
-  // Stops accepting, finishes or hands over work; after it nothing of the App runs any more.
+  // Stops accepting, finishes or hands over work; after it nothing of the App runs any more. Also
+  // called when start() failed or was cancelled by a signal. One that takes a second longer than
+  // its deadline is cancelled.
   std::function<Task<>(Deadline)> stop;
   std::vector<ReadyCheck> ready_checks;
   // A text for people, for /statusz; may be empty.
@@ -57,9 +59,9 @@ struct DaemonApp {
 
 // What differs between daemons, for the frame.
 struct DaemonSpec {
-  std::string name;     // "event-reporter"
-  std::string summary;  // one sentence for --help
-  std::string admin_address_env;  // e.g. METRICS_LISTEN_ADDRESS
+  std::string name;                         // "event-reporter"
+  std::string summary;                      // one sentence for --help
+  std::string admin_address_env;            // e.g. METRICS_LISTEN_ADDRESS
   std::function<void(ConfigReader&)> bind;  // adds the program's own rows
   // Builds the App on the loop thread; owned by the returned functions.
   std::function<DaemonApp(DaemonContext)> make;
@@ -70,8 +72,9 @@ struct DaemonSpec {
 //
 // Exit codes: 0 stopped by SIGTERM or SIGINT (or --help, --version, a good --check-config),
 // 1 failed while running or starting, 2 wrong configuration (every mistake on standard error).
-// A second signal ends the process at once. SIGTERM: not ready -> drain_delay -> App::stop with
-// drain_timeout -> cancel -> exit.
+// A second signal ends the process at once, with exit code 1. SIGTERM: not ready -> drain_delay ->
+// App::stop with drain_timeout -> cancel -> exit. Core files are switched off: they would hold
+// secrets.
 int run_daemon(const DaemonSpec& spec, int argc, char** argv);
 
 }  // namespace gitops
