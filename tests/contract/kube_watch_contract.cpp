@@ -1,0 +1,441 @@
+#include "contract/kube_watch_contract.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "k8s-client/watch.hpp"
+
+namespace gitops::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+using Json = nlohmann::json;
+
+constexpr std::string_view kLabel = "contract=yes";
+
+k8s::ClusterConfig through(const TcpRelay& relay, k8s::ClusterConfig config) {
+  config.server.host = "127.0.0.1";
+  config.server.port = relay.port();
+  return config;
+}
+
+k8s::InformerOptions informer_options(const std::string& ns, k8s::Reflector::Options reflector,
+                                      const KubeWatchBench::Tune& tune) {
+  // Quick, so that cases do not wait for long.
+  reflector.backoff = {.initial = 20ms, .max = 500ms};
+  k8s::InformerOptions options{.resource = k8s::resources::kConfigMaps,
+                               .ns = ns,
+                               .label_selector = std::string(kLabel),
+                               .fields = k8s::FieldSet({"data.value"}),
+                               .reflector = reflector};
+  if (tune) tune(options);
+  return options;
+}
+
+const k8s::Reflector::Options kStreaming{};
+const k8s::Reflector::Options kPaged{.streaming_list = false, .page_limit = 4};
+
+}  // namespace
+
+KubeWatchBench::KubeWatchBench(const Executor& executor, const KubeWatchPeer& peer,
+                               k8s::Reflector::Options options, const Tune& tune)
+    : peer_(peer),
+      resolver_(executor, pool_),
+      client_(executor, resolver_, peer.config, {}, "contract"),
+      relay_(executor, peer.config.server.host, peer.config.server.port),
+      watch_client_(executor, resolver_, through(relay_, peer.config), {}, "contract"),
+      tasks_(executor),
+      changed_(executor),
+      informer_(
+          executor, watch_client_, informer_options(peer.ns, options, tune),
+          [this](const k8s::Change& change) { on_change(change); }, metrics_, "contract") {}
+
+Task<> KubeWatchBench::stop() {
+  tasks_.cancel();
+  co_await tasks_.join();
+  co_await relay_.stop();
+}
+
+Task<bool> KubeWatchBench::create(std::string name, std::string value) {
+  const Json object{{"apiVersion", "v1"},
+                    {"kind", "ConfigMap"},
+                    {"metadata", {{"name", name}, {"labels", {{"contract", "yes"}}}}},
+                    {"data", {{"value", value}}}};
+  const auto made =
+      co_await client_.create(k8s::resources::kConfigMaps, peer_.ns, object.dump(), deadline());
+  co_return made.has_value();
+}
+
+Task<bool> KubeWatchBench::update(std::string name, std::string value) {
+  co_return co_await patch(std::move(name), Json{{"data", {{"value", value}}}}.dump());
+}
+
+Task<bool> KubeWatchBench::unlabel(std::string name) {
+  co_return co_await patch(std::move(name), R"({"metadata":{"labels":{"contract":"no"}}})");
+}
+
+Task<bool> KubeWatchBench::patch(std::string name, std::string body) {
+  const auto patched =
+      co_await client_.patch(k8s::resources::kConfigMaps, {peer_.ns, std::move(name)},
+                             k8s::PatchType::merge, std::move(body), deadline());
+  co_return patched.has_value();
+}
+
+Task<bool> KubeWatchBench::remove(std::string name) {
+  const auto removed =
+      co_await client_.remove(k8s::resources::kConfigMaps, {peer_.ns, std::move(name)}, deadline());
+  co_return removed.has_value();
+}
+
+Task<bool> KubeWatchBench::synced() {
+  return informer_.wait_synced(deadline());
+}
+
+Task<bool> KubeWatchBench::converges() {
+  const auto limit = deadline();
+  for (;;) {
+    const auto server = co_await server_content();
+    if (server && *server == store_content() && *server == told_content_) co_return true;
+    if (Clock::now() > limit) {
+      ADD_FAILURE() << "server: " << (server ? std::to_string(server->size()) : "no answer")
+                    << " objects, store: " << informer_.size() << ", told: " << told_content_.size()
+                    << ", trouble: " << informer_.trouble();
+      co_return false;
+    }
+    co_await changed_.wait(deadline_after(50ms));
+  }
+}
+
+Task<bool> KubeWatchBench::disconnect() {
+  relay_.close();
+  co_return co_await wait_until([this] { return !informer_.trouble().empty(); });
+}
+
+Task<bool> KubeWatchBench::wait_until(std::function<bool()> condition) {
+  const auto limit = deadline();
+  while (!condition()) {
+    if (Clock::now() > limit) co_return false;
+    co_await changed_.wait(deadline_after(10ms));
+  }
+  co_return true;
+}
+
+void KubeWatchBench::on_change(const k8s::Change& change) {
+  const auto break_rule = [&](const std::string& what) {
+    broken_rule_ += std::string(change.now->name()) + ": " + what + "; ";
+  };
+  const std::string name(change.now->name());
+  const Seen now{std::string(change.now->uid()), std::string(change.now->resource_version()),
+                 std::string(change.now->field(0).value_or(""))};
+  const auto known = told_content_.find(name);
+  const auto* const stored = informer_.find(change.now->key());
+  switch (change.type) {
+    case k8s::Change::Type::added:
+      if (known != told_content_.end()) break_rule("added twice");
+      if (change.before != nullptr) break_rule("added, with a state before");
+      break;
+    case k8s::Change::Type::modified:
+      if (known == told_content_.end()) break_rule("modified before it was added");
+      if (known != told_content_.end() && known->second.version == now.version) {
+        break_rule("told again without a change");
+      }
+      if (known != told_content_.end() && known->second.uid != now.uid) {
+        break_rule("another object, not told as deleted and added");
+      }
+      if (known != told_content_.end() &&
+          k8s::is_older_version(now.version, known->second.version)) {
+        break_rule("went back");
+      }
+      break;
+    case k8s::Change::Type::deleted:
+      if (known == told_content_.end()) break_rule("deleted, but was not there");
+      if (stored != nullptr) break_rule("deleted, but still in the store");
+      told_.push_back("-" + name);
+      told_content_.erase(name);
+      changed_.notify_all();
+      return;
+  }
+  if (stored != change.now) break_rule("not in the store yet");
+  if (!change.text.contains("\"" + name + "\"")) break_rule("the text is of something else");
+  told_.push_back((change.type == k8s::Change::Type::added ? "+" : "~") + name + "=" + now.value);
+  told_content_[name] = now;
+  changed_.notify_all();
+}
+
+Task<std::optional<KubeWatchBench::Content>> KubeWatchBench::server_content() {
+  k8s::ListOptions options;
+  options.label_selector = kLabel;
+  options.limit = 0;
+  const auto text =
+      co_await client_.list(k8s::resources::kConfigMaps, peer_.ns, std::move(options), deadline());
+  if (!text) co_return std::nullopt;
+  Content content;
+  const auto list = Json::parse(*text);
+  for (const auto& item : list.at("items")) {
+    const auto& metadata = item.at("metadata");
+    if (!metadata.at("uid").is_string()) continue;  // malformed on purpose
+    content[metadata.at("name")] = {metadata.at("uid"), metadata.at("resourceVersion"),
+                                    item.at("data").at("value")};
+  }
+  co_return content;
+}
+
+KubeWatchBench::Content KubeWatchBench::store_content() const {
+  Content content;
+  informer_.for_each([&](const k8s::Record& record) {
+    content[std::string(record.name())] = {std::string(record.uid()),
+                                           std::string(record.resource_version()),
+                                           std::string(record.field(0).value_or(""))};
+  });
+  return content;
+}
+
+Task<> with_kube_watch_bench(const KubeWatchPeer& peer, k8s::Reflector::Options options,
+                             std::function<Task<>(KubeWatchBench&)> body,
+                             KubeWatchBench::Tune tune) {
+  const Executor executor = co_await asio::this_coro::executor;
+  KubeWatchBench bench(executor, peer, options, tune);
+  std::exception_ptr failure;
+  try {
+    co_await body(bench);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  co_await bench.stop();
+  EXPECT_EQ(bench.broken_rule(), "");
+  if (failure) std::rethrow_exception(failure);
+}
+
+namespace {
+
+Task<bool> create_some(KubeWatchBench& bench, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (!co_await bench.create("cm-" + std::to_string(i), "first")) co_return false;
+  }
+  co_return true;
+}
+
+Task<> initial_list(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
+  return with_kube_watch_bench(peer, options, [](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 10));
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    EXPECT_EQ(bench.told().size(), 10U) << "all were told before has_synced() turned true";
+    CO_ASSERT_TRUE(co_await bench.create("later", "1"));
+    EXPECT_TRUE(co_await bench.converges());
+  });
+}
+
+Task<> events_in_order(const KubeWatchPeer& peer) {
+  return with_kube_watch_bench(peer, kStreaming, [](KubeWatchBench& bench) -> Task<> {
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    CO_ASSERT_TRUE(co_await bench.create("a", "1"));
+    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+    CO_ASSERT_TRUE(co_await bench.remove("a"));
+    CO_ASSERT_TRUE(co_await bench.create("a", "3"));
+    CO_ASSERT_TRUE(co_await bench.update("a", "3"));  // changes nothing
+    CO_ASSERT_TRUE(co_await bench.create("b", "1"));
+    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() >= 5; }));
+    EXPECT_THAT(bench.told(), ElementsAre("+a=1", "~a=2", "-a", "+a=3", "+b=1"));
+    EXPECT_TRUE(co_await bench.converges());
+  });
+}
+
+Task<> leaving_the_selection(const KubeWatchPeer& peer) {
+  return with_kube_watch_bench(peer, kStreaming, [](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 2));
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    bench.forget_told();
+    CO_ASSERT_TRUE(co_await bench.unlabel("cm-0"));
+    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return !bench.told().empty(); }));
+    EXPECT_THAT(bench.told(), ElementsAre("-cm-0"));
+    EXPECT_TRUE(co_await bench.converges());
+  });
+}
+
+Task<> resumes_where_it_was(const KubeWatchPeer& peer) {
+  return with_kube_watch_bench(peer, kPaged, [](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 5));
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    CO_ASSERT_TRUE(co_await bench.update("cm-4", "second"));
+    CO_ASSERT_TRUE(co_await bench.converges());
+    CO_ASSERT_TRUE(co_await bench.disconnect());
+    bench.forget_told();
+    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
+    CO_ASSERT_TRUE(co_await bench.create("new", "1"));
+    bench.reconnect();
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_THAT(bench.told(), ElementsAre("~cm-1=second", "-cm-2", "+new=1"));
+    EXPECT_THAT(bench.metrics(), testing::Not(testing::HasSubstr("reason=\"gone\"")));
+  });
+}
+
+Task<> lists_again_after_gone(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
+  return with_kube_watch_bench(peer, options, [&peer](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 6));
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    CO_ASSERT_TRUE(co_await bench.converges());
+    CO_ASSERT_TRUE(co_await bench.disconnect());
+    bench.forget_told();
+    CO_ASSERT_TRUE(co_await bench.remove("cm-0"));
+    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
+    CO_ASSERT_TRUE(co_await bench.create("cm-2", "anew"));
+    CO_ASSERT_TRUE(co_await bench.create("new", "1"));
+    co_await peer.make_versions_gone();
+    bench.reconnect();
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_THAT(bench.told(),
+                UnorderedElementsAre("-cm-0", "~cm-1=second", "-cm-2", "+cm-2=anew", "+new=1"));
+    EXPECT_THAT(bench.metrics(), testing::HasSubstr("reason=\"gone\""));
+    CO_ASSERT_TRUE(co_await bench.update("cm-3", "second"));
+    EXPECT_TRUE(co_await bench.converges());
+  });
+}
+
+Task<> survives_a_restart(const KubeWatchPeer& peer) {
+  return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 5));
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    co_await peer.restart();
+    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_TRUE(bench.informer().has_synced());
+  });
+}
+
+Task<> survives_cuts(const KubeWatchPeer& peer) {
+  return with_kube_watch_bench(peer, kStreaming, [](KubeWatchBench& bench) -> Task<> {
+    bench.start();
+    for (int i = 0; i < 40; ++i) {
+      const auto name = "cm-" + std::to_string(i % 7);
+      if (i < 7) {
+        CO_ASSERT_TRUE(co_await bench.create(name, "0"));
+      } else {
+        CO_ASSERT_TRUE(co_await bench.update(name, std::to_string(i)));
+      }
+      if (i % 4 == 3) bench.relay().cut();
+    }
+    CO_ASSERT_TRUE(co_await bench.remove("cm-3"));
+    EXPECT_TRUE(co_await bench.converges());
+  });
+}
+
+// Reads a watch until `enough` events came, it ended, or time is up.
+Task<std::vector<k8s::WatchEvent::Type>> read_events(KubeWatchBench& bench, k8s::WatchStream stream,
+                                                     std::size_t enough, Error& error,
+                                                     std::string& version) {
+  k8s::ObjectDecoder objects{k8s::FieldSet({})};
+  k8s::WatchDecoder events(objects);
+  std::vector<k8s::WatchEvent::Type> types;
+  stream.set_deadline(bench.deadline());
+  while (types.size() < enough) {
+    const auto bytes = co_await stream.read_some();
+    if (!bytes || bytes->empty()) break;
+    events.feed(*bytes, [&](k8s::WatchEvent&& event) {
+      types.push_back(event.type);
+      version = event.resource_version;
+      error = event.error;
+    });
+  }
+  co_return types;
+}
+
+Task<> streaming_list_ends_with_a_bookmark(const KubeWatchPeer& peer) {
+  return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 3));
+    k8s::WatchOptions options;
+    options.label_selector = kLabel;
+    options.send_initial_events = true;
+    auto stream = co_await bench.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
+                                                bench.deadline());
+    CO_ASSERT_OK(stream);
+    Error error;
+    std::string version;
+    using Type = k8s::WatchEvent::Type;
+    EXPECT_THAT(co_await read_events(bench, std::move(*stream), 4, error, version),
+                ElementsAre(Type::added, Type::added, Type::added, Type::initial_events_end));
+    EXPECT_NE(version, "");
+  });
+}
+
+// What the list says, or why it did not.
+Task<Result<Json>> list_page(KubeWatchBench& bench, const KubeWatchPeer& peer,
+                             std::string continue_token) {
+  k8s::ListOptions options;
+  options.label_selector = kLabel;
+  options.limit = 2;
+  options.continue_token = std::move(continue_token);
+  const auto text =
+      co_await bench.client().list(k8s::resources::kConfigMaps, peer.ns, options, bench.deadline());
+  if (!text) co_return std::unexpected(text.error());
+  co_return Json::parse(*text);
+}
+
+Task<> old_versions_are_gone(const KubeWatchPeer& peer) {
+  return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 5));
+    const auto page = co_await list_page(bench, peer, {});
+    CO_ASSERT_OK(page);
+    EXPECT_EQ(page->at("items").size(), 2U);
+    const std::string token = page->at("metadata").at("continue");
+    const auto second = co_await list_page(bench, peer, token);
+    CO_ASSERT_OK(second);
+    EXPECT_EQ(second->at("items").at(0).at("metadata").at("name"), "cm-2");
+    for (int i = 0; i < 3; ++i) CO_ASSERT_TRUE(co_await bench.update("cm-0", std::to_string(i)));
+    co_await peer.make_versions_gone();
+
+    const auto late = co_await list_page(bench, peer, token);
+    CO_ASSERT_TRUE(!late.has_value());
+    EXPECT_EQ(late.error().code, ErrorCode::gone) << late.error().message;
+
+    k8s::WatchOptions options;
+    options.resource_version = page->at("metadata").at("resourceVersion");
+    auto stream = co_await bench.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
+                                                bench.deadline());
+    Error error;
+    if (stream) {
+      std::string version;
+      co_await read_events(bench, std::move(*stream), 1, error, version);
+    } else {
+      error = stream.error();
+    }
+    EXPECT_EQ(error.code, ErrorCode::gone) << error.message;
+  });
+}
+
+}  // namespace
+
+std::vector<KubeWatchCase> kube_watch_cases() {
+  return {
+      {"InitialStreamingList", [](const auto& peer) { return initial_list(peer, kStreaming); }},
+      {"InitialPagedList", [](const auto& peer) { return initial_list(peer, kPaged); }},
+      {"StreamingListEndsWithABookmark", streaming_list_ends_with_a_bookmark},
+      {"EventsArriveOnceAndInOrder", events_in_order},
+      {"LeavingTheSelectionIsADeletion", leaving_the_selection},
+      {"ResumesWhereItWas", resumes_where_it_was},
+      {"OldVersionsAreGone", old_versions_are_gone},
+      {"StreamsAgainAfterGone",
+       [](const auto& peer) { return lists_again_after_gone(peer, kStreaming); }},
+      {"PagesAgainAfterGone",
+       [](const auto& peer) { return lists_again_after_gone(peer, kPaged); }},
+      {"SurvivesARestart", survives_a_restart},
+      {"SurvivesCutConnections", survives_cuts},
+  };
+}
+
+}  // namespace gitops::test

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8s-client/client.hpp"
+#include "k8s-client/informer.hpp"
+#include "support/run_coro.hpp"
+#include "support/tcp_relay.hpp"
+
+// What list and watch of an API server must do so that an Informer works with it: one list of cases
+// for the double (tests/contract) and for the real server (tests/peers). Every case works on
+// ConfigMaps of a namespace of its own and ends with "the store equals the server's content".
+namespace gitops::test {
+
+// An API server, as the cases see it. The functions may block the loop.
+struct KubeWatchPeer {
+  k8s::ClusterConfig config;
+  std::string ns;  // exists and holds no ConfigMaps
+  // Makes every version known so far too old for watches and for open lists.
+  std::function<Task<>()> make_versions_gone = {};
+  // Ends the server and starts it again with the same content, on the same port.
+  std::function<Task<>()> restart = {};
+  // How long anything may take.
+  std::chrono::seconds patience{10};
+};
+
+// A client of that server, and an informer that reaches it through a relay and watches the
+// ConfigMaps with the label contract=yes.
+class KubeWatchBench {
+ public:
+  using Tune = std::function<void(k8s::InformerOptions&)>;
+  KubeWatchBench(const Executor& executor, const KubeWatchPeer& peer,
+                 k8s::Reflector::Options options, const Tune& tune = {});
+
+  void start() { informer_.start(tasks_); }
+  Task<> stop();
+
+  // Through the server's own address, whatever happens to the relay. True when it worked.
+  Task<bool> create(std::string name, std::string value);
+  Task<bool> update(std::string name, std::string value);
+  Task<bool> unlabel(std::string name);
+  Task<bool> remove(std::string name);
+
+  Task<bool> synced();
+  // Waits until the informer's store, and what its callbacks told, equal a fresh list of the
+  // server.
+  Task<bool> converges();
+  // The informer has lost its connection and knows it; new ones fail until reconnect().
+  Task<bool> disconnect();
+  void reconnect() { relay_.open(); }
+  // Waits for the condition; looks after each callback and every few milliseconds.
+  Task<bool> wait_until(std::function<bool()> condition);
+
+  k8s::Client& client() { return client_; }
+  TcpRelay& relay() { return relay_; }
+  k8s::Informer& informer() { return informer_; }
+  // The callbacks so far: "+name=value", "~name=value", "-name".
+  [[nodiscard]] const std::vector<std::string>& told() const { return told_; }
+  void forget_told() { told_.clear(); }
+  // What callbacks did that they must not do; empty when all is well.
+  [[nodiscard]] const std::string& broken_rule() const { return broken_rule_; }
+  [[nodiscard]] std::string metrics() { return metrics_.expose(); }
+  [[nodiscard]] Deadline deadline() const { return deadline_after(peer_.patience); }
+
+ private:
+  struct Seen {
+    std::string uid;
+    std::string version;
+    std::string value;
+    bool operator==(const Seen&) const = default;
+  };
+  using Content = std::map<std::string, Seen>;
+
+  void on_change(const k8s::Change& change);
+  Task<std::optional<Content>> server_content();
+  [[nodiscard]] Content store_content() const;
+  Task<bool> patch(std::string name, std::string body);
+
+  KubeWatchPeer peer_;
+  asio::thread_pool pool_{1};
+  http::Resolver resolver_;
+  k8s::Client client_;
+  TcpRelay relay_;
+  k8s::Client watch_client_;
+  Metrics metrics_;
+  TaskGroup tasks_;
+  Event changed_;
+  Content told_content_;
+  std::vector<std::string> told_;
+  std::string broken_rule_;
+  k8s::Informer informer_;
+};
+
+// Runs `body` on a bench and stops it afterwards, also when the body throws.
+Task<> with_kube_watch_bench(const KubeWatchPeer& peer, k8s::Reflector::Options options,
+                             std::function<Task<>(KubeWatchBench&)> body,
+                             KubeWatchBench::Tune tune = {});
+
+// One rule of list and watch.
+struct KubeWatchCase {
+  const char* name;
+  std::function<Task<>(const KubeWatchPeer&)> run;
+};
+std::vector<KubeWatchCase> kube_watch_cases();
+
+}  // namespace gitops::test

@@ -1,0 +1,82 @@
+#include "support/tcp_relay.hpp"
+
+#include <array>
+#include <utility>
+
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/write.hpp>
+
+namespace gitops::test {
+
+using boost::system::error_code;
+
+void TcpRelay::Link::close() {
+  error_code ignored;
+  client.close(ignored);
+  server.close(ignored);
+}
+
+TcpRelay::TcpRelay(const Executor& executor, const std::string& address, std::uint16_t port)
+    : executor_(executor),
+      target_(asio::ip::make_address(address), port),
+      acceptor_(executor, {asio::ip::address_v4::loopback(), 0}),
+      port_(acceptor_.local_endpoint().port()),
+      tasks_(executor) {
+  tasks_.spawn("relay", [this] { return accept(); });
+}
+
+void TcpRelay::cut() {
+  for (const auto& link : links_) link->close();
+}
+
+void TcpRelay::close() {
+  closed_ = true;
+  cut();
+}
+
+// Nothing is cancelled: every task ends by itself when its sockets are closed.
+Task<> TcpRelay::stop() {
+  error_code ignored;
+  acceptor_.close(ignored);
+  close();
+  co_await tasks_.join();
+}
+
+Task<> TcpRelay::accept() {
+  for (;;) {
+    error_code failed;
+    auto client = co_await acceptor_.async_accept(asio::redirect_error(use_task, failed));
+    if (failed) co_return;
+    if (closed_) continue;
+    auto link = std::make_shared<Link>(std::move(client), Socket(executor_));
+    tasks_.spawn("relay connection", [this, link] { return serve(link); });
+  }
+}
+
+Task<> TcpRelay::serve(std::shared_ptr<Link> link) {
+  links_.push_back(link);
+  error_code failed;
+  co_await link->server.async_connect(target_, asio::redirect_error(use_task, failed));
+  if (!failed) {
+    tasks_.spawn("relay answers", [link] { return pump(*link, link->server, link->client); });
+    co_await pump(*link, link->client, link->server);
+  }
+  link->close();
+  links_.remove(link);
+}
+
+// Passes bytes on until one side ends; the link then ends as a whole.
+Task<> TcpRelay::pump(Link& link, Socket& from, Socket& to) {
+  std::array<char, 16 * 1024> buffer{};
+  error_code failed;
+  while (!failed) {
+    const auto size =
+        co_await from.async_read_some(asio::buffer(buffer), asio::redirect_error(use_task, failed));
+    if (failed) break;
+    co_await asio::async_write(to, asio::buffer(buffer.data(), size),
+                               asio::redirect_error(use_task, failed));
+  }
+  link.close();
+}
+
+}  // namespace gitops::test

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "common/core/async.hpp"
+#include "common/core/task_group.hpp"
+
+namespace gitops::test {
+
+// A TCP port on 127.0.0.1 that passes everything on to another address, until the test cuts or
+// closes it: the network between a client and a server that stays up. Loop thread; stop() before it
+// is destroyed.
+class TcpRelay {
+ public:
+  TcpRelay(const Executor& executor, const std::string& address, std::uint16_t port);
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  // Ends every connection; new ones are passed on.
+  void cut();
+  // Ends every connection, and new ones as soon as they are accepted, until open().
+  void close();
+  void open() { closed_ = false; }
+  [[nodiscard]] std::size_t connections() const { return links_.size(); }
+  Task<> stop();
+
+ private:
+  using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
+  using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
+  struct Link {
+    Socket client;
+    Socket server;
+    void close();
+  };
+  Task<> accept();
+  Task<> serve(std::shared_ptr<Link> link);
+  static Task<> pump(Link& link, Socket& from, Socket& to);
+
+  Executor executor_;
+  asio::ip::tcp::endpoint target_;
+  Acceptor acceptor_;
+  std::uint16_t port_ = 0;
+  bool closed_ = false;
+  std::list<std::shared_ptr<Link>> links_;
+  TaskGroup tasks_;
+};
+
+}  // namespace gitops::test
