@@ -25,7 +25,7 @@ constexpr int kExitFailed = 1;
 constexpr int kExitWrongConfiguration = 2;
 constexpr std::size_t kPoolThreads = 2;
 constexpr milliseconds kStopGrace = seconds(1);    // a stop() may overrun its deadline by this
-constexpr milliseconds kCancelGrace = seconds(5);  // for cancelled tasks to end
+constexpr milliseconds kCancelGrace = seconds(2);  // for cancelled tasks to end
 constexpr milliseconds kPoolGrace = seconds(2);    // for a blocking call that nobody waits for
 
 std::map<std::string, std::string> read_environment() {
@@ -136,6 +136,7 @@ class Frame {
       fail("admin port: " + listening.error().message);
       return false;
     }
+    log_.debug("admin port is listening", {{"admin_port", admin_.port()}});
     return true;
   }
 

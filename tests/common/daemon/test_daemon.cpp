@@ -1,0 +1,106 @@
+// A daemon with nothing but faults to order, for daemon_test.cpp.
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "common/daemon/daemon.hpp"
+
+namespace gitops {
+namespace {
+
+struct Config {
+  std::string fault = "none";
+  std::int64_t size = 3;
+  std::chrono::milliseconds stop_takes{0};
+  Secret token;
+};
+
+// Owns nothing but its tasks; the fault says what goes wrong and when.
+class App {
+ public:
+  App(DaemonContext context, const Config& config)
+      : context_(std::move(context)),
+        config_(config),
+        tasks_(context_.executor, [this](const std::string& task, const std::string& what) {
+          context_.fail(task + ": " + what);
+        }) {
+    if (config.fault == "make") throw std::runtime_error("no App today");
+  }
+
+  Task<Result<void>> start() {
+    if (config_.fault == "start") co_return fail(ErrorCode::unavailable, "nobody there");
+    if (config_.fault == "start-throws") throw std::runtime_error("start went wrong");
+    if (config_.fault == "start-hangs") co_await sleep_until(kNever);
+    tasks_.spawn("work", [this]() -> Task<> {
+      if (config_.fault == "task") throw std::runtime_error("lost its way");
+      co_await sleep_until(kNever);
+    });
+    if (config_.fault == "handler") {
+      asio::post(context_.executor, [] { throw std::runtime_error("out of a handler"); });
+    }
+    if (config_.fault == "pool") {
+      tasks_.spawn("blocks", [this]() -> Task<> {
+        co_await run_on(context_.pool, [] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+      });
+    }
+    co_return Result<void>();
+  }
+
+  Task<> stop(Deadline) {
+    if (config_.fault == "stop-throws") throw std::runtime_error("stop went wrong");
+    if (config_.fault == "stop-hangs") co_await sleep_until(kNever);
+    if (config_.fault == "stop-deaf")
+      co_await run_on(context_.pool, [] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+    co_await sleep_for(config_.stop_takes);
+    tasks_.cancel();
+    if (config_.fault != "pool") co_await tasks_.join();
+  }
+
+  [[nodiscard]] std::string not_ready_because() const {
+    return config_.fault == "not-ready" ? "the cache is empty" : "";
+  }
+
+ private:
+  DaemonContext context_;
+  const Config& config_;
+  TaskGroup tasks_;
+};
+
+DaemonSpec test_daemon() {
+  const auto config = std::make_shared<Config>();
+  DaemonSpec spec;
+  spec.name = "test-daemon";
+  spec.summary = "Does nothing, in several ways";
+  spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
+  spec.bind = [config](ConfigReader& reader) {
+    reader.add({"fault", {"TEST_FAULT"}, "What goes wrong"}, config->fault);
+    reader.add({"size", {"TEST_SIZE"}, "How many"}, config->size, 1, 5);
+    reader.add({"stop-takes", {}, "How long the end takes"}, config->stop_takes,
+               std::chrono::milliseconds(0), std::chrono::hours(1));
+    reader.add_secret({"token", {"TEST_TOKEN"}, "Shows whom it is"}, config->token);
+    reader.check([config] {
+      return config->size == 5 && config->token.empty() ? std::string("size: 5 needs a token")
+                                                        : std::string();
+    });
+  };
+  spec.make = [config](DaemonContext context) {
+    const auto app = std::make_shared<App>(std::move(context), *config);
+    DaemonApp frame;
+    frame.start = [app] { return app->start(); };
+    frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
+    frame.ready_checks = {{"cache", [app] { return app->not_ready_because(); }},
+                          {"always", [] { return std::string(); }}};
+    frame.status = [] { return std::string("things: 3"); };
+    return frame;
+  };
+  return spec;
+}
+
+}  // namespace
+}  // namespace gitops
+
+int main(int argc, char** argv) {
+  return gitops::run_daemon(gitops::test_daemon(), argc, argv);
+}
