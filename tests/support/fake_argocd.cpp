@@ -35,14 +35,19 @@ bool has_health(const std::string& kind) {
   return std::ranges::find(kKinds, kind) != kKinds.end();
 }
 
+// The value at a pointer, also when there is no object at all.
+template <class T>
+T value_at(const Json& object, const char* pointer, T otherwise) {
+  return object.is_object() ? object.value(Json::json_pointer(pointer), otherwise) : otherwise;
+}
+
 int replicas_of(const Json& object) {
-  return object.value("/spec/replicas"_json_pointer, 1);
+  return value_at(object, "/spec/replicas", 1);
 }
 
 Json images_of(const Json& object) {
   Json images = Json::array();
-  for (const auto& container :
-       object.value("/spec/template/spec/containers"_json_pointer, Json::array())) {
+  for (const auto& container : value_at(object, "/spec/template/spec/containers", Json::array())) {
     if (container.contains("image")) images.push_back(container["image"]);
   }
   return images;
@@ -225,7 +230,7 @@ bool FakeArgoCd::is_synced(const Managed& managed) const {
   const Json current = live(managed);
   if (current.is_null() || managed.target.is_null()) return false;
   const auto applied =
-      current.value("/metadata/annotations"_json_pointer, Json::object()).value(kLastApplied, "");
+      value_at(current, "/metadata/annotations", Json::object()).value(kLastApplied, "");
   Json wanted = current;
   wanted.merge_patch(managed.target);
   return wanted == current && applied == managed.target.dump() + "\n";
@@ -272,7 +277,7 @@ void FakeArgoCd::write_comparison(State& state) {
     auto& status = app["status"];
     const auto& spec = app["spec"];
     const auto health = health_of(state);
-    if (status.value("/health/status"_json_pointer, "") != health) {
+    if (value_at(status, "/health/status", std::string()) != health) {
       status["health"] = {{"lastTransitionTime", now()}, {"status", health}};
     }
     status["resources"] = std::move(resources);
@@ -330,7 +335,7 @@ void FakeArgoCd::apply(Managed& managed) {
   if (managed.type.kind == "Deployment") {
     const int replicas = replicas_of(object);
     object["status"] = {
-        {"observedGeneration", before.value("/metadata/generation"_json_pointer, 0) + 1},
+        {"observedGeneration", value_at(before, "/metadata/generation", 0) + 1},
         {"replicas", replicas},
         {"readyReplicas", replicas},
         {"updatedReplicas", replicas},
@@ -525,7 +530,7 @@ Json FakeArgoCd::tree_of(const State& state) const {
       return child;
     };
     const auto set_name =
-        managed.key.name + "-" + hex8(object.value("/spec/template"_json_pointer, Json()).dump());
+        managed.key.name + "-" + hex8(value_at(object, "/spec/template", Json()).dump());
     Json set = derived("ReplicaSet", "apps", set_name, node);
     set["info"] = Json::array({{{"name", "Revision"}, {"value", "Rev:1"}}});
     nodes.push_back(set);
@@ -671,10 +676,12 @@ http::Response FakeArgoCd::answer(const http::Request& request,
   const auto ns = query.get("appNamespace");
   const auto project = query.get("project");
   const auto state = apps_.find(name);
-  const bool known = state != apps_.end() && (ns.empty() || ns == options_.ns) &&
+  const bool served = ns.empty() || ns == options_.ns;
+  const bool known = state != apps_.end() && served &&
                      (project.empty() || project == state->second.spec.project);
   if (!known) {
-    return project.empty() ? refuse(403, 7, "permission denied")
+    // Only those who name the project, and a namespace that is served, may learn what is missing.
+    return project.empty() || !served ? refuse(403, 7, "permission denied")
                            : refuse(404, 5, "applications.argoproj.io \"" + name + "\" not found");
   }
   if (path.size() == 5 && path[4] == "resource-tree") {
