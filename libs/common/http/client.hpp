@@ -17,8 +17,8 @@
 namespace gitops::http {
 
 struct ClientOptions {
-  TlsOptions tls;
-  ProxySettings proxy;
+  TlsOptions tls = {};
+  ProxySettings proxy = {};
   std::string user_agent = "gitops-runtime";
   std::chrono::milliseconds connect_timeout{10'000};  // lookup, TCP, proxy and TLS together
   std::chrono::milliseconds idle_timeout{55'000};     // of a pooled connection

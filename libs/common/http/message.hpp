@@ -39,14 +39,14 @@ class Headers {
 struct Request {
   std::string method = "GET";
   std::string target = "/";  // origin form: path and query
-  Headers headers;
-  std::string body;
+  Headers headers = {};
+  std::string body = {};
 };
 
 struct Response {
   int status = 200;
-  Headers headers;
-  std::string body;
+  Headers headers = {};
+  std::string body = {};
 };
 
 // The standard reason phrase, or "Unknown".

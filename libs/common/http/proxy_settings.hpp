@@ -15,9 +15,9 @@ namespace gitops::http {
 // holds host names (with their subdomains; a leading dot means subdomains only), IP addresses, CIDR
 // blocks, each with an optional port, or "*"; loopback addresses and "localhost" are never proxied.
 struct ProxySettings {
-  std::optional<Url> http;   // for http:// targets
-  std::optional<Url> https;  // for https:// targets, by CONNECT
-  std::vector<std::string> no_proxy;
+  std::optional<Url> http = {};   // for http:// targets
+  std::optional<Url> https = {};  // for https:// targets, by CONNECT
+  std::vector<std::string> no_proxy = {};
 
   // The proxy to use for `target`, or nothing for a direct connection.
   [[nodiscard]] const Url* proxy_for(const Url& target) const;

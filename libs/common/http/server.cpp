@@ -215,7 +215,9 @@ Task<> ServerConnection::refuse(int status, std::string_view why) {
   out.clear();
   if (append_head(response, response.body.size(), false)) {
     begin_write();
-    if (co_await send(response.body)) co_await stream.close_gracefully(kMaxLinger);
+    const auto sent = co_await send(response.body);
+    // A client that was too slow is not given more time.
+    if (sent && status != 408) co_await stream.close_gracefully(kMaxLinger);
   }
 }
 

@@ -17,13 +17,13 @@ namespace gitops::http {
 // certificate signed by it. Files win over inline PEM and are read again when they change
 // (rotation), at most once per second. Every empty field means "default".
 struct TlsOptions {
-  std::string ca_file;  // PEM bundle that replaces the system's roots
-  std::string ca_pem;
-  std::string certificate_file;  // client (or server) certificate chain, PEM
-  std::string certificate_pem;
-  std::string key_file;
-  Secret key_pem;
-  std::string server_name;  // SNI and the name checked, when not the URL's host
+  std::string ca_file = {};  // PEM bundle that replaces the system's roots
+  std::string ca_pem = {};
+  std::string certificate_file = {};  // client (or server) certificate chain, PEM
+  std::string certificate_pem = {};
+  std::string key_file = {};
+  Secret key_pem = {};
+  std::string server_name = {};  // SNI and the name checked, when not the URL's host
   bool insecure_skip_verify = false;
 };
 

@@ -15,10 +15,10 @@ struct Url {
   std::string scheme;      // lower case
   std::string host;        // lower case; IPv6 without brackets
   std::uint16_t port = 0;  // explicit or the scheme's default
-  std::string path;        // as written; empty when there was none
-  std::string query;       // without '?', as written
+  std::string path = {};   // as written; empty when there was none
+  std::string query = {};  // without '?', as written
   // "user" or "user:password" as written, still percent-encoded; never part of any output.
-  std::string userinfo;
+  std::string userinfo = {};
 
   [[nodiscard]] bool is_tls() const { return scheme == "https" || scheme == "wss"; }
   // "host", or "host:port" when the port is not the scheme's default; brackets around IPv6.

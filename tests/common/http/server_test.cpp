@@ -1,43 +1,528 @@
 #include "common/http/server.hpp"
 
-#include <boost/asio/thread_pool.hpp>
-#include <gtest/gtest.h>
-
-#include "common/http/client.hpp"
-#include "support/run_coro.hpp"
+#include "common/http/loopback.hpp"
+#include "support/log_capture.hpp"
 
 namespace gitops::http {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+// Answers with the method, the target and the body.
+Task<> echo(Exchange& exchange) {
+  const auto body = co_await exchange.read_body(1'000'000);
+  if (!body) {
+    co_await answer(exchange, body.error().message,
+                    body.error().code == ErrorCode::too_large ? 413 : 400);
+    co_return;
+  }
+  co_await answer(exchange,
+                  exchange.request().method + " " + exchange.request().target + " " + *body);
+}
+
+std::string get(std::string_view target, std::string_view fields = "") {
+  return "GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n" + std::string(fields) + "\r\n";
+}
+
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+void with_server(Handler handler, ServerOptions options,
+                 const std::function<Task<>(TestServer&)>& body) {
+  test::run_coro([&]() -> Task<> {
+    TestServer server(co_await asio::this_coro::executor, handler, options);
+    co_await body(server);
+    co_await server.stop();
+  });
+}
+
 TEST(Server, AnswersOnAKeptConnection) {
-  test::run_coro([]() -> Task<> {
-    const auto executor = co_await asio::this_coro::executor;
-    asio::thread_pool pool(1);
-    Resolver resolver(executor, pool);
-    Server server(executor, {}, [](Exchange& exchange) -> Task<> {
-      auto body = co_await exchange.read_body(100);
-      (void)co_await exchange.reply({.status = 200, .headers = {}, .body = "hello " + *body});
-    });
-    CO_ASSERT_OK(server.listen());
-    Client client(executor, resolver, {});
-    const Url url{.scheme = "http",
-                  .host = "127.0.0.1",
-                  .port = server.port(),
-                  .path = {},
-                  .query = {},
-                  .userinfo = {}};
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    TestClient client(co_await asio::this_coro::executor);
     for (int i = 0; i < 3; ++i) {
-      const auto response = co_await client.send(
-          url, {.method = "POST", .target = "/x", .headers = {}, .body = "you"},
-          deadline_after(std::chrono::seconds(2)));
+      const auto response = co_await client.post(server.url(), "you", "/x?y=1");
       CO_ASSERT_OK(response);
       EXPECT_EQ(response->status, 200);
-      EXPECT_EQ(response->body, "hello you");
+      EXPECT_EQ(response->body, "POST /x?y=1 you");
+      EXPECT_TRUE(response->headers.find("Date"));
     }
-    EXPECT_EQ(server.connections(), 1u);
-    EXPECT_EQ(client.idle_connections(), 1u);
-    client.close_idle();
-    co_await server.stop(deadline_after(std::chrono::seconds(1)));
+    EXPECT_EQ(server.server.connections(), 1u);
+  });
+}
+
+TEST(Server, SplitsTheTarget) {
+  with_server(
+      [](Exchange& exchange) -> Task<> {
+        EXPECT_EQ(exchange.peer_address(), "127.0.0.1");
+        co_await answer(exchange,
+                        std::string(exchange.path()) + "|" + std::string(exchange.query()));
+      },
+      {},
+      [](TestServer& server) -> Task<> {
+        TestClient client(co_await asio::this_coro::executor);
+        EXPECT_EQ((co_await client.get(server.url(), "/a/b?c=d?e"))->body, "/a/b|c=d?e");
+        EXPECT_EQ((co_await client.get(server.url(), "/a"))->body, "/a|");
+      });
+}
+
+TEST(Server, AnswersPipelinedRequestsInOrder) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    const auto answers = co_await test::raw_exchange(
+        server.port(),
+        get("/1") + "POST /2 HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc" +
+            "POST /3 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n" +
+            get("/4", "Connection: close\r\n") + get("/5"));
+    EXPECT_EQ(count(answers, "HTTP/1.1 200 OK"), 4u);
+    EXPECT_LT(answers.find("GET /1 "), answers.find("POST /2 abc"));
+    EXPECT_LT(answers.find("POST /2 abc"), answers.find("POST /3 x"));
+    EXPECT_THAT(answers, EndsWith("GET /4 "));
+    EXPECT_EQ(count(answers, "Connection: close"), 1u);
+  });
+}
+
+TEST(Server, SendsNoBodyForHead) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    const auto answers = co_await test::raw_exchange(
+        server.port(), "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n" + get("/2", "Connection: close\r\n"));
+    EXPECT_THAT(answers, HasSubstr("Content-Length: 7\r\n"));
+    EXPECT_THAT(answers, Not(HasSubstr("HEAD /")));
+    EXPECT_THAT(answers, EndsWith("GET /2 "));
+  });
+}
+
+TEST(Server, SpeaksHttp10) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), "GET / HTTP/1.0\r\n\r\n"),
+                AllOf(HasSubstr("Connection: close"), EndsWith("GET / ")));
+    const auto kept = co_await test::raw_exchange(
+        server.port(), "GET /1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /2 HTTP/1.0\r\n\r\n");
+    EXPECT_THAT(kept, AllOf(HasSubstr("Connection: keep-alive"), EndsWith("GET /2 ")));
+  });
+}
+
+TEST(Server, StreamsChunkedOrUntilClose) {
+  const Handler handler = [](Exchange& exchange) -> Task<> {
+    CO_ASSERT_OK(co_await exchange.start({.status = 200, .headers = {{"X-A", "b"}}}));
+    CO_ASSERT_OK(co_await exchange.write("one"));
+    CO_ASSERT_OK(co_await exchange.write(""));
+    CO_ASSERT_OK(co_await exchange.write("two and more"));
+    CO_ASSERT_OK(co_await exchange.finish());
+  };
+  with_server(handler, {}, [](TestServer& server) -> Task<> {
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/", "Connection: close\r\n")),
+                AllOf(HasSubstr("Transfer-Encoding: chunked\r\n"), HasSubstr("X-A: b\r\n"),
+                      EndsWith("\r\n\r\n3\r\none\r\nc\r\ntwo and more\r\n0\r\n\r\n")));
+    EXPECT_THAT(co_await test::raw_exchange(server.port(),
+                                            "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
+                AllOf(Not(HasSubstr("chunked")), HasSubstr("Connection: close"),
+                      EndsWith("\r\n\r\nonetwo and more")));
+    EXPECT_THAT(co_await test::raw_exchange(
+                    server.port(), "HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"),
+                EndsWith("\r\n\r\n"));
+  });
+}
+
+TEST(Server, SendsContinueWhenTheBodyIsRead) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    auto connection = co_await test::raw_connect(server.port());
+    co_await connection.send(
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    EXPECT_EQ(co_await connection.read_head(), "HTTP/1.1 100 Continue\r\n\r\n");
+    co_await connection.send("abc");
+    EXPECT_THAT(co_await connection.read_until("POST / abc"), StartsWith("HTTP/1.1 200 OK"));
+    // No interim answer for a body that is already there.
+    co_await connection.send(
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nxyz");
+    EXPECT_THAT(co_await connection.read_until("POST / xyz"), StartsWith("HTTP/1.1 200 OK"));
+  });
+}
+
+TEST(Server, RefusesABodyBeforeItIsSent) {
+  with_server(
+      [](Exchange& exchange) -> Task<> { co_await answer(exchange, "no", 403); }, {},
+      [](TestServer& server) -> Task<> {
+        EXPECT_THAT(
+            co_await test::raw_exchange(server.port(),
+                                        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n"
+                                        "Expect: 100-continue\r\n\r\n"),
+            AllOf(StartsWith("HTTP/1.1 403 "), HasSubstr("Connection: close"), EndsWith("no")));
+        EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/", "Expect: tea\r\n")),
+                    StartsWith("HTTP/1.1 417 "));
+      });
+}
+
+TEST(Server, DropsASmallUnreadBodyAndGoesOn) {
+  with_server(
+      [](Exchange& exchange) -> Task<> { co_await answer(exchange, exchange.request().target); },
+      {},
+      [](TestServer& server) -> Task<> {
+        const auto answers = co_await test::raw_exchange(
+            server.port(), "POST /1 HTTP/1.1\r\nHost: h\r\nContent-Length: 60000\r\n\r\n" +
+                               std::string(60'000, 'x') + get("/2", "Connection: close\r\n"));
+        EXPECT_EQ(count(answers, "HTTP/1.1 200 OK"), 2u);
+        EXPECT_THAT(answers, EndsWith("/2"));
+      });
+}
+
+TEST(Server, ClosesInsteadOfReadingALargeUnreadBody) {
+  with_server(
+      [](Exchange& exchange) -> Task<> { co_await answer(exchange, "enough"); }, {},
+      [](TestServer& server) -> Task<> {
+        auto connection = co_await test::raw_connect(server.port());
+        co_await connection.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n" +
+                                 std::string(300'000, 'x'));
+        EXPECT_THAT(co_await connection.read_to_end(),
+                    AllOf(StartsWith("HTTP/1.1 200 OK"), HasSubstr("Connection: close"),
+                          EndsWith("enough")));
+        EXPECT_TRUE(connection.ended());  // orderly: a reset could destroy the answer
+      });
+}
+
+TEST(Server, AC11_LimitsTheBody) {
+  std::size_t most = 0;
+  const Handler handler = [&](Exchange& exchange) -> Task<> {
+    const auto body = co_await exchange.read_body(1000);
+    most = std::max(most, body ? body->size() : 0);
+    if (!body) EXPECT_EQ(body.error().code, ErrorCode::too_large);
+    co_await answer(exchange, "", body ? 200 : 413);
+  };
+  with_server(handler, {}, [&](TestServer& server) -> Task<> {
+    TestClient client(co_await asio::this_coro::executor);
+    EXPECT_EQ((co_await client.post(server.url(), std::string(1000, 'x')))->status, 200);
+    EXPECT_EQ((co_await client.post(server.url(), std::string(1001, 'x')))->status, 413);
+    EXPECT_EQ((co_await client.post(server.url(), std::string(500'000, 'x')))->status, 413);
+    const auto chunked =
+        co_await test::raw_exchange(server.port(),
+                                    "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
+                                    "chunked\r\nConnection: close\r\n\r\n3e9\r\n" +
+                                        std::string(1001, 'x') + "\r\n0\r\n\r\n");
+    EXPECT_THAT(chunked, StartsWith("HTTP/1.1 413 "));
+    EXPECT_EQ(most, 1000u);
+  });
+}
+
+TEST(Server, AC04_AnswersMalformedRequestsAndCloses) {
+  int handled = 0;
+  const Handler handler = [&](Exchange& exchange) -> Task<> {
+    ++handled;
+    co_await echo(exchange);
+  };
+  with_server(handler, {}, [&](TestServer& server) -> Task<> {
+    const std::string smuggled = get("/smuggled");
+    const std::vector<std::pair<std::string, std::string>> cases{
+        {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: "
+         "chunked\r\n\r\n0\r\n\r\n",
+         "400"},
+        {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: 44\r\n\r\n", "400"},
+        {"GET / HTTP/1.1\nHost: h\n\n", "400"},
+        {"GET / HTTP/1.1\r\nHost: h\r\nX: y\r\n z\r\n\r\n", "400"},
+        {"GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n", "501"},
+        {"GET http://other/ HTTP/1.1\r\nHost: h\r\n\r\n", "400"},
+        {"GET /\r\n\r\n", "400"},
+        {"GET / HTTP/1.1\r\n\r\n", "400"},
+        {"GET / HTTP/3.0\r\nHost: h\r\n\r\n", "505"},
+        {"CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\n", "501"},
+        {std::string("\x16\x03\x01\x00\xa5\x01", 6), "400"},
+    };
+    for (const auto& [bytes, status] : cases) {
+      const auto answers = co_await test::raw_exchange(server.port(), bytes + smuggled);
+      EXPECT_THAT(answers,
+                  AllOf(StartsWith("HTTP/1.1 " + status + " "), HasSubstr("Connection: close")))
+          << bytes;
+      EXPECT_EQ(count(answers, "HTTP/1.1 "), 1u) << bytes;
+    }
+    EXPECT_EQ(handled, 0);
+    // A body whose chunks are malformed fails its own request; what follows is not a request.
+    const auto answers = co_await test::raw_exchange(
+        server.port(),
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n" +
+            smuggled);
+    EXPECT_THAT(answers, StartsWith("HTTP/1.1 400 "));
+    EXPECT_EQ(count(answers, "HTTP/1.1 "), 1u);
+    EXPECT_EQ(handled, 1);
+  });
+}
+
+TEST(Server, AC04_OneByteAtATimeIsTheSame) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    auto connection = co_await test::raw_connect(server.port());
+    co_await connection.send_in_pieces(
+        "POST /1 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" +
+            get("/2", "Connection: close\r\n"),
+        1);
+    EXPECT_THAT(co_await connection.read_to_end(),
+                AllOf(HasSubstr("POST /1 abc"), EndsWith("GET /2 ")));
+  });
+}
+
+TEST(Server, AC07_LimitsTheHead) {
+  with_server(echo, {.max_head = 2000}, [](TestServer& server) -> Task<> {
+    EXPECT_THAT(
+        co_await test::raw_exchange(
+            server.port(), get("/", "X: " + std::string(1900, 'x') + "\r\nConnection: close\r\n")),
+        StartsWith("HTTP/1.1 200 "));
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/" + std::string(2000, 'x'))),
+                StartsWith("HTTP/1.1 431 "));
+    EXPECT_THAT(co_await test::raw_exchange(server.port(),
+                                            "GET / HTTP/1.1\r\nX: " + std::string(100'000, 'x')),
+                StartsWith("HTTP/1.1 431 "));
+  });
+}
+
+TEST(Server, AC07_EndsSlowHeads) {
+  with_server(echo, {.head_timeout = milliseconds(60)}, [](TestServer& server) -> Task<> {
+    auto connection = co_await test::raw_connect(server.port());
+    const auto started = Clock::now();
+    co_await connection.send("GET / HTTP/1.1\r\nX");
+    EXPECT_THAT(co_await connection.read_to_end(), StartsWith("HTTP/1.1 408 "));
+    EXPECT_GE(Clock::now() - started, milliseconds(55));
+    // Trickling does not move the limit.
+    auto slow = co_await test::raw_connect(server.port());
+    const auto begun = Clock::now();
+    while (co_await slow.send("X")) {
+      co_await sleep_for(milliseconds(5));
+      if (Clock::now() - begun > seconds(2)) break;
+    }
+    EXPECT_LT(Clock::now() - begun, seconds(1));
+  });
+}
+
+TEST(Server, ClosesIdleConnectionsSilently) {
+  with_server(echo, {.idle_timeout = milliseconds(50)}, [](TestServer& server) -> Task<> {
+    EXPECT_EQ(co_await test::raw_exchange(server.port(), ""), "");
+    const auto answers = co_await test::raw_exchange(server.port(), get("/"));
+    EXPECT_EQ(count(answers, "HTTP/1.1 "), 1u);
+  });
+}
+
+TEST(Server, AC07_EndsStalledBodies) {
+  ErrorCode seen = ErrorCode::internal;
+  const Handler handler = [&](Exchange& exchange) -> Task<> {
+    const auto body = co_await exchange.read_body(100);
+    if (!body) seen = body.error().code;
+    co_await answer(exchange, "", 408);
+  };
+  with_server(handler, {.body_timeout = milliseconds(50)}, [&](TestServer& server) -> Task<> {
+    EXPECT_THAT(co_await test::raw_exchange(
+                    server.port(), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc"),
+                AllOf(StartsWith("HTTP/1.1 408 "), HasSubstr("Connection: close")));
+    EXPECT_EQ(seen, ErrorCode::timeout);
+  });
+}
+
+TEST(Server, AC07_EndsClientsThatDoNotRead) {
+  ErrorCode seen = ErrorCode::internal;
+  const Handler handler = [&](Exchange& exchange) -> Task<> {
+    CO_ASSERT_OK(co_await exchange.start({.status = 200}));
+    const std::string part(100'000, 'x');
+    while (true) {
+      const auto sent = co_await exchange.write(part);
+      if (sent) continue;
+      seen = sent.error().code;
+      co_return;
+    }
+  };
+  with_server(handler, {.body_timeout = milliseconds(50)}, [&](TestServer& server) -> Task<> {
+    auto connection = co_await test::raw_connect(server.port());
+    co_await connection.send(get("/"));
+    while (seen == ErrorCode::internal) co_await sleep_for(milliseconds(5));
+    EXPECT_EQ(seen, ErrorCode::timeout);
+  });
+}
+
+TEST(Server, WaitingHandlersAreNotTimedOut) {
+  const Handler handler = [](Exchange& exchange) -> Task<> {
+    CO_ASSERT_OK(co_await exchange.start({.status = 200}));
+    co_await sleep_for(milliseconds(120));
+    CO_ASSERT_OK(co_await exchange.write("late"));
+    CO_ASSERT_OK(co_await exchange.finish());
+  };
+  with_server(handler,
+              {.head_timeout = milliseconds(20),
+               .idle_timeout = milliseconds(40),
+               .body_timeout = milliseconds(40)},
+              [](TestServer& server) -> Task<> {
+                EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/")),
+                            EndsWith("4\r\nlate\r\n0\r\n\r\n"));
+              });
+}
+
+TEST(Server, FailingHandlersGive500) {
+  test::LogCapture log;
+  const Handler handler = [](Exchange& exchange) -> Task<> {
+    if (exchange.path() == "/throws") throw std::runtime_error("handler bug");
+    if (exchange.path() == "/late") {
+      CO_ASSERT_OK(co_await exchange.start({.status = 200}));
+      CO_ASSERT_OK(co_await exchange.write("part"));
+      throw std::runtime_error("too late");
+    }
+    if (exchange.path() == "/unfinished") {
+      CO_ASSERT_OK(co_await exchange.start({.status = 200}));
+    }
+  };
+  with_server(handler, {}, [&](TestServer& server) -> Task<> {
+    TestClient client(co_await asio::this_coro::executor);
+    EXPECT_EQ((co_await client.get(server.url(), "/throws?token=canary"))->status, 500);
+    EXPECT_EQ(log.count("handler bug"), 1u);
+    EXPECT_EQ(log.count("canary"), 0u);  // queries may hold secrets
+    EXPECT_EQ((co_await client.get(server.url(), "/silent"))->status, 500);
+    for (const char* target : {"/late", "/unfinished"}) {
+      const auto cut = co_await client.get(server.url(), target);
+      EXPECT_FALSE(cut) << target;
+    }
+  });
+}
+
+TEST(Server, RefusesHeadersThatMustNotBeSent) {
+  const Handler handler = [](Exchange& exchange) -> Task<> {
+    for (const Headers& headers : {Headers{{"X", "a\r\nSet-Cookie: b"}}, Headers{{"X\r\n", "a"}},
+                                   Headers{{"", "a"}}, Headers{{"X", std::string("a\0b", 3)}}}) {
+      const auto sent = co_await exchange.reply({.status = 200, .headers = headers});
+      EXPECT_FALSE(sent);
+      EXPECT_EQ(sent.error().code, ErrorCode::invalid_argument);
+    }
+    EXPECT_FALSE(co_await exchange.reply({.status = 100}));
+    co_await answer(exchange, "fine");
+    EXPECT_FALSE(co_await exchange.reply({.status = 200, .body = "twice"}));
+  };
+  with_server(handler, {}, [](TestServer& server) -> Task<> {
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/", "Connection: close\r\n")),
+                AllOf(EndsWith("\r\n\r\nfine"), Not(HasSubstr("Set-Cookie"))));
+  });
+}
+
+TEST(Server, KeepsFramingFieldsToItself) {
+  const Handler handler = [](Exchange& exchange) -> Task<> {
+    const Headers headers{{"content-length", "99"},
+                          {"Transfer-Encoding", "chunked"},
+                          {"Connection", "close"},
+                          {"Date", "yesterday"}};
+    CO_ASSERT_OK(co_await exchange.reply({.status = 200, .headers = headers, .body = "body"}));
+  };
+  with_server(handler, {}, [](TestServer& server) -> Task<> {
+    const auto answer = co_await test::raw_exchange(server.port(), get("/"));
+    EXPECT_EQ(
+        answer,
+        "HTTP/1.1 200 OK\r\nDate: yesterday\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody");
+  });
+}
+
+TEST(Server, NoContentHasNoLength) {
+  with_server([](Exchange& exchange) -> Task<> { co_await answer(exchange, "", 204); }, {},
+              [](TestServer& server) -> Task<> {
+                EXPECT_THAT(
+                    co_await test::raw_exchange(server.port(), get("/", "Connection: close\r\n")),
+                    AllOf(StartsWith("HTTP/1.1 204 No Content\r\n"),
+                          Not(HasSubstr("Content-Length")), EndsWith("\r\n\r\n")));
+              });
+}
+
+TEST(Server, RefusesFurtherConnections) {
+  with_server(echo, {.max_connections = 2}, [](TestServer& server) -> Task<> {
+    auto first = co_await test::raw_connect(server.port());
+    auto second = co_await test::raw_connect(server.port());
+    co_await first.send(get("/"));
+    co_await first.read_head();
+    co_await second.send(get("/"));
+    co_await second.read_head();
+    EXPECT_EQ(co_await test::raw_exchange(server.port(), ""), "");
+    first.close();
+    while (server.server.connections() > 1) co_await sleep_for(milliseconds(1));
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/", "Connection: close\r\n")),
+                StartsWith("HTTP/1.1 200 "));
+  });
+}
+
+TEST(Server, DrainEndsIdleConnectionsAndLetsRequestsFinish) {
+  test::run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Event entered(executor);
+    Event leave(executor);
+    bool inside = false;
+    bool may_leave = false;
+    TestServer server(executor, [&](Exchange& exchange) -> Task<> {
+      inside = true;
+      entered.notify_all();
+      while (!may_leave) co_await leave.wait();
+      co_await answer(exchange, "finished");
+    });
+    auto idle = co_await test::raw_connect(server.port());
+    auto busy = co_await test::raw_connect(server.port());
+    co_await busy.send(get("/"));
+    while (!inside) co_await entered.wait();
+    server.server.drain();
+    EXPECT_EQ(co_await idle.read_to_end(), "");
+    may_leave = true;
+    leave.notify_all();
+    EXPECT_THAT(co_await busy.read_to_end(),
+                AllOf(HasSubstr("Connection: close"), EndsWith("finished")));
+    co_await server.stop();
+    EXPECT_EQ(server.server.connections(), 0u);
+    bool refused = false;
+    try {
+      co_await test::raw_connect(server.port());
+    } catch (const std::runtime_error&) {
+      refused = true;
+    }
+    EXPECT_TRUE(refused);
+  });
+}
+
+TEST(Server, StopCancelsWhatDoesNotEnd) {
+  test::run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    bool cancelled = false;
+    bool inside = false;
+    TestServer server(executor, [&](Exchange&) -> Task<> {
+      inside = true;
+      struct Note {
+        bool& flag;
+        ~Note() { flag = true; }
+      } note{cancelled};
+      co_await sleep_until(kNever);
+    });
+    auto connection = co_await test::raw_connect(server.port());
+    co_await connection.send(get("/"));
+    while (!inside) co_await sleep_for(milliseconds(1));
+    co_await server.server.stop(deadline_after(milliseconds(20)));
+    EXPECT_TRUE(cancelled);
+    EXPECT_EQ(server.server.connections(), 0u);
+    EXPECT_EQ(co_await connection.read_to_end(), "");
+  });
+}
+
+TEST(Server, AbortResetsTheConnection) {
+  with_server(
+      [](Exchange& exchange) -> Task<> {
+        CO_ASSERT_OK(co_await exchange.start({.status = 200}));
+        exchange.abort();
+        EXPECT_FALSE(co_await exchange.write("x"));
+      },
+      {},
+      [](TestServer& server) -> Task<> {
+        auto connection = co_await test::raw_connect(server.port());
+        co_await connection.send(get("/"));
+        co_await connection.read_to_end();
+        EXPECT_TRUE(connection.was_reset());
+      });
+}
+
+TEST(Server, ListenErrorsNameAddressAndPort) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    Server second(co_await asio::this_coro::executor, {.port = server.port()}, echo);
+    const auto listening = second.listen();
+    EXPECT_FALSE(listening);
+    EXPECT_THAT(listening.error().message, HasSubstr("127.0.0.1:" + std::to_string(server.port())));
+    Server third(co_await asio::this_coro::executor, {.address = "not-an-ip"}, echo);
+    EXPECT_FALSE(third.listen());
   });
 }
 
