@@ -46,16 +46,14 @@ constexpr std::array<CommonFlag, 5> kCommonFlags = {{
     {"help", "", "Print this text, and end"},
 }};
 
-// A text of the user as a mistake shows it: quoted, short, on one line.
+// A text of the user as a mistake shows it: quoted, on one line, and cut at the first blank, behind
+// which an unclosed quote in YAML may have swept other settings.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 80;
+  const std::string_view part = text.substr(0, std::min(kMost, text.find_first_of(" \t\r\n")));
   std::string out;
-  if (text.size() <= kMost) {
-    append_json_string(out, text, JsonEscape::minimal);
-    return out;
-  }
-  append_json_string(out, text.substr(0, kMost), JsonEscape::minimal);
-  out.insert(out.size() - 1, "...");
+  append_json_string(out, part, JsonEscape::minimal);
+  if (part.size() < text.size()) out.insert(out.size() - 1, "...");
   return out;
 }
 
@@ -666,12 +664,14 @@ std::string ConfigReader::help() const {
   }
   groups.push_back(std::move(common));
 
+  // As wide as the widest that fits; a longer one gets a line of its own.
+  constexpr std::size_t kWidestLeft = 34;
   std::size_t column = 0;
   for (const Group& group : groups) {
-    for (const Line& line : group.lines) column = std::max(column, line.left.size() + 2);
+    for (const Line& line : group.lines) {
+      if (line.left.size() + 2 <= kWidestLeft) column = std::max(column, line.left.size() + 2);
+    }
   }
-  constexpr std::size_t kWidestLeft = 40;
-  column = std::min(column, kWidestLeft);
 
   std::string out = program_ + ": " + summary_ + "\n\nUsage: " + program_ + " [--name=value ...]\n";
   for (const Group& group : groups) {
