@@ -46,6 +46,13 @@ Task<std::string> RawConnection::read_to_end() {
   co_return out;
 }
 
+Task<std::string> RawConnection::read_some() {
+  if (taken_ == received_.size()) co_await fill();
+  std::string out = received_.substr(taken_);
+  taken_ = received_.size();
+  co_return out;
+}
+
 Task<bool> RawConnection::send(std::string_view bytes) {
   const auto sent = co_await stream_.write(bytes);
   co_return sent.has_value();
@@ -60,6 +67,22 @@ Task<bool> RawConnection::send_in_pieces(std::string_view bytes, std::size_t siz
       co_await asio::post(co_await asio::this_coro::executor, use_task);
   }
   co_return true;
+}
+
+Task<> join(RawConnection& left, RawConnection right) {
+  const auto executor = co_await asio::this_coro::executor;
+  const auto pump = [](RawConnection& from, RawConnection& to) -> Task<> {
+    while (true) {
+      const auto bytes = co_await from.read_some();
+      if (bytes.empty() || !co_await to.send(bytes)) break;
+    }
+    from.close();
+    to.close();
+  };
+  TaskGroup tasks(executor);
+  tasks.spawn("right to left", [&] { return pump(right, left); });
+  tasks.spawn("left to right", [&] { return pump(left, right); });
+  co_await tasks.join();
 }
 
 Task<RawConnection> raw_connect(std::uint16_t port) {

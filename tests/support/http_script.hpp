@@ -43,6 +43,8 @@ class RawConnection {
   [[nodiscard]] bool was_reset() const { return was_reset_; }
   // Everything received so far.
   [[nodiscard]] const std::string& received() const { return received_; }
+  // Whatever comes next, at least a byte; empty at the end.
+  Task<std::string> read_some();
 
  private:
   Task<bool> fill();
@@ -53,6 +55,9 @@ class RawConnection {
   bool ended_ = false;
   bool was_reset_ = false;
 };
+
+// Passes on what each sends to the other until one of them ends.
+Task<> join(RawConnection& left, RawConnection right);
 
 // Connects to a port of this machine.
 Task<RawConnection> raw_connect(std::uint16_t port);

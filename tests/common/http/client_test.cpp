@@ -329,7 +329,7 @@ TEST(Client, InflatesWhenItAskedForIt) {
 }
 
 TEST(Client, AC07_CompressedBombsStop) {
-  const std::string bomb = gzip_compress(std::string(50 * 1024 * 1024, '\0'), 9);
+  const std::string bomb = gzip_compress(std::string(20 * 1024 * 1024, '\0'), 9);
   const std::string gzip = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: " +
                            std::to_string(bomb.size()) + "\r\n\r\n" + bomb;
   with_script({answer_and_hold(gzip), answer_and_hold(gzip)}, {},
@@ -352,7 +352,7 @@ TEST(Client, AC07_CompressedBombsStop) {
                   total += part->size();
                   largest = std::max(largest, part->size());
                 }
-                EXPECT_EQ(total, 50u * 1024 * 1024);
+                EXPECT_EQ(total, 20u * 1024 * 1024);
                 EXPECT_LE(largest, 4u * 1024 * 1024);
               });
 }
@@ -535,6 +535,8 @@ TEST(Client, StreamsBothWaysThroughBoundedMemory) {
   test::run_coro(
       []() -> Task<> {
         const auto executor = co_await asio::this_coro::executor;
+        const std::string all_u(16 * 1024, 'u');
+        const std::string all_d(16 * 1024, 'd');
         std::size_t uploaded = 0;
         std::size_t downloaded = 0;
         std::size_t read = 0;
@@ -545,8 +547,8 @@ TEST(Client, StreamsBothWaysThroughBoundedMemory) {
             const auto part = co_await exchange.read_some();
             CO_ASSERT_OK(part);
             if (part->empty()) break;
-            intact = intact && part->find_first_not_of('u') == std::string::npos &&
-                     part->size() <= 16 * 1024;
+            intact =
+                intact && part->size() <= 16 * 1024 && std::string_view(all_u).starts_with(*part);
             uploaded += part->size();
           }
           CO_ASSERT_OK(co_await exchange.start({.status = 200}));
@@ -575,8 +577,8 @@ TEST(Client, StreamsBothWaysThroughBoundedMemory) {
             const auto got = co_await exchange->read_some();
             CO_ASSERT_OK(got);
             if (got->empty()) break;
-            intact = intact && got->find_first_not_of('d') == std::string::npos &&
-                     got->size() <= 16 * 1024;
+            intact =
+                intact && got->size() <= 16 * 1024 && std::string_view(all_d).starts_with(*got);
             read += got->size();
           }
           EXPECT_EQ(uploaded, kTotal);

@@ -39,8 +39,8 @@ TEST(Gzip, LimitIsInclusive) {
 }
 
 TEST(Gzip, AC07_BombStopsAtTheLimit) {
-  const auto bomb = gzip_compress(std::string(200 * 1024 * 1024, '\0'), 9);
-  ASSERT_LT(bomb.size(), 300'000u);
+  const auto bomb = gzip_compress(std::string(20 * 1024 * 1024, '\0'), 9);
+  ASSERT_LT(bomb.size(), 30'000u);
   Inflater inflater(1024 * 1024);
   std::string out;
   const auto fed = inflater.feed(bomb, out);
