@@ -95,10 +95,17 @@ void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point 
   if (leading(now)) planned_ = Action::Kind::update;
 }
 
-std::optional<std::string> LeaseSteps::release(Clock::time_point now, WallTime wall) {
-  if (!leading(now)) return std::nullopt;
+bool LeaseSteps::stop(Clock::time_point now) {
+  const bool led = leading(now);
   leading_until_ = {};
-  LeaseRecord record = observed_;
+  return led || pending_ != Action::Kind::read;
+}
+
+std::optional<std::string> LeaseSteps::release(const std::string& lease, WallTime wall) {
+  const auto current = parse_lease(lease);
+  if (!current || current->holder != options_.identity) return std::nullopt;
+  object_ = lease;
+  LeaseRecord record = *current;
   record.holder.clear();
   record.duration = std::chrono::seconds(1);
   record.acquired = record.renewed = format_rfc3339_micros(wall);
@@ -192,11 +199,13 @@ Task<> LeaseElection::run() {
         co_await sleep_until(action.until);
         continue;
       }
+      const bool reads = action.kind == LeaseSteps::Action::Kind::read;
       const auto answer = co_await perform(std::move(action));
       steps_.on_answer(answer, Clock::now());
-      if (!answer && answer.error().code != ErrorCode::not_found &&
-          answer.error().code != ErrorCode::conflict &&
-          failures.check(to_string(answer.error().code), Clock::now()).pass) {
+      // That there is no Lease yet, or that another was quicker, is no trouble.
+      const bool trouble = !answer && !(reads && answer.error().code == ErrorCode::not_found) &&
+                           answer.error().code != ErrorCode::conflict;
+      if (trouble && failures.check(to_string(answer.error().code), Clock::now()).pass) {
         kLog.warning("lease not reachable",
                      {{"lease", options_.key.to_string()}, {"error", answer.error().message}});
       }
@@ -205,15 +214,24 @@ Task<> LeaseElection::run() {
   } catch (const boost::system::system_error& error) {
     if (error.code() != asio::error::operation_aborted) throw;
   }
-  const auto free = steps_.release(Clock::now(), wall_now());
+  const bool may_hold = steps_.stop(Clock::now());
   tell();
-  if (!free) co_return;
+  if (!may_hold) co_return;
   co_await asio::this_coro::reset_cancellation_state();
-  const auto released = co_await client_.update(resources::kLeases, options_.key, *free,
-                                                deadline_after(kReleaseTimeout));
-  if (!released) {
+  co_await give_back();
+}
+
+Task<> LeaseElection::give_back() {
+  const Deadline deadline = deadline_after(kReleaseTimeout);
+  auto result = co_await client_.get(resources::kLeases, options_.key, deadline);
+  if (result) {
+    auto free = steps_.release(*result, wall_now());
+    if (!free) co_return;
+    result = co_await client_.update(resources::kLeases, options_.key, std::move(*free), deadline);
+  }
+  if (!result) {
     kLog.warning("lease not given back, others wait until it runs out",
-                 {{"lease", options_.key.to_string()}, {"error", released.error().message}});
+                 {{"lease", options_.key.to_string()}, {"error", result.error().message}});
   }
 }
 

@@ -52,8 +52,11 @@ class LeaseSteps {
   [[nodiscard]] bool leading(Clock::time_point now) const { return now < leading_until_; }
   [[nodiscard]] const std::string& holder() const { return observed_.holder; }
 
-  // Stops leading; the Lease to send so that another need not wait, nothing when it was not held.
-  std::optional<std::string> release(Clock::time_point now, WallTime wall);
+  // Ends leading for good. True when the API server may have us as the holder, by a request whose
+  // answer did not come any more, too: then read the Lease once more.
+  bool stop(Clock::time_point now);
+  // What to send for this Lease so that another need not wait; nothing when it is not ours.
+  [[nodiscard]] std::optional<std::string> release(const std::string& lease, WallTime wall);
 
  private:
   [[nodiscard]] std::string object_with(const LeaseRecord& record) const;
@@ -91,6 +94,7 @@ class LeaseElection {
  private:
   Task<> run();
   Task<Result<std::string>> perform(LeaseSteps::Action action);
+  Task<> give_back();
   void tell();
 
   Client& client_;

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -190,7 +190,8 @@ Task<Result<std::string>> run_program(const ExecPlugin& plugin, std::string info
   if (output.read < 0 || errors.read < 0) co_return system_failure("no pipe", errno);
   const pid_t pid = spawn(plugin, info, output, errors);
   if (pid < 0) co_return system_failure("cannot be started", -pid);
-  const int pidfd = ::pidfd_open(pid, 0);
+  // glibc 2.36 declares pidfd_open without C linkage.
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (pidfd < 0) {
     const int error = errno;
     ::kill(-pid, SIGKILL);

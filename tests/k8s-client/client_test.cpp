@@ -1,0 +1,461 @@
+#include "k8s-client/client.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "support/canned_server.hpp"
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::k8s {
+namespace {
+
+using namespace std::chrono_literals;
+using test::CannedServer;
+using test::run_coro;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A server with these answers and a client of it.
+class Bench {
+ public:
+  Bench(const Executor& executor, std::vector<http::Response> answers, ClusterConfig config = {})
+      : server(executor, std::move(answers)),
+        resolver_(executor, pool_),
+        client(executor, resolver_, with_url(std::move(config)), {}, "gitops-test/1") {}
+
+  [[nodiscard]] const http::Request& request(std::size_t index = 0) const {
+    return server.seen().at(index);
+  }
+  [[nodiscard]] std::string header(std::string_view name, std::size_t index = 0) const {
+    return std::string(request(index).headers.find(name).value_or("(none)"));
+  }
+
+  CannedServer server;
+
+ private:
+  ClusterConfig with_url(ClusterConfig config) {
+    const std::string path = config.server.path;
+    config.server = server.url();
+    config.server.path = path;
+    return config;
+  }
+
+  asio::thread_pool pool_{1};
+  http::Resolver resolver_;
+
+ public:
+  Client client;
+};
+
+using Answers = std::vector<http::Response>;
+
+http::Response ok(std::string body) {
+  return {
+      .status = 200, .headers = {{"Content-Type", "application/json"}}, .body = std::move(body)};
+}
+
+http::Response refusal(int status, const std::string& reason, const std::string& message,
+                       const std::string& details = "{}") {
+  const nlohmann::json json{{"kind", "Status"},
+                            {"apiVersion", "v1"},
+                            {"status", "Failure"},
+                            {"code", status},
+                            {"reason", reason},
+                            {"message", message},
+                            {"details", nlohmann::json::parse(details)}};
+  return {.status = status, .headers = {}, .body = json.dump()};
+}
+
+// Runs `body` on a bench and stops it.
+void with_bench(Answers answers, const std::function<Task<>(Bench&)>& body,
+                ClusterConfig config = {}) {
+  run_coro([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor, std::move(answers), std::move(config));
+    co_await body(bench);
+    co_await bench.server.stop();
+  });
+}
+
+Deadline soon() {
+  return deadline_after(3s);
+}
+
+TEST(Client, GetsTheTextAsReceived) {
+  with_bench({ok("{ \"a\" : 1 }")}, [](Bench& bench) -> Task<> {
+    const auto text = co_await bench.client.get(resources::kDeployments, {"shop", "web"}, soon());
+    CO_ASSERT_OK(text);
+    EXPECT_EQ(*text, "{ \"a\" : 1 }");
+    EXPECT_EQ(bench.request().method, "GET");
+    EXPECT_EQ(bench.request().target, "/apis/apps/v1/namespaces/shop/deployments/web");
+    EXPECT_EQ(bench.header("Accept"), "application/json");
+    EXPECT_EQ(bench.header("User-Agent"), "gitops-test/1");
+    EXPECT_EQ(bench.header("Authorization"), "(none)");
+    EXPECT_EQ(bench.header("Content-Type"), "(none)");
+  });
+}
+
+TEST(Client, KeepsThePathOfTheServerUrl) {
+  ClusterConfig config;
+  config.server.path = "/k8s/clusters/c-1/";
+  with_bench(
+      {ok("{}")},
+      [](Bench& bench) -> Task<> {
+        CO_ASSERT_OK(co_await bench.client.raw("GET", "/version", "", "", soon()));
+        EXPECT_EQ(bench.request().target, "/k8s/clusters/c-1/version");
+      },
+      config);
+}
+
+TEST(Client, ListsWithEncodedParameters) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.list(resources::kPods, "shop",
+                                            {.label_selector = "app in (a,b),x=y&z",
+                                             .field_selector = "spec.nodeName=n 1",
+                                             .resource_version = "0",
+                                             .limit = 50,
+                                             .continue_token = ""},
+                                            soon()));
+    EXPECT_EQ(bench.request().target,
+              "/api/v1/namespaces/shop/pods?labelSelector=app%20in%20%28a%2Cb%29%2Cx%3Dy%26z"
+              "&fieldSelector=spec.nodeName%3Dn%201&limit=50&resourceVersion=0");
+  });
+}
+
+TEST(Client, SendsNoVersionWithAContinueToken) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    ListOptions options;
+    options.resource_version = "0";
+    options.continue_token = "a+/=";
+    CO_ASSERT_OK(co_await bench.client.list(resources::kPods, "", options, soon()));
+    EXPECT_EQ(bench.request().target, "/api/v1/pods?limit=500&continue=a%2B%2F%3D");
+    options = {};
+    options.limit = 0;
+    CO_ASSERT_OK(co_await bench.client.list(resources::kPods, "", options, soon()));
+    EXPECT_EQ(bench.request(1).target, "/api/v1/pods");
+  });
+}
+
+TEST(Client, CreatesAndReplaces) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.create(resources::kConfigMaps, "shop", "{\"a\":1}", soon()));
+    EXPECT_EQ(bench.request().method, "POST");
+    EXPECT_EQ(bench.request().target, "/api/v1/namespaces/shop/configmaps");
+    EXPECT_EQ(bench.request().body, "{\"a\":1}");
+    EXPECT_EQ(bench.header("Content-Type"), "application/json");
+
+    CO_ASSERT_OK(co_await bench.client.update(resources::kDeployments, {"shop", "web"}, "{}",
+                                              soon(), "status"));
+    EXPECT_EQ(bench.request(1).method, "PUT");
+    EXPECT_EQ(bench.request(1).target, "/apis/apps/v1/namespaces/shop/deployments/web/status");
+  });
+}
+
+TEST(Client, PatchesWithTheTypesOfKubernetes) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    const ObjectKey key{"shop", "web"};
+    const Resource& type = resources::kDeployments;
+    CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::merge, "{}", soon()));
+    EXPECT_EQ(bench.request().method, "PATCH");
+    EXPECT_EQ(bench.header("Content-Type"), "application/merge-patch+json");
+    CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::json, "[]", soon(), "status"));
+    EXPECT_EQ(bench.header("Content-Type", 1), "application/json-patch+json");
+    EXPECT_THAT(bench.request(1).target, testing::EndsWith("/web/status"));
+    CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::apply, "{}", soon(), "",
+                                             "me & co", true));
+    EXPECT_EQ(bench.header("Content-Type", 2), "application/apply-patch+yaml");
+    EXPECT_THAT(bench.request(2).target,
+                testing::EndsWith("/web?fieldManager=me%20%26%20co&force=true"));
+  });
+}
+
+TEST(Client, DeletesWithOptions) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.remove(resources::kPods, {"shop", "p"}, soon(),
+                                              R"({"gracePeriodSeconds":0})"));
+    EXPECT_EQ(bench.request().method, "DELETE");
+    EXPECT_EQ(bench.request().body, R"({"gracePeriodSeconds":0})");
+  });
+}
+
+TEST(Client, NeverSendsARequestThatWouldNameAnotherThing) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    for (const ObjectKey& key : {ObjectKey{"shop", ""}, ObjectKey{"", "x"}, ObjectKey{"shop", ".."},
+                                 ObjectKey{".", "x"}}) {
+      const auto removed = co_await bench.client.remove(resources::kPods, key, soon());
+      CO_ASSERT_TRUE(!removed);
+      EXPECT_EQ(removed.error().code, ErrorCode::invalid_argument);
+      EXPECT_FALSE(co_await bench.client.get(resources::kPods, key, soon()));
+      EXPECT_FALSE(co_await bench.client.update(resources::kPods, key, "{}", soon()));
+      EXPECT_FALSE(
+          co_await bench.client.patch(resources::kPods, key, PatchType::merge, "{}", soon()));
+    }
+    EXPECT_FALSE(co_await bench.client.create(resources::kPods, "", "{}", soon()));
+    EXPECT_TRUE(bench.server.seen().empty());
+  });
+}
+
+TEST(Client, MakesOneClearLineOfAStatus) {
+  with_bench({refusal(404, "NotFound", "pods \"web\" not found")}, [](Bench& bench) -> Task<> {
+    const auto pod = co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
+    CO_ASSERT_TRUE(!pod);
+    EXPECT_EQ(pod.error().code, ErrorCode::not_found);
+    EXPECT_EQ(pod.error().http_status, 404);
+    EXPECT_EQ(pod.error().message, "get pods shop/web at " + bench.server.url().host_header() +
+                                       ": 404 NotFound: pods \"web\" not found");
+  });
+}
+
+TEST(Client, NamesTheHostItCouldNotReach) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    asio::thread_pool pool(1);
+    http::Resolver resolver(executor, pool);
+    ClusterConfig config;
+    {
+      CannedServer gone(executor, {ok("")});
+      config.server = gone.url();
+      co_await gone.stop();
+    }
+    Client client(executor, resolver, config, {}, "x");
+    const auto pods = co_await client.list(resources::kPods, "shop", {}, soon());
+    CO_ASSERT_TRUE(!pods);
+    EXPECT_EQ(pods.error().code, ErrorCode::unavailable);
+    EXPECT_THAT(pods.error().message,
+                AllOf(testing::StartsWith("list pods in shop: "),
+                      HasSubstr("127.0.0.1:" + std::to_string(config.server.port))));
+  });
+}
+
+TEST(Client, RefusesRedirects) {
+  with_bench({{.status = 301, .headers = {{"Location", "http://169.254.169.254/"}}, .body = ""}},
+             [](Bench& bench) -> Task<> {
+               const auto pod = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+               CO_ASSERT_TRUE(!pod);
+               EXPECT_EQ(pod.error().code, ErrorCode::protocol);
+               EXPECT_EQ(bench.server.seen().size(), 1U);
+             });
+}
+
+TEST(Client, AC28_LeavesOutWhatTheServerSaysOfSecrets) {
+  with_bench({refusal(422, "Invalid", "data[token]: Invalid value: \"CANARY\"")},
+             [](Bench& bench) -> Task<> {
+               const auto patched = co_await bench.client.patch(resources::kSecrets, {"shop", "s"},
+                                                                PatchType::merge, "{}", soon());
+               CO_ASSERT_TRUE(!patched);
+               EXPECT_THAT(patched.error().message,
+                           AllOf(HasSubstr("422 Invalid"), Not(HasSubstr("CANARY"))));
+             });
+}
+
+TEST(Client, TellsWhenToComeBack) {
+  http::Response by_header = refusal(429, "TooManyRequests", "slow down");
+  by_header.headers.set("Retry-After", "7");
+  with_bench({by_header, refusal(504, "ServerTimeout", "later", R"({"retryAfterSeconds":3})"),
+              refusal(503, "x", "y", R"({"retryAfterSeconds":99999999999})")},
+             [](Bench& bench) -> Task<> {
+               const auto first = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+               CO_ASSERT_TRUE(!first);
+               EXPECT_EQ(first.error().code, ErrorCode::too_many_requests);
+               EXPECT_EQ(first.error().retry_after, 7s);
+               const auto second = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+               EXPECT_EQ(second.error().retry_after, 3s);
+               EXPECT_TRUE(second.error().is_transient());
+               const auto third = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+               EXPECT_EQ(third.error().retry_after, 300s);
+             });
+}
+
+TEST(ErrorFromStatus, CopesWithBodiesThatAreNoStatus) {
+  for (const std::string& body :
+       {std::string(), std::string("<html>"), std::string("[1]"), std::string(R"({"kind":5})"),
+        std::string(R"({"kind":"Status","message":{},"reason":[],"details":7})"),
+        std::string(100'000, '[')}) {
+    const Error error = error_from_status({.status = 502, .headers = {}, .body = body}, "get x");
+    EXPECT_EQ(error.message, "get x: 502 Bad Gateway") << body.substr(0, 50);
+    EXPECT_EQ(error.code, ErrorCode::unavailable);
+  }
+  const Error error = error_from_status(refusal(500, "InternalError", std::string(9000, 'x')), "x");
+  EXPECT_LT(error.message.size(), 600U);
+}
+
+class ClientCredentials : public testing::Test {
+ protected:
+  ClientCredentials() {
+    config.token_file = folder / "token";
+    set("one");
+  }
+  void set(const std::string& token) { std::ofstream(config.token_file) << token; }
+
+  test::TempDir folder;
+  ClusterConfig config;
+  const http::Response unauthorized = refusal(401, "Unauthorized", "Unauthorized");
+};
+
+TEST_F(ClientCredentials, TriesOnceMoreWithARotatedToken) {
+  with_bench(
+      {ok("{}"), unauthorized, ok("{}")},
+      [this](Bench& bench) -> Task<> {
+        CO_ASSERT_OK(co_await bench.client.raw("GET", "/a", "", "", soon()));
+        set("two");
+        CO_ASSERT_OK(co_await bench.client.raw("POST", "/b", "body", "text/plain", soon()));
+        CO_ASSERT_EQ(bench.server.seen().size(), 3U);
+        EXPECT_EQ(bench.header("Authorization", 1), "Bearer one");
+        EXPECT_EQ(bench.header("Authorization", 2), "Bearer two");
+        EXPECT_EQ(bench.request(2).body, "body");
+      },
+      config);
+}
+
+TEST_F(ClientCredentials, DoesNotRepeatARefusedToken) {
+  with_bench(
+      {unauthorized},
+      [](Bench& bench) -> Task<> {
+        const auto answer = co_await bench.client.raw("GET", "/a", "", "", soon());
+        CO_ASSERT_TRUE(!answer);
+        EXPECT_EQ(answer.error().code, ErrorCode::unauthenticated);
+        EXPECT_EQ(bench.server.seen().size(), 1U);
+      },
+      config);
+}
+
+TEST_F(ClientCredentials, GivesUpAfterTheSecond401) {
+  with_bench(
+      {unauthorized},
+      [this](Bench& bench) -> Task<> {
+        EXPECT_FALSE(co_await bench.client.raw("GET", "/a", "", "", soon()));
+        set("two");
+        EXPECT_FALSE(co_await bench.client.raw("GET", "/a", "", "", soon()));
+        EXPECT_EQ(bench.server.seen().size(), 3U);
+      },
+      config);
+}
+
+TEST_F(ClientCredentials, RotatesForWatchesToo) {
+  with_bench(
+      {ok("{}"), unauthorized, ok("{}\n")},
+      [this](Bench& bench) -> Task<> {
+        CO_ASSERT_OK(co_await bench.client.raw("GET", "/a", "", "", soon()));
+        set("two");
+        CO_ASSERT_OK(co_await bench.client.watch(resources::kPods, "", {}, soon()));
+        EXPECT_EQ(bench.header("Authorization", 2), "Bearer two");
+      },
+      config);
+}
+
+TEST_F(ClientCredentials, AC28_FailWithoutShowingThem) {
+  std::filesystem::remove(config.token_file);
+  with_bench(
+      {ok("{}")},
+      [this](Bench& bench) -> Task<> {
+        const auto answer = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+        CO_ASSERT_TRUE(!answer);
+        EXPECT_EQ(answer.error().message,
+                  "get pods a/b: token file: " + config.token_file + ": No such file or directory");
+        EXPECT_TRUE(bench.server.seen().empty());
+      },
+      config);
+}
+
+TEST(Client, OpensWatches) {
+  with_bench({ok("{\"type\":\"ADDED\"}\n")}, [](Bench& bench) -> Task<> {
+    auto stream = co_await bench.client.watch(
+        resources::kApplications, "argocd",
+        {.label_selector = "a=b", .field_selector = "", .resource_version = "5", .timeout = 301s},
+        soon());
+    CO_ASSERT_OK(stream);
+    EXPECT_EQ(bench.request().target,
+              "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications?watch=1"
+              "&allowWatchBookmarks=true&timeoutSeconds=301&resourceVersion=5&labelSelector=a%3Db");
+    stream->set_deadline(soon());
+    const auto part = co_await stream->read_some();
+    CO_ASSERT_OK(part);
+    EXPECT_EQ(*part, "{\"type\":\"ADDED\"}\n");
+  });
+}
+
+TEST(Client, AsksForAStreamingList) {
+  with_bench({ok("")}, [](Bench& bench) -> Task<> {
+    WatchOptions options;
+    options.send_initial_events = true;
+    CO_ASSERT_OK(co_await bench.client.watch(resources::kPods, "", options, soon()));
+    EXPECT_THAT(bench.request().target,
+                HasSubstr("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"));
+  });
+}
+
+TEST(Client, ReportsARefusedWatch) {
+  with_bench({refusal(410, "Expired", "too old resource version")}, [](Bench& bench) -> Task<> {
+    const auto stream = co_await bench.client.watch(resources::kPods, "shop", {}, soon());
+    CO_ASSERT_TRUE(!stream);
+    EXPECT_EQ(stream.error().code, ErrorCode::gone);
+    EXPECT_EQ(stream.error().message, "watch pods in shop at " + bench.server.url().host_header() +
+                                          ": 410 Expired: too old resource version");
+  });
+}
+
+TEST(Client, ReviewsAccess) {
+  with_bench({ok(R"({"status":{"allowed":true}})"), ok(R"({"status":{"allowed":false}})"), ok("{}"),
+              ok("nonsense")},
+             [](Bench& bench) -> Task<> {
+               const auto may = [&]() {
+                 return bench.client.can_i(resources::kDeployments, "patch", "shop", soon());
+               };
+               const auto yes = co_await may();
+               CO_ASSERT_OK(yes);
+               EXPECT_TRUE(*yes);
+               const auto json = nlohmann::json::parse(bench.request().body);
+               EXPECT_EQ(json["kind"], "SelfSubjectAccessReview");
+               EXPECT_EQ(json["spec"]["resourceAttributes"],
+                         nlohmann::json::parse(R"({"group":"apps","version":"v1",
+                           "resource":"deployments","verb":"patch","namespace":"shop"})"));
+               EXPECT_EQ(bench.request().target,
+                         "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+               const auto no = co_await may();
+               CO_ASSERT_OK(no);
+               EXPECT_FALSE(*no);
+               EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
+               EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
+             });
+}
+
+TEST(Client, RequestsTokens) {
+  with_bench(
+      {ok(R"({"status":{"token":"abc","expirationTimestamp":"2030-01-02T03:04:05Z"}})"),
+       ok(R"({"status":{}})")},
+      [](Bench& bench) -> Task<> {
+        const auto token =
+            co_await bench.client.request_token({"shop", "robot"}, {"x"}, 600s, soon());
+        CO_ASSERT_OK(token);
+        EXPECT_EQ(token->token.reveal(), "abc");
+        EXPECT_EQ(format_rfc3339(token->expires), "2030-01-02T03:04:05Z");
+        EXPECT_EQ(bench.request().target, "/api/v1/namespaces/shop/serviceaccounts/robot/token");
+        EXPECT_EQ(nlohmann::json::parse(bench.request().body)["spec"],
+                  nlohmann::json::parse(R"({"audiences":["x"],"expirationSeconds":600})"));
+        EXPECT_FALSE(co_await bench.client.request_token({"shop", "robot"}, {}, 600s, soon()));
+      });
+}
+
+TEST(Client, DiscoversTypes) {
+  with_bench({ok(R"({"resources":[{"name":"applications"},{"name":"applications/status"}]})"),
+              ok(R"({"resources":[{"name":"rollouts"}]})"), ok(R"({"resources":"none"})"),
+              refusal(404, "NotFound", "no such group"), refusal(503, "x", "y")},
+             [](Bench& bench) -> Task<> {
+               const auto known = [&]() -> Task<std::string> {
+                 const auto found = co_await bench.client.exists(resources::kApplications, soon());
+                 co_return found ? (*found ? "yes" : "no") : "error";
+               };
+               EXPECT_EQ(co_await known(), "yes");
+               EXPECT_EQ(bench.request().target, "/apis/argoproj.io/v1alpha1");
+               EXPECT_EQ(co_await known(), "no");
+               EXPECT_EQ(co_await known(), "no");
+               EXPECT_EQ(co_await known(), "no");
+               EXPECT_EQ(co_await known(), "error");
+             });
+}
+
+}  // namespace
+}  // namespace gitops::k8s
