@@ -1,0 +1,209 @@
+#include "event-reporter/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <unistd.h>
+
+#include "common/argo/argocd_client.hpp"
+#include "common/http/url.hpp"
+#include "event-reporter/shard.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+constexpr std::string_view kResourceMode = "resource";
+
+bool matches(std::string_view name, std::string_view pattern) {
+  std::size_t at = 0;
+  std::size_t in_pattern = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t star_at = 0;
+  while (at < name.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      star = in_pattern++;
+      star_at = at;
+    } else if (in_pattern < pattern.size() &&
+               (pattern[in_pattern] == '?' || pattern[in_pattern] == name[at])) {
+      ++at;
+      ++in_pattern;
+    } else if (star != std::string_view::npos) {
+      in_pattern = star + 1;
+      at = ++star_at;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', in_pattern) == std::string_view::npos;
+}
+
+std::string argocd_mistake(const Config& config) {
+  if (const auto server = argo::parse_server(config.argocd_server); !server) {
+    return "argocd-server: " + server.error().message;
+  }
+  return {};
+}
+
+std::string platform_mistake(const Config& config) {
+  const auto url = http::parse_url(config.platform_url);
+  if (!url) return "codefresh-url: " + url.error().message;
+  if (url->scheme != "http" && url->scheme != "https") return "codefresh-url: not http or https";
+  return {};
+}
+
+std::string token_mistake(std::string_view setting, bool value, bool file, bool secret) {
+  if (value + file + secret > 1) {
+    return std::string(setting) + ": given more than once, as a value, a file or a Secret";
+  }
+  return {};
+}
+
+std::string patterns_mistake(const Config& config) {
+  for (const auto& pattern : config.application_namespaces) {
+    if (pattern.find_first_of("/[]{}^$ ") != std::string::npos) {
+      return "application-namespaces: \"" + pattern +
+             "\" is not a namespace pattern of letters, digits, '-', '*' and '?'";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void bind(ConfigReader& reader, Config& config) {
+  constexpr std::int64_t kMany = 1'000'000;
+  reader.group("Reporting");
+  reader.add_choice(
+      {"reporter-mode", {"REPORTER_MODE"}, "What to report: app reports Argo CD Applications"},
+      config.mode, {"app", kResourceMode});
+  reader.check([&config] {
+    return config.mode == 0 ? std::string{}
+                            : "reporter-mode: resource comes in a later version; use app";
+  });
+
+  reader.add({"app-queue-size", {"APP_QUEUE_SIZE"}, "Applications that may wait in the queue"},
+             config.queue_size, 1, kMany);
+  reader.add({"max-app-retries",
+              {"MAX_APP_RETRIES"},
+              "Attempts to deliver one event before its application goes back to the queue"},
+             config.max_retries, 1, 100);
+  reader.add({"threadiness", {"THREADINESS"}, "Applications reported at the same time"},
+             config.workers, 1, 1000);
+  reader.add({"resource-threadiness",
+              {"RESOURCE_THREADINESS"},
+              "Events of one application in flight at the same time"},
+             config.resource_workers, 1, 1000);
+  reader.add({"application-namespaces",
+              {"ARGOCD_APPLICATION_NAMESPACES"},
+              "Further namespaces whose Applications are reported; '*' and '?' match"},
+             config.application_namespaces);
+  reader.check([&config] { return patterns_mistake(config); });
+
+  reader.group("Argo CD");
+  reader.add({"argocd-server",
+              {"ARGOCD_SERVER", "EVENT_REPORTER_APPLICATION_SERVER"},
+              "argocd-server as host:port or URL; without a scheme it is spoken to in plain HTTP"},
+             config.argocd_server);
+  reader.check([&config] { return argocd_mistake(config); });
+  reader.add({"argocd-server-path", {"ARGOCD_SERVER_ROOTPATH"}, "argocd-server's root path"},
+             config.argocd_root_path);
+  reader.add_secret({"argocd-token", {"ARGOCD_TOKEN"}, "Token for argocd-server"},
+                    config.argocd_token, &config.argocd_token_file);
+  reader.add({"argocd-token-secret-name",
+              {"ARGO_CD_TOKEN_SECRET_NAME"},
+              "Secret in the own namespace that holds the token for argocd-server"},
+             config.argocd_token_secret);
+  reader.add({"argocd-token-secret-key", {"ARGO_CD_TOKEN_SECRET_KEY"}, "Key in that Secret"},
+             config.argocd_token_key);
+  reader.check([&config] {
+    return token_mistake("argocd-token", !config.argocd_token.empty(),
+                         !config.argocd_token_file.empty(), !config.argocd_token_secret.empty());
+  });
+  reader.add(
+      {"argocd-ca-file",
+       {"ARGOCD_CA_FILE"},
+       "PEM file with the certificate authorities of argocd-server, instead of the system's"},
+      config.argocd_ca_file);
+  reader.add({"argocd-insecure", {"ARGOCD_INSECURE"}, "Accept any certificate of argocd-server"},
+             config.argocd_insecure);
+
+  reader.group("Control plane");
+  reader.add({"codefresh-url", {"CODEFRESH_URL"}, "Base URL of the control plane"},
+             config.platform_url);
+  reader.check([&config] { return platform_mistake(config); });
+  reader.add_secret({"codefresh-token", {"CODEFRESH_TOKEN"}, "Token for the control plane"},
+                    config.platform_token, &config.platform_token_file);
+  reader.check([&config] {
+    return token_mistake("codefresh-token", !config.platform_token.empty(),
+                         !config.platform_token_file.empty(), false);
+  });
+  reader.add({"codefresh-tls-cert-path",
+              {"CODEFRESH_SSL_CERT_PATH"},
+              "PEM file with the certificate authorities of the control plane, instead of the "
+              "system's"},
+             config.platform_ca_file);
+  reader.add({"codefresh-tls-insecure",
+              {"CODEFRESH_TLS_INSECURE"},
+              "Accept any certificate of the control plane"},
+             config.platform_insecure);
+
+  reader.group("Shards");
+  reader.add(
+      {"replicas",
+       {"EVENT_REPORTER_REPLICAS"},
+       "Number of replicas that share the applications; 0 and 1 mean one replica reports all"},
+      config.replicas, 0, std::numeric_limits<std::int32_t>::max());
+  reader.add({"shard",
+              {"EVENT_REPORTER_SHARD"},
+              "Own number among the replicas; -1 takes it from the end of the host name"},
+             config.shard, -1, std::numeric_limits<std::int32_t>::max());
+  reader.check([&config] {
+    const auto shard = own_shard(config.replicas, config.shard, host_name());
+    return shard ? std::string{} : "shard: " + shard.error().message;
+  });
+  reader.add({"sharding-method",
+              {"EVENT_REPORTER_SHARDING_ALGORITHM", "SHARDING_ALGORITHM"},
+              "How applications are shared out: only legacy, which is FNV-1a of the name"},
+             config.sharding_algorithm);
+  reader.check([&config] {
+    const auto& name = config.sharding_algorithm;
+    return name.empty() || name == "legacy" ? std::string{}
+                                            : "sharding-method: only legacy is known";
+  });
+
+  reader.group("Process");
+  reader.add({"listen-address",
+              {"LISTEN_ADDRESS", "EVENT_REPORTER_LISTEN_ADDRESS"},
+              "Address of the main port"},
+             config.listen_address);
+  reader.add({"port", {"LISTEN_PORT"}, "Main port, serves /healthz; 0 takes a free one"},
+             config.listen_port, 0, 65535);
+  reader.add({"kubeconfig",
+              {},
+              "Kubeconfig file; otherwise KUBECONFIG, the pod's service account, ~/.kube/config"},
+             config.kubeconfig);
+  reader.add({"context", {}, "Context of the kubeconfig; empty means its current one"},
+             config.context);
+  reader.add({"kubeconfig-exec", {}, "Let the kubeconfig start programs that give credentials"},
+             config.kubeconfig_exec);
+  reader.add({"namespace",
+              {"POD_NAMESPACE"},
+              "Own namespace; empty means the service account's or the kubeconfig's"},
+             config.own_namespace);
+  reader.add({"runtime-version", {"RUNTIME_VERSION"}, "Version shown to peers as User-Agent"},
+             config.version);
+}
+
+bool matches_any(std::string_view name, const std::vector<std::string>& patterns) {
+  return std::ranges::any_of(patterns,
+                             [name](const std::string& pattern) { return matches(name, pattern); });
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  return name.data();
+}
+
+}  // namespace gitops::reporter

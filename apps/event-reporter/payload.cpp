@@ -475,6 +475,7 @@ Result<Questions> questions_about(std::string_view application, const TrackingSe
                    .ns = std::string(app.ns()),
                    .project = std::string(app.root["spec"]["project"].text())};
   questions.parent = parent_of(app, settings);
+  questions.being_deleted = app.deleting();
 
   auto synced = revision_list(app.sync_operation(), "revisions", "revision");
   if (synced.empty()) synced = revision_list(app.status()["sync"], "revisions", "revision");

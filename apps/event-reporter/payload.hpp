@@ -58,6 +58,7 @@ struct Questions {
   };
   argo::AppRef app;
   std::optional<k8s::ObjectKey> parent;  // the Application whose resource this one says it is
+  bool being_deleted = false;
   std::vector<Commit> sync_revisions;
   std::vector<Commit> change_revisions;
 };

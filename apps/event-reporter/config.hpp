@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/config_reader.hpp"
+#include "common/core/secret.hpp"
+
+namespace gitops::reporter {
+
+// The settings of event-reporter, filled by the ConfigReader and then only read. The environment
+// names are those that the charts of the existing program set.
+struct Config {
+  std::size_t mode = 0;  // index in kModes
+  std::int64_t queue_size = 1000;
+  std::int64_t max_retries = 5;
+  std::int64_t workers = 16;
+  std::int64_t resource_workers = 10;
+  std::vector<std::string> application_namespaces;
+
+  std::string argocd_server = "argo-cd-server:80";
+  std::string argocd_root_path;
+  Secret argocd_token;
+  std::string argocd_token_file;
+  std::string argocd_token_secret;
+  std::string argocd_token_key = "token";
+  std::string argocd_ca_file;
+  bool argocd_insecure = false;
+
+  std::string platform_url = "https://g.codefresh.io";
+  Secret platform_token;
+  std::string platform_token_file;
+  std::string platform_ca_file;
+  bool platform_insecure = false;
+
+  std::int64_t replicas = 0;
+  std::int64_t shard = -1;
+  std::string sharding_algorithm;
+
+  std::string listen_address = "0.0.0.0";
+  std::int64_t listen_port = 8088;
+
+  std::string kubeconfig;
+  std::string context;
+  bool kubeconfig_exec = false;
+  std::string own_namespace;
+  std::string version;
+};
+
+// Adds every row and the rules over several of them; `config` outlives the reader.
+void bind(ConfigReader& reader, Config& config);
+
+// True when the name matches one of the patterns: '*' stands for any text, '?' for one character.
+bool matches_any(std::string_view name, const std::vector<std::string>& patterns);
+
+// The name of this machine, in a pod the pod's name.
+std::string host_name();
+
+}  // namespace gitops::reporter

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+
+#include "common/core/async.hpp"
+#include "common/core/secret.hpp"
+#include "common/core/task_group.hpp"
+#include "k8s-client/client.hpp"
+
+namespace gitops::reporter {
+
+// A token that may rotate while the daemon runs: a fixed value, a file that is read again when it
+// changed, or a key of a Secret that is read through the API server every minute and when the peer
+// refused the token. Loop thread only.
+class Credential {
+ public:
+  static Credential fixed(Secret token);
+  static Credential file(std::string path);
+  // `client` outlives it.
+  static Credential secret(k8s::Client& client, k8s::ObjectKey key, std::string data_key);
+
+  // What to send now; empty while there is none.
+  [[nodiscard]] Secret current();
+  // The peer refused it. True when a newer one was found, so that another attempt makes sense.
+  Task<bool> refused();
+  // Why there is no usable token right now; empty when there is one.
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  // Keeps the token of a Secret fresh; the other kinds need no task.
+  void start(TaskGroup& group);
+
+ private:
+  Credential() = default;
+  void read_file();
+  Task<> read_secret();
+
+  Secret token_;
+  std::string trouble_;
+
+  std::string path_;
+  std::string fingerprint_;  // of the file that was read: inode, size, time
+  Clock::time_point next_look_{};
+
+  k8s::Client* client_ = nullptr;
+  k8s::ObjectKey key_;
+  std::string data_key_;
+  Clock::time_point next_forced_{};
+};
+
+}  // namespace gitops::reporter

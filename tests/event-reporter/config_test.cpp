@@ -1,0 +1,154 @@
+#include "event-reporter/config.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/process.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct Loaded {
+  Config config;
+  std::vector<std::string> mistakes;
+};
+
+Loaded load(const std::map<std::string, std::string>& environment,
+            const std::vector<std::string>& arguments = {}) {
+  Loaded loaded;
+  ConfigReader reader("event-reporter", "test");
+  bind(reader, loaded.config);
+  loaded.mistakes = reader.load(arguments, environment).mistakes;
+  return loaded;
+}
+
+TEST(Config, DefaultsAreThoseOfTheExistingProgram) {
+  const auto [config, mistakes] = load({});
+  EXPECT_THAT(mistakes, IsEmpty());
+  EXPECT_EQ(config.queue_size, 1000);
+  EXPECT_EQ(config.max_retries, 5);
+  EXPECT_EQ(config.resource_workers, 10);
+  EXPECT_EQ(config.argocd_server, "argo-cd-server:80");
+  EXPECT_EQ(config.platform_url, "https://g.codefresh.io");
+  EXPECT_EQ(config.listen_port, 8088);
+  EXPECT_FALSE(config.argocd_insecure);
+  EXPECT_FALSE(config.platform_insecure);
+}
+
+TEST(Config, ReadsTheEnvironmentOfTheExistingChart) {
+  const auto [config, mistakes] = load({{"REPORTER_MODE", "app"},
+                                        {"BINARY_NAME", "event-reporter"},
+                                        {"APP_QUEUE_SIZE", "50"},
+                                        {"MAX_APP_RETRIES", "3"},
+                                        {"THREADINESS", "100"},
+                                        {"RESOURCE_THREADINESS", "7"},
+                                        {"EVENT_REPORTER_REPLICAS", "3"},
+                                        {"EVENT_REPORTER_SHARD", "2"},
+                                        {"SHARDING_ALGORITHM", "legacy"},
+                                        {"IS_NAMESPACED_RUNTIME", "true"},
+                                        {"ARGOCD_APPLICATION_NAMESPACES", "team-a, team-*"},
+                                        {"ARGOCD_SERVER", "argocd.example.com:8443"},
+                                        {"ARGOCD_SERVER_ROOTPATH", "/argo"},
+                                        {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"},
+                                        {"ARGO_CD_TOKEN_SECRET_KEY", "token"},
+                                        {"REPO_SERVER", "ignored:8081"},
+                                        {"CODEFRESH_URL", "https://platform.example.com/"},
+                                        {"CODEFRESH_TOKEN", "canary"},
+                                        {"CODEFRESH_TLS_INSECURE", "true"},
+                                        {"CODEFRESH_SSL_CERT_PATH", "/certs/ca.crt"},
+                                        {"RUNTIME_VERSION", "0.1.2"},
+                                        {"LISTEN_ADDRESS", "127.0.0.1"},
+                                        {"INSECURE", "true"},
+                                        {"REDIS_SERVER", "ignored:6379"}});
+  EXPECT_THAT(mistakes, IsEmpty());
+  EXPECT_EQ(config.queue_size, 50);
+  EXPECT_EQ(config.max_retries, 3);
+  EXPECT_EQ(config.workers, 100);
+  EXPECT_EQ(config.resource_workers, 7);
+  EXPECT_EQ(config.replicas, 3);
+  EXPECT_EQ(config.shard, 2);
+  EXPECT_THAT(config.application_namespaces, ElementsAre("team-a", "team-*"));
+  EXPECT_EQ(config.argocd_server, "argocd.example.com:8443");
+  EXPECT_EQ(config.argocd_root_path, "/argo");
+  EXPECT_EQ(config.argocd_token_secret, "argocd-token");
+  EXPECT_EQ(config.platform_url, "https://platform.example.com/");
+  EXPECT_EQ(config.platform_token.reveal(), "canary");
+  EXPECT_TRUE(config.platform_insecure);
+  EXPECT_EQ(config.platform_ca_file, "/certs/ca.crt");
+  EXPECT_EQ(config.version, "0.1.2");
+  EXPECT_EQ(config.listen_address, "127.0.0.1");
+  EXPECT_FALSE(config.argocd_insecure) << "INSECURE of the existing program verifies nothing less";
+}
+
+TEST(Config, KnowsTheOlderNames) {
+  const auto [config, mistakes] = load({{"EVENT_REPORTER_APPLICATION_SERVER", "old:80"},
+                                        {"EVENT_REPORTER_SHARDING_ALGORITHM", "legacy"},
+                                        {"EVENT_REPORTER_LISTEN_ADDRESS", "::1"},
+                                        {"ARGOCD_TOKEN", "canary"}});
+  EXPECT_THAT(mistakes, IsEmpty());
+  EXPECT_EQ(config.argocd_server, "old:80");
+  EXPECT_EQ(config.listen_address, "::1");
+  EXPECT_EQ(config.argocd_token.reveal(), "canary");
+}
+
+TEST(Config, TokenFilesAreNamedNotRead) {
+  const test::TempDir folder;
+  const auto path = (folder / "token").string();
+  std::ofstream(path) << "canary\n";
+  const auto [config, mistakes] =
+      load({}, {"--codefresh-token-file", path, "--argocd-token-file=" + path});
+  EXPECT_THAT(mistakes, IsEmpty());
+  EXPECT_EQ(config.platform_token_file, path);
+  EXPECT_EQ(config.argocd_token_file, path);
+  EXPECT_TRUE(config.platform_token.empty());
+}
+
+TEST(Config, EveryMistakeIsTold) {
+  const auto of = [](const std::map<std::string, std::string>& environment) {
+    return load(environment).mistakes;
+  };
+  EXPECT_THAT(of({{"REPORTER_MODE", "resource"}}), ElementsAre(HasSubstr("later version")));
+  EXPECT_THAT(of({{"REPORTER_MODE", "both"}, {"APP_QUEUE_SIZE", "0"}, {"THREADINESS", "many"}}),
+              SizeIs(3));
+  const auto rules = of({{"ARGOCD_SERVER", "ftp://x"},
+                         {"CODEFRESH_URL", "not a url"},
+                         {"SHARDING_ALGORITHM", "rendezvous"},
+                         {"ARGOCD_APPLICATION_NAMESPACES", "/^team-.*$/"},
+                         {"EVENT_REPORTER_REPLICAS", "3"},
+                         {"EVENT_REPORTER_SHARD", "3"},
+                         {"ARGOCD_TOKEN", "canary"},
+                         {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"}});
+  EXPECT_THAT(rules, SizeIs(6));
+  EXPECT_THAT(rules, Contains(HasSubstr("argocd-server")));
+  EXPECT_THAT(rules, Contains(HasSubstr("codefresh-url")));
+  EXPECT_THAT(rules, Contains(HasSubstr("only legacy")));
+  EXPECT_THAT(rules, Contains(HasSubstr("application-namespaces")));
+  EXPECT_THAT(rules, Contains(HasSubstr("shard 3 does not exist")));
+  EXPECT_THAT(rules, Contains(HasSubstr("more than once")));
+  EXPECT_THAT(rules, ::testing::Not(Contains(HasSubstr("canary"))));
+}
+
+TEST(NamespacePatterns, MatchAsGlobs) {
+  const std::vector<std::string> patterns{"team-*", "exact", "*-prod", "a?c", "x*y*z"};
+  for (const auto* name :
+       {"team-", "team-a", "exact", "-prod", "shop-prod", "abc", "xyz", "x1y2z"}) {
+    EXPECT_TRUE(matches_any(name, patterns)) << name;
+  }
+  for (const auto* name : {"", "team", "exactly", "prod", "ac", "abbc", "xz", "x1y2", "steam-a"}) {
+    EXPECT_FALSE(matches_any(name, patterns)) << name;
+  }
+  EXPECT_TRUE(matches_any("anything", {"*"}));
+  EXPECT_FALSE(matches_any("anything", {}));
+}
+
+}  // namespace
+}  // namespace gitops::reporter

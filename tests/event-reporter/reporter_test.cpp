@@ -1,0 +1,410 @@
+#include "event-reporter/reporter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/encoding.hpp"
+#include "scene.hpp"
+#include "support/log_capture.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+constexpr auto kLimit = std::chrono::seconds(20);
+
+// Runs a test's body with a scene around it, and always stops the scene.
+void play(Reporter::Options options, const std::function<Task<>(Scene&)>& body) {
+  const test::LogCapture quiet;
+  test::run_coro(
+      [&]() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, options);
+        scene.log = &quiet;
+        std::exception_ptr failure;
+        try {
+          co_await body(scene);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        co_await scene.stop();
+        EXPECT_THAT(scene.platform.refused(), IsEmpty());
+        if (failure) std::rethrow_exception(failure);
+      },
+      kLimit);
+  if (::testing::Test::HasFailure()) std::cerr << quiet.text() << "\n";
+}
+
+void play(const std::function<Task<>(Scene&)>& body) {
+  play(Scene::fast_options(), body);
+}
+
+TEST(Reporter, ReportsAnApplicationFirstAndThenItsResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.put({.resources = 3});
+    scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_EQ(scene.events()[0], "web");
+    EXPECT_THAT(scene.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1", "c-2"));
+    const auto& first = scene.platform.reports()[1];
+    EXPECT_EQ(first.source("commitMessage"), "commit r1");
+    EXPECT_EQ(first.source("trackingMethod"), "annotation");
+    EXPECT_THAT(first.event_id, HasSubstr("uid-1/"));
+    EXPECT_EQ(scene.not_ready("applications"), "");
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+    EXPECT_EQ(scene.not_ready("platform"), "");
+  });
+}
+
+TEST(Reporter, ReadsArgoCdTwiceWhateverTheNumberOfResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    std::size_t expected = 0;
+    for (const auto& [name, count] : {std::pair{"small", 5}, std::pair{"big", 100}}) {
+      scene.put({.name = name, .resources = count});
+      expected += static_cast<std::size_t>(count) + 1;
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(expected));
+    }
+    EXPECT_EQ(scene.argocd.reads().tree, 2U);
+    EXPECT_EQ(scene.argocd.reads().managed, 2U);
+    EXPECT_EQ(scene.argocd.reads().revisions, 1U);  // both are at the same commit
+    scene.put({.name = "small", .revision = "r2", .content = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(expected + 6));
+    EXPECT_EQ(scene.argocd.reads().tree, 3U);
+    EXPECT_EQ(scene.argocd.reads().managed, 3U);
+    EXPECT_EQ(scene.argocd.reads().revisions, 2U);
+  });
+}
+
+TEST(Reporter, ARefreshIsNeitherReadNorReported) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app;
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    const auto reads = scene.argocd.reads().total();
+    auto refreshed = app.application();
+    for (const auto* time : {"2026-03-04T09:03:00Z", "2026-03-04T09:06:00Z"}) {
+      refreshed["status"]["reconciledAt"] = time;
+      scene.kube.put(k8s::resources::kApplications, refreshed);
+    }
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.metric("gitops_event_reporter_unchanged_total") == 2; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 6U);
+    EXPECT_EQ(scene.argocd.reads().total(), reads);
+  });
+}
+
+TEST(Reporter, PostsOnlyWhatChanged) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 100});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(101));
+    scene.put({.revision = "r2", .resources = 100, .other_content = {{42, 7}}});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(103));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 101), ElementsAre("web", "c-42"));
+    EXPECT_EQ(scene.platform.reports()[102].source("revision"), "r2");
+    EXPECT_EQ(scene.platform.reports()[102].source("commitMessage"), "commit r2");
+  });
+}
+
+TEST(Reporter, AResourceThatIsRemovedIsReportedAsGone) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    scene.put({.revision = "r2", .resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 4), ElementsAre("web", "c-2 gone"));
+    EXPECT_EQ(scene.platform.reports()[5].source("desiredManifest"), "");
+  });
+}
+
+TEST(Reporter, ADeletedApplicationIsReportedWithItsResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 2};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    const auto reads = scene.argocd.reads().total();
+    scene.remove(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_EQ(scene.events("", 3)[0], "web gone");
+    EXPECT_THAT(scene.events("ConfigMap", 3), UnorderedElementsAre("c-0 gone", "c-1 gone"));
+    EXPECT_EQ(scene.argocd.reads().total(), reads);
+  });
+}
+
+TEST(Reporter, AnApplicationThatVanishedDuringACutIsReportedByName) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.kube.cut_watches();
+    scene.remove(app);
+    scene.kube.compact();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "c-0 gone"));
+  });
+}
+
+TEST(Reporter, AnApplicationMadeAnewIsReportedGoneAndThenNew) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.remove({});
+    scene.put({.uid = "uid-2", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "c-0 gone", "web", "c-0"));
+    EXPECT_EQ(scene.platform.reports()[5].source("appUID"), "uid-2");
+  });
+}
+
+TEST(Reporter, APlatformOutageLosesNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(30, 503);
+    for (int i = 0; i < 8; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(24));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("Application"), SizeIs(8));
+    EXPECT_THAT(scene.events("ConfigMap"), SizeIs(16));
+    EXPECT_EQ(scene.not_ready("platform"), "");
+    EXPECT_EQ(
+        scene.metric("gitops_event_reporter_errors_total{code=\"unavailable\",peer=\"platform\"}"),
+        30);
+  });
+}
+
+TEST(Reporter, ARefusedEventDoesNotHoldUpTheOthersAndComesBack) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1, 413);
+    scene.put({.resources = 1});
+    scene.put({.name = "other", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("Application"), UnorderedElementsAre("web", "other"));
+    EXPECT_EQ(scene.platform.count("POST"), 5U);
+    EXPECT_GE(scene.log->count("413"), 1U);
+  });
+}
+
+TEST(Reporter, RetryAfterIsHonoured) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1, 429, std::chrono::seconds(1));
+    scene.put({.resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    const auto& requests = scene.platform.requests();
+    CO_ASSERT_EQ(requests.size(), 2U);
+    EXPECT_GE(requests[1].when - requests[0].when, std::chrono::seconds(1));
+  });
+}
+
+TEST(Reporter, NothingIsLostWhenTheQueueIsFull) {
+  auto options = Scene::fast_options();
+  options.queue_size = 2;
+  options.workers = 1;
+  options.kept_text = 3000;  // most texts are read from the API server again
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    for (int i = 0; i < 30; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
+    scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(60));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("Application"), SizeIs(30));
+    EXPECT_EQ(scene.platform.reports().size(), 60U);
+  });
+}
+
+TEST(Reporter, TheNewestStateOfAnApplicationIsItsLastReport) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    for (int content = 1; content <= 20; ++content) {
+      scene.put({.revision = "r1",
+                 .resources = 1,
+                 .content = content,
+                 .metadata = {{"labels", {{"content", std::to_string(content)}}}}});
+    }
+    const auto* last = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.kind() == "ConfigMap" && report.object["data"]["content"] == "20";
+        },
+        deadline_after(std::chrono::seconds(5)));
+    CO_ASSERT_TRUE(last != nullptr);
+    EXPECT_TRUE(co_await scene.is_quiet());
+    int before = 0;
+    for (const auto* report : scene.platform.find("Application", "web")) {
+      const int content =
+          std::stoi(report->object["metadata"]["labels"]["content"].get<std::string>());
+      EXPECT_GT(content, before);
+      before = content;
+    }
+    EXPECT_EQ(before, 20);
+  });
+}
+
+TEST(Reporter, ArgoCdAwayMeansNotReadyAndNothingLost) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await scene.argocd.stop();
+    scene.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("argocd").empty(); }));
+    CO_ASSERT_OK(scene.argocd.start());
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "c-0"));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+  });
+}
+
+TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
+  auto options = Scene::fast_options();
+  options.max_attempts = 2;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    // Argo CD does not know this one; its own event goes out all the same, without resources.
+    const SampleApp unknown{.name = "unknown", .resources = 2};
+    scene.kube.put(k8s::resources::kApplications, unknown.application());
+    // Of this one it tells nonsense.
+    SampleApp odd{.name = "odd", .resources = 1};
+    scene.put(odd);
+    scene.argocd.set_managed_resources("odd", json{{"not", "an array"}});
+    scene.argocd.set_tree("odd", json::array({1, 2}));
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("ConfigMap"), Contains("c-1"));
+    EXPECT_THAT(scene.events("Application"), Contains("unknown"));
+    // It is told as soon as it makes sense.
+    scene.put(odd);
+    const auto* healed = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.kind() == "ConfigMap" && report.source("appName") == "odd" &&
+                 !report.source("actualManifest").empty();
+        },
+        deadline_after(std::chrono::seconds(5)));
+    EXPECT_NE(healed, nullptr);
+  });
+}
+
+TEST(Reporter, ReportsOnlyItsShardAndItsNamespaces) {
+  auto options = Scene::fast_options();
+  options.shard = {.replicas = 3, .ordinal = 2};
+  options.application_namespaces = {"team-*"};
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    for (const auto* ns : {"argocd", "team-a", "foreign"}) {
+      for (int i = 0; i < 6; ++i) {  // app-0, app-3 and app-5 belong to shard 2 of 3
+        scene.put({.name = "app-" + std::to_string(i), .ns = ns, .resources = 0});
+      }
+    }
+    scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    std::vector<std::string> seen;
+    for (const auto* report : scene.platform.find("Application", "")) {
+      seen.push_back(report->object["metadata"]["namespace"].get<std::string>() + "/" +
+                     report->name());
+    }
+    EXPECT_THAT(seen, UnorderedElementsAre("argocd/app-0", "argocd/app-3", "argocd/app-5",
+                                           "team-a/app-0", "team-a/app-3", "team-a/app-5"));
+  });
+}
+
+TEST(Reporter, AMarkOfAParentThatDoesNotExistHidesNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.kube.put(k8s::resources::kConfigMaps,
+                   {{"apiVersion", "v1"},
+                    {"kind", "ConfigMap"},
+                    {"metadata", {{"name", "argocd-cm"}, {"namespace", "argocd"}}},
+                    {"data", {{"application.resourceTrackingMethod", "label"}}}});
+    scene.put({.resources = 0,
+               .metadata = {{"labels", {{"app.kubernetes.io/instance", "some-helm-release"}}}}});
+    scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_EQ(scene.platform.reports()[0].source("appName"), "");
+    EXPECT_EQ(scene.platform.reports()[0].source("trackingMethod"), "label");
+  });
+}
+
+TEST(Reporter, AChildApplicationIsReportedAsItsParentsResource) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.put({.name = "apps", .uid = "uid-apps", .resources = 0});
+    const json mark = {
+        {"argocd.argoproj.io/tracking-id", "apps:argoproj.io/Application:argocd/web"}};
+    const SampleApp child{.resources = 0, .metadata = {{"annotations", mark}}};
+    scene.argocd.set_managed_resources("apps", json::array({{{"group", "argoproj.io"},
+                                                             {"kind", "Application"},
+                                                             {"namespace", "argocd"},
+                                                             {"name", "web"},
+                                                             {"targetState", R"({"desired":true})"},
+                                                             {"liveState", "null"}}}));
+    scene.put(child);
+    scene.start_reporter();
+    const auto* report = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& candidate) { return candidate.name() == "web"; },
+        deadline_after(std::chrono::seconds(3)));
+    CO_ASSERT_TRUE(report != nullptr);
+    EXPECT_EQ(report->source("appName"), "apps");
+    EXPECT_EQ(report->source("appUID"), "uid-apps");
+    EXPECT_EQ(report->source("desiredManifest"), R"({"desired":true})");
+  });
+}
+
+TEST(Reporter, ARotatedArgoCdTokenIsPickedUp) {
+  play([](Scene& scene) -> Task<> {
+    const auto put_token = [&scene](const std::string& token) {
+      scene.kube.put(k8s::resources::kSecrets,
+                     {{"apiVersion", "v1"},
+                      {"kind", "Secret"},
+                      {"metadata", {{"name", "argocd-token"}, {"namespace", "argocd"}}},
+                      {"data", {{"token", base64_encode(token)}}}});
+      scene.argocd.set_token(token);
+    };
+    scene.argocd_token_secret = "argocd-token";
+    co_await scene.start_doubles();
+    put_token("first.token.x");
+    scene.start_reporter();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    put_token("second.token.x");
+    scene.put({.resources = 1, .content = 2, .metadata = {{"labels", {{"touched", "yes"}}}}});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+  });
+}
+
+TEST(Reporter, StatusShowsWhereItStands) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1, 503);
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    const auto status = scene.status();
+    EXPECT_THAT(status, HasSubstr("shard: all applications\n"));
+    EXPECT_THAT(status, HasSubstr("applications: 1\n"));
+    EXPECT_THAT(status, HasSubstr("last acknowledgement: 20"));
+    EXPECT_THAT(status, HasSubstr("last error of platform: 20"));
+    EXPECT_THAT(status, HasSubstr("503"));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::reporter
