@@ -30,7 +30,7 @@ FENCES = {
     r"spdlog/": r"libs/common/core/log\.cpp",
     r"yaml-cpp/": r"(libs/common/core/config_reader|libs/k8s-client/config)\.cpp|tests/.*",
     r"git2": r"apps/app-proxy/git/repository\.cpp",
-    r"simdjson": r"libs/k8s-client/(record|watch)\.cpp|apps/event-reporter/.*\.cpp|tests/.*",
+    r"simdjson": r"libs/k8s-client/json_tokens\.cpp|apps/event-reporter/[a-z_]+\.[ch]pp|tests/.*",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
