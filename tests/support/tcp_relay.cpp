@@ -10,6 +10,16 @@ namespace gitops::test {
 
 using boost::system::error_code;
 
+namespace {
+
+// A program that the test starts meanwhile must not inherit the socket: it would keep it open after
+// we have closed it.
+void keep_to_ourselves(int socket) {
+  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+}
+
+}  // namespace
+
 void TcpRelay::Link::close() {
   error_code ignored;
   client.close(ignored);
@@ -48,6 +58,7 @@ Task<> TcpRelay::accept() {
     auto client = co_await acceptor_.async_accept(asio::redirect_error(use_task, failed));
     if (failed) co_return;
     if (closed_) continue;
+    keep_to_ourselves(client.native_handle());
     auto link = std::make_shared<Link>(std::move(client), Socket(executor_));
     tasks_.spawn("relay connection", [this, link] { return serve(link); });
   }
@@ -56,6 +67,8 @@ Task<> TcpRelay::accept() {
 Task<> TcpRelay::serve(std::shared_ptr<Link> link) {
   links_.push_back(link);
   error_code failed;
+  link->server.open(asio::ip::tcp::v4(), failed);
+  if (!failed) keep_to_ourselves(link->server.native_handle());
   co_await link->server.async_connect(target_, asio::redirect_error(use_task, failed));
   if (!failed) {
     tasks_.spawn("relay answers", [link] { return pump(*link, link->server, link->client); });
