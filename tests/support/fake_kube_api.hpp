@@ -50,6 +50,7 @@ class FakeKubeApi : public DoubleServer {
 
   // The content, past HTTP and its rules. The types must be known.
   FakeKubeStore& store() { return store_; }
+  [[nodiscard]] const FakeKubeStore& store() const { return store_; }
   // Creates or replaces; returns the object as stored.
   Json put(const k8s::Resource& resource, Json object);
   // Nothing when it does not exist.
