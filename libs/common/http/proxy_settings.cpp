@@ -71,6 +71,8 @@ bool entry_matches(std::string_view raw_entry, std::string_view host,
   if (const auto entry_address = parse_address(name)) return address && *entry_address == *address;
   if (address) return false;
   if (name.starts_with("*.")) name.remove_prefix(1);
+  if (name.ends_with('.')) name.remove_suffix(1);
+  if (name.empty()) return false;
   const bool only_subdomains = name.starts_with('.');
   if (only_subdomains) return host.size() > name.size() && host.ends_with(name);
   return host == name || (host.size() > name.size() && host.ends_with(name) &&

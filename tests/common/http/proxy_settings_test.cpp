@@ -26,6 +26,8 @@ TEST(ProxySettings, NoProxyTable) {
            {"a.b", "http://a.b", true},
            {"A.B", "http://a.b", true},
            {"a.b", "http://a.b.", true},
+           {"a.b.", "http://a.b", true},
+           {".", "http://a.b", false},
            {"a.b", "http://x.a.b", true},
            {"a.b", "http://xa.b", false},
            {".a.b", "http://x.a.b", true},
