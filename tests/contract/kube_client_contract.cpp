@@ -1,0 +1,509 @@
+#include "contract/kube_client_contract.hpp"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "common/core/task_group.hpp"
+#include "k8s-client/lease.hpp"
+
+namespace gitops::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using k8s::ObjectKey;
+using k8s::PatchType;
+using k8s::resources::kConfigMaps;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const k8s::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
+                                 "CustomResourceDefinition", false};
+
+Deadline soon() {
+  return deadline_after(10s);
+}
+
+// A client and what it needs.
+struct Caller {
+  Caller(const Executor& executor, const k8s::ClusterConfig& config)
+      : resolver(executor, pool), client(executor, resolver, config, {}, "contract-test") {}
+  asio::thread_pool pool{1};
+  http::Resolver resolver;
+  k8s::Client client;
+};
+
+// A case: its own client, and the text of what it got as JSON.
+class Scene {
+ public:
+  Scene(const Executor& executor, const KubeClientPeer& peer)
+      : peer(peer), caller_(executor, peer.config), client(caller_.client) {}
+
+  const KubeClientPeer& peer;
+
+ private:
+  Caller caller_;
+
+ public:
+  k8s::Client& client;
+
+  [[nodiscard]] ObjectKey key(std::string name) const { return {peer.ns, std::move(name)}; }
+  [[nodiscard]] Json config_map(const std::string& name, Json data = Json::object()) const {
+    return {{"apiVersion", "v1"},
+            {"kind", "ConfigMap"},
+            {"metadata", {{"name", name}, {"labels", {{"contract", "yes"}}}}},
+            {"data", std::move(data)}};
+  }
+  Task<Json> create(Json object) {
+    auto created = co_await client.create(kConfigMaps, peer.ns, object.dump(), soon());
+    if (!created) {
+      ADD_FAILURE() << created.error().message;
+      co_return Json::object();
+    }
+    co_return Json::parse(*created);
+  }
+  Task<Json> get(std::string name) {
+    auto found = co_await client.get(kConfigMaps, key(std::move(name)), soon());
+    if (!found) {
+      ADD_FAILURE() << found.error().message;
+      co_return Json::object();
+    }
+    co_return Json::parse(*found);
+  }
+};
+
+template <class T>
+void expect_refusal(const Result<T>& result, ErrorCode code, int status) {
+  if (result) {
+    ADD_FAILURE() << "accepted, expected " << status;
+    return;
+  }
+  EXPECT_EQ(to_string(result.error().code), to_string(code)) << result.error().message;
+  EXPECT_EQ(result.error().http_status, status) << result.error().message;
+}
+
+Task<> creates_and_gets(Scene& scene) {
+  const Json created = co_await scene.create(scene.config_map("one", {{"k", "v"}}));
+  EXPECT_EQ(created["metadata"]["namespace"], scene.peer.ns);
+  EXPECT_FALSE(created["metadata"]["uid"].get<std::string>().empty());
+  EXPECT_FALSE(created["metadata"]["resourceVersion"].get<std::string>().empty());
+  EXPECT_EQ(co_await scene.get("one"), created);
+}
+
+Task<> tells_what_is_missing(Scene& scene) {
+  const auto missing = co_await scene.client.get(kConfigMaps, scene.key("nobody"), soon());
+  expect_refusal(missing, ErrorCode::not_found, 404);
+  EXPECT_THAT(missing.error().message, HasSubstr("404 NotFound: configmaps \"nobody\" not found"));
+  EXPECT_THAT(missing.error().message,
+              StartsWith("get configmaps " + scene.peer.ns + "/nobody at "));
+  expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("a/../b?c"), soon()),
+                 ErrorCode::not_found, 404);
+  expect_refusal(
+      co_await scene.client.raw("GET", "/apis/nowhere.example/v1/things", "", "", soon()),
+      ErrorCode::not_found, 404);
+}
+
+Task<> refuses_a_second_of_the_same_name(Scene& scene) {
+  co_await scene.create(scene.config_map("twin"));
+  const auto again = co_await scene.client.create(kConfigMaps, scene.peer.ns,
+                                                  scene.config_map("twin").dump(), soon());
+  expect_refusal(again, ErrorCode::conflict, 409);
+  EXPECT_THAT(again.error().message, HasSubstr("409 AlreadyExists"));
+}
+
+Task<> lists_in_pages(Scene& scene) {
+  for (int i = 0; i < 5; ++i) co_await scene.create(scene.config_map("page-" + std::to_string(i)));
+  Json other = scene.config_map("other");
+  other["metadata"]["labels"] = {{"contract", "no"}};
+  co_await scene.create(other);
+
+  k8s::ListOptions options;
+  options.label_selector = "contract in (yes,maybe),!hidden";
+  options.limit = 2;
+  std::vector<std::size_t> sizes;
+  std::set<std::string> names;
+  std::set<std::string> versions;
+  do {
+    auto text = co_await scene.client.list(kConfigMaps, scene.peer.ns, options, soon());
+    CO_ASSERT_OK(text);
+    const Json page = Json::parse(*text);
+    EXPECT_EQ(page["kind"], "ConfigMapList");
+    sizes.push_back(page["items"].size());
+    for (const Json& item : page["items"]) names.insert(item["metadata"]["name"]);
+    versions.insert(page["metadata"]["resourceVersion"]);
+    options.continue_token = page["metadata"].value("continue", "");
+  } while (!options.continue_token.empty() && sizes.size() < 10);
+  EXPECT_THAT(sizes, testing::ElementsAre(2, 2, 1));
+  EXPECT_THAT(names, testing::ElementsAre("page-0", "page-1", "page-2", "page-3", "page-4"));
+  EXPECT_EQ(versions.size(), 1U) << "all pages are of one moment";
+}
+
+Task<> selects_by_field(Scene& scene) {
+  co_await scene.create(scene.config_map("wanted"));
+  co_await scene.create(scene.config_map("unwanted"));
+  k8s::ListOptions options;
+  options.field_selector = "metadata.name=wanted";
+  const auto text = co_await scene.client.list(kConfigMaps, "", options, soon());
+  CO_ASSERT_OK(text);
+  const Json list = Json::parse(*text);
+  CO_ASSERT_EQ(list["items"].size(), 1U);
+  EXPECT_EQ(list["items"][0]["metadata"]["namespace"], scene.peer.ns);
+  options.field_selector = "data.k=v";
+  expect_refusal(co_await scene.client.list(kConfigMaps, "", options, soon()),
+                 ErrorCode::invalid_argument, 400);
+}
+
+Task<> refuses_a_garbled_continue_token(Scene& scene) {
+  k8s::ListOptions options;
+  options.continue_token = "garbage";
+  expect_refusal(co_await scene.client.list(kConfigMaps, scene.peer.ns, options, soon()),
+                 ErrorCode::invalid_argument, 400);
+}
+
+Task<> replaces_only_the_version_it_was_shown(Scene& scene) {
+  const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
+  Json second = first;
+  second["data"]["n"] = "2";
+  const auto updated =
+      co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon());
+  CO_ASSERT_OK(updated);
+  EXPECT_NE(Json::parse(*updated)["metadata"]["resourceVersion"],
+            first["metadata"]["resourceVersion"]);
+  const auto stale =
+      co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon());
+  expect_refusal(stale, ErrorCode::conflict, 409);
+  EXPECT_THAT(stale.error().message, HasSubstr("409 Conflict"));
+  EXPECT_EQ((co_await scene.get("doc"))["data"]["n"], "2");
+
+  expect_refusal(co_await scene.client.update(kConfigMaps, scene.key("absent"),
+                                              scene.config_map("absent").dump(), soon()),
+                 ErrorCode::not_found, 404);
+}
+
+Task<> merges_patches(Scene& scene) {
+  co_await scene.create(scene.config_map("doc", {{"a", "1"}, {"b", "2"}}));
+  const auto patched = co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
+                                                   R"({"data":{"a":null,"c":"3"}})", soon());
+  CO_ASSERT_OK(patched);
+  EXPECT_EQ(Json::parse(*patched)["data"], (Json{{"b", "2"}, {"c", "3"}}));
+  expect_refusal(co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
+                                             R"({"metadata":{"resourceVersion":"1"}})", soon()),
+                 ErrorCode::conflict, 409);
+  expect_refusal(co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
+                                             "{not json", soon()),
+                 ErrorCode::invalid_argument, 400);
+  expect_refusal(
+      co_await scene.client.patch(kConfigMaps, scene.key("absent"), PatchType::merge, "{}", soon()),
+      ErrorCode::not_found, 404);
+}
+
+Task<> applies_json_patches(Scene& scene) {
+  co_await scene.create(scene.config_map("doc", {{"a", "1"}}));
+  const auto patched = co_await scene.client.patch(
+      kConfigMaps, scene.key("doc"), PatchType::json,
+      R"([{"op":"test","path":"/data/a","value":"1"},{"op":"replace","path":"/data/a","value":"2"},
+          {"op":"add","path":"/metadata/annotations","value":{"x/y":"1"}},
+          {"op":"replace","path":"/metadata/annotations/x~1y","value":"2"}])",
+      soon());
+  CO_ASSERT_OK(patched);
+  const Json object = Json::parse(*patched);
+  EXPECT_EQ(object["data"]["a"], "2");
+  EXPECT_EQ(object["metadata"]["annotations"]["x/y"], "2");
+  expect_refusal(
+      co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::json,
+                                  R"([{"op":"test","path":"/data/a","value":"other"}])", soon()),
+      ErrorCode::invalid_argument, 422);
+}
+
+Task<> applies_on_the_server_side(Scene& scene) {
+  const auto apply = [&](Json data) -> Task<Result<std::string>> {
+    Json object = scene.config_map("applied", std::move(data));
+    co_return co_await scene.client.patch(kConfigMaps, scene.key("applied"), PatchType::apply,
+                                          object.dump(), soon(), "", "contract", true);
+  };
+  const auto created = co_await apply({{"a", "1"}});
+  CO_ASSERT_OK(created);
+  const auto updated = co_await apply({{"a", "2"}, {"b", "3"}});
+  CO_ASSERT_OK(updated);
+  const Json object = Json::parse(*updated);
+  EXPECT_EQ(object["data"], (Json{{"a", "2"}, {"b", "3"}}));
+  EXPECT_EQ(object["metadata"]["uid"], Json::parse(*created)["metadata"]["uid"]);
+}
+
+Task<> deletes(Scene& scene) {
+  const Json created = co_await scene.create(scene.config_map("doomed"));
+  expect_refusal(co_await scene.client.remove(
+                     kConfigMaps, scene.key("doomed"), soon(),
+                     R"({"preconditions":{"uid":"00000000-0000-0000-0000-000000000000"}})"),
+                 ErrorCode::conflict, 409);
+  const Json options{{"preconditions", {{"uid", created["metadata"]["uid"]}}}};
+  CO_ASSERT_OK(
+      co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon(), options.dump()));
+  expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("doomed"), soon()),
+                 ErrorCode::not_found, 404);
+  expect_refusal(co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon()),
+                 ErrorCode::not_found, 404);
+}
+
+Task<> keeps_status_apart_and_learns_of_new_types(Scene& scene) {
+  const k8s::Resource widgets{scene.peer.ns + ".contract.example", "v1", "widgets", "Widget", true};
+  const auto before = co_await scene.client.exists(widgets, soon());
+  CO_ASSERT_OK(before);
+  EXPECT_FALSE(*before);
+  const auto core = co_await scene.client.exists(kConfigMaps, soon());
+  CO_ASSERT_OK(core);
+  EXPECT_TRUE(*core);
+
+  const Json open{{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
+  const Json definition{
+      {"apiVersion", "apiextensions.k8s.io/v1"},
+      {"kind", "CustomResourceDefinition"},
+      {"metadata", {{"name", "widgets." + widgets.group}}},
+      {"spec",
+       {{"group", widgets.group},
+        {"scope", "Namespaced"},
+        {"names",
+         {{"plural", "widgets"},
+          {"singular", "widget"},
+          {"kind", "Widget"},
+          {"listKind", "WidgetList"}}},
+        {"versions",
+         Json::array({{{"name", "v1"},
+                       {"served", true},
+                       {"storage", true},
+                       {"subresources", {{"status", Json::object()}}},
+                       {"schema",
+                        {{"openAPIV3Schema",
+                          {{"type", "object"},
+                           {"properties", {{"spec", open}, {"status", open}}}}}}}}})}}}};
+  CO_ASSERT_OK(co_await scene.client.create(kDefinitions, "", definition.dump(), soon()));
+  const Deadline deadline = soon();
+  bool known = false;
+  while (!known && Clock::now() < deadline) {
+    const auto now = co_await scene.client.exists(widgets, deadline);
+    CO_ASSERT_OK(now);
+    known = *now;
+    if (!known) co_await sleep_for(20ms);
+  }
+  CO_ASSERT_TRUE(known);
+
+  const Json widget{{"apiVersion", widgets.api_version()},
+                    {"kind", "Widget"},
+                    {"metadata", {{"name", "w"}}},
+                    {"spec", {{"size", 1}}},
+                    {"status", {{"phase", "Ignored"}}}};
+  Result<std::string> text;
+  do {  // discovery may be ahead of the storage
+    text = co_await scene.client.create(widgets, scene.peer.ns, widget.dump(), deadline);
+    if (!text) co_await sleep_for(20ms);
+  } while (!text && Clock::now() < deadline);
+  CO_ASSERT_OK(text);
+  EXPECT_FALSE(Json::parse(*text).contains("status")) << "create leaves the status out";
+
+  const std::string both = R"({"spec":{"size":2},"status":{"phase":"Done"}})";
+  text = co_await scene.client.patch(widgets, scene.key("w"), PatchType::merge, both, soon(),
+                                     "status");
+  CO_ASSERT_OK(text);
+  Json object = Json::parse(*text);
+  EXPECT_EQ(object["spec"]["size"], 1);
+  EXPECT_EQ(object["status"]["phase"], "Done");
+
+  object["spec"]["size"] = 3;
+  object["status"]["phase"] = "Changed";
+  text = co_await scene.client.update(widgets, scene.key("w"), object.dump(), soon());
+  CO_ASSERT_OK(text);
+  object = Json::parse(*text);
+  EXPECT_EQ(object["spec"]["size"], 3);
+  EXPECT_EQ(object["status"]["phase"], "Done");
+
+  object["status"]["phase"] = "Again";
+  text = co_await scene.client.update(widgets, scene.key("w"), object.dump(), soon(), "status");
+  CO_ASSERT_OK(text);
+  EXPECT_EQ(Json::parse(*text)["status"]["phase"], "Again");
+
+  CO_ASSERT_OK(
+      co_await scene.client.remove(kDefinitions, {"", "widgets." + widgets.group}, soon()));
+}
+
+Task<> lists_applications(Scene& scene) {
+  const auto served = co_await scene.client.exists(k8s::resources::kApplications, soon());
+  CO_ASSERT_OK(served);
+  EXPECT_TRUE(*served);
+  const Json application{
+      {"apiVersion", "argoproj.io/v1alpha1"},
+      {"kind", "Application"},
+      {"metadata", {{"name", "guestbook"}}},
+      {"spec",
+       {{"project", "default"},
+        {"source", {{"repoURL", "https://git.example/r"}, {"path", "."}}},
+        {"destination", {{"server", "https://kubernetes.default.svc"}, {"namespace", "x"}}}}}};
+  CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kApplications, scene.peer.ns,
+                                            application.dump(), soon()));
+  const auto text =
+      co_await scene.client.list(k8s::resources::kApplications, scene.peer.ns, {}, soon());
+  CO_ASSERT_OK(text);
+  const Json list = Json::parse(*text);
+  CO_ASSERT_EQ(list["items"].size(), 1U);
+  EXPECT_EQ(list["items"][0]["metadata"]["name"], "guestbook");
+  EXPECT_EQ(list["items"][0]["spec"], application["spec"]);
+}
+
+Task<> watches(Scene& scene) {
+  const auto list = co_await scene.client.list(kConfigMaps, scene.peer.ns, {}, soon());
+  CO_ASSERT_OK(list);
+  k8s::WatchOptions options;
+  options.resource_version = Json::parse(*list)["metadata"]["resourceVersion"];
+  options.label_selector = "contract=yes";
+  auto stream = co_await scene.client.watch(kConfigMaps, scene.peer.ns, options, soon());
+  CO_ASSERT_OK(stream);
+  const Json created = co_await scene.create(scene.config_map("seen"));
+  std::string text;
+  stream->set_deadline(soon());
+  while (!text.contains("\"ADDED\"") || !text.ends_with('\n')) {
+    const auto part = co_await stream->read_some();
+    CO_ASSERT_OK(part);
+    CO_ASSERT_TRUE(!part->empty());
+    text += *part;
+  }
+  const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+  const Json event = Json::parse(last);
+  EXPECT_EQ(event["type"], "ADDED");
+  EXPECT_EQ(event["object"], created);
+}
+
+Task<> reviews_access(Scene& scene) {
+  const auto mine = co_await scene.client.can_i(kConfigMaps, "delete", scene.peer.ns, soon());
+  CO_ASSERT_OK(mine);
+  EXPECT_TRUE(*mine);
+
+  Caller other(co_await asio::this_coro::executor, scene.peer.powerless);
+  const auto theirs = co_await other.client.can_i(kConfigMaps, "delete", scene.peer.ns, soon());
+  CO_ASSERT_OK(theirs);
+  EXPECT_FALSE(*theirs);
+  const auto refused = co_await other.client.list(kConfigMaps, scene.peer.ns, {}, soon());
+  expect_refusal(refused, ErrorCode::forbidden, 403);
+  EXPECT_THAT(refused.error().message, HasSubstr("403 Forbidden: configmaps is forbidden: User "));
+  expect_refusal(co_await other.client.watch(kConfigMaps, scene.peer.ns, {}, soon()),
+                 ErrorCode::forbidden, 403);
+}
+
+Task<> refuses_unknown_tokens(Scene& scene) {
+  Caller stranger(co_await asio::this_coro::executor, scene.peer.unknown);
+  const auto refused = co_await stranger.client.list(kConfigMaps, scene.peer.ns, {}, soon());
+  expect_refusal(refused, ErrorCode::unauthenticated, 401);
+  EXPECT_THAT(refused.error().message, HasSubstr("401 Unauthorized"));
+  expect_refusal(co_await stranger.client.watch(kConfigMaps, scene.peer.ns, {}, soon()),
+                 ErrorCode::unauthenticated, 401);
+}
+
+Task<> issues_tokens(Scene& scene) {
+  const Json account{
+      {"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", {{"name", "robot"}}}};
+  CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kServiceAccounts, scene.peer.ns,
+                                            account.dump(), soon()));
+  const auto token = co_await scene.client.request_token(scene.key("robot"), {}, 600s, soon());
+  CO_ASSERT_OK(token);
+  EXPECT_FALSE(token->token.empty());
+  EXPECT_GT(token->expires, wall_now() + 500s);
+  EXPECT_LT(token->expires, wall_now() + 700s);
+
+  k8s::ClusterConfig config = scene.peer.unknown;
+  config.token = token->token;
+  Caller robot(co_await asio::this_coro::executor, config);
+  CO_ASSERT_OK(co_await robot.client.can_i(kConfigMaps, "get", scene.peer.ns, soon()));
+
+  expect_refusal(co_await scene.client.request_token(scene.key("nobody"), {}, 600s, soon()),
+                 ErrorCode::not_found, 404);
+}
+
+Task<> tells_its_version(Scene& scene) {
+  const auto text = co_await scene.client.raw("GET", "/version", "", "", soon());
+  CO_ASSERT_OK(text);
+  EXPECT_THAT(Json::parse(*text).value("gitVersion", ""), StartsWith("v1."));
+}
+
+// A candidate for a Lease of the case.
+struct Candidate {
+  Candidate(const Executor& executor, const KubeClientPeer& peer, const std::string& name)
+      : caller(executor, peer.config),
+        group(executor),
+        election(caller.client,
+                 {.key = {peer.ns, "leader"},
+                  .identity = name,
+                  .lease_duration = 3s,
+                  .renew_deadline = 2s,
+                  .retry_period = 1s},
+                 [](bool) {}) {
+    election.start(group);
+  }
+  Task<> stop() {
+    group.cancel();
+    co_await group.join();
+  }
+  Task<bool> leads() {
+    const Deadline deadline = soon();
+    while (!election.leading() && Clock::now() < deadline) co_await sleep_for(20ms);
+    co_return election.leading();
+  }
+
+  Caller caller;
+  TaskGroup group;
+  k8s::LeaseElection election;
+};
+
+Task<> elects_one_leader(Scene& scene) {
+  const auto executor = co_await asio::this_coro::executor;
+  Candidate first(executor, scene.peer, "first");
+  const bool first_led = co_await first.leads();
+  Candidate second(executor, scene.peer, "second");
+  co_await sleep_for(1500ms);
+  EXPECT_TRUE(first_led);
+  EXPECT_TRUE(first.election.leading());
+  EXPECT_FALSE(second.election.leading());
+  EXPECT_EQ(second.election.holder(), "first");
+  co_await first.stop();
+  EXPECT_TRUE(co_await second.leads());
+  const auto text = co_await scene.client.get(k8s::resources::kLeases, scene.key("leader"), soon());
+  co_await second.stop();
+  CO_ASSERT_OK(text);
+  const Json spec = Json::parse(*text)["spec"];
+  EXPECT_EQ(spec["holderIdentity"], "second");
+  EXPECT_EQ(spec["leaseTransitions"], 1);
+}
+
+KubeClientCase make_case(const char* name, Task<> (*run)(Scene&)) {
+  return {name, [run](const KubeClientPeer& peer) -> Task<> {
+            Scene scene(co_await asio::this_coro::executor, peer);
+            co_await run(scene);
+          }};
+}
+
+}  // namespace
+
+std::vector<KubeClientCase> kube_client_cases() {
+  return {
+      make_case("CreatesAndGets", creates_and_gets),
+      make_case("TellsWhatIsMissing", tells_what_is_missing),
+      make_case("RefusesASecondOfTheSameName", refuses_a_second_of_the_same_name),
+      make_case("ListsInPages", lists_in_pages),
+      make_case("SelectsByField", selects_by_field),
+      make_case("RefusesAGarbledContinueToken", refuses_a_garbled_continue_token),
+      make_case("ReplacesOnlyTheVersionItWasShown", replaces_only_the_version_it_was_shown),
+      make_case("MergesPatches", merges_patches),
+      make_case("AppliesJsonPatches", applies_json_patches),
+      make_case("AppliesOnTheServerSide", applies_on_the_server_side),
+      make_case("Deletes", deletes),
+      make_case("KeepsStatusApartAndLearnsOfNewTypes", keeps_status_apart_and_learns_of_new_types),
+      make_case("ListsApplications", lists_applications),
+      make_case("Watches", watches),
+      make_case("ReviewsAccess", reviews_access),
+      make_case("RefusesUnknownTokens", refuses_unknown_tokens),
+      make_case("IssuesTokens", issues_tokens),
+      make_case("TellsItsVersion", tells_its_version),
+      make_case("ElectsOneLeader", elects_one_leader),
+  };
+}
+
+}  // namespace gitops::test
