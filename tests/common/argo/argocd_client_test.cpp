@@ -1,0 +1,211 @@
+#include "common/argo/argocd_client.hpp"
+
+#include <gmock/gmock.h>
+
+#include "common/http/gzip.hpp"
+#include "support/canned_server.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::argo {
+namespace {
+
+using namespace std::chrono_literals;
+using test::CannedServer;
+using test::run_coro;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// An argocd-server with these answers and a client of it.
+struct Bench {
+  Bench(const Executor& executor, std::vector<http::Response> answers, std::string root_path)
+      : server(executor, std::move(answers)),
+        resolver(executor, pool),
+        http(executor, resolver, {}),
+        client(http, {.server = server.url(), .root_path = std::move(root_path)},
+               [this] { return token; }) {}
+
+  [[nodiscard]] std::string target() const { return server.seen().back().target; }
+  [[nodiscard]] std::string header(std::string_view name) const {
+    return std::string(server.seen().back().headers.find(name).value_or("(none)"));
+  }
+
+  CannedServer server;
+  asio::thread_pool pool{1};
+  http::Resolver resolver;
+  http::Client http;
+  Secret token{"abc"};
+  ArgoCdClient client;
+};
+
+void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body,
+                std::string root_path = {}) {
+  run_coro([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor, std::move(answers), std::move(root_path));
+    co_await body(bench);
+    co_await bench.server.stop();
+  });
+}
+
+http::Response ok(std::string body) {
+  return {.status = 200, .headers = {}, .body = std::move(body)};
+}
+
+Deadline soon() {
+  return deadline_after(3s);
+}
+
+const AppRef kApp{.name = "guestbook", .ns = "argocd", .project = "default"};
+
+TEST(ArgoCdClient, ReadsTreesAndManagedResources) {
+  with_bench({ok("{ \"nodes\": [] }")}, [](Bench& bench) -> Task<> {
+    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+    CO_ASSERT_OK(tree);
+    EXPECT_EQ(*tree, "{ \"nodes\": [] }") << "as received";
+    EXPECT_EQ(bench.target(),
+              "/api/v1/applications/guestbook/resource-tree?appNamespace=argocd&project=default");
+    EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
+    CO_ASSERT_OK(co_await bench.client.managed_resources(kApp, soon()));
+    EXPECT_EQ(
+        bench.target(),
+        "/api/v1/applications/guestbook/managed-resources?appNamespace=argocd&project=default");
+  });
+}
+
+TEST(ArgoCdClient, EncodesEveryPart) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    const AppRef app{.name = "../a b", .ns = "n&s", .project = "p=q#r"};
+    CO_ASSERT_OK(co_await bench.client.revision_metadata(app, "refs/heads/x?y+1", 2, soon()));
+    EXPECT_EQ(bench.target(),
+              "/api/v1/applications/..%2Fa%20b/revisions/refs%2Fheads%2Fx%3Fy%2B1/metadata"
+              "?appNamespace=n%26s&project=p%3Dq%23r&sourceIndex=2");
+  });
+}
+
+TEST(ArgoCdClient, LeavesOutWhatItDoesNotKnow) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    bench.token = Secret();
+    CO_ASSERT_OK(
+        co_await bench.client.resource_tree({.name = "a", .ns = "", .project = ""}, soon()));
+    EXPECT_EQ(bench.target(), "/api/v1/applications/a/resource-tree");
+    EXPECT_EQ(bench.header("Authorization"), "(none)");
+    CO_ASSERT_OK(co_await bench.client.revision_metadata({.name = "a", .ns = "", .project = ""},
+                                                         "r", 0, soon()));
+    EXPECT_EQ(bench.target(), "/api/v1/applications/a/revisions/r/metadata?sourceIndex=0");
+  });
+}
+
+TEST(ArgoCdClient, PutsTheRootPathFirst) {
+  for (const char* root : {"argo/cd", "/argo/cd/"}) {
+    with_bench(
+        {ok("{}")},
+        [](Bench& bench) -> Task<> {
+          CO_ASSERT_OK(co_await bench.client.version(soon()));
+          EXPECT_EQ(bench.target(), "/argo/cd/api/version");
+          EXPECT_EQ(bench.header("Authorization"), "(none)") << "needs no token";
+        },
+        root);
+  }
+}
+
+TEST(ArgoCdClient, UsesARotatedTokenAtOnce) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.resource_tree(kApp, soon()));
+    bench.token = Secret("def");
+    CO_ASSERT_OK(co_await bench.client.resource_tree(kApp, soon()));
+    EXPECT_EQ(bench.header("Authorization"), "Bearer def");
+  });
+}
+
+TEST(ArgoCdClient, ReadsGzip) {
+  http::Response answer = ok(http::gzip_compress("{\"nodes\":[]}"));
+  answer.headers.set("Content-Encoding", "gzip");
+  with_bench({answer}, [](Bench& bench) -> Task<> {
+    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+    CO_ASSERT_OK(tree);
+    EXPECT_EQ(*tree, "{\"nodes\":[]}");
+    EXPECT_EQ(bench.header("Accept-Encoding"), "gzip");
+  });
+}
+
+TEST(ArgoCdClient, AC07_RefusesABombOfAnAnswer) {
+  http::Response answer = ok(http::gzip_compress(std::string(65 * 1024 * 1024, ' ')));
+  answer.headers.set("Content-Encoding", "gzip");
+  with_bench({answer}, [](Bench& bench) -> Task<> {
+    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+    CO_ASSERT_TRUE(!tree);
+    EXPECT_EQ(tree.error().code, ErrorCode::too_large);
+  });
+}
+
+TEST(ArgoCdClient, MakesOneLineOfAFailure) {
+  const std::string body =
+      R"({"error":"permission denied","code":7,"message":"permission denied"})";
+  with_bench({{.status = 403, .headers = {}, .body = body}}, [](Bench& bench) -> Task<> {
+    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+    CO_ASSERT_TRUE(!tree);
+    EXPECT_EQ(tree.error().code, ErrorCode::forbidden);
+    EXPECT_EQ(tree.error().http_status, 403);
+    EXPECT_EQ(tree.error().message, "Argo CD resource tree of argocd/guestbook at " +
+                                        bench.server.url().host_header() +
+                                        ": 403 Forbidden: permission denied");
+  });
+}
+
+TEST(ArgoCdClient, AsksOnceWhenItsTokenIsRefused) {
+  with_bench({{.status = 401, .headers = {}, .body = R"({"message":"no session"})"}},
+             [](Bench& bench) -> Task<> {
+               const auto tree = co_await bench.client.managed_resources(kApp, soon());
+               CO_ASSERT_TRUE(!tree);
+               EXPECT_EQ(tree.error().code, ErrorCode::unauthenticated);
+               EXPECT_THAT(tree.error().message,
+                           AllOf(EndsWith("no session"), Not(HasSubstr("abc"))));
+               EXPECT_EQ(bench.server.seen().size(), 1U);
+             });
+}
+
+TEST(ArgoCdClient, CopesWithFailuresOfOthers) {
+  with_bench({{.status = 502, .headers = {{"Retry-After", "4"}}, .body = "<html>nginx</html>"},
+              {.status = 302, .headers = {{"Location", "/login"}}, .body = ""},
+              {.status = 500, .headers = {}, .body = R"({"message":7})"}},
+             [](Bench& bench) -> Task<> {
+               const auto first = co_await bench.client.resource_tree(kApp, soon());
+               CO_ASSERT_TRUE(!first);
+               EXPECT_EQ(first.error().code, ErrorCode::unavailable);
+               EXPECT_EQ(first.error().retry_after, 4s);
+               EXPECT_THAT(first.error().message, EndsWith("502 Bad Gateway"));
+               const auto second = co_await bench.client.resource_tree(kApp, soon());
+               EXPECT_EQ(second.error().code, ErrorCode::protocol);
+               const auto third = co_await bench.client.resource_tree(kApp, soon());
+               EXPECT_THAT(third.error().message, EndsWith("500 Internal Server Error"));
+             });
+}
+
+TEST(ArgoCdClient, NamesTheCallThatFoundNobody) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    co_await bench.server.stop();
+    const auto version = co_await bench.client.version(soon());
+    CO_ASSERT_TRUE(!version);
+    EXPECT_EQ(version.error().code, ErrorCode::unavailable);
+    EXPECT_THAT(version.error().message, StartsWith("Argo CD version: 127.0.0.1:"));
+  });
+}
+
+TEST(ParseServer, TakesHostsAndUrls) {
+  const auto shown = [](const std::string& text) {
+    const auto url = parse_server(text);
+    return url ? url->to_string() : "refused";
+  };
+  EXPECT_THAT(shown("argo-cd-server:80"), StartsWith("http://argo-cd-server"));
+  EXPECT_THAT(shown("https://argo.example/x"), StartsWith("https://argo.example/x"));
+  EXPECT_EQ(parse_server("[::1]:8080")->port, 8080);
+  EXPECT_EQ(shown("ftp://x"), "refused");
+  EXPECT_EQ(shown("wss://x"), "refused");
+  EXPECT_EQ(shown(""), "refused");
+  EXPECT_EQ(shown("a b"), "refused");
+}
+
+}  // namespace
+}  // namespace gitops::argo
