@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "common/core/encoding.hpp"
@@ -487,6 +488,21 @@ void ConfigReader::read_environment(const std::map<std::string, std::string>& en
 
 namespace {
 
+class IgnoreEvents : public YAML::EventHandler {
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
 // Goes through a YAML tree and hands over each key that is not only a part of a longer name.
 class YamlWalk {
  public:
@@ -542,6 +558,14 @@ void ConfigReader::read_file(const std::string& path, Sources& out) const {
     whole_file(text.error().message);
     return;
   }
+  const auto is_control = [](unsigned char c) {
+    return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
+  };
+  if (const auto at = std::ranges::find_if(*text, is_control); at != text->end()) {
+    mistake(static_cast<int>(std::count(text->begin(), at, '\n')) + 1, "",
+            "is not YAML: a control character");
+    return;
+  }
   const auto leaf = [&](const std::string& key, const YAML::Node& value, int line) {
     const Row* row = find_row(key);
     if (row == nullptr) {
@@ -575,14 +599,18 @@ void ConfigReader::read_file(const std::string& path, Sources& out) const {
            });
   };
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(*text);
-    if (documents.empty()) return;
-    if (documents.size() > 1) return whole_file("holds more than one YAML document");
-    if (documents.front().IsNull()) return;
-    if (!documents.front().IsMap()) {
+    // Not LoadAll: on some broken texts it never ends (yaml-cpp 0.7).
+    std::istringstream stream(*text);
+    YAML::Parser parser(stream);
+    IgnoreEvents ignore;
+    if (!parser.HandleNextDocument(ignore)) return;
+    if (parser.HandleNextDocument(ignore)) return whole_file("holds more than one YAML document");
+    const YAML::Node document = YAML::Load(*text);
+    if (document.IsNull()) return;
+    if (!document.IsMap()) {
       return whole_file("must hold settings as in \"name: value\", one a line");
     }
-    YamlWalk(leaf, mistake, is_prefix).walk(documents.front(), "");
+    YamlWalk(leaf, mistake, is_prefix).walk(document, "");
   } catch (const YAML::Exception& error) {
     // Its message may quote the text, and with it a secret that somebody put there; but the reason
     // alone does not.

@@ -31,7 +31,7 @@ struct State {
   std::atomic<LogFormat> format{LogFormat::json};
   spdlog::logger printer;
   std::mutex capture_mutex;
-  std::shared_ptr<const std::function<void(std::string_view)>> capture;
+  std::function<void(std::string_view)> capture;
 };
 
 // Never destroyed: threads may log while the process ends.
@@ -186,16 +186,11 @@ void write(LogLevel level, const std::string& logger, std::string_view message,
   const std::string line = shared.format.load(std::memory_order_relaxed) == LogFormat::json
                                ? json_line(level, logger, message, fields)
                                : text_line(level, logger, message, fields);
-  std::shared_ptr<const std::function<void(std::string_view)>> capture;
   {
     const std::scoped_lock lock(shared.capture_mutex);
-    capture = shared.capture;
+    if (shared.capture) return shared.capture(line);
   }
-  if (capture) {
-    (*capture)(line);
-  } else {
-    shared.printer.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
-  }
+  shared.printer.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace
@@ -253,9 +248,7 @@ void configure_logging(LogLevel level, LogFormat format) {
 void capture_logging(std::function<void(std::string_view line)> sink) {
   State& shared = state();
   const std::scoped_lock lock(shared.capture_mutex);
-  shared.capture =
-      sink ? std::make_shared<const std::function<void(std::string_view)>>(std::move(sink))
-           : nullptr;
+  shared.capture = std::move(sink);
 }
 
 bool is_sensitive_key(std::string_view key) {

@@ -92,8 +92,8 @@ enum class LogFormat { json, text };
 
 // Process-wide set-up, called once by the daemon frame before any thread starts.
 void configure_logging(LogLevel level, LogFormat format);
-// Sends finished lines to `sink` instead of standard error; an empty function restores it. For
-// tests.
+// Sends finished lines to `sink` instead of standard error; an empty function restores it. The old
+// sink is not called any more afterwards; a sink must not log. For tests.
 void capture_logging(std::function<void(std::string_view line)> sink);
 
 // True when the key names something that must not be shown: it holds "authorization", "token",

@@ -352,6 +352,9 @@ TEST_F(ConfigReaderTest, FilesThatAreNoYaml) {
   EXPECT_THAT(yaml_mistakes("port: {open\n"), ElementsAre(HasSubstr(": is not YAML: ")));
   EXPECT_THAT(yaml_mistakes("port: *nowhere\n"), ElementsAre(HasSubstr(": is not YAML: ")));
   EXPECT_THAT(yaml_mistakes("\tport: 1\n"), ElementsAre(HasSubstr("c.yaml:1: is not YAML: ")));
+  EXPECT_THAT(yaml_mistakes(std::string("url: u\nmode: \0x\n", 16)),
+              ElementsAre("c.yaml:2: is not YAML: a control character"));
+  EXPECT_THAT(yaml_mistakes("url: u, b]\n] x\n"), Not(IsEmpty()));
   EXPECT_THAT(load({"--config", "/nowhere/c.yaml"}).mistakes,
               ElementsAre("/nowhere/c.yaml: cannot be read: No such file or directory"));
   EXPECT_THAT(load({"--config", folder_.string()}).mistakes,
