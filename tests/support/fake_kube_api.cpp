@@ -35,6 +35,14 @@ Failure bad_request(std::string message) {
   return {.code = 400, .reason = "BadRequest", .message = std::move(message)};
 }
 
+http::Response unsupported_media_type() {
+  return refusal({.code = 415,
+                  .reason = "UnsupportedMediaType",
+                  .message = "the body of the request was in an unknown format - accepted media "
+                             "types include: application/json, application/json-patch+json, "
+                             "application/merge-patch+json, application/apply-patch+yaml"});
+}
+
 http::Response page_not_found() {
   http::Response response;
   response.status = 404;
@@ -165,6 +173,18 @@ const std::vector<KubeType>& known_types() {
       {Resource{"argoproj.io", "v1alpha1", "appprojects", "AppProject", true}, false, true},
   };
   return types;
+}
+
+// What kubectl accepts instead of a plural.
+std::vector<std::string> short_names(const std::string& plural) {
+  static const std::map<std::string, std::string> names{
+      {"namespaces", "ns"},    {"configmaps", "cm"},      {"serviceaccounts", "sa"},
+      {"pods", "po"},          {"services", "svc"},       {"deployments", "deploy"},
+      {"statefulsets", "sts"}, {"replicasets", "rs"},     {"customresourcedefinitions", "crd"},
+      {"applications", "app"}, {"appprojects", "appproj"}};
+  const auto found = names.find(plural);
+  if (found == names.end()) return {};
+  return {found->second};
 }
 
 std::string lower(std::string text) {
@@ -482,6 +502,7 @@ http::Response FakeKubeApi::discovery(const std::vector<std::string>& path) cons
                          {"singularName", lower(resource.kind)},
                          {"namespaced", resource.namespaced},
                          {"kind", resource.kind},
+                         {"shortNames", short_names(name)},
                          {"verbs", std::move(verbs)}});
   };
   for (const auto& [id, type] : store_.types()) {
@@ -543,6 +564,9 @@ http::Response FakeKubeApi::answer(const http::Request& request, const Target& t
     const auto found = store_.get(type, target.key);
     return found ? json_response(200, (*found)->text) : refusal(found.error());
   }
+  if (request.headers.find("Content-Type").value_or("").contains("protobuf")) {
+    return unsupported_media_type();
+  }
   Json sent = Json::object();
   if (target.verb != "deletecollection" && !(target.verb == "delete" && body.empty())) {
     sent = Json::parse(body, nullptr, false);
@@ -570,11 +594,7 @@ http::Response FakeKubeApi::answer(const http::Request& request, const Target& t
         {"application/apply-patch+yaml", FakeKubeStore::PatchType::apply}};
     const auto patch = patches.find(media);
     if (patch == patches.end() || (type.custom && media.contains("strategic"))) {
-      return refusal({.code = 415,
-                      .reason = "UnsupportedMediaType",
-                      .message = "the body of the request was in an unknown format - accepted "
-                                 "media types include: application/json-patch+json, "
-                                 "application/merge-patch+json, application/apply-patch+yaml"});
+      return unsupported_media_type();
     }
     if (patch->second == FakeKubeStore::PatchType::apply && query.get("fieldManager").empty()) {
       return refusal({.code = 422,

@@ -1,0 +1,131 @@
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/signal_set.hpp>
+
+#include "common/core/log.hpp"
+#include "common/core/task_group.hpp"
+#include "narrator.hpp"
+#include "scene.hpp"
+#include "support/fake_platform.hpp"
+#include "support/git_server.hpp"
+#include "support/peer_bed.hpp"
+#include "world.hpp"
+
+// gitops-demo: plays the scene "a change in Git reaches the control plane" on one machine and
+// checks every line of it. Exit code 0: all of it came true.
+namespace gitops::demo {
+namespace {
+
+constexpr const char* kHelp =
+    "usage: gitops-demo [--real] [--keep]\n"
+    "  --real  play on the real Kubernetes and Argo CD (./dev peers builds them)\n"
+    "  --keep  leave everything running afterwards and print how to play with it\n";
+
+struct Options {
+  bool real = false;
+  bool keep = false;
+  std::string daemon_program;
+};
+
+Task<int> play(Options options, Narrator& narrator) {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::thread_pool pool(2);
+  // Real programs are started here, on the main thread: they end with the thread that started them.
+  test::GitServer git;
+  World world;
+  if (options.real) {
+    narrator.step("starting etcd, Kubernetes, kwok, Redis and Argo CD");
+    world = co_await real_world()(pool, git);
+  } else {
+    world = co_await embedded_world(git);
+  }
+  test::FakePlatform platform(executor);
+  if (auto started = platform.start(); !started) throw Failure(started.error().message);
+  Scene scene(narrator, world, git, platform, pool, options.daemon_program);
+
+  std::string failure;
+  bool interrupted = false;
+  {
+    TaskGroup tasks(executor, [&](const std::string&, const std::string& what) { failure = what; });
+    tasks.spawn("scene", [&]() -> Task<> {
+      co_await scene.play(options.keep);
+      if (!options.keep) co_return;
+      scene.print_hints();
+      co_await scene.follow();
+    });
+    asio::basic_signal_set<Executor> signals(executor, SIGINT, SIGTERM);
+    signals.async_wait([&](const boost::system::error_code& error, int) {
+      if (error) return;
+      interrupted = true;
+      tasks.cancel();
+    });
+    co_await tasks.join();
+  }
+  if (failure.empty()) {
+    try {
+      co_await scene.stop_daemon();
+    } catch (const Failure& late) {
+      failure = late.what();
+    }
+  }
+  if (!failure.empty()) {
+    narrator.failure(failure);
+    if (const auto log = scene.daemon_log(15); !log.empty()) {
+      narrator.plain("\nthe last log lines of event-reporter:\n" + log);
+    }
+  } else if (interrupted) {
+    narrator.step("interrupted");
+  }
+  co_await platform.stop();
+  co_await world.stop();
+  co_return failure.empty() && (!interrupted || options.keep) ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace gitops::demo
+
+int main(int argc, char** argv) {
+  using namespace gitops;
+  demo::Options options;
+  const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
+  for (const std::string_view argument : arguments.subspan(1)) {
+    if (argument == "--real") {
+      options.real = true;
+    } else if (argument == "--keep") {
+      options.keep = true;
+    } else {
+      const bool help = argument == "--help" || argument == "-h";
+      std::fputs(demo::kHelp, help ? stdout : stderr);
+      return help ? 0 : 2;
+    }
+  }
+  options.daemon_program =
+      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "event-reporter").string();
+  demo::Narrator narrator;
+  const auto lacking = options.real ? test::PeerBed::missing() : test::GitServer::missing();
+  if (lacking) {
+    narrator.failure(*lacking);
+    return 1;
+  }
+  configure_logging(LogLevel::off, LogFormat::text);
+  Loop loop(1);
+  int exit_code = 1;
+  asio::co_spawn(
+      loop, [&]() -> Task<> { exit_code = co_await demo::play(options, narrator); },
+      [&](const std::exception_ptr& failure) {
+        if (!failure) return;
+        try {
+          std::rethrow_exception(failure);
+        } catch (const std::exception& error) {
+          narrator.failure(error.what());
+        }
+      });
+  loop.run();
+  return exit_code;
+}

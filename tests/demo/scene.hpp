@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "common/http/client.hpp"
+#include "narrator.hpp"
+#include "support/fake_platform.hpp"
+#include "support/git_server.hpp"
+#include "support/process.hpp"
+#include "world.hpp"
+
+namespace gitops::demo {
+
+// The scene: a change in Git reaches the control plane. The same in every world; each line that it
+// writes was checked before. Throws Failure.
+class Scene {
+ public:
+  Scene(Narrator& narrator, World& world, test::GitServer& git, test::FakePlatform& platform,
+        asio::thread_pool& pool, std::string daemon_program);
+
+  // `keep`: stops before the application is deleted.
+  Task<> play(bool keep);
+  // From now on follows the repository as automated sync does, until cancelled.
+  Task<> follow();
+  // How to play with what runs.
+  void print_hints();
+  // Ends the daemon in order, when it still runs: SIGTERM, exit code 0.
+  Task<> stop_daemon();
+  // The daemon's last log lines; empty when it was not started.
+  [[nodiscard]] std::string daemon_log(std::size_t lines) const;
+
+ private:
+  using Report = test::FakePlatform::Report;
+
+  Task<> start_daemon();
+  Task<std::string> push(test::FileChanges changes, std::string message);
+  // The first report that matches, of those after number `after`; `what` for the failure.
+  Task<const Report*> wait_for(std::size_t after, std::string what,
+                               std::function<bool(const Report&)> matches);
+  // Lets Argo CD sync and does `body` meanwhile; both are done when it returns.
+  Task<> while_syncing(std::string said, std::function<Task<>()> body);
+  // GET from the daemon's admin port.
+  Task<Result<http::Response>> ask_daemon(std::string target);
+  void check(bool condition, const std::string& otherwise) const;
+
+  Task<> report_what_is_there();
+  Task<> scale();
+  Task<> remove_resource();
+  Task<> delete_application();
+  Task<> summary(bool keep);
+
+  Narrator& narrator_;
+  World& world_;
+  test::GitServer& git_;
+  test::FakePlatform& platform_;
+  asio::thread_pool& pool_;
+  std::string daemon_program_;
+  test::TempDir folder_;
+  std::optional<test::Process> daemon_;
+  int main_port_ = 0;
+  int admin_port_ = 0;
+
+  std::string repository_url_;
+  std::string first_revision_;
+  std::string last_revision_;
+  std::size_t commits_ = 0;
+  std::vector<double> latencies_;  // seconds from the end of a push to the report
+};
+
+}  // namespace gitops::demo

@@ -1,0 +1,144 @@
+#include "world.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "narrator.hpp"
+#include "support/fake_argocd.hpp"
+#include "support/fake_kube_api.hpp"
+#include "support/peer_argocd.hpp"
+#include "support/peer_cluster.hpp"
+
+namespace gitops::demo {
+
+namespace {
+
+template <class T>
+void require(const Result<T>& result) {
+  if (!result) throw Failure(result.error().message);
+}
+
+}  // namespace
+
+Task<World> embedded_world(const test::GitServer& git) {
+  // Without a token: kubectl sends none over plain HTTP, and people are to look in with it.
+  struct Doubles {
+    explicit Doubles(const Executor& executor)
+        : cluster(executor), argocd(executor, cluster), folder("gitops-demo-cluster") {}
+    test::FakeKubeApi cluster;
+    test::FakeArgoCd argocd;
+    test::TempDir folder;
+  };
+  const auto doubles = std::make_shared<Doubles>(co_await asio::this_coro::executor);
+  require(doubles->cluster.start());
+  require(doubles->argocd.start());
+  test::write_file(doubles->folder / "kubeconfig", doubles->cluster.kubeconfig());
+  const test::FakeArgoCd::Options argocd;
+
+  World world;
+  world.description = "in-memory doubles";
+  world.kubernetes_url = doubles->cluster.url().to_string();
+  world.argocd_url = doubles->argocd.url().to_string();
+  world.argocd_token = argocd.token;
+  world.kubeconfig = (doubles->folder / "kubeconfig").string();
+  world.app_namespace = argocd.ns;
+  world.create_app = [doubles, &git](std::string repository) -> Task<> {
+    test::FakeArgoCd::App app{.name = kAppName, .repo_url = std::move(repository)};
+    app.git_username = git.username();
+    app.git_password = git.password();
+    app.destination_namespace = kDestination;
+    app.labels = {{"team", "shop"}};
+    require(co_await doubles->argocd.create_app(std::move(app)));
+  };
+  world.sync = [doubles]() -> Task<> { require(co_await doubles->argocd.sync(kAppName)); };
+  world.delete_app = [doubles]() -> Task<> {
+    require(doubles->argocd.delete_app(kAppName));
+    co_return;
+  };
+  world.reads = [doubles]() -> Task<World::Reads> {
+    const auto reads = doubles->argocd.reads();
+    const World::Reads result{reads.tree, reads.managed, reads.revisions};
+    co_return result;
+  };
+  world.stop = [doubles]() -> Task<> {
+    co_await doubles->argocd.stop();
+    co_await doubles->cluster.stop();
+  };
+  co_return world;
+}
+
+std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world() {
+  struct Peers {
+    test::PeerCluster cluster;
+    test::PeerArgoCd argocd{cluster};
+  };
+  const auto peers = std::make_shared<Peers>();
+  return [peers](asio::thread_pool& pool, const test::GitServer& git) -> Task<World> {
+    const auto on_pool = [&pool](auto function) { return run_on(pool, std::move(function)); };
+    co_await on_pool([peers] { peers->cluster.create_namespace(kDestination); });
+    World world;
+    world.description = "real programs: Kubernetes with kwok, Argo CD";
+    world.kubernetes_url = peers->cluster.server_url();
+    world.argocd_url = peers->argocd.url();
+    world.argocd_token = peers->argocd.token();
+    world.kubeconfig = peers->cluster.kubeconfig().string();
+    world.app_namespace = test::PeerArgoCd::kNamespace;
+    world.create_app = [peers, on_pool, &git](std::string repository) -> Task<> {
+      co_await on_pool([peers, repository, &git] {
+        peers->argocd.add_repository(repository, git.username(), git.password());
+        peers->argocd.create_application(nlohmann::json{
+            {"metadata",
+             {{"name", kAppName},
+              {"namespace", test::PeerArgoCd::kNamespace},
+              {"labels", {{"team", "shop"}}},
+              {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}},
+            {"spec",
+             {{"project", "default"},
+              {"destination",
+               {{"server", "https://kubernetes.default.svc"}, {"namespace", kDestination}}},
+              {"source", {{"repoURL", repository}, {"path", "."}, {"targetRevision", "main"}}}}}}
+                                             .dump());
+      });
+    };
+    world.sync = [peers, on_pool]() -> Task<> {
+      co_await on_pool([peers] {
+        const std::string path = std::string("/api/v1/applications/") + kAppName;
+        peers->argocd.app_json(kAppName, "normal");
+        peers->argocd.request_ok("POST", path + "/sync", R"({"prune":true})");
+        const auto revision = nlohmann::json::parse(peers->argocd.app_json(kAppName))
+                                  .at("/status/sync/revision"_json_pointer)
+                                  .get<std::string>();
+        test::require_until(
+            [&] {
+              const auto app = nlohmann::json::parse(peers->argocd.app_json(kAppName));
+              const auto& status = app.at("status");
+              return !app.contains("operation") &&
+                     status.value("/operationState/phase"_json_pointer, "") == "Succeeded" &&
+                     status.value("/operationState/syncResult/revision"_json_pointer, "") ==
+                         revision &&
+                     status.value("/sync/status"_json_pointer, "") == "Synced" &&
+                     status.value("/health/status"_json_pointer, "") == "Healthy";
+            },
+            std::chrono::seconds(30), "the sync of the application");
+      });
+    };
+    world.delete_app = [peers, on_pool]() -> Task<> {
+      co_await on_pool([peers] {
+        peers->argocd.request_ok("DELETE",
+                                 std::string("/api/v1/applications/") + kAppName + "?cascade=true");
+      });
+    };
+    world.reads = [peers, on_pool]() -> Task<World::Reads> {
+      auto counts = co_await on_pool([peers] { return peers->argocd.read_counts(); });
+      const auto of = [&](const char* method) {
+        return static_cast<std::size_t>(
+            counts[std::string("application.ApplicationService/") + method]);
+      };
+      const World::Reads reads{of("ResourceTree"), of("ManagedResources"), of("RevisionMetadata")};
+      co_return reads;
+    };
+    world.stop = []() -> Task<> { co_return; };
+    co_return world;
+  };
+}
+
+}  // namespace gitops::demo

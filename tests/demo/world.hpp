@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "support/git_server.hpp"
+
+namespace gitops::demo {
+
+// What stands around the event-reporter in the scene: a cluster, Argo CD with one application, and
+// what the scene does to them. Functions may fail with an exception.
+struct World {
+  std::string description;  // "in-memory doubles", …
+  std::string kubernetes_url;
+  std::string argocd_url;  // http://host:port
+  std::string argocd_token;
+  std::string kubeconfig;     // file
+  std::string app_namespace;  // of Applications
+
+  // Creates the application of the repository and its path ".".
+  std::function<Task<>(std::string repository)> create_app;
+  // Lets Argo CD take over what Git holds now, prune included; returns when it is done.
+  std::function<Task<>()> sync;
+  std::function<Task<>()> delete_app;
+
+  // Reads of argocd-server so far.
+  struct Reads {
+    std::size_t trees = 0;
+    std::size_t managed = 0;
+    std::size_t revisions = 0;
+  };
+  std::function<Task<Reads>()> reads;
+  std::function<Task<>()> stop;
+};
+
+inline constexpr const char* kAppName = "guestbook";
+inline constexpr const char* kDestination = "demo";
+
+// The doubles of tests/support, on this loop.
+Task<World> embedded_world(const test::GitServer& git);
+
+// The real programs: the call starts them and must come from the main thread. What they then do for
+// the scene blocks, and does so on the pool.
+std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world();
+
+}  // namespace gitops::demo
