@@ -218,7 +218,7 @@ Task<Reporter::Outcome> Reporter::report_live(const std::string& key, std::strin
   const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
   if (!report) {
     count_error("argocd", report.error());
-    co_return std::unexpected(report.error());
+    co_return std::unexpected(lasting(key, report.error()));
   }
   const auto now = wall_now();
   const auto due = acknowledged_.diff(
@@ -233,7 +233,7 @@ Task<Reporter::Outcome> Reporter::report_live(const std::string& key, std::strin
   }
   const auto posted = co_await post_resources(key, *report, due.changed, due.gone, now);
   if (!posted) co_return std::unexpected(posted.error());
-  if (!gap.message.empty()) co_return std::unexpected(gap);
+  if (!gap.message.empty()) co_return std::unexpected(lasting(key, gap));
   co_return Outcome();
 }
 
@@ -320,6 +320,7 @@ Task<Reporter::Outcome> Reporter::deliver(std::string_view part, std::string bod
       if (!platform_trouble_.empty()) {
         log_.info("the control plane takes events again");
         platform_trouble_.clear();
+        bring_forward();
       }
       last_acknowledgement_ = wall_now();
       co_return Outcome();
@@ -345,6 +346,17 @@ Task<Reporter::Outcome> Reporter::deliver(std::string_view part, std::string bod
 
 Backoff& Reporter::backoff_of(const std::string& key) {
   return backoffs_.try_emplace(key, options_.key_backoff, random_seed()).first->second;
+}
+
+Error Reporter::lasting(const std::string& key, Error error) {
+  if (backoff_of(key).attempts() >= options_.max_attempts) error.retry_after = options_.gap_retry;
+  return error;
+}
+
+void Reporter::bring_forward() {
+  for (const auto& [key, dirty] : dirty_) {
+    if (!queue_.add(key)) overdue_.insert(key);
+  }
 }
 
 // -- what people see --
@@ -380,6 +392,9 @@ Clock::duration Reporter::oldest_dirty(Clock::time_point now) const {
 Task<> Reporter::tick() {
   while (true) {
     refill();
+    const bool argocd_well = gatherer_.argocd_trouble().empty();
+    if (argocd_well && !argocd_well_) bring_forward();
+    argocd_well_ = argocd_well;
     queue_size_.Set(static_cast<double>(queue_.size()));
     overdue_size_.Set(static_cast<double>(overdue_.size()));
     applications_.Set(static_cast<double>(informer_.size()));

@@ -52,7 +52,9 @@ class Reporter {
     Backoff::Options post_backoff{.initial = std::chrono::milliseconds(200),
                                   .max = std::chrono::seconds(5)};
     Backoff::Options key_backoff{.initial = std::chrono::milliseconds(500),
-                                 .max = std::chrono::minutes(5)};
+                                 .max = std::chrono::seconds(30)};
+    // Between attempts to get what Argo CD keeps failing to say about one application.
+    std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
     k8s::Reflector::Options reflector;
   };
   Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& gatherer,
@@ -99,6 +101,10 @@ class Reporter {
   // One event, with its retries. `part` names it in metrics.
   Task<Outcome> deliver(std::string_view part, std::string body, std::string event_id);
   [[nodiscard]] Backoff& backoff_of(const std::string& key);
+  // The failure, with a long wait once the key has failed often: it is about this application.
+  [[nodiscard]] Error lasting(const std::string& key, Error error);
+  // A peer is of use again: nothing that waits for it needs to wait any longer.
+  void bring_forward();
   void count_error(std::string_view peer, const Error& error);
   void log_failure(std::string_view key, const Error& error, Clock::duration delay);
   [[nodiscard]] Clock::duration oldest_dirty(Clock::time_point now) const;
@@ -124,6 +130,7 @@ class Reporter {
   k8s::Informer informer_;
 
   std::string platform_trouble_;
+  bool argocd_well_ = true;  // as of the last tick
   std::optional<WallTime> last_acknowledgement_;
   std::map<std::string, std::string> last_errors_;  // by peer, with their time
 

@@ -203,6 +203,20 @@ TEST(Reporter, ARefusedEventDoesNotHoldUpTheOthersAndComesBack) {
   });
 }
 
+TEST(Reporter, WhatWaitedForThePlatformGoesOutWhenItTakesEventsAgain) {
+  auto options = Scene::fast_options();
+  options.key_backoff = {.initial = std::chrono::minutes(60), .max = std::chrono::minutes(60)};
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1, 413);
+    scene.put({.name = "waits", .resources = 0});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
+    scene.put({.name = "works", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_THAT(scene.events(), ElementsAre("works", "waits"));
+  });
+}
+
 TEST(Reporter, RetryAfterIsHonoured) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();

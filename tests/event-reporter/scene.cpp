@@ -130,6 +130,7 @@ Reporter::Options Scene::fast_options() {
                           .max = std::chrono::milliseconds(20)};
   options.key_backoff = {.initial = std::chrono::milliseconds(5),
                          .max = std::chrono::milliseconds(50)};
+  options.gap_retry = std::chrono::milliseconds(50);
   options.reflector.backoff = {.initial = std::chrono::milliseconds(5),
                                .max = std::chrono::milliseconds(50)};
   return options;

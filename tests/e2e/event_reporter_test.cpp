@@ -1,0 +1,581 @@
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/core/encoding.hpp"
+#include "reporter_process.hpp"
+#include "support/fake_argocd.hpp"
+#include "support/fake_kube_api.hpp"
+#include "support/fake_platform.hpp"
+#include "support/git_server.hpp"
+#include "support/run_coro.hpp"
+#include "support/test_certs.hpp"
+
+// The real event-reporter between doubles of Kubernetes, Argo CD and the control plane.
+namespace gitops::test {
+namespace {
+
+using nlohmann::json;
+using namespace nlohmann::literals;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+constexpr auto kLimit = std::chrono::seconds(60);
+constexpr const char* kPlatformToken = "canary-platform-token";
+constexpr const char* kArgoCdToken = "canary.argocd.token";
+constexpr const char* kKubernetesToken = "canary-kubernetes-token";
+
+Deadline soon() {
+  return deadline_after(std::chrono::seconds(20));
+}
+
+struct Tls {
+  bool kubernetes = false;
+  bool argocd = false;
+  bool platform = false;
+};
+
+// The doubles, and how the daemon is told about them.
+class World {
+ public:
+  explicit World(const Executor& executor, Tls tls = {})
+      : tls_(tls),
+        kube(executor, {.server = options(tls.kubernetes), .token = kKubernetesToken}),
+        argocd(executor, kube, {.server = options(tls.argocd), .token = kArgoCdToken}),
+        platform(executor, {.server = options(tls.platform), .token = kPlatformToken}) {
+    write_file(folder / "ca.crt", read_file(authority.ca_file()));
+    write_file(folder / "platform-token", std::string(kPlatformToken) + "\n");
+  }
+
+  Task<> start_doubles() {
+    CO_ASSERT_OK(kube.start());
+    CO_ASSERT_OK(argocd.start());
+    CO_ASSERT_OK(platform.start());
+    kube.put(k8s::resources::kSecrets,
+             {{"apiVersion", "v1"},
+              {"kind", "Secret"},
+              {"metadata", {{"name", "argocd-token"}, {"namespace", "argocd"}}},
+              {"data", {{"token", base64_encode(std::string(kArgoCdToken))}}}});
+    write_kubeconfig();
+  }
+  void start_daemon(Environment more = {}) {
+    Environment environment{{"POD_NAMESPACE", "argocd"},
+                            {"KUBECONFIG", (folder / "kubeconfig").string()},
+                            {"ARGOCD_SERVER", argocd.url().to_string()},
+                            {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"},
+                            {"CODEFRESH_URL", platform.url().to_string()},
+                            {"ARGOCD_CA_FILE", (folder / "ca.crt").string()},
+                            {"CODEFRESH_SSL_CERT_PATH", (folder / "ca.crt").string()},
+                            {"RUNTIME_VERSION", "1.2.3"},
+                            {"LOG_LEVEL", "debug"}};
+    for (auto& [name, value] : more) environment[name] = value;
+    daemon.emplace(
+        std::move(environment),
+        std::vector<std::string>{"--codefresh-token-file", (folder / "platform-token").string()});
+  }
+  Task<> start() {
+    co_await start_doubles();
+    start_daemon();
+    CO_ASSERT_TRUE(co_await daemon->wait_for_readyz("ready\n"));
+  }
+  Task<> stop() {
+    if (daemon && daemon->process().running()) EXPECT_EQ(co_await daemon->stop(), 0);
+    co_await platform.stop();
+    co_await argocd.stop();
+    co_await kube.stop();
+  }
+
+  // A hand-made application with one ConfigMap of that content.
+  void put_app(const std::string& name, int content, const json& metadata = json::object()) {
+    const json config_map = {{"apiVersion", "v1"},
+                             {"kind", "ConfigMap"},
+                             {"metadata", {{"name", name + "-c"}, {"namespace", "shop"}}},
+                             {"data", {{"content", std::to_string(content)}}}};
+    const json id = {{"kind", "ConfigMap"}, {"namespace", "shop"}, {"name", name + "-c"}};
+    json item = id;
+    item["targetState"] = config_map.dump();
+    item["liveState"] = config_map.dump();
+    json entry = id;
+    entry["version"] = "v1";
+    entry["status"] = "Synced";
+    argocd.set_tree(name, {{"nodes", json::array()}});
+    argocd.set_managed_resources(name, json::array({item}));
+    argocd.set_revision("r1",
+                        {{"author", "a"}, {"date", "2026-03-04T09:12:02Z"}, {"message", "m"}});
+    json app = {{"apiVersion", "argoproj.io/v1alpha1"},
+                {"kind", "Application"},
+                {"metadata", {{"name", name}, {"namespace", "argocd"}, {"uid", "uid-" + name}}},
+                {"spec",
+                 {{"project", "default"},
+                  {"source", {{"repoURL", "https://git.example.com/x.git"}}},
+                  {"destination", {{"server", "https://kubernetes.default.svc"}}}}},
+                {"status",
+                 {{"sync", {{"status", "Synced"}, {"revision", "r1"}}},
+                  {"health", {{"status", "Healthy"}}},
+                  {"content", content},
+                  {"resources", json::array({entry})}}}};
+    app["metadata"].merge_patch(metadata);
+    kube.put(k8s::resources::kApplications, std::move(app));
+  }
+
+  // Events from number `first` on as "Kind name" or "Kind name gone".
+  [[nodiscard]] std::vector<std::string> events(std::size_t first = 0) const {
+    std::vector<std::string> out;
+    for (const auto* report : platform.find("", "", first)) {
+      out.push_back(report->kind() + " " + report->name() +
+                    (report->source("actualManifest").empty() ? " gone" : ""));
+    }
+    return out;
+  }
+  Task<bool> wait_for_content(const std::string& name, int content) {
+    const auto* report = co_await platform.wait_for(
+        [&](const FakePlatform::Report& candidate) {
+          return candidate.name() == name + "-c" &&
+                 candidate.object.value("/data/content"_json_pointer, "") ==
+                     std::to_string(content);
+        },
+        soon());
+    co_return report != nullptr;
+  }
+
+  TempDir folder;
+  CertificateAuthority authority;
+  CertificateAuthority stranger{"Somebody Else"};
+
+ private:
+  http::ServerOptions options(bool tls) {
+    http::ServerOptions out;
+    if (!tls) return out;
+    if (certificate_.cert_file.empty()) {
+      certificate_ = authority.issue({.common_name = "localhost",
+                                      .organization = "",
+                                      .alt_names = {"localhost", "127.0.0.1"}});
+    }
+    out.tls.emplace();
+    out.tls->certificate_file = certificate_.cert_file.string();
+    out.tls->key_file = certificate_.key_file.string();
+    return out;
+  }
+  void write_kubeconfig() {
+    auto text = kube.kubeconfig();
+    if (tls_.kubernetes) {
+      const auto at = text.find("    server:");
+      text.insert(at, "    certificate-authority: " + (folder / "ca.crt").string() + "\n");
+    }
+    write_file(folder / "kubeconfig", text);
+  }
+
+  Tls tls_;
+  Certificate certificate_;
+
+ public:
+  FakeKubeApi kube;
+  FakeArgoCd argocd;
+  FakePlatform platform;
+  std::optional<ReporterProcess> daemon;
+};
+
+void play(Tls tls, const std::function<Task<>(World&)>& body) {
+  run_coro(
+      [&]() -> Task<> {
+        World world(co_await asio::this_coro::executor, tls);
+        std::exception_ptr failure;
+        try {
+          co_await body(world);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        if (::testing::Test::HasFailure() && world.daemon) {
+          std::cerr << world.daemon->log() << world.daemon->last_readyz();
+        }
+        co_await world.stop();
+        if (failure) std::rethrow_exception(failure);
+      },
+      kLimit);
+}
+void play(const std::function<Task<>(World&)>& body) {
+  play({}, body);
+}
+
+// A Git repository in a folder, committed to by the git program.
+class Repository {
+ public:
+  Repository() { git({"init", "--quiet", "--initial-branch=main"}); }
+  [[nodiscard]] std::string path() const { return folder_.path().string(); }
+  std::string commit(const FileChanges& changes, const std::string& message) {
+    for (const auto& [name, content] : changes) {
+      if (content) {
+        write_file(folder_ / name, *content);
+      } else {
+        std::filesystem::remove(folder_ / name);
+      }
+    }
+    git({"add", "--all"});
+    git({"commit", "--quiet", "--message", message});
+    return git({"rev-parse", "HEAD"});
+  }
+
+ private:
+  std::string git(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "git");
+    auto environment = isolated_git_environment(folder_.path());
+    for (const auto* who : {"GIT_AUTHOR_", "GIT_COMMITTER_"}) {
+      environment[std::string(who) + "NAME"] = "Dana Levi";
+      environment[std::string(who) + "EMAIL"] = "dana@example.com";
+    }
+    return run_or_throw(arguments, environment, {}, std::chrono::seconds(20), folder_.path());
+  }
+  TempDir folder_;
+};
+
+std::string deployment(int replicas) {
+  return "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: " +
+         std::to_string(replicas) +
+         "\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: "
+         "web}}\n"
+         "    spec: {containers: [{name: web, image: 'example.com/web:1'}]}\n";
+}
+
+std::string config_map(const std::string& name) {
+  return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  k: v\n";
+}
+
+TEST(EventReporter, ACommitBecomesEvents) {
+  play([](World& world) -> Task<> {
+    Repository repository;
+    const auto first = repository.commit({{"web.yaml", deployment(2)},
+                                          {"one.yaml", config_map("one")},
+                                          {"two.yaml", config_map("two")}},
+                                         "two replicas");
+    co_await world.start();
+    CO_ASSERT_OK(co_await world.argocd.create_app(
+        {.name = "guestbook", .repo_url = repository.path(), .destination_namespace = "shop"}));
+    CO_ASSERT_OK(co_await world.argocd.sync("guestbook"));
+    const auto* synced = co_await world.platform.wait_for(
+        [](const FakePlatform::Report& report) {
+          return report.kind() == "Deployment" && report.source("syncStatus") == "Synced";
+        },
+        soon());
+    CO_ASSERT_TRUE(synced != nullptr);
+    EXPECT_EQ(synced->source("revision"), first);
+    CO_ASSERT_TRUE(
+        co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    EXPECT_EQ(world.platform.reports()[0].kind(), "Application");
+    for (const auto* name : {"web", "one", "two"}) {
+      EXPECT_THAT(world.platform.find("", name), Not(IsEmpty())) << name;
+    }
+
+    // Another replica count.
+    auto seen = world.platform.reports().size();
+    const auto second = repository.commit({{"web.yaml", deployment(3)}}, "three replicas");
+    CO_ASSERT_OK(co_await world.argocd.sync("guestbook"));
+    const auto* scaled = co_await world.platform.wait_for(
+        [&](const FakePlatform::Report& report) {
+          return report.kind() == "Deployment" && report.source("syncStatus") == "Synced" &&
+                 report.source("revision") == second;
+        },
+        soon(), seen);
+    CO_ASSERT_TRUE(scaled != nullptr);
+    EXPECT_EQ(scaled->source("commitMessage"), "three replicas");
+    EXPECT_EQ(scaled->source("commitAuthor"), "Dana Levi <dana@example.com>");
+    EXPECT_EQ(json::parse(scaled->source("desiredManifest"))["spec"]["replicas"], 3);
+    EXPECT_EQ(json::parse(scaled->source("actualManifest"))["spec"]["replicas"], 3);
+    EXPECT_THAT(scaled->source("gitManifest"), HasSubstr("\n  replicas: 3\n"));
+    CO_ASSERT_TRUE(
+        co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    for (const auto* name : {"one", "two"}) {
+      EXPECT_THAT(world.platform.find("ConfigMap", name, seen), IsEmpty()) << name;
+    }
+
+    // A resource leaves Git.
+    seen = world.platform.reports().size();
+    repository.commit({{"two.yaml", std::nullopt}}, "one is enough");
+    CO_ASSERT_OK(co_await world.argocd.sync("guestbook"));
+    const auto* gone = co_await world.platform.wait_for(
+        [](const FakePlatform::Report& report) {
+          return report.name() == "two" && report.source("actualManifest").empty() &&
+                 report.source("desiredManifest").empty();
+        },
+        soon(), seen);
+    CO_ASSERT_TRUE(gone != nullptr);
+
+    // The application is deleted, with its resources.
+    CO_ASSERT_TRUE(
+        co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    seen = world.platform.reports().size();
+    CO_ASSERT_OK(world.argocd.delete_app("guestbook"));
+    for (const auto* name : {"guestbook", "web", "one"}) {
+      const auto* deleted = co_await world.platform.wait_for(
+          [&](const FakePlatform::Report& report) {
+            return report.name() == name && report.source("actualManifest").empty();
+          },
+          soon(), seen);
+      EXPECT_NE(deleted, nullptr) << name;
+    }
+    EXPECT_THAT(world.platform.refused(), IsEmpty());
+    EXPECT_EQ(world.platform.reports()[0].headers.find("User-Agent"),
+              "gitops-event-reporter/1.2.3");
+  });
+}
+
+TEST(EventReporter, AnApplicationDeletedWithoutFinalizerIsReported) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    world.put_app("plain", 1);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("plain", 1));
+    CO_ASSERT_TRUE(world.kube.remove(k8s::resources::kApplications, {"argocd", "plain"}));
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(4, soon()));
+    EXPECT_THAT(world.events(2), ElementsAre("Application plain gone", "ConfigMap plain-c gone"));
+  });
+}
+
+TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
+  play([](World& world) -> Task<> {
+    Repository small;
+    Repository big;
+    FileChanges five;
+    FileChanges hundred;
+    for (int i = 0; i < 100; ++i) {
+      const auto name = "c-" + std::to_string(i);
+      hundred[name + ".yaml"] = config_map("big-" + name);
+      if (i < 5) five[name + ".yaml"] = config_map("small-" + name);
+    }
+    small.commit(five, "five");
+    big.commit(hundred, "a hundred");
+    co_await world.start();
+    for (const auto& [name, repository, count] :
+         {std::tuple{"small", &small, 5}, std::tuple{"big", &big, 100}}) {
+      const auto before = world.argocd.reads();
+      const auto seen = world.platform.reports().size();
+      CO_ASSERT_OK(co_await world.argocd.create_app(
+          {.name = name, .repo_url = repository->path(), .destination_namespace = "shop"}));
+      CO_ASSERT_TRUE(co_await world.platform.wait_for_count(
+          seen + static_cast<std::size_t>(count) + 1, soon()));
+      CO_ASSERT_TRUE(
+          co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+      const auto after = world.argocd.reads();
+      // One report of the application as it was written first or last, or both.
+      const auto reports = world.platform.find("Application", name, seen).size();
+      EXPECT_EQ(after.tree - before.tree, reports) << name;
+      EXPECT_EQ(after.managed - before.managed, reports) << name;
+      EXPECT_EQ(after.revisions - before.revisions, 1U) << name << ": a commit not seen before";
+    }
+  });
+}
+
+TEST(EventReporter, ARestartReportsWhatIsThere) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    world.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    EXPECT_EQ(co_await world.daemon->stop(), 0);
+    world.put_app("web", 2);
+    world.start_daemon();
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
+    EXPECT_EQ(world.daemon->get_main("/healthz").status, 200);
+    EXPECT_EQ(world.daemon->get_main("/nothing").status, 404);
+  });
+}
+
+// -- bad input --
+
+TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    const auto& applications = k8s::resources::kApplications;
+    world.kube.add_list_item(applications, R"({"metadata":{"name":7,"namespace":"argocd"}})");
+    world.put_app("first", 1);
+    world.start_daemon();
+    CO_ASSERT_TRUE(co_await world.wait_for_content("first", 1));
+
+    std::string deep =
+        R"({"type":"ADDED","object":{"metadata":{"name":"deep","namespace":"argocd",)"
+        R"("uid":"u","resourceVersion":"9"},"spec":)";
+    for (int i = 0; i < 5000; ++i) deep += "[";
+    for (int i = 0; i < 5000; ++i) deep += "]";
+    deep += "}}\n";
+    const std::string big = R"({"type":"ADDED","object":{"metadata":{"name":"big","namespace":)"
+                            R"("argocd","uid":"u","resourceVersion":"9"},"spec":")" +
+                            std::string(1'500'000, 'x') + "\"}}\n";
+    for (const std::string& line : std::initializer_list<std::string>{
+             "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"cut\n",
+             "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":[],\"namespace\":7}}}\n",
+             "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"\xff\xfe\",\"namespace\":"
+             "\"argocd\",\"uid\":\"u\",\"resourceVersion\":\"9\"}}}\n",
+             "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\",\"name\":\"b\","
+             "\"namespace\":\"argocd\",\"uid\":\"u\",\"resourceVersion\":\"9\"}}}\n",
+             "{\"type\":\"ADDED\",\"object\":null}\n", "nonsense\n", deep, big}) {
+      world.kube.send_on_watches(applications, line);
+    }
+    world.put_app("second", 1);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("second", 1));
+    world.put_app("first", 2);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("first", 2));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    const auto metrics = world.daemon->get("/metrics").body;
+    EXPECT_THAT(metrics, HasSubstr("gitops_event_reporter_watch_quarantined_total"));
+    EXPECT_THAT(metrics, Not(HasSubstr("gitops_event_reporter_watch_quarantined_total{resource="
+                                       "\"applications\"} 0\n")));
+  });
+}
+
+TEST(EventReporter, AWrongConfigurationPrintsEveryMistake) {
+  const auto result = run_command(
+      {std::string(GITOPS_BIN_DIR) + "/event-reporter"},
+      {{"REPORTER_MODE", "resource"}, {"APP_QUEUE_SIZE", "none"}, {"CODEFRESH_TOKEN", "canary"}});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("APP_QUEUE_SIZE"));
+  const auto rules = run_command({std::string(GITOPS_BIN_DIR) + "/event-reporter"},
+                                 {{"REPORTER_MODE", "resource"},
+                                  {"EVENT_REPORTER_REPLICAS", "3"},
+                                  {"EVENT_REPORTER_SHARD", "7"},
+                                  {"CODEFRESH_URL", "platform"},
+                                  {"ARGOCD_SERVER", "argo cd"},
+                                  {"CODEFRESH_TOKEN", "canary"}});
+  EXPECT_EQ(rules.exit_code, 2);
+  for (const auto* part : {"reporter-mode", "shard 7", "codefresh-url", "argocd-server"}) {
+    EXPECT_THAT(rules.err, HasSubstr(part));
+  }
+  EXPECT_THAT(rules.err + result.err, Not(HasSubstr("canary")));
+}
+
+TEST(EventReporter, AnUnreachableApiServerIsToldAndRecovers) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    co_await world.kube.stop();
+    world.start_daemon();
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("applications"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("refused"));
+    CO_ASSERT_OK(world.kube.start());
+    world.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  });
+}
+
+TEST(EventReporter, AnUnreachableArgoCdIsToldAndRecovers) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    co_await world.argocd.stop();
+    world.start_daemon();
+    world.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("argocd"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("refused"));
+    CO_ASSERT_OK(world.argocd.start());
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  });
+}
+
+TEST(EventReporter, AnUnreachablePlatformIsToldAndRecovers) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    co_await world.platform.stop();
+    world.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("platform"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("refused"));
+    CO_ASSERT_OK(world.platform.start());
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  });
+}
+
+// A peer whose certificate nobody vouches for is not spoken to, until its authority is trusted.
+void play_untrusted(Tls tls, const std::string& check) {
+  play(tls, [check](World& world) -> Task<> {
+    write_file(world.folder / "ca.crt", read_file(world.stranger.ca_file()));
+    co_await world.start_doubles();
+    world.start_daemon();
+    world.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("certificate"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("certificate"));
+    EXPECT_THAT(world.daemon->last_readyz(), HasSubstr(check + ": "));
+    EXPECT_THAT(world.events(), IsEmpty());
+    write_file(world.folder / "ca.crt", read_file(world.authority.ca_file()));
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  });
+}
+
+TEST(EventReporter, AnUntrustedApiServerIsToldAndRecovers) {
+  play_untrusted({.kubernetes = true}, "applications");
+}
+TEST(EventReporter, AnUntrustedArgoCdIsToldAndRecovers) {
+  play_untrusted({.argocd = true}, "argocd");
+}
+TEST(EventReporter, AnUntrustedPlatformIsToldAndRecovers) {
+  play_untrusted({.platform = true}, "platform");
+}
+
+TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    world.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    world.platform.set_token("another-canary-token");
+    write_file(world.folder / "platform-token", "another-canary-token\n");
+    world.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
+  });
+}
+
+TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    // A Secret that somebody upstream forgot to mask.
+    world.put_app("web", 1);
+    const json secret = {{"apiVersion", "v1"},
+                         {"kind", "Secret"},
+                         {"metadata", {{"name", "web-c"}, {"namespace", "shop"}}},
+                         {"data", {{"password", base64_encode(std::string("canary-secret"))}}},
+                         {"stringData", {{"plain", "canary-plain"}}}};
+    auto app = *world.kube.find(k8s::resources::kApplications, {"argocd", "web"});
+    app["metadata"]["name"] = "secretive";
+    app["metadata"]["uid"] = "uid-secretive";
+    app["status"]["resources"][0]["kind"] = "Secret";
+    world.argocd.set_tree("secretive", {{"nodes", json::array()}});
+    world.argocd.set_managed_resources("secretive", json::array({{{"kind", "Secret"},
+                                                                  {"namespace", "shop"},
+                                                                  {"name", "web-c"},
+                                                                  {"targetState", secret.dump()},
+                                                                  {"liveState", secret.dump()}}}));
+    world.kube.put(k8s::resources::kApplications, app);
+    const auto* report = co_await world.platform.wait_for(
+        [](const FakePlatform::Report& candidate) { return candidate.kind() == "Secret"; }, soon());
+    CO_ASSERT_TRUE(report != nullptr);
+    // Every peer refuses for a while, so that there are errors to be written.
+    world.kube.fail_next(3, 500);
+    world.argocd.fail_next(4, 401);
+    world.platform.fail_next(4, 401);
+    world.platform.fail_next(2, 500);
+    world.kube.cut_watches();
+    world.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
+
+    std::string outputs = world.daemon->log() + world.daemon->command_line();
+    for (const auto* path : {"/metrics", "/statusz", "/readyz", "/healthz"}) {
+      outputs += world.daemon->get(path).body;
+    }
+    for (const auto& event : world.platform.reports())
+      outputs += event.data.dump() + event.object.dump();
+    for (const std::string& canary :
+         {std::string("canary"), base64_encode(std::string("canary-secret"))}) {
+      EXPECT_THAT(outputs, Not(HasSubstr(canary)));
+    }
+    EXPECT_THAT(outputs, HasSubstr("++++++++"));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
