@@ -24,10 +24,10 @@ std::string to_text(const Json& json) {
 
 // The member of an object; null when there is none.
 const Json& member(const Json& json, const char* key) {
-  static const Json kNull;
-  if (!json.is_object()) return kNull;
+  static const Json null;
+  if (!json.is_object()) return null;
   const auto found = json.find(key);
-  return found == json.end() ? kNull : *found;
+  return found == json.end() ? null : *found;
 }
 
 std::string text_member(const Json& json, const char* key) {

@@ -56,8 +56,8 @@ std::string shown(std::string_view name) {
 class Mapping {
  public:
   // `line` is where to point when the mapping is absent (counted from 0; -1: nowhere).
-  Mapping(const std::string& file, YAML::Node node, int line, Mistakes& mistakes)
-      : file_(&file), node_(std::move(node)), line_(line), mistakes_(&mistakes) {
+  Mapping(const std::string& file, const YAML::Node& node, int line, Mistakes& mistakes)
+      : file_(&file), node_(node), line_(line), mistakes_(&mistakes) {
     if (node_.Mark().line >= 0) line_ = node_.Mark().line;
     if (node_.IsMap() && node_.size() <= kMaxKeys) return;
     if (node_.IsMap()) {

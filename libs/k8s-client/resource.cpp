@@ -30,8 +30,8 @@ std::string ObjectKey::to_string() const {
 }
 
 std::string group_version_path(const Resource& resource) {
-  std::string path = resource.group.empty() ? "/api" : "/apis/" + percent_encode(resource.group);
-  return path + "/" + percent_encode(resource.version);
+  return (resource.group.empty() ? "/api" : "/apis/" + percent_encode(resource.group)) + "/" +
+         percent_encode(resource.version);
 }
 
 std::string collection_path(const Resource& resource, std::string_view ns) {

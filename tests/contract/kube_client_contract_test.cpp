@@ -13,7 +13,9 @@ TEST_P(FakeKubeClient, Behaves) {
   run_coro(
       []() -> Task<> {
         const auto executor = co_await asio::this_coro::executor;
-        FakeKubeApi api(executor, {.token = "right"});
+        FakeKubeApi::Options options;
+        options.token = "right";
+        FakeKubeApi api(executor, options);
         CO_ASSERT_OK(api.start());
         // Another server, on which nobody may do anything.
         FakeKubeApi strict(executor);

@@ -29,7 +29,7 @@ class FakeArgoCd : public DoubleServer {
   using Json = nlohmann::json;
 
   struct Options {
-    http::ServerOptions server;
+    http::ServerOptions server = {};
     std::string token = "argocd.double.token";  // shaped like a JWT
     std::string username = "admin";             // for POST /api/v1/session
     std::string password = "argocd-password";

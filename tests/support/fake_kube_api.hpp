@@ -32,7 +32,7 @@ class FakeKubeApi : public DoubleServer {
   using Json = nlohmann::json;
 
   struct Options {
-    http::ServerOptions server;
+    http::ServerOptions server = {};
     std::string token;                           // asked for as Bearer token when not empty
     std::size_t history = 20'000;                // changes that watches can still be told
     std::chrono::milliseconds bookmarks{1'000};  // between two bookmarks of a watch

@@ -21,7 +21,7 @@ class FakePlatform : public DoubleServer {
   using Json = nlohmann::json;
 
   struct Options {
-    http::ServerOptions server;
+    http::ServerOptions server = {};
     std::string token = "platform-token";  // the whole Authorization header; empty: not checked
   };
   explicit FakePlatform(const Executor& executor, Options options);
