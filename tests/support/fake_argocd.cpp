@@ -677,12 +677,13 @@ http::Response FakeArgoCd::answer(const http::Request& request,
   const auto project = query.get("project");
   const auto state = apps_.find(name);
   const bool served = ns.empty() || ns == options_.ns;
-  const bool known = state != apps_.end() && served &&
-                     (project.empty() || project == state->second.spec.project);
+  const bool known =
+      state != apps_.end() && served && (project.empty() || project == state->second.spec.project);
   if (!known) {
     // Only those who name the project, and a namespace that is served, may learn what is missing.
-    return project.empty() || !served ? refuse(403, 7, "permission denied")
-                           : refuse(404, 5, "applications.argoproj.io \"" + name + "\" not found");
+    return project.empty() || !served
+               ? refuse(403, 7, "permission denied")
+               : refuse(404, 5, "applications.argoproj.io \"" + name + "\" not found");
   }
   if (path.size() == 5 && path[4] == "resource-tree") {
     return json_response(200, tree_of(state->second).dump());
