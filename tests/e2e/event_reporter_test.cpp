@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
-#include "reporter_process.hpp"
 #include "support/fake_argocd.hpp"
 #include "support/fake_kube_api.hpp"
 #include "support/fake_platform.hpp"
 #include "support/git_server.hpp"
+#include "support/reporter_process.hpp"
 #include "support/run_coro.hpp"
 #include "support/test_certs.hpp"
 
@@ -79,8 +79,11 @@ class World {
                             {"LOG_LEVEL", "debug"}};
     for (auto& [name, value] : more) environment[name] = value;
     daemon.emplace(
-        std::move(environment),
-        std::vector<std::string>{"--codefresh-token-file", (folder / "platform-token").string()});
+        std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
+                                 "--listen-address=127.0.0.1", "--admin-port=0",
+                                 "--admin-address=127.0.0.1", "--codefresh-token-file",
+                                 (folder / "platform-token").string()},
+        std::move(environment));
   }
   Task<> start() {
     co_await start_doubles();
@@ -556,9 +559,9 @@ TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
     CO_ASSERT_TRUE(report != nullptr);
     // Every peer refuses for a while, so that there are errors to be written.
     world.kube.fail_next(3, 500);
-    world.argocd.fail_next(4, 401);
-    world.platform.fail_next(4, 401);
-    world.platform.fail_next(2, 500);
+    world.argocd.fail_next(2, 401);
+    world.platform.fail_next(1, 401);
+    world.platform.fail_next(1, 500);
     world.kube.cut_watches();
     world.put_app("web", 2);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
