@@ -10,6 +10,7 @@
 
 #include "event-reporter/digest.hpp"
 #include "event-reporter/payload.hpp"
+#include "event-reporter/resource_id.hpp"
 
 namespace gitops::reporter {
 

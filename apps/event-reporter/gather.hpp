@@ -16,7 +16,8 @@
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
 #include "event-reporter/credential.hpp"
-#include "event-reporter/payload.hpp"
+#include "event-reporter/material.hpp"
+#include "event-reporter/questions.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::reporter {

@@ -108,6 +108,43 @@ simdjson::dom::object JsonView::members() const {
   return value;
 }
 
+Result<JsonView> parse_object(simdjson::dom::parser& with, std::string_view text,
+                              std::string_view what) {
+  simdjson::dom::element root;
+  const auto error = with.parse(text.data(), text.size()).get(root);
+  if (error != simdjson::SUCCESS || !root.is_object()) {
+    const std::string reason =
+        error == simdjson::SUCCESS ? "not an object" : simdjson::error_message(error);
+    return fail(ErrorCode::invalid_data, std::string(what) + " is not usable JSON: " + reason);
+  }
+  return JsonView(root);
+}
+
+ObjectWriter::ObjectWriter(std::string& out) : out_(out) {
+  out_ += '{';
+}
+
+void ObjectWriter::text(std::string_view key, std::string_view value) {
+  append_json_string(begin(key), value);
+}
+
+void ObjectWriter::raw(std::string_view key, std::string_view json) {
+  begin(key) += json;
+}
+
+std::string& ObjectWriter::begin(std::string_view key) {
+  if (!first_) out_ += ',';
+  first_ = false;
+  out_ += '"';
+  out_ += key;
+  out_ += "\":";
+  return out_;
+}
+
+void ObjectWriter::end() {
+  out_ += '}';
+}
+
 void for_each_member(
     std::string_view object,
     const std::function<bool(std::string_view key, std::string_view value)>& visit) {
@@ -156,6 +193,20 @@ std::string edit_member(std::string_view object, std::string_view key,
   if (inside < object.size() && object[inside] != '}') out.append(",");
   out.append(object.substr(open + 1));
   return out;
+}
+
+std::string edit_present_member(std::string_view object, std::string_view key,
+                                const std::function<std::string(std::string_view value)>& edit) {
+  return has_member(object, key) ? edit_member(object, key, edit) : std::string(object);
+}
+
+bool has_member(std::string_view object, std::string_view key) {
+  bool found = false;
+  for_each_member(object, [&](std::string_view name, std::string_view) {
+    found = found || name == key;
+    return !found;
+  });
+  return found;
 }
 
 std::string with_strings(

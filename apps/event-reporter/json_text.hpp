@@ -9,8 +9,9 @@
 
 #include <simdjson.h>
 
-// Reading and changing JSON without building it anew: what is not touched stays the text that was
-// received.
+#include "common/core/error.hpp"
+
+// Reading, changing and writing JSON as text: what is not touched stays the text that was received.
 namespace gitops::reporter {
 
 // A place in a parsed document that may not be there; null counts as absent. Borrows from the
@@ -39,6 +40,27 @@ class JsonView {
   std::optional<simdjson::dom::element> element_;
 };
 
+// Parses a text that must be one JSON object; `what` names it in the error. The view borrows from
+// the parser.
+Result<JsonView> parse_object(simdjson::dom::parser& with, std::string_view text,
+                              std::string_view what);
+
+// Writes the members of one JSON object in the order of the calls. A key is a literal of ours and
+// is not escaped.
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string& out);
+  void text(std::string_view key, std::string_view value);
+  void raw(std::string_view key, std::string_view json);
+  // Writes the key alone; the caller appends the value to what is returned.
+  std::string& begin(std::string_view key);
+  void end();
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
 // The functions below work on the text of one JSON object and trust it to be well-formed: given
 // something else they return something useless, but never touch memory outside of it.
 
@@ -52,6 +74,12 @@ void for_each_member(
 // when there was no such member, and the new one then comes first.
 std::string edit_member(std::string_view object, std::string_view key,
                         const std::function<std::string(std::string_view value)>& edit);
+
+// The same for a member that is there; without it the object comes back unchanged.
+std::string edit_present_member(std::string_view object, std::string_view key,
+                                const std::function<std::string(std::string_view value)>& edit);
+
+bool has_member(std::string_view object, std::string_view key);
 
 // The object, or a new one when `object` is none, with these string members set.
 std::string with_strings(

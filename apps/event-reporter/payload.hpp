@@ -2,83 +2,22 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "common/argo/argocd_client.hpp"
 #include "common/core/error.hpp"
 #include "common/core/time.hpp"
 #include "event-reporter/digest.hpp"
-#include "k8s-client/resource.hpp"
+#include "event-reporter/material.hpp"
+#include "event-reporter/questions.hpp"
+#include "event-reporter/resource_id.hpp"
 
-// From what was read about one application to the bodies that are posted (docs/events.md). Pure: no
-// clock, no I/O. Manifests travel as the text that was received; only Secret values are masked.
 namespace gitops::reporter {
 
-// What Argo CD's own configuration says about how it marks the objects it manages.
-struct TrackingSettings {
-  std::string method = "annotation";  // label, annotation or annotation+label
-  std::string instance_label_key = "app.kubernetes.io/instance";
-  std::string installation_id{};
-  std::string argocd_namespace{};  // where a parent named without namespace lives
-};
-
-// One managed object. Two ids with another version name the same object.
-struct ResourceId {
-  std::string group;
-  std::string version;
-  std::string kind;
-  std::string ns;
-  std::string name;
-
-  bool operator==(const ResourceId&) const = default;
-  // "group/version/kind/namespace/name" and back; missing parts stay empty.
-  [[nodiscard]] std::string to_string() const;
-  static ResourceId parse(std::string_view text);
-  // "group/kind/namespace/name": what makes it the same object.
-  [[nodiscard]] std::string identity() const;
-};
-
-// A revision that an application was synced to, and what Argo CD knows about it.
-struct Revision {
-  std::string revision;
-  std::string metadata;  // JSON text of its RevisionMetadata; empty when it was not asked
-};
-
-// What must be asked about an application before its events can be built.
-struct Questions {
-  struct Commit {
-    std::string revision;
-    int source_index = 0;
-    std::string repo_url;
-    bool ask = true;  // false: a Helm repository's version, of which there is no metadata
-  };
-  argo::AppRef app;
-  std::optional<k8s::ObjectKey> parent;  // the Application whose resource this one says it is
-  bool being_deleted = false;
-  std::vector<Commit> sync_revisions;
-  std::vector<Commit> change_revisions;
-};
-Result<Questions> questions_about(std::string_view application, const TrackingSettings& settings);
-
-// What was read about one application. An answer that could not be had is absent.
-struct AppMaterial {
-  std::string application;             // the Application's JSON
-  std::optional<std::string> managed;  // answer of managed-resources
-  std::optional<std::vector<Revision>> sync_revisions;
-  std::optional<std::vector<Revision>> change_revisions;
-};
-struct Material {
-  AppMaterial app;
-  std::optional<std::string> tree;  // answer of resource-tree
-  std::optional<AppMaterial> parent;
-  bool gone = false;  // the Application does not exist any more; `app` is its last known state
-};
-
-// All events of one application at one moment. Owns the texts that it was made from.
+// All events of one application at one moment: from what was read about it to the bodies that are
+// posted (docs/events.md). Pure: no clock, no I/O. Manifests travel as the text that was received;
+// only Secret values are masked. Owns the texts that it was made from.
 class Report {
  public:
   // Fails when the Application, or an answer of Argo CD, is not the JSON it should be.
@@ -114,14 +53,5 @@ class Report {
   explicit Report(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
-
-// An Application of which only the name is left.
-std::string application_stub(const k8s::ObjectKey& key, std::string_view uid,
-                             std::string_view resource_version);
-
-// The JSON object of a v1 Secret with every value of data and stringData, and of their copies in
-// the last-applied annotation, replaced by plus signs; Argo CD masks the same way, and what is
-// masked already stays as it is. Other objects come back unchanged.
-std::string mask_secret(std::string_view manifest);
 
 }  // namespace gitops::reporter

@@ -7,6 +7,7 @@
 
 #include "common/core/encoding.hpp"
 #include "event-reporter/config.hpp"
+#include "event-reporter/manifest.hpp"
 #include "event-reporter/payload.hpp"
 
 namespace gitops::reporter {

@@ -33,6 +33,23 @@ TEST(JsonText, AddsAMissingMember) {
   EXPECT_EQ(edit_member(R"({"b":{"a":2}})", "a", one), R"({"a":1,"b":{"a":2}})");
 }
 
+TEST(JsonText, LeavesAnObjectWithoutTheMemberAlone) {
+  const auto one = [](std::string_view) { return std::string("1"); };
+  EXPECT_EQ(edit_present_member(R"({"b":{"a":2}})", "a", one), R"({"b":{"a":2}})");
+  EXPECT_EQ(edit_present_member(R"({"b":{"a":2}})", "b", one), R"({"b":1})");
+}
+
+TEST(JsonText, WritesMembersInTheOrderOfTheCalls) {
+  std::string out;
+  ObjectWriter writer(out);
+  writer.text("z", "a\"b");
+  ObjectWriter inner(writer.begin("inner"));
+  inner.end();
+  writer.raw("a", "[1]");
+  writer.end();
+  EXPECT_EQ(out, R"({"z":"a\"b","inner":{},"a":[1]})");
+}
+
 TEST(JsonText, SetsStringsInAnObjectThatMayBeMissing) {
   EXPECT_EQ(with_strings("", {{"k", "v<\"x"}}), R"({"k":"v\u003c\"x"})");
   EXPECT_EQ(with_strings("null", {{"k", "v"}}), R"({"k":"v"})");

@@ -1,13 +1,11 @@
 #include "event-reporter/payload.hpp"
 
-#include <filesystem>
-#include <fstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "event-reporter/golden_case.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -18,12 +16,6 @@ using ::testing::Not;
 
 // A golden case holds readable objects where the wire has JSON text: manifests, and the decoded
 // "object". These helpers translate.
-json read_case(const std::string& name) {
-  std::ifstream file(std::filesystem::path(GITOPS_SOURCE_DIR) / "tests/golden" / (name + ".json"));
-  EXPECT_TRUE(file) << name;
-  return json::parse(file);
-}
-
 std::string managed_answer(const json& items) {
   json out = json::array();
   for (const auto& item : items) {
@@ -116,7 +108,7 @@ void expect_same(const json& expected, const json& actual, const std::string& wh
 class Golden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, EventsAreAsDocumented) {
-  const auto input = read_case(GetParam());
+  const auto input = golden_case(GetParam());
   const auto now = *parse_rfc3339(input.at("now").get<std::string>());
   const auto report = report_of(input);
   ASSERT_TRUE(report) << report.error().message;
@@ -151,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Payload, Golden,
                          });
 
 json small_case() {
-  return read_case("resource");
+  return golden_case("resource");
 }
 
 std::string resource_body(const json& input) {
@@ -283,32 +275,6 @@ TEST(Payload, ATreeThatGoesInCirclesEnds) {
   EXPECT_THAT(resource_body(input), HasSubstr("Back-off pulling image"));
 }
 
-TEST(Payload, AC28_UnmaskedSecretsAreMasked) {
-  const std::string secret =
-      R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","annotations":{)"
-      R"("kubectl.kubernetes.io/last-applied-configuration":)"
-      R"("{\"kind\":\"Secret\",\"data\":{\"a\":\"Y2FuYXJ5LTE=\"}}"}},)"
-      R"("data":{"a":"Y2FuYXJ5LTE=","b":"+++++","c":""},"stringData":{"d":"canary-2","n":7}})";
-  const auto masked = json::parse(mask_secret(secret));
-  EXPECT_EQ(masked["data"], (json{{"a", "++++++++"}, {"b", "+++++"}, {"c", ""}}));
-  EXPECT_EQ(masked["stringData"], (json{{"d", "++++++++"}, {"n", "++++++++"}}));
-  EXPECT_THAT(masked.dump(), Not(HasSubstr("Y2FuYXJ5")));
-  EXPECT_THAT(masked.dump(), Not(HasSubstr("canary")));
-  EXPECT_EQ(masked["metadata"]["name"], "s");
-
-  const std::string broken = R"({"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{)"
-                             R"("kubectl.kubernetes.io/last-applied-configuration":"canary"}}})";
-  EXPECT_THAT(mask_secret(broken), Not(HasSubstr("canary")));
-
-  for (const std::string other :
-       {R"({"apiVersion":"v1","kind":"ConfigMap","data":{"a":"x"}})",
-        R"({"apiVersion":"other/v1","kind":"Secret","data":{"a":"x"}})",
-        R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}})",
-        R"({"apiVersion":"v1","kind":"Secret","data":null,"stringData":{}})", ""}) {
-    EXPECT_EQ(mask_secret(other), other);
-  }
-}
-
 TEST(Payload, AC24_MalformedInputIsAnErrorNotACrash) {
   const auto good = small_case();
   for (const auto* text :
@@ -332,7 +298,7 @@ TEST(Payload, AC24_MalformedInputIsAnErrorNotACrash) {
 }
 
 TEST(Payload, AC25_WrongTypesAnywhereAreTakenAsAbsent) {
-  const auto good = read_case("root-application");
+  const auto good = golden_case("root-application");
   const auto now = WallTime{};
   for (const auto* place : {"/application/metadata/labels",
                             "/application/metadata/annotations",
@@ -368,96 +334,6 @@ TEST(Payload, AC25_WrongTypesAnywhereAreTakenAsAbsent) {
       }
     }
   }
-}
-
-// -- questions --
-
-json app_with(const json& metadata) {
-  auto app = small_case()["application"];
-  app["metadata"].merge_patch(metadata);
-  return app;
-}
-
-std::optional<std::string> parent(const json& app, TrackingSettings settings) {
-  settings.argocd_namespace = "argocd";
-  const auto questions = questions_about(app.dump(), settings);
-  EXPECT_TRUE(questions);
-  if (!questions->parent) return std::nullopt;
-  return questions->parent->to_string();
-}
-
-TEST(Questions, ParentComesFromTheTrackingMark) {
-  const auto by_label = app_with({{"labels", {{"app.kubernetes.io/instance", "apps"}}}});
-  const auto by_annotation = app_with(
-      {{"annotations",
-        {{"argocd.argoproj.io/tracking-id", "apps:argoproj.io/Application:argocd/guestbook"}}}});
-  EXPECT_EQ(parent(by_label, {.method = "label"}), "argocd/apps");
-  EXPECT_EQ(parent(by_label, {.method = "annotation"}), std::nullopt);
-  EXPECT_EQ(parent(by_annotation, {.method = "annotation"}), "argocd/apps");
-  EXPECT_EQ(parent(by_annotation, {.method = "annotation+label"}), "argocd/apps");
-  EXPECT_EQ(parent(by_annotation, {.method = "label"}), std::nullopt);
-  EXPECT_EQ(parent(app_with(json::object()), {.method = "annotation"}), std::nullopt);
-}
-
-TEST(Questions, ParentMayLiveInAnotherNamespace) {
-  const auto app = app_with({{"labels", {{"app.kubernetes.io/instance", "team_apps"}}}});
-  EXPECT_EQ(parent(app, {.method = "label"}), "team/apps");
-}
-
-TEST(Questions, AMarkOfAnotherInstallationIsNotOurs) {
-  const json annotations = {{"argocd.argoproj.io/tracking-id", "apps:a/B:c/d"},
-                            {"argocd.argoproj.io/installation-id", "east"}};
-  const auto app = app_with({{"annotations", annotations}});
-  EXPECT_EQ(parent(app, {.method = "annotation", .installation_id = "east"}), "argocd/apps");
-  EXPECT_EQ(parent(app, {.method = "annotation", .installation_id = "west"}), std::nullopt);
-}
-
-TEST(Questions, AnApplicationIsNotItsOwnParent) {
-  const auto app = app_with(
-      {{"namespace", "argocd"}, {"labels", {{"app.kubernetes.io/instance", "guestbook"}}}});
-  EXPECT_EQ(parent(app, {.method = "label"}), std::nullopt);
-}
-
-TEST(Questions, RevisionsComeFromTheLastOperationThenTheNextThenTheStatus) {
-  auto app = small_case()["application"];
-  app["status"]["operationState"]["operation"]["sync"] = {{"revision", "last"}};
-  app["operation"]["sync"] = {{"revision", "next"}};
-  app["status"]["sync"]["revision"] = "status";
-  const auto first = [&app] {
-    const auto questions = questions_about(app.dump(), {});
-    return questions->sync_revisions.empty() ? "" : questions->sync_revisions[0].revision;
-  };
-  EXPECT_EQ(first(), "last");
-  app["status"].erase("operationState");
-  EXPECT_EQ(first(), "next");
-  app.erase("operation");
-  EXPECT_EQ(first(), "status");
-  app["status"].erase("sync");
-  EXPECT_EQ(first(), "");
-}
-
-TEST(Questions, HelmSourcesAreNotAsked) {
-  auto app = small_case()["application"];
-  app["spec"].erase("source");
-  app["spec"]["sources"] = {{{"repoURL", "https://charts"}, {"chart", "nginx"}},
-                            {{"repoURL", "https://git"}, {"path", "."}}};
-  app["status"]["operationState"]["operation"]["sync"] = {{"revisions", {"1.2.3", "abc"}}};
-  const auto questions = questions_about(app.dump(), {});
-  ASSERT_TRUE(questions);
-  ASSERT_EQ(questions->sync_revisions.size(), 2U);
-  EXPECT_FALSE(questions->sync_revisions[0].ask);
-  EXPECT_TRUE(questions->sync_revisions[1].ask);
-  EXPECT_EQ(questions->sync_revisions[1].source_index, 1);
-  EXPECT_EQ(questions->sync_revisions[1].repo_url, "https://git");
-}
-
-TEST(ResourceId, ReadsBackWhatItWrote) {
-  for (const ResourceId& id : {ResourceId{"apps", "v1", "Deployment", "ns", "n"},
-                               ResourceId{"", "v1", "Namespace", "", "n"},
-                               ResourceId{"rbac", "v1", "Role", "ns", "system:x"}}) {
-    EXPECT_EQ(ResourceId::parse(id.to_string()), id);
-  }
-  EXPECT_EQ(ResourceId::parse("nonsense").kind, "");
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gitops::reporter {
+
+// A revision that an application was synced to, and what Argo CD knows about it.
+struct Revision {
+  std::string revision;
+  std::string metadata;  // JSON text of its RevisionMetadata; empty when it was not asked
+};
+
+// What was read about one application. An answer that could not be had is absent.
+struct AppMaterial {
+  std::string application;             // the Application's JSON
+  std::optional<std::string> managed;  // answer of managed-resources
+  std::optional<std::vector<Revision>> sync_revisions;
+  std::optional<std::vector<Revision>> change_revisions;
+};
+
+// What the events of one application are made from.
+struct Material {
+  AppMaterial app;
+  std::optional<std::string> tree;  // answer of resource-tree
+  std::optional<AppMaterial> parent;
+  bool gone = false;  // the Application does not exist any more; `app` is its last known state
+};
+
+}  // namespace gitops::reporter
