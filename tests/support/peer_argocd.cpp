@@ -262,6 +262,23 @@ void PeerArgoCd::sync(const std::string& name) const {
   request_ok("POST", "/api/v1/applications/" + name + "/sync", "{}");
 }
 
+void PeerArgoCd::sync_to(const std::string& name, const std::string& revision) const {
+  app_json(name, "normal");
+  request_ok("POST", "/api/v1/applications/" + name + "/sync", R"({"prune":true})");
+  const std::string wanted = revision + " Synced Healthy " + revision + " Succeeded ";
+  std::string found;
+  const auto done = [&] {
+    found = app_field(name,
+                      "{.status.sync.revision} {.status.sync.status} {.status.health.status} "
+                      "{.status.operationState.syncResult.revision} {.status.operationState.phase} "
+                      "{.operation}");
+    return found == wanted;
+  };
+  if (!wait_until(done, kStartLimit, "the sync of " + name, std::chrono::milliseconds(50))) {
+    throw std::runtime_error("no sync of " + name + ": " + found);
+  }
+}
+
 bool PeerArgoCd::wait_for(const std::string& name, const std::string& sync_status,
                           const std::string& health_status,
                           std::chrono::milliseconds timeout) const {

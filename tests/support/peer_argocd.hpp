@@ -57,6 +57,10 @@ class PeerArgoCd {
 
   /// Starts a sync; does not wait for it.
   void sync(const std::string& name) const;
+  /// Lets it look at Git and sync what it finds there, with pruning; returns when the operation has
+  /// succeeded and the Application is Synced, Healthy and at `revision`. Throws otherwise. Makes
+  /// one call of each method: Get and Sync.
+  void sync_to(const std::string& name, const std::string& revision) const;
   /// Waits until the Application has this sync and health status.
   bool wait_for(const std::string& name, const std::string& sync_status,
                 const std::string& health_status, std::chrono::milliseconds timeout) const;
