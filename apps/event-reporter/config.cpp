@@ -40,30 +40,27 @@ bool matches(std::string_view name, std::string_view pattern) {
 
 std::string argocd_mistake(const Config& config) {
   if (const auto server = argo::parse_server(config.argocd_server); !server) {
-    return "argocd-server: " + server.error().message;
+    return server.error().message;
   }
   return {};
 }
 
 std::string platform_mistake(const Config& config) {
   const auto url = http::parse_url(config.platform_url);
-  if (!url) return "codefresh-url: " + url.error().message;
-  if (url->scheme != "http" && url->scheme != "https") return "codefresh-url: not http or https";
+  if (!url) return url.error().message;
+  if (url->scheme != "http" && url->scheme != "https") return "not http or https";
   return {};
 }
 
-std::string token_mistake(std::string_view setting, bool value, bool file, bool secret) {
-  if (value + file + secret > 1) {
-    return std::string(setting) + ": given more than once, as a value, a file or a Secret";
-  }
-  return {};
+std::string token_mistake(bool value, bool file, bool secret) {
+  if (value + file + secret <= 1) return {};
+  return "the token is given more than once, as a value, a file or a Secret";
 }
 
 std::string patterns_mistake(const Config& config) {
   for (const auto& pattern : config.application_namespaces) {
     if (pattern.find_first_of("/[]{}^$ ") != std::string::npos) {
-      return "application-namespaces: \"" + pattern +
-             "\" is not a namespace pattern of letters, digits, '-', '*' and '?'";
+      return "\"" + pattern + "\" is not a namespace pattern of letters, digits, '-', '*' and '?'";
     }
   }
   return {};
@@ -77,9 +74,8 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add_choice(
       {"reporter-mode", {"REPORTER_MODE"}, "What to report: app reports Argo CD Applications"},
       config.mode, {"app", kResourceMode});
-  reader.check([&config] {
-    return config.mode == 0 ? std::string{}
-                            : "reporter-mode: resource comes in a later version; use app";
+  reader.check({"reporter-mode"}, [&config] {
+    return config.mode == 0 ? std::string{} : "resource comes in a later version; use app";
   });
 
   reader.add({"app-queue-size", {"APP_QUEUE_SIZE"}, "Applications that may wait in the queue"},
@@ -98,14 +94,14 @@ void bind(ConfigReader& reader, Config& config) {
               {"ARGOCD_APPLICATION_NAMESPACES"},
               "Further namespaces whose Applications are reported; '*' and '?' match"},
              config.application_namespaces);
-  reader.check([&config] { return patterns_mistake(config); });
+  reader.check({"application-namespaces"}, [&config] { return patterns_mistake(config); });
 
   reader.group("Argo CD");
   reader.add({"argocd-server",
               {"ARGOCD_SERVER", "EVENT_REPORTER_APPLICATION_SERVER"},
               "argocd-server as host:port or URL; without a scheme it is spoken to in plain HTTP"},
              config.argocd_server);
-  reader.check([&config] { return argocd_mistake(config); });
+  reader.check({"argocd-server"}, [&config] { return argocd_mistake(config); });
   reader.add({"argocd-server-path", {"ARGOCD_SERVER_ROOTPATH"}, "argocd-server's root path"},
              config.argocd_root_path);
   reader.add_secret({"argocd-token", {"ARGOCD_TOKEN"}, "Token for argocd-server"},
@@ -116,9 +112,9 @@ void bind(ConfigReader& reader, Config& config) {
              config.argocd_token_secret);
   reader.add({"argocd-token-secret-key", {"ARGO_CD_TOKEN_SECRET_KEY"}, "Key in that Secret"},
              config.argocd_token_key);
-  reader.check([&config] {
-    return token_mistake("argocd-token", !config.argocd_token.empty(),
-                         !config.argocd_token_file.empty(), !config.argocd_token_secret.empty());
+  reader.check({"argocd-token", "argocd-token-secret-name"}, [&config] {
+    return token_mistake(!config.argocd_token.empty(), !config.argocd_token_file.empty(),
+                         !config.argocd_token_secret.empty());
   });
   reader.add(
       {"argocd-ca-file",
@@ -131,12 +127,12 @@ void bind(ConfigReader& reader, Config& config) {
   reader.group("Control plane");
   reader.add({"codefresh-url", {"CODEFRESH_URL"}, "Base URL of the control plane"},
              config.platform_url);
-  reader.check([&config] { return platform_mistake(config); });
+  reader.check({"codefresh-url"}, [&config] { return platform_mistake(config); });
   reader.add_secret({"codefresh-token", {"CODEFRESH_TOKEN"}, "Token for the control plane"},
                     config.platform_token, &config.platform_token_file);
-  reader.check([&config] {
-    return token_mistake("codefresh-token", !config.platform_token.empty(),
-                         !config.platform_token_file.empty(), false);
+  reader.check({"codefresh-token"}, [&config] {
+    return token_mistake(!config.platform_token.empty(), !config.platform_token_file.empty(),
+                         false);
   });
   reader.add({"codefresh-tls-cert-path",
               {"CODEFRESH_SSL_CERT_PATH"},
@@ -158,18 +154,17 @@ void bind(ConfigReader& reader, Config& config) {
               {"EVENT_REPORTER_SHARD"},
               "Own number among the replicas; -1 takes it from the end of the host name"},
              config.shard, -1, std::numeric_limits<std::int32_t>::max());
-  reader.check([&config] {
+  reader.check({"replicas", "shard"}, [&config] {
     const auto shard = own_shard(config.replicas, config.shard, host_name());
-    return shard ? std::string{} : "shard: " + shard.error().message;
+    return shard ? std::string{} : shard.error().message;
   });
   reader.add({"sharding-method",
               {"EVENT_REPORTER_SHARDING_ALGORITHM", "SHARDING_ALGORITHM"},
               "How applications are shared out: only legacy, which is FNV-1a of the name"},
              config.sharding_algorithm);
-  reader.check([&config] {
+  reader.check({"sharding-method"}, [&config] {
     const auto& name = config.sharding_algorithm;
-    return name.empty() || name == "legacy" ? std::string{}
-                                            : "sharding-method: only legacy is known";
+    return name.empty() || name == "legacy" ? std::string{} : "only legacy is known";
   });
 
   reader.group("Process");

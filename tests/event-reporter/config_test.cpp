@@ -16,6 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 struct Loaded {
   Config config;
@@ -128,12 +129,13 @@ TEST(Config, EveryMistakeIsTold) {
                          {"ARGOCD_TOKEN", "canary"},
                          {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"}});
   EXPECT_THAT(rules, SizeIs(6));
-  EXPECT_THAT(rules, Contains(HasSubstr("argocd-server")));
-  EXPECT_THAT(rules, Contains(HasSubstr("codefresh-url")));
-  EXPECT_THAT(rules, Contains(HasSubstr("only legacy")));
-  EXPECT_THAT(rules, Contains(HasSubstr("application-namespaces")));
+  EXPECT_THAT(rules, Contains(StartsWith("environment ARGOCD_SERVER: ")));
+  EXPECT_THAT(rules, Contains(StartsWith("environment CODEFRESH_URL: ")));
+  EXPECT_THAT(rules, Contains("environment SHARDING_ALGORITHM: only legacy is known"));
+  EXPECT_THAT(rules, Contains(StartsWith("environment ARGOCD_APPLICATION_NAMESPACES: ")));
   EXPECT_THAT(rules, Contains(HasSubstr("shard 3 does not exist")));
   EXPECT_THAT(rules, Contains(HasSubstr("more than once")));
+  EXPECT_THAT(of({{"CODEFRESH_URL", "ftp://x"}, {"THREADINESS", "many"}}), SizeIs(2));
   EXPECT_THAT(rules, ::testing::Not(Contains(HasSubstr("canary"))));
 }
 

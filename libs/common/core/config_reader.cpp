@@ -326,8 +326,13 @@ void ConfigReader::add_secret(SettingNames names, Secret& target, std::string* f
            .assign_env = [assign_value](const std::string& text) { return assign_value(text); }});
 }
 
-void ConfigReader::check(std::function<std::string()> rule) {
-  rules_.push_back(std::move(rule));
+void ConfigReader::check(std::vector<std::string> about, std::function<std::string()> rule) {
+  for (const std::string& flag : about) {
+    if (find_row(flag) == nullptr && find_secret(flag) == nullptr) {
+      throw std::logic_error("a rule is about a setting that does not exist: " + flag);
+    }
+  }
+  rules_.push_back({.about = std::move(about), .mistake = std::move(rule)});
 }
 
 void ConfigReader::add_row(SettingNames names, Row row) {
@@ -630,16 +635,21 @@ ConfigReader::Outcome ConfigReader::load(const std::vector<std::string>& argumen
   read_environment(environment, sources);
   if (sources.config_path) read_file(*sources.config_path, sources);
 
-  const auto assign = [](const std::vector<Given>& values, std::vector<std::string>& mistakes) {
+  std::map<const Row*, std::string> source_of;  // the strongest that gave a value
+  std::set<const Row*> wrong;
+  const auto assign = [&](const std::vector<Given>& values, std::vector<std::string>& mistakes) {
     for (const Given& given : values) {
       const Row& row = *given.row;
+      source_of[&row] = given.source;
       std::string mistake;
       if (given.items) {
         mistake = row.assign_list(*given.items);
       } else {
         mistake = (given.from_env && row.assign_env ? row.assign_env : row.assign)(given.text);
       }
-      if (!mistake.empty()) mistakes.push_back(given.source + ": " + mistake);
+      if (mistake.empty()) continue;
+      wrong.insert(&row);
+      mistakes.push_back(given.source + ": " + mistake);
     }
   };
   assign(sources.file, sources.file_mistakes);
@@ -652,11 +662,21 @@ ConfigReader::Outcome ConfigReader::load(const std::vector<std::string>& argumen
        {&sources.flag_mistakes, &sources.environment_mistakes, &sources.file_mistakes}) {
     outcome.mistakes.insert(outcome.mistakes.end(), mistakes->begin(), mistakes->end());
   }
-  if (!outcome.mistakes.empty()) return outcome;
-  for (const auto& rule : rules_) {
-    if (std::string mistake = rule(); !mistake.empty()) {
-      outcome.mistakes.push_back(std::move(mistake));
+  for (const Rule& rule : rules_) {
+    std::vector<std::string> given;
+    bool all_good = true;
+    for (const std::string& flag : rule.about) {
+      const Row* row = find_row(flag) != nullptr ? find_row(flag) : find_secret(flag);
+      all_good = all_good && !wrong.contains(row);
+      if (const auto source = source_of.find(row); source != source_of.end()) {
+        given.push_back(source->second);
+      }
     }
+    if (!all_good) continue;
+    const std::string mistake = rule.mistake();
+    if (mistake.empty()) continue;
+    if (given.empty()) given.push_back("default of " + join(rule.about, ", "));
+    outcome.mistakes.push_back(join(given, ", ") + ": " + mistake);
   }
   return outcome;
 }

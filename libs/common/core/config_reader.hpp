@@ -68,9 +68,10 @@ class ConfigReader {
   // behind the text are dropped. When `file` is given, it gets the path, and the caller reads the
   // file (again whenever it rotates); then `target` is filled from the environment only.
   void add_secret(SettingNames names, Secret& target, std::string* file = nullptr);
-  // A rule over several fields, run after all values were read when none of them was wrong; returns
-  // the text of the mistake or an empty string.
-  void check(std::function<std::string()> rule);
+  // A rule over settings, named by their flags (a secret by its stem): returns the text of the
+  // mistake, or an empty one. It runs after all values were read when none of these settings was
+  // wrong; its mistake begins with their sources.
+  void check(std::vector<std::string> about, std::function<std::string()> rule);
 
   struct Outcome {
     // run: start the daemon; the others: print and end (--help, --version, --check-config,
@@ -121,6 +122,10 @@ class ConfigReader {
     std::optional<std::vector<std::string>> items = {};
     bool from_env = false;
   };
+  struct Rule {
+    std::vector<std::string> about;
+    std::function<std::string()> mistake;
+  };
   struct Sources;  // the .cpp's working set while loading
 
   void add_row(SettingNames names, Row row);
@@ -140,7 +145,7 @@ class ConfigReader {
   std::string summary_;
   std::string group_;
   std::vector<Row> rows_;
-  std::vector<std::function<std::string()>> rules_;
+  std::vector<Rule> rules_;
 };
 
 }  // namespace gitops

@@ -12,7 +12,7 @@ namespace gitops {
 enum class ErrorCode {
   timeout,            // the deadline passed; the other side may still have acted
   unavailable,        // no connection, connection lost, or 5xx: try again later
-  tls,                // the peer's certificate was refused, or the peer refused ours
+  tls,                // a certificate was refused, by us or by the peer, or is not readable
   protocol,           // the peer does not speak what we speak
   invalid_argument,   // the caller asked for nonsense (400, 422)
   invalid_data,       // input that does not parse or breaks its schema

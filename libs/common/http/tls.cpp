@@ -41,7 +41,7 @@ Bio memory_bio(std::string_view text) {
 Result<std::string> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    return fail(ErrorCode::invalid_argument,
+    return fail(ErrorCode::tls,
                 path + ": cannot be read: " + std::generic_category().message(errno));
   }
   return std::string(std::istreambuf_iterator<char>(file), {});
@@ -63,9 +63,8 @@ Result<std::vector<Certificate>> read_certificates(std::string_view pem,
   const bool at_end =
       ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  if (!at_end) return fail(ErrorCode::invalid_argument, source + ": a certificate is malformed");
-  if (certificates.empty())
-    return fail(ErrorCode::invalid_argument, source + ": holds no certificate");
+  if (!at_end) return fail(ErrorCode::tls, source + ": a certificate is malformed");
+  if (certificates.empty()) return fail(ErrorCode::tls, source + ": holds no certificate");
   return certificates;
 }
 
@@ -86,7 +85,7 @@ Result<void> load_certificate(ssl::context& context, std::string_view pem,
   SSL_CTX* native = context.native_handle();
   if (SSL_CTX_use_certificate(native, certificates->front().get()) != 1) {
     ERR_clear_error();
-    return fail(ErrorCode::invalid_argument, source + ": the certificate is not usable");
+    return fail(ErrorCode::tls, source + ": the certificate is not usable");
   }
   for (std::size_t i = 1; i < certificates->size(); ++i) {
     SSL_CTX_add1_chain_cert(native, (*certificates)[i].get());
@@ -99,12 +98,11 @@ Result<void> load_key(ssl::context& context, std::string_view pem, const std::st
   const Key key{PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr)};
   if (!key) {
     ERR_clear_error();
-    return fail(ErrorCode::invalid_argument, source + ": holds no usable private key");
+    return fail(ErrorCode::tls, source + ": holds no usable private key");
   }
   if (SSL_CTX_use_PrivateKey(context.native_handle(), key.get()) != 1) {
     ERR_clear_error();
-    return fail(ErrorCode::invalid_argument,
-                source + ": the private key does not belong to the certificate");
+    return fail(ErrorCode::tls, source + ": the private key does not belong to the certificate");
   }
   return {};
 }
@@ -202,8 +200,7 @@ Result<std::shared_ptr<ssl::context>> TlsContext::build() const {
     SSL_CTX_set_default_verify_paths(native);  // honours SSL_CERT_FILE and SSL_CERT_DIR
   }
   if (certificate->source.empty() != key->source.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "a certificate and its private key must be given together");
+    return fail(ErrorCode::tls, "a certificate and its private key must be given together");
   }
   if (!certificate->source.empty()) {
     if (auto r = load_certificate(*context, certificate->text.reveal(), certificate->source); !r) {
@@ -212,8 +209,7 @@ Result<std::shared_ptr<ssl::context>> TlsContext::build() const {
     if (auto r = load_key(*context, key->text.reveal(), key->source); !r)
       return std::unexpected(r.error());
   } else if (!client) {
-    return fail(ErrorCode::invalid_argument,
-                "a TLS server needs a certificate and its private key");
+    return fail(ErrorCode::tls, "a TLS server needs a certificate and its private key");
   }
 
   if (client) {

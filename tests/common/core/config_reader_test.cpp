@@ -60,8 +60,8 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add_choice({"colour", {}, "Of the console"}, config.colour, {"red", "green"});
   reader.add({"cache", {"CACHE"}, "Keep what was read"}, config.cache);
   reader.add({"a-flag-with-quite-a-long-name", {}, "Something"}, config.empty);
-  reader.check([&config] {
-    return config.port == 1234 ? std::string("port: 1234 is taken by another program") : "";
+  reader.check({"port", "interval"}, [&config] {
+    return config.port == 1234 ? std::string("1234 is taken by another program") : "";
   });
 }
 
@@ -285,11 +285,31 @@ TEST_F(ConfigReaderTest, LongAndHostileTextsAreShownShortAndOnOneLine) {
   EXPECT_EQ(outcome.mistakes[1], R"(flag --mode: "a\u001b[31m..." is not one of app, resource)");
 }
 
-TEST_F(ConfigReaderTest, RulesRunOnlyWhenEveryValueIsGood) {
+TEST_F(ConfigReaderTest, RulesTellTheSourcesOfTheirSettings) {
   EXPECT_THAT(load({"--port=1234"}).mistakes,
-              ElementsAre("port: 1234 is taken by another program"));
-  EXPECT_THAT(load({"--port=1234", "--mode=x"}).mistakes,
-              ElementsAre("flag --mode: \"x\" is not one of app, resource"));
+              ElementsAre("flag --port: 1234 is taken by another program"));
+  EXPECT_THAT(load({"--port=1234"}, {{"INTERVAL", "2s"}, {"LISTEN_PORT", "99"}}).mistakes,
+              ElementsAre("flag --port, environment INTERVAL: 1234 is taken by another program"));
+}
+
+TEST_F(ConfigReaderTest, RulesRunWhenTheirOwnSettingsAreGood) {
+  EXPECT_THAT(load({"--port=1234", "--mode=x", "--prot=1"}).mistakes,
+              testing::Contains("flag --port: 1234 is taken by another program"));
+  EXPECT_THAT(load({"--port=1234", "--interval=x"}).mistakes, testing::SizeIs(1));
+}
+
+TEST_F(ConfigReaderTest, DefaultsThatBreakARuleAreToldAsSuch) {
+  Config config;
+  config.port = 1234;
+  ConfigReader reader("test", "Does nothing");
+  bind(reader, config);
+  EXPECT_THAT(reader.load({}, {}).mistakes,
+              ElementsAre("default of port, interval: 1234 is taken by another program"));
+}
+
+TEST_F(ConfigReaderTest, RulesAboutUnknownSettingsAreBugs) {
+  ConfigReader reader("test", "Does nothing");
+  EXPECT_THROW(reader.check({"prot"}, [] { return std::string(); }), std::logic_error);
 }
 
 TEST_F(ConfigReaderTest, ActionsComeBeforeMistakes) {

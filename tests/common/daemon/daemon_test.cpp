@@ -122,7 +122,8 @@ TEST(Daemon, AWrongConfigurationPrintsEveryMistakeAndEndsWith2) {
 TEST(Daemon, ARuleOverSeveralSettingsIsAMistakeToo) {
   const auto result = test::run_command(command({"--check-config", "--size=5"}));
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err, "test-daemon: the configuration has 1 mistake:\n  size: 5 needs a token\n");
+  EXPECT_EQ(result.err,
+            "test-daemon: the configuration has 1 mistake:\n  flag --size: 5 needs a token\n");
 }
 
 TEST(Daemon, ServesItsAdminPages) {

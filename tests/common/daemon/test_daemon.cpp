@@ -80,8 +80,8 @@ DaemonSpec test_daemon() {
     reader.add({"stop-takes", {}, "How long the end takes"}, config->stop_takes,
                std::chrono::milliseconds(0), std::chrono::hours(1));
     reader.add_secret({"token", {"TEST_TOKEN"}, "Shows whom it is"}, config->token);
-    reader.check([config] {
-      return config->size == 5 && config->token.empty() ? std::string("size: 5 needs a token")
+    reader.check({"size", "token"}, [config] {
+      return config->size == 5 && config->token.empty() ? std::string("5 needs a token")
                                                         : std::string();
     });
   };

@@ -343,7 +343,9 @@ TEST(TlsContext, ErrorsNameTheFile) {
   const auto problem = [](TlsContext::Role role, TlsOptions options) {
     TlsContext context(role, std::move(options));
     const auto got = context.get(Clock::now());
-    return got ? std::string("none") : got.error().message;
+    if (got) return std::string("none");
+    EXPECT_EQ(got.error().code, ErrorCode::tls);
+    return got.error().message;
   };
   using Role = TlsContext::Role;
   const fs::path garbage = c.authority.folder() / "garbage.pem";
