@@ -1,7 +1,6 @@
 #include "common/http/server.hpp"
 
 #include <array>
-#include <charconv>
 #include <ctime>
 #include <list>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "common/http/buffer.hpp"
 #include "common/http/parser.hpp"
 #include "common/http/stream.hpp"
+#include "common/http/wire_text.hpp"
 
 namespace gitops::http {
 namespace {
@@ -28,16 +28,6 @@ constexpr std::size_t kBodyBuffer = 16 * 1024;
 constexpr std::size_t kMaxDrain = 64 * 1024;
 constexpr std::size_t kMaxLinger = 1024 * 1024;
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
-
-void append_number(std::string& out, std::uint64_t number, int base = 10) {
-  std::array<char, 24> digits;
-  const auto [end, ec] = std::to_chars(digits.data(), digits.data() + digits.size(), number, base);
-  out.append(digits.data(), end);
-}
-
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ").append(value).append("\r\n");
-}
 
 bool has_no_body(int status) {
   return status == 204 || status == 304;
@@ -295,9 +285,7 @@ Result<void> ServerConnection::append_head(const Response& response,
   if (is_head && !own_length.empty()) {
     append_field(out, "Content-Length", own_length);
   } else if (length && !has_no_body(response.status)) {
-    out.append("Content-Length: ");
-    append_number(out, *length);
-    out.append("\r\n");
+    append_field(out, "Content-Length", *length);
   }
   if (is_chunked) append_field(out, "Transfer-Encoding", "chunked");
   if (!keep_alive) {

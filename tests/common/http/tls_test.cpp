@@ -429,5 +429,56 @@ TEST(Tls, AC29_RotationIsPickedUpByServerAndClient) {
   });
 }
 
+// A connection that began before the rotation and was made after it proves only what the old files
+// demand: it answers its request and is not used again.
+TEST(Tls, AC29_AConnectionMadeWithOldCertificatesIsNotKept) {
+  const auto& c = certificates();
+  const fs::path ca = c.authority.folder() / "rotated-while-connecting.pem";
+  fs::copy_file(c.authority.ca_file(), ca, fs::copy_options::overwrite_existing);
+  test::run_coro([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    TestServer server(executor, ok, {.tls = identity(c.server)});
+    Event moved(executor);
+    bool asked = false;
+    bool rotated = false;
+    const auto tunnel = [&server](test::RawConnection& connection) -> Task<> {
+      co_await connection.send("HTTP/1.1 200 OK\r\n\r\n");
+      co_await test::join(connection, co_await test::raw_connect(server.port()));
+    };
+    const auto direct = [tunnel](test::RawConnection& connection) -> Task<> {
+      co_await connection.read_head();
+      co_await tunnel(connection);
+    };
+    const auto held = [&, tunnel](test::RawConnection& connection) -> Task<> {
+      co_await connection.read_head();
+      asked = true;
+      moved.notify_all();
+      while (!rotated) co_await moved.wait();
+      co_await tunnel(connection);
+    };
+    test::HttpScript proxy(executor, {held, direct, direct});
+    {
+      const Url url = *parse_url("https://secure.wild.example");
+      TestClient client(executor, {.tls = {.ca_file = ca}, .proxy = {.https = proxy.url()}});
+      TaskGroup tasks(executor);
+      tasks.spawn("before",
+                  [&client, &url]() -> Task<> { CO_ASSERT_OK(co_await client.get(url)); });
+      while (!asked) co_await moved.wait();
+      std::ofstream(ca, std::ios::app) << read_file(c.other_authority.ca_file());
+      co_await sleep_for(milliseconds(1100));  // files are looked at once per second
+      Request after;
+      after.headers.set("Connection", "close");
+      CO_ASSERT_OK(co_await client.client.send(url, after, deadline_after(seconds(5))));
+      rotated = true;
+      moved.notify_all();
+      co_await tasks.join();
+      CO_ASSERT_OK(co_await client.get(url));
+      EXPECT_EQ(proxy.connections(), 3u);
+    }
+    co_await proxy.stop();
+    co_await server.stop();
+  });
+}
+
 }  // namespace
 }  // namespace gitops::http

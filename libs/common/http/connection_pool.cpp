@@ -1,0 +1,88 @@
+#include "common/http/connection_pool.hpp"
+
+#include <utility>
+
+namespace gitops::http {
+namespace {
+
+constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
+
+}  // namespace
+
+ConnectionPool::ConnectionPool(const Executor& executor, std::chrono::milliseconds idle_timeout,
+                               std::size_t max_idle_per_key)
+    : idle_timeout_(idle_timeout), max_idle_per_key_(max_idle_per_key), sweeper_(executor) {}
+
+std::unique_ptr<Connection> ConnectionPool::take(const std::string& key) {
+  const auto found = idle_.find(key);
+  if (found == idle_.end()) return nullptr;
+  const auto now = Clock::now();
+  std::unique_ptr<Connection> connection;
+  auto& queue = found->second;
+  while (!queue.empty() && !connection) {
+    Idle last = std::move(queue.back());
+    queue.pop_back();
+    if (last.expires > now && !last.connection->stream.is_stale()) {
+      connection = std::move(last.connection);
+    } else {
+      last.connection->stream.close();
+    }
+  }
+  if (queue.empty()) idle_.erase(found);
+  return connection;
+}
+
+void ConnectionPool::put(std::unique_ptr<Connection> connection) {
+  connection->stream.set_deadline(kNever);
+  if (max_idle_per_key_ == 0) return connection->stream.close();
+  connection->in.release();
+  if (connection->out.capacity() > kKeepOutput) connection->out = {};
+  auto& queue = idle_[connection->key];
+  if (queue.size() >= max_idle_per_key_) {
+    queue.front().connection->stream.close();
+    queue.pop_front();
+  }
+  queue.push_back({std::move(connection), Clock::now() + idle_timeout_});
+  arm_sweeper();
+}
+
+void ConnectionPool::close_all() {
+  for (auto& [key, queue] : idle_) {
+    for (Idle& entry : queue) entry.connection->stream.close();
+  }
+  idle_.clear();
+  sweeper_.cancel();
+}
+
+std::size_t ConnectionPool::size() const {
+  std::size_t count = 0;
+  for (const auto& [key, queue] : idle_) count += queue.size();
+  return count;
+}
+
+void ConnectionPool::sweep(Clock::time_point now) {
+  for (auto item = idle_.begin(); item != idle_.end();) {
+    auto& queue = item->second;
+    while (!queue.empty() && queue.front().expires <= now) {
+      queue.front().connection->stream.close();
+      queue.pop_front();
+    }
+    item = queue.empty() ? idle_.erase(item) : std::next(item);
+  }
+}
+
+void ConnectionPool::arm_sweeper() {
+  if (sweeping_ || idle_.empty()) return;
+  sweeping_ = true;
+  sweeper_.expires_after(idle_timeout_);
+  sweeper_.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->sweeping_ = false;
+    if (ec) return;
+    self->sweep(Clock::now());
+    self->arm_sweeper();
+  });
+}
+
+}  // namespace gitops::http

@@ -1,0 +1,146 @@
+#include "common/http/connector.hpp"
+
+#include <algorithm>
+
+#include "common/http/wire_text.hpp"
+
+namespace gitops::http {
+namespace {
+
+constexpr std::size_t kReadBuffer = 16 * 1024;
+
+// What a proxy's answer to CONNECT means when it is not 2xx.
+Error refused_tunnel(const std::string& origin, int status) {
+  Error error{.code = ErrorCode::unavailable,
+              .message = "refused to connect to " + origin + ": " + std::to_string(status) + " " +
+                         std::string(reason_phrase(status)),
+              .http_status = status};
+  if (status == 407) error.code = ErrorCode::unauthenticated;
+  if (status == 403) error.code = ErrorCode::forbidden;
+  return error;
+}
+
+}  // namespace
+
+void Connection::expect_answer(bool no_body) {
+  parser.reset(no_body);
+  answered = false;
+}
+
+Task<Result<ParseStep>> Connection::next() {
+  while (true) {
+    auto found = parser.next(in.bytes());
+    if (!found || found->event != ParseStep::Event::more) co_return found;
+    in.consume(found->consumed);
+    const auto size = co_await stream.read_some(in.prepare(kReadBuffer));
+    if (!size) co_return std::unexpected(size.error());
+    if (*size == 0) {
+      if (!answered && in.empty()) {
+        co_return fail(ErrorCode::unavailable, "the connection was closed before an answer came");
+      }
+      if (!parser.next_eof()) co_return fail(ErrorCode::unavailable, "the answer is cut off");
+      co_return ParseStep{.event = ParseStep::Event::end, .consumed = 0, .body = {}};
+    }
+    answered = true;
+    in.commit(*size);
+  }
+}
+
+Connector::Connector(Resolver& resolver, TlsOptions tls, std::chrono::milliseconds timeout,
+                     std::size_t max_response_head)
+    : resolver_(resolver),
+      tls_(TlsContext::Role::client, std::move(tls)),
+      timeout_(timeout),
+      max_response_head_(max_response_head) {}
+
+Result<std::string> Connector::key_of(const Url& url, const Url* proxy) {
+  if (url.is_tls()) {
+    if (auto loaded = tls_.get(Clock::now()); !loaded) return std::unexpected(loaded.error());
+  }
+  return current_key(url, proxy);
+}
+
+std::string Connector::current_key(const Url& url, const Url* proxy) const {
+  std::string key = url.is_tls() ? "s" : "p";
+  if (url.is_tls()) append_number(key, tls_.generation());
+  // All origins of plain requests share a proxy's connections.
+  if (url.is_tls() || proxy == nullptr) key.append("|").append(host_port(url));
+  if (proxy != nullptr) key.append("|").append(host_port(*proxy));
+  return key;
+}
+
+Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, const Url* proxy,
+                                                             Deadline deadline) {
+  const Deadline limit = std::min(deadline, deadline_after(timeout_));
+  const Url& first = proxy == nullptr ? url : *proxy;
+  const std::string first_name = (proxy == nullptr ? "" : "proxy ") + host_port(first);
+  if (first.is_tls() && proxy != nullptr) {
+    co_return fail(ErrorCode::unsupported, first_name + ": only http:// proxies are supported");
+  }
+  std::shared_ptr<asio::ssl::context> context;
+  if (url.is_tls()) {
+    auto loaded = tls_.get(Clock::now());
+    if (!loaded) co_return fail(host_port(url), loaded.error());
+    context = std::move(*loaded);
+  }
+  // Others may be loaded while we connect with these.
+  std::string key = current_key(url, proxy);
+
+  auto endpoints = co_await resolver_.resolve(first.host, first.port, limit);
+  if (!endpoints) co_return fail(first_name, endpoints.error());
+  auto socket = co_await connect_any(*endpoints, limit);
+  if (!socket) {
+    resolver_.forget(first.host);
+    co_return fail(first_name, socket.error());
+  }
+  auto connection = std::make_unique<Connection>(Stream(std::move(*socket)), max_response_head_);
+  connection->key = std::move(key);
+  if (context == nullptr) co_return connection;
+
+  connection->stream.set_deadline(limit);
+  if (proxy != nullptr) {
+    if (auto opened = co_await open_tunnel(*connection, url, *proxy); !opened) {
+      co_return fail(first_name, opened.error());
+    }
+  }
+  connection->stream.start_tls(std::move(context));
+  const std::string& name = tls_.options().server_name;
+  if (auto done = co_await connection->stream.handshake_client(name.empty() ? url.host : name);
+      !done) {
+    Error error = done.error();
+    if (error.code == ErrorCode::timeout) error.message = "the TLS handshake timed out";
+    co_return fail(host_port(url), std::move(error));
+  }
+  co_return connection;
+}
+
+// Asks a proxy for a connection to the origin.
+Task<Result<void>> Connector::open_tunnel(Connection& connection, const Url& url,
+                                          const Url& proxy) {
+  const std::string origin = host_port(url);
+  std::string head = "CONNECT " + origin + " HTTP/1.1\r\n";
+  append_field(head, "Host", origin);
+  if (!proxy.userinfo.empty()) {
+    auto credentials = basic_credentials(proxy.userinfo);
+    if (!credentials) co_return std::unexpected(credentials.error());
+    append_field(head, "Proxy-Authorization", *credentials);
+  }
+  head += "\r\n";
+  if (auto sent = co_await connection.stream.write(head); !sent) co_return sent;
+
+  int status = 0;
+  while (status < 200) {
+    connection.expect_answer(true);
+    const auto found = co_await connection.next();
+    if (!found) co_return std::unexpected(found.error());
+    connection.in.consume(found->consumed);
+    status = connection.parser.head().status;
+  }
+  if (status >= 300) co_return std::unexpected(refused_tunnel(origin, status));
+  // The origin speaks TLS, where the client begins: nothing can follow yet.
+  if (!connection.in.empty())
+    co_return fail(ErrorCode::protocol, "sent data before the tunnel was used");
+  co_return Result<void>{};
+}
+
+}  // namespace gitops::http

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/core/async.hpp"
+#include "common/http/buffer.hpp"
+#include "common/http/parser.hpp"
+#include "common/http/resolve.hpp"
+#include "common/http/stream.hpp"
+#include "common/http/tls.hpp"
+#include "common/http/url.hpp"
+
+namespace gitops::http {
+
+// A client's connection, with what it keeps from one request to the next.
+struct Connection {
+  Connection(Stream s, std::size_t max_head) : stream(std::move(s)), parser(max_head) {}
+
+  // Makes ready for the answer to the next request; `no_body` as in ResponseParser::reset.
+  void expect_answer(bool no_body);
+  // The parser's next finding, reading as needed; a close that ends the answer is its end. The
+  // caller consumes from `in`.
+  Task<Result<ParseStep>> next();
+
+  Stream stream;
+  ResponseParser parser;
+  ReadBuffer in;
+  std::string out;
+  std::string key;        // what it may be used for, see Connector::key_of
+  bool answered = false;  // something of the answer was received
+};
+
+// Makes the connections of one Client: lookup, TCP, the proxy's tunnel, TLS. Loop thread only; the
+// resolver outlives it.
+class Connector {
+ public:
+  Connector(Resolver& resolver, TlsOptions tls, std::chrono::milliseconds timeout,
+            std::size_t max_response_head);
+
+  // A connection on which a request to `url` can be sent; `proxy` is null for a direct one. Errors
+  // name the origin or the proxy, whichever it was.
+  Task<Result<std::unique_ptr<Connection>>> connect(const Url& url, const Url* proxy,
+                                                    Deadline deadline);
+  // Names what a new connection could be used for: origin, proxy, and the certificates in use now.
+  // Notices rotated ones first, and fails when none can be used.
+  Result<std::string> key_of(const Url& url, const Url* proxy);
+
+ private:
+  Task<Result<void>> open_tunnel(Connection& connection, const Url& url, const Url& proxy);
+  [[nodiscard]] std::string current_key(const Url& url, const Url* proxy) const;
+
+  Resolver& resolver_;
+  TlsContext tls_;
+  std::chrono::milliseconds timeout_;
+  std::size_t max_response_head_;
+};
+
+}  // namespace gitops::http

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/core/error.hpp"
+#include "common/http/url.hpp"
+
+// Pieces of HTTP/1.1 heads as they are written; nothing is checked here.
+namespace gitops::http {
+
+void append_number(std::string& out, std::uint64_t number, int base = 10);
+
+// "name: value" and the line end.
+void append_field(std::string& out, std::string_view name, std::string_view value);
+void append_field(std::string& out, std::string_view name, std::uint64_t value);
+
+// "host:port", brackets around IPv6; the target of CONNECT, and how errors name a peer.
+std::string host_port(const Url& url);
+
+// The value of Proxy-Authorization for a proxy's userinfo; fails when that is badly encoded.
+Result<std::string> basic_credentials(const std::string& userinfo);
+
+}  // namespace gitops::http
