@@ -171,9 +171,13 @@ Task<> Gatherer::keep_settings() {
       co_await sleep_for(kSettingsPeriod);
       continue;
     }
+    const auto delay = backoff.next(loaded.error().retry_after);
+    const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(delay);
     log_.warning("Argo CD's version and settings could not be read",
-                 {{"code", to_string(loaded.error().code)}, {"reason", loaded.error().message}});
-    co_await sleep_for(backoff.next(loaded.error().retry_after));
+                 {{"code", to_string(loaded.error().code)},
+                  {"reason", loaded.error().message},
+                  {"retry_in_ms", millis.count()}});
+    co_await sleep_for(delay);
   }
 }
 

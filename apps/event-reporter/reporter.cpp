@@ -1,6 +1,7 @@
 #include "event-reporter/reporter.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <boost/asio/experimental/parallel_group.hpp>
@@ -178,7 +179,10 @@ Task<> Reporter::work() {
     if (outcome) {
       backoffs_.erase(*key);
       if (since != Clock::time_point{}) {
-        report_seconds_.Observe(std::chrono::duration<double>(Clock::now() - since).count());
+        const std::chrono::duration<double> took = Clock::now() - since;
+        report_seconds_.Observe(took.count());
+        log_.debug("application reported",
+                   {{"application", *key}, {"took_ms", std::llround(took.count() * 1000)}});
       }
       queue_.done(*key);
       continue;
@@ -324,6 +328,7 @@ Task<Reporter::Outcome> Reporter::deliver(std::string_view part, std::string bod
         bring_forward();
       }
       last_acknowledgement_ = wall_now();
+      log_.debug("event acknowledged", {{"part", part}, {"event_id", event_id}});
       co_return Outcome();
     }
     count("failed");
@@ -394,7 +399,10 @@ Task<> Reporter::tick() {
   while (true) {
     refill();
     const bool argocd_well = gatherer_.argocd_trouble().empty();
-    if (argocd_well && !argocd_well_) bring_forward();
+    if (argocd_well && !argocd_well_) {
+      log_.info("Argo CD answers again");
+      bring_forward();
+    }
     argocd_well_ = argocd_well;
     queue_size_.Set(static_cast<double>(queue_.size()));
     overdue_size_.Set(static_cast<double>(overdue_.size()));
