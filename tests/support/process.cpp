@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -315,10 +316,20 @@ std::optional<fs::path> find_program(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // it is set by signal handlers
+}  // namespace
+
+void interrupt_waits() noexcept {
+  interrupted = true;
+}
+
 bool wait_until(const std::function<bool()>& predicate, milliseconds timeout, std::string_view what,
                 milliseconds interval) {
   const auto deadline = Clock::now() + timeout;
   while (!predicate()) {
+    if (interrupted) throw std::runtime_error("interrupted");
     if (Clock::now() >= deadline) {
       std::fprintf(stderr, "timed out after %lld ms waiting for %.*s\n",
                    static_cast<long long>(timeout.count()), static_cast<int>(what.size()),

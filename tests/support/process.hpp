@@ -96,6 +96,10 @@ bool wait_until(const std::function<bool()>& predicate, std::chrono::millisecond
                 std::string_view what,
                 std::chrono::milliseconds interval = std::chrono::milliseconds(25));
 
+/// From now on every wait_until() that would wait throws "interrupted". May be called from a signal
+/// handler.
+void interrupt_waits() noexcept;
+
 /// As wait_until(), but throws when the time runs out.
 void require_until(const std::function<bool()>& predicate, std::chrono::milliseconds timeout,
                    std::string_view what,
