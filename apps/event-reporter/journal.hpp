@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/core/time.hpp"
+
+namespace gitops::reporter {
+
+// The last deliveries of each object, for people who ask what became of its events. Holds no
+// payloads and no answers. Bounded in bytes: the object that was delivered longest ago is forgotten
+// first. Loop thread only.
+class Journal {
+ public:
+  struct Options {
+    std::size_t per_object = 5;
+    std::size_t max_bytes = std::size_t{4} * 1024 * 1024;  // of memory, estimated
+  };
+  // One attempt to deliver one event.
+  struct Entry {
+    WallTime time;  // of its end
+    std::string part;
+    std::string event_id;
+    unsigned attempt = 1;     // of this event, from 1 on
+    std::string_view result;  // a literal: "acknowledged", "failed", …
+    int http_status = 0;      // 0: no answer came
+    std::size_t bytes = 0;    // of the event, before compression
+    std::chrono::milliseconds took{0};
+  };
+
+  explicit Journal(Options options) : options_(options) {}
+
+  // `subject`: "namespace/name" of an application; for one of its resources that, a space and the
+  // resource.
+  void add(const std::string& subject, Entry entry);
+
+  // {"deliveries":[{"subject":…,"time":…,"part":…,"event_id":…,"attempt":…,"result":…,
+  // "http_status":…,"bytes":…,"milliseconds":…}]}, newest first, of the application `object` with
+  // its resources, or of one subject.
+  [[nodiscard]] std::string json(std::string_view object) const;
+  // The same of the `limit` subjects that were delivered last.
+  [[nodiscard]] std::string json_all(std::size_t limit) const;
+  // Answers GET /journal with this query: "object=ns/name", or "limit=N" (default 100) for all.
+  [[nodiscard]] std::string answer(std::string_view query) const;
+
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] std::size_t subjects() const { return subjects_.size(); }
+
+ private:
+  struct Kept {
+    Entry entry;
+    std::uint64_t number;  // counts all deliveries
+  };
+  struct Subject {
+    std::deque<Kept> entries;                       // oldest first
+    std::list<const std::string*>::iterator place;  // in order_
+  };
+  using Found = std::vector<std::pair<const std::string*, const Kept*>>;  // with their subjects
+  static std::string write(Found found);
+  void forget(const std::string& subject);
+
+  Options options_;
+  std::map<std::string, Subject, std::less<>> subjects_;
+  std::list<const std::string*> order_;  // keys of subjects_, the one delivered last at the end
+  std::size_t bytes_ = 0;
+  std::uint64_t added_ = 0;
+};
+
+}  // namespace gitops::reporter
