@@ -1,3 +1,4 @@
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -15,6 +16,7 @@
 #include "support/fake_platform.hpp"
 #include "support/git_server.hpp"
 #include "support/peer_bed.hpp"
+#include "support/process.hpp"
 #include "world.hpp"
 
 // gitops-demo: plays the scene "a change in Git reaches the control plane" on one machine and
@@ -27,6 +29,11 @@ constexpr const char* kHelp =
     "  --real  play on the real Kubernetes and Argo CD (./dev peers builds them)\n"
     "  --keep  leave everything running afterwards and print how to play with it\n";
 
+constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGHUP};
+
+// Somebody wants the end while the world is still being made.
+volatile std::sig_atomic_t ended_early = 0;
+
 struct Options {
   bool real = false;
   bool keep = false;
@@ -37,32 +44,36 @@ Task<int> play(Options options, Narrator& narrator) {
   const auto executor = co_await asio::this_coro::executor;
   asio::thread_pool pool(2);
   // Real programs are started here, on the main thread: they end with the thread that started them.
-  test::GitServer git;
-  World world;
-  if (options.real) {
-    narrator.step("starting etcd, Kubernetes, kwok, Redis and Argo CD");
-    world = co_await real_world()(pool, git);
-  } else {
-    world = co_await embedded_world(git);
+  for (const int number : kEndSignals) {
+    std::signal(number, [](int) {
+      ended_early = 1;
+      test::interrupt_waits();
+    });
   }
+  test::GitServer git;
+  World world = co_await (options.real ? real_world(narrator)(pool, git) : embedded_world(git));
   test::FakePlatform platform(executor);
   if (auto started = platform.start(); !started) throw Failure(started.error().message);
   Scene scene(narrator, world, git, platform, pool, options.daemon_program);
 
   std::string failure;
-  bool interrupted = false;
-  {
-    TaskGroup tasks(executor, [&](const std::string&, const std::string& what) { failure = what; });
+  bool interrupted = ended_early != 0;
+  if (!interrupted) {
+    TaskGroup tasks(executor, [&](const std::string&, const std::string& what) {
+      if (!interrupted) failure = what;
+    });
     tasks.spawn("scene", [&]() -> Task<> {
       co_await scene.play(options.keep);
       if (!options.keep) co_return;
       scene.print_hints();
       co_await scene.follow();
     });
-    asio::basic_signal_set<Executor> signals(executor, SIGINT, SIGTERM);
+    asio::basic_signal_set<Executor> signals(executor);
+    for (const int number : kEndSignals) signals.add(number);
     signals.async_wait([&](const boost::system::error_code& error, int) {
       if (error) return;
       interrupted = true;
+      test::interrupt_waits();  // of what runs on the pool
       tasks.cancel();
     });
     co_await tasks.join();
@@ -80,7 +91,7 @@ Task<int> play(Options options, Narrator& narrator) {
       narrator.plain("\nthe last log lines of event-reporter:\n" + log);
     }
   } else if (interrupted) {
-    narrator.step("interrupted");
+    narrator.step(options.keep ? "stopped" : "interrupted");
   }
   co_await platform.stop();
   co_await world.stop();
@@ -114,6 +125,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   configure_logging(LogLevel::off, LogFormat::text);
+  std::signal(SIGPIPE, SIG_IGN);  // whoever reads along may leave, what was started still ends
   Loop loop(1);
   int exit_code = 1;
   asio::co_spawn(
@@ -123,7 +135,11 @@ int main(int argc, char** argv) {
         try {
           std::rethrow_exception(failure);
         } catch (const std::exception& error) {
-          narrator.failure(error.what());
+          if (demo::ended_early != 0) {
+            narrator.step("interrupted");
+          } else {
+            narrator.failure(error.what());
+          }
         }
       });
   loop.run();

@@ -84,8 +84,14 @@ int replicas_in(const test::FakePlatform::Report& report) {
   return live.is_object() ? live.value("/spec/replicas"_json_pointer, -1) : -1;
 }
 
-bool is_gone(const test::FakePlatform::Report& report) {
+// Reported without manifests, as receivers know deletions. That begins while it is being deleted;
+// `is_gone` is the last report.
+bool is_deletion(const test::FakePlatform::Report& report) {
   return report.source("actualManifest").empty() && report.source("desiredManifest").empty();
+}
+
+bool is_gone(const test::FakePlatform::Report& report) {
+  return is_deletion(report) && report.event_id.ends_with("/gone");
 }
 
 // The value of a metric without labels; 0 when there is none.
@@ -95,10 +101,19 @@ double metric(const std::string& text, const std::string& name) {
                                    : std::strtod(text.c_str() + line + name.size() + 2, nullptr);
 }
 
+// The commit that is deployed, as the report tells it; empty when it does not.
+std::string revision_of(const test::FakePlatform::Report& report) {
+  if (report.kind() != "Application") return report.source("revision");
+  return report.object.value("/status/sync/revision"_json_pointer, "");
+}
+
 std::string describe(const test::FakePlatform::Report& report) {
-  std::string text = report.kind() + " " + report.name() + ", " + report.source("syncStatus");
+  std::string text = report.kind() + " " + report.name();
+  if (is_gone(report)) return text + " is gone";
+  if (is_deletion(report)) return text + " is being deleted";
+  text += ", " + report.source("syncStatus");
   if (const auto health = report.source("healthStatus"); !health.empty()) text += ", " + health;
-  if (const auto revision = report.source("revision"); !revision.empty()) {
+  if (const auto revision = revision_of(report); !revision.empty()) {
     text += ", revision " + short_id(revision);
   }
   return text;
@@ -171,12 +186,12 @@ Task<> Scene::while_syncing(std::string said, std::function<Task<>()> body) {
 }
 
 Task<> Scene::play(bool keep) {
-  narrator_.step(world_.description);
-  narrator_.step("Kubernetes API " + world_.kubernetes_url);
-  narrator_.step("Argo CD " + world_.argocd_url);
-  narrator_.step("recording control plane " + platform_.url().to_string());
   repository_url_ = co_await run_on(pool_, [this] { return git_.create_repository(kRepository); });
-  narrator_.step("Git server, with a password: " + repository_url_);
+  narrator_.headline("On this machine: " + world_.description);
+  narrator_.step("Kubernetes API  " + world_.kubernetes_url);
+  narrator_.step("Argo CD         " + world_.argocd_url);
+  narrator_.step("Git repository  " + repository_url_);
+  narrator_.step("control plane   " + platform_.url().to_string() + ", records what it is sent");
 
   narrator_.headline("Something is deployed");
   first_revision_ = co_await push(first_files(), "first version");
@@ -299,7 +314,7 @@ Task<> Scene::scale() {
     const auto* root = co_await wait_for(
         before, "the application at the new revision", [&](const Report& candidate) {
           return candidate.kind() == "Application" && candidate.source("syncStatus") == "Synced" &&
-                 candidate.object.value("/status/sync/revision"_json_pointer, "") == revision;
+                 revision_of(candidate) == revision;
         });
     const auto tell_root = [&] { narrator_.received(root->arrived, describe(*root)); };
     if (root->arrived < report->arrived) tell_root();
@@ -324,20 +339,20 @@ Task<> Scene::remove_resource() {
                  is_gone(candidate);
         });
     latencies_.push_back(std::chrono::duration<double>(report->arrived - pushed).count());
-    narrator_.received(report->arrived, "ConfigMap guestbook-settings is gone");
+    narrator_.received(report->arrived, describe(*report));
   });
 }
 
 Task<> Scene::delete_application() {
   const auto before = platform_.reports().size();
+  narrator_.step("deleting application " + std::string(kAppName));
   co_await world_.delete_app();
-  narrator_.step("application " + std::string(kAppName) + " deleted");
   const auto* report =
       co_await wait_for(before, "the deleted application", [](const Report& candidate) {
         return candidate.kind() == "Application" && candidate.name() == kAppName &&
                is_gone(candidate);
       });
-  narrator_.received(report->arrived, "Application " + std::string(kAppName) + " is gone");
+  narrator_.received(report->arrived, describe(*report));
 }
 
 Task<> Scene::summary(bool keep) {
@@ -379,24 +394,28 @@ Task<> Scene::follow() {
   auto seen = platform_.reports().size();
   while (true) {
     co_await sleep_for(std::chrono::milliseconds(500));
+    check(daemon_->running(), "event-reporter has ended");
     const auto head = co_await run_on(pool_, [this] { return git_.head(kRepository); });
     if (head != known) {
       known = head;
       narrator_.step("new commit " + short_id(head) + ", Argo CD syncs");
-      bool synced = true;
+      std::string failure;
       try {
         co_await world_.sync();
       } catch (const std::runtime_error& error) {
-        synced = false;
-        narrator_.failure(error.what());
+        failure = error.what();
       }
-      if (synced) narrator_.step("Argo CD synced " + short_id(head));
+      const auto state = co_await asio::this_coro::cancellation_state;
+      if (state.cancelled() != asio::cancellation_type::none) co_return;
+      if (failure.empty()) {
+        narrator_.step("Argo CD synced " + short_id(head));
+      } else {
+        narrator_.failure(failure);
+      }
     }
     for (; seen < platform_.reports().size(); ++seen) {
       const auto& report = platform_.reports()[seen];
-      narrator_.received(report.arrived, is_gone(report) && report.kind() != "Application"
-                                             ? report.kind() + " " + report.name() + " is gone"
-                                             : describe(report));
+      narrator_.received(report.arrived, describe(report));
     }
   }
 }
@@ -405,19 +424,30 @@ void Scene::print_hints() {
   const auto admin = "http://127.0.0.1:" + std::to_string(admin_port_);
   auto clone = repository_url_;
   clone.insert(clone.find("://") + 3, git_.username() + ":" + git_.password() + "@");
+  const auto applications =
+      world_.kubectl.empty()
+          ? "curl -s " + world_.kubernetes_url + "/apis/argoproj.io/v1alpha1/applications"
+          : world_.kubectl + " --kubeconfig " + world_.kubeconfig + " get applications -A";
+  struct Hint {
+    const char* what;
+    std::string command;
+  };
   narrator_.headline("Everything keeps running until Ctrl-C. To play with it:");
-  for (const auto& line : {
-           "git clone " + clone + "     # commit and push: it is synced and reported",
-           "kubectl --kubeconfig " + world_.kubeconfig + " get applications -A",
-           "curl -H 'Authorization: Bearer " + world_.argocd_token + "' '" + world_.argocd_url +
-               "/api/v1/applications/" + kAppName +
-               "/resource-tree?appNamespace=" + world_.app_namespace + "&project=default'",
-           "curl " + platform_.url().to_string() + "/events     # what the control plane received",
-           "curl " + admin + "/statusz",
-           "curl " + admin + "/metrics",
-           "tail -f " + (folder_ / "event-reporter.log").string(),
+  for (const auto& [what, command] : {
+           Hint{"commit and push: Argo CD syncs it, and what is reported is told below",
+                "git clone " + clone},
+           Hint{"the applications", applications},
+           Hint{"what Argo CD has deployed",
+                "curl -s -H 'Authorization: Bearer " + world_.argocd_token + "' '" +
+                    world_.argocd_url + "/api/v1/applications/" + kAppName +
+                    "/resource-tree?appNamespace=" + world_.app_namespace + "&project=default'"},
+           Hint{"what the control plane received",
+                "curl -s " + platform_.url().to_string() + "/events"},
+           Hint{"how event-reporter is", "curl -s " + admin + "/statusz"},
+           Hint{"its metrics", "curl -s " + admin + "/metrics"},
+           Hint{"its log", "tail -f " + (folder_ / "event-reporter.log").string()},
        }) {
-    narrator_.plain("  " + line);
+    narrator_.plain(std::string("  # ") + what + "\n  " + command);
   }
   narrator_.plain("");
 }

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "narrator.hpp"
 #include "support/fake_argocd.hpp"
 #include "support/fake_kube_api.hpp"
 #include "support/peer_argocd.hpp"
@@ -33,14 +32,20 @@ Task<World> embedded_world(const test::GitServer& git) {
   require(doubles->argocd.start());
   test::write_file(doubles->folder / "kubeconfig", doubles->cluster.kubeconfig());
   const test::FakeArgoCd::Options argocd;
+  doubles->cluster.put(k8s::resources::kConfigMaps,
+                       {{"apiVersion", "v1"},
+                        {"kind", "ConfigMap"},
+                        {"metadata", {{"name", "argocd-cm"}, {"namespace", argocd.ns}}}});
 
   World world;
-  world.description = "in-memory doubles";
+  world.description =
+      "in-memory doubles of Kubernetes and Argo CD; a real Git server and event-reporter";
   world.kubernetes_url = doubles->cluster.url().to_string();
   world.argocd_url = doubles->argocd.url().to_string();
   world.argocd_token = argocd.token;
   world.kubeconfig = (doubles->folder / "kubeconfig").string();
   world.app_namespace = argocd.ns;
+  world.kubectl = test::find_program("kubectl").value_or("");
   world.create_app = [doubles, &git](std::string repository) -> Task<> {
     test::FakeArgoCd::App app{.name = kAppName, .repo_url = std::move(repository)};
     app.git_username = git.username();
@@ -66,26 +71,32 @@ Task<World> embedded_world(const test::GitServer& git) {
   co_return world;
 }
 
-std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world() {
+std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world(
+    Narrator& narrator) {
   struct Peers {
-    test::PeerCluster cluster;
-    test::PeerArgoCd argocd{cluster};
+    std::unique_ptr<test::PeerCluster> cluster;
+    std::unique_ptr<test::PeerArgoCd> argocd;
   };
   const auto peers = std::make_shared<Peers>();
+  narrator.step("starting etcd, the Kubernetes control plane and kwok");
+  peers->cluster = std::make_unique<test::PeerCluster>();
+  narrator.step("starting Redis and Argo CD");
+  peers->argocd = std::make_unique<test::PeerArgoCd>(*peers->cluster);
   return [peers](asio::thread_pool& pool, const test::GitServer& git) -> Task<World> {
     const auto on_pool = [&pool](auto function) { return run_on(pool, std::move(function)); };
-    co_await on_pool([peers] { peers->cluster.create_namespace(kDestination); });
+    co_await on_pool([peers] { peers->cluster->create_namespace(kDestination); });
     World world;
-    world.description = "real programs: Kubernetes with kwok, Argo CD";
-    world.kubernetes_url = peers->cluster.server_url();
-    world.argocd_url = peers->argocd.url();
-    world.argocd_token = peers->argocd.token();
-    world.kubeconfig = peers->cluster.kubeconfig().string();
+    world.description = "real Kubernetes (kwok simulates its pods), Argo CD and Git server";
+    world.kubernetes_url = peers->cluster->server_url();
+    world.argocd_url = peers->argocd->url();
+    world.argocd_token = peers->argocd->token();
+    world.kubeconfig = peers->cluster->kubeconfig().string();
     world.app_namespace = test::PeerArgoCd::kNamespace;
+    world.kubectl = (test::peers_folder() / "bin" / "kubectl").string();
     world.create_app = [peers, on_pool, &git](std::string repository) -> Task<> {
       co_await on_pool([peers, repository, &git] {
-        peers->argocd.add_repository(repository, git.username(), git.password());
-        peers->argocd.create_application(nlohmann::json{
+        peers->argocd->add_repository(repository, git.username(), git.password());
+        peers->argocd->create_application(nlohmann::json{
             {"metadata",
              {{"name", kAppName},
               {"namespace", test::PeerArgoCd::kNamespace},
@@ -96,20 +107,20 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
               {"destination",
                {{"server", "https://kubernetes.default.svc"}, {"namespace", kDestination}}},
               {"source", {{"repoURL", repository}, {"path", "."}, {"targetRevision", "main"}}}}}}
-                                             .dump());
+                                              .dump());
       });
     };
     world.sync = [peers, on_pool]() -> Task<> {
       co_await on_pool([peers] {
         const std::string path = std::string("/api/v1/applications/") + kAppName;
-        peers->argocd.app_json(kAppName, "normal");
-        peers->argocd.request_ok("POST", path + "/sync", R"({"prune":true})");
-        const auto revision = nlohmann::json::parse(peers->argocd.app_json(kAppName))
+        peers->argocd->app_json(kAppName, "normal");
+        peers->argocd->request_ok("POST", path + "/sync", R"({"prune":true})");
+        const auto revision = nlohmann::json::parse(peers->argocd->app_json(kAppName))
                                   .at("/status/sync/revision"_json_pointer)
                                   .get<std::string>();
         test::require_until(
             [&] {
-              const auto app = nlohmann::json::parse(peers->argocd.app_json(kAppName));
+              const auto app = nlohmann::json::parse(peers->argocd->app_json(kAppName));
               const auto& status = app.at("status");
               return !app.contains("operation") &&
                      status.value("/operationState/phase"_json_pointer, "") == "Succeeded" &&
@@ -123,12 +134,12 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
     };
     world.delete_app = [peers, on_pool]() -> Task<> {
       co_await on_pool([peers] {
-        peers->argocd.request_ok("DELETE",
-                                 std::string("/api/v1/applications/") + kAppName + "?cascade=true");
+        peers->argocd->request_ok(
+            "DELETE", std::string("/api/v1/applications/") + kAppName + "?cascade=true");
       });
     };
     world.reads = [peers, on_pool]() -> Task<World::Reads> {
-      auto counts = co_await on_pool([peers] { return peers->argocd.read_counts(); });
+      auto counts = co_await on_pool([peers] { return peers->argocd->read_counts(); });
       const auto of = [&](const char* method) {
         return static_cast<std::size_t>(
             counts[std::string("application.ApplicationService/") + method]);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/core/async.hpp"
+#include "narrator.hpp"
 #include "support/git_server.hpp"
 
 namespace gitops::demo {
@@ -14,12 +15,13 @@ namespace gitops::demo {
 // What stands around the event-reporter in the scene: a cluster, Argo CD with one application, and
 // what the scene does to them. Functions may fail with an exception.
 struct World {
-  std::string description;  // "in-memory doubles", …
+  std::string description;  // a sentence about what is real
   std::string kubernetes_url;
   std::string argocd_url;  // http://host:port
   std::string argocd_token;
   std::string kubeconfig;     // file
   std::string app_namespace;  // of Applications
+  std::string kubectl;        // the program; empty when there is none
 
   // Creates the application of the repository and its path ".".
   std::function<Task<>(std::string repository)> create_app;
@@ -43,8 +45,9 @@ inline constexpr const char* kDestination = "demo";
 // The doubles of tests/support, on this loop.
 Task<World> embedded_world(const test::GitServer& git);
 
-// The real programs: the call starts them and must come from the main thread. What they then do for
-// the scene blocks, and does so on the pool.
-std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world();
+// The real programs: the call starts them, in about ten seconds, and must come from the main
+// thread. What they then do for the scene blocks, and does so on the pool.
+std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world(
+    Narrator& narrator);
 
 }  // namespace gitops::demo
