@@ -40,7 +40,8 @@ Acknowledged::Difference Acknowledged::diff(
     if (known != nullptr) {
       const auto acknowledged = known->resources.find(identity);
       if (acknowledged != known->resources.end() &&
-          acknowledged->second.digest == resource.digest) {
+          (acknowledged->second.digest == resource.digest ||
+           acknowledged->second.digest == resource.settled_digest)) {
         continue;
       }
     }

@@ -64,6 +64,10 @@ std::string_view AppView::operation_revision() const {
   return revision_in(status()["sync"]);
 }
 
+bool AppView::names_synced_revision() const {
+  return !last_history() || latest_revision() == operation_revision();
+}
+
 std::string_view AppView::compared_repo_url() const {
   const auto compared = status()["sync"]["comparedTo"];
   const auto single = compared["source"]["repoURL"].text();

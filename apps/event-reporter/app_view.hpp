@@ -47,6 +47,9 @@ class AppView {
   // or requested operation; and the repository that was compared with.
   [[nodiscard]] std::string_view latest_revision() const;
   [[nodiscard]] std::string_view operation_revision() const;
+  // False while latest_revision() is the one before: Argo CD writes the history after it has
+  // synced.
+  [[nodiscard]] bool names_synced_revision() const;
   [[nodiscard]] std::string_view compared_repo_url() const;
   // The id of the last entry of its history; 0 without one.
   [[nodiscard]] std::int64_t history_id() const;

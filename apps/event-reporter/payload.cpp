@@ -44,6 +44,12 @@ bool is_unhealthy(const std::optional<Health>& health) {
   return health && health->status != "Healthy";
 }
 
+Digest provisional(const Digest& digest) {
+  Hasher hasher;
+  hasher.add(to_hex(digest));
+  return hasher.finish();
+}
+
 }  // namespace
 
 struct Report::State {
@@ -222,7 +228,12 @@ Result<Report> Report::read(Material material, TrackingSettings settings) {
   if (auto read = state->read_material(); !read) return std::unexpected(read.error());
   if (state->managed) state->list_resources();
   for (std::size_t i = 0; i < state->resources.size(); ++i) {
-    state->resources[i].digest = state->digest_resource(i);
+    auto& resource = state->resources[i];
+    resource.digest = state->digest_resource(i);
+    if (!state->app.names_synced_revision()) {
+      resource.settled_digest = resource.digest;
+      resource.digest = provisional(resource.digest);
+    }
   }
   state->application_digest = state->digest_application();
   return Report(std::move(state));

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,11 @@ class Report {
   struct Resource {
     ResourceId id;
     Digest digest;  // of the resource's own content: without times and commit details
+    // Set as long as a sync is under way whose revision is not in the history yet: then an event
+    // names the revision before. `digest` is another than usual, so that what is reported now is
+    // due once more afterwards; this is the usual one, and what was acknowledged with it is not
+    // due.
+    std::optional<Digest> settled_digest{};
   };
   // Its resources, child applications left out. `resources_known` is false when Argo CD did not
   // give the manifests: then there are none here, and none may be taken for gone.

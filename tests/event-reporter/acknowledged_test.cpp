@@ -46,6 +46,22 @@ TEST(Acknowledged, OnlyWhatChangedIsDueAgain) {
   EXPECT_THAT(one.changed, ElementsAre(0));
 }
 
+TEST(Acknowledged, WhatWasReportedDuringASyncIsDueOnceMoreAfterwards) {
+  Acknowledged record;
+  record.commit_resource("ns/app", "u1", kDeployment, digest(2));
+  record.commit_resource("ns/app", "u1", kService, digest(3));
+  // The sync changes one of the two.
+  const Resources during{{kDeployment, digest(12), digest(2)}, {kService, digest(14), digest(4)}};
+  EXPECT_THAT(diff(record, digest(1), during).changed, ElementsAre(1));
+  record.commit_resource("ns/app", "u1", kService, digest(14));
+  EXPECT_THAT(diff(record, digest(1), during).changed, IsEmpty());
+
+  const Resources afterwards{{kDeployment, digest(2)}, {kService, digest(4)}};
+  EXPECT_THAT(diff(record, digest(1), afterwards).changed, ElementsAre(1));
+  record.commit_resource("ns/app", "u1", kService, digest(4));
+  EXPECT_THAT(diff(record, digest(1), afterwards).changed, IsEmpty());
+}
+
 TEST(Acknowledged, AResourceThatIsMissingIsGoneUntilThatWasAcknowledged) {
   Acknowledged record;
   record.commit_resource("ns/app", "u1", kDeployment, digest(2));

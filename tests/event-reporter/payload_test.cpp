@@ -240,6 +240,7 @@ TEST(Payload, ADigestIgnoresTimesAndCommits) {
   changed["application"]["status"]["operationState"]["finishedAt"] = "2026-05-05T00:00:01Z";
   changed["application"]["status"]["history"][0]["revision"] = "another";
   changed["application"]["status"]["history"][0]["id"] = 8;
+  changed["application"]["status"]["operationState"]["operation"]["sync"]["revision"] = "another";
   changed["application"]["status"]["sync"]["revision"] = "another";
   changed["application"]["metadata"]["resourceVersion"] = "999999";
   changed["revisions"]["sync"][0]["metadata"]["message"] = "another";
@@ -258,6 +259,24 @@ TEST(Payload, ADigestIgnoresTimesAndCommits) {
     changed[json::json_pointer(pointer)] = value;
     EXPECT_NE(digest(changed), before) << pointer;
   }
+}
+
+TEST(Payload, ADigestIsAnotherUntilTheHistoryHoldsTheSyncedRevision) {
+  // Argo CD calls a resource Synced before it adds to the history, where an event's revision is
+  // taken from.
+  auto input = small_case();
+  const auto resource = [&] { return report_of(input)->resources()[0]; };
+  const auto settled = resource();
+  EXPECT_EQ(settled.settled_digest, std::nullopt);
+  input["application"]["status"]["operationState"]["operation"]["sync"]["revision"] = "next";
+  EXPECT_THAT(resource_body(input), Not(HasSubstr(R"("revision":"next")")));
+  const auto during = resource();
+  EXPECT_NE(during.digest, settled.digest);
+  EXPECT_EQ(during.settled_digest, settled.digest);
+  input["application"]["status"]["history"].push_back({{"id", 8}, {"revision", "next"}});
+  EXPECT_THAT(resource_body(input), HasSubstr(R"("revision":"next")"));
+  EXPECT_EQ(resource().digest, settled.digest);
+  EXPECT_EQ(resource().settled_digest, std::nullopt);
 }
 
 TEST(Payload, WithoutManagedResourcesNothingIsKnownOfResources) {
