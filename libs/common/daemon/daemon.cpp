@@ -247,9 +247,10 @@ class Frame {
     return text;
   }
 
-  http::Response respond(std::string_view method, std::string_view path) {
-    const bool known =
-        path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/statusz";
+  http::Response respond(std::string_view method, std::string_view path, std::string_view query) {
+    const auto page = app_.pages.find(std::string(path));
+    const bool known = path == "/healthz" || path == "/readyz" || path == "/metrics" ||
+                       path == "/statusz" || page != app_.pages.end();
     if (!known) return text_response(404, "not found\n");
     if (method != "GET" && method != "HEAD") {
       auto response = text_response(405, "method not allowed\n");
@@ -264,12 +265,20 @@ class Frame {
       return response;
     }
     const std::string reasons = not_ready_because();
-    return reasons.empty() ? text_response(200, "ready\n") : text_response(503, reasons);
+    if (path == "/readyz") {
+      return reasons.empty() ? text_response(200, "ready\n") : text_response(503, reasons);
+    }
+    if (phase_ != Phase::running) return text_response(503, reasons);
+    AdminPage content = page->second(query);
+    auto response = text_response(200, std::move(content.body));
+    response.headers.set("Content-Type", std::move(content.content_type));
+    return response;
   }
 
   Task<> answer(http::Exchange& exchange) {
     // A peer that left before its answer is no concern of ours.
-    std::ignore = co_await exchange.reply(respond(exchange.request().method, exchange.path()));
+    std::ignore = co_await exchange.reply(
+        respond(exchange.request().method, exchange.path(), exchange.query()));
   }
 
   const Clock::time_point began_ = Clock::now();

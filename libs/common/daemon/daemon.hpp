@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/core/async.hpp"
@@ -44,6 +45,12 @@ struct ReadyCheck {
   std::function<std::string()> not_ready_because;
 };
 
+// A read-only page of the admin port.
+struct AdminPage {
+  std::string content_type = "application/json";
+  std::string body;
+};
+
 // The shape every daemon's App has; run_daemon is written once, in terms of it.
 struct DaemonApp {
   // Starts the parts (spawns tasks, listens). An error ends the daemon with exit code 1.
@@ -55,6 +62,9 @@ struct DaemonApp {
   std::vector<ReadyCheck> ready_checks;
   // A text for people, for /statusz; may be empty.
   std::function<std::string()> status;
+  // Further pages of the admin port by path ("/journal"), made from the query as it was sent. They
+  // are there while the App runs, for GET and HEAD, and for anybody who reaches the port.
+  std::map<std::string, std::function<AdminPage(std::string_view query)>> pages = {};
 };
 
 // What differs between daemons, for the frame.
@@ -68,7 +78,7 @@ struct DaemonSpec {
 };
 
 // The frame of every daemon: flags, configuration, logging, the loop, the admin port
-// (/healthz /readyz /metrics /statusz), signals and the orderly end.
+// (/healthz /readyz /metrics /statusz and the App's own pages), signals and the orderly end.
 //
 // Exit codes: 0 stopped by SIGTERM or SIGINT (or --help, --version, a good --check-config),
 // 1 failed while running or starting, 2 wrong configuration (every mistake on standard error).

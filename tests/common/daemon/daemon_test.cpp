@@ -40,6 +40,10 @@ class Daemon {
   [[nodiscard]] std::string log() const { return test::read_file(folder_ / "log"); }
 
   HttpReply call(const std::string& path, const std::string& method = "GET") {
+    return test::http_call({.method = method, .url = url(path)});
+  }
+  // Waits until it has started.
+  std::string url(const std::string& path) {
     if (port_.empty()) {
       wait_for_log(R"("message":"started")");
       const std::string text = log();
@@ -47,7 +51,7 @@ class Daemon {
       const auto start = text.find(key) + key.size();
       port_ = text.substr(start, text.find(',', start) - start);
     }
-    return test::http_call({.method = method, .url = "http://127.0.0.1:" + port_ + path});
+    return "http://127.0.0.1:" + port_ + path;
   }
 
   void terminate() { process_.signal(SIGTERM); }
@@ -145,6 +149,21 @@ TEST(Daemon, ServesItsAdminPages) {
   EXPECT_EQ(daemon.call("/metrics", "DELETE").status, 405);
   daemon.terminate();
   EXPECT_EQ(daemon.exit_code(), 0) << daemon.log();
+}
+
+TEST(Daemon, ServesThePagesOfItsApp) {
+  Daemon daemon({"--drain-delay=10m"});
+  const auto page = daemon.call("/things?object=a%2Fb&limit=3");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(page.body, R"({"asked":"object=a%2Fb&limit=3"})");
+  EXPECT_THAT(test::run_command({"curl", "--silent", "--head", daemon.url("/things")}).out,
+              HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_EQ(daemon.call("/things").body, R"({"asked":""})");
+  EXPECT_EQ(daemon.call("/things", "POST").status, 405);
+  EXPECT_EQ(daemon.call("/things/more").status, 404);
+  EXPECT_EQ(daemon.call("/healthz").body, "ok") << "the frame's own pages come first";
+  daemon.terminate();
+  test::require_until([&] { return daemon.call("/things").status == 503; }, kPatience, "503");
 }
 
 TEST(Daemon, IsNotReadyForAReasonThatItNames) {

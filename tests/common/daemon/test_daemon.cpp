@@ -93,6 +93,10 @@ DaemonSpec test_daemon() {
     frame.ready_checks = {{"cache", [app] { return app->not_ready_because(); }},
                           {"always", [] { return std::string(); }}};
     frame.status = [] { return std::string("things: 3"); };
+    frame.pages["/things"] = [](std::string_view query) {
+      return AdminPage{.body = "{\"asked\":\"" + std::string(query) + "\"}"};
+    };
+    frame.pages["/healthz"] = [](std::string_view) { return AdminPage{.body = "hidden"}; };
     return frame;
   };
   return spec;
