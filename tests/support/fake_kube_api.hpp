@@ -2,11 +2,9 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
+#include <expected>
 #include <functional>
 #include <list>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +17,9 @@
 #include "k8s-client/resource.hpp"
 #include "support/double_server.hpp"
 #include "support/fake_kube_store.hpp"
+#include "support/kube_failure.hpp"
+#include "support/kube_lists.hpp"
+#include "support/kube_request.hpp"
 
 namespace gitops::test {
 
@@ -100,41 +101,37 @@ class FakeKubeApi : public DoubleServer {
   [[nodiscard]] http::Response failure(int status) const override;
 
  private:
-  // What a path and a method name.
-  struct Target {
-    const KubeType* type = nullptr;
-    k8s::ObjectKey key;  // name empty: the collection
-    std::string subresource;
-    std::string verb;
-  };
   struct Watch;
-  struct Snapshot {
-    std::uint64_t version = 0;
-    std::vector<FakeKubeStore::Object> objects;
-  };
 
   Task<> serve(http::Exchange& exchange, const std::string& body);
   std::optional<http::Response> answer_fixed(const http::Request& request,
                                              const std::vector<std::string>& path,
                                              const std::string& body);
-  [[nodiscard]] http::Response discovery(const std::vector<std::string>& path) const;
   http::Response review_access(const std::string& body) const;
-  http::Response answer(const http::Request& request, const Target& target, const Query& query,
+  [[nodiscard]] bool is_allowed(const KubeTarget& target) const;
+  http::Response answer(const http::Request& request, const KubeTarget& target, const Query& query,
                         const std::string& body);
-  http::Response list(const Target& target, const Query& query);
-  http::Response issue_token(const Target& target, const std::string& body);
-  Task<> watch(http::Exchange& exchange, const Target& target, const Query& query);
+  http::Response patch(const KubeTarget& target, const Query& query, std::string_view media,
+                       const Json& body);
+  http::Response delete_collection(const KubeTarget& target, const Query& query);
+  http::Response issue_token(const KubeTarget& target, const std::string& body);
+
+  // In fake_kube_watches.cpp.
+  Task<> watch(http::Exchange& exchange, const KubeTarget& target, const Query& query);
+  [[nodiscard]] std::expected<Watch, KubeFailure> read_watch(const KubeTarget& target,
+                                                             const Query& query) const;
+  void add_initial_events(Watch& watch);
+  Task<> follow(http::Exchange& exchange, Watch& watch);
   // What the watch has not been told yet.
   std::string collect(Watch& watch);
   [[nodiscard]] const KubeType& type_of(const k8s::Resource& resource) const;
 
   Options options_;
   FakeKubeStore store_;
+  KubeLists lists_;
   std::function<bool(const Access&)> allowed_;
   std::set<std::string> issued_tokens_;
   std::list<Watch*> watches_;
-  std::map<std::string, Snapshot> snapshots_;  // by the version in the continue token
-  std::map<std::string, std::string> list_items_;
   bool stalled_ = false;
   bool streaming_lists_ = true;
 };

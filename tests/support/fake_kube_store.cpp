@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
-#include <tuple>
+#include <utility>
 
 #include "common/core/encoding.hpp"
 #include "common/core/time.hpp"
+#include "support/kube_selectors.hpp"
 
 namespace gitops::test {
 
@@ -15,90 +15,11 @@ namespace {
 using Json = nlohmann::json;
 using Failure = FakeKubeStore::Failure;
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
-}
-
-// Splits at commas that are not inside parentheses.
-std::vector<std::string> split_terms(std::string_view text) {
-  std::vector<std::string> terms;
-  std::string term;
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '(') ++depth;
-    if (c == ')') --depth;
-    if (c == ',' && depth == 0) {
-      terms.push_back(trimmed(term));
-      term.clear();
-    } else {
-      term += c;
-    }
-  }
-  terms.push_back(trimmed(term));
-  std::erase(terms, std::string());
-  return terms;
-}
-
-// The string at a dotted path; empty when there is none.
-std::string text_at(const Json& object, std::string_view path) {
-  const Json* at = &object;
-  while (!path.empty()) {
-    const auto dot = std::min(path.find('.'), path.size());
-    const auto key = std::string(path.substr(0, dot));
-    path.remove_prefix(std::min(dot + 1, path.size()));
-    if (!at->is_object() || !at->contains(key)) return {};
-    at = &(*at)[key];
-  }
-  return at->is_string() ? at->get<std::string>() : std::string();
-}
-
 bool is_dns_name(std::string_view name) {
   if (name.empty() || name.size() > 253) return false;
   const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   if (!alphanumeric(name.front()) || !alphanumeric(name.back())) return false;
   return std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; });
-}
-
-// "configmaps", or "applications.argoproj.io": how messages name a type.
-std::string qualified(const KubeType& type) {
-  return type.id();
-}
-
-std::string qualified_kind(const KubeType& type) {
-  return type.resource.group.empty() ? type.resource.kind
-                                     : type.resource.kind + "." + type.resource.group;
-}
-
-Json details_of(const KubeType& type, const std::string& name) {
-  Json details{{"name", name}, {"kind", type.resource.plural}};
-  if (!type.resource.group.empty()) details["group"] = type.resource.group;
-  return details;
-}
-
-Failure bad_request(std::string message) {
-  return {.code = 400, .reason = "BadRequest", .message = std::move(message)};
-}
-
-Failure invalid(const KubeType& type, const std::string& name, const std::string& field,
-                const std::string& what, const std::string& cause) {
-  Json details{{"name", name},
-               {"kind", type.resource.kind},
-               {"causes", Json::array({{{"reason", cause}, {"message", what}, {"field", field}}})}};
-  if (!type.resource.group.empty()) details["group"] = type.resource.group;
-  return {.code = 422,
-          .reason = "Invalid",
-          .message = qualified_kind(type) + " \"" + name + "\" is invalid: " + field + ": " + what,
-          .details = std::move(details)};
-}
-
-Failure conflict(const KubeType& type, const std::string& name, const std::string& why) {
-  return {.code = 409,
-          .reason = "Conflict",
-          .message =
-              "Operation cannot be fulfilled on " + qualified(type) + " \"" + name + "\": " + why,
-          .details = details_of(type, name)};
 }
 
 // Without the fields that change by themselves.
@@ -131,88 +52,6 @@ bool has_finalizers(const Json& object) {
 
 }  // namespace
 
-std::string KubeType::id() const {
-  return resource.group.empty() ? resource.plural : resource.plural + "." + resource.group;
-}
-
-std::expected<LabelSelector, std::string> LabelSelector::parse(std::string_view text) {
-  LabelSelector selector;
-  for (const auto& term : split_terms(text)) {
-    Term parsed;
-    if (const auto open = term.find('('); open != std::string::npos) {
-      const auto words = trimmed(term.substr(0, open));
-      const auto space = words.rfind(' ');
-      if (space == std::string::npos || !term.ends_with(')')) {
-        return std::unexpected("unable to parse requirement: " + term);
-      }
-      const auto op = words.substr(space + 1);
-      if (op != "in" && op != "notin") {
-        return std::unexpected("unable to parse requirement: found '" + op +
-                               "', expected: in, notin, =, ==, !=, gt, lt");
-      }
-      parsed.key = trimmed(words.substr(0, space));
-      parsed.wanted = op == "in";
-      parsed.values = split_terms(std::string_view(term).substr(open + 1, term.size() - open - 2));
-    } else if (const auto differs = term.find("!="); differs != std::string::npos) {
-      parsed = {trimmed(term.substr(0, differs)), {trimmed(term.substr(differs + 2))}, false};
-    } else if (const auto equals = term.find('='); equals != std::string::npos) {
-      const auto value = term.find_first_not_of('=', equals);
-      parsed = {trimmed(term.substr(0, equals)),
-                {value == std::string::npos ? std::string() : trimmed(term.substr(value))},
-                true};
-    } else {
-      parsed.wanted = !term.starts_with('!');
-      parsed.key = trimmed(std::string_view(term).substr(parsed.wanted ? 0 : 1));
-    }
-    if (parsed.key.empty() || parsed.key.contains(' ')) {
-      return std::unexpected("unable to parse requirement: " + term);
-    }
-    selector.terms_.push_back(std::move(parsed));
-  }
-  return selector;
-}
-
-bool LabelSelector::matches(const Json& object) const {
-  if (terms_.empty()) return true;
-  const auto labels = object["metadata"].value("labels", Json::object());
-  return std::ranges::all_of(terms_, [&](const Term& term) {
-    const bool present = labels.contains(term.key);
-    if (term.values.empty()) return present == term.wanted;
-    const auto value = present ? labels[term.key].get<std::string>() : std::string();
-    const bool equal = present && std::ranges::find(term.values, value) != term.values.end();
-    return equal == term.wanted;
-  });
-}
-
-std::expected<FieldSelector, std::string> FieldSelector::parse(std::string_view text,
-                                                               const KubeType& type) {
-  FieldSelector selector;
-  for (const auto& term : split_terms(text)) {
-    const auto equals = term.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return std::unexpected("invalid selector: '" + term + "'; can't understand '" + term + "'");
-    }
-    const bool wanted = term[equals - 1] != '!';
-    auto path = term.substr(0, wanted ? equals : equals - 1);
-    const auto value = term.find_first_not_of('=', equals);
-    const auto& kind = type.resource.kind;
-    const bool known = path == "metadata.name" || path == "metadata.namespace" ||
-                       (kind == "Pod" && (path == "spec.nodeName" || path == "status.phase")) ||
-                       (kind == "Namespace" && path == "status.phase") ||
-                       (kind == "Secret" && path == "type");
-    if (!known) return std::unexpected("field label not supported: " + path);
-    selector.terms_.push_back(
-        {std::move(path), value == std::string::npos ? std::string() : term.substr(value), wanted});
-  }
-  return selector;
-}
-
-bool FieldSelector::matches(const Json& object) const {
-  return std::ranges::all_of(terms_, [&](const Term& term) {
-    return (text_at(object, term.path) == term.value) == term.wanted;
-  });
-}
-
 FakeKubeStore::FakeKubeStore(std::size_t history) : history_limit_(history) {}
 
 void FakeKubeStore::add_type(KubeType type) {
@@ -240,13 +79,6 @@ const KubeType* FakeKubeStore::find_type(std::string_view group, std::string_vie
     return resource.group == group && resource.version == version && resource.plural == plural;
   });
   return found == types_.end() ? nullptr : &found->second;
-}
-
-Failure FakeKubeStore::not_found(const KubeType& type, const std::string& name) const {
-  return {.code = 404,
-          .reason = "NotFound",
-          .message = qualified(type) + " \"" + name + "\" not found",
-          .details = details_of(type, name)};
 }
 
 const FakeKubeStore::Object* FakeKubeStore::find(const KubeType& type,
@@ -321,10 +153,7 @@ FakeKubeStore::Outcome<FakeKubeStore::Object> FakeKubeStore::create(const KubeTy
   }
   const k8s::ObjectKey key{resource.namespaced ? ns : std::string(), name};
   if (find(type, key) != nullptr) {
-    return std::unexpected(Failure{.code = 409,
-                                   .reason = "AlreadyExists",
-                                   .message = qualified(type) + " \"" + name + "\" already exists",
-                                   .details = details_of(type, name)});
+    return std::unexpected(already_exists(type, name));
   }
   metadata["name"] = name;
   metadata["uid"] = new_uid();

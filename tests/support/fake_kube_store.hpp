@@ -16,50 +16,10 @@
 #include <nlohmann/json.hpp>
 
 #include "k8s-client/resource.hpp"
+#include "support/kube_failure.hpp"
+#include "support/kube_types.hpp"
 
 namespace gitops::test {
-
-// A resource type as the double serves it.
-struct KubeType {
-  k8s::Resource resource;
-  bool status_subresource = false;
-  bool custom = false;  // defined by a CRD: lists keep apiVersion and kind of their items
-
-  // "configmaps", "applications.argoproj.io": the key of the type's table.
-  [[nodiscard]] std::string id() const;
-};
-
-// labelSelector: "a=b,c!=d,e in (x,y),f notin (z),g,!h".
-class LabelSelector {
- public:
-  static std::expected<LabelSelector, std::string> parse(std::string_view text);
-  [[nodiscard]] bool matches(const nlohmann::json& object) const;
-
- private:
-  struct Term {
-    std::string key;
-    std::vector<std::string> values;  // empty: existence
-    bool wanted = true;
-  };
-  std::vector<Term> terms_;
-};
-
-// fieldSelector: metadata.name and metadata.namespace of any type; also spec.nodeName and
-// status.phase of pods, status.phase of namespaces and type of secrets.
-class FieldSelector {
- public:
-  static std::expected<FieldSelector, std::string> parse(std::string_view text,
-                                                         const KubeType& type);
-  [[nodiscard]] bool matches(const nlohmann::json& object) const;
-
- private:
-  struct Term {
-    std::string path;
-    std::string value;
-    bool wanted = true;
-  };
-  std::vector<Term> terms_;
-};
 
 // The objects of an API server, without its HTTP: any registered type, one resourceVersion for all,
 // a history for watches, and the rules of create, update, patch and delete. Not thread-safe.
@@ -73,13 +33,7 @@ class FakeKubeStore {
   };
   using Object = std::shared_ptr<const Stored>;
 
-  // What the API server answers with a Status object.
-  struct Failure {
-    int code = 500;
-    std::string reason;
-    std::string message;
-    Json details = nullptr;
-  };
+  using Failure = KubeFailure;
   template <class T>
   using Outcome = std::expected<T, Failure>;
 
@@ -140,7 +94,6 @@ class FakeKubeStore {
  private:
   using Table = std::map<k8s::ObjectKey, Object>;
 
-  [[nodiscard]] Failure not_found(const KubeType& type, const std::string& name) const;
   [[nodiscard]] const Object* find(const KubeType& type, const k8s::ObjectKey& key) const;
   Outcome<Object> replace(const KubeType& type, const k8s::ObjectKey& key, Object current,
                           Json object, std::string_view subresource);
