@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "support/double_server.hpp"
 #include "support/fake_kube_api.hpp"
+#include "support/git_commit.hpp"
 #include "support/process.hpp"
 
 namespace gitops::test {
@@ -90,11 +90,6 @@ class FakeArgoCd : public DoubleServer {
   [[nodiscard]] http::Response failure(int status) const override;
 
  private:
-  struct Commit {
-    std::string revision;
-    Json metadata;
-    std::vector<Json> manifests;
-  };
   struct Managed {
     k8s::Resource type;
     k8s::ObjectKey key;
@@ -110,22 +105,27 @@ class FakeArgoCd : public DoubleServer {
     std::optional<Json> managed;
   };
 
-  // Runs on the pool.
-  static Result<Commit> read_git(const std::filesystem::path& mirror, const App& app);
-  Task<Result<Commit>> fetch(const App& app);
-  Result<void> take_manifests(State& state, const Commit& commit);
+  // In fake_argocd_controller.cpp.
+  Task<Result<GitCommit>> fetch(const App& app);
+  Result<void> take_manifests(State& state, const GitCommit& commit);
   void write_comparison(State& state);
   [[nodiscard]] Json live(const Managed& managed) const;
   [[nodiscard]] bool is_synced(const Managed& managed) const;
   [[nodiscard]] static std::string health_of(const State& state);
   void apply(Managed& managed);
+  Json sync_resource(Managed& managed);
   // Reads, changes and writes the Application.
   void edit(const State& state, const std::function<void(Json& app)>& change);
+
   [[nodiscard]] Json tree_of(const State& state) const;
+  [[nodiscard]] static Json node_of(const Managed& managed, const Json& object);
   [[nodiscard]] Json managed_of(const State& state) const;
   [[nodiscard]] http::Response refuse(int status, int code, const std::string& message) const;
   http::Response answer(const http::Request& request, const std::vector<std::string>& path,
                         const Query& query, const std::string& body);
+  [[nodiscard]] http::Response log_in(const http::Request& request, const std::string& body) const;
+  [[nodiscard]] http::Response answer_about_app(const std::vector<std::string>& path,
+                                                const Query& query) const;
 
   Options options_;
   FakeKubeApi& cluster_;
