@@ -82,7 +82,7 @@ Json with_masks(Json secret) {
 
 Json last_history(const Json& application) {
   const auto history = get(application, "/status/history", Json::array());
-  return history.empty() ? Json(0) : history.back().at("id");
+  return history.empty() ? Json::object() : history.back();
 }
 
 // The entry of a list that is about this object; null when there is none.
@@ -126,17 +126,18 @@ Json settings_of(const ApplicationFacts& facts) {
 Json source_of_managed(const ApplicationFacts& facts) {
   const auto& app = facts.application;
   auto source = settings_of(facts);
-  source.update(Json{{"repoURL", get(app, "/spec/source/repoURL")},
-                     {"revision", facts.commit.id},
-                     {"commitMessage", facts.commit.message},
-                     {"commitAuthor", facts.commit.author},
-                     {"commitDate", facts.commit.date},
-                     {"appName", get(app, "/metadata/name")},
-                     {"appNamespace", get(app, "/metadata/namespace")},
-                     {"appUID", get(app, "/metadata/uid")},
-                     {"appLabels", get(app, "/metadata/labels", nullptr)},
-                     {"historyId", last_history(app)},
-                     {"operationSyncRevision", facts.commit.id}});
+  source.update(
+      Json{{"repoURL", get(app, "/spec/source/repoURL")},
+           {"revision", last_history(app).value("revision", get(app, "/status/sync/revision"))},
+           {"commitMessage", facts.commit.message},
+           {"commitAuthor", facts.commit.author},
+           {"commitDate", facts.commit.date},
+           {"appName", get(app, "/metadata/name")},
+           {"appNamespace", get(app, "/metadata/namespace")},
+           {"appUID", get(app, "/metadata/uid")},
+           {"appLabels", get(app, "/metadata/labels", nullptr)},
+           {"historyId", last_history(app).value("id", 0)},
+           {"operationSyncRevision", facts.commit.id}});
   return source;
 }
 
