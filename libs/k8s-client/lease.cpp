@@ -1,6 +1,7 @@
 #include "k8s-client/lease.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -26,25 +27,109 @@ std::int64_t number_of(const Json& spec, const char* key) {
   return found != spec.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
-// Nothing when the text is not a Lease.
-std::optional<LeaseRecord> parse_lease(const std::string& object) {
-  const Json json = Json::parse(object, nullptr, false);
-  if (!json.is_object() || !json.contains("metadata")) return std::nullopt;
-  const auto spec = json.find("spec");
-  if (spec == json.end() || !spec->is_object()) return LeaseRecord();
-  return LeaseRecord{.holder = text_of(*spec, "holderIdentity"),
-                     .duration = std::chrono::seconds(std::clamp<std::int64_t>(
-                         number_of(*spec, "leaseDurationSeconds"), 0, std::int64_t{24} * 3600)),
-                     .acquired = text_of(*spec, "acquireTime"),
-                     .renewed = text_of(*spec, "renewTime"),
-                     .transitions = number_of(*spec, "leaseTransitions")};
+// The member of that name, made an object if it is none.
+Json& object_in(Json& json, const char* key) {
+  Json& member = json[key];
+  if (!member.is_object()) member = Json::object();
+  return member;
+}
+
+LeaseRecord parse_record(const Json& lease) {
+  const auto spec = lease.find("spec");
+  if (spec == lease.end() || !spec->is_object()) return {};
+  return {.holder = text_of(*spec, "holderIdentity"),
+          .duration = std::chrono::seconds(std::clamp<std::int64_t>(
+              number_of(*spec, "leaseDurationSeconds"), 0, std::int64_t{24} * 3600)),
+          .acquired = text_of(*spec, "acquireTime"),
+          .renewed = text_of(*spec, "renewTime"),
+          .transitions = number_of(*spec, "leaseTransitions")};
+}
+
+// The counter is an int32 that the API server refuses to exceed.
+std::int64_t after(std::int64_t transitions) {
+  const bool sane = transitions >= 0 && transitions < std::numeric_limits<std::int32_t>::max();
+  return sane ? transitions + 1 : 0;
 }
 
 }  // namespace
 
+void LeaseView::see(const std::string& lease, Clock::time_point now) {
+  const Json json = Json::parse(lease, nullptr, false);
+  const auto metadata = json.is_object() ? json.find("metadata") : json.end();
+  if (metadata == json.end() || !metadata->is_object()) {
+    object_.clear();
+    return;
+  }
+  object_ = lease;
+  uid_ = text_of(*metadata, "uid");
+  const auto annotations = metadata->find("annotations");
+  wanted_by_ = annotations != metadata->end() && annotations->is_object()
+                   ? text_of(*annotations, kWantedBy)
+                   : std::string();
+  LeaseRecord record = parse_record(json);
+  if (since_ && record == record_) return;
+  record_ = std::move(record);
+  since_ = now;
+}
+
+void LeaseView::see_none(Clock::time_point now) {
+  if (since_ && uid_.empty() && object_.empty() && record_ == LeaseRecord()) return;
+  *this = LeaseView(std::move(key_));
+  since_ = now;
+}
+
+Clock::time_point LeaseView::expires(std::chrono::seconds least) const {
+  return since_.value() + std::clamp(record_.duration, least, 10 * least);
+}
+
+std::string LeaseView::taken(const std::string& identity, std::chrono::seconds duration,
+                             WallTime wall) const {
+  LeaseRecord record = record_;
+  record.duration = duration;
+  record.renewed = format_rfc3339_micros(wall);
+  if (record.holder != identity) {
+    record.holder = identity;
+    record.acquired = record.renewed;
+    record.transitions = known() ? after(record.transitions) : 0;
+  }
+  return with(record);
+}
+
+std::string LeaseView::freed(WallTime wall) const {
+  LeaseRecord record = record_;
+  record.holder.clear();
+  record.duration = std::chrono::seconds(1);
+  record.acquired = record.renewed = format_rfc3339_micros(wall);
+  return with(record);
+}
+
+std::string LeaseView::asked(const std::string& identity) const {
+  Json json = Json::parse(object_, nullptr, false);
+  object_in(object_in(json, "metadata"), "annotations")[kWantedBy] = identity;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string LeaseView::with(const LeaseRecord& record) const {
+  Json json = Json::parse(object_, nullptr, false);
+  if (!json.is_object()) {
+    json = {{"metadata", {{"namespace", key_.ns}, {"name", key_.name}}}};
+  }
+  json["apiVersion"] = resources::kLeases.api_version();
+  json["kind"] = resources::kLeases.kind;
+  if (!wanted_by_.empty()) json["metadata"]["annotations"].erase(kWantedBy);
+  Json& spec = object_in(json, "spec");
+  spec["holderIdentity"] = record.holder;
+  spec["leaseDurationSeconds"] = record.duration.count();
+  spec["acquireTime"] = record.acquired;
+  spec["renewTime"] = record.renewed;
+  spec["leaseTransitions"] = record.transitions;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 LeaseSteps::LeaseSteps(LeaseOptions options, std::uint64_t seed)
     : options_(std::move(options)),
-      random_(static_cast<std::minstd_rand::result_type>(seed % 2147483646 + 1)) {}
+      random_(static_cast<std::minstd_rand::result_type>(seed % 2147483646 + 1)),
+      view_(options_.key) {}
 
 LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   if (now < wait_until_) {
@@ -56,113 +141,86 @@ LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   sent_at_ = now;
   Action action{.kind = pending_, .object = {}, .until = now + options_.renew_deadline};
   if (leading(now)) action.until = leading_until_;
-  if (pending_ == Action::Kind::create) {
-    action.object = object_with({.holder = options_.identity,
-                                 .duration = options_.lease_duration,
-                                 .acquired = format_rfc3339_micros(wall),
-                                 .renewed = format_rfc3339_micros(wall),
-                                 .transitions = 0});
-  } else if (pending_ == Action::Kind::update) {
-    action.object = object_with(own_record(wall));
+  if (pending_ == Action::Kind::ask) {
+    action.object = view_.asked(options_.identity);
+  } else if (pending_ != Action::Kind::read) {
+    action.object = view_.taken(options_.identity, options_.lease_duration, wall);
   }
   return action;
 }
 
 void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point now) {
-  if (pending_ == Action::Kind::read) {
-    if (!answer) {
-      if (answer.error().code == ErrorCode::not_found) {
-        object_.clear();
-        observed_ = {};
-        planned_ = Action::Kind::create;
-        return;
-      }
-      return pause(now);
-    }
+  if (pending_ != Action::Kind::read) {
+    // Another was quicker, or the API server did not answer: look again after a while.
+    if (!answer) return pause(now);
     observe(*answer, now);
-    // As in client-go our own name frees it too: this is the next process of the same pod.
-    const bool free = observed_.holder.empty() || observed_.holder == options_.identity ||
-                      now >= observed_at_ + observed_.duration;
-    if (!free || object_.empty()) return pause(now);
-    planned_ = Action::Kind::update;
+    const bool ours = view_.record().holder == options_.identity;
+    if (ours && pending_ != Action::Kind::ask) {
+      leading_until_ = sent_at_ + options_.renew_deadline;
+    }
+    pause(now);
+    if (leading(now)) planned_ = Action::Kind::update;
     return;
   }
-  // Another was quicker, or the API server did not answer: look again after a while.
-  if (!answer) return pause(now);
+  if (!answer) {
+    if (answer.error().code != ErrorCode::not_found) return pause(now);
+    // Who held it when it was deleted may not have noticed yet.
+    const bool held = view_.known() && !view_.record().holder.empty() &&
+                      view_.record().holder != options_.identity;
+    if (held && now < view_.expires(options_.lease_duration)) return pause(now);
+    view_.see_none(now);
+    planned_ = Action::Kind::create;
+    return;
+  }
   observe(*answer, now);
-  if (observed_.holder == options_.identity) leading_until_ = sent_at_ + options_.renew_deadline;
-  pause(now);
-  if (leading(now)) planned_ = Action::Kind::update;
+  if (!view_.known()) return pause(now);
+  const LeaseRecord& record = view_.record();
+  // As in client-go our own name frees it too: this is the next process of the same pod.
+  const bool free = record.holder.empty() || record.holder == options_.identity ||
+                    now >= view_.expires(options_.lease_duration);
+  if (free) {
+    planned_ = Action::Kind::update;
+  } else if (options_.role == LeaseOptions::Role::owner && view_.wanted_by() != options_.identity) {
+    planned_ = Action::Kind::ask;
+  } else {
+    pause(now);
+  }
 }
 
 bool LeaseSteps::stop(Clock::time_point now) {
   const bool led = leading(now);
   leading_until_ = {};
-  return led || pending_ != Action::Kind::read;
-}
-
-std::optional<std::string> LeaseSteps::release(const std::string& lease, WallTime wall) {
-  const auto current = parse_lease(lease);
-  if (!current || current->holder != options_.identity) return std::nullopt;
-  object_ = lease;
-  LeaseRecord record = *current;
-  record.holder.clear();
-  record.duration = std::chrono::seconds(1);
-  record.acquired = record.renewed = format_rfc3339_micros(wall);
-  return object_with(record);
-}
-
-LeaseRecord LeaseSteps::own_record(WallTime wall) const {
-  LeaseRecord record{.holder = options_.identity,
-                     .duration = options_.lease_duration,
-                     .acquired = format_rfc3339_micros(wall),
-                     .renewed = format_rfc3339_micros(wall),
-                     .transitions = observed_.transitions};
-  if (observed_.holder == options_.identity) {
-    record.acquired = observed_.acquired;
-  } else {
-    ++record.transitions;
-  }
-  return record;
-}
-
-std::string LeaseSteps::object_with(const LeaseRecord& record) const {
-  Json json = Json::parse(object_, nullptr, false);
-  if (!json.is_object()) {
-    json = {{"apiVersion", resources::kLeases.api_version()},
-            {"kind", resources::kLeases.kind},
-            {"metadata", {{"namespace", options_.key.ns}, {"name", options_.key.name}}}};
-  }
-  Json& spec = json["spec"];
-  if (!spec.is_object()) spec = Json::object();
-  spec["holderIdentity"] = record.holder;
-  spec["leaseDurationSeconds"] = record.duration.count();
-  spec["acquireTime"] = record.acquired;
-  spec["renewTime"] = record.renewed;
-  spec["leaseTransitions"] = record.transitions;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return led || pending_ == Action::Kind::create || pending_ == Action::Kind::update;
 }
 
 void LeaseSteps::observe(const std::string& object, Clock::time_point now) {
-  const auto record = parse_lease(object);
-  if (!record) {
-    object_.clear();
-    return;
-  }
-  object_ = object;
-  if (observed_ == *record && observed_at_ != Clock::time_point()) return;
-  observed_ = *record;
-  observed_at_ = now;
-  if (observed_.holder != options_.identity) leading_until_ = {};
+  view_.see(object, now);
+  if (view_.known() && view_.record().holder != options_.identity) leading_until_ = {};
 }
 
-// Leaders come back in time; the others spread out, so that they do not all come at once.
+// Leaders and owners come back in time; the others spread out, so that they do not all come at
+// once.
 void LeaseSteps::pause(Clock::time_point now) {
   wait_until_ = now + options_.retry_period;
-  if (leading(now)) return;
+  if (leading(now) || options_.role == LeaseOptions::Role::owner) return;
   const auto jitter = std::chrono::duration_cast<std::chrono::milliseconds>(options_.retry_period);
   wait_until_ += std::chrono::milliseconds(
       std::uniform_int_distribution<std::int64_t>(0, jitter.count())(random_));
+}
+
+Task<> give_back(Client& client, ObjectKey key, std::string identity) {
+  const Deadline deadline = deadline_after(kReleaseTimeout);
+  auto result = co_await client.get(resources::kLeases, key, deadline);
+  if (result) {
+    LeaseView view(key);
+    view.see(*result, Clock::now());
+    if (!view.known() || view.record().holder != identity) co_return;
+    result = co_await client.update(resources::kLeases, key, view.freed(wall_now()), deadline);
+  }
+  if (!result) {
+    kLog.warning("lease not given back, others wait until it runs out",
+                 {{"lease", key.to_string()}, {"error", result.error().message}});
+  }
 }
 
 LeaseElection::LeaseElection(Client& client, LeaseOptions options,
@@ -182,6 +240,7 @@ Task<Result<std::string>> LeaseElection::perform(LeaseSteps::Action action) {
       co_return co_await client_.create(resources::kLeases, options_.key.ns,
                                         std::move(action.object), action.until);
     case LeaseSteps::Action::Kind::update:
+    case LeaseSteps::Action::Kind::ask:
       co_return co_await client_.update(resources::kLeases, options_.key, std::move(action.object),
                                         action.until);
     default:
@@ -218,21 +277,7 @@ Task<> LeaseElection::run() {
   tell();
   if (!may_hold) co_return;
   co_await asio::this_coro::reset_cancellation_state();
-  co_await give_back();
-}
-
-Task<> LeaseElection::give_back() {
-  const Deadline deadline = deadline_after(kReleaseTimeout);
-  auto result = co_await client_.get(resources::kLeases, options_.key, deadline);
-  if (result) {
-    auto free = steps_.release(*result, wall_now());
-    if (!free) co_return;
-    result = co_await client_.update(resources::kLeases, options_.key, std::move(*free), deadline);
-  }
-  if (!result) {
-    kLog.warning("lease not given back, others wait until it runs out",
-                 {{"lease", options_.key.to_string()}, {"error", result.error().message}});
-  }
+  co_await give_back(client_, options_.key, options_.identity);
 }
 
 void LeaseElection::tell() {

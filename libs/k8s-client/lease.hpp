@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "common/core/async.hpp"
 #include "common/core/task_group.hpp"
@@ -18,7 +19,12 @@ struct LeaseOptions {
   std::chrono::seconds lease_duration{15};
   std::chrono::seconds renew_deadline{10};  // less than lease_duration
   std::chrono::seconds retry_period{2};     // less than renew_deadline
+  // An owner asks for its Lease back when it finds a stand-in (stand_in.hpp) holding it.
+  enum class Role { candidate, owner } role = Role::candidate;
 };
+
+// The annotation that names who asks the holder of a Lease for it.
+inline constexpr const char* kWantedBy = "gitops-runtime.io/wanted-by";
 
 // What a Lease says, as client-go's LeaderElectionRecord. A free Lease has no holder.
 struct LeaseRecord {
@@ -31,6 +37,52 @@ struct LeaseRecord {
   bool operator==(const LeaseRecord&) const = default;
 };
 
+// A Lease as this process knows it: what it said last, and since when by our own clock. What it
+// makes to be sent keeps everything that others wrote on the Lease.
+class LeaseView {
+ public:
+  explicit LeaseView(ObjectKey key) : key_(std::move(key)) {}
+
+  // What the API server has. A text that is no Lease leaves everything but known() as it is.
+  void see(const std::string& lease, Clock::time_point now);
+  void see_none(Clock::time_point now);
+  // Counts from now, as if it had changed: nobody looked for a while.
+  void start_over(Clock::time_point now) {
+    if (since_) since_ = now;
+  }
+
+  [[nodiscard]] const ObjectKey& key() const { return key_; }
+  // There is a Lease, and the last text of it was readable.
+  [[nodiscard]] bool known() const { return !object_.empty(); }
+  // Of no Lease: that of a free one.
+  [[nodiscard]] const LeaseRecord& record() const { return record_; }
+  [[nodiscard]] const std::string& uid() const { return uid_; }
+  [[nodiscard]] const std::string& wanted_by() const { return wanted_by_; }
+  // When the record last changed; nothing before the first look.
+  [[nodiscard]] std::optional<Clock::time_point> since() const { return since_; }
+  // When the holder's time is over unless it renews; it is never less than `least`, nor more than
+  // ten times as long: durations can be damaged by hand. Only after a first look.
+  [[nodiscard]] Clock::time_point expires(std::chrono::seconds least) const;
+
+  // The Lease with us as the holder; every taking over counts as a transition.
+  [[nodiscard]] std::string taken(const std::string& identity, std::chrono::seconds duration,
+                                  WallTime wall) const;
+  // Without a holder, so that another need not wait.
+  [[nodiscard]] std::string freed(WallTime wall) const;
+  // Unchanged but for the annotation that asks for it.
+  [[nodiscard]] std::string asked(const std::string& identity) const;
+
+ private:
+  [[nodiscard]] std::string with(const LeaseRecord& record) const;
+
+  ObjectKey key_;
+  std::string object_;  // as last received; empty: there is none
+  LeaseRecord record_;
+  std::string uid_;
+  std::string wanted_by_;
+  std::optional<Clock::time_point> since_;
+};
+
 // The decisions of one candidate, without I/O: told what the API server answered, it says what to
 // ask next. Times are those of this process.
 class LeaseSteps {
@@ -38,29 +90,25 @@ class LeaseSteps {
   LeaseSteps(LeaseOptions options, std::uint64_t seed);
 
   struct Action {
-    enum class Kind { wait, read, create, update } kind = Kind::read;
-    std::string object;       // create, update: the Lease to send
+    enum class Kind { wait, read, create, update, ask } kind = Kind::read;
+    std::string object;       // create, update, ask: the Lease to send
     Clock::time_point until;  // wait: how long; others: when the answer comes too late to be of use
   };
   // What to do now; when a wait is over call it again.
   Action next(Clock::time_point now, WallTime wall);
-  // The answer to a read, create or update (the Lease), or why there is none.
+  // The answer to a read, create, update or ask (the Lease), or why there is none.
   void on_answer(const Result<std::string>& answer, Clock::time_point now);
 
   // True from a successful create or update until renew_deadline after it was *sent*, unless
   // renewed.
   [[nodiscard]] bool leading(Clock::time_point now) const { return now < leading_until_; }
-  [[nodiscard]] const std::string& holder() const { return observed_.holder; }
+  [[nodiscard]] const LeaseView& lease() const { return view_; }
 
   // Ends leading for good. True when the API server may have us as the holder, by a request whose
   // answer did not come any more, too: then read the Lease once more.
   bool stop(Clock::time_point now);
-  // What to send for this Lease so that another need not wait; nothing when it is not ours.
-  [[nodiscard]] std::optional<std::string> release(const std::string& lease, WallTime wall);
 
  private:
-  [[nodiscard]] std::string object_with(const LeaseRecord& record) const;
-  [[nodiscard]] LeaseRecord own_record(WallTime wall) const;
   void observe(const std::string& object, Clock::time_point now);
   void pause(Clock::time_point now);
 
@@ -71,10 +119,12 @@ class LeaseSteps {
   Clock::time_point wait_until_{};
   Clock::time_point sent_at_{};
   Clock::time_point leading_until_{};
-  std::string object_;  // the Lease as last received; labels and owners of it are kept
-  LeaseRecord observed_;
-  Clock::time_point observed_at_{};  // when observed_ last changed
+  LeaseView view_;
 };
+
+// Reads the Lease and frees it when it is `identity`'s. Gives up, with a warning in the log, after
+// two seconds.
+Task<> give_back(Client& client, ObjectKey key, std::string identity);
 
 // Leader election by a Lease, as client-go's leaderelection does it and able to share a Lease with
 // it: the holder renews every retry_period; another takes over when the record has not changed for
@@ -89,12 +139,13 @@ class LeaseElection {
   // Also right when the process was stopped for a while and nothing has run since.
   [[nodiscard]] bool leading() const { return leading_ && steps_.leading(Clock::now()); }
   // Who held it when we last looked.
-  [[nodiscard]] const std::string& holder() const { return steps_.holder(); }
+  [[nodiscard]] const std::string& holder() const { return steps_.lease().record().holder; }
+  // As we last saw it; when told that we lead, as we have it.
+  [[nodiscard]] const LeaseView& lease() const { return steps_.lease(); }
 
  private:
   Task<> run();
   Task<Result<std::string>> perform(LeaseSteps::Action action);
-  Task<> give_back();
   void tell();
 
   Client& client_;

@@ -115,7 +115,7 @@ TEST(LeaseSteps, AnotherWaitsWhileTheHolderRenews) {
   table.run_until(300s);
   EXPECT_TRUE(a.steps.leading(table.now));
   EXPECT_FALSE(b.steps.leading(table.now));
-  EXPECT_EQ(b.steps.holder(), "a");
+  EXPECT_EQ(b.steps.lease().record().holder, "a");
   EXPECT_EQ(table.spec()["leaseTransitions"], 0);
 }
 
@@ -147,7 +147,7 @@ TEST(LeaseSteps, ACutOffHolderStopsBeforeAnotherStarts) {
   a.cut_off = false;
   table.run_until(120s);
   EXPECT_TRUE(b.steps.leading(table.now));
-  EXPECT_EQ(a.steps.holder(), "b");
+  EXPECT_EQ(a.steps.lease().record().holder, "b");
 }
 
 TEST(LeaseSteps, ASuspendedHolderDoesNotLeadWhenItWakes) {
@@ -187,9 +187,8 @@ TEST(LeaseSteps, TakesOverAtOnceAfterARelease) {
   table.run_until(20s);
   EXPECT_TRUE(a.steps.stop(table.now));
   EXPECT_FALSE(a.steps.leading(table.now));
-  const auto free = a.steps.release(table.lease.dump(), kWall);
-  ASSERT_TRUE(free);
-  ASSERT_TRUE(table.serve({.kind = Kind::update, .object = *free, .until = {}}));
+  ASSERT_TRUE(
+      table.serve({.kind = Kind::update, .object = a.steps.lease().freed(kWall), .until = {}}));
   EXPECT_EQ(table.spec()["holderIdentity"], "");
   EXPECT_EQ(table.spec()["leaseDurationSeconds"], 1);
   table.candidates.erase(table.candidates.begin());
@@ -197,14 +196,12 @@ TEST(LeaseSteps, TakesOverAtOnceAfterARelease) {
   EXPECT_TRUE(b.steps.leading(table.now));
 }
 
-TEST(LeaseSteps, ReleasesNothingItDoesNotHold) {
+TEST(LeaseSteps, HasNothingToGiveBackWhenItNeverHeldIt) {
   Table table;
   table.add("a");
   auto& b = table.add("b");
   table.run_until(20s);
-  EXPECT_FALSE(b.steps.stop(table.now)) << "no need to look";
-  EXPECT_FALSE(b.steps.release(table.lease.dump(), kWall));
-  EXPECT_FALSE(b.steps.release("nonsense", kWall));
+  EXPECT_FALSE(b.steps.stop(table.now));
 }
 
 TEST(LeaseSteps, LooksAgainWhenItStopsBeforeAnAnswer) {
@@ -215,7 +212,6 @@ TEST(LeaseSteps, LooksAgainWhenItStopsBeforeAnAnswer) {
   ASSERT_EQ(create.kind, Kind::create);
   ASSERT_TRUE(table.serve(create));
   EXPECT_TRUE(a.steps.stop(table.now)) << "the answer never came, but the Lease is ours";
-  EXPECT_TRUE(a.steps.release(table.lease.dump(), kWall));
 }
 
 TEST(LeaseSteps, TheNextProcessOfTheSamePodTakesOverAtOnce) {

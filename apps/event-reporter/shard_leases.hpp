@@ -1,0 +1,91 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/core/task_group.hpp"
+#include "event-reporter/shard.hpp"
+#include "k8s-client/lease.hpp"
+#include "k8s-client/stand_in.hpp"
+
+namespace gitops::reporter {
+
+// Which acquisition of a shard this is: the transitions of its Lease in the lower 32 bits, above
+// them (31 bits) which Lease it was and for how many replicas.
+using Term = std::int64_t;
+
+// Whether nobody else held the shard between two terms of one process's ledger. Each acquisition by
+// another adds one to the transitions, giving a Lease back adds nothing, and so does an acquisition
+// of a Lease that still names us: our own next acquisition is `before` or `before + 1`, and
+// `before + 2` or more when there was somebody between. A Lease that was deleted and made anew, a
+// counter that started again and another number of replicas give a term out of that range; so does
+// somebody who took the Lease but never came to use it.
+[[nodiscard]] constexpr bool nobody_between(Term before, Term now) {
+  return now == before || now == before + 1;
+}
+
+// The shards that this process has to report: its own, and at most one more whose owner is dead.
+//
+// There is a Lease per shard, "<name>-<shard>". Its owner, the process with that ordinal, takes it
+// whenever it is free, and asks for it back when a stand-in has it. The others stand in for it when
+// it was not renewed for lease_duration, the next neighbour below first (shard 1 by 0, shard 0 by
+// the last). A holder that cannot reach the API server stops before somebody else may start. Leases
+// of shards that do not exist for our number of replicas are not touched. With one replica there is
+// no Lease: everything is claimed at the start.
+//
+// Needs these rights on leases.coordination.k8s.io in its namespace: get, list, create, update.
+//
+// Loop thread only; runs as tasks of the group given to start().
+class ShardLeases {
+ public:
+  struct Options {
+    std::string ns;
+    std::string name = "event-reporter-app";
+    std::string identity;  // the pod's name: the next process of the pod takes over at once
+    Shard own;
+    std::chrono::seconds lease_duration{8};
+    std::chrono::seconds renew_deadline{6};     // less than lease_duration
+    std::chrono::seconds retry_period{2};       // less than renew_deadline
+    std::chrono::milliseconds patience{1'000};  // for each process that is nearer to the shard
+    std::chrono::milliseconds farewell{5'000};  // for reports to end before a shard is handed back
+  };
+  // On the loop thread.
+  struct Callbacks {
+    // Reports of the shard may begin; they must have stopped to begin when released() returns.
+    std::function<void(std::uint32_t shard, Term term)> claimed;
+    std::function<void(std::uint32_t shard)> released;
+    // Whether reports of a released shard are still under way; its owner has to wait for them.
+    std::function<bool(std::uint32_t shard)> busy;
+  };
+  // `client` outlives the group's tasks.
+  ShardLeases(k8s::Client& client, Options options, Callbacks callbacks);
+
+  // Runs until the group is cancelled; all is released and its Leases are given back by then.
+  void start(TaskGroup& group);
+
+  // Also right when the process was stopped for a while and nothing has run since.
+  [[nodiscard]] bool holds(std::uint32_t shard) const;
+  [[nodiscard]] std::vector<std::uint32_t> held() const;
+  // For /statusz: a line for each shard, our own first.
+  [[nodiscard]] std::string status() const;
+
+ private:
+  [[nodiscard]] std::string lease_name(std::uint32_t shard) const;
+  [[nodiscard]] std::uint32_t neighbour(std::size_t index) const;
+  [[nodiscard]] Term term(const k8s::LeaseView& lease) const;
+  void tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held);
+  Task<> hold_alone();
+  [[nodiscard]] std::string line(std::uint32_t shard, const k8s::LeaseView& lease) const;
+
+  Options options_;
+  Callbacks callbacks_;
+  bool alone_ = false;                     // one replica, started
+  std::optional<k8s::LeaseElection> own_;  // both only with more than one replica
+  std::optional<k8s::StandIn> others_;
+};
+
+}  // namespace gitops::reporter
