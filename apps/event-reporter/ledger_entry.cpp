@@ -133,7 +133,9 @@ Difference diff(const LedgerEntry& entry, std::string_view uid, const Digest& ap
     const auto& resource = (*resources)[i];
     const auto& identity = *present.insert(resource.id.identity()).first;
     const auto acknowledged = known.resources.find(identity);
-    if (acknowledged == known.resources.end() || acknowledged->second.digest != resource.digest) {
+    if (acknowledged == known.resources.end() ||
+        (acknowledged->second.digest != resource.digest &&
+         acknowledged->second.digest != resource.settled_digest)) {
       difference.changed.push_back(i);
     }
   }
