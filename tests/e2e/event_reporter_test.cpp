@@ -460,7 +460,7 @@ TEST(EventReporter, AWrongConfigurationPrintsEveryMistake) {
                                   {"ARGOCD_SERVER", "argo cd"},
                                   {"CODEFRESH_TOKEN", "canary"}});
   EXPECT_EQ(rules.exit_code, 2);
-  for (const auto* part : {"reporter-mode", "shard 7", "codefresh-url", "argocd-server"}) {
+  for (const auto* part : {"REPORTER_MODE", "shard 7", "CODEFRESH_URL", "ARGOCD_SERVER"}) {
     EXPECT_THAT(rules.err, HasSubstr(part));
   }
   EXPECT_THAT(rules.err + result.err, Not(HasSubstr("canary")));
