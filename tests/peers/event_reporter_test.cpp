@@ -34,8 +34,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
-using ::testing::SizeIs;
-using ::testing::UnorderedElementsAre;
 
 constexpr auto kLimit = std::chrono::seconds(120);
 constexpr auto kPatience = std::chrono::seconds(60);
@@ -147,7 +145,9 @@ class World {
     CO_ASSERT_OK(platform.start());
     install();
     start_reporter();
-    CO_ASSERT_TRUE(co_await reporter->wait_for_readyz("ready\n"));
+    if (!co_await reporter->wait_for_readyz("ready\n")) {
+      throw std::runtime_error("the reporter is not ready: " + reporter->last_readyz());
+    }
   }
   Task<> stop() {
     if (reporter && reporter->process().running()) EXPECT_EQ(co_await reporter->stop(), 0);
@@ -275,7 +275,8 @@ class World {
                  status("/status/operationState/syncResult/revision") == revision;
         },
         soon(), first);
-    co_return root != nullptr&& co_await quiet();
+    if (root == nullptr) co_return false;
+    co_return co_await quiet();
   }
   // The last of an object's events; waits until no more come.
   Task<const FakePlatform::Report*> last(std::string kind, std::string name,
