@@ -3,9 +3,10 @@
 #include <utility>
 
 #include <simdjson.h>
-#include <sys/stat.h>
 
 #include "common/core/encoding.hpp"
+#include "common/core/small_file.hpp"
+#include "common/core/text.hpp"
 #include "event-reporter/json_text.hpp"
 #include "k8s-client/config.hpp"
 
@@ -16,20 +17,6 @@ constexpr auto kFileLook = std::chrono::seconds(1);
 constexpr auto kSecretPeriod = std::chrono::seconds(60);
 constexpr auto kSecretRetry = std::chrono::seconds(2);
 constexpr auto kReadTimeout = std::chrono::seconds(10);
-
-std::string trimmed(std::string_view text) {
-  static constexpr std::string_view blanks = " \t\r\n";
-  const auto begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(blanks) - begin + 1));
-}
-
-std::string file_fingerprint(const std::string& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return {};
-  return std::to_string(status.st_ino) + ' ' + std::to_string(status.st_size) + ' ' +
-         std::to_string(status.st_mtim.tv_sec) + '.' + std::to_string(status.st_mtim.tv_nsec);
-}
 
 }  // namespace
 
@@ -65,14 +52,14 @@ void Credential::read_file() {
   next_look_ = now + kFileLook;
   auto fingerprint = file_fingerprint(path_);
   if (!fingerprint.empty() && fingerprint == fingerprint_) return;
-  auto text = k8s::read_small_file(path_);
+  auto text = read_small_file(path_);
   if (!text) {
-    trouble_ = text.error().message;  // the last token stays in use
+    trouble_ = path_ + ": " + text.error().message;  // the last token stays in use
     return;
   }
   fingerprint_ = std::move(fingerprint);
   trouble_.clear();
-  token_ = Secret(trimmed(*text));
+  token_ = Secret(std::string(trimmed(*text)));
   const Secret wiped(std::move(*text));
 }
 
@@ -105,7 +92,7 @@ Task<> Credential::read_secret() {
     co_return;
   }
   trouble_.clear();
-  token_ = Secret(trimmed(*token));
+  token_ = Secret(std::string(trimmed(*token)));
   const Secret also_wiped(std::move(*token));
 }
 

@@ -1,16 +1,14 @@
 #include "k8s-client/config.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
-#include <sys/stat.h>
-#include <system_error>
 #include <yaml-cpp/yaml.h>
 
 #include "common/core/encoding.hpp"
+#include "common/core/small_file.hpp"
+#include "common/core/text.hpp"
 #include "common/http/message.hpp"
 
 namespace gitops::k8s {
@@ -28,13 +26,6 @@ using Environment = std::map<std::string, std::string>;
 std::string lookup(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
-}
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const auto begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
 using Mistakes = std::vector<std::string>;
@@ -341,10 +332,16 @@ ClusterConfig read_context(const Mapping& context, const Merged& merged, ExecPol
   return config;
 }
 
+Result<std::string> read_named_file(const std::string& path) {
+  auto text = read_small_file(path);
+  if (!text) return fail(path, std::move(text.error()));
+  return text;
+}
+
 Result<std::vector<KubeconfigText>> read_files(const std::vector<std::string>& files) {
   std::vector<KubeconfigText> texts;
   for (const std::string& file : files) {
-    auto text = read_small_file(file);
+    auto text = read_named_file(file);
     if (text) {
       texts.push_back({file, std::move(*text)});
     } else if (text.error().code != ErrorCode::not_found || files.size() == 1) {
@@ -370,26 +367,6 @@ std::vector<std::string> split_path_list(const std::string& list) {
 
 }  // namespace
 
-Result<std::string> read_small_file(const std::string& path) {
-  struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) {
-    return fail(errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable,
-                path + ": " + std::generic_category().message(errno));
-  }
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::invalid_data, path + ": not a regular file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return fail(ErrorCode::unavailable, path + ": " + std::generic_category().message(errno));
-  }
-  std::string text(kMaxFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) {
-    return fail(ErrorCode::too_large, path + ": larger than 1 MiB");
-  }
-  return text;
-}
-
 Result<ClusterConfig> in_cluster_config(const Environment& environment, const std::string& mount) {
   const std::string host = lookup(environment, "KUBERNETES_SERVICE_HOST");
   const std::string port = lookup(environment, "KUBERNETES_SERVICE_PORT");
@@ -409,11 +386,11 @@ Result<ClusterConfig> in_cluster_config(const Environment& environment, const st
   config.tls.ca_file = mount + "/ca.crt";
   // Both are read when needed and again when they change; here only to fail early and clearly.
   for (const std::string& file : {config.token_file, config.tls.ca_file}) {
-    if (auto text = read_small_file(file); !text)
+    if (auto text = read_named_file(file); !text)
       return fail("service account", std::move(text.error()));
   }
-  if (auto text = read_small_file(mount + "/namespace"); text && !trim(*text).empty()) {
-    config.default_namespace = trim(*text);
+  if (auto text = read_small_file(mount + "/namespace"); text && !trimmed(*text).empty()) {
+    config.default_namespace = trimmed(*text);
   }
   return config;
 }

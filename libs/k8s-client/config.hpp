@@ -73,7 +73,4 @@ Result<ClusterConfig> load_cluster_config(const std::string& path, const std::st
                                           const std::map<std::string, std::string>& environment,
                                           ExecPolicy exec);
 
-// A regular file of at most 1 MiB; errors name it. For kubeconfigs, tokens and certificates.
-Result<std::string> read_small_file(const std::string& path);
-
 }  // namespace gitops::k8s

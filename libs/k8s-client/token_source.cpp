@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "common/core/encoding.hpp"
+#include "common/core/small_file.hpp"
+#include "common/core/text.hpp"
 #include "common/http/message.hpp"
 
 namespace gitops::k8s {
@@ -226,6 +228,15 @@ Clock::time_point usable_until(WallTime expires, Clock::time_point now) {
   return now + (left > std::chrono::minutes(2) ? left - std::chrono::minutes(1) : left / 2);
 }
 
+Result<std::string> read_token(const std::string& path) {
+  const auto text = read_small_file(path);
+  if (!text) return text;
+  std::string token(trimmed(*text));
+  if (token.empty()) return fail(ErrorCode::invalid_data, "is empty");
+  if (!http::is_field_value(token)) return fail(ErrorCode::invalid_data, "is not a token");
+  return token;
+}
+
 }  // namespace
 
 Result<std::string> exec_info(const ClusterConfig& config) {
@@ -237,7 +248,7 @@ Result<std::string> exec_info(const ClusterConfig& config) {
     std::string ca = config.tls.ca_pem;
     if (!config.tls.ca_file.empty()) {
       auto text = read_small_file(config.tls.ca_file);
-      if (!text) return std::unexpected(std::move(text.error()));
+      if (!text) return fail(config.tls.ca_file, std::move(text.error()));
       ca = std::move(*text);
     }
     if (!ca.empty()) cluster["certificate-authority-data"] = base64_encode(ca);
@@ -324,21 +335,11 @@ bool TokenSource::invalidate(const Secret& refused) {
 Result<Secret> TokenSource::read_token_file(Clock::time_point now) {
   if (!cached_.empty() && now < expires_) return cached_;
   expires_ = now + kReread;
-  auto text = read_small_file(config_.token_file);
-  if (text) {
-    constexpr std::string_view kBlank = " \t\r\n";
-    text->erase(text->find_last_not_of(kBlank) + 1);
-    text->erase(0, std::min(text->find_first_not_of(kBlank), text->size()));
-    if (text->empty()) {
-      text = fail(ErrorCode::invalid_data, config_.token_file + ": empty");
-    } else if (!http::is_field_value(*text)) {
-      text = fail(ErrorCode::invalid_data, config_.token_file + ": not a token");
-    }
-  }
-  if (text) {
-    cached_ = Secret("Bearer " + *text);
+  auto token = read_token(config_.token_file);
+  if (token) {
+    cached_ = Secret("Bearer " + *token);
   } else if (cached_.empty()) {
-    return fail("token file", std::move(text.error()));
+    return fail("token file " + config_.token_file, std::move(token.error()));
   }
   return cached_;
 }

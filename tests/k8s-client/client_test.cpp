@@ -353,8 +353,8 @@ TEST_F(ClientCredentials, AC28_FailWithoutShowingThem) {
       [this](Bench& bench) -> Task<> {
         const auto answer = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
         CO_ASSERT_TRUE(!answer);
-        EXPECT_EQ(answer.error().message,
-                  "get pods a/b: token file: " + config.token_file + ": No such file or directory");
+        EXPECT_EQ(answer.error().message, "get pods a/b: token file " + config.token_file +
+                                              ": cannot be read: No such file or directory");
         EXPECT_TRUE(bench.server.seen().empty());
       },
       config);

@@ -299,7 +299,7 @@ TEST(Kubeconfig, ReadsFilesAndSkipsMissingOnes) {
 
   const auto is_folder = kubeconfig({folder.path().string()}, "", ExecPolicy::refuse);
   ASSERT_FALSE(is_folder);
-  EXPECT_THAT(is_folder.error().message, HasSubstr("not a regular file"));
+  EXPECT_THAT(is_folder.error().message, HasSubstr("is not a file"));
 }
 
 TEST(Kubeconfig, RefusesAPipeWithoutWaitingOnIt) {

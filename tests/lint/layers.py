@@ -28,7 +28,7 @@ APP_MAY = [
 FENCES = {
     r"boost/beast": r"libs/common/http/[a-z_]+\.cpp",
     r"spdlog/": r"libs/common/core/log\.cpp",
-    r"yaml-cpp/": r"(libs/common/core/config_reader|libs/k8s-client/config)\.cpp|tests/.*",
+    r"yaml-cpp/": r"(libs/common/core/config_yaml|libs/k8s-client/config)\.cpp|tests/.*",
     r"git2": r"apps/app-proxy/git/repository\.cpp",
     r"sqlite3\.h": r"apps/event-reporter/ledger_file\.cpp|tests/event-reporter/sqlite_probe\.cpp",
     r"simdjson": r"libs/k8s-client/json_tokens\.cpp|apps/event-reporter/[a-z_]+\.[ch]pp|tests/.*",

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
+#include "common/core/text.hpp"
+
 namespace gitops::test {
 
 namespace {
 
 using Json = nlohmann::json;
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
+std::string word(std::string_view text) {
+  return std::string(trimmed(text));
 }
 
 // Splits at commas that are not inside parentheses.
@@ -23,13 +23,13 @@ std::vector<std::string> split_terms(std::string_view text) {
     if (c == '(') ++depth;
     if (c == ')') --depth;
     if (c == ',' && depth == 0) {
-      terms.push_back(trimmed(term));
+      terms.push_back(word(term));
       term.clear();
     } else {
       term += c;
     }
   }
-  terms.push_back(trimmed(term));
+  terms.push_back(word(term));
   std::erase(terms, std::string());
   return terms;
 }
@@ -41,7 +41,7 @@ std::expected<LabelSelector, std::string> LabelSelector::parse(std::string_view 
   for (const auto& term : split_terms(text)) {
     Term parsed;
     if (const auto open = term.find('('); open != std::string::npos) {
-      const auto words = trimmed(term.substr(0, open));
+      const auto words = word(term.substr(0, open));
       const auto space = words.rfind(' ');
       if (space == std::string::npos || !term.ends_with(')')) {
         return std::unexpected("unable to parse requirement: " + term);
@@ -51,19 +51,19 @@ std::expected<LabelSelector, std::string> LabelSelector::parse(std::string_view 
         return std::unexpected("unable to parse requirement: found '" + op +
                                "', expected: in, notin, =, ==, !=, gt, lt");
       }
-      parsed.key = trimmed(words.substr(0, space));
+      parsed.key = word(words.substr(0, space));
       parsed.wanted = op == "in";
       parsed.values = split_terms(std::string_view(term).substr(open + 1, term.size() - open - 2));
     } else if (const auto differs = term.find("!="); differs != std::string::npos) {
-      parsed = {trimmed(term.substr(0, differs)), {trimmed(term.substr(differs + 2))}, false};
+      parsed = {word(term.substr(0, differs)), {word(term.substr(differs + 2))}, false};
     } else if (const auto equals = term.find('='); equals != std::string::npos) {
       const auto value = term.find_first_not_of('=', equals);
-      parsed = {trimmed(term.substr(0, equals)),
-                {value == std::string::npos ? std::string() : trimmed(term.substr(value))},
+      parsed = {word(term.substr(0, equals)),
+                {value == std::string::npos ? std::string() : word(term.substr(value))},
                 true};
     } else {
       parsed.wanted = !term.starts_with('!');
-      parsed.key = trimmed(std::string_view(term).substr(parsed.wanted ? 0 : 1));
+      parsed.key = word(std::string_view(term).substr(parsed.wanted ? 0 : 1));
     }
     if (parsed.key.empty() || parsed.key.contains(' ')) {
       return std::unexpected("unable to parse requirement: " + term);

@@ -1,24 +1,17 @@
 #include "common/core/config_reader.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <memory>
 #include <numeric>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
-
+#include "common/core/config_common.hpp"
+#include "common/core/config_yaml.hpp"
 #include "common/core/encoding.hpp"
+#include "common/core/small_file.hpp"
+#include "common/core/text.hpp"
 #include "common/core/time.hpp"
 
 namespace gitops {
@@ -27,25 +20,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMaxConfigFile = 1024 * 1024;
 constexpr std::size_t kMaxSecretFile = 64 * 1024;
-constexpr std::size_t kMaxYamlKeys = 10'000;
-constexpr std::size_t kMaxYamlDepth = 16;
-constexpr std::size_t kHelpWidth = 100;
 constexpr std::string_view kConfigEnv = "GITOPS_CONFIG";
 constexpr std::string_view kFileSuffix = "-file";
-
-// The flags every program has, for --help and for suggestions.
-struct CommonFlag {
-  std::string_view flag, kind, help;
-};
-constexpr std::array<CommonFlag, 5> kCommonFlags = {{
-    {"config", "FILE", "YAML file with settings, named as the flags (env GITOPS_CONFIG)"},
-    {"check-config", "", "Check the configuration, print every mistake, and end"},
-    {"print-config-table", "", "Print all settings as a Markdown table, and end"},
-    {"version", "", "Print the version, and end"},
-    {"help", "", "Print this text, and end"},
-}};
 
 // A text of the user as a mistake shows it: quoted, on one line, and cut at the first blank, behind
 // which an unclosed quote in YAML may have swept other settings.
@@ -58,12 +35,6 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> items;
   while (true) {
@@ -72,15 +43,6 @@ std::vector<std::string> split_list(std::string_view text) {
     if (comma == std::string_view::npos) return items;
     text.remove_prefix(comma + 1);
   }
-}
-
-std::string join(const std::vector<std::string>& items, std::string_view separator) {
-  std::string out;
-  for (const std::string& item : items) {
-    if (!out.empty()) out += separator;
-    out += item;
-  }
-  return out;
 }
 
 std::optional<bool> parse_bool(std::string_view text) {
@@ -110,72 +72,9 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row[to.size()];
 }
 
-// The whole file, or an Error whose message needs the path in front.
-Result<std::string> read_small_file(const std::string& path, std::size_t limit) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) {
-    return fail(ErrorCode::not_found, std::string("cannot be read: ") + std::strerror(errno));
-  }
-  const std::unique_ptr<const int, void (*)(const int*)> closer(&file,
-                                                                [](const int* f) { ::close(*f); });
-  struct stat info{};
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-    return fail(ErrorCode::invalid_data, "is not a file");
-  }
-  std::string text(limit + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(file, text.data() + size, text.size() - size);
-    if (got < 0) {
-      return fail(ErrorCode::unavailable, std::string("cannot be read: ") + std::strerror(errno));
-    }
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  if (size > limit) {
-    return fail(ErrorCode::too_large, "is larger than " + std::to_string(limit / 1024) + " KiB");
-  }
-  text.resize(size);
-  return text;
-}
-
 std::string_view without_line_end(std::string_view text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   return text;
-}
-
-// "LISTEN_PORT" or "LISTEN_PORT, PORT".
-std::string env_list(const std::vector<std::string>& env) {
-  return join(env, ", ");
-}
-
-// `text` in lines of at most `width` characters, broken at blanks.
-std::vector<std::string> wrap(std::string_view text, std::size_t width) {
-  std::vector<std::string> lines;
-  std::string line;
-  std::istringstream words{std::string(text)};
-  for (std::string word; words >> word;) {
-    if (!line.empty() && line.size() + 1 + word.size() > width) {
-      lines.push_back(std::exchange(line, {}));
-    }
-    if (!line.empty()) line += ' ';
-    line += word;
-  }
-  if (!line.empty()) lines.push_back(line);
-  return lines;
-}
-
-std::string markdown_cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-std::string code(std::string_view text) {
-  return "`" + markdown_cell(text) + "`";
 }
 
 }  // namespace
@@ -491,110 +390,34 @@ void ConfigReader::read_environment(const std::map<std::string, std::string>& en
   }
 }
 
-namespace {
-
-class IgnoreEvents : public YAML::EventHandler {
-  void OnDocumentStart(const YAML::Mark&) override {}
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
-};
-
-// Goes through a YAML tree and hands over each key that is not only a part of a longer name.
-class YamlWalk {
- public:
-  using Leaf = std::function<void(const std::string& key, const YAML::Node& value, int line)>;
-  using Mistake = std::function<void(int line, const std::string& key, const std::string& text)>;
-  using IsPrefix = std::function<bool(const std::string& key)>;
-
-  YamlWalk(Leaf leaf, Mistake mistake, IsPrefix is_prefix)
-      : leaf_(std::move(leaf)), mistake_(std::move(mistake)), is_prefix_(std::move(is_prefix)) {}
-
-  void walk(const YAML::Node& map, const std::string& prefix, std::size_t depth = 0) {
-    for (const auto& pair : map) {
-      const int line = pair.first.Mark().line + 1;
-      if (++keys_ > kMaxYamlKeys) {
-        if (keys_ == kMaxYamlKeys + 1) mistake_(line, "", "too many keys");
-        return;
-      }
-      if (!pair.first.IsScalar()) {
-        mistake_(line, "", "a key is not a plain word");
-        continue;
-      }
-      const std::string key = prefix + pair.first.Scalar();
-      if (is_prefix_(key) && pair.second.IsMap() && depth < kMaxYamlDepth) {
-        walk(pair.second, key + '.', depth + 1);
-      } else if (const auto [first, added] = seen_.emplace(key, line); !added) {
-        mistake_(line, key, "stands here again, first in line " + std::to_string(first->second));
-      } else {
-        leaf_(key, pair.second, line);
-      }
-    }
-  }
-
- private:
-  Leaf leaf_;
-  Mistake mistake_;
-  IsPrefix is_prefix_;
-  std::map<std::string, int> seen_;
-  std::size_t keys_ = 0;
-};
-
-}  // namespace
-
 void ConfigReader::read_file(const std::string& path, Sources& out) const {
-  const auto whole_file = [&](const std::string& text) {
-    out.file_mistakes.push_back(path + ": " + text);
-  };
-  const auto mistake = [&](int line, const std::string& key, const std::string& text) {
-    out.file_mistakes.push_back(path + ":" + std::to_string(line) +
+  const auto mistake = [&](std::optional<int> line, const std::string& key,
+                           const std::string& text) {
+    out.file_mistakes.push_back(path + (line ? ":" + std::to_string(*line) : "") +
                                 (key.empty() ? "" : " " + std::string(trimmed(key))) + ": " + text);
   };
-  const auto text = read_small_file(path, kMaxConfigFile);
-  if (!text) {
-    whole_file(text.error().message);
-    return;
-  }
-  const auto is_control = [](unsigned char c) {
-    return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
-  };
-  if (const auto at = std::ranges::find_if(*text, is_control); at != text->end()) {
-    mistake(static_cast<int>(std::count(text->begin(), at, '\n')) + 1, "",
-            "is not YAML: a control character");
-    return;
-  }
-  const auto leaf = [&](const std::string& key, const YAML::Node& value, int line) {
-    const Row* row = find_row(key);
+  const auto setting = [&](const YamlSetting& found) {
+    using Kind = YamlSetting::Kind;
+    const Row* row = find_row(found.key);
     if (row == nullptr) {
-      if (const Row* secret = find_secret(key)) {
-        mistake(line, key, secret_hint(secret->flag, secret->env));
-      } else {
-        std::string quoted = shown(key);
-        mistake(line, quoted.substr(1, quoted.size() - 2), "unknown setting" + suggestion(key, ""));
+      if (const Row* secret = find_secret(found.key)) {
+        return mistake(found.line, found.key, secret_hint(secret->flag, secret->env));
       }
-      return;
+      const std::string quoted = shown(found.key);
+      return mistake(found.line, quoted.substr(1, quoted.size() - 2),
+                     "unknown setting" + suggestion(found.key, ""));
     }
-    if (value.IsNull()) return;
+    if (found.kind == Kind::null) return;
     Given given{.row = row,
-                .source = path + ":" + std::to_string(line) + " " + key,
-                .text = value.IsScalar() ? value.Scalar() : ""};
+                .source = path + ":" + std::to_string(found.line) + " " + found.key,
+                .text = found.text};
     if (row->shape == Shape::list) {
-      const bool fits = value.IsSequence() && std::ranges::all_of(value, [](const auto& item) {
-                          return item.IsScalar();
-                        });
-      if (!fits) return mistake(line, key, "must be a sequence of texts, as in [a, b]");
-      given.items.emplace();
-      for (const auto& item : value) given.items->push_back(item.Scalar());
-    } else if (!value.IsScalar()) {
-      return mistake(line, key, "must be a single value");
+      if (found.kind != Kind::texts) {
+        return mistake(found.line, found.key, "must be a sequence of texts, as in [a, b]");
+      }
+      given.items = found.texts;
+    } else if (found.kind != Kind::text) {
+      return mistake(found.line, found.key, "must be a single value");
     }
     out.file.push_back(std::move(given));
   };
@@ -603,25 +426,7 @@ void ConfigReader::read_file(const std::string& path, Sources& out) const {
              return row.flag.starts_with(key + '.');
            });
   };
-  try {
-    // Not LoadAll: on some broken texts it never ends (yaml-cpp 0.7).
-    std::istringstream stream(*text);
-    YAML::Parser parser(stream);
-    IgnoreEvents ignore;
-    if (!parser.HandleNextDocument(ignore)) return;
-    if (parser.HandleNextDocument(ignore)) return whole_file("holds more than one YAML document");
-    const YAML::Node document = YAML::Load(*text);
-    if (document.IsNull()) return;
-    if (!document.IsMap()) {
-      return whole_file("must hold settings as in \"name: value\", one a line");
-    }
-    YamlWalk(leaf, mistake, is_prefix).walk(document, "");
-  } catch (const YAML::Exception& error) {
-    // Its message may quote the text, and with it a secret that somebody put there; but the reason
-    // alone does not.
-    if (error.mark.is_null()) return whole_file("is not YAML: " + error.msg);
-    mistake(error.mark.line + 1, "", "is not YAML: " + error.msg);
-  }
+  read_yaml_settings(path, {.setting = setting, .mistake = mistake, .is_prefix = is_prefix});
 }
 
 ConfigReader::Outcome ConfigReader::load(const std::vector<std::string>& arguments,
@@ -679,86 +484,6 @@ ConfigReader::Outcome ConfigReader::load(const std::vector<std::string>& argumen
     outcome.mistakes.push_back(join(given, ", ") + ": " + mistake);
   }
   return outcome;
-}
-
-std::string ConfigReader::help() const {
-  struct Line {
-    std::string left, right;
-  };
-  struct Group {
-    std::string title;
-    std::vector<Line> lines;
-  };
-  std::vector<Group> groups;
-  for (const Row& row : rows_) {
-    auto found = std::ranges::find(groups, row.group, &Group::title);
-    if (found == groups.end()) found = groups.insert(groups.end(), Group{row.group, {}});
-    std::string left = "  --" + row.flag;
-    if (row.shape != Shape::boolean) left += ' ' + row.kind;
-    std::string notes;
-    if (!row.env.empty()) {
-      notes = "env " + env_list(row.env);
-      if (row.shape == Shape::secret_file) notes += " holds the value itself";
-    }
-    if (!row.default_text.empty())
-      notes += (notes.empty() ? "" : "; ") + ("default " + row.default_text);
-    found->lines.push_back({left, row.help + (notes.empty() ? "" : " (" + notes + ")")});
-  }
-  Group common{"Start", {}};
-  for (const CommonFlag& flag : kCommonFlags) {
-    std::string left = "  --" + std::string(flag.flag);
-    if (!flag.kind.empty()) left += ' ' + std::string(flag.kind);
-    common.lines.push_back({left, std::string(flag.help)});
-  }
-  groups.push_back(std::move(common));
-
-  // As wide as the widest that fits; a longer one gets a line of its own.
-  constexpr std::size_t kWidestLeft = 34;
-  std::size_t column = 0;
-  for (const Group& group : groups) {
-    for (const Line& line : group.lines) {
-      if (line.left.size() + 2 <= kWidestLeft) column = std::max(column, line.left.size() + 2);
-    }
-  }
-
-  std::string out = program_ + ": " + summary_ + "\n\nUsage: " + program_ + " [--name=value ...]\n";
-  for (const Group& group : groups) {
-    out += '\n' + (group.title.empty() ? "Settings" : group.title) + ":\n";
-    for (const Line& line : group.lines) {
-      std::string text = line.left;
-      if (text.size() + 2 > column) {
-        out += text + '\n';
-        text.clear();
-      }
-      for (const std::string& part : wrap(line.right, kHelpWidth - column)) {
-        text.resize(column, ' ');
-        out += text + part + '\n';
-        text.clear();
-      }
-    }
-  }
-  out +=
-      "\nA flag wins over the environment, the environment over the file, the file over the "
-      "default.\n"
-      "Flags that take no value are switched off by --no-NAME. Durations: 300ms, 10s, 1m30s, "
-      "24h.\n";
-  return out;
-}
-
-std::string ConfigReader::markdown_table() const {
-  std::string out = "| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n";
-  for (const Row& row : rows_) {
-    std::vector<std::string> env;
-    for (const std::string& name : row.env) env.push_back(code(name));
-    const std::string kind = row.shape == Shape::boolean ? "" : " " + row.kind;
-    out +=
-        "| " + code("--" + row.flag + kind) + " | " + join(env, ", ") + " | " +
-        (row.default_text.empty() ? "" : code(row.default_text)) + " | " + markdown_cell(row.help) +
-        (row.shape == Shape::secret_file && !env.empty() ? "; the variable holds the value itself"
-                                                         : "") +
-        " |\n";
-  }
-  return out;
 }
 
 std::vector<std::string> ConfigReader::environment_names() const {

@@ -4,18 +4,13 @@
 #include <array>
 
 #include "common/core/log.hpp"
+#include "common/core/text.hpp"
 
 namespace gitops::http {
 namespace {
 
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-}
-
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 constexpr std::array<bool, 256> token_table() {
@@ -48,7 +43,7 @@ bool Headers::has_token(std::string_view name, std::string_view token) const {
     std::string_view rest = value;
     while (true) {
       const auto comma = rest.find(',');
-      if (equal_ignoring_case(trim(rest.substr(0, comma)), token)) return true;
+      if (equal_ignoring_case(trimmed(rest.substr(0, comma)), token)) return true;
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }

@@ -1,8 +1,5 @@
 #include "common/http/tls.hpp"
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include <boost/asio/ssl/error.hpp>
@@ -11,8 +8,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
-#include <sys/stat.h>
-#include <system_error>
+
+#include "common/core/small_file.hpp"
 
 namespace gitops::http {
 namespace {
@@ -36,15 +33,6 @@ using Key = std::unique_ptr<EVP_PKEY, KeyDelete>;
 
 Bio memory_bio(std::string_view text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return fail(ErrorCode::tls,
-                path + ": cannot be read: " + std::generic_category().message(errno));
-  }
-  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 // No pass phrase is ever asked for.
@@ -116,8 +104,8 @@ struct Material {
 Result<Material> material(const std::string& file, std::string_view inline_text,
                           std::string_view what) {
   if (!file.empty()) {
-    auto text = read_file(file);
-    if (!text) return std::unexpected(text.error());
+    auto text = read_small_file(file);
+    if (!text) return fail(ErrorCode::tls, file + ": " + text.error().message);
     return Material{file, Secret(std::move(*text))};
   }
   if (!inline_text.empty()) return Material{std::string(what), Secret(std::string(inline_text))};
@@ -144,14 +132,7 @@ std::string TlsContext::fingerprint() const {
   std::string out;
   for (const std::string* path :
        {&options_.ca_file, &options_.certificate_file, &options_.key_file}) {
-    struct stat info{};
-    if (path->empty() || ::stat(path->c_str(), &info) != 0) {
-      out += "-;";
-      continue;
-    }
-    out += std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino) + ":" +
-           std::to_string(info.st_size) + ":" + std::to_string(info.st_mtim.tv_sec) + "." +
-           std::to_string(info.st_mtim.tv_nsec) + ";";
+    out += (path->empty() ? "" : file_fingerprint(*path)) + ";";
   }
   return out;
 }
