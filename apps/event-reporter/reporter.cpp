@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <boost/asio/experimental/parallel_group.hpp>
+#include <malloc.h>
 
 #include "common/core/encoding.hpp"
 #include "event-reporter/config.hpp"
@@ -404,12 +405,22 @@ Task<> Reporter::tick() {
       bring_forward();
     }
     argocd_well_ = argocd_well;
+    give_memory_back();
     queue_size_.Set(static_cast<double>(queue_.size()));
     overdue_size_.Set(static_cast<double>(overdue_.size()));
     applications_.Set(static_cast<double>(informer_.size()));
     oldest_dirty_.Set(std::chrono::duration<double>(oldest_dirty(Clock::now())).count());
     co_await sleep_for(kTick);
   }
+}
+
+// What many texts leave behind is holes between the small things that stay.
+void Reporter::give_memory_back() {
+  constexpr std::size_t kMany = std::size_t{4} * 1024 * 1024;
+  if (kept_bytes_ > kMany) had_many_texts_ = true;
+  if (!had_many_texts_ || kept_bytes_ > 0) return;
+  had_many_texts_ = false;
+  malloc_trim(0);
 }
 
 std::vector<ReadyCheck> Reporter::ready_checks() {

@@ -108,6 +108,7 @@ class Reporter {
   void count_error(std::string_view peer, const Error& error);
   void log_failure(std::string_view key, const Error& error, Clock::duration delay);
   [[nodiscard]] Clock::duration oldest_dirty(Clock::time_point now) const;
+  void give_memory_back();
 
   Executor executor_;
   Gatherer& gatherer_;
@@ -124,6 +125,7 @@ class Reporter {
   std::unordered_map<std::string, Clock::time_point>
       in_work_since_;  // dirty since, of keys in work
   std::size_t kept_bytes_ = 0;
+  bool had_many_texts_ = false;                   // since memory was given back last
   std::unordered_map<std::string, Digest> seen_;  // change_digest of each application's last text
   std::unordered_map<std::string, Backoff> backoffs_;
   Acknowledged acknowledged_;

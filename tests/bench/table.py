@@ -4,11 +4,14 @@
 usage: table.py BENCH_DIR JSON_FILE|'' [NAME...]
 Each program prints one JSON object per row on standard output (tests/bench/CMakeLists.txt).
 """
+import datetime
 import json
 import os
 import pathlib
 import subprocess
 import sys
+
+LIMIT_SECONDS = 1200  # for one program
 
 folder, json_file, names = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
 programs = sorted(folder.glob("*_bench"))
@@ -22,11 +25,22 @@ for program, name in zip(programs, known):
     if names and name not in names:
         continue
     print(f"== {name}", file=sys.stderr)
-    run = subprocess.run([program], stdout=subprocess.PIPE, text=True)
+    try:
+        run = subprocess.run([program], stdout=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        broken.append(f"{name} took longer than {LIMIT_SECONDS} s")
+        continue
     for line in run.stdout.splitlines():
         rows.append(json.loads(line) | {"program": name})
     if run.returncode != 0:
         broken.append(f"{name} ended with {run.returncode}")
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown processor"
 
 
 def show(value):
@@ -44,7 +58,8 @@ for line in table:
 for row in rows:
     if row.get("note"):
         print(f"{row['name']}: {row['note']}")
-print(f"{os.cpu_count()} cores; command: ./dev bench {' '.join(names)}".rstrip())
+print(f"{os.cpu_count()} x {processor()}, {datetime.date.today()}, load {os.getloadavg()[0]:.1f}; "
+      f"command: ./dev bench {' '.join(names)}".rstrip())
 if json_file:
     pathlib.Path(json_file).write_text(json.dumps(rows, indent=1) + "\n")
 if broken:
