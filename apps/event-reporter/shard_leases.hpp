@@ -48,8 +48,8 @@ class ShardLeases {
     std::string identity;  // the pod's name: the next process of the pod takes over at once
     Shard own;
     std::chrono::seconds lease_duration{8};
-    std::chrono::seconds renew_deadline{6};     // less than lease_duration
-    std::chrono::seconds retry_period{2};       // less than renew_deadline
+    std::chrono::milliseconds renew_deadline{6'000};  // less than lease_duration
+    std::chrono::milliseconds retry_period{2'000};    // less than renew_deadline
     std::chrono::milliseconds patience{1'000};  // for each process that is nearer to the shard
     std::chrono::milliseconds farewell{5'000};  // for reports to end before a shard is handed back
   };

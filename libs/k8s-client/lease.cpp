@@ -203,9 +203,8 @@ void LeaseSteps::observe(const std::string& object, Clock::time_point now) {
 void LeaseSteps::pause(Clock::time_point now) {
   wait_until_ = now + options_.retry_period;
   if (leading(now) || options_.role == LeaseOptions::Role::owner) return;
-  const auto jitter = std::chrono::duration_cast<std::chrono::milliseconds>(options_.retry_period);
   wait_until_ += std::chrono::milliseconds(
-      std::uniform_int_distribution<std::int64_t>(0, jitter.count())(random_));
+      std::uniform_int_distribution<std::int64_t>(0, options_.retry_period.count())(random_));
 }
 
 Task<> give_back(Client& client, ObjectKey key, std::string identity) {

@@ -17,8 +17,8 @@ struct LeaseOptions {
   ObjectKey key;         // the coordination.k8s.io/v1 Lease
   std::string identity;  // unique per process, e.g. the pod's name
   std::chrono::seconds lease_duration{15};
-  std::chrono::seconds renew_deadline{10};  // less than lease_duration
-  std::chrono::seconds retry_period{2};     // less than renew_deadline
+  std::chrono::milliseconds renew_deadline{10'000};  // less than lease_duration
+  std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline
   // An owner asks for its Lease back when it finds a stand-in (stand_in.hpp) holding it.
   enum class Role { candidate, owner } role = Role::candidate;
 };

@@ -63,7 +63,8 @@ void StandInSteps::on_list(const Result<std::string>& answer, Clock::time_point 
   may_write_ = true;
   seen_ = false;
   if (!answer) return;
-  if (seen_at_ && now - *seen_at_ > options_.lease_duration / 2) {
+  // More than one look was missed: the owners could not renew then, or it was us who stood still.
+  if (seen_at_ && now - *seen_at_ > options_.retry_period * 5 / 2) {
     for (auto& view : views_) view.start_over(now);
   }
   seen_ = see(*answer, now);

@@ -20,10 +20,10 @@ struct StandInOptions {
   std::vector<std::string> leases;  // names of the Leases, the ones to care for first in front
   std::string identity;             // unique per process, e.g. the pod's name
   std::chrono::seconds lease_duration{8};
-  std::chrono::seconds renew_deadline{6};     // less than lease_duration
-  std::chrono::seconds retry_period{2};       // between two looks, and two renewals
-  std::chrono::milliseconds patience{1'000};  // longer for each place in the list
-  std::chrono::milliseconds farewell{5'000};  // for work to end before a Lease is handed back
+  std::chrono::milliseconds renew_deadline{6'000};  // less than lease_duration
+  std::chrono::milliseconds retry_period{2'000};    // between two looks, and two renewals
+  std::chrono::milliseconds patience{1'000};        // longer for each place in the list
+  std::chrono::milliseconds farewell{5'000};        // for work to end before a Lease is handed back
 };
 
 // The decisions of a process that stands in for the owners of other Leases (LeaseOptions::Role), at

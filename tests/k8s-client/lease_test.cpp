@@ -25,12 +25,12 @@ class Table {
     Clock::time_point next{};
     bool cut_off = false;  // its requests fail
 
-    explicit Candidate(const std::string& name)
-        : steps({.key = kKey, .identity = name}, std::hash<std::string>()(name)) {}
+    explicit Candidate(const std::string& name, LeaseOptions::Role role)
+        : steps({.key = kKey, .identity = name, .role = role}, std::hash<std::string>()(name)) {}
   };
 
-  Candidate& add(const std::string& name) {
-    return *candidates.emplace_back(std::make_unique<Candidate>(name));
+  Candidate& add(const std::string& name, LeaseOptions::Role role = LeaseOptions::Role::candidate) {
+    return *candidates.emplace_back(std::make_unique<Candidate>(name, role));
   }
 
   // Lets the candidates act in order of their times, up to `end`.
@@ -245,6 +245,72 @@ TEST(LeaseSteps, MakesADeletedLeaseAnew) {
   table.run_until(30s);
   EXPECT_TRUE(a.steps.leading(table.now));
   EXPECT_EQ(table.spec()["holderIdentity"], "a");
+}
+
+TEST(LeaseSteps, ADeletedLeaseIsNotFreeBeforeItsHoldersTimeIsOver) {
+  Table table;
+  table.add("a");
+  auto& b = table.add("b");
+  table.run_until(20s);
+  table.candidates.erase(table.candidates.begin());
+  table.lease = nullptr;
+  table.run_until(30s);
+  EXPECT_FALSE(b.steps.leading(table.now)) << "who held it may not know yet";
+  table.run_until(45s);
+  EXPECT_TRUE(b.steps.leading(table.now));
+}
+
+TEST(LeaseSteps, AnOwnerAsksForItsLeaseOnce) {
+  Table table;
+  table.add("a");
+  table.run_until(1s);
+  auto& owner = table.add("owner", LeaseOptions::Role::owner);
+  const auto spec = table.spec();
+  table.run_until(1s);
+  EXPECT_EQ(table.lease["metadata"]["annotations"][kWantedBy], "owner");
+  EXPECT_EQ(table.spec(), spec) << "does not count as a renewal";
+  EXPECT_FALSE(owner.steps.stop(table.now)) << "nothing to give back";
+  table.candidates.erase(table.candidates.begin());
+  const auto version = table.version;
+  table.run_until(12s);
+  EXPECT_EQ(table.version, version);
+  table.run_until(20s);
+  EXPECT_TRUE(owner.steps.leading(table.now));
+  EXPECT_EQ(table.lease["metadata"]["annotations"], Json::object());
+}
+
+TEST(LeaseSteps, ACandidateAsksForNothing) {
+  Table table;
+  table.add("a");
+  table.add("b");
+  table.run_until(10s);
+  EXPECT_FALSE(table.lease["metadata"].contains("annotations"));
+}
+
+TEST(LeaseSteps, AC24_NeitherWaitsForEverNorCutsTheHolderShort) {
+  for (const auto& [duration, waits] : {std::pair{2147483647, 150s}, {0, 15s}, {1, 15s}}) {
+    Table table;
+    table.lease = {{"metadata", Json::object()},
+                   {"spec", {{"holderIdentity", "other"}, {"leaseDurationSeconds", duration}}}};
+    auto& b = table.add("b");
+    table.run_until(waits - 1s);
+    EXPECT_FALSE(b.steps.leading(table.now)) << duration;
+    table.run_until(waits + 5s);
+    EXPECT_TRUE(b.steps.leading(table.now)) << duration;
+  }
+}
+
+TEST(LeaseSteps, AC24_CountsTransitionsWithinWhatTheServerTakes) {
+  for (const std::int64_t count :
+       {std::int64_t{2147483647}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::max(),
+        std::numeric_limits<std::int64_t>::min()}) {
+    Table table;
+    table.lease = {{"metadata", Json::object()}, {"spec", {{"leaseTransitions", count}}}};
+    table.add("a");
+    table.run_until(1s);
+    EXPECT_EQ(table.spec()["holderIdentity"], "a");
+    EXPECT_EQ(table.spec()["leaseTransitions"], 0) << count;
+  }
 }
 
 TEST(LeaseSteps, OneOfManyWins) {
