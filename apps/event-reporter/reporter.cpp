@@ -182,6 +182,7 @@ Task<> Reporter::work() {
       if (since != Clock::time_point{}) {
         const std::chrono::duration<double> took = Clock::now() - since;
         report_seconds_.Observe(took.count());
+        ++reported_;
         log_.debug("application reported",
                    {{"application", *key}, {"took_ms", std::llround(took.count() * 1000)}});
       }
@@ -414,12 +415,11 @@ Task<> Reporter::tick() {
   }
 }
 
-// What many texts leave behind is holes between the small things that stay.
+// The texts of many reports leave holes between the small things that stay.
 void Reporter::give_memory_back() {
-  constexpr std::size_t kMany = std::size_t{4} * 1024 * 1024;
-  if (kept_bytes_ > kMany) had_many_texts_ = true;
-  if (!had_many_texts_ || kept_bytes_ > 0) return;
-  had_many_texts_ = false;
+  constexpr std::size_t kMany = 500;
+  if (reported_ < kMany || queue_.size() + queue_.in_work() > 0) return;
+  reported_ = 0;
   malloc_trim(0);
 }
 

@@ -125,7 +125,7 @@ class Reporter {
   std::unordered_map<std::string, Clock::time_point>
       in_work_since_;  // dirty since, of keys in work
   std::size_t kept_bytes_ = 0;
-  bool had_many_texts_ = false;                   // since memory was given back last
+  std::size_t reported_ = 0;                      // since memory was given back last
   std::unordered_map<std::string, Digest> seen_;  // change_digest of each application's last text
   std::unordered_map<std::string, Backoff> backoffs_;
   Acknowledged acknowledged_;
