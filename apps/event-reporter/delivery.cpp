@@ -193,7 +193,7 @@ void Delivery::look_for_newer_token(Clock::time_point now) {
 // -- attempts --
 
 Task<Result<Delivered>> Delivery::deliver(Event event) {
-  Backoff backoff(options_.backoff, random_seed());
+  std::optional<Backoff> backoff;
   bool reduced = false;
   bool tried_newer_token = false;
   for (unsigned number = 1;; ++number) {
@@ -240,7 +240,9 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
         permit->failed(tried);
         break;
     }
-    if (number >= options_.max_attempts || !co_await pause(backoff.next(tried.error.retry_after))) {
+    if (number >= options_.max_attempts) co_return std::unexpected(tried.error);
+    if (!backoff) backoff.emplace(options_.backoff, random_seed());
+    if (!co_await pause(backoff->next(tried.error.retry_after))) {
       co_return std::unexpected(tried.error);
     }
   }
@@ -310,12 +312,19 @@ Delivered Delivery::bury(const Event& event, const Attempt& attempt) {
   return Delivered::dead_lettered;
 }
 
+Counter& Delivery::reports(const std::string& part, std::string_view result) {
+  auto& counter = reports_[{part, result}];
+  if (counter == nullptr) {
+    counter = &metrics_.counter("gitops_event_reporter_reports_total",
+                                "Events posted to the control plane",
+                                {{"part", part}, {"result", std::string(result)}});
+  }
+  return *counter;
+}
+
 void Delivery::record(const Event& event, unsigned number, const Attempt& attempt,
                       std::string_view result) {
-  metrics_
-      .counter("gitops_event_reporter_reports_total", "Events posted to the control plane",
-               {{"part", event.part}, {"result", std::string(result)}})
-      .Increment();
+  reports(event.part, result).Increment();
   const auto& error = attempt.error;
   journal_.add(event.subject, {.time = wall_now(),
                                .part = event.part,

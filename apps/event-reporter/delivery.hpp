@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -115,6 +116,7 @@ class Delivery {
   Task<bool> pause(std::chrono::milliseconds delay);
   Delivered bury(const Event& event, const Attempt& attempt);
   void record(const Event& event, unsigned number, const Attempt& attempt, std::string_view result);
+  Counter& reports(const std::string& part, std::string_view result);
 
   void succeeded(Breaker::Permit permit);
   void failed(Breaker::Permit permit, const Attempt& attempt);
@@ -150,6 +152,7 @@ class Delivery {
   std::deque<DeadLetter> dead_letters_;
   Journal journal_;
 
+  std::map<std::pair<std::string, std::string_view>, Counter*> reports_;  // by part and result
   Gauge& breaker_state_;
   Gauge& next_probe_;
   Gauge& permitted_;

@@ -10,15 +10,16 @@ namespace gitops::reporter {
 namespace {
 
 constexpr std::size_t kDefaultLimit = 100;
-// What the containers add to a subject and to an entry, roughly.
-constexpr std::size_t kSubjectCost = 256;
+// What the containers and the allocator add to a subject and to an entry, roughly.
+constexpr std::size_t kSubjectCost = 200;
+constexpr std::size_t kEntryCost = 32;
 
 std::size_t cost_of(const std::string& subject) {
   return kSubjectCost + subject.size();
 }
 
 std::size_t cost_of(const Journal::Entry& entry) {
-  return sizeof(entry) + entry.part.size() + entry.event_id.size();
+  return kEntryCost + sizeof(entry) + entry.part.size() + entry.event_id.size();
 }
 
 void text_field(std::string& out, std::string_view name, std::string_view value) {
@@ -56,12 +57,13 @@ void Journal::add(const std::string& subject, Entry entry) {
     order_.splice(order_.end(), order_, found->second.place);
   }
   auto& entries = found->second.entries;
-  bytes_ += cost_of(entry);
-  entries.push_back({.entry = std::move(entry), .number = ++added_});
-  while (entries.size() > options_.per_object) {
+  if (entries.size() >= std::max<std::size_t>(options_.per_object, 1)) {
     bytes_ -= cost_of(entries.front().entry);
-    entries.pop_front();
+    entries.erase(entries.begin());
   }
+  bytes_ += cost_of(entry);
+  entries.reserve(entries.size() + 1);  // there are few, and no room to waste
+  entries.push_back({.entry = std::move(entry), .number = ++added_});
   while (bytes_ > options_.max_bytes && !order_.empty()) forget(*order_.front());
 }
 

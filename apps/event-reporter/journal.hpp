@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <map>
 #include <string>
@@ -60,7 +59,7 @@ class Journal {
     std::uint64_t number;  // counts all deliveries
   };
   struct Subject {
-    std::deque<Kept> entries;                       // oldest first
+    std::vector<Kept> entries;                      // oldest first
     std::list<const std::string*>::iterator place;  // in order_
   };
   using Found = std::vector<std::pair<const std::string*, const Kept*>>;  // with their subjects
