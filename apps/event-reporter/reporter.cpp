@@ -417,7 +417,7 @@ Task<> Reporter::tick() {
 
 // The texts of many reports leave holes between the small things that stay.
 void Reporter::give_memory_back() {
-  constexpr std::size_t kMany = 500;
+  constexpr std::size_t kMany = 100;
   if (reported_ < kMany || queue_.size() + queue_.in_work() > 0) return;
   reported_ = 0;
   malloc_trim(0);

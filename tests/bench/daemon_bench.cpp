@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/proc.hpp"
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
 #include "common/http/server.hpp"
@@ -23,6 +24,8 @@ namespace gitops::test {
 namespace {
 
 using Json = nlohmann::json;
+using bench::cpu_of;
+using bench::memory_of;
 
 constexpr int kApplications = 10'000;
 constexpr int kResources = 19;
@@ -118,15 +121,6 @@ int serve_peers(const std::string& kubeconfig_file, int applications) {
 }
 
 // --- measuring ---
-
-// A line of /proc/PID/status in MB.
-double memory_of(pid_t pid, std::string_view name) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(name)) return std::stod(line.substr(name.size())) * 1024 / 1e6;
-  }
-  throw std::runtime_error("the daemon is gone");
-}
 
 // The value of a series in the text of /metrics.
 std::optional<double> value_of(const std::string& metrics, const std::string& series) {
@@ -280,13 +274,15 @@ Task<> measure_applications(http::Client& http) {
                seconds_since(begin));
   co_await daemon.until_metric(http, "gitops_event_reporter_report_seconds_count", kApplications);
   const double seconds = seconds_since(begin);
+  const double cpu = cpu_of(daemon.pid());
   co_await daemon.until_settled(http);
   char note[200];
-  std::snprintf(note, sizeof note,
-                "resident; 8.6 KB and %d resources each, %d events acknowledged in %.0f s; "
-                "%.1f MB when listed, %.1f MB at most",
-                kResources, kApplications * (1 + kResources), seconds, listed,
-                memory_of(daemon.pid(), "VmHWM:"));
+  std::snprintf(
+      note, sizeof note,
+      "resident; 8.6 KB and %d resources each, %d events acknowledged in %.0f s with %.1f s "
+      "of CPU; %.1f MB when listed, %.1f MB at most",
+      kResources, kApplications * (1 + kResources), seconds, cpu, listed,
+      memory_of(daemon.pid(), "VmHWM:"));
   print_row("event-reporter, 10,000 applications", "MB", memory_of(daemon.pid(), "VmRSS:"), 64,
             note);
 }

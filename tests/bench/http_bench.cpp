@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <iostream>
-#include <sstream>
 #include <vector>
 
 #include <boost/asio/signal_set.hpp>
@@ -18,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "bench/proc.hpp"
 #include "common/core/async.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/client.hpp"
@@ -28,6 +27,7 @@ namespace gitops::test {
 namespace {
 
 using Json = nlohmann::json;
+using bench::cpu_of;
 
 constexpr int kConnections = 32;
 constexpr int kRounds = 3;
@@ -96,19 +96,6 @@ struct Sample {
   double cpu_seconds = 0;
   [[nodiscard]] double rate() const { return requests / cpu_seconds; }
 };
-
-// User and system time of a running process.
-double cpu_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  std::istringstream fields(text.substr(text.rfind(')') + 2));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) fields >> skipped;
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-}
 
 // User and system time of all children that have ended.
 double cpu_of_ended_children() {
