@@ -18,12 +18,13 @@ namespace gitops::reporter {
 // them (31 bits) which Lease it was and for how many replicas.
 using Term = std::int64_t;
 
-// Whether nobody else held the shard between two terms of one process's ledger. Each acquisition by
-// another adds one to the transitions, giving a Lease back adds nothing, and so does an acquisition
-// of a Lease that still names us: our own next acquisition is `before` or `before + 1`, and
-// `before + 2` or more when there was somebody between. A Lease that was deleted and made anew, a
-// counter that started again and another number of replicas give a term out of that range; so does
-// somebody who took the Lease but never came to use it.
+// Whether nobody else reported a shard between two terms of ours. Whoever takes a Lease that names
+// another, or nobody, adds one to its transitions; giving it back adds nothing, and neither does
+// taking one that still names us. So our next term is `before` or `before + 1`, and at least
+// `before + 2` with somebody in between. A Lease that was deleted and made anew, a counter at its
+// end and another number of replicas give a term out of that range. It may say no although somebody
+// else only took the Lease and never came to report; it says yes wrongly only when a hand set the
+// counter back.
 [[nodiscard]] constexpr bool nobody_between(Term before, Term now) {
   return now == before || now == before + 1;
 }

@@ -7,6 +7,7 @@
 
 #include "common/core/task_group.hpp"
 #include "k8s-client/lease.hpp"
+#include "k8s-client/stand_in.hpp"
 
 namespace gitops::test {
 namespace {
@@ -473,6 +474,73 @@ Task<> elects_one_leader(Scene& scene) {
   EXPECT_EQ(spec["leaseTransitions"], 1);
 }
 
+// Waits until the condition holds or the time is over.
+Task<bool> comes_true(std::function<bool()> condition) {
+  const Deadline deadline = soon();
+  while (!condition() && Clock::now() < deadline) co_await sleep_for(20ms);
+  co_return condition();
+}
+
+Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
+  const auto executor = co_await asio::this_coro::executor;
+  std::optional<std::size_t> told;
+  k8s::StandIn stand_in(
+      scene.client,
+      {.ns = scene.peer.ns,
+       .leases = {"other", "owned"},
+       .identity = "neighbour",
+       .lease_duration = 2s,
+       .renew_deadline = 1500ms,
+       .retry_period = 500ms,
+       .patience = 0ms},
+      {.on_change = [&](std::size_t lease,
+                        bool held) { told = held ? std::optional(lease) : std::nullopt; },
+       .busy = [](std::size_t) { return false; }});
+  // Somebody who does not renew any more holds one; the other Lease has a holder who stays.
+  const auto lease = [&](const std::string& name, int seconds) {
+    return Json{
+        {"apiVersion", "coordination.k8s.io/v1"},
+        {"kind", "Lease"},
+        {"metadata", {{"name", name}, {"namespace", scene.peer.ns}}},
+        {"spec",
+         {{"holderIdentity", "gone"}, {"leaseDurationSeconds", seconds}, {"leaseTransitions", 4}}}}
+        .dump();
+  };
+  CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kLeases, scene.peer.ns,
+                                            lease("other", 60), soon()));
+  CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kLeases, scene.peer.ns,
+                                            lease("owned", 1), soon()));
+  TaskGroup group(executor);
+  stand_in.start(group);
+  EXPECT_TRUE(co_await comes_true([&] { return stand_in.held() == 1U; }));
+  EXPECT_EQ(told, 1U);
+  EXPECT_EQ(stand_in.lease(1).record().transitions, 5);
+
+  TaskGroup owners(executor);
+  k8s::LeaseElection owner(scene.client,
+                           {.key = scene.key("owned"),
+                            .identity = "owner",
+                            .lease_duration = 2s,
+                            .renew_deadline = 1500ms,
+                            .retry_period = 500ms,
+                            .role = k8s::LeaseOptions::Role::owner},
+                           [&](bool) { EXPECT_FALSE(stand_in.held()); });
+  owner.start(owners);
+  EXPECT_TRUE(co_await comes_true([&] { return owner.leading(); }));
+  EXPECT_EQ(told, std::nullopt);
+  EXPECT_EQ(owner.lease().record().transitions, 6);
+  EXPECT_EQ(owner.lease().wanted_by(), "");
+  EXPECT_EQ(owner.lease().uid(), stand_in.lease(1).uid());
+  group.cancel();
+  co_await group.join();
+  EXPECT_TRUE(owner.leading());
+  owners.cancel();
+  co_await owners.join();
+  const auto text = co_await scene.client.get(k8s::resources::kLeases, scene.key("owned"), soon());
+  CO_ASSERT_OK(text);
+  EXPECT_EQ(Json::parse(*text)["spec"].value("holderIdentity", ""), "");
+}
+
 KubeClientCase make_case(const char* name, Task<> (*run)(Scene&)) {
   return {name, [run](const KubeClientPeer& peer) -> Task<> {
             Scene scene(co_await asio::this_coro::executor, peer);
@@ -503,6 +571,7 @@ std::vector<KubeClientCase> kube_client_cases() {
       make_case("IssuesTokens", issues_tokens),
       make_case("TellsItsVersion", tells_its_version),
       make_case("ElectsOneLeader", elects_one_leader),
+      make_case("HandsALeaseBackToItsOwner", hands_a_lease_back_to_its_owner),
   };
 }
 
