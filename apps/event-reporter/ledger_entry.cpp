@@ -19,11 +19,19 @@ ResourceId id_of(std::string_view identity, std::string_view version) {
   return id;
 }
 
+void put_number(std::string& out, std::size_t number) {
+  for (; number >= 0x80; number >>= 7U) out += static_cast<char>((number & 0x7FU) | 0x80U);
+  out += static_cast<char>(number);
+}
+
 void put_text(std::string& out, std::string_view text) {
-  auto size = text.size();
-  for (; size >= 0x80; size >>= 7U) out += static_cast<char>((size & 0x7FU) | 0x80U);
-  out += static_cast<char>(size);
+  put_number(out, text.size());
   out += text;
+}
+
+// How many bytes both begin with.
+std::size_t shared_prefix(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
 void put_digest(std::string& out, const Digest& digest) {
@@ -52,17 +60,21 @@ class Reader {
     const auto one = bytes(1);
     return one.empty() ? 0U : static_cast<unsigned char>(one.front());
   }
-  std::string_view text() {
-    std::size_t size = 0;
+  std::size_t number() {
+    std::size_t number = 0;
     for (unsigned shift = 0; shift < 28; shift += 7) {
       const auto part = byte();
-      size |= static_cast<std::size_t>(part & 0x7FU) << shift;
+      number |= static_cast<std::size_t>(part & 0x7FU) << shift;
       if ((part & 0x80U) != 0) continue;
       if (part == 0 && shift != 0) good_ = false;  // longer than it needs to be
-      return bytes(size);
+      return number;
     }
     good_ = false;
-    return {};
+    return 0;
+  }
+  std::string_view text() {
+    const auto size = number();
+    return bytes(size);
   }
   Digest digest() {
     Digest digest{};
@@ -152,10 +164,14 @@ std::string encode(const LedgerEntry& entry) {
   put_text(out, entry.uid);
   if (entry.change) put_digest(out, *entry.change);
   if (entry.application) put_digest(out, *entry.application);
+  std::string_view before;
   for (const auto& [identity, resource] : entry.resources) {
-    put_text(out, identity);
+    const auto shared = shared_prefix(before, identity);
+    put_number(out, shared);
+    put_text(out, std::string_view(identity).substr(shared));
     put_text(out, resource.version);
     put_digest(out, resource.digest);
+    before = identity;
   }
   return out;
 }
@@ -172,17 +188,25 @@ Result<LedgerEntry> decode_entry(std::string_view bytes) {
                     .change = head->head.change,
                     .application = head->application,
                     .resources = {}};
+  std::string_view before;
+  std::size_t total = 0;
   while (reader.good() && !reader.at_end()) {
-    const auto identity = reader.text();
+    const auto shared = reader.number();
+    const auto rest = reader.text();
     const auto version = reader.text();
     const auto digest = reader.digest();
-    const bool ascends = entry.resources.empty() || entry.resources.rbegin()->first < identity;
-    if (!reader.good() || !ascends || std::ranges::count(identity, '/') < 3) {
+    total += shared + rest.size();
+    if (total > kMaxEntryBytes) return fail(ErrorCode::too_large, "a ledger entry is too large");
+    std::string identity(before.substr(0, shared));
+    identity += rest;
+    const bool canonical = before < identity && shared == shared_prefix(before, identity);
+    if (!reader.good() || !canonical || std::ranges::count(identity, '/') < 3) {
       return fail(ErrorCode::invalid_data, "a resource of a ledger entry is broken");
     }
-    entry.resources.emplace_hint(
-        entry.resources.end(), std::string(identity),
+    const auto added = entry.resources.emplace_hint(
+        entry.resources.end(), std::move(identity),
         LedgerEntry::Resource{.version = std::string(version), .digest = digest});
+    before = added->first;
   }
   return entry;
 }

@@ -27,8 +27,8 @@ struct LedgerEntry {
   std::string uid;
   // change_digest of the Application's text that was reported in full, resources included; absent
   // while something of it is still due.
-  std::optional<Digest> change;
-  std::optional<Digest> application;                            // of its own event
+  std::optional<Digest> change = {};
+  std::optional<Digest> application = {};                       // of its own event
   std::map<std::string, Resource, std::less<>> resources = {};  // by ResourceId::identity()
 
   bool operator==(const LedgerEntry&) const = default;
@@ -57,8 +57,9 @@ struct Difference {
 // -- as bytes --
 //
 // 1 byte format (1) · 1 byte flags (1: change, 2: application) · text uid · 16 bytes for each flag
-// · per resource, ascending by identity, to the end: text identity · text version · 16 bytes
-// digest. A text is its length as LEB128 and its bytes.
+// · per resource, ascending by identity, to the end: number of bytes its identity shares with the
+// one before · text the rest of its identity · text version · 16 bytes digest. A text is its length
+// and its bytes; numbers are LEB128.
 
 // More than any real application needs: 100,000 resources.
 inline constexpr std::size_t kMaxEntryBytes = std::size_t{16} * 1024 * 1024;

@@ -120,6 +120,7 @@ struct LedgerFile::Database {
       check(sqlite3_db_config(handle, off, 0, nullptr));
     }
     check(sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr));
+    write_at_close(false);
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMaxValue);
   }
   ~Database() {
@@ -129,16 +130,32 @@ struct LedgerFile::Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
+  // Whether the log is moved into the file and removed when it is closed.
+  void write_at_close(bool on) {
+    check(sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, nullptr));
+  }
+
   [[nodiscard]] bool good() const { return !failure; }
   void check(int code) {
     if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE || failure) return;
-    const int error = sqlite3_system_errno(handle);
+    const int error = os_error();
     failure_code = code & 0xff;
     std::string message = "ledger " + path + ": " + sqlite3_errmsg(handle);
     if (failure_code == SQLITE_IOERR || failure_code == SQLITE_CANTOPEN) {
       message = with_reason(message, error);
     }
     failure = LedgerFault{.kind = kind_of(code, error), .message = std::move(message)};
+  }
+  // Of the last failed call to the system; SQLite tells it only for some of them otherwise.
+  [[nodiscard]] int os_error() const {
+    int error = 0;
+    sqlite3_file* log = nullptr;
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (log != nullptr && log->pMethods != nullptr) {
+      log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error);
+    }
+    if (error == 0) sqlite3_file_control(handle, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
+    return error != 0 ? error : sqlite3_system_errno(handle);
   }
   void damaged(const std::string& why) {
     if (failure) return;
@@ -274,10 +291,12 @@ LedgerFile::Contents LedgerFile::Database::open() {
   if (failure && (failure_code == SQLITE_ERROR || failure_code == SQLITE_TOOBIG)) {
     failure->kind = LedgerFault::Kind::damaged;
   }
+  if (good()) write_at_close(true);
   return contents;
 }
 
 void LedgerFile::Database::create() {
+  run("PRAGMA page_size=8192");  // a row of 2 KB, some 50 resources, lies on one page
   run("PRAGMA auto_vacuum=FULL");
   run("PRAGMA journal_mode=WAL");
   transact([this] {
@@ -456,7 +475,7 @@ LedgerFile::Outcome LedgerFile::set_aside() const {
   if (path_.empty()) return {};
   const fs::path file = fs::absolute(path_);
   const auto prefix = file.string() + ".corrupt-";
-  auto stamp = format_rfc3339(wall_now());
+  auto stamp = format_rfc3339_millis(wall_now());
   std::erase_if(stamp, [](char c) { return c == '-' || c == ':'; });
   std::error_code error;
   auto target = prefix + stamp;
@@ -522,6 +541,7 @@ LedgerFault LedgerFile::give_up() {
   auto fault = database_->take_failure();
   if (fault.kind == LedgerFault::Kind::damaged) {
     damage_ = fault.message;
+    database_->write_at_close(false);
     database_.reset();
   }
   return fault;
