@@ -73,7 +73,7 @@ void LeaseView::see(const std::string& lease, Clock::time_point now) {
 }
 
 void LeaseView::see_none(Clock::time_point now) {
-  if (since_ && uid_.empty() && object_.empty() && record_ == LeaseRecord()) return;
+  if (since_ && !known() && record_ == LeaseRecord()) return;
   *this = LeaseView(std::move(key_));
   since_ = now;
 }
