@@ -8,10 +8,14 @@
 #include "common/http/proxy_settings.hpp"
 #include "common/http/resolve.hpp"
 #include "common/http/server.hpp"
+#include "event-reporter/app_distribution.hpp"
 #include "event-reporter/config.hpp"
 #include "event-reporter/credential.hpp"
+#include "event-reporter/delivery.hpp"
 #include "event-reporter/gather.hpp"
+#include "event-reporter/ledger.hpp"
 #include "event-reporter/reporter.hpp"
+#include "event-reporter/shard_leases.hpp"
 #include "k8s-client/client.hpp"
 #include "k8s-client/config.hpp"
 
@@ -79,11 +83,29 @@ Reporter::Options reporter_options(const Environment& with) {
   Reporter::Options options;
   options.own_namespace = with.own_namespace;
   options.application_namespaces = config.application_namespaces;
-  options.shard = with.shard;
+  options.replicas = with.shard.replicas;
   options.queue_size = static_cast<std::size_t>(config.queue_size);
-  options.max_attempts = static_cast<unsigned>(config.max_retries);
   options.workers = static_cast<std::size_t>(config.workers);
-  options.resource_workers = static_cast<std::size_t>(config.resource_workers);
+  options.heartbeat = config.heartbeat;
+  options.sweep = config.sweep;
+  options.application.resource_workers = static_cast<std::size_t>(config.resource_workers);
+  options.application.patience = static_cast<unsigned>(config.max_retries);
+  options.application.resend_on_revision = config.resend_on_revision;
+  return options;
+}
+
+Delivery::Options delivery_options(const Config& config) {
+  Delivery::Options options;
+  options.max_attempts = static_cast<unsigned>(config.max_retries);
+  options.breaker.max_permits = static_cast<std::size_t>(config.workers * config.resource_workers);
+  return options;
+}
+
+ShardLeases::Options lease_options(const Environment& with) {
+  ShardLeases::Options options;
+  options.ns = with.own_namespace;
+  options.identity = host_name();
+  options.own = with.shard;
   return options;
 }
 
@@ -111,19 +133,30 @@ class App {
                   [this] { return platform_token_.current(); }),
         gatherer_(context.executor, kubernetes_, argocd_, argocd_token_, with_.own_namespace,
                   context.metrics),
-        reporter_(context.executor, kubernetes_, gatherer_, platform_, platform_token_,
+        ledger_(context.executor, {.path = with_.config.ledger_file}, context.metrics),
+        delivery_(context.executor, platform_, platform_token_, delivery_options(with_.config),
+                  context.metrics),
+        reporter_(context.executor, kubernetes_, gatherer_, ledger_, delivery_,
                   reporter_options(with_), context.metrics),
+        leases_(kubernetes_, lease_options(with_),
+                {.claimed = [this](std::uint32_t shard,
+                                   Term term) { reporter_.claimed(shard, term); },
+                 .released = [this](std::uint32_t shard) { reporter_.released(shard); },
+                 .busy = [this](std::uint32_t shard) { return reporter_.busy(shard); }}),
         main_port_(context.executor,
                    {.address = with_.config.listen_address,
                     .port = static_cast<std::uint16_t>(with_.config.listen_port),
                     .tls = std::nullopt},
-                   [](http::Exchange& exchange) { return answer(exchange); }),
+                   [this](http::Exchange& exchange) { return answer(exchange); }),
         tasks_(context.executor,
                [fail = context.fail](const std::string& task, const std::string& what) {
                  fail(task + ": " + what);
                }) {}
 
   Task<Result<void>> start() {
+    if (auto opened = co_await ledger_.open(); !opened) {
+      co_return std::unexpected(opened.error());
+    }
     if (auto listening = main_port_.listen(); !listening) {
       co_return std::unexpected(listening.error());
     }
@@ -135,39 +168,73 @@ class App {
                                          {"shard", with_.shard.ordinal},
                                          {"port", main_port_.port()}});
     argocd_token_.start(tasks_);
+    ledger_.start(tasks_);
     reporter_.start(tasks_);
+    leases_.start(tasks_);
     co_return Result<void>();
   }
 
-  // What is under way may end; what waits is found again by the next start.
+  // What is under way may end and is written down; what waits is found again by the next start.
   Task<> stop(Deadline deadline) {
     main_port_.drain();
     reporter_.stop();
     while (reporter_.in_work() > 0 && Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(20));
     }
+    std::ignore = co_await ledger_.flush(deadline);
     tasks_.cancel();
     co_await tasks_.join();
     co_await main_port_.stop(deadline);
   }
 
-  [[nodiscard]] std::vector<ReadyCheck> ready_checks() { return reporter_.ready_checks(); }
-  [[nodiscard]] std::string status() const { return reporter_.status(); }
+  [[nodiscard]] std::vector<ReadyCheck> ready_checks() {
+    auto checks = reporter_.ready_checks();
+    checks.push_back({"shard", [this] {
+                        return leases_.holds(with_.shard.ordinal)
+                                   ? std::string{}
+                                   : std::string("the Lease of our shard is not ours yet");
+                      }});
+    return checks;
+  }
+  [[nodiscard]] std::string status() const {
+    auto out = leases_.status() + reporter_.status() + delivery_.status();
+    out += "ledger: " + std::to_string(ledger_.known().size()) + " applications" +
+           (with_.config.ledger_file.empty() ? ", in memory only" : "") + "\n";
+    if (!ledger_.trouble().empty()) out += "ledger trouble: " + ledger_.trouble() + "\n";
+    return out;
+  }
+  [[nodiscard]] AdminPage journal(std::string_view query) const {
+    return {.body = delivery_.journal().answer(query)};
+  }
 
  private:
-  static Task<> answer(http::Exchange& exchange) {
+  Task<> answer(http::Exchange& exchange) const {
     http::Response response;
     response.headers.set("Content-Type", "text/plain");
-    if (exchange.path() != "/healthz") {
+    if (exchange.path() != "/healthz" && exchange.path() != "/app-distribution") {
       response.status = 404;
       response.body = "not found\n";
     } else if (exchange.request().method != "GET" && exchange.request().method != "HEAD") {
       response.status = 405;
       response.headers.set("Allow", "GET, HEAD");
-    } else {
+    } else if (exchange.path() == "/healthz") {
       response.body = "ok\n";
+    } else if (auto json = distribution(exchange.query())) {
+      response.headers.set("Content-Type", "application/json");
+      response.body = std::move(*json);
+    } else {
+      response.status = 400;
+      response.body = json.error().message + "\n";
     }
     std::ignore = co_await exchange.reply(std::move(response));
+  }
+
+  [[nodiscard]] Result<std::string> distribution(std::string_view query) const {
+    const auto keys = reporter_.applications();
+    std::vector<AppName> apps;
+    apps.reserve(keys.size());
+    for (const auto& key : keys) apps.push_back({.ns = key.ns, .name = key.name});
+    return app_distribution(apps, with_.shard.replicas, http::query_parameter(query, "shardings"));
   }
 
   Environment with_;
@@ -181,7 +248,10 @@ class App {
   argo::ArgoCdClient argocd_;
   platform::Client platform_;
   Gatherer gatherer_;
+  Ledger ledger_;
+  Delivery delivery_;
   Reporter reporter_;
+  ShardLeases leases_;
   http::Server main_port_;
   TaskGroup tasks_;
 };
@@ -210,6 +280,7 @@ DaemonSpec event_reporter() {
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = app->ready_checks();
     frame.status = [app] { return app->status(); };
+    frame.pages["/journal"] = [app](std::string_view query) { return app->journal(query); };
     return frame;
   };
   return spec;

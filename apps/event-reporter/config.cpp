@@ -95,6 +95,23 @@ void bind(ConfigReader& reader, Config& config) {
               "Further namespaces whose Applications are reported; '*' and '?' match"},
              config.application_namespaces);
   reader.check({"application-namespaces"}, [&config] { return patterns_mistake(config); });
+  reader.add({"ledger-file",
+              {"LEDGER_FILE"},
+              "File that remembers what was acknowledged; without it a restart reports everything"},
+             config.ledger_file);
+  reader.add({"heartbeat",
+              {"HEARTBEAT_INTERVAL"},
+              "A sign of life when nothing was reported for so long"},
+             config.heartbeat, std::chrono::seconds(1), std::chrono::hours(24));
+  reader.add({"sweep-interval",
+              {"SWEEP_INTERVAL"},
+              "In which every application's resources are looked at once, for changes that Argo CD "
+              "does not write into the Application"},
+             config.sweep, std::chrono::seconds(1), std::chrono::hours(24));
+  reader.add({"resend-on-revision",
+              {"EVENT_REPORTER_RESEND_ON_REVISION"},
+              "Report every resource again for a new revision, also those it did not change"},
+             config.resend_on_revision);
 
   reader.group("Argo CD");
   reader.add({"argocd-server",

@@ -20,6 +20,10 @@ struct Config {
   std::int64_t workers = 16;
   std::int64_t resource_workers = 10;
   std::vector<std::string> application_namespaces;
+  std::string ledger_file;
+  std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
+  std::chrono::milliseconds sweep = std::chrono::minutes(5);
+  bool resend_on_revision = false;
 
   std::string argocd_server = "argo-cd-server:80";
   std::string argocd_root_path;

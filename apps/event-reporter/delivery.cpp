@@ -207,7 +207,7 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
         permit->succeeded();
         co_return reduced ? Delivered::reduced : Delivered::acknowledged;
       case Verdict::too_large: {
-        auto smaller = reduced || !event.reduce ? std::string() : event.reduce();
+        auto smaller = reduced || event.reduce == nullptr ? std::string() : event.reduce(event.body);
         if (smaller.empty()) {
           record(event, number, tried, "dead_lettered");
           permit->succeeded();
@@ -336,6 +336,7 @@ void Delivery::record(const Event& event, unsigned number, const Attempt& attemp
                                .took = attempt.took});
   if (attempt.verdict == Verdict::acknowledged) {
     last_acknowledgement_ = wall_now();
+    last_acknowledged_ = Clock::now();
     return;
   }
   metrics_

@@ -70,8 +70,8 @@ class Delivery {
     std::string subject;  // as Journal::add() has it
     std::string id;
     std::string body;
-    // The same event without its optional parts; empty when it has none. May be absent.
-    std::function<std::string()> reduce = {};
+    // Makes of the body the same event without its optional parts; empty when it has none.
+    std::string (*reduce)(std::string_view body) = nullptr;
   };
 
   struct DeadLetter {
@@ -97,6 +97,8 @@ class Delivery {
   // Called whenever the control plane takes events again after an outage.
   void on_recovery(std::function<void()> recovered) { recovered_ = std::move(recovered); }
 
+  // When the control plane last took an event; the beginning of time before the first.
+  [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
   // Why no events can be delivered right now; empty when they can.
   [[nodiscard]] std::string trouble() const;
   // Lines for /statusz, the dead letters among them.
@@ -148,6 +150,7 @@ class Delivery {
   WallTime opened_time_{};
   unsigned failed_probes_ = 0;
   std::optional<WallTime> last_acknowledgement_;
+  Clock::time_point last_acknowledged_{};
   std::string last_error_;  // with its time
   std::deque<DeadLetter> dead_letters_;
   Journal journal_;

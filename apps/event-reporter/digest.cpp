@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 #include <openssl/evp.h>
 
@@ -116,6 +117,22 @@ Digest change_digest(std::string_view application) {
     }
     return true;
   });
+  return hasher.finish();
+}
+
+std::optional<Digest> tree_digest(std::string_view tree) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, tree, "resource tree");
+  if (!root) return std::nullopt;
+  std::vector<Digest> nodes;
+  for (const auto node : (*root)["nodes"].items()) {
+    Hasher hasher;
+    hasher.add(simdjson::minify(node));
+    nodes.push_back(hasher.finish());
+  }
+  std::ranges::sort(nodes);
+  Hasher hasher;
+  for (const auto& node : nodes) hasher.add({reinterpret_cast<const char*>(node.data()), node.size()});
   return hasher.finish();
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,5 +36,9 @@ class Hasher {
 // annotations, the times of conditions) and bookkeeping of the API server (resourceVersion,
 // generation, generateName, managedFields, the last-applied-configuration annotation).
 Digest change_digest(std::string_view application);
+
+// The digest of what a resource-tree answer says about its nodes, in whatever order it lists them;
+// nothing when it cannot be read.
+std::optional<Digest> tree_digest(std::string_view tree);
 
 }  // namespace gitops::reporter

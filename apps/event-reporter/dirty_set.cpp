@@ -135,6 +135,10 @@ void DirtySet::drop_live(const std::function<bool(std::string_view key)>& which)
   }
 }
 
+bool DirtySet::in_work(const std::function<bool(std::string_view key)>& which) const {
+  return std::ranges::any_of(in_work_, [&which](const auto& work) { return which(work.first); });
+}
+
 Clock::duration DirtySet::oldest(Clock::time_point now) const {
   auto oldest = now;
   for (const auto& [key, work] : dirty_) oldest = std::min(oldest, work.since);

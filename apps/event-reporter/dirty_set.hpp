@@ -78,6 +78,8 @@ class DirtySet {
   // Forgets the states of all keys that `which` names; deletions stay.
   void drop_live(const std::function<bool(std::string_view key)>& which);
 
+  // Whether work about a key that `which` names is under way.
+  [[nodiscard]] bool in_work(const std::function<bool(std::string_view key)>& which) const;
   [[nodiscard]] Clock::duration oldest(Clock::time_point now) const;
   [[nodiscard]] std::size_t overdue() const { return overdue_.size(); }
   [[nodiscard]] std::size_t size() const { return dirty_.size(); }

@@ -48,7 +48,72 @@ void write_source(std::string& out, const EventBody& body, const TrackingSetting
   source.end();
 }
 
+// `object` with only those of its members, each written by `write`.
+std::string keep_members(
+    std::string_view object,
+    std::initializer_list<std::pair<std::string_view, std::function<std::string(std::string_view)>>>
+        kept) {
+  std::string out;
+  ObjectWriter writer(out);
+  for_each_member(object, [&](std::string_view key, std::string_view value) {
+    for (const auto& [name, reduce] : kept) {
+      if (key == name) writer.raw(name, reduce ? reduce(value) : std::string(value));
+    }
+    return true;
+  });
+  writer.end();
+  return out;
+}
+
+std::string reduced_manifest(std::string_view manifest) {
+  if (manifest.empty()) return {};
+  const auto metadata = [](std::string_view text) {
+    return keep_members(text, {{"name", {}},
+                               {"namespace", {}},
+                               {"uid", {}},
+                               {"resourceVersion", {}},
+                               {"deletionTimestamp", {}}});
+  };
+  const auto operation = [](std::string_view text) {
+    return keep_members(text, {{"phase", {}}, {"startedAt", {}}, {"finishedAt", {}}});
+  };
+  const auto sync = [](std::string_view text) {
+    return keep_members(text, {{"status", {}}, {"revision", {}}, {"revisions", {}}});
+  };
+  const auto status = [&](std::string_view text) {
+    return keep_members(text, {{"health", {}}, {"sync", sync}, {"operationState", operation}});
+  };
+  return keep_members(
+      manifest, {{"apiVersion", {}}, {"kind", {}}, {"metadata", metadata}, {"status", status}});
+}
+
 }  // namespace
+
+std::string reduced_event(std::string_view body) {
+  simdjson::dom::parser parser;
+  const auto event = parse_object(parser, body, "event");
+  if (!event) return {};
+  const auto data = (*event)["data"];
+  const auto object = base64_decode(data["object"].text());
+  if (!object) return {};
+  const auto reduced_text = [](JsonView text) { return json_string(reduced_manifest(text.text())); };
+  auto out = edit_present_member(body, "data", [&](std::string_view payload) {
+    auto smaller = edit_present_member(payload, "object", [&](std::string_view) {
+      return json_string(base64_encode(reduced_manifest(*object)));
+    });
+    return edit_present_member(smaller, "source", [&](std::string_view source) {
+      std::string kept(source);
+      for (const auto* name : {"desiredManifest", "actualManifest"}) {
+        kept = edit_present_member(kept, name, [&](std::string_view) {
+          return reduced_text(data["source"][name]);
+        });
+      }
+      return edit_present_member(kept, "gitManifest",
+                                 [](std::string_view) { return std::string("\"\""); });
+    });
+  });
+  return out.size() < body.size() ? out : std::string{};
+}
 
 std::string write_event(const EventBody& body, const ErrorList& errors,
                         const TrackingSettings& settings, WallTime now) {

@@ -39,4 +39,9 @@ struct EventBody {
 std::string write_event(const EventBody& body, const ErrorList& errors,
                         const TrackingSettings& settings, WallTime now);
 
+// The same event for a control plane that finds it too large: objects and manifests are cut down to
+// what names them, and an Application to that and the summary of its status. What was empty stays
+// empty, since that is how an absent object is told. Empty when nothing can be left out.
+std::string reduced_event(std::string_view body);
+
 }  // namespace gitops::reporter

@@ -63,6 +63,8 @@ class Gatherer {
   Task<Result<Gathered>> gather(k8s::ObjectKey key, std::string text);
   // The last state of an Application that does not exist any more; asks Argo CD nothing.
   Task<Result<Gathered>> gather_gone(std::string text);
+  // Argo CD's resource tree alone.
+  Task<Result<std::string>> tree(k8s::ObjectKey key, std::string project);
 
   // Watches over Argo CD: its settings every minute, and whether it answers.
   void start(TaskGroup& group);

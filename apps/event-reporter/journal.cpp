@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "common/core/encoding.hpp"
+#include "common/http/url.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -29,20 +30,6 @@ void text_field(std::string& out, std::string_view name, std::string_view value)
 
 void number_field(std::string& out, std::string_view name, std::int64_t value) {
   out.append(",\"").append(name).append("\":").append(std::to_string(value));
-}
-
-// The value of a query parameter, decoded; empty when it is absent or malformed.
-std::string parameter(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const auto pair = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(pair.size() + 1, query.size()));
-    const auto equals = pair.find('=');
-    if (equals == std::string_view::npos || pair.substr(0, equals) != name) continue;
-    std::string value(pair.substr(equals + 1));
-    std::ranges::replace(value, '+', ' ');
-    return percent_decode(value).value_or(std::string());
-  }
-  return {};
 }
 
 }  // namespace
@@ -96,8 +83,8 @@ std::string Journal::json_all(std::size_t limit) const {
 }
 
 std::string Journal::answer(std::string_view query) const {
-  if (const auto object = parameter(query, "object"); !object.empty()) return json(object);
-  const auto text = parameter(query, "limit");
+  if (const auto object = http::query_parameter(query, "object"); !object.empty()) return json(object);
+  const auto text = http::query_parameter(query, "limit");
   std::size_t limit = kDefaultLimit;
   std::from_chars(text.data(), text.data() + text.size(), limit);
   return json_all(limit);

@@ -62,6 +62,8 @@ struct Report::State {
   std::optional<ManagedView> parent_managed;
   std::vector<Resource> resources;
   std::vector<JsonView> resource_status;  // entries of status.resources, beside `resources`
+  bool revision_counts = false;
+  Digest change{};
   Digest application_digest{};
 
   Result<void> read_material();
@@ -208,24 +210,27 @@ Digest Report::State::digest_resource(std::size_t index) const {
   hasher.add(state.health ? state.health->message : "");
   hasher.add(state.desired);
   hasher.add(state.actual);
+  if (revision_counts) hasher.add(app.latest_revision());
   resource_errors(state, WallTime{}).add_to(hasher);
   return hasher.finish();
 }
 
 Digest Report::State::digest_application() const {
   Hasher hasher;
-  hasher.add(to_hex(change_digest(material.app.application)));
+  hasher.add(to_hex(change));
   hasher.add(material.gone ? "gone" : "");
   hasher.add(is_child() ? parent.uid() : "");
   application_errors(WallTime{}).add_to(hasher);
   return hasher.finish();
 }
 
-Result<Report> Report::read(Material material, TrackingSettings settings) {
+Result<Report> Report::read(Material material, TrackingSettings settings, bool revision_counts) {
   auto state = std::make_unique<State>();
   state->material = std::move(material);
   state->settings = std::move(settings);
+  state->revision_counts = revision_counts;
   if (auto read = state->read_material(); !read) return std::unexpected(read.error());
+  state->change = change_digest(state->material.app.application);
   if (state->managed) state->list_resources();
   for (std::size_t i = 0; i < state->resources.size(); ++i) {
     auto& resource = state->resources[i];
@@ -255,6 +260,9 @@ std::string_view Report::uid() const {
 }
 std::string_view Report::resource_version() const {
   return state_->app.metadata()["resourceVersion"].text();
+}
+const Digest& Report::change() const {
+  return state_->change;
 }
 const Digest& Report::application_digest() const {
   return state_->application_digest;

@@ -22,7 +22,9 @@ namespace gitops::reporter {
 class Report {
  public:
   // Fails when the Application, or an answer of Argo CD, is not the JSON it should be.
-  static Result<Report> read(Material material, TrackingSettings settings);
+  // `revision_counts`: a new revision makes every resource another one than before.
+  static Result<Report> read(Material material, TrackingSettings settings,
+                             bool revision_counts = false);
   ~Report();
   Report(Report&&) noexcept;
   Report& operator=(Report&&) noexcept;
@@ -31,6 +33,8 @@ class Report {
   [[nodiscard]] std::string_view ns() const;
   [[nodiscard]] std::string_view uid() const;
   [[nodiscard]] std::string_view resource_version() const;
+  // change_digest() of the Application's text.
+  [[nodiscard]] const Digest& change() const;
   // The application itself as far as a receiver can see it, without times and commit details.
   [[nodiscard]] const Digest& application_digest() const;
 

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <functional>
-#include <map>
-#include <memory>
-#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,23 +17,31 @@
 #include "common/core/task_group.hpp"
 #include "common/core/work_queue.hpp"
 #include "common/daemon/daemon.hpp"
-#include "common/platform/client.hpp"
-#include "event-reporter/acknowledged.hpp"
-#include "event-reporter/credential.hpp"
+#include "event-reporter/application_reporter.hpp"
+#include "event-reporter/delivery.hpp"
+#include "event-reporter/dirty_set.hpp"
 #include "event-reporter/gather.hpp"
-#include "event-reporter/shard.hpp"
+#include "event-reporter/ledger.hpp"
+#include "event-reporter/shard_leases.hpp"
 #include "k8s-client/informer.hpp"
 
 namespace gitops::reporter {
 
-// Reports every change of the applications of one shard to the control plane.
+// Reports every change of the applications of the shards that this process holds.
 //
-// The informer says that an application changed; its key becomes dirty, with the text that came
-// with the change as long as there is room for texts. The queue holds keys only; a key that it
-// refuses stays dirty and enters when there is room. A worker takes a key, gathers, and posts what
-// differs from what the control plane has acknowledged: the application first, then its resources,
-// some of them at a time. A failure puts the key back with a delay, whatever its reason: nothing is
-// dropped. Two workers never hold the same application, so its reports leave in order.
+// The informer says that an application changed; its key becomes dirty (DirtySet) and waits in the
+// queue, which holds keys only. A worker takes a key and has it reported (ApplicationReporter): what
+// differs from what the ledger says is acknowledged. A failure puts the key back with a delay,
+// whatever its reason: nothing is dropped. Two workers never hold the same application, so its
+// reports leave in order.
+//
+// Changes that no watch tells of are found otherwise: what the ledger knows and the first complete
+// list does not have is gone; resource trees are looked at in turns, since Argo CD 3 keeps the
+// health of resources out of the Application.
+//
+// A process reports the deletion of every application that it ever reported, whoever holds its
+// shard now, and of those that were deleted shortly before it took a shard over: a deletion has no
+// successor that would repair its loss.
 //
 // Loop thread only. Runs as tasks of the group given to start(); what is passed in outlives it.
 class Reporter {
@@ -43,23 +49,23 @@ class Reporter {
   struct Options {
     std::string own_namespace;
     std::vector<std::string> application_namespaces;  // patterns; empty: only the own namespace
-    Shard shard;
+    std::uint32_t replicas = 1;                       // over which applications are shared out
     std::size_t queue_size = 1000;
-    unsigned max_attempts = 5;  // to deliver one event before its application goes back
     std::size_t workers = 16;
-    std::size_t resource_workers = 10;
-    std::size_t kept_text = std::size_t{16} * 1024 * 1024;  // bytes, over all dirty keys
-    Backoff::Options post_backoff{.initial = std::chrono::milliseconds(200),
-                                  .max = std::chrono::seconds(5)};
+    DirtySet::Limits dirty = {};
     Backoff::Options key_backoff{.initial = std::chrono::milliseconds(500),
                                  .max = std::chrono::seconds(30)};
-    // Between attempts to get what Argo CD keeps failing to say about one application.
-    std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
+    // A sign of life when nothing was acknowledged for so long.
+    std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
+    // In which each resource tree is looked at once.
+    std::chrono::milliseconds sweep = std::chrono::minutes(5);
+    // How long deletions in other shards are remembered.
+    std::chrono::milliseconds foreign_deletions = std::chrono::minutes(10);
+    ApplicationReporter::Options application = {};
     k8s::Reflector::Options reflector;
   };
-  Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& gatherer,
-           platform::Client& platform, Credential& platform_token, Options options,
-           Metrics& metrics);
+  Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& gatherer, Ledger& ledger,
+           Delivery& delivery, Options options, Metrics& metrics);
 
   void start(TaskGroup& group);
   // No further application is taken up; reports that are under way go on.
@@ -67,80 +73,78 @@ class Reporter {
   // Applications that are being reported right now.
   [[nodiscard]] std::size_t in_work() const { return queue_.in_work(); }
 
+  // For ShardLeases.
+  void claimed(std::uint32_t shard, Term term);
+  void released(std::uint32_t shard);
+  [[nodiscard]] bool busy(std::uint32_t shard) const;
+
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
   // For /statusz.
   [[nodiscard]] std::string status() const;
+  // All applications that are seen, whoever reports them.
+  [[nodiscard]] std::vector<k8s::ObjectKey> applications() const;
 
  private:
-  // What is to be reported about one application.
-  struct Dirty {
-    Clock::time_point since;
-    bool live = false;      // it exists, as far as we know
-    std::string text;       // its last text, when kept
-    std::string tombstone;  // the last text of one that was deleted; reported before the live one
+  struct Deletion {
+    std::string key;
+    std::string tombstone;
+    Clock::time_point time;
   };
-  // Where the time of a report went and how it ended is told by metrics and the log, not by this.
-  using Outcome = Result<void>;
 
   void on_change(const k8s::Change& change);
-  void mark(const std::string& key, Dirty& dirty);
-  void keep_text(std::string& slot, std::string_view text);
-  void drop_text(std::string& slot);
-  void refill();
-  [[nodiscard]] Dirty take(const std::string& key);
-  void give_back(const std::string& key, Dirty dirty);
+  void on_deletion(const std::string& key, const k8s::Change& change);
+  [[nodiscard]] bool watches(std::string_view ns) const;
+  [[nodiscard]] bool is_ours(const k8s::Record& record) const;
+  [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
+  [[nodiscard]] bool owns(std::string_view key) const { return held_.contains(shard_of_key(key)); }
+  [[nodiscard]] std::size_t owned() const;
+  // The ledger says that exactly this was reported in full.
+  [[nodiscard]] bool is_reported(const std::string& key, std::string_view uid,
+                                 const Digest& change) const;
 
+  Task<> take_claims();
+  Task<bool> start_anew(std::uint32_t shard);
+  void take_over(std::uint32_t shard);
+  Task<> find_deleted();
+  Task<> sweep();
+  Task<> look_at(std::string key, std::string project);
   Task<> work();
+  Task<Result<void>> report(const std::string& key, DirtyWork& work, unsigned failures);
   Task<> tick();
-  Task<Outcome> report(const std::string& key, Dirty& dirty);
-  Task<Outcome> report_live(const std::string& key, std::string text);
-  Task<Outcome> report_gone(const std::string& key, std::string text);
-  Task<Outcome> post_resources(const std::string& key, const Report& report,
-                               std::vector<std::size_t> changed, std::vector<ResourceId> gone,
-                               WallTime now);
-  // One event, with its retries. `part` names it in metrics.
-  Task<Outcome> deliver(std::string_view part, std::string body, std::string event_id);
-  [[nodiscard]] Backoff& backoff_of(const std::string& key);
-  // The failure, with a long wait once the key has failed often: it is about this application.
-  [[nodiscard]] Error lasting(const std::string& key, Error error);
-  // A peer is of use again: nothing that waits for it needs to wait any longer.
-  void bring_forward();
-  void count_error(std::string_view peer, const Error& error);
-  void log_failure(std::string_view key, const Error& error, Clock::duration delay);
-  [[nodiscard]] Clock::duration oldest_dirty(Clock::time_point now) const;
+  void send_sign_of_life();
   void give_memory_back();
+  [[nodiscard]] Backoff& backoff_of(const std::string& key);
+  void log_failure(std::string_view key, const Error& error, Clock::duration delay);
 
-  Executor executor_;
+  k8s::Client& kubernetes_;
   Gatherer& gatherer_;
-  platform::Client& platform_;
-  Credential& platform_token_;
+  Ledger& ledger_;
+  Delivery& delivery_;
   Options options_;
-  Metrics& metrics_;
   Log log_{"reporter"};
   RepeatFilter repeats_{std::chrono::seconds(5)};
 
   WorkQueue queue_;
-  std::map<std::string, Dirty> dirty_;
-  std::set<std::string> overdue_;  // dirty keys that the queue refused
-  std::unordered_map<std::string, Clock::time_point>
-      in_work_since_;  // dirty since, of keys in work
-  std::size_t kept_bytes_ = 0;
-  std::size_t reported_ = 0;                      // since memory was given back last
+  DirtySet dirty_;
   std::unordered_map<std::string, Digest> seen_;  // change_digest of each application's last text
   std::unordered_map<std::string, Backoff> backoffs_;
-  Acknowledged acknowledged_;
+  std::set<std::uint32_t> held_;  // shards whose applications are reported
+  std::deque<std::uint32_t> claims_;  // shards to be held as soon as they start anew
+  gitops::Event claims_changed_;
+  std::deque<Deletion> foreign_deletions_;
+  ApplicationReporter application_reporter_;
   k8s::Informer informer_;
 
-  std::string platform_trouble_;
+  std::size_t reported_ = 0;  // since memory was given back last
+  Clock::time_point last_sign_of_life_;
   bool argocd_well_ = true;  // as of the last tick
-  std::optional<WallTime> last_acknowledgement_;
-  std::map<std::string, std::string> last_errors_;  // by peer, with their time
 
   Gauge& queue_size_;
   Gauge& overdue_size_;
   Gauge& oldest_dirty_;
   Gauge& applications_;
   Counter& unchanged_;
+  Counter& sweeps_;
   Histogram& report_seconds_;
 };
 

@@ -22,7 +22,7 @@ using ::testing::UnorderedElementsAre;
 constexpr auto kLimit = std::chrono::seconds(20);
 
 // Runs a test's body with a scene around it, and always stops the scene.
-void play(Reporter::Options options, const std::function<Task<>(Scene&)>& body) {
+void play(Scene::Options options, const std::function<Task<>(Scene&)>& body) {
   const test::LogCapture quiet;
   test::run_coro(
       [&]() -> Task<> {
@@ -50,7 +50,7 @@ TEST(Reporter, ReportsAnApplicationFirstAndThenItsResources) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start_doubles();
     scene.put({.resources = 3});
-    scene.start_reporter();
+    co_await scene.start_reporter();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_EQ(scene.events()[0], "web");
     EXPECT_THAT(scene.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1", "c-2"));
@@ -205,10 +205,13 @@ TEST(Reporter, ARefusedEventDoesNotHoldUpTheOthersAndComesBack) {
 
 TEST(Reporter, WhatWaitedForThePlatformGoesOutWhenItTakesEventsAgain) {
   auto options = Scene::fast_options();
-  options.key_backoff = {.initial = std::chrono::minutes(60), .max = std::chrono::minutes(60)};
+  options.reporter.key_backoff = {.initial = std::chrono::minutes(60),
+                                  .max = std::chrono::minutes(60)};
+  options.delivery.max_attempts = 1;
+  options.delivery.breaker.failures = 1;
   play(options, [](Scene& scene) -> Task<> {
     co_await scene.start();
-    scene.platform.fail_next(1, 413);
+    scene.platform.fail_next(1, 503);
     scene.put({.name = "waits", .resources = 0});
     CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
     scene.put({.name = "works", .resources = 0});
@@ -231,13 +234,13 @@ TEST(Reporter, RetryAfterIsHonoured) {
 
 TEST(Reporter, NothingIsLostWhenTheQueueIsFull) {
   auto options = Scene::fast_options();
-  options.queue_size = 2;
-  options.workers = 1;
-  options.kept_text = 3000;  // most texts are read from the API server again
+  options.reporter.queue_size = 2;
+  options.reporter.workers = 1;
+  options.reporter.dirty.bytes = 3000;  // most texts are read from the API server again
   play(options, [](Scene& scene) -> Task<> {
     co_await scene.start_doubles();
     for (int i = 0; i < 30; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
-    scene.start_reporter();
+    co_await scene.start_reporter();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(60));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_THAT(scene.events("Application"), SizeIs(30));
@@ -289,7 +292,7 @@ TEST(Reporter, ArgoCdAwayMeansNotReadyAndNothingLost) {
 
 TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
   auto options = Scene::fast_options();
-  options.max_attempts = 2;
+  options.reporter.application.patience = 2;
   play(options, [](Scene& scene) -> Task<> {
     co_await scene.start();
     // Argo CD does not know this one; its own event goes out all the same, without resources.
@@ -318,8 +321,9 @@ TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
 
 TEST(Reporter, ReportsOnlyItsShardAndItsNamespaces) {
   auto options = Scene::fast_options();
-  options.shard = {.replicas = 3, .ordinal = 2};
-  options.application_namespaces = {"team-*"};
+  options.reporter.replicas = 3;
+  options.shard = 2;
+  options.reporter.application_namespaces = {"team-*"};
   play(options, [](Scene& scene) -> Task<> {
     co_await scene.start_doubles();
     for (const auto* ns : {"argocd", "team-a", "foreign"}) {
@@ -327,7 +331,7 @@ TEST(Reporter, ReportsOnlyItsShardAndItsNamespaces) {
         scene.put({.name = "app-" + std::to_string(i), .ns = ns, .resources = 0});
       }
     }
-    scene.start_reporter();
+    co_await scene.start_reporter();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
     EXPECT_TRUE(co_await scene.is_quiet());
     std::vector<std::string> seen;
@@ -350,7 +354,7 @@ TEST(Reporter, AMarkOfAParentThatDoesNotExistHidesNothing) {
                     {"data", {{"application.resourceTrackingMethod", "label"}}}});
     scene.put({.resources = 0,
                .metadata = {{"labels", {{"app.kubernetes.io/instance", "some-helm-release"}}}}});
-    scene.start_reporter();
+    co_await scene.start_reporter();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
     EXPECT_EQ(scene.platform.reports()[0].source("appName"), "");
     EXPECT_EQ(scene.platform.reports()[0].source("trackingMethod"), "label");
@@ -371,7 +375,7 @@ TEST(Reporter, AChildApplicationIsReportedAsItsParentsResource) {
                                                              {"targetState", R"({"desired":true})"},
                                                              {"liveState", "null"}}}));
     scene.put(child);
-    scene.start_reporter();
+    co_await scene.start_reporter();
     const auto* report = co_await scene.platform.wait_for(
         [](const test::FakePlatform::Report& candidate) { return candidate.name() == "web"; },
         deadline_after(std::chrono::seconds(3)));
@@ -395,7 +399,7 @@ TEST(Reporter, ARotatedArgoCdTokenIsPickedUp) {
     scene.argocd_token_secret = "argocd-token";
     co_await scene.start_doubles();
     put_token("first.token.x");
-    scene.start_reporter();
+    co_await scene.start_reporter();
     scene.put({.resources = 1});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     put_token("second.token.x");
@@ -412,7 +416,6 @@ TEST(Reporter, StatusShowsWhereItStands) {
     scene.put({.resources = 1});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     const auto status = scene.status();
-    EXPECT_THAT(status, HasSubstr("shard: all applications\n"));
     EXPECT_THAT(status, HasSubstr("applications: 1\n"));
     EXPECT_THAT(status, HasSubstr("last acknowledgement: 20"));
     EXPECT_THAT(status, HasSubstr("last error of platform: 20"));

@@ -95,7 +95,9 @@ struct Scene::Parts {
                [this] { return argocd_token.current(); }),
         platform(platform_http, scene.platform.url(), [this] { return platform_token.current(); }),
         gatherer(scene.executor, kubernetes, argocd, argocd_token, "argocd", scene.metrics),
-        reporter(scene.executor, kubernetes, gatherer, platform, platform_token, scene.options,
+        ledger(scene.executor, scene.options.ledger, scene.metrics),
+        delivery(scene.executor, platform, platform_token, scene.options.delivery, scene.metrics),
+        reporter(scene.executor, kubernetes, gatherer, ledger, delivery, scene.options.reporter,
                  scene.metrics),
         tasks(scene.executor, [](const std::string& task, const std::string& what) {
           ADD_FAILURE() << task << ": " << what;
@@ -109,30 +111,35 @@ struct Scene::Parts {
   argo::ArgoCdClient argocd;
   platform::Client platform;
   Gatherer gatherer;
+  Ledger ledger;
+  Delivery delivery;
   Reporter reporter;
   TaskGroup tasks;
 };
 
-Scene::Scene(const Executor& with, Reporter::Options reporter_options)
+Scene::Scene(const Executor& with, Options with_options)
     : executor(with),
       kube(with),
       argocd(with, kube),
       platform(with),
       resolver(with, pool),
-      options(std::move(reporter_options)) {}
+      options(std::move(with_options)) {}
 
 Scene::~Scene() = default;
 
-Reporter::Options Scene::fast_options() {
-  Reporter::Options options;
-  options.own_namespace = "argocd";
-  options.post_backoff = {.initial = std::chrono::milliseconds(5),
-                          .max = std::chrono::milliseconds(20)};
-  options.key_backoff = {.initial = std::chrono::milliseconds(5),
-                         .max = std::chrono::milliseconds(50)};
-  options.gap_retry = std::chrono::milliseconds(50);
-  options.reflector.backoff = {.initial = std::chrono::milliseconds(5),
-                               .max = std::chrono::milliseconds(50)};
+Scene::Options Scene::fast_options() {
+  using std::chrono::milliseconds;
+  Options options;
+  auto& reporter = options.reporter;
+  reporter.own_namespace = "argocd";
+  reporter.key_backoff = {.initial = milliseconds(5), .max = milliseconds(50)};
+  reporter.heartbeat = std::chrono::hours(1);
+  reporter.sweep = std::chrono::hours(1);
+  reporter.application.gap_retry = milliseconds(50);
+  reporter.reflector.backoff = {.initial = milliseconds(5), .max = milliseconds(50)};
+  options.delivery.backoff = {.initial = milliseconds(5), .max = milliseconds(20)};
+  options.delivery.breaker.pauses = {.initial = milliseconds(5), .max = milliseconds(50)};
+  options.ledger.commit_interval = milliseconds(5);
   return options;
 }
 
@@ -147,24 +154,32 @@ Task<> Scene::start_doubles() {
   }
 }
 
-void Scene::start_reporter() {
+Task<> Scene::start_reporter() {
   parts = std::make_unique<Parts>(*this);
+  CO_ASSERT_OK(co_await parts->ledger.open());
   parts->argocd_token.start(parts->tasks);
+  parts->ledger.start(parts->tasks);
   parts->reporter.start(parts->tasks);
+  parts->reporter.claimed(options.shard, 1);
 }
 
 Task<> Scene::start() {
   co_await start_doubles();
-  start_reporter();
+  co_await start_reporter();
+}
+
+Task<> Scene::stop_reporter() {
+  if (!parts) co_return;
+  parts->reporter.stop();
+  EXPECT_TRUE(co_await until([this] { return parts->reporter.in_work() == 0; }));
+  EXPECT_TRUE(co_await parts->ledger.flush(deadline_after(std::chrono::seconds(5))));
+  parts->tasks.cancel();
+  co_await parts->tasks.join();
+  parts.reset();
 }
 
 Task<> Scene::stop() {
-  if (parts) {
-    parts->reporter.stop();
-    parts->tasks.cancel();
-    co_await parts->tasks.join();
-    parts.reset();
-  }
+  co_await stop_reporter();
   co_await platform.stop();
   co_await argocd.stop();
   co_await kube.stop();
@@ -215,7 +230,7 @@ std::string Scene::not_ready(const std::string& check) {
 }
 
 std::string Scene::status() const {
-  return parts->reporter.status();
+  return parts->reporter.status() + parts->delivery.status();
 }
 
 double Scene::metric(const std::string& line_start) {

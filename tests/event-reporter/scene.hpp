@@ -36,14 +36,23 @@ struct SampleApp {
 // The reporter's parts with doubles around them, all on the loop of one test.
 class Scene {
  public:
-  explicit Scene(const Executor& executor, Reporter::Options options = fast_options());
+  struct Options {
+    Reporter::Options reporter;
+    Delivery::Options delivery;
+    Ledger::Options ledger;   // in memory unless it has a path
+    std::uint32_t shard = 0;  // that is claimed at the start
+  };
+  explicit Scene(const Executor& executor, Options options = fast_options());
   ~Scene();
-  static Reporter::Options fast_options();
+  // Little waiting, no sweeps, no sign of life.
+  static Options fast_options();
 
   // Starts the doubles and the reporter. Applications that exist already are its first list.
   Task<> start();
   Task<> start_doubles();
-  void start_reporter();
+  Task<> start_reporter();
+  // Ends the reporter in order, as SIGTERM does.
+  Task<> stop_reporter();
   Task<> stop();
 
   // What Argo CD does for an application's new state: its answers first, then the object.
@@ -69,7 +78,7 @@ class Scene {
   test::FakeArgoCd argocd;
   test::FakePlatform platform;
   http::Resolver resolver;
-  Reporter::Options options;
+  Options options;
   const test::LogCapture* log = nullptr;  // of the running test
   std::string argocd_token_secret;        // name of a Secret to take the token from; empty: fixed
 

@@ -185,6 +185,19 @@ std::string query_string(const std::vector<std::pair<std::string_view, std::stri
   return out;
 }
 
+std::string query_parameter(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const auto pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(pair.size() + 1, query.size()));
+    const auto equals = pair.find('=');
+    if (equals == std::string_view::npos || pair.substr(0, equals) != name) continue;
+    std::string value(pair.substr(equals + 1));
+    std::ranges::replace(value, '+', ' ');
+    return percent_decode(value).value_or(std::string());
+  }
+  return {};
+}
+
 Result<std::pair<std::string, std::uint16_t>> parse_host_port(std::string_view text,
                                                               std::uint16_t default_port) {
   const bool bracketed = text.starts_with('[');

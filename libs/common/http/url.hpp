@@ -39,6 +39,9 @@ std::string join_target(const Url& base, std::string_view path);
 // "a=1&b=x%2By": both sides percent-encoded.
 std::string query_string(const std::vector<std::pair<std::string_view, std::string_view>>& pairs);
 
+// The value of a parameter of a query, decoded; empty when it is absent or malformed.
+std::string query_parameter(std::string_view query, std::string_view name);
+
 // "host", "host:port" or "[v6]:port" -> host and port (default_port when absent).
 Result<std::pair<std::string, std::uint16_t>> parse_host_port(std::string_view text,
                                                               std::uint16_t default_port);

@@ -1,0 +1,236 @@
+#include "event-reporter/application_reporter.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <boost/asio/experimental/parallel_group.hpp>
+
+#include "common/core/encoding.hpp"
+#include "event-reporter/event_body.hpp"
+#include "event-reporter/manifest.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+// A large application's progress is written down each time so many of its events were taken.
+constexpr std::size_t kStoreEvery = 100;
+
+k8s::ObjectKey object_key(const std::string& key) {
+  const auto slash = key.find('/');
+  return {.ns = key.substr(0, slash), .name = key.substr(slash + 1)};
+}
+
+// Identifies one event: the same change of the same part with the same content has the same id, so
+// that a receiver can drop what it got twice.
+std::string event_id(const Report& report, std::string_view part, std::string_view content) {
+  std::string id(report.uid());
+  id.append("/").append(report.resource_version()).append("/").append(part);
+  return id.append("/").append(content);
+}
+
+// The id's part for a resource: names come from the cluster and may hold anything.
+std::string part_of(const ResourceId& id) {
+  std::string out;
+  for (const auto& piece : {id.group, id.version, id.kind, id.ns, id.name}) {
+    if (!out.empty()) out += ':';
+    out += percent_encode(piece);
+  }
+  return out;
+}
+
+std::uint64_t version_number(std::string_view text) {
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gatherer,
+                                         Ledger& ledger, Delivery& delivery, Options options,
+                                         Metrics& metrics)
+    : executor_(executor),
+      gatherer_(gatherer),
+      ledger_(ledger),
+      delivery_(delivery),
+      options_(options),
+      metrics_(metrics) {}
+
+Task<Result<void>> ApplicationReporter::report_live(Live live) {
+  const auto& key = live.key;
+  auto gathered = co_await gatherer_.gather(object_key(key), std::move(live.text));
+  if (!gathered) {
+    if (gathered.error().code != ErrorCode::not_found) count_error(gathered.error());
+    co_return std::unexpected(gathered.error());
+  }
+  const Error gap{.code = ErrorCode::unavailable, .message = gathered->gap};
+  if (!gap.message.empty() && live.failures < options_.patience) {
+    count_error(gap);
+    co_return std::unexpected(gap);  // it may be there in a moment; do not report half of it yet
+  }
+  const auto tree = gathered->material.tree ? tree_digest(*gathered->material.tree) : std::nullopt;
+  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings),
+                                   options_.resend_on_revision);
+  if (!report) {
+    count_error(report.error());
+    co_return std::unexpected(lasting(report.error(), live.failures));
+  }
+  if (is_overtaken(key, *report)) co_return Result<void>();
+
+  auto loaded = co_await ledger_.load(key);
+  if (!loaded) co_return std::unexpected(loaded.error());
+  auto entry = std::move(*loaded);
+  if (!entry.uid.empty() && entry.uid != report->uid()) {
+    // Deleted and made anew while nobody watched.
+    const auto gone = co_await report_gone(key, application_stub(object_key(key), entry.uid, ""));
+    if (!gone) co_return std::unexpected(gone.error());
+    entry = {};
+  }
+  entry.belong_to(report->uid());
+  const auto now = wall_now();
+  const auto due = diff(entry, report->uid(), report->application_digest(),
+                        report->resources_known() ? std::optional(report->resources())
+                                                  : std::nullopt);
+  // Until all of it is acknowledged, a restart has to look at this application again.
+  entry.change.reset();
+  if (due.application || live.heartbeat) {
+    const auto& digest = report->application_digest();
+    const auto posted = co_await post("application", key,
+                                      event_id(*report, "application", to_hex(digest, 4)),
+                                      report->application_event(now));
+    if (!posted) co_return std::unexpected(posted.error());
+    entry.application = digest;
+    ledger_.store(key, entry);
+  }
+  const auto posted = co_await post_resources(key, *report, entry, due, now);
+  if (posted && gap.message.empty()) {
+    entry.change = report->change();
+    entry.tree = tree;
+  }
+  ledger_.store(key, entry);
+  if (!posted) co_return std::unexpected(posted.error());
+  if (!gap.message.empty()) co_return std::unexpected(lasting(gap, live.failures));
+  co_return Result<void>();
+}
+
+Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string text) {
+  auto gathered = co_await gatherer_.gather_gone(std::move(text));
+  if (!gathered && gathered.error().code == ErrorCode::invalid_data) {
+    // Its last text is of no use; its name is.
+    gathered = co_await gatherer_.gather_gone(application_stub(object_key(key), "", ""));
+  }
+  if (!gathered) co_return std::unexpected(gathered.error());
+  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
+  if (!report) co_return std::unexpected(report.error());
+
+  auto loaded = co_await ledger_.load(key);
+  if (!loaded) co_return std::unexpected(loaded.error());
+  auto entry = std::move(*loaded);
+  const bool known = entry.uid == report->uid() || report->uid().empty();
+  const auto now = wall_now();
+  const auto posted =
+      co_await post("application_gone", key, event_id(*report, "application", "gone"),
+                    report->application_event(now));
+  if (!posted) co_return std::unexpected(posted.error());
+  if (!known) co_return Result<void>();  // the entry is about its successor
+  const auto resources = co_await post_resources(
+      key, *report, entry,
+      {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
+  if (resources) {
+    ledger_.erase(key);
+    newest_.erase(key);
+  } else {
+    entry.change.reset();
+    ledger_.store(key, entry);
+  }
+  co_return resources;
+}
+
+Task<Result<void>> ApplicationReporter::post_resources(const std::string& key,
+                                                       const Report& report, LedgerEntry& entry,
+                                                       const Difference& due, WallTime now) {
+  const auto count = due.changed.size() + due.gone.size();
+  if (count == 0) co_return Result<void>();
+  std::size_t next = 0;
+  std::size_t taken = 0;
+  Result<void> outcome;
+  // Each takes the next event until none is left. A failure does not hold up the others.
+  const auto post_some = [&]() -> Task<> {
+    while (next < count) {
+      const auto index = next++;
+      const bool gone = index >= due.changed.size();
+      const auto& id = gone ? due.gone[index - due.changed.size()]
+                            : report.resources()[due.changed[index]].id;
+      const auto content =
+          gone ? "gone" : to_hex(report.resources()[due.changed[index]].digest, 4);
+      const auto posted = co_await post(
+          gone ? "resource_gone" : "resource", key + " " + id.to_string(),
+          event_id(report, part_of(id), content),
+          gone ? report.gone_event(id, now) : report.resource_event(due.changed[index], now));
+      if (!posted) {
+        if (outcome) outcome = std::unexpected(posted.error());
+        continue;
+      }
+      if (gone) {
+        entry.forget(id);
+      } else {
+        entry.acknowledge(id, report.resources()[due.changed[index]].digest);
+      }
+      if (++taken % kStoreEvery == 0) ledger_.store(key, entry);
+    }
+  };
+  using Poster = decltype(asio::co_spawn(executor_, post_some, asio::deferred));
+  std::vector<Poster> posters;
+  for (std::size_t i = 0; i < std::min(count, options_.resource_workers); ++i) {
+    posters.push_back(asio::co_spawn(executor_, post_some, asio::deferred));
+  }
+  auto group = asio::experimental::make_parallel_group(std::move(posters));
+  auto [order, failures] = co_await group.async_wait(asio::experimental::wait_for_all(), use_task);
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  co_return outcome;
+}
+
+Task<Result<Delivered>> ApplicationReporter::post(std::string part, std::string subject,
+                                                  std::string id, std::string body) {
+  co_return co_await delivery_.deliver({.part = std::move(part),
+                                        .subject = std::move(subject),
+                                        .id = std::move(id),
+                                        .body = std::move(body),
+                                        .reduce = reduced_event});
+}
+
+Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::string project) {
+  const auto entry = co_await ledger_.load(key);
+  if (!entry) co_return std::unexpected(entry.error());
+  const auto tree = co_await gatherer_.tree(object_key(key), std::move(project));
+  if (!tree) co_return std::unexpected(tree.error());
+  const auto digest = tree_digest(*tree);
+  co_return Result<bool>(digest && entry->tree != digest);
+}
+
+bool ApplicationReporter::is_overtaken(const std::string& key, const Report& report) {
+  auto& newest = newest_[key];
+  const auto version = version_number(report.resource_version());
+  if (newest.uid == report.uid() && version < newest.version) return true;
+  newest = {.uid = std::string(report.uid()), .version = version};
+  return false;
+}
+
+void ApplicationReporter::count_error(const Error& error) {
+  metrics_
+      .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
+               {{"peer", "argocd"}, {"code", std::string(to_string(error.code))}})
+      .Increment();
+}
+
+Error ApplicationReporter::lasting(Error error, unsigned failures) const {
+  if (failures >= options_.patience) error.retry_after = options_.gap_retry;
+  return error;
+}
+
+}  // namespace gitops::reporter
