@@ -91,16 +91,16 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
   }
   entry.belong_to(report->uid());
   const auto now = wall_now();
-  const auto due = diff(entry, report->uid(), report->application_digest(),
-                        report->resources_known() ? std::optional(report->resources())
-                                                  : std::nullopt);
+  const auto due =
+      diff(entry, report->uid(), report->application_digest(),
+           report->resources_known() ? std::optional(report->resources()) : std::nullopt);
   // Until all of it is acknowledged, a restart has to look at this application again.
   entry.change.reset();
   if (due.application || live.heartbeat) {
     const auto& digest = report->application_digest();
-    const auto posted = co_await post("application", key,
-                                      event_id(*report, "application", to_hex(digest, 4)),
-                                      report->application_event(now));
+    const auto posted =
+        co_await post("application", key, event_id(*report, "application", to_hex(digest, 4)),
+                      report->application_event(now));
     if (!posted) co_return std::unexpected(posted.error());
     entry.application = digest;
     ledger_.store(key, entry);
@@ -137,8 +137,8 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   if (!posted) co_return std::unexpected(posted.error());
   if (!known) co_return Result<void>();  // the entry is about its successor
   const auto resources = co_await post_resources(
-      key, *report, entry,
-      {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
+      key, *report, entry, {.application = false, .changed = {}, .gone = entry.resource_ids()},
+      now);
   if (resources) {
     ledger_.erase(key);
     newest_.erase(key);
@@ -149,9 +149,9 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   co_return resources;
 }
 
-Task<Result<void>> ApplicationReporter::post_resources(const std::string& key,
-                                                       const Report& report, LedgerEntry& entry,
-                                                       const Difference& due, WallTime now) {
+Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, const Report& report,
+                                                       LedgerEntry& entry, const Difference& due,
+                                                       WallTime now) {
   const auto count = due.changed.size() + due.gone.size();
   if (count == 0) co_return Result<void>();
   std::size_t next = 0;
@@ -162,10 +162,9 @@ Task<Result<void>> ApplicationReporter::post_resources(const std::string& key,
     while (next < count) {
       const auto index = next++;
       const bool gone = index >= due.changed.size();
-      const auto& id = gone ? due.gone[index - due.changed.size()]
-                            : report.resources()[due.changed[index]].id;
-      const auto content =
-          gone ? "gone" : to_hex(report.resources()[due.changed[index]].digest, 4);
+      const auto& id =
+          gone ? due.gone[index - due.changed.size()] : report.resources()[due.changed[index]].id;
+      const auto content = gone ? "gone" : to_hex(report.resources()[due.changed[index]].digest, 4);
       const auto posted = co_await post(
           gone ? "resource_gone" : "resource", key + " " + id.to_string(),
           event_id(report, part_of(id), content),

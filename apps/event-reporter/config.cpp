@@ -99,10 +99,9 @@ void bind(ConfigReader& reader, Config& config) {
               {"LEDGER_FILE"},
               "File that remembers what was acknowledged; without it a restart reports everything"},
              config.ledger_file);
-  reader.add({"heartbeat",
-              {"HEARTBEAT_INTERVAL"},
-              "A sign of life when nothing was reported for so long"},
-             config.heartbeat, std::chrono::seconds(1), std::chrono::hours(24));
+  reader.add(
+      {"heartbeat", {"HEARTBEAT_INTERVAL"}, "A sign of life when nothing was reported for so long"},
+      config.heartbeat, std::chrono::seconds(1), std::chrono::hours(24));
   reader.add({"sweep-interval",
               {"SWEEP_INTERVAL"},
               "In which every application's resources are looked at once, for changes that Argo CD "

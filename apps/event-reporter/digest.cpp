@@ -132,7 +132,8 @@ std::optional<Digest> tree_digest(std::string_view tree) {
   }
   std::ranges::sort(nodes);
   Hasher hasher;
-  for (const auto& node : nodes) hasher.add({reinterpret_cast<const char*>(node.data()), node.size()});
+  for (const auto& node : nodes)
+    hasher.add({reinterpret_cast<const char*>(node.data()), node.size()});
   return hasher.finish();
 }
 

@@ -61,9 +61,10 @@ void DirtySet::fit(DirtyWork& work) {
   auto& states = work.states;
   while (states.size() > limits_.states) {
     // The oldest that a later one of the same operation stands in for, or else the oldest.
-    auto victim = std::adjacent_find(states.begin(), states.end(), [](const auto& a, const auto& b) {
-      return a.milestone.operation == b.milestone.operation;
-    });
+    auto victim =
+        std::adjacent_find(states.begin(), states.end(), [](const auto& a, const auto& b) {
+          return a.milestone.operation == b.milestone.operation;
+        });
     if (victim == states.end()) victim = states.begin();
     kept_bytes_ -= victim->text.size();
     states.erase(victim);

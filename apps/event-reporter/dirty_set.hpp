@@ -41,16 +41,16 @@ struct DirtyWork {
   [[nodiscard]] bool empty() const { return tombstone.empty() && !live; }
 };
 
-// The objects whose changes were not acknowledged yet, each once, with the texts of their changes as
-// long as there is room, and in front of the WorkQueue that the workers take keys from. A key that
-// the queue refuses stays here and enters when there is room: nothing is dropped.
+// The objects whose changes were not acknowledged yet, each once, with the texts of their changes
+// as long as there is room, and in front of the WorkQueue that the workers take keys from. A key
+// that the queue refuses stays here and enters when there is room: nothing is dropped.
 //
 // No state of another milestone is skipped as long as the texts fit; beyond that the newest of each
 // operation wins, then the newest. Loop thread only.
 class DirtySet {
  public:
   struct Limits {
-    std::size_t states = 16;                       // per object
+    std::size_t states = 16;                            // per object
     std::size_t bytes = std::size_t{16} * 1024 * 1024;  // texts of all objects that wait
   };
   DirtySet(WorkQueue& queue, Limits limits) : queue_(queue), limits_(limits) {}
@@ -99,7 +99,7 @@ class DirtySet {
   WorkQueue& queue_;
   Limits limits_;
   std::map<std::string, DirtyWork, std::less<>> dirty_;
-  std::set<std::string> overdue_;  // dirty keys that the queue refused
+  std::set<std::string> overdue_;                               // dirty keys that the queue refused
   std::unordered_map<std::string, Clock::time_point> in_work_;  // dirty since
   std::size_t kept_bytes_ = 0;
 };

@@ -96,7 +96,9 @@ std::string reduced_event(std::string_view body) {
   const auto data = (*event)["data"];
   const auto object = base64_decode(data["object"].text());
   if (!object) return {};
-  const auto reduced_text = [](JsonView text) { return json_string(reduced_manifest(text.text())); };
+  const auto reduced_text = [](JsonView text) {
+    return json_string(reduced_manifest(text.text()));
+  };
   auto out = edit_present_member(body, "data", [&](std::string_view payload) {
     auto smaller = edit_present_member(payload, "object", [&](std::string_view) {
       return json_string(base64_encode(reduced_manifest(*object)));
@@ -104,9 +106,8 @@ std::string reduced_event(std::string_view body) {
     return edit_present_member(smaller, "source", [&](std::string_view source) {
       std::string kept(source);
       for (const auto* name : {"desiredManifest", "actualManifest"}) {
-        kept = edit_present_member(kept, name, [&](std::string_view) {
-          return reduced_text(data["source"][name]);
-        });
+        kept = edit_present_member(
+            kept, name, [&](std::string_view) { return reduced_text(data["source"][name]); });
       }
       return edit_present_member(kept, "gitManifest",
                                  [](std::string_view) { return std::string("\"\""); });

@@ -332,9 +332,8 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::strin
 
 Task<Result<std::string>> Gatherer::tree(k8s::ObjectKey key, std::string project) {
   const argo::AppRef app{.name = key.name, .ns = key.ns, .project = std::move(project)};
-  co_return co_await ask(tree_reads_, [&] {
-    return argocd_.resource_tree(app, deadline_after(kReadTimeout));
-  });
+  co_return co_await ask(tree_reads_,
+                         [&] { return argocd_.resource_tree(app, deadline_after(kReadTimeout)); });
 }
 
 Task<Result<Gatherer::Gathered>> Gatherer::gather_gone(std::string text) {

@@ -83,7 +83,8 @@ std::string Journal::json_all(std::size_t limit) const {
 }
 
 std::string Journal::answer(std::string_view query) const {
-  if (const auto object = http::query_parameter(query, "object"); !object.empty()) return json(object);
+  if (const auto object = http::query_parameter(query, "object"); !object.empty())
+    return json(object);
   const auto text = http::query_parameter(query, "limit");
   std::size_t limit = kDefaultLimit;
   std::from_chars(text.data(), text.data() + text.size(), limit);

@@ -10,6 +10,7 @@ namespace {
 constexpr char kFormat = 1;
 constexpr unsigned kHasChange = 1;
 constexpr unsigned kHasApplication = 2;
+constexpr unsigned kHasTree = 4;
 
 ResourceId id_of(std::string_view identity, std::string_view version) {
   std::string full(identity);
@@ -90,6 +91,7 @@ class Reader {
 struct Head {
   LedgerHead head;
   std::optional<Digest> application;
+  std::optional<Digest> tree;
 };
 
 Result<Head> read_head(Reader& reader) {
@@ -101,7 +103,8 @@ Result<Head> read_head(Reader& reader) {
   out.head.uid = reader.text();
   if ((flags & kHasChange) != 0) out.head.change = reader.digest();
   if ((flags & kHasApplication) != 0) out.application = reader.digest();
-  if (!reader.good() || flags > (kHasChange | kHasApplication)) {
+  if ((flags & kHasTree) != 0) out.tree = reader.digest();
+  if (!reader.good() || flags > (kHasChange | kHasApplication | kHasTree)) {
     return fail(ErrorCode::invalid_data, "the head of a ledger entry is broken");
   }
   return out;
@@ -159,11 +162,13 @@ Difference diff(const LedgerEntry& entry, std::string_view uid, const Digest& ap
 
 std::string encode(const LedgerEntry& entry) {
   std::string out{kFormat};
-  out += static_cast<char>((entry.change ? kHasChange : 0U) |
-                           (entry.application ? kHasApplication : 0U));
+  out +=
+      static_cast<char>((entry.change ? kHasChange : 0U) |
+                        (entry.application ? kHasApplication : 0U) | (entry.tree ? kHasTree : 0U));
   put_text(out, entry.uid);
   if (entry.change) put_digest(out, *entry.change);
   if (entry.application) put_digest(out, *entry.application);
+  if (entry.tree) put_digest(out, *entry.tree);
   std::string_view before;
   for (const auto& [identity, resource] : entry.resources) {
     const auto shared = shared_prefix(before, identity);
@@ -187,6 +192,7 @@ Result<LedgerEntry> decode_entry(std::string_view bytes) {
   LedgerEntry entry{.uid = std::move(head->head.uid),
                     .change = head->head.change,
                     .application = head->application,
+                    .tree = head->tree,
                     .resources = {}};
   std::string_view before;
   std::size_t total = 0;

@@ -28,7 +28,8 @@ struct LedgerEntry {
   // change_digest of the Application's text that was reported in full, resources included; absent
   // while something of it is still due.
   std::optional<Digest> change = {};
-  std::optional<Digest> application = {};                       // of its own event
+  std::optional<Digest> application = {};  // of its own event
+  std::optional<Digest> tree = {};         // tree_digest of Argo CD's tree when all was reported
   std::map<std::string, Resource, std::less<>> resources = {};  // by ResourceId::identity()
 
   bool operator==(const LedgerEntry&) const = default;
@@ -56,7 +57,7 @@ struct Difference {
 
 // -- as bytes --
 //
-// 1 byte format (1) · 1 byte flags (1: change, 2: application) · text uid · 16 bytes for each flag
+// 1 byte format (1) · 1 byte flags (1: change, 2: application, 4: tree) · text uid · 16 bytes for each flag
 // · per resource, ascending by identity, to the end: number of bytes its identity shares with the
 // one before · text the rest of its identity · text version · 16 bytes digest. A text is its length
 // and its bytes; numbers are LEB128.

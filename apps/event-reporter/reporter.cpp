@@ -37,7 +37,9 @@ k8s::FieldSet fields() {
 }
 
 Milestone milestone_of(const k8s::Record& record) {
-  const auto text = [&record](Field field) { return std::string(record.field(field).value_or("")); };
+  const auto text = [&record](Field field) {
+    return std::string(record.field(field).value_or(""));
+  };
   const std::hash<std::string> hash;
   std::string state;
   for (const auto field : {sync_status, sync_revision, sync_revisions, health_status,
@@ -169,10 +171,9 @@ void Reporter::on_change(const k8s::Change& change) {
 
 void Reporter::on_deletion(const std::string& key, const k8s::Change& change) {
   const bool was_ours = seen_.erase(key) > 0;
-  auto tombstone = change.text.empty()
-                       ? application_stub(change.now->key(), change.now->uid(),
-                                          change.now->resource_version())
-                       : std::string(change.text);
+  auto tombstone = change.text.empty() ? application_stub(change.now->key(), change.now->uid(),
+                                                          change.now->resource_version())
+                                       : std::string(change.text);
   if (was_ours && !owns(key)) {
     foreign_deletions_.push_back({key, tombstone, Clock::now()});
     if (foreign_deletions_.size() > kForeignDeletions) foreign_deletions_.pop_front();
@@ -291,8 +292,7 @@ Task<> Reporter::work() {
     auto work = dirty_.take(*key);
     const auto since = work.since;
     const bool any = !work.empty();
-    const auto failures =
-        backoffs_.contains(*key) ? backoffs_.at(*key).attempts() : 0U;
+    const auto failures = backoffs_.contains(*key) ? backoffs_.at(*key).attempts() : 0U;
     const auto outcome = co_await report(*key, work, failures);
     if (outcome) {
       backoffs_.erase(*key);
@@ -447,8 +447,8 @@ std::string Reporter::status() const {
   const auto age =
       std::chrono::duration_cast<std::chrono::milliseconds>(dirty_.oldest(Clock::now()));
   std::string out =
-      line("applications", std::to_string(owned()) +
-                               (informer_.has_synced() ? "" : " (not listed yet)")) +
+      line("applications",
+           std::to_string(owned()) + (informer_.has_synced() ? "" : " (not listed yet)")) +
       line("queue", std::to_string(queue_.size()) + " of " + std::to_string(queue_.capacity()) +
                         " waiting, " + std::to_string(queue_.in_work()) + " in work, " +
                         std::to_string(dirty_.overdue()) + " overdue") +

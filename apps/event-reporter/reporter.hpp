@@ -30,8 +30,8 @@ namespace gitops::reporter {
 // Reports every change of the applications of the shards that this process holds.
 //
 // The informer says that an application changed; its key becomes dirty (DirtySet) and waits in the
-// queue, which holds keys only. A worker takes a key and has it reported (ApplicationReporter): what
-// differs from what the ledger says is acknowledged. A failure puts the key back with a delay,
+// queue, which holds keys only. A worker takes a key and has it reported (ApplicationReporter):
+// what differs from what the ledger says is acknowledged. A failure puts the key back with a delay,
 // whatever its reason: nothing is dropped. Two workers never hold the same application, so its
 // reports leave in order.
 //
@@ -128,7 +128,7 @@ class Reporter {
   DirtySet dirty_;
   std::unordered_map<std::string, Digest> seen_;  // change_digest of each application's last text
   std::unordered_map<std::string, Backoff> backoffs_;
-  std::set<std::uint32_t> held_;  // shards whose applications are reported
+  std::set<std::uint32_t> held_;      // shards whose applications are reported
   std::deque<std::uint32_t> claims_;  // shards to be held as soon as they start anew
   gitops::Event claims_changed_;
   std::deque<Deletion> foreign_deletions_;

@@ -575,8 +575,8 @@ TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
     // Every peer refuses for a while, so that there are errors to be written.
     world.kube.fail_next(3, 500);
     world.argocd.fail_next(2, 401);
-    world.platform.fail_next(1, 401);
     world.platform.fail_next(1, 500);
+    world.platform.fail_next(1, 401);
     world.kube.cut_watches();
     world.put_app("web", 2);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
