@@ -1,5 +1,6 @@
 #include "event-reporter/app.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -61,6 +62,20 @@ http::ClientOptions client_options(const Environment& with, const std::string& c
   return options;
 }
 
+Delivery::Options delivery_options(const Config& config) {
+  Delivery::Options options;
+  options.max_attempts = static_cast<unsigned>(config.max_retries);
+  options.breaker.max_permits = static_cast<std::size_t>(
+      std::min<std::int64_t>(64, config.workers * config.resource_workers));
+  return options;
+}
+
+http::ClientOptions platform_options(const Environment& with) {
+  auto options = client_options(with, with.config.platform_ca_file, with.config.platform_insecure);
+  options.max_idle_per_host = delivery_options(with.config).breaker.max_permits;
+  return options;
+}
+
 Credential argocd_credential(const Environment& with, k8s::Client& kubernetes) {
   const auto& config = with.config;
   if (!config.argocd_token_secret.empty()) {
@@ -94,13 +109,6 @@ Reporter::Options reporter_options(const Environment& with) {
   return options;
 }
 
-Delivery::Options delivery_options(const Config& config) {
-  Delivery::Options options;
-  options.max_attempts = static_cast<unsigned>(config.max_retries);
-  options.breaker.max_permits = static_cast<std::size_t>(config.workers * config.resource_workers);
-  return options;
-}
-
 ShardLeases::Options lease_options(const Environment& with) {
   ShardLeases::Options options;
   options.ns = with.own_namespace;
@@ -120,9 +128,7 @@ class App {
         argocd_http_(
             context.executor, resolver_,
             client_options(with_, with_.config.argocd_ca_file, with_.config.argocd_insecure)),
-        platform_http_(
-            context.executor, resolver_,
-            client_options(with_, with_.config.platform_ca_file, with_.config.platform_insecure)),
+        platform_http_(context.executor, resolver_, platform_options(with_)),
         argocd_token_(argocd_credential(with_, kubernetes_)),
         platform_token_(platform_credential(with_)),
         argocd_(argocd_http_,

@@ -166,7 +166,7 @@ Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, c
           gone ? due.gone[index - due.changed.size()] : report.resources()[due.changed[index]].id;
       const auto content = gone ? "gone" : to_hex(report.resources()[due.changed[index]].digest, 4);
       const auto posted = co_await post(
-          gone ? "resource_gone" : "resource", key + " " + id.to_string(),
+          gone ? "resource_gone" : "resource", key + " " + id.identity(),
           event_id(report, part_of(id), content),
           gone ? report.gone_event(id, now) : report.resource_event(due.changed[index], now));
       if (!posted) {
