@@ -22,10 +22,12 @@ function(gitops_app name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# gitops_test(core_test TIER unit SOURCES ... DEPENDS ...)
+# gitops_test(core_test TIER unit [THREADS] SOURCES ... DEPENDS ...)
 # One gtest binary, one ctest entry, labelled with its tier (unit, contract, e2e, peers, faults).
+# THREADS: several threads meet in it, so ./dev test runs it under ThreadSanitizer too; keep what
+# it depends on small.
 function(gitops_test name)
-  cmake_parse_arguments(ARG "" "TIER;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "TIER;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -34,6 +36,11 @@ function(gitops_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE GITOPS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GITOPS_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS ${ARG_TIER} TIMEOUT ${ARG_TIMEOUT}
+  set(labels ${ARG_TIER})
+  if(ARG_THREADS)
+    list(APPEND labels threads)
+    set_property(GLOBAL APPEND PROPERTY GITOPS_THREAD_TESTS ${name})
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/")
 endfunction()

@@ -5,7 +5,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "support/process.hpp"
 
 namespace gitops {
 namespace {
@@ -14,12 +15,6 @@ namespace fs = std::filesystem;
 
 class SmallFile : public ::testing::Test {
  protected:
-  SmallFile() {
-    std::string pattern = (fs::temp_directory_path() / "gitops-small-file-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~SmallFile() override { fs::remove_all(folder_); }
-
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return (folder_ / name).string();
@@ -31,7 +26,7 @@ class SmallFile : public ::testing::Test {
     return read.error().message;
   }
 
-  fs::path folder_;
+  test::TempDir folder_;
 };
 
 TEST_F(SmallFile, IsReadWhole) {
@@ -48,7 +43,7 @@ TEST_F(SmallFile, AnythingElseIsRefused) {
             "cannot be read: No such file or directory");
   EXPECT_EQ(mistake(write("file", "") + "/below", ErrorCode::not_found),
             "cannot be read: Not a directory");
-  EXPECT_EQ(mistake(folder_, ErrorCode::invalid_data), "is not a file");
+  EXPECT_EQ(mistake(folder_.path(), ErrorCode::invalid_data), "is not a file");
   EXPECT_EQ(mistake("/dev/zero", ErrorCode::invalid_data), "is not a file");
 }
 

@@ -1,0 +1,155 @@
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <gtest/gtest.h>
+
+#include "common/core/task_group.hpp"
+#include "common/http/resolve.hpp"
+#include "common/http/stream.hpp"
+#include "common/http/tls.hpp"
+#include "support/log_capture.hpp"
+#include "support/run_coro.hpp"
+#include "support/test_certs.hpp"
+
+namespace gitops::http {
+namespace {
+
+namespace fs = std::filesystem;
+using asio::ip::tcp;
+using std::chrono::seconds;
+
+constexpr int kConnections = 40;
+
+// Files that somebody replaces again and again while others read them: certificate and key of one
+// of two authorities, in two steps, so that they do not always belong together; and a bundle of
+// both authorities that changes but always trusts both.
+class RotatingFiles {
+ public:
+  RotatingFiles() {
+    const auto one = test::read_file(first_.ca_file());
+    const auto two = test::read_file(second_.ca_file());
+    bundles_ = {one + two, two + one};
+    install(0);
+    writer_ = std::jthread([this](const std::stop_token& stop) {
+      for (std::size_t i = 1; !stop.stop_requested(); ++i) install(i % 2);
+    });
+  }
+
+  [[nodiscard]] TlsOptions server() const {
+    return {.certificate_file = folder_ / "cert.pem", .key_file = folder_ / "key.pem"};
+  }
+  [[nodiscard]] TlsOptions client() const {
+    return {.ca_file = folder_ / "ca.pem", .server_name = "localhost"};
+  }
+
+ private:
+  void install(std::size_t which) const {
+    replace("cert.pem", test::read_file(identities_.at(which).cert_file));
+    replace("key.pem", test::read_file(identities_.at(which).key_file));
+    replace("ca.pem", bundles_.at(which));
+  }
+  void replace(const std::string& name, const std::string& text) const {
+    test::write_file(folder_ / (name + ".new"), text);
+    fs::rename(folder_ / (name + ".new"), folder_ / name);
+  }
+  static test::Certificate issue(test::CertificateAuthority& authority) {
+    return authority.issue(
+        {.common_name = "server", .organization = {}, .alt_names = {"localhost"}});
+  }
+
+  test::TempDir folder_;
+  test::CertificateAuthority first_{"First CA"};
+  test::CertificateAuthority second_{"Second CA"};
+  std::array<test::Certificate, 2> identities_{issue(first_), issue(second_)};
+  std::array<std::string, 2> bundles_;
+  std::jthread writer_;
+};
+
+// Takes one connection and sends back what it gets.
+Task<> serve_one(asio::basic_socket_acceptor<tcp, Executor>& acceptor,
+                 std::shared_ptr<asio::ssl::context> context) {
+  boost::system::error_code ec;
+  auto socket = co_await acceptor.async_accept(asio::redirect_error(use_task, ec));
+  CO_ASSERT_TRUE(!ec);
+  Stream stream(std::move(socket), std::move(context));
+  stream.set_deadline(deadline_after(seconds(10)));
+  CO_ASSERT_OK(co_await stream.handshake_server());
+  std::array<char, 64> buffer;
+  const auto size = co_await stream.read_some(buffer);
+  CO_ASSERT_OK(size);
+  CO_ASSERT_OK(co_await stream.write(std::string_view(buffer.data(), *size)));
+  stream.close();
+}
+
+// Looks the server up on the pool and talks to it, with the certificates of now on both sides.
+Task<> connect_once(Resolver& resolver, TlsContext& server, TlsContext& client,
+                    Clock::time_point now) {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::basic_socket_acceptor<tcp, Executor> acceptor(
+      executor, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  const auto deadline = deadline_after(seconds(10));
+  const auto served_with = server.get(now);
+  CO_ASSERT_OK(served_with);
+  TaskGroup tasks(executor);
+  tasks.spawn("serve", [&acceptor, context = *served_with]() -> Task<> {
+    co_await serve_one(acceptor, context);
+  });
+
+  resolver.forget("localhost");
+  const auto endpoints =
+      co_await resolver.resolve("localhost", acceptor.local_endpoint().port(), deadline);
+  CO_ASSERT_OK(endpoints);
+  auto socket = co_await connect_any(*endpoints, deadline);
+  CO_ASSERT_OK(socket);
+  Stream stream(std::move(*socket));
+  stream.set_deadline(deadline);
+  const auto trusted = client.get(now);
+  CO_ASSERT_OK(trusted);
+  stream.start_tls(*trusted);
+  CO_ASSERT_OK(co_await stream.handshake_client(client.options().server_name));
+  CO_ASSERT_OK(co_await stream.write("hello"));
+  std::array<char, 64> buffer;
+  const auto size = co_await stream.read_some(buffer);
+  CO_ASSERT_OK(size);
+  EXPECT_EQ(std::string_view(buffer.data(), *size), "hello");
+  stream.close();
+  co_await tasks.join();
+}
+
+// Two loops, each with contexts of its own, look at the same files before every connection while
+// they are replaced. No connection may fail: what does not fit together yet is not used.
+TEST(TlsThreads, AC29_FilesRotateWhileConnectionsAreMade) {
+  const test::LogCapture log;
+  const RotatingFiles files;
+  asio::thread_pool pool(2);
+  std::atomic<unsigned> reloads = 0;
+  const auto connect_often = [&] {
+    test::run_coro(
+        [&]() -> Task<> {
+          Resolver resolver(co_await asio::this_coro::executor, pool);
+          TlsContext server(TlsContext::Role::server, files.server());
+          TlsContext client(TlsContext::Role::client, files.client());
+          auto now = Clock::now();
+          // The first look may fall between the two steps of a rotation.
+          while (!server.get(now)) co_await sleep_for(std::chrono::milliseconds(1));
+          for (int i = 0; i < kConnections; ++i) {
+            now += seconds(2);  // files are looked at once per second
+            co_await connect_once(resolver, server, client, now);
+          }
+          reloads += server.generation() + client.generation();
+        },
+        seconds(60));
+  };
+  std::jthread other(connect_often);
+  connect_often();
+  other.join();
+  EXPECT_GT(reloads.load(), 8U);
+}
+
+}  // namespace
+}  // namespace gitops::http
