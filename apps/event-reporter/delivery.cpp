@@ -207,8 +207,7 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
         permit->succeeded();
         co_return reduced ? Delivered::reduced : Delivered::acknowledged;
       case Verdict::too_large: {
-        auto smaller =
-            reduced || event.reduce == nullptr ? std::string() : event.reduce(event.body);
+        auto smaller = reduced || !event.reduce ? std::string() : event.reduce(event.body);
         if (smaller.empty()) {
           record(event, number, tried, "dead_lettered");
           permit->succeeded();

@@ -71,7 +71,7 @@ class Delivery {
     std::string id;
     std::string body;
     // Makes of the body the same event without its optional parts; empty when it has none.
-    std::string (*reduce)(std::string_view body) = nullptr;
+    std::function<std::string(std::string_view body)> reduce = {};
   };
 
   struct DeadLetter {

@@ -57,10 +57,10 @@ struct Difference {
 
 // -- as bytes --
 //
-// 1 byte format (1) · 1 byte flags (1: change, 2: application, 4: tree) · text uid · 16 bytes for each flag
-// · per resource, ascending by identity, to the end: number of bytes its identity shares with the
-// one before · text the rest of its identity · text version · 16 bytes digest. A text is its length
-// and its bytes; numbers are LEB128.
+// 1 byte format (1) · 1 byte flags (1: change, 2: application, 4: tree) · text uid · 16 bytes for
+// each flag · per resource, ascending by identity, to the end: number of bytes its identity shares
+// with the one before · text the rest of its identity · text version · 16 bytes digest. A text is
+// its length and its bytes; numbers are LEB128.
 
 // More than any real application needs: 100,000 resources.
 inline constexpr std::size_t kMaxEntryBytes = std::size_t{16} * 1024 * 1024;

@@ -480,7 +480,7 @@ TEST(Delivery, WhatIsTooLargeIsReduced) {
     bench.platform.opinion = at_most(1000);
     auto large = event("large", noise(20'000));
     int reductions = 0;
-    large.reduce = [&] {
+    large.reduce = [&](std::string_view) {
       ++reductions;
       return event("large").body;
     };
@@ -503,9 +503,9 @@ TEST(Delivery, WhatCannotBeReducedEnoughIsADeadLetter) {
     bench.platform.opinion = at_most(1000);
     const auto large = event("large", noise(20'000));
     auto nothing_less = large;
-    nothing_less.reduce = [] { return std::string(); };
+    nothing_less.reduce = [](std::string_view) { return std::string(); };
     auto still_large = large;
-    still_large.reduce = [] { return event("large", noise(10'000)).body; };
+    still_large.reduce = [](std::string_view) { return event("large", noise(10'000)).body; };
     std::size_t buried = 0;
     for (const auto& one : {large, nothing_less, still_large}) {
       const auto delivered = co_await bench.deliver(one);

@@ -6,6 +6,7 @@
 #include "common/core/encoding.hpp"
 #include "scene.hpp"
 #include "support/log_capture.hpp"
+#include "support/process.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::reporter {
@@ -420,6 +421,228 @@ TEST(Reporter, StatusShowsWhereItStands) {
     EXPECT_THAT(status, HasSubstr("last acknowledgement: 20"));
     EXPECT_THAT(status, HasSubstr("last error of platform: 20"));
     EXPECT_THAT(status, HasSubstr("503"));
+  });
+}
+
+// -- what the ledger is for --
+
+Scene::Options with_ledger(const test::TempDir& folder) {
+  auto options = Scene::fast_options();
+  options.ledger.path = (folder / "ledger.db").string();
+  return options;
+}
+
+TEST(Reporter, AnUnchangedRestartReadsAndReportsNothing) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    for (int i = 0; i < 20; ++i) scene.put({.name = "web-" + std::to_string(i), .resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(60));
+    co_await scene.stop_reporter();
+    const auto reads = scene.argocd.reads().total();
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("argocd").empty(); }));
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("applications").empty(); }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 60U);
+    EXPECT_EQ(scene.argocd.reads().total(), reads);
+  });
+}
+
+TEST(Reporter, WhatChangedWhileItWasDownIsReportedAndNothingElse) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "same", .uid = "uid-same", .resources = 2});
+    scene.put({.name = "web", .resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(7));
+    co_await scene.stop_reporter();
+    scene.put({.name = "web", .revision = "r2", .resources = 3, .other_content = {{1, 7}}});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(9));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 7), ElementsAre("web", "c-1"));
+  });
+}
+
+TEST(Reporter, WhatWasDeletedWhileItWasDownIsReportedAsGone) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 2};
+    scene.put(app);
+    scene.put({.name = "stays", .uid = "uid-stays", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    co_await scene.stop_reporter();
+    scene.remove(app);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(7));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.events("", 4)[0], "web gone");
+    EXPECT_THAT(scene.events("ConfigMap", 4), UnorderedElementsAre("c-0 gone", "c-1 gone"));
+  });
+}
+
+TEST(Reporter, WhatWasMadeAnewWhileItWasDownIsReportedGoneAndThenNew) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await scene.stop_reporter();
+    scene.remove(app);
+    scene.put({.uid = "uid-2", .resources = 1});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "c-0 gone", "web", "c-0"));
+  });
+}
+
+TEST(Reporter, ASignOfLifeComesWhenThereIsNothingToReport) {
+  auto options = Scene::fast_options();
+  options.reporter.heartbeat = std::chrono::milliseconds(1500);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 3), ElementsAre("web"));
+  });
+}
+
+TEST(Reporter, AResourceThatChangesWithoutAWriteToItsApplicationIsFound) {
+  auto options = Scene::fast_options();
+  options.reporter.sweep = std::chrono::milliseconds(100);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 2};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    auto tree = app.tree();
+    tree["nodes"][1]["health"] = {{"status", "Degraded"}, {"message", "no space"}};
+    scene.argocd.set_tree(app.name, tree);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    const auto found = scene.platform.find("ConfigMap", "c-1");
+    EXPECT_EQ(found.back()->source("healthStatus"), "Degraded");
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 3), UnorderedElementsAre("web", "c-1"));
+  });
+}
+
+TEST(Reporter, EveryStateOfAnotherMilestoneIsReportedWhileAllIsWell) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("applications").empty(); }));
+    for (int i = 0; i < 8; ++i) {
+      scene.put({.revision = i % 2 == 0 ? "r1" : "r2",
+                 .sync_status = i % 2 == 0 ? "OutOfSync" : "Synced",
+                 .resources = 0});
+    }
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+  });
+}
+
+TEST(Reporter, AnApplicationOfAnotherArgoCdIsNotReported) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    auto foreign = SampleApp{.name = "foreign", .uid = "uid-f", .resources = 0}.application();
+    foreign["status"]["controllerNamespace"] = "other-argocd";
+    scene.kube.put(k8s::resources::kApplications, foreign);
+    scene.put({.name = "own", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("own"));
+  });
+}
+
+TEST(Reporter, ANewRevisionResendsEveryResourceWhereThatIsAskedFor) {
+  auto options = Scene::fast_options();
+  options.reporter.application.resend_on_revision = true;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    scene.put({.revision = "r2", .resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+  });
+}
+
+// -- shards --
+
+// app-0 belongs to shard 2 of 3, app-1 to 0, app-2 to 1.
+Scene::Options of_three(std::uint32_t shard) {
+  auto options = Scene::fast_options();
+  options.reporter.replicas = 3;
+  options.shard = shard;
+  return options;
+}
+
+TEST(Reporter, AShardThatIsTakenOverIsReportedAndOneThatIsReleasedIsNot) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    for (int i = 0; i < 3; ++i) {
+      const auto number = std::to_string(i);
+      scene.put({.name = "app-" + number, .uid = "uid-" + number, .resources = 0});
+    }
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("app-1"));
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_THAT(scene.events("", 1), ElementsAre("app-0"));
+    scene.reporter().released(2);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.reporter().busy(2); }));
+    scene.put({.name = "app-0", .uid = "uid-0", .revision = "r2", .resources = 0});
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 2U);
+  });
+}
+
+TEST(Reporter, ADeletionInAShardThatIsTakenOverAfterwardsIsReported) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp foreign{.name = "app-0", .resources = 0};
+    scene.put(foreign);
+    scene.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    scene.remove(foreign);
+    EXPECT_TRUE(co_await scene.is_quiet());
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_THAT(scene.events("", 1), ElementsAre("app-0 gone"));
+  });
+}
+
+TEST(Reporter, TheDeletionOfWhatItReportedIsReportedAlsoWhenItsShardIsAnothers) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp foreign{.name = "app-0", .resources = 1};
+    scene.put(foreign);
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.reporter().released(2);
+    scene.remove(foreign);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("app-0 gone", "c-0 gone"));
+  });
+}
+
+TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAnew) {
+  const test::TempDir folder;
+  auto options = of_three(2);
+  options.ledger.path = (folder / "ledger.db").string();
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "app-0", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.reporter().released(2);
+    scene.reporter().claimed(2, 2);  // nobody in between
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 2U);
+    scene.reporter().released(2);
+    scene.reporter().claimed(2, 4);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("app-0", "c-0"));
   });
 }
 

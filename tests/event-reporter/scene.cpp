@@ -233,6 +233,10 @@ std::string Scene::status() const {
   return parts->reporter.status() + parts->delivery.status();
 }
 
+Reporter& Scene::reporter() const {
+  return parts->reporter;
+}
+
 double Scene::metric(const std::string& line_start) {
   const auto text = metrics.expose();
   const auto at = text.find("\n" + line_start);

@@ -54,6 +54,7 @@ class Scene {
   // Ends the reporter in order, as SIGTERM does.
   Task<> stop_reporter();
   Task<> stop();
+  [[nodiscard]] Reporter& reporter() const;
 
   // What Argo CD does for an application's new state: its answers first, then the object.
   void put(const SampleApp& app);
