@@ -48,6 +48,8 @@ argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters
 {{- $env := dict
   "REPORTER_MODE" "app"
   "EVENT_REPORTER_REPLICAS" $values.replicaCount
+  "LEDGER_FILE" "/var/lib/event-reporter/ledger.db"
+  "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub ($values.terminationGracePeriodSeconds | int) 10)))
   "ARGO_CD_TOKEN_SECRET_NAME" $token.name
   "ARGO_CD_TOKEN_SECRET_KEY" $token.key
   "POD_NAME" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.name")))
@@ -64,6 +66,9 @@ argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters
   "ARGOCD_SERVER" "argocd.server"
   "ARGOCD_SERVER_ROOTPATH" "argocd.server.rootpath"
   "CODEFRESH_TLS_INSECURE" "codefresh.tls.insecure"
+  "HEARTBEAT_INTERVAL" "heartbeat.interval"
+  "SWEEP_INTERVAL" "sweep.interval"
+  "EVENT_REPORTER_RESEND_ON_REVISION" "resend.on.revision"
   "LISTEN_ADDRESS" "listen.address"
   "METRICS_LISTEN_ADDRESS" "metrics.listen.address"
   "LOG_LEVEL" "log.level"
@@ -111,15 +116,17 @@ argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters
 
 {{/* Keys that a values file of the older chart may carry for a reporter and that do nothing here. */}}
 {{- define "gitops-runtime.event-reporter.remarks" -}}
-{{- $known := list "replicaCount" "image" "imagePullSecrets" "command" "extraArgs" "config" "env" "serviceAccount" "service" "resources" "startupProbe" "readinessProbe" "livenessProbe" "terminationGracePeriodSeconds" "podAnnotations" "podLabels" "podSecurityContext" "securityContext" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "extraVolumes" "extraVolumeMounts" "pdb" "serviceMonitor" -}}
+{{- $known := list "replicaCount" "image" "imagePullSecrets" "command" "extraArgs" "config" "env" "serviceAccount" "service" "resources" "startupProbe" "readinessProbe" "livenessProbe" "persistence" "terminationGracePeriodSeconds" "podAnnotations" "podLabels" "podSecurityContext" "securityContext" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "extraVolumes" "extraVolumeMounts" "pdb" "serviceMonitor" "prometheusRule" "dashboard" -}}
 {{- $values := include "gitops-runtime.event-reporter.values" . | fromJson -}}
 {{- range $key := keys $values | sortAlpha }}
 {{- if not (has $key $known) }}
 - {{ printf "event-reporters, %s: nothing in this version of the chart reads it" $key | quote }}
 {{- end }}
 {{- end }}
-{{- if and $values.serviceMonitor.enabled (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}
-- "event-reporters, serviceMonitor: the cluster does not know the kind ServiceMonitor, none was created"
+{{- range $key, $kind := dict "serviceMonitor" "ServiceMonitor" "prometheusRule" "PrometheusRule" }}
+{{- if and (index $values $key).enabled (not ($.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}
+- {{ printf "event-reporters, %s: the cluster does not know the kind %s, none was created" $key $kind | quote }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -127,4 +134,24 @@ argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters
 - kind: ServiceAccount
   name: {{ include "gitops-runtime.event-reporter.serviceAccountName" . | quote }}
   namespace: {{ .Release.Namespace | quote }}
+{{- end -}}
+
+{{/* The labels of an object for monitoring: the user's, but for those that the chart sets. Arguments: dict root, labels. */}}
+{{- define "gitops-runtime.event-reporter.monitoringLabels" -}}
+{{- with omit .labels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
+{{- include "gitops-runtime.strings" . }}
+{{ end }}
+{{- include "gitops-runtime.event-reporter.labels" .root -}}
+{{- end -}}
+
+{{/*
+The volume of the ledger belongs to a group that the image's user is made a member of. OpenShift refuses groups that it
+did not choose, and chooses one itself.
+*/}}
+{{- define "gitops-runtime.event-reporter.podSecurityContext" -}}
+{{- $context := (include "gitops-runtime.event-reporter.values" . | fromJson).podSecurityContext | default dict -}}
+{{- if not (or (hasKey $context "fsGroup") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+{{- $context = merge (dict "fsGroup" 65532 "fsGroupChangePolicy" "OnRootMismatch") $context -}}
+{{- end -}}
+{{- toYaml $context -}}
 {{- end -}}
