@@ -74,7 +74,7 @@ Task<Result<LedgerEntry>> Ledger::load(std::string key) {
     co_return decode_entry(**newest);
   }
   if (!read) {
-    note_failure(read.error());
+    count_failure(read.error(), "the ledger can't be read");
     // The next commit makes the file anew and starts over.
     if (read.error().kind == LedgerFault::Kind::damaged) changed();
     co_return fail(ErrorCode::unavailable, read.error().message);
@@ -198,7 +198,10 @@ Task<bool> Ledger::commit() {
     // What was stored meanwhile is newer.
     waiting_.rows.merge(batch->rows);
     waiting_.notes.merge(batch->notes);
-    note_failure(written.error());
+    trouble_ = written.error().message;
+    count_failure(written.error(),
+                  "the ledger can't be written: reporting goes on, but a restart "
+                  "would report again");
   }
   update_gauges();
   committed_.notify_all();
@@ -220,18 +223,17 @@ void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
   }
 }
 
-void Ledger::note_failure(const LedgerFault& fault) {
+void Ledger::count_failure(const LedgerFault& fault, std::string_view what) {
   metrics_
       .counter("gitops_event_reporter_ledger_failures_total",
                "Failed attempts to read or write the ledger, by reason",
                {{"reason", std::string(to_string(fault.kind))}})
       .Increment();
-  trouble_ = fault.message;
-  if (const auto verdict = repeats_.check(to_string(fault.kind), Clock::now()); verdict.pass) {
-    log_.error(
-        "the ledger can't be written: reporting goes on, a restart would report again",
-        {{"reason", fault.message}, {"entries", pending()}, {"suppressed", verdict.suppressed}});
-  }
+  const auto verdict = repeats_.check(std::string(what) + fault.message, Clock::now());
+  if (!verdict.pass) return;
+  log_.error(what, {{"reason", fault.message},
+                    {"waiting_entries", pending()},
+                    {"suppressed", verdict.suppressed}});
 }
 
 void Ledger::update_gauges() {

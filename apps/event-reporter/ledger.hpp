@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include <boost/asio/thread_pool.hpp>
@@ -51,8 +52,8 @@ class Ledger {
 
   // Every application that has an entry.
   [[nodiscard]] const std::unordered_map<std::string, LedgerHead>& known() const { return known_; }
-  // The entry as it was stored last; an empty one when there is none. An error when the file can't
-  // be read now.
+  // The entry as it was stored last; an empty one when there is none, or only a damaged one. An
+  // error when the file can't be read now: try again later.
   Task<Result<LedgerEntry>> load(std::string key);
   void store(const std::string& key, const LedgerEntry& entry);
   void erase(const std::string& key);
@@ -77,7 +78,7 @@ class Ledger {
   Task<> commit_loop();
   Task<bool> commit();
   void start_over(const std::string& why, const LedgerBatch& written);
-  void note_failure(const LedgerFault& fault);
+  void count_failure(const LedgerFault& fault, std::string_view what);
   void update_gauges();
 
   Options options_;

@@ -196,7 +196,7 @@ TEST(Ledger, EndsWithACommitUnderWay) {
   const TempDir folder;
   with_ledger(
       {.path = folder / "ledger.db", .commit_interval = 0ms}, [](Running& running) -> Task<> {
-        for (int i = 0; i < 2000; ++i) {
+        for (int i = 0; i < 500; ++i) {
           running.ledger.store("ns/app" + std::to_string(i), entry_of(i, 30));
         }
         EXPECT_TRUE(co_await eventually(
@@ -292,11 +292,12 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
       failed = !co_await ledger.load("ns/app" + std::to_string(i));
     }
     EXPECT_TRUE(failed);
-    EXPECT_NE(ledger.trouble(), "");
+    // That alone sets it right; nothing has to be stored for it.
+    CO_ASSERT_TRUE(co_await eventually(
+        [&] { return running.metric("gitops_event_reporter_ledger_rebuilt_total") == 1; }));
     ledger.store("ns/new", entry_of(3));
-    CO_ASSERT_TRUE(co_await eventually([&] { return ledger.trouble().empty(); }));
     EXPECT_TRUE(co_await ledger.flush(soon()));
-    EXPECT_EQ(running.metric("gitops_event_reporter_ledger_rebuilt_total"), 1);
+    EXPECT_EQ(ledger.trouble(), "");
     EXPECT_THAT(ledger.known(), UnorderedElementsAre(testing::Key("ns/new")));
     EXPECT_EQ(*co_await ledger.load("ns/app7"), LedgerEntry{});
   });
@@ -459,7 +460,7 @@ TEST(Ledger, AC31_KillingItLosesNothingThatWasFlushed) {
   const TempDir folder;
   const std::string path = folder / "ledger.db";
   int last_told = 0;
-  for (int life = 0; life < 25; ++life) {
+  for (int life = 0; life < 15; ++life) {
     std::array<int, 2> pipe{};
     ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
     const auto child = ::fork();
@@ -495,7 +496,7 @@ TEST(Ledger, AC31_KillingItLosesNothingThatWasFlushed) {
       EXPECT_EQ(*co_await ledger.load("ns/round" + std::to_string(round)), entry_of(round));
     });
   }
-  EXPECT_GT(last_told, 25);
+  EXPECT_GT(last_told, 15);
 }
 
 }  // namespace
