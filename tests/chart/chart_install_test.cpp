@@ -244,6 +244,51 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterNeedsAndNothingElse) {
   EXPECT_FALSE(may({"patch", "applications.argoproj.io"}));
 }
 
+TEST_F(ChartInstallTest, GrantsTheLeasesOfItsShardsAndNoOther) {
+  ASSERT_TRUE(helm("install", ns_, {"--set", "global.event-reporters.replicaCount=2"}).ok());
+  const auto all = granted(ns_, ns_);
+  std::set<std::string> leases;
+  std::ranges::copy_if(all, std::inserter(leases, leases.end()), [](const std::string& right) {
+    return right.find("leases") != std::string::npos;
+  });
+  const std::string group = "leases.coordination.k8s.io";
+  const std::set<std::string> expected{"create " + group,
+                                       "list " + group,
+                                       "get " + group + "/event-reporter-app-0",
+                                       "get " + group + "/event-reporter-app-1",
+                                       "update " + group + "/event-reporter-app-0",
+                                       "update " + group + "/event-reporter-app-1"};
+  EXPECT_EQ(leases, expected);
+  EXPECT_FALSE(may({"update", "leases.coordination.k8s.io/somebody-elses"}));
+  EXPECT_FALSE(may({"delete", "leases.coordination.k8s.io/event-reporter-app-0"}));
+  const auto elsewhere = granted(ns_, "kube-system");
+  EXPECT_THAT(elsewhere, Not(testing::Contains(HasSubstr("leases"))));
+}
+
+TEST_F(ChartInstallTest, SwitchesToClaimsWithoutLosingPods) {
+  // As docs/chart.md says.
+  ASSERT_TRUE(helm("install", ns_).ok());
+  ASSERT_TRUE(ready(ns_, 1));
+  const std::vector<std::string> claims{"--set", "global.event-reporters.persistence.enabled=true"};
+  const auto refused = helm("upgrade", ns_, claims);
+  EXPECT_FALSE(refused.ok());
+  EXPECT_THAT(refused.err, HasSubstr("updates to statefulset spec"));
+
+  cluster_->kubectl_ok({"-n", ns_, "delete", "statefulset", "event-reporter", "--cascade=orphan"});
+  EXPECT_EQ(get(ns_, "pod", "event-reporter-0").at("kind"), "Pod");
+  const auto upgraded = helm("upgrade", ns_, claims);
+  ASSERT_TRUE(upgraded.ok()) << upgraded.err;
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return cluster_->kubectl({"-n", ns_, "get", "pvc", "ledger-event-reporter-0"}).exit_code ==
+               0;
+      },
+      kPatience, "the claim", std::chrono::milliseconds(200)));
+  const auto claim = get(ns_, "pvc", "ledger-event-reporter-0");
+  EXPECT_EQ(claim.at("/spec/resources/requests/storage"_json_pointer), "1Gi");
+  EXPECT_EQ(claim.at("/spec/accessModes"_json_pointer), json({"ReadWriteOnce"}));
+}
+
 TEST_F(ChartInstallTest, StaysInItsNamespaceWhenConfinedToIt) {
   ASSERT_TRUE(helm("install", ns_, {"--set", "global.runtime.singleNamespace=true"}).ok());
   const std::set<std::string> expected{

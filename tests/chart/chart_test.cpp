@@ -47,7 +47,13 @@ class ChartTest : public testing::Test {
              "global.event-reporters.config.listen\\.address=0.0.0.0",
              "global.event-reporters.config.log\\.format=json",
              "global.event-reporters.config.log\\.level=debug",
+             "global.event-reporters.config.heartbeat\\.interval=1m",
+             "global.event-reporters.config.resend\\.on\\.revision=true",
+             "global.event-reporters.config.sweep\\.interval=1m",
              "global.event-reporters.config.metrics\\.listen\\.address=0.0.0.0",
+             "global.event-reporters.dashboard.enabled=true",
+             "global.event-reporters.persistence.enabled=true",
+             "global.event-reporters.prometheusRule.enabled=true",
              "global.event-reporters.replicaCount=3",
              "global.event-reporters.serviceMonitor.enabled=true",
              "argo-cd.configs.params.server\\.rootpath=/argocd",
@@ -130,7 +136,7 @@ TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
 
   const auto objects = helm_.render(everything());
   const auto& env = container(object(objects, "StatefulSet", "event-reporter")).at("env");
-  EXPECT_GE(env.size(), 24U);
+  EXPECT_GE(env.size(), 29U);
   for (const auto& variable : env) {
     const std::string name = variable.at("name");
     EXPECT_TRUE(known.contains(name) || conventional.contains(name)) << name;
@@ -179,6 +185,39 @@ TEST_F(ChartTest, RendersAConfigurationThatTheDaemonAccepts) {
     const auto result =
         run_command({fs::path(GITOPS_BIN_DIR) / "event-reporter", "--check-config"}, environment);
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  }
+}
+
+TEST_F(ChartTest, TheLedgerLiesOnAVolumeOfItsOwn) {
+  for (auto arguments :
+       {std::vector<std::string>{"-f", values_file("minimal.yaml")}, everything()}) {
+    const auto objects = helm_.render(arguments);
+    const auto& set = object(objects, "StatefulSet", "event-reporter");
+    const auto environment = resolve_env(objects, container(set).at("env"));
+    const fs::path file = environment.at("LEDGER_FILE").value();
+    const json mount{{"name", "ledger"}, {"mountPath", file.parent_path().string()}};
+    EXPECT_THAT(container(set).at("volumeMounts"), Contains(mount));
+    int volumes = 0;
+    for (const auto& volume : pod_spec(set).value("volumes", json::array())) {
+      if (volume.at("name") == "ledger") volumes += volume.at("emptyDir").contains("sizeLimit");
+    }
+    for (const auto& claim : set.at("spec").value("volumeClaimTemplates", json::array())) {
+      volumes += claim.at("/metadata/name"_json_pointer) == "ledger";
+    }
+    EXPECT_EQ(volumes, 1);
+    EXPECT_TRUE(pod_spec(set).at("securityContext").contains("fsGroup"));
+  }
+}
+
+TEST_F(ChartTest, TheDrainEndsBeforeTheKill) {
+  for (const int grace : {1, 10, 30, 600}) {
+    const auto objects = helm_.render(
+        {"-f", values_file("minimal.yaml"), "--set",
+         "global.event-reporters.terminationGracePeriodSeconds=" + std::to_string(grace)});
+    const auto& set = object(objects, "StatefulSet", "event-reporter");
+    const auto environment = resolve_env(objects, container(set).at("env"));
+    EXPECT_LE(std::stoi(environment.at("DRAIN_TIMEOUT").value()),
+              pod_spec(set).at("terminationGracePeriodSeconds"));
   }
 }
 
@@ -402,10 +441,14 @@ TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
           EXPECT_EQ(rule.at("verbs"), json({"get"}));
           EXPECT_EQ(rule.at("resourceNames").size(), 1U);
         }
+        const bool leases = rule.at("resources").dump().find("leases") != std::string::npos;
+        if (leases && rule.at("verbs").dump().find("update") != std::string::npos) {
+          EXPECT_EQ(rule.at("resourceNames").size(), 3U);
+        }
       }
     }
   }
-  EXPECT_GE(rules, 6);
+  EXPECT_GE(rules, 8);
 }
 
 TEST_F(ChartTest, AC44_PutsSecretsIntoSecretsOnly) {
