@@ -112,7 +112,9 @@ class World {
              {{"listen.address", "127.0.0.1"},
               {"metrics.listen.address", "127.0.0.1"},
               {"log.level", "debug"}}},
-            {"env", {{"LISTEN_PORT", 0}, {"ADMIN_PORT", 0}}}}}}},
+            // The pod's number is at the end of its host name, which is not this machine's.
+            {"env", {{"LISTEN_PORT", 0}, {"ADMIN_PORT", 0}, {"EVENT_REPORTER_SHARD", 0}}},
+            {"replicaCount", replicas}}}}},
         {"argo-cd", {{"enabled", false}}}};
   }
 
@@ -287,6 +289,7 @@ class World {
   }
 
   PeerBed& bed;
+  int replicas = 1;
 
  private:
   http::ServerOptions tls() {
@@ -384,6 +387,9 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
                       Contains(Pair("ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"))));
     const std::string bundle = "/app/config/codefresh-tls-certs/ca-bundle.crt";
     EXPECT_EQ(environment.at("CODEFRESH_SSL_CERT_PATH"), world.workload->local(bundle).string());
+    const auto ledger = world.workload->local("/var/lib/event-reporter/ledger.db");
+    EXPECT_EQ(environment.at("LEDGER_FILE"), ledger.string());
+    EXPECT_TRUE(std::filesystem::is_regular_file(ledger));
 
     // The process has that environment and no other.
     std::map<std::string, std::string> found;
@@ -413,6 +419,70 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
                                    "/var/run/secrets/kubernetes.io/serviceaccount/token"))}) {
       EXPECT_THAT(world.reporter->log(), Not(HasSubstr(secret)));
     }
+  });
+}
+
+TEST(EventReporterPeers, TheLedgerOutlivesTheContainer) {
+  GITOPS_REQUIRE_EVERYTHING();
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    const auto app = world.make_repository("remembered");
+    const auto commit = co_await world.commit(app, {{"settings.yaml", settings("blue")}}, "one");
+    co_await world.create(app);
+    co_await world.sync(app, commit.id);
+    CO_ASSERT_TRUE(co_await world.settled(app, commit.id));
+
+    CO_ASSERT_EQ(co_await world.reporter->stop(), 0);
+    const auto seen = world.platform.reports().size();
+    world.start_reporter();
+    CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("ready\n"));
+    co_await world.aside([&] {
+      world.bed.cluster().kubectl_ok({"-n", kNamespace, "label", "applications.argoproj.io",
+                                      app.name, "--overwrite", "team=after"});
+    });
+    const auto* relabelled = co_await world.platform.wait_for(
+        [&](const FakePlatform::Report& report) {
+          return report.name() == app.name &&
+                 report.object.value("/metadata/labels/team"_json_pointer, "") == "after";
+        },
+        soon(), seen);
+    CO_ASSERT_TRUE(relabelled != nullptr);
+    CO_ASSERT_TRUE(co_await world.quiet());
+    EXPECT_THAT(world.platform.find("ConfigMap", "settings", seen), IsEmpty());
+  });
+}
+
+TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithTheRightsOfTheChart) {
+  GITOPS_REQUIRE_EVERYTHING();
+  play([](World& world) -> Task<> {
+    world.replicas = 2;
+    co_await world.start();
+    // Nobody runs the other pod's program, so this one stands in for it.
+    const auto held = [&](std::string shard) -> Task<bool> {
+      const auto deadline = soon();
+      while (Clock::now() < deadline) {
+        const auto holder = co_await world.aside([&world, shard] {
+          return world.bed.cluster()
+              .kubectl({"-n", kNamespace, "get", "lease", "event-reporter-app-" + shard, "-o",
+                        "jsonpath={.spec.holderIdentity}"})
+              .out;
+        });
+        if (!holder.empty()) co_return true;
+        co_await sleep_for(std::chrono::milliseconds(200));
+      }
+      co_return false;
+    };
+    CO_ASSERT_TRUE(co_await held("0"));
+    CO_ASSERT_TRUE(co_await held("1"));
+    EXPECT_THAT(world.reporter->log(), Not(HasSubstr("forbidden")));
+    CO_ASSERT_EQ(co_await world.reporter->stop(), 0);
+    for (const auto* shard : {"0", "1"}) {
+      const auto name = std::string("event-reporter-app-") + shard;
+      const auto lease = co_await world.live(kNamespace, "lease", name);
+      EXPECT_EQ(lease.at("spec").value("holderIdentity", ""), "") << name;
+    }
+    world.bed.cluster().kubectl_ok(
+        {"-n", kNamespace, "delete", "lease", "event-reporter-app-0", "event-reporter-app-1"});
   });
 }
 
