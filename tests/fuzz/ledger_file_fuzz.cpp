@@ -39,19 +39,21 @@ void check_entry(std::string_view bytes) {
   require(due.gone.size() == entry->resources.size());
 }
 
-// A folder in memory for one process.
-const fs::path& folder() {
-  static const fs::path path = [] {
-    std::string pattern = "/dev/shm/ledger-fuzz-XXXXXX";
-    require(::mkdtemp(pattern.data()) != nullptr);
-    std::atexit([] {
-      std::error_code ignored;
-      fs::remove_all(folder(), ignored);
-    });
-    return fs::path(pattern);
-  }();
-  return path;
-}
+// A folder in memory.
+class Folder {
+ public:
+  Folder() { require(::mkdtemp(path_.data()) != nullptr); }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  fs::path operator/(const char* name) const { return fs::path(path_) / name; }
+
+ private:
+  std::string path_ = "/dev/shm/ledger-fuzz-XXXXXX";
+};
 
 void put(const fs::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc)
@@ -63,17 +65,13 @@ std::string get(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-void empty_folder() {
-  for (const auto& entry : fs::directory_iterator(folder())) fs::remove(entry.path());
-}
-
 // Whatever the file holds: it opens or is refused, its rows are right or missing, and what is
 // written then is there afterwards.
 void check_file(std::string_view database, std::string_view log) {
-  const auto path = folder() / "ledger.db";
-  empty_folder();
+  const Folder folder;
+  const auto path = folder / "ledger.db";
   put(path, database);
-  if (!log.empty()) put(folder() / "ledger.db-wal", log);
+  if (!log.empty()) put(folder / "ledger.db-wal", log);
   LedgerBatch batch;
   batch.rows["ns/new"] = encode({.uid = "new"});
   batch.rows["ns/old"] = std::nullopt;
@@ -113,14 +111,14 @@ struct Good {
 };
 const Good& good() {
   static const Good kGood = [] {
-    empty_folder();
-    const auto path = folder() / "ledger.db";
+    const Folder folder;
+    const auto path = folder / "ledger.db";
     LedgerFile file(path);
     require(file.open().has_value());
     LedgerBatch batch;
     batch.rows["ns/old"] = encode({.uid = "old"});
     require(file.write(batch).has_value());
-    return Good{.database = get(path), .log = get(folder() / "ledger.db-wal")};
+    return Good{.database = get(path), .log = get(folder / "ledger.db-wal")};
   }();
   return kGood;
 }
