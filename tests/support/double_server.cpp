@@ -56,6 +56,11 @@ void DoubleServer::abort_next(std::size_t requests, std::string part) {
   faults_.push_back({.left = requests, .status = 0, .retry_after = {}, .part = std::move(part)});
 }
 
+void DoubleServer::end_faults() {
+  faults_.clear();
+  delay_ = {};
+}
+
 std::size_t DoubleServer::count(std::string_view method, std::string_view part) const {
   return static_cast<std::size_t>(std::ranges::count_if(requests_, [&](const Seen& seen) {
     return (method.empty() || seen.method == method) && seen.target.contains(part);

@@ -42,6 +42,8 @@ class DoubleServer {
   void delay_answers(std::chrono::milliseconds delay, std::string part = {});
   // Reads the next `requests` and closes their connections without an answer.
   void abort_next(std::size_t requests, std::string part = {});
+  // Forgets what is left of all of these.
+  void end_faults();
 
   // Requests so far, answered or not, oldest first.
   struct Seen {

@@ -148,6 +148,10 @@ http::Response FakePlatform::take(const http::Request& request, std::string body
   }
   report.object = Json::parse(text, nullptr, false);
   if (!report.object.is_object()) return refuse(400, "data.object does not hold a JSON object");
+  if (forget_every_ > 0 && ++taken_ % forget_every_ == 0) {
+    forgotten_.push_back(report.event_id);
+    return json_response(200, "{}");
+  }
   reports_.push_back(std::move(report));
   notify_change();
   return json_response(200, "{}");

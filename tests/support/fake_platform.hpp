@@ -53,6 +53,10 @@ class FakePlatform : public DoubleServer {
   // Waits until no report has arrived for `quiet`; false at the deadline.
   Task<bool> wait_until_quiet(Clock::duration quiet, Deadline deadline);
 
+  // Fault: acknowledges each n-th event without recording it; 0 ends it.
+  void forget_every(std::size_t n) { forget_every_ = n; }
+  [[nodiscard]] const std::vector<std::string>& forgotten() const { return forgotten_; }
+
   // Why requests were answered 4xx, one line each; a correct reporter leaves it empty.
   [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
   void set_token(std::string token) { options_.token = std::move(token); }
@@ -68,6 +72,9 @@ class FakePlatform : public DoubleServer {
   Options options_;
   std::deque<Report> reports_;
   std::vector<std::string> refused_;
+  std::size_t forget_every_ = 0;
+  std::size_t taken_ = 0;
+  std::vector<std::string> forgotten_;  // event ids
 };
 
 }  // namespace gitops::test

@@ -31,12 +31,19 @@ TcpRelay::TcpRelay(const Executor& executor, const std::string& address, std::ui
       target_(asio::ip::make_address(address), port),
       acceptor_(executor, {asio::ip::address_v4::loopback(), 0}),
       port_(acceptor_.local_endpoint().port()),
+      released_(executor),
       tasks_(executor) {
   tasks_.spawn("relay", [this] { return accept(); });
 }
 
 void TcpRelay::cut() {
   for (const auto& link : links_) link->close();
+  released_.notify_all();  // what was held ends with its connection
+}
+
+void TcpRelay::release() {
+  held_ = false;
+  released_.notify_all();
 }
 
 void TcpRelay::close() {
@@ -71,7 +78,7 @@ Task<> TcpRelay::serve(std::shared_ptr<Link> link) {
   if (!failed) keep_to_ourselves(link->server.native_handle());
   co_await link->server.async_connect(target_, asio::redirect_error(use_task, failed));
   if (!failed) {
-    tasks_.spawn("relay answers", [link] { return pump(*link, link->server, link->client); });
+    tasks_.spawn("relay answers", [this, link] { return pump(*link, link->server, link->client); });
     co_await pump(*link, link->client, link->server);
   }
   link->close();
@@ -86,6 +93,7 @@ Task<> TcpRelay::pump(Link& link, Socket& from, Socket& to) {
     const auto size =
         co_await from.async_read_some(asio::buffer(buffer), asio::redirect_error(use_task, failed));
     if (failed) break;
+    while (held_ && from.is_open()) co_await released_.wait();
     co_await asio::async_write(to, asio::buffer(buffer.data(), size),
                                asio::redirect_error(use_task, failed));
   }

@@ -25,6 +25,9 @@ class TcpRelay {
   // Ends every connection, and new ones as soon as they are accepted, until open().
   void close();
   void open() { closed_ = false; }
+  // Connections stay, and new ones are accepted, but nothing passes until release(): half-open.
+  void hold() { held_ = true; }
+  void release();
   [[nodiscard]] std::size_t connections() const { return links_.size(); }
   Task<> stop();
 
@@ -38,13 +41,15 @@ class TcpRelay {
   };
   Task<> accept();
   Task<> serve(std::shared_ptr<Link> link);
-  static Task<> pump(Link& link, Socket& from, Socket& to);
+  Task<> pump(Link& link, Socket& from, Socket& to);
 
   Executor executor_;
   asio::ip::tcp::endpoint target_;
   Acceptor acceptor_;
   std::uint16_t port_ = 0;
   bool closed_ = false;
+  bool held_ = false;
+  Event released_;
   std::list<std::shared_ptr<Link>> links_;
   TaskGroup tasks_;
 };

@@ -1,0 +1,145 @@
+#include "faults/history_model.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+namespace gitops::test {
+namespace {
+
+using Json = nlohmann::json;
+using namespace nlohmann::literals;
+
+Json manifest_of(const FakePlatform::Report& report) {
+  return Json::parse(report.source("actualManifest"), nullptr, false);
+}
+
+std::string text_at(const Json& object, const Json::json_pointer& path) {
+  return object.is_object() && object.contains(path) && object.at(path).is_string()
+             ? object.at(path).get<std::string>()
+             : std::string("(none)");
+}
+
+AppTruth app_state(const FakePlatform::Report& report) {
+  const auto manifest = manifest_of(report);
+  return {.content = text_at(manifest, "/status/content"_json_pointer),
+          .revision = text_at(manifest, "/status/sync/revision"_json_pointer),
+          .sync = report.source("syncStatus"),
+          .health = report.source("healthStatus")};
+}
+
+ResourceTruth resource_state(const FakePlatform::Report& report) {
+  return {.content = text_at(manifest_of(report), "/data/content"_json_pointer),
+          .sync = report.source("syncStatus"),
+          .health = report.source("healthStatus")};
+}
+
+std::string describe(const AppTruth& state) {
+  return state.content + " " + state.revision + " " + state.sync + " " + state.health;
+}
+
+std::string describe(const ResourceTruth& state) {
+  return state.content + " " + state.sync + " " + state.health;
+}
+
+template <class State, class Received>
+void compare(std::vector<std::string>& lost, const std::string& what, const State& truth,
+             const Received* received) {
+  if (received == nullptr) {
+    lost.push_back(what + ": exists, was never reported");
+  } else if (received->gone) {
+    lost.push_back(what + ": exists, was reported gone");
+  } else if (received->state != truth) {
+    lost.push_back(what + ": is " + describe(truth) + ", was reported as " +
+                   describe(received->state));
+  }
+}
+
+}  // namespace
+
+HistoryModel::App& HistoryModel::add(const std::string& uid, std::string name) {
+  all_[uid] = name;
+  auto& app = live_[uid];
+  app.name = std::move(name);
+  return app;
+}
+
+void HistoryModel::receive(const FakePlatform::Report& report) {
+  ++events_;
+  const auto& id = report.event_id;
+  // uid/resourceVersion/part/content
+  const auto uid = id.substr(0, id.find('/'));
+  trails_[uid] += "  " + text_at(report.data, "/timestamp"_json_pointer) + " " + id + "\n";
+  const auto known = all_.find(uid);
+  if (known == all_.end()) wrong_.push_back("unknown application: " + id);
+  if (!ids_.insert(id).second || known == all_.end()) return;
+
+  const auto rest = id.substr(std::min(id.size(), uid.size() + 1));
+  const auto version = rest.substr(0, rest.find('/'));
+  const Order order{
+      .version = version.empty() ? std::numeric_limits<std::uint64_t>::max() : std::stoull(version),
+      .made = text_at(report.data, "/timestamp"_json_pointer)};
+  auto& picture = pictures_[uid];
+  picture.made.emplace_back(order.made, order.version);
+  const bool gone = report.source("actualManifest").empty();
+  if (report.kind() == "Application") {
+    if (report.name() != known->second) wrong_.push_back("another name: " + id);
+    if (order >= picture.app.order) picture.app = {order, gone, app_state(report)};
+    return;
+  }
+  const bool nothing = gone && report.source("desiredManifest").empty();
+  auto& resource = picture.resources[report.name()];
+  if (order >= resource.order) resource = {order, nothing, resource_state(report)};
+}
+
+std::vector<std::string> HistoryModel::lost() const {
+  std::vector<std::string> lost;
+  for (const auto& [uid, app] : live_) {
+    const auto found = pictures_.find(uid);
+    const auto* picture = found == pictures_.end() ? nullptr : &found->second;
+    compare(lost, uid, app.state, picture == nullptr ? nullptr : &picture->app);
+    for (const auto& [name, truth] : app.resources) {
+      const Received<ResourceTruth>* received = nullptr;
+      if (picture != nullptr && picture->resources.contains(name)) {
+        received = &picture->resources.at(name);
+      }
+      compare(lost, uid + " " + name, truth, received);
+    }
+  }
+  for (const auto& [uid, picture] : pictures_) {
+    const auto app = live_.find(uid);
+    if (app == live_.end() && !picture.app.gone) {
+      lost.push_back(uid + ": was deleted, was not reported gone");
+    }
+    for (const auto& [name, resource] : picture.resources) {
+      const bool exists = app != live_.end() && app->second.resources.contains(name);
+      if (!exists && !resource.gone) {
+        lost.push_back(uid + " " + name + ": was deleted, was not reported gone");
+      }
+    }
+  }
+  return lost;
+}
+
+std::string HistoryModel::trail(const std::string& uid) const {
+  const auto found = trails_.find(uid);
+  return found == trails_.end() ? std::string() : found->second;
+}
+
+std::vector<std::string> HistoryModel::wrong() const {
+  auto wrong = wrong_;
+  for (const auto& [uid, picture] : pictures_) {
+    auto made = picture.made;
+    std::ranges::sort(made);
+    const auto back = std::ranges::adjacent_find(
+        made, [](const auto& before, const auto& after) { return after.second < before.second; });
+    if (back != made.end()) {
+      wrong.push_back(uid + ": resourceVersion " + std::to_string(std::next(back)->second) +
+                      " was reported after " + std::to_string(back->second));
+    }
+  }
+  return wrong;
+}
+
+}  // namespace gitops::test
