@@ -17,6 +17,8 @@ namespace {
 
 // A large application's progress is written down each time so many of its events were taken.
 constexpr std::size_t kStoreEvery = 100;
+// For the ledger's file to take what is about to be reported for the first time.
+constexpr auto kAnnounceTimeout = std::chrono::seconds(2);
 
 k8s::ObjectKey object_key(const std::string& key) {
   const auto slash = key.find('/');
@@ -25,9 +27,10 @@ k8s::ObjectKey object_key(const std::string& key) {
 
 // Identifies one event: the same change of the same part with the same content has the same id, so
 // that a receiver can drop what it got twice.
-std::string event_id(const Report& report, std::string_view part, std::string_view content) {
+std::string event_id(const Report& report, std::string_view version, std::string_view part,
+                     std::string_view content) {
   std::string id(report.uid());
-  id.append("/").append(report.resource_version()).append("/").append(part);
+  id.append("/").append(version).append("/").append(part);
   return id.append("/").append(content);
 }
 
@@ -96,16 +99,18 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
            report->resources_known() ? std::optional(report->resources()) : std::nullopt);
   // Until all of it is acknowledged, a restart has to look at this application again.
   entry.change.reset();
+  co_await announce(key, *report, entry, due);
+  const auto version = report->resource_version();
   if (due.application || live.heartbeat) {
     const auto& digest = report->application_digest();
-    const auto posted =
-        co_await post("application", key, event_id(*report, "application", to_hex(digest, 4)),
-                      report->application_event(now));
+    const auto posted = co_await post("application", key,
+                                      event_id(*report, version, "application", to_hex(digest, 4)),
+                                      report->application_event(now));
     if (!posted) co_return std::unexpected(posted.error());
     entry.application = digest;
     ledger_.store(key, entry);
   }
-  const auto posted = co_await post_resources(key, *report, entry, due, now);
+  const auto posted = co_await post_resources(key, *report, version, entry, due, now);
   if (posted && gap.message.empty()) {
     entry.change = report->change();
     entry.tree = tree;
@@ -131,14 +136,15 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   auto entry = std::move(*loaded);
   const bool known = entry.uid == report->uid() || report->uid().empty();
   const auto now = wall_now();
+  const auto version = version_of_deletion(key, *report);
   const auto posted =
-      co_await post("application_gone", key, event_id(*report, "application", "gone"),
+      co_await post("application_gone", key, event_id(*report, version, "application", "gone"),
                     report->application_event(now));
   if (!posted) co_return std::unexpected(posted.error());
   if (!known) co_return Result<void>();  // the entry is about its successor
   const auto resources = co_await post_resources(
-      key, *report, entry, {.application = false, .changed = {}, .gone = entry.resource_ids()},
-      now);
+      key, *report, version, entry,
+      {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
   if (resources) {
     ledger_.erase(key);
     newest_.erase(key);
@@ -149,9 +155,41 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   co_return resources;
 }
 
+// Writes down what is about to be reported for the first time: when the answer or this process gets
+// lost, the control plane may know it, and its deletion must be found.
+Task<> ApplicationReporter::announce(const std::string& key, const Report& report,
+                                     LedgerEntry& entry, const Difference& due) {
+  const auto known = ledger_.known().find(key);
+  bool first = known == ledger_.known().end() || known->second.uid != report.uid();
+  for (const auto index : due.changed) {
+    const auto& id = report.resources()[index].id;
+    if (entry.resources.contains(id.identity())) continue;
+    entry.acknowledge(id, {});
+    first = true;
+  }
+  if (!first) co_return;
+  ledger_.store(key, entry);
+  // Without a file to write to, reporting goes on.
+  if (ledger_.trouble().empty()) {
+    std::ignore = co_await ledger_.flush(deadline_after(kAnnounceTimeout));
+  }
+}
+
+// A list that lacks the application tells nothing about its end, and what the watch told last may
+// be older than what was read and reported since.
+std::string ApplicationReporter::version_of_deletion(const std::string& key,
+                                                     const Report& report) const {
+  const auto newest = newest_.find(key);
+  if (newest == newest_.end() || newest->second.uid != report.uid() ||
+      newest->second.version <= version_number(report.resource_version())) {
+    return std::string(report.resource_version());
+  }
+  return std::to_string(newest->second.version);
+}
+
 Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, const Report& report,
-                                                       LedgerEntry& entry, const Difference& due,
-                                                       WallTime now) {
+                                                       std::string_view version, LedgerEntry& entry,
+                                                       const Difference& due, WallTime now) {
   const auto count = due.changed.size() + due.gone.size();
   if (count == 0) co_return Result<void>();
   std::size_t next = 0;
@@ -167,7 +205,7 @@ Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, c
       const auto content = gone ? "gone" : to_hex(report.resources()[due.changed[index]].digest, 4);
       const auto posted = co_await post(
           gone ? "resource_gone" : "resource", key + " " + id.identity(),
-          event_id(report, part_of(id), content),
+          event_id(report, version, part_of(id), content),
           gone ? report.gone_event(id, now) : report.resource_event(due.changed[index], now));
       if (!posted) {
         if (outcome) outcome = std::unexpected(posted.error());

@@ -52,8 +52,12 @@ class ApplicationReporter {
   Task<Result<bool>> tree_changed(std::string key, std::string project);
 
  private:
+  Task<> announce(const std::string& key, const Report& report, LedgerEntry& entry,
+                  const Difference& due);
+  [[nodiscard]] std::string version_of_deletion(const std::string& key, const Report& report) const;
   Task<Result<void>> post_resources(const std::string& key, const Report& report,
-                                    LedgerEntry& entry, const Difference& due, WallTime now);
+                                    std::string_view version, LedgerEntry& entry,
+                                    const Difference& due, WallTime now);
   Task<Result<Delivered>> post(std::string part, std::string subject, std::string id,
                                std::string body);
   // True when something newer was reported already. Otherwise this is the newest now.

@@ -1,5 +1,7 @@
 #include "event-reporter/reporter.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -643,6 +645,36 @@ TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAnew) {
     scene.reporter().claimed(2, 4);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_THAT(scene.events("", 2), ElementsAre("app-0", "c-0"));
+  });
+}
+
+// An attempt without an acknowledgement may have arrived all the same.
+TEST(Reporter, WhatMayHaveBeenReportedIsReportedGone) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    scene.platform.forget_requests();
+    scene.platform.fail_next(1'000'000, 503);
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    scene.remove({});
+    scene.platform.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_THAT(scene.events("", 1), ElementsAre("web gone", "c-0 gone"));
+  });
+}
+
+TEST(Reporter, AKillAfterTheFirstReportForgetsNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1'000'000, 503);
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    EXPECT_EQ(scene.metric("gitops_event_reporter_ledger_rows"), 1);
+    EXPECT_EQ(scene.metric("gitops_event_reporter_ledger_pending_rows"), 0);
+    scene.platform.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
   });
 }
 
