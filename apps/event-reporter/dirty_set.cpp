@@ -92,6 +92,7 @@ void DirtySet::give_back(const std::string& key, DirtyWork rest) {
   in_work_.erase(key);
   auto& work = dirty_[key];
   const bool newer = !work.empty();
+  const bool deleted_since = !work.tombstone.empty();
   work.since = rest.since;
   if (!rest.tombstone.empty()) work.tombstone = std::move(rest.tombstone);
   if (!newer) {
@@ -100,8 +101,9 @@ void DirtySet::give_back(const std::string& key, DirtyWork rest) {
     for (auto& state : rest.states) keep(work, state.text, state.milestone);
     return;
   }
-  // Gone meanwhile, or its newest state is to be read: then the older ones do not count.
-  if (!work.live || work.states.empty() || rest.states.empty()) return;
+  // Gone meanwhile, even if made anew, or its newest state is to be read: then the older ones do
+  // not count.
+  if (deleted_since || !work.live || work.states.empty() || rest.states.empty()) return;
   for (const auto& state : rest.states) kept_bytes_ += state.text.size();
   work.states.insert(work.states.begin(), std::make_move_iterator(rest.states.begin()),
                      std::make_move_iterator(rest.states.end()));

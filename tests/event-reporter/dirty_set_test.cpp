@@ -94,6 +94,19 @@ TEST_F(Dirty, WhatWasDeletedMeanwhileIsNotReportedAsLive) {
   EXPECT_EQ(dirty.kept_bytes(), 0U);
 }
 
+TEST_F(Dirty, StatesFromBeforeADeletionDoNotComeBackAfterIt) {
+  dirty.changed("a/1", "old", {1, 1}, t0);
+  auto work = dirty.take("a/1");
+  dirty.deleted("a/1", "tombstone", t0);
+  dirty.changed("a/1", "made anew", {1, 2}, t0);
+  dirty.give_back("a/1", std::move(work));
+  const auto again = dirty.take("a/1");
+  EXPECT_EQ(again.tombstone, "tombstone");
+  ASSERT_EQ(again.states.size(), 1U);
+  EXPECT_EQ(again.states[0].text, "made anew");
+  EXPECT_EQ(dirty.kept_bytes(), 0U);
+}
+
 TEST_F(Dirty, AKeyThatTheQueueRefusedEntersWhenThereIsRoom) {
   for (const auto* key : {"a/1", "a/2", "a/3"}) dirty.changed(key, "text", {1, 1}, t0);
   EXPECT_EQ(queue.size(), 2U);

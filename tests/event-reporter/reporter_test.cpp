@@ -335,7 +335,7 @@ TEST(Reporter, ReportsOnlyItsShardAndItsNamespaces) {
       }
     }
     co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
     EXPECT_TRUE(co_await scene.is_quiet());
     std::vector<std::string> seen;
     for (const auto* report : scene.platform.find("Application", "")) {
@@ -659,6 +659,11 @@ TEST(Reporter, WhatMayHaveBeenReportedIsReportedGone) {
     scene.put({.resources = 1});
     CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
     scene.remove({});
+    CO_ASSERT_TRUE(co_await Scene::until([&] {
+      return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
+        return request.headers.find("X-Event-Id").value_or("").ends_with("/application/gone");
+      });
+    }));
     scene.platform.end_faults();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
     EXPECT_THAT(scene.events("", 1), ElementsAre("web gone", "c-0 gone"));
