@@ -35,7 +35,7 @@ constexpr std::size_t kApplications = 12;
 constexpr std::size_t kResources = 6;  // of one application at most
 constexpr const char* kArgoCdToken = "argocd.double.token";
 // Longer than what is acknowledged needs to reach the ledger's file, on a busy machine.
-constexpr auto kUncommitted = milliseconds(1000);
+constexpr auto kUncommitted = milliseconds(500);
 
 std::string environment_or(const char* name, std::string otherwise) {
   const char* value = std::getenv(name);
@@ -409,7 +409,7 @@ class History {
   }
   Task<> terminated() {
     co_await live(1);
-    allow_uncommitted();
+    allow_unanswered();
     ++figures.restarts;
     CO_ASSERT_TRUE(co_await daemon->started());
     EXPECT_EQ(co_await daemon->stop(), 0);
