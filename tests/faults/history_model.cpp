@@ -81,7 +81,8 @@ void HistoryModel::receive(const FakePlatform::Report& report) {
       .version = version.empty() ? std::numeric_limits<std::uint64_t>::max() : std::stoull(version),
       .made = text_at(report.data, "/timestamp"_json_pointer)};
   auto& picture = pictures_[uid];
-  picture.made.emplace_back(order.made, order.version);
+  // A deletion without a version may be followed by the watch's word about the same deletion.
+  if (!version.empty()) picture.made.emplace_back(order.made, order.version);
   const bool gone = report.source("actualManifest").empty();
   if (report.kind() == "Application") {
     if (report.name() != known->second) wrong_.push_back("another name: " + id);
