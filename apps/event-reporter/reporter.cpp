@@ -321,6 +321,7 @@ Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, uns
     if (!gone) co_return std::unexpected(gone.error());
     work.tombstone.clear();
   }
+  if (!work.live && ledger_.known().contains(key)) co_return co_await report_predecessor(key);
   while (work.live && owns(key)) {
     const bool read = work.states.empty();
     const auto reported = co_await application_reporter_.report_live(
@@ -335,6 +336,21 @@ Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, uns
     if (work.states.empty()) break;
   }
   co_return Result<void>();
+}
+
+// What was reported under this name and deleted while nobody watched, when the one that was made
+// anew is gone before any report of it said so.
+Task<Result<void>> Reporter::report_predecessor(std::string key) {
+  const auto read = co_await kubernetes_.get(k8s::resources::kApplications, object_key(key),
+                                             deadline_after(kReadTimeout));
+  if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
+  const auto known = ledger_.known().find(key);
+  // One that exists is reported when the watch tells of it.
+  if (read || read.error().code != ErrorCode::not_found || known == ledger_.known().end()) {
+    co_return Result<void>();
+  }
+  co_return co_await application_reporter_.report_gone(
+      key, application_stub(object_key(key), known->second.uid, ""));
 }
 
 Backoff& Reporter::backoff_of(const std::string& key) {

@@ -110,6 +110,7 @@ class Reporter {
   Task<> look_at(std::string key, std::string project);
   Task<> work();
   Task<Result<void>> report(const std::string& key, DirtyWork& work, unsigned failures);
+  Task<Result<void>> report_predecessor(std::string key);
   Task<> tick();
   void send_sign_of_life();
   void give_memory_back();
