@@ -43,8 +43,10 @@ class ChartInstallTest : public testing::Test {
     if (missing()) return;
     cluster_ = std::make_unique<PeerCluster>();
     cluster_->apply(read_file(application_crd()));
-    cluster_->kubectl_ok(
-        {"wait", "--for=condition=Established", "--timeout=30s", "crd/applications.argoproj.io"});
+    const auto served = [] {
+      return cluster_->request("GET", "/apis/argoproj.io/v1alpha1/applications").status == 200;
+    };
+    require_until(served, std::chrono::seconds(30), "Applications to be served");
   }
   static void TearDownTestSuite() { cluster_.reset(); }
 
