@@ -327,7 +327,7 @@ void LedgerFile::Database::verify() {
     ++tables;
   });
   if (tables != kTables.size()) damaged("the schema is damaged");
-  each("PRAGMA quick_check(1)", [&](sqlite3_stmt* statement) {
+  each("PRAGMA integrity_check(1)", [&](sqlite3_stmt* statement) {
     const auto verdict = column(statement, 0);
     if (verdict != "ok") damaged(std::string(verdict));
   });
