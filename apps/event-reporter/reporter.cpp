@@ -284,10 +284,10 @@ void Reporter::take_over(std::uint32_t shard) {
 // -- workers --
 
 Task<> Reporter::work() {
-  while (true) {
+  while (co_await queue_.wait()) {
     co_await delivery_.ready();
-    const auto key = co_await queue_.next();
-    if (!key) co_return;
+    const auto key = queue_.take();
+    if (!key) continue;
     dirty_.refill();
     auto work = dirty_.take(*key);
     const auto since = work.since;
@@ -308,6 +308,10 @@ Task<> Reporter::work() {
       continue;
     }
     dirty_.give_back(*key, std::move(work));
+    if (delivery_.breaker().state() != Breaker::State::closed) {
+      queue_.retry(*key, Clock::duration::zero());  // and waits for ready()
+      continue;
+    }
     const auto delay = backoff_of(*key).next(outcome.error().retry_after);
     log_failure(*key, outcome.error(), delay);
     queue_.retry(*key, delay);

@@ -548,6 +548,21 @@ TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
   });
 }
 
+TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    world.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    const auto before = world.argocd.reads().total();
+    // Long enough for several attempts, were they made by the clock of the application.
+    world.platform.fail_next(1, 503, std::chrono::seconds(3));
+    world.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
+    // Two for the attempt that failed, two for the one that was let through as the probe.
+    EXPECT_EQ(world.argocd.reads().total() - before, 4U) << world.daemon->log();
+  });
+}
+
 TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
   play([](World& world) -> Task<> {
     co_await world.start();

@@ -22,19 +22,22 @@ bool WorkQueue::add(const std::string& key) {
   return true;
 }
 
-Task<std::optional<std::string>> WorkQueue::next() {
+Task<bool> WorkQueue::wait() {
   while (!stopped_) {
     release_due(Clock::now());
-    if (!ready_.empty()) {
-      std::optional<std::string> key(std::move(ready_.front()));
-      ready_.pop_front();
-      waiting_.erase(*key);
-      working_.emplace(*key, false);
-      co_return key;
-    }
+    if (!ready_.empty()) co_return true;
     co_await changed_.wait(delayed_.empty() ? kNever : delayed_.begin()->first);
   }
-  co_return std::nullopt;
+  co_return false;
+}
+
+std::optional<std::string> WorkQueue::take() {
+  if (ready_.empty()) return std::nullopt;
+  std::optional<std::string> key(std::move(ready_.front()));
+  ready_.pop_front();
+  waiting_.erase(*key);
+  working_.emplace(*key, false);
+  return key;
 }
 
 void WorkQueue::done(const std::string& key) {

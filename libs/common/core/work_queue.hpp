@@ -23,16 +23,18 @@ namespace gitops {
 //   refused.
 // - retry() puts a key back after a delay; a delayed key counts as waiting, and add() brings it
 //   forward.
-// Loop thread only. stop() ends every next().
+// Loop thread only. stop() ends every wait().
 class WorkQueue {
  public:
   WorkQueue(const Executor& executor, std::size_t capacity);
 
   // False when the queue is full or stopped.
   bool add(const std::string& key);
-  // Waits for a key, first in first out, and hands it over; nothing when the queue was stopped.
-  Task<std::optional<std::string>> next();
-  // The worker is finished with a key that next() gave it.
+  // Waits until a key is ready; false when the queue was stopped.
+  Task<bool> wait();
+  // Hands a ready key over, first in first out; nothing when another worker was faster.
+  std::optional<std::string> take();
+  // The worker is finished with a key that take() gave it.
   void done(const std::string& key);
   // Like done(), and the key comes back after `delay`, or at once when it was added meanwhile.
   void retry(const std::string& key, Clock::duration delay);

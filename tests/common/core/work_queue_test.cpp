@@ -14,11 +14,19 @@ using test::run_coro;
 
 constexpr auto kLong = std::chrono::hours(1);
 
+// Nothing when the queue was stopped.
+Task<std::optional<std::string>> next(WorkQueue& queue) {
+  while (co_await queue.wait()) {
+    if (auto key = queue.take()) co_return key;
+  }
+  co_return std::nullopt;
+}
+
 // Takes everything that is ready now; marks each as done.
 Task<std::vector<std::string>> take_all(WorkQueue& queue) {
   std::vector<std::string> keys;
   while (queue.size() > 0) {
-    const auto key = co_await queue.next();
+    const auto key = co_await next(queue);
     if (!key) break;
     keys.push_back(*key);
     queue.done(*key);
@@ -43,7 +51,7 @@ TEST(WorkQueue, RefusesAFurtherKeyWhenFullButNotAKnownOne) {
     EXPECT_TRUE(queue.add("b"));
     EXPECT_FALSE(queue.add("c"));
     EXPECT_TRUE(queue.add("a"));
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "a");
     EXPECT_TRUE(queue.add("c"));
     EXPECT_FALSE(queue.add("d"));
     EXPECT_TRUE(queue.add("a"));  // is in work: comes back later, beyond the capacity
@@ -57,7 +65,7 @@ TEST(WorkQueue, AKeyAddedWhileInWorkRunsOnceMoreAfterwards) {
   run_coro([]() -> Task<> {
     WorkQueue queue(co_await asio::this_coro::executor, 10);
     queue.add("a");
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "a");
     EXPECT_EQ(queue.in_work(), 1U);
     EXPECT_TRUE(queue.add("a"));
     EXPECT_TRUE(queue.add("a"));
@@ -77,7 +85,7 @@ TEST(WorkQueue, TwoWorkersNeverHoldTheSameKey) {
     int runs = 0;
     for (int i = 0; i < 4; ++i) {
       workers.spawn("worker", [&]() -> Task<> {
-        while (auto key = co_await queue.next()) {
+        while (auto key = co_await next(queue)) {
           EXPECT_TRUE(held.insert(*key).second) << *key;
           co_await asio::post(co_await asio::this_coro::executor, use_task);
           held.erase(*key);
@@ -102,12 +110,12 @@ TEST(WorkQueue, RetryBringsAKeyBackAfterItsDelay) {
     WorkQueue queue(co_await asio::this_coro::executor, 10);
     queue.add("a");
     queue.add("b");
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "a");
     const auto earliest = Clock::now() + milliseconds(5);
     queue.retry("a", milliseconds(5));
     EXPECT_EQ(queue.size(), 2U);
-    EXPECT_EQ(co_await queue.next(), "b");
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "b");
+    EXPECT_EQ(co_await next(queue), "a");
     EXPECT_GE(Clock::now(), earliest);
   });
 }
@@ -117,11 +125,11 @@ TEST(WorkQueue, DelayedKeysComeInTheOrderOfTheirTime) {
     WorkQueue queue(co_await asio::this_coro::executor, 10);
     for (const auto* key : {"slow", "quick"}) {
       queue.add(key);
-      EXPECT_EQ(co_await queue.next(), key);
+      EXPECT_EQ(co_await next(queue), key);
       queue.retry(key, key == std::string("slow") ? milliseconds(8) : milliseconds(2));
     }
-    EXPECT_EQ(co_await queue.next(), "quick");
-    EXPECT_EQ(co_await queue.next(), "slow");
+    EXPECT_EQ(co_await next(queue), "quick");
+    EXPECT_EQ(co_await next(queue), "slow");
   });
 }
 
@@ -129,13 +137,13 @@ TEST(WorkQueue, AddBringsADelayedKeyForward) {
   run_coro([]() -> Task<> {
     WorkQueue queue(co_await asio::this_coro::executor, 1);
     queue.add("a");
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "a");
     queue.retry("a", kLong);
     EXPECT_EQ(queue.size(), 1U);
     EXPECT_FALSE(queue.add("b"));  // a delayed key counts
     EXPECT_TRUE(queue.add("a"));
     EXPECT_EQ(queue.size(), 1U);
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "a");
     queue.done("a");
     EXPECT_EQ(queue.size(), 0U);
   });
@@ -145,10 +153,10 @@ TEST(WorkQueue, RetryOfAKeyAddedMeanwhileDoesNotWait) {
   run_coro([]() -> Task<> {
     WorkQueue queue(co_await asio::this_coro::executor, 10);
     queue.add("a");
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "a");
     queue.add("a");
     queue.retry("a", kLong);
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "a");
   });
 }
 
@@ -158,13 +166,13 @@ TEST(WorkQueue, AWaitingWorkerIsWokenByAddAndByAnEarlierRetry) {
     WorkQueue queue(executor, 10);
     queue.add("late");
     queue.add("early");
-    EXPECT_EQ(co_await queue.next(), "late");
-    EXPECT_EQ(co_await queue.next(), "early");
+    EXPECT_EQ(co_await next(queue), "late");
+    EXPECT_EQ(co_await next(queue), "early");
     queue.retry("late", kLong);
     TaskGroup workers(executor);
     std::vector<std::string> seen;
     workers.spawn("worker", [&]() -> Task<> {
-      while (auto key = co_await queue.next()) {
+      while (auto key = co_await next(queue)) {
         seen.push_back(*key);
         queue.done(*key);
         if (seen.size() == 2) queue.stop();
@@ -187,7 +195,7 @@ TEST(WorkQueue, StopEndsEveryNextAndRefusesKeys) {
     int ended = 0;
     for (int i = 0; i < 3; ++i) {
       workers.spawn("worker", [&]() -> Task<> {
-        const auto key = co_await queue.next();
+        const auto key = co_await next(queue);
         EXPECT_FALSE(key.has_value());
         ++ended;
       });
@@ -197,7 +205,7 @@ TEST(WorkQueue, StopEndsEveryNextAndRefusesKeys) {
     co_await workers.join();
     EXPECT_EQ(ended, 3);
     EXPECT_FALSE(queue.add("a"));
-    EXPECT_FALSE((co_await queue.next()).has_value());
+    EXPECT_FALSE((co_await next(queue)).has_value());
   });
 }
 
@@ -205,8 +213,8 @@ TEST(WorkQueue, StopForgetsWhatWaitsAndLetsWorkersFinish) {
   run_coro([]() -> Task<> {
     WorkQueue queue(co_await asio::this_coro::executor, 10);
     for (const auto* key : {"a", "b", "c"}) queue.add(key);
-    EXPECT_EQ(co_await queue.next(), "a");
-    EXPECT_EQ(co_await queue.next(), "b");
+    EXPECT_EQ(co_await next(queue), "a");
+    EXPECT_EQ(co_await next(queue), "b");
     queue.add("a");
     queue.stop();
     queue.done("a");
@@ -224,7 +232,7 @@ TEST(WorkQueue, DoneAndRetryOfAKeyThatNobodyHoldsChangeNothing) {
     queue.retry("a", kLong);
     queue.retry("unknown", kLong);
     EXPECT_EQ(queue.size(), 1U);
-    EXPECT_EQ(co_await queue.next(), "a");
+    EXPECT_EQ(co_await next(queue), "a");
   });
 }
 
@@ -234,7 +242,7 @@ TEST(WorkQueue, ACancelledWorkerTakesNothing) {
     WorkQueue queue(executor, 10);
     TaskGroup workers(executor);
     workers.spawn("worker", [&]() -> Task<> {
-      co_await queue.next();
+      co_await next(queue);
       ADD_FAILURE() << "must not get a key";
     });
     co_await asio::post(executor, use_task);
