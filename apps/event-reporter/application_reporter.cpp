@@ -94,9 +94,9 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
   }
   entry.belong_to(report->uid());
   const auto now = wall_now();
-  const auto due =
-      diff(entry, report->uid(), report->application_digest(),
-           report->resources_known() ? std::optional(report->resources()) : std::nullopt);
+  const bool with_resources = report->resources_known() && !live.superseded;
+  const auto due = diff(entry, report->uid(), report->application_digest(),
+                        with_resources ? std::optional(report->resources()) : std::nullopt);
   // Until all of it is acknowledged, a restart has to look at this application again.
   entry.change.reset();
   co_await announce(key, *report, entry, due);
@@ -111,7 +111,7 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
     ledger_.store(key, entry);
   }
   const auto posted = co_await post_resources(key, *report, version, entry, due, now);
-  if (posted && gap.message.empty()) {
+  if (posted && gap.message.empty() && !live.superseded) {
     entry.change = report->change();
     entry.tree = tree;
   }

@@ -38,9 +38,10 @@ class ApplicationReporter {
 
   struct Live {
     std::string key;
-    std::string text;        // the Application's JSON; empty: the newest is read
-    bool heartbeat = false;  // its own event is due in any case
-    unsigned failures = 0;   // in a row so far
+    std::string text;         // the Application's JSON; empty: the newest is read
+    bool superseded = false;  // a newer state follows; resources are as of now, and go with that
+    bool heartbeat = false;   // its own event is due in any case
+    unsigned failures = 0;    // in a row so far
   };
   // not_found when the text had to be read and there is no such Application.
   Task<Result<void>> report_live(Live live);

@@ -26,9 +26,9 @@ class Breaker {
  public:
   enum class State { closed, open, probing };
   struct Options {
-    unsigned failures = 5;         // in a row, that open it
-    std::size_t max_permits = 64;  // at a time
-    Backoff::Options pauses = {};  // full jitter; 200 ms to 30 s
+    unsigned failures = 5;                                     // in a row, that open it
+    std::size_t max_permits = 64;                              // at a time
+    Backoff::Options pauses{.max = std::chrono::seconds(15)};  // full jitter
     std::chrono::milliseconds max_asked_pause = std::chrono::minutes(5);
   };
   // What try_acquire() gave out. Its outcome has no say once the breaker has opened since.

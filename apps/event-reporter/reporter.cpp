@@ -331,6 +331,7 @@ Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, uns
     const auto reported = co_await application_reporter_.report_live(
         {.key = key,
          .text = read ? std::string{} : work.states.front().text,
+         .superseded = work.states.size() > 1,
          .heartbeat = work.heartbeat,
          .failures = failures});
     if (!reported && reported.error().code == ErrorCode::not_found) break;  // the watch will tell

@@ -37,8 +37,10 @@ class Scene {
  private:
   using Report = test::FakePlatform::Report;
 
-  Task<> start_daemon();
+  // Waits until its admin port answers 200 to `awaited`.
+  Task<> start_daemon(const char* awaited);
   Task<std::string> push(test::FileChanges changes, std::string message);
+  void kill_daemon();
   // The first report that matches, of those after number `after`; `what` for the failure.
   Task<const Report*> wait_for(std::size_t after, std::string what,
                                std::function<bool(const Report&)> matches);
@@ -51,6 +53,10 @@ class Scene {
   Task<> report_what_is_there();
   Task<> scale();
   Task<> remove_resource();
+  Task<> outage();
+  Task<> change_while_away(Clock::time_point until);
+  Task<> wait_until_quiet();
+  Task<double> own_part();
   Task<> delete_application();
   Task<> summary(bool keep);
 
@@ -69,6 +75,10 @@ class Scene {
   std::string first_revision_;
   std::string last_revision_;
   std::size_t commits_ = 0;
+  // Of them and of the reads of Argo CD, what belongs to the outage.
+  std::size_t outage_commits_ = 0;
+  World::Reads outage_reads_;
+  double own_part_ = 0;            // seconds on average, before the outage
   std::vector<double> latencies_;  // seconds from the end of a push to the report
 };
 

@@ -25,8 +25,9 @@ struct World {
 
   // Creates the application of the repository and its path ".".
   std::function<Task<>(std::string repository)> create_app;
-  // Lets Argo CD take over what Git holds now, prune included; returns when it is done.
-  std::function<Task<>()> sync;
+  // Lets Argo CD take over what Git holds now, prune included; returns when it is done and at
+  // `revision`.
+  std::function<Task<>(std::string revision)> sync;
   std::function<Task<>()> delete_app;
 
   // Reads of argocd-server so far.

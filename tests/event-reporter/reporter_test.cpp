@@ -294,6 +294,25 @@ TEST(Reporter, TheNewestStateOfAnApplicationIsItsLastReport) {
   });
 }
 
+TEST(Reporter, ResourcesGoWithTheNewestStateAlone) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    // So long that the second state comes before the next attempt with the first one.
+    scene.platform.fail_next(1, 503, std::chrono::seconds(2));
+    scene.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
+    scene.put({.revision = "r3", .resources = 1, .content = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "web", "c-0"));
+    const auto& last = scene.platform.reports().back();
+    EXPECT_EQ(last.object["data"]["content"], "3");
+    EXPECT_EQ(last.source("revision"), "r3");
+  });
+}
+
 TEST(Reporter, ArgoCdAwayMeansNotReadyAndNothingLost) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();
