@@ -87,7 +87,11 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
   std::string key = current_key(url, proxy);
 
   auto endpoints = co_await resolver_.resolve(first.host, first.port, limit);
-  if (!endpoints) co_return fail(first_name, endpoints.error());
+  if (!endpoints) {
+    auto error = endpoints.error();
+    if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
+    co_return fail(first_name, std::move(error));
+  }
   auto socket = co_await connect_any(*endpoints, limit);
   if (!socket) {
     resolver_.forget(first.host);

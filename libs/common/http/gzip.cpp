@@ -52,6 +52,42 @@ std::string gzip_compress(std::string_view bytes, int level) {
   return out;
 }
 
+struct Deflater::State {
+  z_stream stream{};
+};
+
+Deflater::Deflater(int level) : state_(std::make_unique<State>()) {
+  constexpr int kWindowBits = 13 + 16;  // 8 KiB, gzip
+  constexpr int kMemLevel = 7;
+  if (::deflateInit2(&state_->stream, level, Z_DEFLATED, kWindowBits, kMemLevel,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::bad_alloc();
+  }
+}
+
+Deflater::~Deflater() {
+  ::deflateEnd(&state_->stream);
+}
+
+void Deflater::feed(std::string_view bytes, Flush flush, std::string& out) {
+  auto& stream = state_->stream;
+  // zlib's input pointer is not const, but it does not write to it.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  const int mode = flush == Flush::finish ? Z_FINISH
+                   : flush == Flush::sync ? Z_SYNC_FLUSH
+                                          : Z_NO_FLUSH;
+  do {
+    const std::size_t before = out.size();
+    const std::size_t room = std::max<std::size_t>(1024, bytes.size() / 2);
+    out.resize(before + room);
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
+    stream.avail_out = static_cast<uInt>(room);
+    ::deflate(&stream, mode);
+    out.resize(before + room - stream.avail_out);
+  } while (stream.avail_out == 0);
+}
+
 struct Inflater::State {
   explicit State(std::size_t limit) : left(limit) {
     if (inflateInit2(&z, kGzipOrZlib) != Z_OK) throw std::bad_alloc();

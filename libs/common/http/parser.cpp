@@ -7,14 +7,14 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include "common/http/body_reader.hpp"
+
 namespace gitops::http {
 namespace {
 
 namespace beast_http = boost::beast::http;
 using boost::beast::string_view;
 using BeastError = boost::beast::error_code;
-
-constexpr std::size_t kMaxChunkExtension = 256;
 
 std::string_view view(string_view text) {
   return {text.data(), text.size()};
@@ -119,155 +119,6 @@ class Sink final : public beast_http::basic_parser<is_request> {
   int status_ = 400;
 };
 
-// Finds the end of a body and the data in it.
-class BodyReader {
- public:
-  explicit BodyReader(std::size_t max_trailers) : max_trailers_(max_trailers) {}
-
-  void start_none() { state_ = State::done; }
-  void start_length(std::uint64_t length) {
-    state_ = length > 0 ? State::counted : State::done;
-    left_ = length;
-  }
-  void start_chunks() { state_ = State::size_first; }
-  void start_until_eof() { state_ = State::until_eof; }
-
-  [[nodiscard]] bool done() const { return state_ == State::done; }
-  [[nodiscard]] bool until_eof() const { return state_ == State::until_eof; }
-
-  struct Refusal {
-    std::string_view reason;  // empty: none
-    int status = 400;
-  };
-
-  // Looks at `input` up to the first piece of data.
-  Refusal next(std::string_view input, ParseStep& step) {
-    while (step.consumed < input.size() && !done()) {
-      if (state_ == State::counted || state_ == State::until_eof || state_ == State::data) {
-        step.body = input.substr(step.consumed);
-        if (state_ != State::until_eof) {
-          step.body = step.body.substr(
-              0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, step.body.size())));
-          left_ -= step.body.size();
-          if (left_ == 0) state_ = state_ == State::data ? State::data_cr : State::done;
-        }
-        step.consumed += step.body.size();
-        return {};
-      }
-      if (const Refusal refusal = take(input[step.consumed]); !refusal.reason.empty())
-        return refusal;
-      ++step.consumed;
-    }
-    return {};
-  }
-
- private:
-  enum class State {
-    counted,     // data, left_ more bytes
-    until_eof,   // data, up to the end of the connection
-    size_first,  // chunked, as in RFC 9112 section 7.1
-    size,
-    extension,
-    size_lf,
-    data,
-    data_cr,
-    data_lf,
-    trailer,
-    trailer_lf,
-    done,
-  };
-
-  static int hex_value(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-  }
-
-  // One byte of what surrounds the data of chunks.
-  Refusal take(char c) {
-    switch (state_) {
-      case State::size_first:
-        left_ = 0;
-        digits_ = 0;
-        if (hex_value(c) < 0) return {"a chunk does not start with its size"};
-        state_ = State::size;
-        [[fallthrough]];
-      case State::size:
-        if (const int value = hex_value(c); value >= 0) {
-          if (++digits_ > 16) return {"a chunk size has too many digits"};
-          left_ = left_ * 16 + static_cast<std::uint64_t>(value);
-        } else if (c == ';') {
-          extension_ = 0;
-          state_ = State::extension;
-        } else if (c == '\r') {
-          state_ = State::size_lf;
-        } else {
-          return {"a chunk size is malformed"};
-        }
-        return {};
-      case State::extension:
-        if (c == '\r') {
-          if (extension_ == 0) return {"a chunk extension is empty"};
-          state_ = State::size_lf;
-        } else if (!is_field_value({&c, 1})) {
-          return {"a chunk extension holds a control character"};
-        } else if (++extension_ > kMaxChunkExtension) {
-          return {"a chunk extension is too long"};
-        }
-        return {};
-      case State::size_lf:
-        if (c != '\n') return {"a chunk size is not followed by CRLF"};
-        state_ = left_ > 0 ? State::data : State::trailer;
-        return {};
-      case State::data_cr:
-        if (c != '\r') return {"a chunk is longer than its size"};
-        state_ = State::data_lf;
-        return {};
-      case State::data_lf:
-        if (c != '\n') return {"a chunk is longer than its size"};
-        state_ = State::size_first;
-        return {};
-      case State::trailer:
-        if (++trailers_ > max_trailers_) return {"the trailers are too large", 431};
-        if (c == '\r') {
-          state_ = State::trailer_lf;
-        } else {
-          line_ += c;
-        }
-        return {};
-      case State::trailer_lf:
-        if (c != '\n') return {"a trailer line ends without LF"};
-        state_ = line_.empty() ? State::done : State::trailer;
-        return end_trailer();
-      default:
-        return {"the body is malformed"};
-    }
-  }
-
-  // Trailers are checked and dropped.
-  Refusal end_trailer() {
-    if (line_.empty()) return {};
-    const std::string line = std::exchange(line_, {});
-    const auto colon = line.find(':');
-    const auto name = std::string_view(line).substr(0, colon);
-    if (colon == std::string::npos || !is_token(name) || !is_field_value(line))
-      return {"a trailer is malformed"};
-    for (const std::string_view framing : {"Content-Length", "Transfer-Encoding", "Host"}) {
-      if (equal_ignoring_case(name, framing)) return {"a trailer is not allowed"};
-    }
-    return {};
-  }
-
-  std::size_t max_trailers_;
-  State state_ = State::done;
-  std::uint64_t left_ = 0;
-  int digits_ = 0;
-  std::size_t extension_ = 0;
-  std::size_t trailers_ = 0;
-  std::string line_;
-};
-
 // Both parsers: finds the end of the head and checks its lines, lets Beast read it, and then goes
 // on to the body.
 template <bool is_request>
@@ -290,10 +141,9 @@ class Machine {
 
   Result<ParseStep> next(std::string_view input) {
     if (!head_done_) return next_head(input.substr(0, max_head_));
-    ParseStep step;
-    if (const auto refusal = body_.next(input, step); !refusal.reason.empty()) {
-      return refuse(refusal.status, refusal.reason);
-    }
+    const auto piece = body_.next(input);
+    if (piece.refused()) return refuse(piece.status, piece.refusal);
+    ParseStep step{.event = Event::more, .consumed = piece.consumed, .body = piece.data};
     if (!step.body.empty()) {
       step.event = Event::body;
     } else if (body_.done()) {

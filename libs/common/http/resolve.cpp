@@ -33,7 +33,7 @@ Result<Addresses> look_up(const std::string& host) {
     const bool unknown = status == EAI_NONAME || status == EAI_NODATA;
     const std::string why =
         status == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(status);
-    return fail(ErrorCode::unavailable,
+    return fail(unknown ? ErrorCode::not_found : ErrorCode::unavailable,
                 "lookup of " + host + " failed: " + (unknown ? "no such host" : why));
   }
   Addresses addresses;

@@ -19,7 +19,8 @@ class Resolver {
   Resolver(const Executor& executor, asio::thread_pool& pool);
   ~Resolver();
 
-  // At least one endpoint, in the system's order of preference.
+  // At least one endpoint, in the system's order of preference; not_found when there is no such
+  // host.
   Task<Result<std::vector<asio::ip::tcp::endpoint>>> resolve(std::string host, std::uint16_t port,
                                                              Deadline deadline);
   // Forgets a host, e.g. after all its addresses refused.

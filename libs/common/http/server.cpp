@@ -1,7 +1,6 @@
 #include "common/http/server.hpp"
 
 #include <array>
-#include <ctime>
 #include <list>
 #include <vector>
 
@@ -32,34 +31,6 @@ constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection m
 bool has_no_body(int status) {
   return status == 204 || status == 304;
 }
-
-// The value of the Date field, made once per second.
-class DateField {
- public:
-  std::string_view now() {
-    const std::time_t second = std::time(nullptr);
-    if (second != second_) {
-      std::tm parts{};
-      ::gmtime_r(&second, &parts);
-      std::array<char, 40> text;
-      static constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-      static constexpr std::array kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-      const int size =
-          std::snprintf(text.data(), text.size(), "%s, %02d %s %04d %02d:%02d:%02d GMT",
-                        kDays.at(static_cast<std::size_t>(parts.tm_wday)), parts.tm_mday,
-                        kMonths.at(static_cast<std::size_t>(parts.tm_mon)), parts.tm_year + 1900,
-                        parts.tm_hour, parts.tm_min, parts.tm_sec);
-      text_.assign(text.data(), static_cast<std::size_t>(size));
-      second_ = second;
-    }
-    return text_;
-  }
-
- private:
-  std::time_t second_ = 0;
-  std::string text_;
-};
 
 }  // namespace
 

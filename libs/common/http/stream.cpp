@@ -10,7 +10,6 @@
 #include <boost/asio/ssl/error.hpp>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <sys/socket.h>
 
 #include "common/http/tls.hpp"
@@ -210,22 +209,7 @@ void Stream::start_tls(std::shared_ptr<asio::ssl::context> context) {
 }
 
 Task<Result<void>> Stream::handshake_client(const std::string& verify_name) {
-  SSL* ssl = state_->ssl();
-  if (!verify_name.empty()) {
-    error_code ec;
-    asio::ip::make_address(verify_name, ec);
-    const bool is_name = ec.failed();
-    std::string name = verify_name;
-    if (name.ends_with('.')) name.pop_back();
-    if (is_name) SSL_set_tlsext_host_name(ssl, name.c_str());
-    if (SSL_get_verify_mode(ssl) != SSL_VERIFY_NONE) {
-      X509_VERIFY_PARAM* param = SSL_get0_param(ssl);
-      X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-      const int ok = is_name ? X509_VERIFY_PARAM_set1_host(param, name.data(), name.size())
-                             : X509_VERIFY_PARAM_set1_ip_asc(param, name.c_str());
-      if (ok != 1) co_return fail(ErrorCode::invalid_argument, "the name to verify is malformed");
-    }
-  }
+  if (auto ready = prepare_client_handshake(state_->ssl(), verify_name); !ready) co_return ready;
   co_return co_await state_->handshake(asio::ssl::stream_base::client);
 }
 

@@ -2,12 +2,14 @@
 
 #include <string_view>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
 
 #include "common/core/small_file.hpp"
 
@@ -209,6 +211,23 @@ Result<std::shared_ptr<ssl::context>> TlsContext::build() const {
     }
   }
   return context;
+}
+
+Result<void> prepare_client_handshake(SSL* ssl, const std::string& verify_name) {
+  if (verify_name.empty()) return {};
+  boost::system::error_code ec;
+  boost::asio::ip::make_address(verify_name, ec);
+  const bool is_name = ec.failed();
+  std::string name = verify_name;
+  if (name.ends_with('.')) name.pop_back();
+  if (is_name) SSL_set_tlsext_host_name(ssl, name.c_str());
+  if (SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE) return {};
+  X509_VERIFY_PARAM* param = SSL_get0_param(ssl);
+  X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  const int ok = is_name ? X509_VERIFY_PARAM_set1_host(param, name.data(), name.size())
+                         : X509_VERIFY_PARAM_set1_ip_asc(param, name.c_str());
+  if (ok != 1) return fail(ErrorCode::invalid_argument, "the name to verify is malformed");
+  return {};
 }
 
 std::string describe_tls_error(const boost::system::error_code& error, long verify_result) {

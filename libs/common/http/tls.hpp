@@ -57,6 +57,10 @@ class TlsContext {
   unsigned generation_ = 0;
 };
 
+// Makes a connection that has not begun its handshake verify the peer as `name` and send it as SNI
+// (not for IP addresses); nothing when `name` is empty, no check when its context does not verify.
+Result<void> prepare_client_handshake(SSL* ssl, const std::string& name);
+
 // One line for a person: which check of the peer's certificate failed ("self-signed certificate",
 // "certificate has expired", "hostname mismatch"…), or the OpenSSL reason.
 std::string describe_tls_error(const boost::system::error_code& error, long verify_result);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 
 #include "common/core/encoding.hpp"
 
@@ -21,6 +22,25 @@ void append_field(std::string& out, std::string_view name, std::uint64_t value) 
   out.append(name).append(": ");
   append_number(out, value);
   out.append("\r\n");
+}
+
+std::string_view DateField::now() {
+  const std::time_t second = std::time(nullptr);
+  if (second != second_) {
+    std::tm parts{};
+    ::gmtime_r(&second, &parts);
+    std::array<char, 40> text;
+    static constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static constexpr std::array kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    const int size = std::snprintf(text.data(), text.size(), "%s, %02d %s %04d %02d:%02d:%02d GMT",
+                                   kDays.at(static_cast<std::size_t>(parts.tm_wday)), parts.tm_mday,
+                                   kMonths.at(static_cast<std::size_t>(parts.tm_mon)),
+                                   parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
+    text_.assign(text.data(), static_cast<std::size_t>(size));
+    second_ = second;
+  }
+  return text_;
 }
 
 std::string host_port(const Url& url) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,16 @@ void append_number(std::string& out, std::uint64_t number, int base = 10);
 // "name: value" and the line end.
 void append_field(std::string& out, std::string_view name, std::string_view value);
 void append_field(std::string& out, std::string_view name, std::uint64_t value);
+
+// The value of the Date field, made once per second.
+class DateField {
+ public:
+  std::string_view now();
+
+ private:
+  std::time_t second_ = 0;
+  std::string text_;
+};
 
 // "host:port", brackets around IPv6; the target of CONNECT, and how errors name a peer.
 std::string host_port(const Url& url);

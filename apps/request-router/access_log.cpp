@@ -1,0 +1,85 @@
+#include "request-router/access_log.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include <unistd.h>
+
+#include "common/core/encoding.hpp"
+
+namespace gitops::router {
+namespace {
+
+constexpr std::size_t kWriteAt = 16 * 1024;
+constexpr std::size_t kMaxPath = 1024;
+
+void append_number(std::string& out, std::int64_t number) {
+  std::array<char, 24> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), end);
+}
+
+void append_text(std::string& out, std::string_view key, std::string_view value) {
+  out.append(key);
+  append_json_string(out, value, JsonEscape::minimal);
+}
+
+}  // namespace
+
+void append_access_line(std::string& out, const http::ExchangeRecord& record,
+                        std::string_view client, std::string_view time) {
+  out.append(R"({"time":")").append(time).append(R"(","logger":"access","status":)");
+  append_number(out, record.status);
+  if (record.head != nullptr) {
+    append_text(out, R"(,"method":)", record.head->method);
+    append_text(out, R"(,"path":)", record.head->path.substr(0, kMaxPath));
+  }
+  out.append(R"(,"route":")").append(record.route == nullptr ? "none" : record.route->name);
+  out.append(R"(","duration_us":)");
+  append_number(out, std::chrono::duration_cast<std::chrono::microseconds>(record.took).count());
+  out.append(R"(,"bytes_in":)");
+  append_number(out, static_cast<std::int64_t>(record.bytes_in));
+  out.append(R"(,"bytes_out":)");
+  append_number(out, static_cast<std::int64_t>(record.bytes_out));
+  append_text(out, R"(,"client":)", client);
+  append_text(out, R"(,"request_id":)", record.request_id);
+  if (record.head != nullptr) {
+    if (const auto trace = record.head->find("traceparent")) {
+      append_text(out, R"(,"traceparent":)", trace->substr(0, 64));
+    }
+  }
+  if (record.failure != http::ProxyFailure::none) {
+    out.append(R"(,"failure":")").append(to_string(record.failure)).append("\"");
+    append_text(out, R"(,"detail":)", record.detail);
+  }
+  out.append("}\n");
+}
+
+void AccessLog::add(const http::ExchangeRecord& record, std::string_view client, WallTime now) {
+  const auto millis = now.time_since_epoch().count();
+  if (millis / 1000 != second_) {
+    second_ = millis / 1000;
+    time_ = format_rfc3339_millis(now);
+  }
+  const auto part = static_cast<int>(millis % 1000);
+  time_[20] = static_cast<char>('0' + part / 100);
+  time_[21] = static_cast<char>('0' + part / 10 % 10);
+  time_[22] = static_cast<char>('0' + part % 10);
+  append_access_line(lines_, record, client, time_);
+  if (lines_.size() >= kWriteAt) flush();
+}
+
+void AccessLog::flush() {
+  std::string_view rest = lines_;
+  while (!rest.empty()) {
+    const auto written = ::write(descriptor_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;  // nobody reads it: requests matter more
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  lines_.clear();
+}
+
+}  // namespace gitops::router

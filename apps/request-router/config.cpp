@@ -1,0 +1,212 @@
+#include "request-router/config.hpp"
+
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "common/http/address_list.hpp"
+#include "common/http/url.hpp"
+#include "request-router/route.hpp"
+
+namespace gitops::router {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string url_mistake(const std::string& text) {
+  const auto url = http::parse_url(text);
+  if (!url) return url.error().message;
+  if (url->scheme != "http" && url->scheme != "https") return "not http or https";
+  if (!url->userinfo.empty() || !url->query.empty() || url->path.size() > 1) {
+    return "only scheme, host and port are used";
+  }
+  return {};
+}
+
+std::string addresses_mistake(const std::vector<std::string>& items) {
+  const auto list = http::AddressList::parse(items);
+  return list ? std::string{} : list.error().message;
+}
+
+std::string namespaces_mistake(const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    if (name != "*" && !is_dns_label(name)) return "\"" + name + "\" is not a namespace";
+  }
+  return {};
+}
+
+std::string domain_mistake(std::string_view domain) {
+  while (!domain.empty()) {
+    const auto dot = domain.find('.');
+    if (!is_dns_label(domain.substr(0, dot))) return "not a domain in lower case";
+    if (dot == std::string_view::npos) return {};
+    domain.remove_prefix(dot + 1);
+  }
+  return "not a domain in lower case";
+}
+
+std::string size_text(std::int64_t bytes) {
+  constexpr std::int64_t kMega = 1024 * 1024;
+  if (bytes > 0 && bytes % kMega == 0) return std::to_string(bytes / kMega) + "Mi";
+  return std::to_string(bytes);
+}
+
+void add_size(ConfigReader& reader, SettingNames names, std::int64_t& target) {
+  reader.add(std::move(names), "SIZE", size_text(target),
+             [&target](const std::string& text) -> std::string {
+               const auto size = parse_size(text);
+               if (!size) return size.error().message;
+               target = *size;
+               return {};
+             });
+}
+
+void bind_targets(ConfigReader& reader, RouteSettings& settings) {
+  reader.group("Routes");
+  reader.add({"app-proxy-url", {"APP_PROXY_URL"}, "Where /app-proxy goes: scheme, host and port"},
+             settings.app_proxy_url);
+  reader.check({"app-proxy-url"}, [&settings] { return url_mistake(settings.app_proxy_url); });
+  reader.add({"app-proxy-ca-file",
+              {"APP_PROXY_CA_FILE"},
+              "PEM file with the certificate authorities of app-proxy, instead of the system's"},
+             settings.app_proxy_ca_file);
+  reader.add(
+      {"cors", {"CORS"}, "Origins whose pages may read what is answered while app-proxy is down"},
+      settings.cors_origins);
+  reader.add({"workflows-url",
+              {"WORKFLOWS_URL"},
+              "Where /workflows/ goes: scheme, host and port; empty switches the route off"},
+             settings.workflows_url);
+  reader.check({"workflows-url"}, [&settings] {
+    return settings.workflows_url.empty() ? std::string{} : url_mistake(settings.workflows_url);
+  });
+  reader.add({"workflows-ca-file",
+              {"WORKFLOWS_CA_FILE"},
+              "PEM file with the certificate authorities of that server, instead of the system's"},
+             settings.workflows_ca_file);
+  reader.add({"workflows-insecure",
+              {"WORKFLOWS_INSECURE"},
+              "Accept any certificate of that server (Argo Workflows makes its own by default)"},
+             settings.workflows_insecure);
+  reader.add({"gzip", {"GZIP"}, "Compress JSON and text for clients that accept it"},
+             settings.gzip);
+
+  reader.group("Webhooks");
+  reader.add({"webhook-namespaces",
+              {"WEBHOOK_ALLOWED_NAMESPACES"},
+              "Namespaces whose event sources can be reached; empty: the own one, *: all"},
+             settings.webhook_namespaces);
+  reader.check({"webhook-namespaces"},
+               [&settings] { return namespaces_mistake(settings.webhook_namespaces); });
+  reader.add({"namespace", {"POD_NAMESPACE"}, "Own namespace"}, settings.own_namespace);
+  reader.add({"webhook-port", {"WEBHOOK_PORT"}, "Port of the Services of event sources"},
+             settings.webhook_port, 1, 65535);
+  reader.add({"cluster-domain", {"CLUSTER_DOMAIN"}, "DNS domain of the cluster"},
+             settings.cluster_domain);
+  reader.check({"cluster-domain"}, [&settings] { return domain_mistake(settings.cluster_domain); });
+  reader.add({"upstream-allowed-addresses",
+              {"UPSTREAM_ALLOWED_ADDRESSES"},
+              "Loopback, link-local and metadata addresses that host names may resolve to after "
+              "all; addresses and networks"},
+             settings.allowed_addresses);
+  reader.check({"upstream-allowed-addresses"},
+               [&settings] { return addresses_mistake(settings.allowed_addresses); });
+}
+
+void bind_limits(ConfigReader& reader, RouteSettings& settings) {
+  constexpr milliseconds kShort{1};
+  constexpr std::chrono::hours kLong{24};
+  reader.group("Limits");
+  add_size(reader,
+           {"app-proxy-max-body", {"APP_PROXY_MAX_BODY"}, "Largest body for app-proxy; 0: any"},
+           settings.app_proxy_max_body);
+  add_size(reader,
+           {"workflows-max-body", {"WORKFLOWS_MAX_BODY"}, "Largest body for workflows; 0: any"},
+           settings.workflows_max_body);
+  add_size(reader, {"webhook-max-body", {"WEBHOOK_MAX_BODY"}, "Largest webhook; 0: any"},
+           settings.webhook_max_body);
+  reader.add({"connect-timeout",
+              {"CONNECT_TIMEOUT"},
+              "For lookup, connection and TLS handshake of an upstream"},
+             settings.connect_timeout, kShort, kLong);
+  reader.add({"answer-timeout", {"ANSWER_TIMEOUT"}, "How long an upstream may take to answer"},
+             settings.answer_timeout, kShort, kLong);
+  reader.add({"body-timeout",
+              {"BODY_TIMEOUT"},
+              "How long nothing of a request's or an answer's body may come"},
+             settings.body_timeout, kShort, kLong);
+  reader.add({"websocket-timeout",
+              {"WEBSOCKET_TIMEOUT"},
+              "How long a WebSocket may be silent in both directions"},
+             settings.tunnel_timeout, kShort, kLong);
+  reader.add({"trusted-proxies",
+              {"TRUSTED_PROXIES"},
+              "Peers whose X-Forwarded-* and X-Request-Id are kept; addresses and networks"},
+             settings.trusted_proxies);
+  reader.check({"trusted-proxies"},
+               [&settings] { return addresses_mistake(settings.trusted_proxies); });
+}
+
+}  // namespace
+
+Result<std::int64_t> parse_size(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    std::int64_t bytes;
+  };
+  static constexpr std::array kUnits{
+      Unit{"", 1},           Unit{"k", 1'000},      Unit{"M", 1'000'000}, Unit{"G", 1'000'000'000},
+      Unit{"Ki", 1LL << 10}, Unit{"Mi", 1LL << 20}, Unit{"Gi", 1LL << 30}};
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && number >= 0) {
+    const std::string_view suffix(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    for (const auto& unit : kUnits) {
+      if (unit.name != suffix) continue;
+      if (number > std::numeric_limits<std::int64_t>::max() / unit.bytes) break;
+      return number * unit.bytes;
+    }
+  }
+  return fail(ErrorCode::invalid_argument, "not a number of bytes such as 1048576, 25Mi or 1G");
+}
+
+void bind_routes(ConfigReader& reader, RouteSettings& settings) {
+  bind_targets(reader, settings);
+  bind_limits(reader, settings);
+}
+
+void bind(ConfigReader& reader, Config& config) {
+  bind_routes(reader, config.routes);
+  reader.group("Process");
+  reader.add(
+      {"routes-file",
+       {"ROUTES_FILE"},
+       "YAML file with settings of the groups Routes, Webhooks and Limits; they win over all "
+       "other sources and are taken over again whenever the file changes"},
+      config.routes_file);
+  reader.add({"listen-address",
+              {"LISTEN_ADDRESS"},
+              "Address of the main port; :: is IPv6 and IPv4, or IPv4 where there is no IPv6"},
+             config.listen_address);
+  reader.add({"port", {"LISTEN_PORT"}, "Main port; 0 takes a free one"}, config.port, 0, 65535);
+  reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections of clients at the same time"},
+             config.max_connections, 1, 1'000'000);
+  reader.add({"head-timeout", {"HEAD_TIMEOUT"}, "How long a client may take for a request's head"},
+             config.head_timeout, milliseconds(1), std::chrono::hours(1));
+  reader.add({"idle-timeout", {"IDLE_TIMEOUT"}, "How long a client may wait between requests"},
+             config.idle_timeout, milliseconds(1), std::chrono::hours(24));
+  reader.add({"tls-certificate-file",
+              {"TLS_CERTIFICATE_FILE"},
+              "PEM file with the certificate chain; the main port then speaks TLS"},
+             config.tls_certificate_file);
+  reader.add({"tls-key-file", {"TLS_KEY_FILE"}, "PEM file with its key"}, config.tls_key_file);
+  reader.check({"tls-certificate-file", "tls-key-file"}, [&config] {
+    return config.tls_certificate_file.empty() == config.tls_key_file.empty()
+               ? std::string{}
+               : std::string("certificate and key are needed together");
+  });
+  reader.add({"access-log", {"ACCESS_LOG"}, "Write a line of JSON for each request"},
+             config.access_log);
+}
+
+}  // namespace gitops::router

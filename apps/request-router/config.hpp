@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/core/config_reader.hpp"
+
+namespace gitops::router {
+
+// What is routed where, and under which limits. The part of the configuration that can change while
+// the router runs (see routes_file.hpp).
+struct RouteSettings {
+  std::string app_proxy_url = "http://cap-app-proxy:3017";
+  std::string app_proxy_ca_file;
+  std::vector<std::string> cors_origins = {"https://g.codefresh.io"};
+  std::string workflows_url;  // empty: no such route
+  std::string workflows_ca_file;
+  bool workflows_insecure = false;
+  std::vector<std::string> webhook_namespaces;  // empty: the own one
+  std::int64_t webhook_port = 80;
+  std::string cluster_domain = "cluster.local";
+  std::string own_namespace;
+  std::vector<std::string> trusted_proxies;
+  std::vector<std::string> allowed_addresses;
+  std::int64_t app_proxy_max_body = 100 * 1024 * 1024;  // bytes; 0: no limit
+  std::int64_t workflows_max_body = 100 * 1024 * 1024;
+  std::int64_t webhook_max_body = 25 * 1024 * 1024;
+  std::chrono::milliseconds connect_timeout{5'000};
+  std::chrono::milliseconds answer_timeout{60'000};
+  std::chrono::milliseconds body_timeout{60'000};
+  std::chrono::milliseconds tunnel_timeout{3'600'000};
+  bool gzip = true;
+};
+
+// The daemon's own configuration beside what every daemon has.
+struct Config {
+  RouteSettings routes;
+  std::string routes_file;
+  std::string listen_address = "::";
+  std::int64_t port = 8080;
+  std::int64_t max_connections = 20'000;
+  std::chrono::milliseconds head_timeout{10'000};
+  std::chrono::milliseconds idle_timeout{65'000};
+  std::string tls_certificate_file;
+  std::string tls_key_file;
+  bool access_log = true;
+};
+
+// Adds the rows of RouteSettings; for the daemon's configuration and for the routes file.
+void bind_routes(ConfigReader& reader, RouteSettings& settings);
+void bind(ConfigReader& reader, Config& config);
+
+// Reads a number of bytes: "1048576", "25Mi", "1Gi", "100M". An error is the text of the mistake.
+Result<std::int64_t> parse_size(std::string_view text);
+
+}  // namespace gitops::router

@@ -1,0 +1,243 @@
+#include "request-router/routing.hpp"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "common/http/url.hpp"
+#include "request-router/error_answer.hpp"
+
+namespace gitops::router {
+namespace {
+
+constexpr std::size_t kMaxEventSources = 1'000;  // remembered
+constexpr std::size_t kMaxRequestId = 128;
+
+bool is_request_id(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxRequestId && http::is_token(text);
+}
+
+std::optional<std::string_view> accept_of(const http::RequestHead* head) {
+  return head == nullptr ? std::nullopt : head->find(http::FieldId::accept);
+}
+
+// An address that is written in the configuration needs no other permission.
+bool is_address(const std::string& host) {
+  boost::system::error_code ec;
+  boost::asio::ip::make_address(host, ec);
+  return !ec;
+}
+
+std::function<bool(const boost::asio::ip::address&)> only_allowed(
+    std::shared_ptr<const http::AddressList> allowed) {
+  return [allowed = std::move(allowed)](const boost::asio::ip::address& address) {
+    return !http::is_special_address(address) || allowed->contains(address);
+  };
+}
+
+std::string_view message_for(http::ProxyFailure failure, int status) {
+  switch (failure) {
+    case http::ProxyFailure::connect_failed:
+    case http::ProxyFailure::connect_timeout:
+      return "the service behind this path cannot be reached";
+    case http::ProxyFailure::upstream_lost:
+    case http::ProxyFailure::malformed_answer:
+      return "the service behind this path gave no valid answer";
+    case http::ProxyFailure::answer_timeout:
+      return "the service behind this path did not answer in time";
+    case http::ProxyFailure::address_refused:
+      return "the service behind this path has no address that may be used";
+    case http::ProxyFailure::no_such_host:
+      return status == 404 ? "no such event source" : "the service behind this path is not there";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Routing::Routing(http::ProxyLoop& loop, const RouteSettings& settings,
+                 std::function<std::string()> app_proxy_down)
+    : loop_(loop),
+      settings_(settings),
+      app_proxy_down_(std::move(app_proxy_down)),
+      trusted_(http::AddressList::parse(settings.trusted_proxies).value()),
+      allowed_(std::make_shared<http::AddressList>(
+          http::AddressList::parse(settings.allowed_addresses).value())),
+      cors_(settings.cors_origins) {
+  webhooks_.namespaces = settings.webhook_namespaces;
+  if (webhooks_.namespaces.empty() && !settings.own_namespace.empty()) {
+    webhooks_.namespaces.push_back(settings.own_namespace);
+  }
+  webhooks_.cluster_domain = settings.cluster_domain;
+
+  auto app_limits = limits(settings.app_proxy_max_body);
+  app_limits.websocket = true;
+  app_proxy_ = fixed_route(RouteId::app_proxy, "app-proxy", settings.app_proxy_url,
+                           {.ca_file = settings.app_proxy_ca_file}, app_limits);
+  if (!settings.workflows_url.empty()) {
+    workflows_ = fixed_route(RouteId::workflows, "workflows", settings.workflows_url,
+                             {.ca_file = settings.workflows_ca_file,
+                              .insecure_skip_verify = settings.workflows_insecure},
+                             limits(settings.workflows_max_body));
+  }
+}
+
+http::RouteLimits Routing::limits(std::int64_t max_body) const {
+  http::RouteLimits limits;
+  limits.max_body = static_cast<std::uint64_t>(max_body);
+  limits.answer_timeout = settings_.answer_timeout;
+  limits.body_timeout = settings_.body_timeout;
+  limits.tunnel_timeout = settings_.tunnel_timeout;
+  limits.gzip = settings_.gzip;
+  return limits;
+}
+
+Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const std::string& text,
+                                    http::TlsOptions tls, http::RouteLimits limits) const {
+  const auto url = http::parse_url(text).value();
+  http::UpstreamOptions upstream;
+  upstream.host = url.host;
+  upstream.port = url.port;
+  if (url.is_tls()) upstream.tls = std::move(tls);
+  upstream.connect_timeout = settings_.connect_timeout;
+  if (!is_address(url.host)) upstream.allowed = only_allowed(allowed_);
+  auto route = std::make_shared<http::ProxyRoute>();
+  route->name = name;
+  route->id = std::to_underlying(id);
+  route->limits = limits;
+  route->upstream = std::make_shared<http::Upstream>(loop_, std::move(upstream));
+  route->host = url.host_header();
+  route->own_origin = url.scheme + "://" + url.host_header();
+  if (id == RouteId::workflows) route->location_prefix = "/workflows";
+  return route;
+}
+
+Result<Routing::Route> Routing::webhook_route(const RouteMatch& match) {
+  auto host = webhook_host(match.ns, match.event_source, webhooks_);
+  if (!host) return std::unexpected(host.error());
+  if (const auto known = events_.find(*host); known != events_.end()) return known->second;
+  if (events_.size() >= kMaxEventSources) events_.clear();
+  http::UpstreamOptions upstream;
+  upstream.host = *host;
+  upstream.port = static_cast<std::uint16_t>(settings_.webhook_port);
+  upstream.connect_timeout = settings_.connect_timeout;
+  upstream.allowed = only_allowed(allowed_);
+  upstream.max_idle = 64;
+  auto route = std::make_shared<http::ProxyRoute>();
+  route->name = "webhooks";
+  route->id = std::to_underlying(RouteId::webhooks);
+  route->limits = limits(settings_.webhook_max_body);
+  route->host = *host;
+  if (settings_.webhook_port != 80) route->host += ":" + std::to_string(settings_.webhook_port);
+  route->own_origin = "http://" + route->host;
+  route->upstream = std::make_shared<http::Upstream>(loop_, std::move(upstream));
+  events_.emplace(std::move(*host), route);
+  return Route(route);
+}
+
+http::Decision Routing::decide(const http::RequestHead& head, const http::PeerInfo& peer) {
+  auto match = match_route(head);
+  const auto accept = head.find(http::FieldId::accept);
+  if (match.status != 0) {
+    auto refusal = error_answer(match.status, match.reason, accept);
+    if (match.status == 405) refusal.headers.add("Allow", "GET, HEAD");
+    return refusal;
+  }
+  Route route;
+  switch (match.kind) {
+    case RouteKind::none:
+      return error_answer(404, match.reason, accept);
+    case RouteKind::health:
+    case RouteKind::ready:
+      return answer_health(match);
+    case RouteKind::workflows_redirect:
+      if (!workflows_) return error_answer(404, "no such route", accept);
+      return http::Response{.status = 301, .headers = {{"Location", match.rewritten}}, .body = {}};
+    case RouteKind::app_proxy:
+      route = app_proxy_;
+      break;
+    case RouteKind::workflows:
+      if (!workflows_) return error_answer(404, "no such route", accept);
+      route = workflows_;
+      break;
+    case RouteKind::webhook: {
+      auto found = webhook_route(match);
+      if (!found) {
+        const int status = found.error().code == ErrorCode::forbidden ? 403 : 404;
+        return error_answer(status, found.error().message, accept);
+      }
+      route = std::move(*found);
+      break;
+    }
+  }
+  http::Forward forward{.route = std::move(route), .target = match.target};
+  if (!match.rewritten.empty()) forward.rewritten = std::move(match.rewritten);
+  forward.trusted_peer = trusted_.contains(peer.address);
+  if (forward.trusted_peer) {
+    const auto id = head.find(http::FieldId::x_request_id);
+    if (id && is_request_id(*id)) forward.request_id = *id;
+  }
+  return forward;
+}
+
+http::Response Routing::answer_health(const RouteMatch& match) const {
+  http::Response response{
+      .status = 200, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = "ok"};
+  response.headers.add("Cache-Control", "no-store");
+  if (match.kind == RouteKind::ready) {
+    if (auto why = app_proxy_down_(); !why.empty()) {
+      response.status = 503;
+      response.body = "app-proxy: " + why + "\n";
+    }
+  }
+  return response;
+}
+
+http::Response Routing::failed(const http::RequestHead* head, const http::ProxyRoute* route,
+                               http::ProxyFailure failure, int status,
+                               std::string_view detail) const {
+  const bool is_app_proxy = route != nullptr && route->id == std::to_underlying(RouteId::app_proxy);
+  const bool is_webhook = route != nullptr && route->id == std::to_underlying(RouteId::webhooks);
+  if (failure == http::ProxyFailure::no_such_host && is_webhook) status = 404;
+  if (failure == http::ProxyFailure::connect_timeout && is_webhook) status = 502;
+  const auto origin =
+      head == nullptr ? std::optional<std::string_view>{} : head->find(http::FieldId::origin);
+  const bool unreachable = status == 502 || status == 504;
+  if (is_app_proxy && unreachable && head != nullptr && head->method == "OPTIONS") {
+    return cors_.preflight(origin);
+  }
+  const auto message = message_for(failure, status);
+  auto response = error_answer(status, message.empty() ? detail : message, accept_of(head));
+  if (is_app_proxy) cors_.allow(response, origin);
+  return response;
+}
+
+std::string_view Routing::client_of(const http::RequestHead& head,
+                                    const http::PeerInfo& peer) const {
+  if (!trusted_.contains(peer.address)) return peer.text;
+  // The last address that no trusted proxy has: everything before it is hearsay.
+  std::string_view client = peer.text;
+  std::vector<std::string_view> hops;
+  for (const auto& field : head.fields) {
+    if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
+    http::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
+  }
+  for (const auto hop : hops | std::views::reverse) {
+    boost::system::error_code ec;
+    const auto address = boost::asio::ip::make_address(std::string(hop), ec);
+    if (ec) break;
+    client = hop;
+    if (!trusted_.contains(address)) break;
+  }
+  return client;
+}
+
+void Routing::sweep() {
+  const auto now = Clock::now();
+  app_proxy_->upstream->sweep(now);
+  if (workflows_) workflows_->upstream->sweep(now);
+  for (const auto& [host, route] : events_) route->upstream->sweep(now);
+}
+
+}  // namespace gitops::router

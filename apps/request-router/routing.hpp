@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/http/address_list.hpp"
+#include "common/http/proxy.hpp"
+#include "request-router/config.hpp"
+#include "request-router/cors.hpp"
+#include "request-router/route.hpp"
+#include "request-router/webhook_target.hpp"
+
+namespace gitops::router {
+
+// Ids of routes, for ProxyRoute::id and metrics.
+enum class RouteId : std::size_t { app_proxy, workflows, webhooks };
+
+// The routes in force: decides on each request and answers those that cannot be forwarded. Made
+// anew when the settings change; requests under way keep the routes they began with. Loop thread
+// only.
+class Routing {
+ public:
+  // The settings were checked when they were read. `app_proxy_down` tells why, or is empty.
+  Routing(http::ProxyLoop& loop, const RouteSettings& settings,
+          std::function<std::string()> app_proxy_down);
+
+  http::Decision decide(const http::RequestHead& head, const http::PeerInfo& peer);
+  http::Response failed(const http::RequestHead* head, const http::ProxyRoute* route,
+                        http::ProxyFailure failure, int status, std::string_view detail) const;
+  // Who is behind the request: the peer, or whom a trusted one names.
+  [[nodiscard]] std::string_view client_of(const http::RequestHead& head,
+                                           const http::PeerInfo& peer) const;
+
+  [[nodiscard]] http::Upstream& app_proxy() const { return *app_proxy_->upstream; }
+  // Closes pooled connections that have been idle for too long.
+  void sweep();
+
+ private:
+  using Route = std::shared_ptr<const http::ProxyRoute>;
+
+  [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const std::string& url,
+                                  http::TlsOptions tls, http::RouteLimits limits) const;
+  Result<Route> webhook_route(const RouteMatch& match);
+  [[nodiscard]] http::Response answer_health(const RouteMatch& match) const;
+  [[nodiscard]] http::RouteLimits limits(std::int64_t max_body) const;
+
+  http::ProxyLoop& loop_;
+  RouteSettings settings_;
+  std::function<std::string()> app_proxy_down_;
+  http::AddressList trusted_;
+  std::shared_ptr<const http::AddressList> allowed_;
+  Cors cors_;
+  WebhookRules webhooks_;
+  Route app_proxy_;
+  Route workflows_;                                // null when switched off
+  std::unordered_map<std::string, Route> events_;  // by host, those in use lately
+};
+
+}  // namespace gitops::router

@@ -1,0 +1,160 @@
+#include "common/http/proxy.hpp"
+
+#include <random>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/redirect_error.hpp>
+
+#include "common/core/log.hpp"
+#include "common/http/proxy_connection.hpp"
+
+namespace gitops::http {
+namespace {
+
+using boost::system::error_code;
+
+const Log kLog("proxy");
+
+constexpr auto kWatchPeriod = std::chrono::seconds(1);
+
+}  // namespace
+
+std::string_view to_string(ProxyFailure failure) {
+  switch (failure) {
+    case ProxyFailure::none:
+      return "none";
+    case ProxyFailure::malformed_request:
+      return "malformed_request";
+    case ProxyFailure::head_timeout:
+      return "head_timeout";
+    case ProxyFailure::body_too_large:
+      return "body_too_large";
+    case ProxyFailure::body_timeout:
+      return "body_timeout";
+    case ProxyFailure::malformed_body:
+      return "malformed_body";
+    case ProxyFailure::no_such_host:
+      return "no_such_host";
+    case ProxyFailure::address_refused:
+      return "address_refused";
+    case ProxyFailure::connect_failed:
+      return "connect_failed";
+    case ProxyFailure::connect_timeout:
+      return "connect_timeout";
+    case ProxyFailure::answer_timeout:
+      return "answer_timeout";
+    case ProxyFailure::upstream_lost:
+      return "upstream_lost";
+    case ProxyFailure::malformed_answer:
+      return "malformed_answer";
+    case ProxyFailure::client_gone:
+      return "client_gone";
+  }
+  return "unknown";
+}
+
+ProxyServer::ProxyServer(ProxyLoop& loop, ProxyOptions options, ProxyPolicy policy)
+    : loop_(loop),
+      options_(std::move(options)),
+      policy_(std::move(policy)),
+      acceptor_(loop.executor),
+      tasks_(loop.executor),
+      ended_(loop.executor) {
+  if (options_.tls) tls_.emplace(TlsContext::Role::server, *options_.tls);
+  std::random_device random;
+  id_prefix_ = std::uint64_t{random()} << 32U | random();
+}
+
+ProxyServer::~ProxyServer() = default;
+
+Result<void> ProxyServer::open(const asio::ip::tcp::endpoint& endpoint) {
+  error_code ec;
+  acceptor_.open(endpoint.protocol(), ec);
+  if (!ec) acceptor_.set_option(Acceptor::reuse_address(true), ec);
+  if (!ec && endpoint.address().is_v6()) acceptor_.set_option(asio::ip::v6_only(false), ec);
+  if (!ec) acceptor_.bind(endpoint, ec);
+  if (!ec) acceptor_.listen(4096, ec);
+  if (!ec) port_ = acceptor_.local_endpoint(ec).port();
+  if (!ec) return {};
+  error_code ignored;
+  acceptor_.close(ignored);
+  return fail(ErrorCode::unavailable, "cannot listen on " + options_.address + ":" +
+                                          std::to_string(options_.port) + ": " + ec.message());
+}
+
+Result<void> ProxyServer::listen() {
+  error_code ec;
+  const auto address = asio::ip::make_address(options_.address, ec);
+  if (ec) {
+    return fail(ErrorCode::invalid_argument, options_.address + ": not an IP address to listen on");
+  }
+  if (tls_) {
+    if (auto context = tls_->get(Clock::now()); !context) {
+      return std::unexpected(context.error());
+    }
+  }
+  auto opened = open({address, options_.port});
+  if (!opened && address.is_v6() && address.is_unspecified()) {  // a machine without IPv6
+    opened = open({asio::ip::address_v4::any(), options_.port});
+  }
+  if (!opened) return opened;
+  tasks_.spawn("accept", [this] { return accept_loop(); });
+  tasks_.spawn("watch clients", [this] { return watch_clients(); });
+  return {};
+}
+
+Task<> ProxyServer::accept_loop() {
+  while (acceptor_.is_open()) {
+    Socket socket(loop_.executor);
+    error_code ec;
+    co_await acceptor_.async_accept(socket, asio::redirect_error(use_task, ec));
+    if (ec) {
+      if (!acceptor_.is_open()) co_return;
+      // Out of descriptors or memory: wait instead of spinning.
+      if (ec != asio::error::connection_aborted) {
+        if (const auto verdict = repeated_.check("accept", Clock::now()); verdict.pass) {
+          kLog.error("cannot accept connections",
+                     {{"error", ec.message()}, {"suppressed", verdict.suppressed}});
+        }
+        co_await sleep_for(std::chrono::milliseconds(100));
+      }
+      continue;
+    }
+    if (connections_.size() >= options_.max_connections) {
+      if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
+        kLog.warning("too many connections; further ones are closed",
+                     {{"limit", std::uint64_t{options_.max_connections}},
+                      {"suppressed", verdict.suppressed}});
+      }
+      continue;
+    }
+    auto connection = std::make_shared<ProxyConnection>(*this, std::move(socket));
+    tasks_.spawn("connection", [connection = std::move(connection)] { return connection->run(); });
+  }
+}
+
+Task<> ProxyServer::watch_clients() {
+  while (true) {
+    co_await sleep_for(kWatchPeriod);
+    for (ProxyConnection* connection : connections_) connection->check_client();
+  }
+}
+
+void ProxyServer::drain() {
+  draining_ = true;
+  error_code ec;
+  acceptor_.close(ec);
+  for (ProxyConnection* connection : connections_) {
+    if (connection->idle()) connection->close();
+  }
+}
+
+Task<> ProxyServer::stop(Deadline deadline) {
+  drain();
+  while (!connections_.empty() && Clock::now() < deadline) co_await ended_.wait(deadline);
+  tasks_.cancel();
+  co_await tasks_.join();
+}
+
+}  // namespace gitops::http

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "common/core/task_group.hpp"
+#include "common/http/message.hpp"
+#include "common/http/proxy_head.hpp"
+#include "common/http/proxy_upstream.hpp"
+#include "common/http/tls.hpp"
+
+// The proxy core: one HTTP/1.1 reverse proxy for the router and both ends of the tunnel
+// (docs/adr/0007-proxy-core.md). What to do with a request is decided outside, from its head.
+namespace gitops::http {
+
+// Who sent a request.
+struct PeerInfo {
+  asio::ip::address address;
+  std::string_view text;  // the address
+  bool tls = false;
+};
+
+// What holds for every request of a route. 0 bytes: no limit.
+struct RouteLimits {
+  std::uint64_t max_body = 0;
+  std::chrono::milliseconds answer_timeout{60'000};     // request sent -> head of the answer
+  std::chrono::milliseconds body_timeout{60'000};       // each read or write of a body
+  std::chrono::milliseconds tunnel_timeout{3'600'000};  // WebSocket: nothing in either direction
+  bool websocket = false;
+  bool gzip = false;
+};
+
+// A way to an upstream; shared by the requests that are on it, so that it can be replaced
+// meanwhile.
+struct ProxyRoute {
+  std::string name;    // for logs and metrics: bounded
+  std::size_t id = 0;  // the policy's own
+  std::shared_ptr<Upstream> upstream;
+  RouteLimits limits;
+  std::string host;        // Host for the upstream
+  std::string own_origin;  // see AnswerEdits
+  std::string location_prefix;
+};
+
+struct Forward {
+  std::shared_ptr<const ProxyRoute> route;
+  std::string_view target;  // into the request's head, or into `rewritten`
+  std::string rewritten = {};
+  std::string_view request_id = {};  // empty: a new one
+  bool trusted_peer = false;
+  // Asked with the whole body, which is held in memory for it (at most max_body bytes): nothing
+  // when the request may go on, else what it is answered with.
+  std::function<std::optional<Response>(const RequestHead&, std::string_view body)> verify = {};
+};
+
+using Decision = std::variant<Forward, Response>;
+
+// Why a request was not, or not completely, answered by its upstream.
+enum class ProxyFailure {
+  none,
+  malformed_request,
+  head_timeout,
+  body_too_large,
+  body_timeout,
+  malformed_body,
+  no_such_host,
+  address_refused,
+  connect_failed,
+  connect_timeout,
+  answer_timeout,
+  upstream_lost,
+  malformed_answer,
+  client_gone,
+};
+std::string_view to_string(ProxyFailure failure);
+
+// One request that has come to its end, for logs and metrics.
+struct ExchangeRecord {
+  const RequestHead* head = nullptr;  // null when it could not be read
+  const ProxyRoute* route = nullptr;  // null when we answered ourselves
+  const PeerInfo* peer = nullptr;
+  int status = 0;  // 499: the client went away before an answer
+  ProxyFailure failure = ProxyFailure::none;
+  std::string_view detail;  // of the failure
+  std::string_view request_id;
+  std::uint64_t bytes_in = 0;  // bodies
+  std::uint64_t bytes_out = 0;
+  Clock::duration took{};
+  bool reused = false;    // the upstream's connection
+  bool upgraded = false;  // became a tunnel
+};
+
+// What decides; called on the loop thread, must not wait. The head is that of the current request.
+struct ProxyPolicy {
+  std::function<Decision(const RequestHead& head, const PeerInfo& peer)> decide;
+  // The answer for a failure with this status; `head` is null when it could not be read.
+  std::function<Response(const RequestHead* head, const ProxyRoute* route, ProxyFailure failure,
+                         int status, std::string_view detail)>
+      failed;
+  // Called once for each request that was decided on or failed.
+  std::function<void(const ExchangeRecord& record)> done;
+};
+
+struct ProxyOptions {
+  std::string address = "127.0.0.1";  // "::" listens on IPv4 too, and falls back to it
+  std::uint16_t port = 0;             // 0: any free port
+  std::optional<TlsOptions> tls = std::nullopt;
+  std::size_t max_connections = 20'000;  // further ones are closed at once
+  HeadLimits limits = {};
+  std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head, and TLS
+  std::chrono::milliseconds idle_timeout{65'000};  // between requests
+};
+
+class ProxyConnection;
+
+// Accepts connections and proxies their requests: keep-alive, pipelining in order, bodies streamed
+// both ways with back-pressure, one resend of a request whose pooled connection turned out to be
+// dead (when it is idempotent, or nothing of it had been written), WebSocket as a blind tunnel with
+// half-close.
+//
+// Memory of a connection: about 1 KiB while idle; a block of 32 KiB for each of request head,
+// request body and answer while they pass, and a deflater (about 70 KiB) while an answer is
+// compressed. Only a route that verifies bodies holds one whole, up to its limit. A client that
+// closes its sending side gives its request up, which is noticed within two seconds. Loop thread
+// only; the loop outlives it.
+class ProxyServer {
+ public:
+  ProxyServer(ProxyLoop& loop, ProxyOptions options, ProxyPolicy policy);
+  // stop() first.
+  ~ProxyServer();
+
+  Result<void> listen();
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  // Stops accepting and closes idle connections; what is under way goes on, with "Connection:
+  // close".
+  void drain();
+  // Drains, waits for what is under way until the deadline, then cancels the rest.
+  Task<> stop(Deadline deadline);
+
+  [[nodiscard]] std::size_t connections() const { return connections_.size(); }
+
+ private:
+  friend class ProxyConnection;
+  using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
+
+  Task<> accept_loop();
+  Task<> watch_clients();
+  Result<void> open(const asio::ip::tcp::endpoint& endpoint);
+
+  ProxyLoop& loop_;
+  ProxyOptions options_;
+  ProxyPolicy policy_;
+  std::optional<TlsContext> tls_;
+  Acceptor acceptor_;
+  std::uint16_t port_ = 0;
+  bool draining_ = false;
+  std::list<ProxyConnection*> connections_;
+  std::uint64_t id_prefix_;
+  std::uint64_t next_id_ = 0;
+  RepeatFilter repeated_{std::chrono::minutes(1)};
+  TaskGroup tasks_;
+  Event ended_;
+};
+
+}  // namespace gitops::http

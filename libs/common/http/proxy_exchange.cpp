@@ -1,0 +1,224 @@
+#include <array>
+
+#include "common/http/proxy_connection.hpp"
+
+// A request on its way to the upstream, until the head of the answer is there.
+namespace gitops::http {
+namespace {
+
+constexpr int kMaxInterim = 16;  // 1xx answers before the one that counts
+
+}  // namespace
+
+Task<bool> ProxyConnection::forward(Forward& to) {
+  const auto& head = parser_.head();
+  const auto& limits = to.route->limits;
+  auto framing = request_framing(head);
+  request_body_.start(framing, framing.kind);
+  if (limits.max_body > 0 && head.content_length.value_or(0) > limits.max_body) {
+    co_return co_await refuse({.failure = ProxyFailure::body_too_large,
+                               .status = 413,
+                               .detail = "the request body is too large"},
+                              to.route.get());
+  }
+  Problem problem;
+  if (to.verify) {
+    problem = co_await hold_body(limits);
+    if (problem) co_return co_await refuse(std::move(problem), to.route.get());
+    if (auto refusal = to.verify(head, held_)) {
+      const int status = refusal->status;
+      const bool again = co_await reply(std::move(*refusal));
+      finish(to.route.get(), status);
+      co_return again;
+    }
+    framing = {.kind = BodyFraming::Kind::length, .length = held_.size()};
+  } else {
+    problem = feed_request(in_.bytes().substr(head_size_), limits, body_taken_);
+    if (problem) co_return co_await refuse(std::move(problem), to.route.get());
+    body_read_ = request_body_.done();
+  }
+  const bool whole = body_read_;
+  out_.clear();
+  build_request(to, framing);
+
+  for (bool pooled = true;; pooled = false) {
+    auto upstream = co_await open_upstream(*to.route, pooled, problem);
+    if (!upstream) co_return co_await refuse(std::move(problem), to.route.get());
+    if (!whole) {
+      if (auto sent = co_await send_continue(); !sent) co_return false;
+    }
+    std::size_t written = 0;
+    const auto sent = co_await send_request(upstream->wire, to, written);
+    bool any = false;
+    if (sent) {
+      if (!whole) start_upload(upstream, limits);
+      problem = co_await read_answer(*upstream, limits, any);
+      if (!problem) co_return co_await pass_answer(std::move(upstream), to);
+    } else {
+      problem = {
+          .failure = ProxyFailure::upstream_lost, .status = 502, .detail = sent.error().message};
+    }
+    upstream->wire.abort();
+    co_await end_upload();
+    if (upload_problem_) problem = std::exchange(upload_problem_, {});
+    if (client_gone_) problem = {.failure = ProxyFailure::client_gone};
+    const bool untouched = !sent && written == 0;
+    const bool again = reused_ && whole && !any && problem.failure == ProxyFailure::upstream_lost &&
+                       (untouched || head.is_idempotent());
+    if (!again) co_return co_await refuse(std::move(problem), to.route.get());
+  }
+}
+
+void ProxyConnection::build_request(const Forward& to, const BodyFraming& framing) {
+  RequestEdits edits;
+  edits.target = to.rewritten.empty() ? to.target : std::string_view(to.rewritten);
+  edits.host = to.route->host;
+  edits.client = peer_.text;
+  edits.scheme = peer_.tls ? "https" : "http";
+  edits.request_id = request_id_;
+  edits.trusted_peer = to.trusted_peer;
+  edits.websocket = to.route->limits.websocket && parser_.head().wants_websocket();
+  append_forwarded_request(out_, parser_.head(), edits, framing);
+}
+
+// Feeds what can be sent at once and enforces the limit.
+ProxyConnection::Problem ProxyConnection::feed_request(std::string_view input,
+                                                       const RouteLimits& limits,
+                                                       std::size_t& taken) {
+  const auto fed = request_body_.feed(input);
+  if (!fed) {
+    return {.failure = ProxyFailure::malformed_body,
+            .status = fed.error().http_status,
+            .detail = fed.error().message};
+  }
+  taken += *fed;
+  if (limits.max_body > 0 && request_body_.total() > limits.max_body) {
+    return {.failure = ProxyFailure::body_too_large,
+            .status = 413,
+            .detail = "the request body is too large"};
+  }
+  return {};
+}
+
+// Reads the whole body into held_.
+Task<ProxyConnection::Problem> ProxyConnection::hold_body(const RouteLimits& limits) {
+  held_.clear();
+  request_body_.start(request_framing(parser_.head()), BodyFraming::Kind::none);
+  while (!request_body_.done()) {
+    auto input = in_.bytes().substr(head_size_ + body_taken_);
+    const bool with_head = !input.empty();
+    if (!with_head && body_in_.empty()) {
+      if (auto sent = co_await send_continue(); !sent) {
+        co_return Problem{.failure = ProxyFailure::client_gone};
+      }
+      client_.set_read_deadline(deadline_after(limits.body_timeout));
+      const auto read = co_await client_.read_into(body_in_);
+      client_.set_read_deadline(kNever);
+      if (!read && read.error().code == ErrorCode::timeout) {
+        co_return Problem{.failure = ProxyFailure::body_timeout,
+                          .status = 408,
+                          .detail = "the request body took too long"};
+      }
+      if (!read || *read == 0) co_return Problem{.failure = ProxyFailure::client_gone};
+    }
+    if (!with_head) input = body_in_.bytes();
+    std::size_t taken = 0;
+    auto problem = feed_request(input, limits, taken);
+    if (problem) co_return problem;
+    for (const auto& slice : request_body_.data()) {
+      held_.append(static_cast<const char*>(slice.data()), slice.size());
+    }
+    if (with_head) {
+      body_taken_ += taken;
+    } else {
+      body_in_.consume(taken);
+    }
+  }
+  body_read_ = true;
+  co_return Problem{};
+}
+
+Task<ProxyConnection::UpstreamPtr> ProxyConnection::open_upstream(const ProxyRoute& route,
+                                                                  bool pooled, Problem& problem) {
+  reused_ = false;
+  if (pooled) {
+    if (auto upstream = route.upstream->take()) {
+      reused_ = true;
+      co_return upstream;
+    }
+  }
+  auto connected = co_await route.upstream->connect();
+  if (connected) co_return std::move(*connected);
+  const auto& error = connected.error();
+  problem = {.failure = ProxyFailure::connect_failed, .status = 502, .detail = error.message};
+  if (error.code == ErrorCode::not_found) problem.failure = ProxyFailure::no_such_host;
+  if (error.code == ErrorCode::forbidden) problem.failure = ProxyFailure::address_refused;
+  if (error.code == ErrorCode::timeout) {
+    problem.failure = ProxyFailure::connect_timeout;
+    problem.status = 504;
+  }
+  co_return nullptr;
+}
+
+Task<Result<void>> ProxyConnection::send_request(Wire& upstream, const Forward& to,
+                                                 std::size_t& written) {
+  std::array<asio::const_buffer, 16> parts;
+  std::size_t count = 0;
+  parts[count++] = asio::buffer(out_);
+  if (to.verify) {
+    parts[count++] = asio::buffer(held_);
+  } else {
+    for (const auto& buffer : request_body_.buffers()) parts[count++] = buffer;
+  }
+  upstream.set_write_deadline(deadline_after(to.route->limits.body_timeout));
+  co_return co_await upstream.write(std::span(parts).first(count), &written);
+}
+
+// `any`: something of an answer came.
+Task<ProxyConnection::Problem> ProxyConnection::read_answer(UpstreamConnection& upstream,
+                                                            const RouteLimits& limits, bool& any) {
+  upstream.parser.reset();
+  int interim = 0;
+  while (true) {
+    if (!upstream.in.empty()) {
+      const auto size = upstream.parser.next(upstream.in.bytes());
+      if (!size) {
+        co_return Problem{.failure = ProxyFailure::malformed_answer,
+                          .status = 502,
+                          .detail = size.error().message};
+      }
+      if (*size > 0) {
+        const int status = upstream.parser.head().status;
+        answer_head_size_ = *size;
+        if (status >= 200 || status == 101) co_return Problem{};
+        if (++interim > kMaxInterim) {
+          co_return Problem{.failure = ProxyFailure::malformed_answer,
+                            .status = 502,
+                            .detail = "too many interim answers"};
+        }
+        upstream.in.consume(*size);
+        upstream.in.compact();
+        upstream.parser.reset();
+        continue;
+      }
+    }
+    // While the body is on its way, its own time limits hold.
+    upstream.wire.set_read_deadline(uploading_ ? kNever : deadline_after(limits.answer_timeout));
+    waiting_for_ = &upstream.wire;
+    const auto read = co_await upstream.wire.read_into(upstream.in);
+    waiting_for_ = nullptr;
+    if (!read && read.error().code == ErrorCode::timeout) {
+      co_return Problem{.failure = ProxyFailure::answer_timeout,
+                        .status = 504,
+                        .detail = "the upstream did not answer in time"};
+    }
+    if (!read || *read == 0) {
+      co_return Problem{.failure = ProxyFailure::upstream_lost,
+                        .status = 502,
+                        .detail = "the upstream closed the connection before it answered"};
+    }
+    any = true;
+  }
+}
+
+}  // namespace gitops::http

@@ -1,0 +1,87 @@
+#include "common/http/proxy_upstream.hpp"
+
+#include <algorithm>
+
+namespace gitops::http {
+namespace {
+
+// A connection that was used a moment ago is not asked whether it is still alive.
+constexpr auto kFresh = std::chrono::milliseconds(20);
+
+}  // namespace
+
+Upstream::Upstream(ProxyLoop& loop, UpstreamOptions options)
+    : loop_(loop), options_(std::move(options)) {
+  if (options_.tls) tls_.emplace(TlsContext::Role::client, *options_.tls);
+}
+
+std::shared_ptr<UpstreamConnection> Upstream::take() {
+  if (idle_.empty()) return nullptr;
+  const auto now = Clock::now();
+  if (tls_) (void)tls_->get(now);  // notices rotated certificates
+  while (!idle_.empty()) {
+    auto connection = std::move(idle_.back());
+    idle_.pop_back();
+    const auto idle = now - connection->idle_since;
+    if (idle > options_.idle_timeout) continue;
+    if (tls_ && connection->tls_generation != tls_->generation()) continue;
+    if (idle > kFresh && connection->wire.is_stale()) continue;
+    return connection;
+  }
+  return nullptr;
+}
+
+Task<Result<std::shared_ptr<UpstreamConnection>>> Upstream::connect() {
+  const auto deadline = deadline_after(options_.connect_timeout);
+  std::shared_ptr<asio::ssl::context> context;
+  if (tls_) {
+    auto loaded = tls_->get(Clock::now());
+    if (!loaded) co_return std::unexpected(loaded.error());
+    context = std::move(*loaded);
+  }
+  auto endpoints = co_await loop_.resolver.resolve(options_.host, options_.port, deadline);
+  if (!endpoints) co_return std::unexpected(endpoints.error());
+  if (options_.allowed) {
+    std::erase_if(*endpoints,
+                  [this](const auto& endpoint) { return !options_.allowed(endpoint.address()); });
+    if (endpoints->empty()) {
+      co_return fail(ErrorCode::forbidden,
+                     options_.host + " has no address that may be connected to");
+    }
+  }
+  auto socket = co_await connect_any(*endpoints, deadline);
+  if (!socket) {
+    loop_.resolver.forget(options_.host);
+    co_return std::unexpected(socket.error());
+  }
+  auto connection =
+      std::make_shared<UpstreamConnection>(std::move(*socket), loop_, options_.limits);
+  if (context) {
+    connection->tls_generation = tls_->generation();
+    connection->wire.set_read_deadline(deadline);
+    const auto& name = options_.tls->server_name;
+    auto done = co_await connection->wire.handshake_client(std::move(context),
+                                                           name.empty() ? options_.host : name);
+    if (!done) co_return std::unexpected(done.error());
+  }
+  co_return connection;
+}
+
+void Upstream::put(std::shared_ptr<UpstreamConnection> connection) {
+  if (options_.max_idle == 0) return;
+  if (idle_.size() >= options_.max_idle) idle_.erase(idle_.begin());
+  connection->wire.set_read_deadline(kNever);
+  connection->wire.set_write_deadline(kNever);
+  connection->in.release();
+  connection->idle_since = Clock::now();
+  idle_.push_back(std::move(connection));
+}
+
+void Upstream::sweep(Clock::time_point now) {
+  const auto fresh = std::find_if(idle_.begin(), idle_.end(), [&](const auto& connection) {
+    return now - connection->idle_since <= options_.idle_timeout;
+  });
+  idle_.erase(idle_.begin(), fresh);
+}
+
+}  // namespace gitops::http

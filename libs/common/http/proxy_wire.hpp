@@ -1,0 +1,94 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ssl/context.hpp>
+
+#include "common/http/proxy_buffer.hpp"
+#include "common/http/stream.hpp"
+#include "common/http/timer_wheel.hpp"
+
+namespace gitops::http {
+
+// A connection as the proxy uses it: waits until the socket is ready and then reads or writes at
+// once, so that no buffer is held while nothing comes; each direction has a deadline on the wheel.
+// Plain TCP, or TLS when a handshake was done. Stream is for everybody else.
+//
+// One reader and one writer at a time. Errors as Stream: timeout, unavailable, tls. Loop thread
+// only.
+class Wire {
+ public:
+  Wire(Socket socket, TimerWheel& wheel);
+  ~Wire();
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  // Go over to TLS; `name` as Stream::handshake_client. Both deadlines hold.
+  Task<Result<void>> handshake_server(std::shared_ptr<boost::asio::ssl::context> context);
+  Task<Result<void>> handshake_client(std::shared_ptr<boost::asio::ssl::context> context,
+                                      const std::string& name);
+
+  // Appends what comes to `buffer`, which takes its block only then; the number of bytes, 0 at the
+  // end of the connection or when the block is full.
+  Task<Result<std::size_t>> read_into(ProxyBuffer& buffer);
+  // All of it. `written`, when given, tells how much went out even if it failed.
+  Task<Result<void>> write(std::span<const asio::const_buffer> buffers,
+                           std::size_t* written = nullptr);
+
+  void set_read_deadline(Deadline deadline);
+  void set_write_deadline(Deadline deadline);
+
+  // True when the peer closed, or sent something while nothing was expected. Does not wait.
+  [[nodiscard]] bool is_stale();
+  // True when the peer closed its side or the connection broke. Does not wait.
+  [[nodiscard]] bool peer_closed();
+  // Makes a pending read and every later one fail, until resume_reading().
+  void stop_reading();
+  void resume_reading() { stopped_ = false; }
+  void shutdown_send();
+  void close();
+  // Closes with a TCP reset: the peer cannot take what it got for complete.
+  void abort();
+  // Ends the sending side, then reads and drops what still comes, for two seconds or 1 MiB.
+  Task<> close_gracefully();
+  [[nodiscard]] bool is_open() const { return socket_.is_open(); }
+  [[nodiscard]] asio::ip::tcp::endpoint remote() const;
+
+ private:
+  struct Tls;
+  struct Direction {
+    Direction(TimerWheel& wheel, Wire& wire)
+        : timer(wheel, [this, &wire] {
+            expired = true;
+            boost::system::error_code ec;
+            if (waiting) wire.socket_.cancel(ec);
+          }) {}
+    WheelTimer timer;
+    bool expired = false;
+    bool waiting = false;
+  };
+
+  Task<Result<void>> wait(Direction& direction, Socket::wait_type what);
+  Task<Result<void>> handshake();
+  // Whether the TLS operation is to be repeated, after which readiness; else its error.
+  Result<Socket::wait_type> tls_wants(int returned);
+  struct Read {
+    std::size_t size = 0;  // 0 without `again` and `failed`: the end
+    bool again = false;    // nothing there yet
+    bool failed = false;
+  };
+  Read try_read(std::span<char> room);
+  [[nodiscard]] std::size_t write_at_once(std::span<const asio::const_buffer> buffers, bool& again,
+                                          Error& error);
+
+  Socket socket_;
+  std::unique_ptr<Tls> tls_;
+  Direction reading_;
+  Direction writing_;
+  bool stopped_ = false;
+};
+
+}  // namespace gitops::http
