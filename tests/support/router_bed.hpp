@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "support/process.hpp"
+#include "support/raw_http.hpp"
+
+namespace gitops::test {
+
+// The real request-router as a child process between recording upstreams. Names of event sources
+// resolve by a hosts file (libnss-wrapper, so that no machine needs special names). Main thread.
+class RouterBed {
+ public:
+  struct Options {
+    Environment environment = {};
+    RecordingUpstream::Answer app_proxy = {};
+    RecordingUpstream::Answer workflows = {};
+    RecordingUpstream::Answer events = {};
+    bool app_proxy_down = false;
+    bool workflows_down = false;
+  };
+  RouterBed() : RouterBed(Options{}) {}
+  explicit RouterBed(Options options);
+
+  // The main port.
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::uint16_t admin_port() const { return admin_port_; }
+  RecordingUpstream& app_proxy() { return *app_proxy_; }
+  RecordingUpstream& workflows() { return *workflows_; }
+  RecordingUpstream& events() { return *events_; }
+  Process& process() { return process_; }
+  [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  [[nodiscard]] const TempDir& folder() const { return folder_; }
+  // Requests that reached any upstream since the last call of forget().
+  [[nodiscard]] std::size_t forwarded() const;
+  void forget();
+  // What the names of event sources resolve to from now on: lines of a hosts file.
+  void set_hosts(const std::string& lines);
+  // Resident memory in KiB, and open descriptors.
+  [[nodiscard]] std::size_t memory() const;
+  [[nodiscard]] std::size_t descriptors() const;
+
+  // "GET target HTTP/1.1" with Host; `more` are lines with their ends.
+  static std::string request(const std::string& method, const std::string& target,
+                             const std::string& more = {}, const std::string& body = {});
+  RawResponse get(const std::string& target, const std::string& more = {}) const {
+    return raw_call(port_, request("GET", target, more));
+  }
+
+ private:
+  TempDir folder_;
+  std::unique_ptr<RecordingUpstream> app_proxy_;
+  std::unique_ptr<RecordingUpstream> workflows_;
+  std::unique_ptr<RecordingUpstream> events_;
+  Process process_;
+  std::uint16_t port_ = 0;
+  std::uint16_t admin_port_ = 0;
+
+  ProcessOptions options(Options& from);
+};
+
+// The path of the library that lets a child process use a hosts file of its own.
+std::string hosts_library();
+
+}  // namespace gitops::test
