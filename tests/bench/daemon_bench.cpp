@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/proc.hpp"
+#include "bench/reporter_daemon.hpp"
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
 #include "common/http/server.hpp"
@@ -26,11 +27,11 @@ namespace {
 using Json = nlohmann::json;
 using bench::cpu_of;
 using bench::memory_of;
+using bench::ReporterDaemon;
 
 constexpr int kApplications = 10'000;
 constexpr int kResources = 19;
 constexpr int kStarts = 9;
-constexpr const char* kToken = "a-token";
 
 // --- the peers' process ---
 
@@ -122,28 +123,6 @@ int serve_peers(const std::string& kubeconfig_file, int applications) {
 
 // --- measuring ---
 
-// The value of a series in the text of /metrics.
-std::optional<double> value_of(const std::string& metrics, const std::string& series) {
-  const auto line = metrics.find("\n" + series + " ");
-  if (line == std::string::npos) return std::nullopt;
-  return std::strtod(metrics.c_str() + line + series.size() + 2, nullptr);
-}
-
-void print_row(std::string_view name, std::string_view unit, double ours, double limit,
-               std::string_view note) {
-  const Json row = {
-      {"name", name},
-      {"unit", unit},
-      {"ours", ours},
-      {"peer", nullptr},
-      {"ratio", nullptr},
-      {"goal", "<= " + std::to_string(static_cast<int>(limit)) + " " + std::string(unit)},
-      {"holds", ours <= limit},
-      {"note", note}};
-  std::printf("%s\n", row.dump().c_str());
-  std::fflush(stdout);
-}
-
 class Peers {
  public:
   explicit Peers(int applications)
@@ -159,8 +138,11 @@ class Peers {
   }
 
   [[nodiscard]] std::string kubeconfig() const { return (folder_ / "kubeconfig").string(); }
-  [[nodiscard]] std::string argocd() const { return local(argocd_port_); }
-  [[nodiscard]] std::string platform() const { return local(platform_port_); }
+  [[nodiscard]] bench::PeerAddresses addresses() const {
+    return {.kubeconfig = kubeconfig(),
+            .argocd = local(argocd_port_),
+            .platform = local(platform_port_)};
+  }
 
  private:
   static std::string local(int port) { return "http://127.0.0.1:" + std::to_string(port); }
@@ -169,75 +151,6 @@ class Peers {
   Process process_;
   int argocd_port_ = 0;
   int platform_port_ = 0;
-};
-
-class Daemon {
- public:
-  explicit Daemon(const Peers& peers)
-      : admin_port_(free_port()),
-        process_({.argv = {GITOPS_BIN_DIR "/event-reporter"},
-                  .env = {{"KUBECONFIG", peers.kubeconfig()},
-                          {"POD_NAMESPACE", "argocd"},
-                          {"ARGOCD_SERVER", peers.argocd()},
-                          {"ARGOCD_TOKEN", kToken},
-                          {"CODEFRESH_URL", peers.platform()},
-                          {"CODEFRESH_TOKEN", kToken},
-                          {"LISTEN_ADDRESS", "127.0.0.1"},
-                          {"LISTEN_PORT", "0"},
-                          {"METRICS_LISTEN_ADDRESS", "127.0.0.1"},
-                          {"ADMIN_PORT", std::to_string(admin_port_)}},
-                  .working_dir = folder_.path(),
-                  .log_file = folder_ / "daemon.log"}) {}
-
-  // Asks the admin port until the answer satisfies; throws when it does not in time.
-  Task<> until(http::Client& http, std::string target, std::chrono::milliseconds interval,
-               std::function<bool(const http::Response&)> satisfies) {
-    http::Url admin;
-    admin.scheme = "http";
-    admin.host = "127.0.0.1";
-    admin.port = static_cast<std::uint16_t>(admin_port_);
-    const auto give_up = deadline_after(std::chrono::minutes(5));
-    std::string last = "no answer";
-    while (Clock::now() < give_up && process_.running()) {
-      const auto answer = co_await http.send(
-          admin, {.method = "GET", .target = target, .headers = {}, .body = {}}, give_up);
-      if (answer && satisfies(*answer)) co_return;
-      if (answer) last = answer->body;
-      co_await sleep_for(interval);
-    }
-    throw std::runtime_error(target + " does not become what it should:\n" + last +
-                             "\nthe daemon's log:\n" + read_file(folder_ / "daemon.log"));
-  }
-  Task<> until_ready(http::Client& http) {
-    return until(http, "/readyz", std::chrono::milliseconds(1),
-                 [](const http::Response& answer) { return answer.status == 200; });
-  }
-  // `series`: name and labels, as they are exposed.
-  Task<> until_metric(http::Client& http, std::string series, double at_least) {
-    return until(http, "/metrics", std::chrono::milliseconds(100),
-                 [series, at_least](const http::Response& answer) {
-                   return value_of(answer.body, series).value_or(-1) >= at_least;
-                 });
-  }
-  // Until two more of the bookmarks that come once a second have arrived: what the daemon does now
-  // and then has been done.
-  Task<> until_settled(http::Client& http) {
-    const std::string bookmarks =
-        R"(gitops_event_reporter_watch_events_total{resource="applications",type="bookmark"})";
-    double before = 0;
-    co_await until(http, "/metrics", std::chrono::milliseconds(100),
-                   [&](const http::Response& answer) {
-                     before = value_of(answer.body, bookmarks).value_or(0);
-                     return true;
-                   });
-    co_await until_metric(http, bookmarks, before + 2);
-  }
-  [[nodiscard]] pid_t pid() const { return process_.pid(); }
-
- private:
-  TempDir folder_;
-  int admin_port_;
-  Process process_;
 };
 
 double seconds_since(Clock::time_point begin) {
@@ -250,7 +163,7 @@ Task<> measure_start(http::Client& http) {
   double idle = 0;
   for (int i = 0; i < kStarts; ++i) {
     const auto begin = Clock::now();
-    Daemon daemon(peers);
+    ReporterDaemon daemon(peers.addresses());
     co_await daemon.until_ready(http);
     milliseconds.push_back(seconds_since(begin) * 1000);
     if (i + 1 < kStarts) continue;
@@ -258,16 +171,16 @@ Task<> measure_start(http::Client& http) {
     idle = memory_of(daemon.pid(), "VmRSS:");
   }
   std::ranges::sort(milliseconds);
-  print_row("event-reporter, start to ready", "ms", milliseconds[kStarts / 2], 200,
-            "median of 9 starts; no applications");
-  print_row("event-reporter, idle", "MB", idle, 12, "resident, no applications");
+  bench::print_row("event-reporter, start to ready", "ms", milliseconds[kStarts / 2], 200,
+                   "median of 9 starts; no applications");
+  bench::print_row("event-reporter, idle", "MB", idle, 12, "resident, no applications");
 }
 
 Task<> measure_applications(http::Client& http) {
   std::fprintf(stderr, "daemon: making %d applications\n", kApplications);
   const Peers peers(kApplications);
   const auto begin = Clock::now();
-  Daemon daemon(peers);
+  ReporterDaemon daemon(peers.addresses());
   co_await daemon.until_ready(http);
   const double listed = memory_of(daemon.pid(), "VmRSS:");
   std::fprintf(stderr, "daemon: listed after %.1f s, waiting for the reports\n",
@@ -283,8 +196,8 @@ Task<> measure_applications(http::Client& http) {
       "of CPU; %.1f MB when listed, %.1f MB at most",
       kResources, kApplications * (1 + kResources), seconds, cpu, listed,
       memory_of(daemon.pid(), "VmHWM:"));
-  print_row("event-reporter, 10,000 applications", "MB", memory_of(daemon.pid(), "VmRSS:"), 64,
-            note);
+  bench::print_row("event-reporter, 10,000 applications", "MB", memory_of(daemon.pid(), "VmRSS:"),
+                   64, note);
 }
 
 Task<> measure() {

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/core/async.hpp"
+#include "common/http/client.hpp"
+#include "support/process.hpp"
+
+namespace gitops::bench {
+
+struct PeerAddresses {
+  std::string kubeconfig;  // file
+  std::string argocd;      // URL
+  std::string platform;    // URL
+};
+
+// The event-reporter of this build as a process, in namespace argocd.
+class ReporterDaemon {
+ public:
+  explicit ReporterDaemon(const PeerAddresses& peers, test::Environment more = {});
+
+  // Asks the admin port until the answer satisfies; throws when it does not in five minutes.
+  Task<> until(http::Client& http, std::string target, std::chrono::milliseconds interval,
+               std::function<bool(const http::Response&)> satisfies);
+  Task<> until_ready(http::Client& http);
+  // `series`: name and labels, as they are exposed.
+  Task<> until_metric(http::Client& http, std::string series, double at_least);
+  // Until two more of the bookmarks that come once a second have arrived: what the daemon does now
+  // and then has been done.
+  Task<> until_settled(http::Client& http);
+  // SIGTERM, and its end.
+  Task<> stop();
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
+
+ private:
+  test::TempDir folder_;
+  int admin_port_;
+  test::Process process_;
+};
+
+// The value of a series in the text of /metrics.
+std::optional<double> value_of(const std::string& metrics, const std::string& series);
+
+// A row without a peer, whose goal is an upper limit.
+void print_row(std::string_view name, std::string_view unit, double ours, double limit,
+               std::string_view note);
+
+}  // namespace gitops::bench
