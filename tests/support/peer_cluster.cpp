@@ -1,9 +1,9 @@
 #include "support/peer_cluster.hpp"
 
-#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -14,20 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::seconds;
 
-constexpr seconds kStartLimit{60};
-
-fs::path program(const std::string& name) {
-  return peers_folder() / "bin" / name;
-}
-
 std::string local_url(const std::string& scheme, int port) {
   return scheme + "://127.0.0.1:" + std::to_string(port);
-}
-
-std::string end_of_log(const fs::path& file) {
-  if (!fs::exists(file)) return "(no log)";
-  const std::string text = read_file(file);
-  return text.substr(text.size() - std::min<std::size_t>(text.size(), 2000));
 }
 
 /// RFC 3339 with nanoseconds, as the CRI log format has it.
@@ -72,20 +60,10 @@ std::string string_field(const std::string& json, const std::string& name) {
 
 }  // namespace
 
-fs::path peers_folder() {
-  if (const char* folder = std::getenv("GITOPS_PEERS_DIR"); folder != nullptr && *folder != '\0') {
-    return folder;
-  }
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0') return fs::path(cache) / "gitops-runtime" / "peers";
-  const char* home = std::getenv("HOME");
-  return fs::path(home == nullptr ? "/" : home) / ".cache" / "gitops-runtime" / "peers";
-}
-
 std::optional<std::string> PeerCluster::missing() {
   for (const char* name :
        {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}) {
-    if (!find_program(program(name).string())) {
+    if (!find_program(peer_program(name).string())) {
       return std::string(name) + " is not built: run ./dev peers";
     }
   }
@@ -100,7 +78,6 @@ std::optional<std::string> PeerCluster::missing() {
 
 PeerCluster::PeerCluster(PeerClusterOptions options)
     : options_(std::move(options)),
-      folder_("gitops-cluster"),
       authority_("Test Cluster CA"),
       admin_token_(random_hex(32)),
       etcd_port_(free_port()),
@@ -109,7 +86,7 @@ PeerCluster::PeerCluster(PeerClusterOptions options)
       server_url_(local_url("https", server_port_)) {
   if (const auto reason = missing()) throw std::runtime_error(*reason);
   const std::string peer_url = local_url("http", free_port());
-  start("etcd", {"--data-dir", (folder_ / "etcd").string(), "--listen-client-urls", etcd_url_,
+  start("etcd", {"--data-dir", (folder() / "etcd").string(), "--listen-client-urls", etcd_url_,
                  "--advertise-client-urls", etcd_url_, "--listen-peer-urls", peer_url,
                  "--initial-advertise-peer-urls", peer_url, "--initial-cluster",
                  "default=" + peer_url, "--unsafe-no-fsync"});
@@ -117,8 +94,8 @@ PeerCluster::PeerCluster(PeerClusterOptions options)
       {.common_name = "kube-apiserver",
        .organization = {},
        .alt_names = {"localhost", "kubernetes.default.svc", "127.0.0.1", "10.0.0.1"}});
-  make_rsa_key(folder_ / "service-accounts.key");
-  write_file(folder_ / "tokens.csv", admin_token_ + ",admin,1,\"system:masters\"\n");
+  make_rsa_key(folder() / "service-accounts.key");
+  write_file(folder() / "tokens.csv", admin_token_ + ",admin,1,\"system:masters\"\n");
   kubeconfig_ = write_kubeconfig("admin", admin_token_);
   start_api_server();
   start_controllers();
@@ -128,39 +105,17 @@ PeerCluster::PeerCluster(PeerClusterOptions options)
                {"wait", "--for=condition=Ready", "node/" + std::string(kNodeName), "--timeout=5s"})
         .ok();
   };
-  await("kwok", ready, "the node to be Ready");
-}
-
-PeerCluster::~PeerCluster() {
-  // All at once: nobody then waits for another one, and nothing is worth saving.
-  for (auto& [name, process] : processes_) process.signal(SIGKILL);
+  programs_.await("kwok", ready, "the node to be Ready");
 }
 
 void PeerCluster::start(const std::string& name, std::vector<std::string> args) {
-  args.insert(args.begin(), program(name).string());
-  processes_.erase(name);
-  processes_.emplace(name, Process({.argv = std::move(args),
-                                    .env = {{"KUBECONFIG", std::nullopt}},
-                                    .working_dir = folder_.path(),
-                                    .log_file = logs_dir() / (name + ".log")}));
-}
-
-void PeerCluster::await(const std::string& name, const std::function<bool()>& condition,
-                        std::string_view what) {
-  Process& process = processes_.at(name);
-  const auto holds = [&] {
-    if (condition()) return true;
-    if (process.running()) return false;
-    throw std::runtime_error(name + " ended:\n" + end_of_log(process.log_file()));
-  };
-  if (!wait_until(holds, kStartLimit, what)) {
-    throw std::runtime_error("no " + std::string(what) + ":\n" + end_of_log(process.log_file()));
-  }
+  args.insert(args.begin(), peer_program(name).string());
+  programs_.start(name, std::move(args));
 }
 
 void PeerCluster::start_api_server(std::optional<std::vector<std::string>> flags) {
   if (flags) options_.api_server_flags = *std::move(flags);
-  const std::string key = (folder_ / "service-accounts.key").string();
+  const std::string key = (folder() / "service-accounts.key").string();
   std::vector<std::string> args = {"--etcd-servers",
                                    etcd_url_,
                                    "--secure-port",
@@ -184,7 +139,7 @@ void PeerCluster::start_api_server(std::optional<std::vector<std::string>> flags
                                    "--service-cluster-ip-range",
                                    "10.0.0.0/24",
                                    "--token-auth-file",
-                                   (folder_ / "tokens.csv").string(),
+                                   (folder() / "tokens.csv").string(),
                                    "--authorization-mode",
                                    "RBAC",
                                    "--endpoint-reconciler-type",
@@ -192,7 +147,7 @@ void PeerCluster::start_api_server(std::optional<std::vector<std::string>> flags
                                    "--request-timeout",
                                    std::to_string(options_.request_timeout.count()) + "s",
                                    "--cert-dir",
-                                   (folder_ / "api-server").string()};
+                                   (folder() / "api-server").string()};
   if (!options_.uncached_resources.empty()) {
     std::string sizes;
     for (const std::string& resource : options_.uncached_resources) {
@@ -202,7 +157,7 @@ void PeerCluster::start_api_server(std::optional<std::vector<std::string>> flags
   }
   args.insert(args.end(), options_.api_server_flags.begin(), options_.api_server_flags.end());
   start("kube-apiserver", std::move(args));
-  await(
+  programs_.await(
       "kube-apiserver", [&] { return request("GET", "/readyz").ok(); },
       "the API server to be ready");
 }
@@ -211,17 +166,17 @@ void PeerCluster::start_controllers() {
   const std::string config = kubeconfig_.string();
   start("kube-controller-manager",
         {"--kubeconfig", config, "--service-account-private-key-file",
-         (folder_ / "service-accounts.key").string(), "--root-ca-file", ca_file().string(),
+         (folder() / "service-accounts.key").string(), "--root-ca-file", ca_file().string(),
          "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port",
-         std::to_string(free_port()), "--cert-dir", (folder_ / "controller-manager").string()});
+         std::to_string(free_port()), "--cert-dir", (folder() / "controller-manager").string()});
   start("kube-scheduler", {"--kubeconfig", config, "--leader-elect=false", "--bind-address",
                            "127.0.0.1", "--secure-port", std::to_string(free_port()), "--cert-dir",
-                           (folder_ / "scheduler").string()});
+                           (folder() / "scheduler").string()});
 
   const fs::path stages = peers_folder() / "share" / "kwok";
   const std::string port = std::to_string(free_port());
   append_pod_log("hello from a simulated pod");
-  write_file(folder_ / "kwok-extra.yaml", extra_kwok_stages(stages, folder_ / "pods.log"));
+  write_file(folder() / "kwok-extra.yaml", extra_kwok_stages(stages, folder() / "pods.log"));
   std::vector<std::string> args = {"--kubeconfig",
                                    config,
                                    "--manage-all-nodes",
@@ -238,7 +193,7 @@ void PeerCluster::start_controllers() {
                                    "--tls-private-key-file",
                                    server_certificate_.key_file.string(),
                                    "--config",
-                                   (folder_ / "kwok-extra.yaml").string()};
+                                   (folder() / "kwok-extra.yaml").string()};
   for (const char* stage :
        {"node-initialize", "node-heartbeat", "pod-ready", "pod-complete", "pod-delete"}) {
     args.insert(args.end(), {"--config", (stages / stage).string() + ".yaml"});
@@ -259,11 +214,11 @@ void PeerCluster::create_node() const {
 CommandResult PeerCluster::kubectl(const std::vector<std::string>& args,
                                    std::string_view stdin_text,
                                    std::chrono::milliseconds timeout) const {
-  std::vector<std::string> argv = {program("kubectl").string(), "--kubeconfig",
+  std::vector<std::string> argv = {peer_program("kubectl").string(), "--kubeconfig",
                                    kubeconfig_.string(), "--cache-dir",
-                                   (folder_ / "kubectl-cache").string()};
+                                   (folder() / "kubectl-cache").string()};
   argv.insert(argv.end(), args.begin(), args.end());
-  const Environment env = {{"KUBECONFIG", std::nullopt}, {"HOME", folder_.path().string()}};
+  const Environment env = {{"KUBECONFIG", std::nullopt}, {"HOME", folder().string()}};
   return run_command(argv, env, stdin_text, timeout);
 }
 
@@ -282,6 +237,26 @@ std::string PeerCluster::kubectl_ok(const std::vector<std::string>& args,
 
 void PeerCluster::apply(std::string_view documents) const {
   kubectl_ok({"apply", "--server-side", "--force-conflicts", "--filename", "-"}, documents);
+}
+
+void PeerCluster::apply_crds(const std::string& peer) const {
+  std::vector<std::string> files;
+  for (const fs::path& file : peer_manifests(peer)) {
+    files.insert(files.end(), {"--filename", file.string()});
+  }
+  std::vector<std::string> args = {"apply", "--server-side", "--force-conflicts"};
+  args.insert(args.end(), files.begin(), files.end());
+  kubectl_ok(args);
+  args = {"get", "--output",
+          "jsonpath={range .items[*]}/apis/{.spec.group}/{.spec.versions[0].name}/"
+          "{.spec.names.plural}{\"\\n\"}{end}"};
+  args.insert(args.end(), files.begin(), files.end());
+  std::istringstream paths(kubectl_ok(args));
+  for (std::string path; std::getline(paths, path);) {
+    // Its condition Established comes a moment before.
+    require_until([&] { return request("GET", path + "?limit=1").ok(); }, seconds(30),
+                  path + " to be served");
+  }
 }
 
 HttpReply PeerCluster::request(const std::string& method, const std::string& path,
@@ -316,7 +291,7 @@ std::string PeerCluster::service_account_token(const std::string& namespace_name
 }
 
 fs::path PeerCluster::write_kubeconfig(const std::string& name, const std::string& token) const {
-  const fs::path file = folder_ / ("kubeconfig-" + name);
+  const fs::path file = folder() / ("kubeconfig-" + name);
   write_file(file,
              "apiVersion: v1\n"
              "kind: Config\n"
@@ -339,7 +314,7 @@ fs::path PeerCluster::write_kubeconfig(const std::string& name, const std::strin
 }
 
 void PeerCluster::stop_api_server(Stop how) {
-  Process& server = processes_.at("kube-apiserver");
+  Process& server = programs_.at("kube-apiserver");
   if (how == Stop::kill) {
     server.kill();
   } else {
@@ -367,15 +342,8 @@ std::string PeerCluster::compact_etcd() {
 }
 
 void PeerCluster::append_pod_log(std::string_view line) const {
-  std::ofstream stream(folder_ / "pods.log", std::ios::app);
+  std::ofstream stream(folder() / "pods.log", std::ios::app);
   stream << log_timestamp() << " stdout F " << line << '\n';
-}
-
-std::vector<pid_t> PeerCluster::pids() const {
-  std::vector<pid_t> result;
-  result.reserve(processes_.size());
-  for (const auto& [name, process] : processes_) result.push_back(process.pid());
-  return result;
 }
 
 }  // namespace gitops::test

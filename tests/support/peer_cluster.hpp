@@ -8,13 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "support/peer_programs.hpp"
 #include "support/process.hpp"
 #include "support/test_certs.hpp"
 
 namespace gitops::test {
-
-/// The folder `tests/peers/build` fills: bin/ with programs, share/ with manifests.
-std::filesystem::path peers_folder();
 
 struct PeerClusterOptions {
   /// Added at the end of the API server's command line; a repeated flag overrides the fixture's.
@@ -42,9 +40,6 @@ class PeerCluster {
   static constexpr std::string_view kNodeName = "sim-0";
 
   explicit PeerCluster(PeerClusterOptions options = {});
-  PeerCluster(const PeerCluster&) = delete;
-  PeerCluster& operator=(const PeerCluster&) = delete;
-  ~PeerCluster();
 
   /// What a machine lacks for a cluster, in one line, to skip tests with; nullopt: nothing.
   static std::optional<std::string> missing();
@@ -65,6 +60,8 @@ class PeerCluster {
                          std::chrono::milliseconds timeout = std::chrono::seconds(60)) const;
   /// Server-side apply of one or more YAML or JSON documents; throws when it fails.
   void apply(std::string_view documents) const;
+  /// Applies the CRDs of a built peer and waits until they are served.
+  void apply_crds(const std::string& peer) const;
 
   /// One request to the API server, JSON both ways, as the administrator.
   HttpReply request(const std::string& method, const std::string& path,
@@ -97,23 +94,20 @@ class PeerCluster {
   /// The log that every pod of the cluster serves; add lines with append_pod_log().
   void append_pod_log(std::string_view line) const;
 
-  const std::filesystem::path& folder() const { return folder_.path(); }
-  std::filesystem::path logs_dir() const { return folder_ / "logs"; }
+  const std::filesystem::path& folder() const { return programs_.folder(); }
+  std::filesystem::path logs_dir() const { return programs_.logs_dir(); }
 
   /// The programs by name ("etcd", "kube-apiserver", …), for faults and checks.
-  Process& process(const std::string& name) { return processes_.at(name); }
-  std::vector<pid_t> pids() const;
+  Process& process(const std::string& name) { return programs_.at(name); }
+  std::vector<pid_t> pids() const { return programs_.pids(); }
 
  private:
   void start(const std::string& name, std::vector<std::string> args);
   void start_controllers();
   void create_node() const;
-  /// Waits for a condition that the named program must bring about; throws when it ends instead.
-  void await(const std::string& program, const std::function<bool()>& condition,
-             std::string_view what);
 
   PeerClusterOptions options_;
-  TempDir folder_;
+  PeerPrograms programs_{"gitops-cluster"};
   CertificateAuthority authority_;
   Certificate server_certificate_;
   std::string admin_token_;
@@ -122,7 +116,6 @@ class PeerCluster {
   std::string etcd_url_;
   std::string server_url_;
   std::filesystem::path kubeconfig_;
-  std::map<std::string, Process> processes_;
 };
 
 }  // namespace gitops::test
