@@ -50,7 +50,7 @@ struct DirtyWork {
 class DirtySet {
  public:
   struct Limits {
-    std::size_t states = 16;                            // per object
+    std::size_t states = 16;                           // per object
     std::size_t bytes = std::size_t{8} * 1024 * 1024;  // texts of all objects that wait
   };
   DirtySet(WorkQueue& queue, Limits limits) : queue_(queue), limits_(limits) {}
