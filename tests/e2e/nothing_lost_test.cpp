@@ -1,0 +1,126 @@
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "e2e/reporter_world.hpp"
+
+// Many changes, a long outage, deletions while nobody looks: the control plane ends up knowing all.
+namespace gitops::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::UnorderedElementsAre;
+
+std::string name_of(int number) {
+  return "app-" + std::to_string(number);
+}
+
+// Enough for a machine that does much else.
+constexpr auto kLimit = std::chrono::seconds(180);
+
+TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
+  play(
+      [](World& world) -> Task<> {
+        constexpr int kCount = 1000;
+        co_await world.start();
+        for (const char* status : {"OutOfSync", "Synced"}) {
+          for (int i = 0; i < kCount; ++i) {
+            world.put_app(name_of(i), 1, {.sync_status = status});
+          }
+        }
+        std::set<std::string> synced;
+        std::size_t seen = 0;
+        CO_ASSERT_TRUE(co_await world.platform.wait_for(
+                           [&](const FakePlatform::Report&) {
+                             for (; seen < world.platform.reports().size(); ++seen) {
+                               const auto& report = world.platform.reports()[seen];
+                               if (report.kind() != "Application") continue;
+                               if (report.source("syncStatus") == "Synced") {
+                                 synced.insert(report.name());
+                               } else {
+                                 synced.erase(report.name());
+                               }
+                             }
+                             return synced.size() == kCount;
+                           },
+                           deadline_after(kLimit - std::chrono::seconds(10))) != nullptr);
+        const auto metrics = world.daemon->get("/metrics").body;
+        EXPECT_THAT(metrics, ::testing::HasSubstr("gitops_event_reporter_overdue_applications 0"));
+      },
+      kLimit);
+}
+
+// As the fact sheet of the product has it: 20 s away while 50 changes are made.
+TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
+  play(
+      [](World& world) -> Task<> {
+        constexpr int kChanges = 50;
+        constexpr int kApps = 10;
+        co_await world.start();
+        for (int i = 0; i < kApps; ++i) world.put_app(name_of(i), 0);
+        for (int i = 0; i < kApps; ++i) {
+          CO_ASSERT_TRUE(co_await world.wait_for_content(name_of(i), 0));
+        }
+        const auto begin = Clock::now();
+        const auto outage = std::chrono::seconds(20);
+        world.platform.fail_next(1'000'000, 503);
+        for (int i = 0; i < kChanges; ++i) {
+          world.put_app(name_of(i % kApps), i, {.revision = "r" + std::to_string(i)});
+          co_await sleep_for(outage / (kChanges + 1));
+        }
+        co_await sleep_for(outage - (Clock::now() - begin));
+        world.platform.end_faults();
+        for (int i = kChanges - kApps; i < kChanges; ++i) {
+          CO_ASSERT_TRUE(co_await world.wait_for_content(name_of(i % kApps), i));
+        }
+        // Fewer states of one application wait than are kept: each of them is there.
+        std::set<std::string> states;
+        for (const auto* report : world.platform.find("Application", "")) {
+          states.insert(report->object.value("/status/sync/revision"_json_pointer, ""));
+        }
+        for (int i = 0; i < kChanges; ++i) EXPECT_THAT(states, Contains("r" + std::to_string(i)));
+      },
+      kLimit);
+}
+
+TEST(NothingLost, ApplicationsDeletedWhileTheReporterIsDown) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    const Environment ledger{{"LEDGER_FILE", (world.folder / "ledger.db").string()}};
+    world.start_daemon(ledger);
+    world.put_app("plain", 1);
+    world.put_app("guarded", 1,
+                  {.metadata = {{"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
+    world.put_app("stays", 1);
+    for (const auto* name : {"plain", "guarded", "stays"}) {
+      CO_ASSERT_TRUE(co_await world.wait_for_content(name, 1));
+    }
+    EXPECT_EQ(co_await world.daemon->stop(), 0);
+    const auto before = world.platform.reports().size();
+    const auto& applications = k8s::resources::kApplications;
+    EXPECT_TRUE(world.kube.remove(applications, {"argocd", "plain"}));
+    // Marked by the API server, let go by Argo CD.
+    EXPECT_TRUE(world.kube.remove(applications, {"argocd", "guarded"}));
+    auto guarded = world.kube.find(applications, {"argocd", "guarded"});
+    CO_ASSERT_TRUE(guarded.has_value());
+    EXPECT_TRUE((*guarded)["metadata"].contains("deletionTimestamp"));
+    (*guarded)["metadata"].erase("finalizers");
+    world.kube.put(applications, *guarded);
+    world.kube.remove(applications, {"argocd", "guarded"});
+    EXPECT_FALSE(world.kube.find(applications, {"argocd", "guarded"}).has_value());
+
+    world.start_daemon(ledger);
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(before + 4, soon()));
+    EXPECT_TRUE(co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    EXPECT_THAT(world.events(before),
+                UnorderedElementsAre("Application plain gone", "ConfigMap plain-c gone",
+                                     "Application guarded gone", "ConfigMap guarded-c gone"));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
