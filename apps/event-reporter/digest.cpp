@@ -1,6 +1,7 @@
 #include "event-reporter/digest.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <stdexcept>
 #include <vector>
 
@@ -38,26 +39,35 @@ void add_metadata(Hasher& hasher, std::string_view metadata) {
   });
 }
 
-// A condition's text with the value of lastTransitionTime cut out.
-void add_conditions(Hasher& hasher, std::string_view conditions) {
-  static constexpr std::string_view time = "\"lastTransitionTime\":\"";
+// The text of conditions with the values of these members cut out.
+void add_conditions(Hasher& hasher, std::string_view conditions,
+                    std::initializer_list<std::string_view> times) {
   while (true) {
-    const auto at = conditions.find(time);
-    if (at == std::string_view::npos) break;
-    hasher.add(conditions.substr(0, at));
-    const auto end = conditions.find('"', at + time.size());
+    auto first = std::string_view::npos;
+    std::size_t size = 0;
+    for (const auto time : times) {
+      const auto at = conditions.find(time);
+      if (at >= first) continue;
+      first = at;
+      size = time.size();
+    }
+    if (first == std::string_view::npos) break;
+    hasher.add(conditions.substr(0, first));
+    const auto end = conditions.find('"', first + size);
     if (end == std::string_view::npos) break;
     conditions.remove_prefix(end + 1);
   }
   hasher.add(conditions);
 }
 
-void add_status(Hasher& hasher, std::string_view status) {
-  for_each_member(status, [&hasher](std::string_view key, std::string_view value) {
-    if (key == "reconciledAt" || key == "observedAt") return true;
+void add_status(Hasher& hasher, std::string_view status,
+                std::initializer_list<std::string_view> ignored,
+                std::initializer_list<std::string_view> times) {
+  for_each_member(status, [&](std::string_view key, std::string_view value) {
+    if (std::ranges::find(ignored, key) != ignored.end()) return true;
     hasher.add(key);
     if (key == "conditions") {
-      add_conditions(hasher, value);
+      add_conditions(hasher, value, times);
     } else {
       hasher.add(value);
     }
@@ -111,7 +121,25 @@ Digest change_digest(std::string_view application) {
     if (key == "metadata") {
       add_metadata(hasher, value);
     } else if (key == "status") {
-      add_status(hasher, value);
+      add_status(hasher, value, {"reconciledAt", "observedAt"}, {R"("lastTransitionTime":")"});
+    } else {
+      hasher.add(value);
+    }
+    return true;
+  });
+  return hasher.finish();
+}
+
+Digest object_digest(std::string_view object) {
+  Hasher hasher;
+  for_each_member(object, [&hasher](std::string_view key, std::string_view value) {
+    if (key == "apiVersion" || key == "kind") return true;
+    hasher.add(key);
+    if (key == "metadata") {
+      add_metadata(hasher, value);
+    } else if (key == "status") {
+      add_status(hasher, value, {"observedGeneration"},
+                 {R"("lastTransitionTime":")", R"("lastUpdateTime":")", R"("lastProbeTime":")"});
     } else {
       hasher.add(value);
     }

@@ -37,6 +37,11 @@ class Hasher {
 // generation, generateName, managedFields, the last-applied-configuration annotation).
 Digest change_digest(std::string_view application);
 
+// The digest of everything in an object of another kind that counts as a change. Left out: its
+// apiVersion and kind, which items of lists may lack, what the API server keeps for itself (as
+// above), status.observedGeneration and the times of conditions.
+Digest object_digest(std::string_view object);
+
 // The digest of what a resource-tree answer says about its nodes, in whatever order it lists them;
 // nothing when it cannot be read.
 std::optional<Digest> tree_digest(std::string_view tree);

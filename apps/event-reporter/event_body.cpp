@@ -48,23 +48,6 @@ void write_source(std::string& out, const EventBody& body, const TrackingSetting
   source.end();
 }
 
-// `object` with only those of its members, each written by `write`.
-std::string keep_members(
-    std::string_view object,
-    std::initializer_list<std::pair<std::string_view, std::function<std::string(std::string_view)>>>
-        kept) {
-  std::string out;
-  ObjectWriter writer(out);
-  for_each_member(object, [&](std::string_view key, std::string_view value) {
-    for (const auto& [name, reduce] : kept) {
-      if (key == name) writer.raw(name, reduce ? reduce(value) : std::string(value));
-    }
-    return true;
-  });
-  writer.end();
-  return out;
-}
-
 std::string reduced_manifest(std::string_view manifest) {
   if (manifest.empty()) return {};
   const auto metadata = [](std::string_view text) {

@@ -209,6 +209,19 @@ bool has_member(std::string_view object, std::string_view key) {
   return found;
 }
 
+std::string keep_members(std::string_view object, std::initializer_list<KeptMember> kept) {
+  std::string out;
+  ObjectWriter writer(out);
+  for_each_member(object, [&](std::string_view key, std::string_view value) {
+    for (const auto& [name, reduce] : kept) {
+      if (key == name) writer.raw(name, reduce ? reduce(value) : std::string(value));
+    }
+    return true;
+  });
+  writer.end();
+  return out;
+}
+
 std::string with_strings(
     std::string_view object,
     std::initializer_list<std::pair<std::string_view, std::string_view>> members) {

@@ -81,6 +81,13 @@ std::string edit_present_member(std::string_view object, std::string_view key,
 
 bool has_member(std::string_view object, std::string_view key);
 
+// The object with only those of its members, each as it is or as `reduce` makes it.
+struct KeptMember {
+  std::string_view name;
+  std::function<std::string(std::string_view value)> reduce;
+};
+std::string keep_members(std::string_view object, std::initializer_list<KeptMember> kept);
+
 // The object, or a new one when `object` is none, with these string members set.
 std::string with_strings(
     std::string_view object,

@@ -6,12 +6,16 @@ namespace gitops::k8s {
 
 namespace resources {
 const Resource kApplications{"argoproj.io", "v1alpha1", "applications", "Application", true};
+const Resource kRollouts{"argoproj.io", "v1alpha1", "rollouts", "Rollout", true};
+const Resource kAnalysisRuns{"argoproj.io", "v1alpha1", "analysisruns", "AnalysisRun", true};
+const Resource kWorkflows{"argoproj.io", "v1alpha1", "workflows", "Workflow", true};
 const Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
 const Resource kSecrets{"", "v1", "secrets", "Secret", true};
 const Resource kPods{"", "v1", "pods", "Pod", true};
 const Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
 const Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
 const Resource kDeployments{"apps", "v1", "deployments", "Deployment", true};
+const Resource kReplicaSets{"apps", "v1", "replicasets", "ReplicaSet", true};
 const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease", true};
 const Resource kSelfSubjectAccessReviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews",
                                          "SelfSubjectAccessReview", false};

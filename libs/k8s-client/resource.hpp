@@ -21,12 +21,16 @@ struct Resource {
 // Resource types this project speaks of.
 namespace resources {
 extern const Resource kApplications;  // argoproj.io/v1alpha1
+extern const Resource kRollouts;
+extern const Resource kAnalysisRuns;
+extern const Resource kWorkflows;
 extern const Resource kConfigMaps;
 extern const Resource kSecrets;
 extern const Resource kPods;
 extern const Resource kNamespaces;
 extern const Resource kServiceAccounts;
 extern const Resource kDeployments;
+extern const Resource kReplicaSets;
 extern const Resource kLeases;
 extern const Resource kSelfSubjectAccessReviews;
 }  // namespace resources

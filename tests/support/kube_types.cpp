@@ -20,7 +20,7 @@ const std::vector<KubeType>& known_kube_types() {
       {Resource{"", "v1", "services", "Service", true}, true, false},
       {r::kDeployments, true, false},
       {Resource{"apps", "v1", "statefulsets", "StatefulSet", true}, true, false},
-      {Resource{"apps", "v1", "replicasets", "ReplicaSet", true}, true, false},
+      {r::kReplicaSets, true, false},
       {Resource{"batch", "v1", "jobs", "Job", true}, true, false},
       {r::kLeases, false, false},
       {Resource{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
