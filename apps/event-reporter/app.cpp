@@ -98,9 +98,9 @@ Reporter::Options reporter_options(const Environment& with) {
   Reporter::Options options;
   options.own_namespace = with.own_namespace;
   options.application_namespaces = config.application_namespaces;
-  options.replicas = with.shard.replicas;
-  options.queue_size = static_cast<std::size_t>(config.queue_size);
-  options.workers = static_cast<std::size_t>(config.workers);
+  options.changes.replicas = with.shard.replicas;
+  options.queue.capacity = static_cast<std::size_t>(config.queue_size);
+  options.queue.workers = static_cast<std::size_t>(config.workers);
   options.heartbeat = config.heartbeat;
   options.sweep = config.sweep;
   options.application.resource_workers = static_cast<std::size_t>(config.resource_workers);

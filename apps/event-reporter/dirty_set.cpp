@@ -138,6 +138,19 @@ void DirtySet::drop_live(const std::function<bool(std::string_view key)>& which)
   }
 }
 
+void DirtySet::drop(const std::function<bool(std::string_view key)>& which) {
+  for (auto it = dirty_.begin(); it != dirty_.end();) {
+    auto& [key, work] = *it;
+    if (!which(key)) {
+      ++it;
+      continue;
+    }
+    drop_states(work);
+    overdue_.erase(key);
+    it = dirty_.erase(it);
+  }
+}
+
 bool DirtySet::in_work(const std::function<bool(std::string_view key)>& which) const {
   return std::ranges::any_of(in_work_, [&which](const auto& work) { return which(work.first); });
 }

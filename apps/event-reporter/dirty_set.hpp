@@ -77,6 +77,8 @@ class DirtySet {
   void bring_forward();
   // Forgets the states of all keys that `which` names; deletions stay.
   void drop_live(const std::function<bool(std::string_view key)>& which);
+  // Forgets all about these keys that no worker has taken.
+  void drop(const std::function<bool(std::string_view key)>& which);
 
   // Whether work about a key that `which` names is under way.
   [[nodiscard]] bool in_work(const std::function<bool(std::string_view key)>& which) const;

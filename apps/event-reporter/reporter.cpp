@@ -1,22 +1,16 @@
 #include "event-reporter/reporter.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <utility>
-
-#include <malloc.h>
 
 #include "event-reporter/config.hpp"
 #include "event-reporter/manifest.hpp"
-#include "event-reporter/shard.hpp"
 
 namespace gitops::reporter {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(30);
-constexpr std::size_t kForeignDeletions = 10'000;
 
 // Fields of an Application that are kept of each.
 enum Field : std::size_t {
@@ -49,18 +43,6 @@ Milestone milestone_of(const k8s::Record& record) {
   return {.operation = hash(text(operation_start)), .state = hash(state)};
 }
 
-std::string shard_note(std::uint32_t shard) {
-  return "term of shard " + std::to_string(shard);
-}
-
-std::optional<Term> read_term(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  Term term = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), term);
-  if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
-  return term;
-}
-
 k8s::ObjectKey object_key(const std::string& key) {
   const auto slash = key.find('/');
   return {.ns = key.substr(0, slash), .name = key.substr(slash + 1)};
@@ -75,9 +57,13 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
       ledger_(ledger),
       delivery_(delivery),
       options_(std::move(options)),
-      queue_(executor, options_.queue_size),
-      dirty_(queue_, options_.dirty),
-      claims_changed_(executor),
+      queue_(
+          executor, delivery, options_.queue,
+          [this](const std::string& key, DirtyWork& work, unsigned failures) {
+            return report(key, work, failures);
+          },
+          metrics),
+      changes_(executor, ledger, queue_.dirty(), options_.changes, metrics),
       application_reporter_(executor, gatherer, ledger, delivery, options_.application, metrics),
       informer_(
           executor, kubernetes,
@@ -88,35 +74,19 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
            .reflector = options_.reflector},
           [this](const k8s::Change& change) { on_change(change); }, metrics, "event_reporter"),
       last_sign_of_life_(Clock::now()),
-      queue_size_(metrics.gauge("gitops_event_reporter_queue_size",
-                                "Applications that wait in the queue, delayed ones included")),
-      overdue_size_(metrics.gauge("gitops_event_reporter_overdue_applications",
-                                  "Changed applications that wait for room in the queue")),
-      oldest_dirty_(metrics.gauge("gitops_event_reporter_oldest_dirty_seconds",
-                                  "Age of the oldest change that was not acknowledged yet")),
       applications_(metrics.gauge("gitops_event_reporter_applications",
                                   "Applications of the shards that this process reports")),
-      unchanged_(metrics.counter("gitops_event_reporter_unchanged_total",
-                                 "Writes of Applications that changed nothing to report")),
       sweeps_(metrics.counter("gitops_event_reporter_tree_changes_total",
-                              "Resource trees found changed without a write to the Application")),
-      report_seconds_(metrics.histogram(
-          "gitops_event_reporter_report_seconds",
-          "From the change of an application until all its events were acknowledged",
-          {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300})) {
-  delivery_.on_recovery([this] { dirty_.bring_forward(); });
-}
+                              "Resource trees found changed without a write to the Application")) {}
 
 void Reporter::start(TaskGroup& group) {
   gatherer_.start(group);
   informer_.start(group);
-  group.spawn("claims", [this] { return take_claims(); });
+  changes_.start(group);
   group.spawn("find-deleted", [this] { return find_deleted(); });
   group.spawn("sweep", [this] { return sweep(); });
   group.spawn("tick", [this] { return tick(); });
-  for (std::size_t i = 0; i < options_.workers; ++i) {
-    group.spawn("worker", [this] { return work(); });
-  }
+  queue_.start(group);
 }
 
 bool Reporter::watches(std::string_view ns) const {
@@ -129,57 +99,17 @@ bool Reporter::is_ours(const k8s::Record& record) const {
   return !controller || controller->empty() || *controller == options_.own_namespace;
 }
 
-std::uint32_t Reporter::shard_of_key(std::string_view key) const {
-  return shard_of(key.substr(key.find('/') + 1), options_.replicas);
-}
-
-bool Reporter::is_reported(const std::string& key, std::string_view uid,
-                           const Digest& change) const {
-  const auto known = ledger_.known().find(key);
-  return known != ledger_.known().end() && known->second.uid == uid &&
-         known->second.change == change;
-}
-
-std::size_t Reporter::owned() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(seen_, [this](const auto& seen) { return owns(seen.first); }));
-}
-
 // -- what changes --
 
 void Reporter::on_change(const k8s::Change& change) {
-  const auto key = change.now->key().to_string();
+  const auto& now = *change.now;
+  const auto key = now.key().to_string();
   if (change.type == k8s::Change::Type::deleted) {
-    on_deletion(key, change);
-    return;
-  }
-  if (!is_ours(*change.now)) return;
-  const auto digest = change_digest(change.text);
-  const auto [seen, first] = seen_.try_emplace(key, digest);
-  if (!first && seen->second == digest) {
-    unchanged_.Increment();
-    return;
-  }
-  seen->second = digest;
-  if (!owns(key)) return;
-  if (first && is_reported(key, change.now->uid(), digest)) {
-    unchanged_.Increment();
-    return;
-  }
-  dirty_.changed(key, change.text, milestone_of(*change.now), Clock::now());
-}
-
-void Reporter::on_deletion(const std::string& key, const k8s::Change& change) {
-  const bool was_ours = seen_.erase(key) > 0;
-  auto tombstone = change.text.empty() ? application_stub(change.now->key(), change.now->uid(),
-                                                          change.now->resource_version())
-                                       : std::string(change.text);
-  if (was_ours && !owns(key)) {
-    foreign_deletions_.push_back({key, tombstone, Clock::now()});
-    if (foreign_deletions_.size() > kForeignDeletions) foreign_deletions_.pop_front();
-  }
-  if ((was_ours && owns(key)) || ledger_.known().contains(key)) {
-    dirty_.deleted(key, std::move(tombstone), Clock::now());
+    changes_.deleted(key, change.text.empty()
+                              ? application_stub(now.key(), now.uid(), now.resource_version())
+                              : std::string(change.text));
+  } else if (is_ours(now)) {
+    changes_.changed(key, change_digest(change.text), change.text, milestone_of(now));
   }
 }
 
@@ -191,132 +121,14 @@ Task<> Reporter::find_deleted() {
     if (informer_.find(object_key(key)) == nullptr) missing.emplace_back(key, head.uid);
   }
   for (const auto& [key, uid] : missing) {
-    Backoff backoff(options_.key_backoff, random_seed());
-    while (true) {
-      // Not in the list are also objects that could not be read, and namespaces that are not ours
-      // to watch any more.
-      const auto read = co_await kubernetes_.get(k8s::resources::kApplications, object_key(key),
-                                                 deadline_after(kReadTimeout));
-      if (!read && read.error().is_transient()) {
-        co_await sleep_for(backoff.next(read.error().retry_after));
-        continue;
-      }
-      if (!read && read.error().code == ErrorCode::not_found) {
-        dirty_.deleted(key, application_stub(object_key(key), uid, ""), Clock::now());
-      }
-      break;
-    }
-  }
-}
-
-// -- shards --
-
-void Reporter::claimed(std::uint32_t shard, Term term) {
-  const auto before = read_term(ledger_.note(shard_note(shard)));
-  ledger_.set_note(shard_note(shard), std::to_string(term));
-  if (options_.replicas <= 1 || (before && nobody_between(*before, term))) {
-    take_over(shard);
-    return;
-  }
-  claims_.push_back(shard);
-  claims_changed_.notify_all();
-}
-
-void Reporter::released(std::uint32_t shard) {
-  held_.erase(shard);
-  std::erase(claims_, shard);
-  dirty_.drop_live([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
-}
-
-bool Reporter::busy(std::uint32_t shard) const {
-  return dirty_.in_work([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
-}
-
-Task<> Reporter::take_claims() {
-  while (true) {
-    while (claims_.empty()) co_await claims_changed_.wait();
-    const auto shard = claims_.front();
-    if (!co_await start_anew(shard)) {
-      co_await sleep_for(kTick);
-      continue;
-    }
-    // Released meanwhile?
-    if (claims_.empty() || claims_.front() != shard) continue;
-    claims_.pop_front();
-    take_over(shard);
-  }
-}
-
-// Somebody else reported this shard: what we know to be acknowledged may have been replaced since.
-// That it was reported stays known, so that its deletion is found.
-Task<bool> Reporter::start_anew(std::uint32_t shard) {
-  std::vector<std::string> keys;
-  for (const auto& [key, head] : ledger_.known()) {
-    if (shard_of_key(key) == shard) keys.push_back(key);
-  }
-  for (const auto& key : keys) {
-    auto entry = co_await ledger_.load(key);
-    if (!entry) co_return false;
-    entry->change.reset();
-    entry->application.reset();
-    for (auto& [identity, resource] : entry->resources) resource.digest = {};
-    ledger_.store(key, *entry);
-  }
-  co_return true;
-}
-
-void Reporter::take_over(std::uint32_t shard) {
-  held_.insert(shard);
-  const auto now = Clock::now();
-  informer_.for_each([&](const k8s::Record& record) {
-    const auto key = record.key().to_string();
-    const auto seen = seen_.find(key);
-    if (shard_of_key(key) != shard || seen == seen_.end()) return;
-    if (!is_reported(key, record.uid(), seen->second)) dirty_.changed(key, {}, {}, now);
-  });
-  for (const auto& deletion : foreign_deletions_) {
-    if (shard_of_key(deletion.key) == shard && now - deletion.time < options_.foreign_deletions) {
-      dirty_.deleted(deletion.key, deletion.tombstone, now);
+    if (co_await is_gone(kubernetes_, k8s::resources::kApplications, object_key(key),
+                         options_.queue.backoff)) {
+      queue_.dirty().deleted(key, application_stub(object_key(key), uid, ""), Clock::now());
     }
   }
 }
 
 // -- workers --
-
-Task<> Reporter::work() {
-  while (co_await queue_.wait()) {
-    co_await delivery_.ready();
-    const auto key = queue_.take();
-    if (!key) continue;
-    dirty_.refill();
-    auto work = dirty_.take(*key);
-    const auto since = work.since;
-    const bool any = !work.empty();
-    const auto failures = backoffs_.contains(*key) ? backoffs_.at(*key).attempts() : 0U;
-    const auto outcome = co_await report(*key, work, failures);
-    if (outcome) {
-      backoffs_.erase(*key);
-      dirty_.done(*key);
-      if (any) {
-        const std::chrono::duration<double> took = Clock::now() - since;
-        report_seconds_.Observe(took.count());
-        ++reported_;
-        log_.debug("application reported",
-                   {{"application", *key}, {"took_ms", std::llround(took.count() * 1000)}});
-      }
-      queue_.done(*key);
-      continue;
-    }
-    dirty_.give_back(*key, std::move(work));
-    if (delivery_.breaker().state() != Breaker::State::closed) {
-      queue_.retry(*key, Clock::duration::zero());  // and waits for ready()
-      continue;
-    }
-    const auto delay = backoff_of(*key).next(outcome.error().retry_after);
-    log_failure(*key, outcome.error(), delay);
-    queue_.retry(*key, delay);
-  }
-}
 
 // Takes out of `work` what was reported.
 Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, unsigned failures) {
@@ -326,7 +138,7 @@ Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, uns
     work.tombstone.clear();
   }
   if (!work.live && ledger_.known().contains(key)) co_return co_await report_predecessor(key);
-  while (work.live && owns(key)) {
+  while (work.live && changes_.owns(key)) {
     const bool read = work.states.empty();
     const auto reported = co_await application_reporter_.report_live(
         {.key = key,
@@ -358,10 +170,6 @@ Task<Result<void>> Reporter::report_predecessor(std::string key) {
       key, application_stub(object_key(key), known->second.uid, ""));
 }
 
-Backoff& Reporter::backoff_of(const std::string& key) {
-  return backoffs_.try_emplace(key, options_.key_backoff, random_seed()).first->second;
-}
-
 // -- what no watch tells --
 
 Task<> Reporter::sweep() {
@@ -370,7 +178,7 @@ Task<> Reporter::sweep() {
     std::vector<std::pair<std::string, std::string>> round;
     informer_.for_each([&](const k8s::Record& record) {
       auto key = record.key().to_string();
-      if (owns(key) && is_ours(record)) {
+      if (changes_.owns(key) && is_ours(record)) {
         round.emplace_back(std::move(key), record.field(project).value_or(""));
       }
     });
@@ -384,12 +192,13 @@ Task<> Reporter::sweep() {
 }
 
 Task<> Reporter::look_at(std::string key, std::string project) {
-  if (!owns(key) || dirty_.contains(key) || !gatherer_.argocd_trouble().empty()) co_return;
+  if (!changes_.owns(key) || queue_.dirty().contains(key) || !gatherer_.argocd_trouble().empty())
+    co_return;
   const auto changed = co_await application_reporter_.tree_changed(key, std::move(project));
-  if (!changed || !*changed || !owns(key) || dirty_.contains(key)) co_return;
+  if (!changed || !*changed || !changes_.owns(key) || queue_.dirty().contains(key)) co_return;
   if (informer_.find(object_key(key)) == nullptr) co_return;
   sweeps_.Increment();
-  dirty_.changed(key, {}, {}, Clock::now());
+  queue_.dirty().changed(key, {}, {}, Clock::now());
 }
 
 void Reporter::send_sign_of_life() {
@@ -399,57 +208,28 @@ void Reporter::send_sign_of_life() {
   bool found = false;
   informer_.for_each([&](const k8s::Record& record) {
     const auto key = record.key().to_string();
-    if (found || !owns(key) || !is_ours(record)) return;
+    if (found || !changes_.owns(key) || !is_ours(record)) return;
     found = true;
-    dirty_.heartbeat(key, now);
+    queue_.dirty().heartbeat(key, now);
   });
   last_sign_of_life_ = now;
 }
 
-// The texts of many reports leave holes between the small things that stay.
-void Reporter::give_memory_back() {
-  constexpr std::size_t kMany = 500;
-  if (reported_ < kMany || queue_.size() + queue_.in_work() > 0) return;
-  reported_ = 0;
-  malloc_trim(0);
-}
-
 Task<> Reporter::tick() {
   while (true) {
-    dirty_.refill();
     const bool argocd_well = gatherer_.argocd_trouble().empty();
     if (argocd_well && !argocd_well_) {
       log_.info("Argo CD answers again");
-      dirty_.bring_forward();
+      queue_.dirty().bring_forward();
     }
     argocd_well_ = argocd_well;
-    const auto now = Clock::now();
-    while (!foreign_deletions_.empty() &&
-           now - foreign_deletions_.front().time > options_.foreign_deletions) {
-      foreign_deletions_.pop_front();
-    }
     if (informer_.has_synced()) send_sign_of_life();
-    applications_.Set(static_cast<double>(owned()));
-    queue_size_.Set(static_cast<double>(queue_.size()));
-    overdue_size_.Set(static_cast<double>(dirty_.overdue()));
-    oldest_dirty_.Set(std::chrono::duration<double>(dirty_.oldest(now)).count());
-    give_memory_back();
+    applications_.Set(static_cast<double>(changes_.owned()));
     co_await sleep_for(kTick);
   }
 }
 
 // -- what people see --
-
-void Reporter::log_failure(std::string_view key, const Error& error, Clock::duration delay) {
-  const auto verdict = repeats_.check(error.message, Clock::now());
-  if (!verdict.pass) return;
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(delay);
-  log_.warning("a report failed and will be tried again", {{"application", key},
-                                                           {"code", to_string(error.code)},
-                                                           {"reason", error.message},
-                                                           {"retry_in_ms", millis.count()},
-                                                           {"suppressed", verdict.suppressed}});
-}
 
 std::vector<ReadyCheck> Reporter::ready_checks() {
   return {{"applications",
@@ -465,15 +245,9 @@ std::string Reporter::status() const {
   const auto line = [](std::string_view name, std::string_view value) {
     return std::string(name) + ": " + std::string(value) + "\n";
   };
-  const auto age =
-      std::chrono::duration_cast<std::chrono::milliseconds>(dirty_.oldest(Clock::now()));
-  std::string out =
-      line("applications",
-           std::to_string(owned()) + (informer_.has_synced() ? "" : " (not listed yet)")) +
-      line("queue", std::to_string(queue_.size()) + " of " + std::to_string(queue_.capacity()) +
-                        " waiting, " + std::to_string(queue_.in_work()) + " in work, " +
-                        std::to_string(dirty_.overdue()) + " overdue") +
-      line("oldest unacknowledged change", format_duration(age));
+  std::string out = line("applications", std::to_string(changes_.owned()) +
+                                             (informer_.has_synced() ? "" : " (not listed yet)")) +
+                    queue_.status();
   if (!informer_.trouble().empty()) out += line("kubernetes", informer_.trouble());
   if (!gatherer_.argocd_trouble().empty()) out += line("argocd", gatherer_.argocd_trouble());
   return out;

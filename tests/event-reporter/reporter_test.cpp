@@ -209,7 +209,7 @@ TEST(Reporter, ARefusedEventDoesNotHoldUpTheOthersAndComesBack) {
 // However long its own attempts have taken.
 TEST(Reporter, TheFirstToComeIsTheProbeOfThePlatform) {
   auto options = Scene::fast_options();
-  options.reporter.key_backoff = {.initial = std::chrono::minutes(60),
+  options.reporter.queue.backoff = {.initial = std::chrono::minutes(60),
                                   .max = std::chrono::minutes(60)};
   options.delivery.max_attempts = 1;
   options.delivery.breaker.failures = 1;
@@ -224,7 +224,7 @@ TEST(Reporter, TheFirstToComeIsTheProbeOfThePlatform) {
 
 TEST(Reporter, WhatWaitedForThePlatformGoesOutWhenItTakesEventsAgain) {
   auto options = Scene::fast_options();
-  options.reporter.key_backoff = {.initial = std::chrono::minutes(60),
+  options.reporter.queue.backoff = {.initial = std::chrono::minutes(60),
                                   .max = std::chrono::minutes(60)};
   options.delivery.max_attempts = 1;
   options.delivery.breaker.failures = 2;
@@ -253,9 +253,9 @@ TEST(Reporter, RetryAfterIsHonoured) {
 
 TEST(Reporter, NothingIsLostWhenTheQueueIsFull) {
   auto options = Scene::fast_options();
-  options.reporter.queue_size = 2;
-  options.reporter.workers = 1;
-  options.reporter.dirty.bytes = 3000;  // most texts are read from the API server again
+  options.reporter.queue.capacity = 2;
+  options.reporter.queue.workers = 1;
+  options.reporter.queue.dirty.bytes = 3000;  // most texts are read from the API server again
   play(options, [](Scene& scene) -> Task<> {
     co_await scene.start_doubles();
     for (int i = 0; i < 30; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
@@ -359,7 +359,7 @@ TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
 
 TEST(Reporter, ReportsOnlyItsShardAndItsNamespaces) {
   auto options = Scene::fast_options();
-  options.reporter.replicas = 3;
+  options.reporter.changes.replicas = 3;
   options.shard = 2;
   options.reporter.application_namespaces = {"team-*"};
   play(options, [](Scene& scene) -> Task<> {
@@ -609,7 +609,7 @@ TEST(Reporter, ANewRevisionResendsEveryResourceWhereThatIsAskedFor) {
 // app-0 belongs to shard 2 of 3, app-1 to 0, app-2 to 1.
 Scene::Options of_three(std::uint32_t shard) {
   auto options = Scene::fast_options();
-  options.reporter.replicas = 3;
+  options.reporter.changes.replicas = 3;
   options.shard = shard;
   return options;
 }

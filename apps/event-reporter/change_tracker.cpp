@@ -1,0 +1,186 @@
+#include "event-reporter/change_tracker.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "event-reporter/shard.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+constexpr auto kClaimRetry = std::chrono::seconds(1);
+constexpr auto kReadTimeout = std::chrono::seconds(30);
+constexpr std::size_t kForeignDeletions = 10'000;
+
+std::string shard_note(std::uint32_t shard) {
+  return "term of shard " + std::to_string(shard);
+}
+
+std::optional<Term> read_term(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  Term term = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), term);
+  if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
+  return term;
+}
+
+}  // namespace
+
+ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty,
+                             Options options, Metrics& metrics)
+    : ledger_(ledger),
+      dirty_(dirty),
+      options_(options),
+      claims_changed_(executor),
+      unchanged_(metrics.counter("gitops_event_reporter_unchanged_total",
+                                 "Writes of objects that changed nothing to report")) {}
+
+void ChangeTracker::start(TaskGroup& group) {
+  group.spawn("claims", [this] { return take_claims(); });
+}
+
+std::uint32_t ChangeTracker::shard_of_key(std::string_view key) const {
+  return shard_of(key.substr(key.rfind('/') + 1), options_.replicas);
+}
+
+bool ChangeTracker::is_reported(const std::string& key, const Digest& digest) const {
+  const auto known = ledger_.known().find(key);
+  return known != ledger_.known().end() && known->second.change == digest;
+}
+
+std::size_t ChangeTracker::owned() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(seen_, [this](const auto& seen) { return owns(seen.first); }));
+}
+
+// -- what changes --
+
+void ChangeTracker::changed(const std::string& key, const Digest& digest, std::string_view text,
+                            Milestone milestone) {
+  const auto [seen, first] = seen_.try_emplace(key, digest);
+  if (!first && seen->second == digest) {
+    unchanged_.Increment();
+    return;
+  }
+  seen->second = digest;
+  if (!owns(key)) return;
+  if (first && is_reported(key, digest)) {
+    unchanged_.Increment();
+    return;
+  }
+  dirty_.changed(key, text, milestone, Clock::now());
+}
+
+void ChangeTracker::deleted(const std::string& key, std::string tombstone) {
+  const auto now = Clock::now();
+  const bool was_seen = seen_.erase(key) > 0;
+  if (was_seen && !owns(key)) {
+    while (!foreign_deletions_.empty() &&
+           (foreign_deletions_.size() >= kForeignDeletions ||
+            now - foreign_deletions_.front().time > options_.foreign_deletions)) {
+      foreign_deletions_.pop_front();
+    }
+    foreign_deletions_.push_back({key, tombstone, now});
+  }
+  if ((was_seen && owns(key)) || ledger_.known().contains(key)) {
+    dirty_.deleted(key, std::move(tombstone), now);
+  }
+}
+
+std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)>& which) {
+  std::erase_if(seen_, [&which](const auto& seen) { return which(seen.first); });
+  std::erase_if(foreign_deletions_, [&which](const auto& one) { return which(one.key); });
+  dirty_.drop(which);
+  std::vector<std::string> known;
+  for (const auto& [key, head] : ledger_.known()) {
+    if (which(key)) known.push_back(key);
+  }
+  for (const auto& key : known) ledger_.erase(key);
+  return known.size();
+}
+
+// -- shards --
+
+void ChangeTracker::claimed(std::uint32_t shard, Term term) {
+  const auto before = read_term(ledger_.note(shard_note(shard)));
+  ledger_.set_note(shard_note(shard), std::to_string(term));
+  if (options_.replicas <= 1 || (before && nobody_between(*before, term))) {
+    take_over(shard);
+    return;
+  }
+  claims_.push_back(shard);
+  claims_changed_.notify_all();
+}
+
+void ChangeTracker::released(std::uint32_t shard) {
+  held_.erase(shard);
+  std::erase(claims_, shard);
+  dirty_.drop_live([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
+}
+
+bool ChangeTracker::busy(std::uint32_t shard) const {
+  return dirty_.in_work([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
+}
+
+Task<> ChangeTracker::take_claims() {
+  while (true) {
+    while (claims_.empty()) co_await claims_changed_.wait();
+    const auto shard = claims_.front();
+    if (!co_await start_anew(shard)) {
+      co_await sleep_for(kClaimRetry);
+      continue;
+    }
+    // Released meanwhile?
+    if (claims_.empty() || claims_.front() != shard) continue;
+    claims_.pop_front();
+    take_over(shard);
+  }
+}
+
+// Somebody else reported this shard: what we know to be acknowledged may have been replaced since.
+// That it was reported stays known, so that its deletion is found.
+Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
+  std::vector<std::string> keys;
+  for (const auto& [key, head] : ledger_.known()) {
+    if (shard_of_key(key) == shard) keys.push_back(key);
+  }
+  for (const auto& key : keys) {
+    auto entry = co_await ledger_.load(key);
+    if (!entry) co_return false;
+    entry->change.reset();
+    entry->application.reset();
+    for (auto& [identity, resource] : entry->resources) resource.digest = {};
+    ledger_.store(key, *entry);
+  }
+  co_return true;
+}
+
+void ChangeTracker::take_over(std::uint32_t shard) {
+  held_.insert(shard);
+  const auto now = Clock::now();
+  for (const auto& [key, digest] : seen_) {
+    if (shard_of_key(key) != shard || is_reported(key, digest)) continue;
+    dirty_.changed(key, {}, {}, now);
+  }
+  for (const auto& deletion : foreign_deletions_) {
+    if (shard_of_key(deletion.key) == shard && now - deletion.time < options_.foreign_deletions) {
+      dirty_.deleted(deletion.key, deletion.tombstone, now);
+    }
+  }
+}
+
+Task<bool> is_gone(k8s::Client& kubernetes, k8s::Resource resource, k8s::ObjectKey key,
+                   Backoff::Options backoff) {
+  Backoff pauses(backoff, random_seed());
+  while (true) {
+    const auto read = co_await kubernetes.get(resource, key, deadline_after(kReadTimeout));
+    if (read) co_return false;
+    if (!read.error().is_transient()) co_return read.error().code == ErrorCode::not_found;
+    co_await sleep_for(pauses.next(read.error().retry_after));
+  }
+}
+
+}  // namespace gitops::reporter

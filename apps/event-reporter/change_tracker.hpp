@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/core/async.hpp"
+#include "common/core/backoff.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/task_group.hpp"
+#include "event-reporter/digest.hpp"
+#include "event-reporter/dirty_set.hpp"
+#include "event-reporter/ledger.hpp"
+#include "event-reporter/shard_leases.hpp"
+#include "k8s-client/client.hpp"
+
+namespace gitops::reporter {
+
+// Decides which changes are due: those of objects in the shards that this process holds, when they
+// are not what the ledger says was reported.
+//
+// A process reports the deletion of every object that it ever reported, whoever holds its shard
+// now, and of those that were deleted shortly before it took a shard over: a deletion has no
+// successor that would repair its loss.
+//
+// An object's shard follows from its name, which is what its key has behind the last '/'. A digest
+// covers the object's uid. Loop thread only; runs as a task of the group given to start(); what is
+// passed in outlives it.
+class ChangeTracker {
+ public:
+  struct Options {
+    std::uint32_t replicas = 1;  // over which objects are shared out
+    // How long deletions in other shards are remembered.
+    std::chrono::milliseconds foreign_deletions = std::chrono::minutes(10);
+  };
+  ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty, Options options,
+                Metrics& metrics);
+
+  void start(TaskGroup& group);
+
+  // The object is there, and this is its text. Every object is to be told of, whose shard it may
+  // be.
+  void changed(const std::string& key, const Digest& digest, std::string_view text,
+               Milestone milestone);
+  // It is gone; `tombstone` is its last text, or as much of it as is known.
+  void deleted(const std::string& key, std::string tombstone);
+  // Nothing is known about these objects any more. What was reported of them is forgotten, too, and
+  // what waits is not reported. How many the ledger knew.
+  std::size_t forget(const std::function<bool(std::string_view key)>& which);
+
+  // For ShardLeases.
+  void claimed(std::uint32_t shard, Term term);
+  void released(std::uint32_t shard);
+  [[nodiscard]] bool busy(std::uint32_t shard) const;
+
+  [[nodiscard]] bool owns(std::string_view key) const { return held_.contains(shard_of_key(key)); }
+  // Whether an object of that key is there, as far as we know.
+  [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
+  // Objects that are there in the shards held.
+  [[nodiscard]] std::size_t owned() const;
+
+ private:
+  struct Deletion {
+    std::string key;
+    std::string tombstone;
+    Clock::time_point time;
+  };
+
+  [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
+  [[nodiscard]] bool is_reported(const std::string& key, const Digest& digest) const;
+  Task<> take_claims();
+  Task<bool> start_anew(std::uint32_t shard);
+  void take_over(std::uint32_t shard);
+
+  Ledger& ledger_;
+  DirtySet& dirty_;
+  Options options_;
+  std::unordered_map<std::string, Digest> seen_;  // of each object's last text
+  std::set<std::uint32_t> held_;                  // shards whose objects are reported
+  std::deque<std::uint32_t> claims_;              // shards to be held as soon as they start anew
+  gitops::Event claims_changed_;
+  std::deque<Deletion> foreign_deletions_;
+  Counter& unchanged_;
+};
+
+// Whether an object that a complete list does not have is gone. Not in a list are also objects that
+// could not be read, and places that are not ours to watch any more; so the API server is asked,
+// until it answers. False as well when it refuses to say.
+Task<bool> is_gone(k8s::Client& kubernetes, k8s::Resource resource, k8s::ObjectKey key,
+                   Backoff::Options backoff);
+
+}  // namespace gitops::reporter
