@@ -161,14 +161,15 @@ Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
 void ChangeTracker::take_over(std::uint32_t shard) {
   held_.insert(shard);
   const auto now = Clock::now();
-  for (const auto& [key, digest] : seen_) {
-    if (shard_of_key(key) != shard || is_reported(key, digest)) continue;
-    dirty_.changed(key, {}, {}, now);
-  }
+  // What was made anew comes behind its deletion.
   for (const auto& deletion : foreign_deletions_) {
     if (shard_of_key(deletion.key) == shard && now - deletion.time < options_.foreign_deletions) {
       dirty_.deleted(deletion.key, deletion.tombstone, now);
     }
+  }
+  for (const auto& [key, digest] : seen_) {
+    if (shard_of_key(key) != shard || is_reported(key, digest)) continue;
+    dirty_.changed(key, {}, {}, now);
   }
 }
 

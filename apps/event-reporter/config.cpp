@@ -8,12 +8,11 @@
 
 #include "common/argo/argocd_client.hpp"
 #include "common/http/url.hpp"
+#include "event-reporter/resource_kinds.hpp"
 #include "event-reporter/shard.hpp"
 
 namespace gitops::reporter {
 namespace {
-
-constexpr std::string_view kResourceMode = "resource";
 
 bool matches(std::string_view name, std::string_view pattern) {
   std::size_t at = 0;
@@ -57,8 +56,8 @@ std::string token_mistake(bool value, bool file, bool secret) {
   return "the token is given more than once, as a value, a file or a Secret";
 }
 
-std::string patterns_mistake(const Config& config) {
-  for (const auto& pattern : config.application_namespaces) {
+std::string patterns_mistake(const std::vector<std::string>& patterns) {
+  for (const auto& pattern : patterns) {
     if (pattern.find_first_of("/[]{}^$ ") != std::string::npos) {
       return "\"" + pattern + "\" is not a namespace pattern of letters, digits, '-', '*' and '?'";
     }
@@ -66,26 +65,70 @@ std::string patterns_mistake(const Config& config) {
   return {};
 }
 
+std::string kinds_mistake(const Config& config) {
+  for (const auto& name : config.kinds) {
+    if (find_kind(name) != nullptr) continue;
+    std::string known;
+    for (const auto& kind : resource_kinds()) known += (known.empty() ? "" : ", ") + kind.name;
+    return "\"" + name + "\" is not one of " + known;
+  }
+  return {};
+}
+
+void bind_resource_mode(ConfigReader& reader, Config& config) {
+  reader.group("Mode resource");
+  reader.add({"report-kinds",
+              {"REPORT_KINDS"},
+              "Kinds to report: rollouts, analysisruns, replicasets, workflows; empty means all"},
+             config.kinds);
+  reader.check({"report-kinds"}, [&config] { return kinds_mistake(config); });
+  reader.add({"report-all-replicasets",
+              {"REPORT_ALL_REPLICASETS"},
+              "Report every ReplicaSet, not only those of Rollouts"},
+             config.all_replicasets);
+  reader.add({"workflow-namespaces",
+              {"WORKFLOW_NAMESPACES"},
+              "Further namespaces whose Workflows are reported; '*' and '?' match"},
+             config.workflow_namespaces);
+  reader.check({"workflow-namespaces"},
+               [&config] { return patterns_mistake(config.workflow_namespaces); });
+  reader.add({"namespaced",
+              {"IS_NAMESPACED_RUNTIME"},
+              "Watch only the own namespace of the own cluster, whatever the kind"},
+             config.namespaced);
+  reader.check({"namespaced", "workflow-namespaces"}, [&config] {
+    return config.namespaced && !config.workflow_namespaces.empty()
+               ? "further namespaces contradict it"
+               : std::string{};
+  });
+  reader.add({"managed-clusters",
+              {"REPORT_MANAGED_CLUSTERS"},
+              "Report managed clusters, too: those that Argo CD's cluster Secrets in the own "
+              "namespace name"},
+             config.managed_clusters);
+}
+
 }  // namespace
 
 void bind(ConfigReader& reader, Config& config) {
   constexpr std::int64_t kMany = 1'000'000;
   reader.group("Reporting");
-  reader.add_choice(
-      {"reporter-mode", {"REPORTER_MODE"}, "What to report: app reports Argo CD Applications"},
-      config.mode, {"app", kResourceMode});
-  reader.check({"reporter-mode"}, [&config] {
-    return config.mode == 0 ? std::string{} : "resource comes in a later version; use app";
-  });
-
-  reader.add({"app-queue-size", {"APP_QUEUE_SIZE"}, "Applications that may wait in the queue"},
+  reader.add_choice({"reporter-mode",
+                     {"REPORTER_MODE"},
+                     "What to report: app: Argo CD Applications; resource: Rollouts, AnalysisRuns, "
+                     "ReplicaSets and Workflows"},
+                    config.mode, {"app", "resource"});
+  reader.add({"app-queue-size",
+              {"APP_QUEUE_SIZE"},
+              "Applications (or resources) that may wait in the queue"},
              config.queue_size, 1, kMany);
   reader.add({"max-app-retries",
               {"MAX_APP_RETRIES"},
               "Attempts to deliver one event before its application goes back to the queue"},
              config.max_retries, 1, 100);
-  reader.add({"threadiness", {"THREADINESS"}, "Applications reported at the same time"},
-             config.workers, 1, 1000);
+  reader.add(
+      {"threadiness", {"THREADINESS"}, "Applications (or resources) reported at the same time"},
+      config.workers, 1, 1000);
   reader.add({"resource-threadiness",
               {"RESOURCE_THREADINESS"},
               "Events of one application in flight at the same time"},
@@ -94,7 +137,8 @@ void bind(ConfigReader& reader, Config& config) {
               {"ARGOCD_APPLICATION_NAMESPACES"},
               "Further namespaces whose Applications are reported; '*' and '?' match"},
              config.application_namespaces);
-  reader.check({"application-namespaces"}, [&config] { return patterns_mistake(config); });
+  reader.check({"application-namespaces"},
+               [&config] { return patterns_mistake(config.application_namespaces); });
   reader.add({"ledger-file",
               {"LEDGER_FILE"},
               "File that remembers what was acknowledged; without it a restart reports everything"},
@@ -111,6 +155,8 @@ void bind(ConfigReader& reader, Config& config) {
               {"EVENT_REPORTER_RESEND_ON_REVISION"},
               "Report every resource again for a new revision, also those it did not change"},
              config.resend_on_revision);
+
+  bind_resource_mode(reader, config);
 
   reader.group("Argo CD");
   reader.add({"argocd-server",

@@ -14,7 +14,7 @@ namespace gitops::reporter {
 // The settings of event-reporter, filled by the ConfigReader and then only read. The environment
 // names are those that the charts of the existing program set.
 struct Config {
-  std::size_t mode = 0;  // index in kModes
+  enum class Mode { app, resource } mode = Mode::app;
   std::int64_t queue_size = 1000;
   std::int64_t max_retries = 5;
   std::int64_t workers = 16;
@@ -24,6 +24,12 @@ struct Config {
   std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
   std::chrono::milliseconds sweep = std::chrono::minutes(5);
   bool resend_on_revision = false;
+
+  std::vector<std::string> kinds;  // names of resource_kinds(); empty: all
+  bool all_replicasets = false;
+  std::vector<std::string> workflow_namespaces;
+  bool namespaced = false;
+  bool managed_clusters = false;
 
   std::string argocd_server = "argo-cd-server:80";
   std::string argocd_root_path;

@@ -54,10 +54,10 @@ using Store = std::unordered_set<Entry, HashName, SameName>;
 // The metrics of one informer.
 class Counters {
  public:
-  Counters(Metrics& metrics, const std::string& program, const Resource& resource)
+  Counters(Metrics& metrics, const std::string& program, const InformerOptions& options)
       : metrics_(metrics),
         prefix_("gitops_" + program + "_watch_"),
-        labels_{{"resource", resource.plural}},
+        labels_(with_resource(options)),
         quarantined_(metrics.counter(prefix_ + "quarantined_total",
                                      "Objects that could not be used", labels_)),
         objects_(metrics.gauge(prefix_ + "objects", "Objects in the store", labels_)),
@@ -85,6 +85,11 @@ class Counters {
   }
 
  private:
+  static Metrics::Labels with_resource(const InformerOptions& options) {
+    auto labels = options.metric_labels;
+    labels["resource"] = options.resource.plural;
+    return labels;
+  }
   Counter& labelled(std::string_view name, const std::string& help, const std::string& label,
                     std::string_view value) {
     auto labels = labels_;
@@ -109,7 +114,7 @@ struct Informer::State {
       : client(the_client),
         options(std::move(the_options)),
         on_change(std::move(the_on_change)),
-        counters(metrics, program, options.resource),
+        counters(metrics, program, options),
         objects(options.fields, options.keep, options.limits),
         events(objects),
         reflector(options.reflector, random_seed()),

@@ -33,6 +33,7 @@ struct InformerOptions {
   FieldSet fields;
   ObjectDecoder::Keep keep = {};  // objects it refuses are never stored
   ObjectLimits limits = {};
+  Metrics::Labels metric_labels = {};  // besides "resource"; two informers need different ones
   Reflector::Options reflector = {};
   // For a page of a list, and between two pieces of a streaming list.
   std::chrono::milliseconds list_timeout{60'000};
@@ -56,9 +57,9 @@ struct InformerOptions {
 // - A quarantined object is counted and logged, keeps its last good record, and is never taken for
 //   deleted while its name can be read.
 //
-// Metrics, with the label resource: gitops_<program>_watch_events_total{type},
-// …_relists_total{reason}, …_errors_total{code}, …_quarantined_total, …_objects,
-// …_last_event_timestamp_seconds.
+// Metrics, with the label resource and those of the options:
+// gitops_<program>_watch_events_total{type}, …_relists_total{reason}, …_errors_total{code},
+// …_quarantined_total, …_objects, …_last_event_timestamp_seconds.
 //
 // Runs as one task of `group`; ends when that is cancelled, and outlives it. A callback that throws
 // ends the task as a failure. Loop thread only.

@@ -265,18 +265,20 @@ TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
 TEST(EventReporter, AWrongConfigurationPrintsEveryMistake) {
   const auto result = run_command(
       {std::string(GITOPS_BIN_DIR) + "/event-reporter"},
-      {{"REPORTER_MODE", "resource"}, {"APP_QUEUE_SIZE", "none"}, {"CODEFRESH_TOKEN", "canary"}});
+      {{"REPORTER_MODE", "both"}, {"APP_QUEUE_SIZE", "none"}, {"CODEFRESH_TOKEN", "canary"}});
+  EXPECT_THAT(result.err, HasSubstr("REPORTER_MODE"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("APP_QUEUE_SIZE"));
   const auto rules = run_command({std::string(GITOPS_BIN_DIR) + "/event-reporter"},
                                  {{"REPORTER_MODE", "resource"},
+                                  {"REPORT_KINDS", "rollouts,pods"},
                                   {"EVENT_REPORTER_REPLICAS", "3"},
                                   {"EVENT_REPORTER_SHARD", "7"},
                                   {"CODEFRESH_URL", "platform"},
                                   {"ARGOCD_SERVER", "argo cd"},
                                   {"CODEFRESH_TOKEN", "canary"}});
   EXPECT_EQ(rules.exit_code, 2);
-  for (const auto* part : {"REPORTER_MODE", "shard 7", "CODEFRESH_URL", "ARGOCD_SERVER"}) {
+  for (const auto* part : {"REPORT_KINDS", "pods", "shard 7", "CODEFRESH_URL", "ARGOCD_SERVER"}) {
     EXPECT_THAT(rules.err, HasSubstr(part));
   }
   EXPECT_THAT(rules.err + result.err, Not(HasSubstr("canary")));

@@ -210,7 +210,7 @@ TEST(Reporter, ARefusedEventDoesNotHoldUpTheOthersAndComesBack) {
 TEST(Reporter, TheFirstToComeIsTheProbeOfThePlatform) {
   auto options = Scene::fast_options();
   options.reporter.queue.backoff = {.initial = std::chrono::minutes(60),
-                                  .max = std::chrono::minutes(60)};
+                                    .max = std::chrono::minutes(60)};
   options.delivery.max_attempts = 1;
   options.delivery.breaker.failures = 1;
   play(options, [](Scene& scene) -> Task<> {
@@ -225,7 +225,7 @@ TEST(Reporter, TheFirstToComeIsTheProbeOfThePlatform) {
 TEST(Reporter, WhatWaitedForThePlatformGoesOutWhenItTakesEventsAgain) {
   auto options = Scene::fast_options();
   options.reporter.queue.backoff = {.initial = std::chrono::minutes(60),
-                                  .max = std::chrono::minutes(60)};
+                                    .max = std::chrono::minutes(60)};
   options.delivery.max_attempts = 1;
   options.delivery.breaker.failures = 2;
   play(options, [](Scene& scene) -> Task<> {

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/daemon/daemon.hpp"
+#include "common/http/client.hpp"
+#include "common/http/proxy_settings.hpp"
+#include "common/http/resolve.hpp"
+#include "common/platform/client.hpp"
+#include "event-reporter/config.hpp"
+#include "event-reporter/credential.hpp"
+#include "event-reporter/delivery.hpp"
+#include "event-reporter/ledger.hpp"
+#include "event-reporter/shard_leases.hpp"
+#include "k8s-client/client.hpp"
+#include "k8s-client/config.hpp"
+
+namespace gitops::reporter {
+
+// What was read from outside before the parts could be made.
+struct Environment {
+  Config config;
+  k8s::ClusterConfig cluster;
+  http::ProxySettings proxy;
+  std::string own_namespace;
+  Shard shard;
+};
+Result<Environment> read_environment(const Config& config,
+                                     const std::map<std::string, std::string>& environment);
+
+http::ClientOptions client_options(const Environment& with, const std::string& ca_file,
+                                   bool insecure);
+// `name`: of the Leases, without the shard.
+ShardLeases::Options lease_options(const Environment& with, std::string name);
+
+// The parts that every mode stands on. Members are in order of dependence: later ones use earlier
+// ones. A mode's own parts come behind it.
+class Foundation {
+ public:
+  Foundation(const DaemonContext& context, Environment environment);
+
+  // Opens the ledger, which belongs to one mode: what another one reported would look deleted.
+  Task<Result<void>> open_ledger();
+  // From then on it is written.
+  void start_ledger();
+  // What is under way may end and is written down; what waits is found again by the next start.
+  // `in_work`: how many reports are under way. Afterwards no task runs any more.
+  Task<> finish(std::function<std::size_t()> in_work, Deadline deadline);
+  // The last line of /statusz; `what` the ledger has entries of.
+  [[nodiscard]] std::string ledger_status(std::string_view what) const;
+
+  Environment with;
+  http::Resolver resolver;
+  k8s::Client kubernetes;
+  http::Client platform_http;
+  Credential platform_token;
+  platform::Client platform;
+  Ledger ledger;
+  Delivery delivery;
+  TaskGroup tasks;
+};
+
+}  // namespace gitops::reporter
