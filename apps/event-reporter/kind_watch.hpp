@@ -37,7 +37,7 @@ class KindWatch {
  public:
   struct Options {
     // Between two looks whether the cluster serves the kind.
-    std::chrono::milliseconds discovery = std::chrono::seconds(10);
+    std::chrono::milliseconds discovery = std::chrono::seconds(5);
     k8s::Reflector::Options reflector = {};
   };
   struct Callbacks {

@@ -11,6 +11,7 @@
 namespace gitops::reporter {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -90,6 +91,25 @@ TEST(Config, ReadsTheEnvironmentOfTheExistingChart) {
   EXPECT_FALSE(config.argocd_insecure) << "INSECURE of the existing program verifies nothing less";
 }
 
+TEST(Config, ModeResourceReportsAllKindsUnlessTold) {
+  const auto [config, mistakes] = load({{"REPORTER_MODE", "resource"}});
+  EXPECT_THAT(mistakes, IsEmpty());
+  EXPECT_EQ(config.mode, Config::Mode::resource);
+  EXPECT_THAT(config.kinds, IsEmpty());
+  EXPECT_FALSE(config.all_replicasets);
+  EXPECT_FALSE(config.managed_clusters) << "it takes the right to read Secrets";
+  const auto [some, none] = load({{"REPORTER_MODE", "resource"},
+                                  {"REPORT_KINDS", "rollouts,workflows"},
+                                  {"REPORT_ALL_REPLICASETS", "true"},
+                                  {"REPORT_MANAGED_CLUSTERS", "true"},
+                                  {"WORKFLOW_NAMESPACES", "ci-*"}});
+  EXPECT_THAT(none, IsEmpty());
+  EXPECT_THAT(some.kinds, ElementsAre("rollouts", "workflows"));
+  EXPECT_THAT(some.workflow_namespaces, ElementsAre("ci-*"));
+  EXPECT_TRUE(some.all_replicasets);
+  EXPECT_TRUE(some.managed_clusters);
+}
+
 TEST(Config, KnowsTheOlderNames) {
   const auto [config, mistakes] = load({{"EVENT_REPORTER_APPLICATION_SERVER", "old:80"},
                                         {"EVENT_REPORTER_SHARDING_ALGORITHM", "legacy"},
@@ -117,7 +137,10 @@ TEST(Config, EveryMistakeIsTold) {
   const auto of = [](const std::map<std::string, std::string>& environment) {
     return load(environment).mistakes;
   };
-  EXPECT_THAT(of({{"REPORTER_MODE", "resource"}}), ElementsAre(HasSubstr("later version")));
+  EXPECT_THAT(of({{"REPORT_KINDS", "rollouts, pods"}}),
+              ElementsAre(AllOf(HasSubstr("\"pods\""), HasSubstr("analysisruns"))));
+  EXPECT_THAT(of({{"WORKFLOW_NAMESPACES", "/team/"}}), SizeIs(1));
+  EXPECT_THAT(of({{"WORKFLOW_NAMESPACES", "team"}, {"IS_NAMESPACED_RUNTIME", "true"}}), SizeIs(1));
   EXPECT_THAT(of({{"REPORTER_MODE", "both"}, {"APP_QUEUE_SIZE", "0"}, {"THREADINESS", "many"}}),
               SizeIs(3));
   const auto rules = of({{"ARGOCD_SERVER", "ftp://x"},

@@ -1,0 +1,458 @@
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/core/encoding.hpp"
+#include "support/fake_kube_api.hpp"
+#include "support/fake_platform.hpp"
+#include "support/reporter_process.hpp"
+#include "support/run_coro.hpp"
+#include "support/tcp_relay.hpp"
+
+// The real event-reporter in mode `resource` between doubles of Kubernetes and the control plane.
+namespace gitops::test {
+namespace {
+
+using nlohmann::json;
+namespace r = k8s::resources;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+constexpr auto kLimit = std::chrono::seconds(90);
+constexpr const char* kManagedToken = "canary-managed-token";
+
+Deadline soon() {
+  return deadline_after(std::chrono::seconds(25));
+}
+
+json object(const k8s::Resource& resource, const std::string& name, json more = json::object()) {
+  json out = {{"apiVersion", resource.api_version()},
+              {"kind", resource.kind},
+              {"metadata", {{"name", name}, {"namespace", "shop"}}},
+              {"status", {{"phase", "Running"}}}};
+  out.merge_patch(more);
+  return out;
+}
+
+json replica_set(const std::string& name, const std::string& owner) {
+  const auto version = owner == "Rollout" ? "argoproj.io/v1alpha1" : "apps/v1";
+  return object(r::kReplicaSets, name,
+                {{"metadata",
+                  {{"ownerReferences",
+                    json::array({{{"apiVersion", version}, {"kind", owner}, {"name", "web"}}})}}}});
+}
+
+// The doubles, and how the daemon is told about them. `managed` is a second cluster, reached
+// through a relay that can be cut.
+class World {
+ public:
+  explicit World(const Executor& executor)
+      : kube(executor),
+        managed(executor, {.token = kManagedToken}),
+        platform(executor, {.token = "canary-platform-token"}),
+        executor_(executor) {
+    write_file(folder / "platform-token", "canary-platform-token\n");
+  }
+
+  Task<> start_doubles() {
+    CO_ASSERT_OK(kube.start());
+    CO_ASSERT_OK(managed.start());
+    CO_ASSERT_OK(platform.start());
+    relay.emplace(executor_, "127.0.0.1", managed.url().port);
+    for (auto* cluster : {&kube, &managed}) {
+      for (const auto* type : {&r::kRollouts, &r::kAnalysisRuns, &r::kWorkflows}) {
+        cluster->add_type(*type);
+      }
+    }
+    write_file(folder / "kubeconfig", kube.kubeconfig());
+  }
+  void start_daemon(const Environment& more = {}) {
+    Environment environment{{"REPORTER_MODE", "resource"},
+                            {"POD_NAMESPACE", "argocd"},
+                            {"WORKFLOW_NAMESPACES", "sh*"},
+                            {"KUBECONFIG", (folder / "kubeconfig").string()},
+                            {"LEDGER_FILE", (folder / "ledger.db").string()},
+                            {"CODEFRESH_URL", platform.url().to_string()},
+                            {"LOG_LEVEL", "debug"}};
+    for (const auto& [name, value] : more) environment[name] = value;
+    daemon.emplace(
+        std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
+                                 "--listen-address=127.0.0.1", "--admin-port=0",
+                                 "--admin-address=127.0.0.1", "--codefresh-token-file",
+                                 (folder / "platform-token").string()},
+        std::move(environment));
+  }
+  Task<> start(const Environment& more = {}) {
+    co_await start_doubles();
+    start_daemon(more);
+    CO_ASSERT_TRUE(co_await daemon->wait_for_readyz("ready\n"));
+  }
+  Task<> stop() {
+    if (daemon && daemon->process().running()) EXPECT_EQ(co_await daemon->stop(), 0);
+    co_await platform.stop();
+    if (relay) co_await relay->stop();
+    co_await managed.stop();
+    co_await kube.stop();
+  }
+
+  // Argo CD's Secret for `managed`.
+  void put_cluster(const std::string& name, const json& config) {
+    const auto server = "http://127.0.0.1:" + std::to_string(relay->port()) + "/";
+    kube.put(r::kSecrets, {{"apiVersion", "v1"},
+                           {"kind", "Secret"},
+                           {"metadata",
+                            {{"name", "cluster-" + name},
+                             {"namespace", "argocd"},
+                             {"labels", {{"argocd.argoproj.io/secret-type", "cluster"}}}}},
+                           {"data",
+                            {{"name", base64_encode(name)},
+                             {"server", base64_encode(server)},
+                             {"config", base64_encode(config.dump())}}}});
+  }
+
+  // Events from number `first` on as "Kind name", "Kind name gone", behind it "@managed".
+  [[nodiscard]] std::vector<std::string> events(std::size_t first = 0) const {
+    std::vector<std::string> out;
+    for (const auto* report : platform.find("", "", first)) {
+      out.push_back(report->kind() + " " + report->name() +
+                    (report->data.value("deleted", false) ? " gone" : "") +
+                    (report->data.contains("cluster") ? " @managed" : ""));
+    }
+    return out;
+  }
+  Task<bool> wait_for(std::string event, std::size_t first = 0) {
+    co_return co_await platform.wait_for(
+        [&](const FakePlatform::Report&) {
+          const auto seen = events(first);
+          return std::ranges::find(seen, event) != seen.end();
+        },
+        soon()) != nullptr;
+  }
+  Task<bool> is_quiet() {
+    co_return co_await platform.wait_until_quiet(std::chrono::milliseconds(500), soon());
+  }
+
+  TempDir folder;
+  FakeKubeApi kube;
+  FakeKubeApi managed;
+  FakePlatform platform;
+  std::optional<TcpRelay> relay;
+  std::optional<ReporterProcess> daemon;
+
+ private:
+  Executor executor_;
+};
+
+void play(const std::function<Task<>(World&)>& body) {
+  run_coro(
+      [&]() -> Task<> {
+        World world(co_await asio::this_coro::executor);
+        std::exception_ptr failure;
+        try {
+          co_await body(world);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        if (::testing::Test::HasFailure() && world.daemon) {
+          std::cerr << world.daemon->log() << world.daemon->last_readyz();
+        }
+        co_await world.stop();
+        EXPECT_THAT(world.platform.refused(), IsEmpty());
+        if (failure) std::rethrow_exception(failure);
+      },
+      kLimit);
+}
+
+TEST(ResourceReporter, EachKindIsReportedFromItsBirthToItsEnd) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    for (const auto* type : {&r::kRollouts, &r::kAnalysisRuns, &r::kReplicaSets, &r::kWorkflows}) {
+      auto made = type == &r::kReplicaSets ? replica_set("web", "Rollout") : object(*type, "web");
+      made["metadata"]["managedFields"] = json::array({{{"manager", "kubectl"}}});
+      made["metadata"]["annotations"] = {{"note", "a \"quoted\" <text> of \\ and \u00e4"}};
+      auto first = world.platform.reports().size();
+      const auto stored = world.kube.put(*type, made);
+      CO_ASSERT_TRUE(co_await world.wait_for(type->kind + " web", first)) << type->kind;
+      const auto& report = world.platform.reports()[first];
+      auto expected = stored;
+      expected["metadata"].erase("managedFields");
+      EXPECT_EQ(report.object, expected);
+      EXPECT_EQ(report.data.size(), 1U) << "as the existing reporters: nothing but the object";
+      EXPECT_EQ(report.data["object"].get<std::string>().front(), '{');
+      EXPECT_THAT(report.event_id,
+                  HasSubstr(stored["metadata"]["uid"].get<std::string>() + "/" +
+                            stored["metadata"]["resourceVersion"].get<std::string>()));
+
+      // Only what counts is a change.
+      first = world.platform.reports().size();
+      made["metadata"]["managedFields"] = json::array({{{"manager", "argo"}}});
+      world.kube.put(*type, made);
+      made["status"]["phase"] = "Succeeded";
+      made["status"]["conditions"] = json::array({{{"type", "Done"}}});
+      world.kube.put(*type, made);
+      CO_ASSERT_TRUE(co_await world.wait_for(type->kind + " web", first));
+      EXPECT_EQ(world.platform.reports()[first].object["status"]["phase"], "Succeeded");
+
+      first = world.platform.reports().size();
+      CO_ASSERT_TRUE(world.kube.remove(*type, {"shop", "web"}));
+      CO_ASSERT_TRUE(co_await world.wait_for(type->kind + " web gone", first));
+      const auto& gone = world.platform.reports()[first];
+      EXPECT_EQ(gone.object["apiVersion"], type->api_version());
+      EXPECT_TRUE(gone.object["metadata"]["deletionTimestamp"].is_string());
+      EXPECT_EQ(gone.object["metadata"]["uid"], stored["metadata"]["uid"]);
+      EXPECT_THAT(gone.event_id, ::testing::EndsWith("/gone"));
+    }
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_EQ(world.platform.reports().size(), 12U);
+  });
+}
+
+TEST(ResourceReporter, OfReplicaSetsOnlyThoseOfRolloutsAreReported) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    world.kube.put(r::kReplicaSets, replica_set("listed", "Rollout"));
+    world.kube.put(r::kReplicaSets, replica_set("of-deployment", "Deployment"));
+    world.start_daemon();
+    CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet listed"));
+    // Items of a list have no kind of their own.
+    EXPECT_EQ(world.platform.reports()[0].object["apiVersion"], "apps/v1");
+    world.kube.put(r::kReplicaSets, replica_set("of-deployment-2", "Deployment"));
+    world.kube.put(r::kReplicaSets, object(r::kReplicaSets, "of-nobody"));
+    world.kube.put(r::kReplicaSets, replica_set("watched", "Rollout"));
+    CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet watched"));
+    CO_ASSERT_TRUE(world.kube.remove(r::kReplicaSets, {"shop", "of-nobody"}));
+    world.kube.put(r::kRollouts, object(r::kRollouts, "last"));
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout last"));
+    EXPECT_THAT(world.events(),
+                ElementsAre("ReplicaSet listed", "ReplicaSet watched", "Rollout last"));
+    EXPECT_EQ(co_await world.daemon->stop(), 0);
+
+    world.start_daemon({{"REPORT_ALL_REPLICASETS", "true"}, {"REPORT_KINDS", "replicasets"}});
+    CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet of-deployment-2", 3));
+    CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet of-deployment", 3));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_EQ(world.platform.reports().size(), 5U);
+  });
+}
+
+TEST(ResourceReporter, OnlyConfiguredNamespacesHaveTheirWorkflowsReported) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    for (const auto* ns : {"argocd", "shop", "other"}) {
+      world.kube.put(r::kWorkflows, object(r::kWorkflows, std::string("in-") + ns,
+                                           {{"metadata", {{"namespace", ns}}}}));
+      world.kube.put(r::kRollouts, object(r::kRollouts, std::string("in-") + ns,
+                                          {{"metadata", {{"namespace", ns}}}}));
+    }
+    world.start_daemon({{"WORKFLOW_NAMESPACES", ""}});
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(4, soon()));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_THAT(world.events(), UnorderedElementsAre("Workflow in-argocd", "Rollout in-argocd",
+                                                     "Rollout in-shop", "Rollout in-other"));
+    EXPECT_EQ(co_await world.daemon->stop(), 0);
+    world.start_daemon();
+    CO_ASSERT_TRUE(co_await world.wait_for("Workflow in-shop", 4));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_EQ(world.platform.reports().size(), 5U);
+  });
+}
+
+TEST(ResourceReporter, ARestartReportsWhatChangedMeanwhileAndNothingElse) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    for (const auto* name : {"same", "changed", "deleted", "renewed"}) {
+      world.kube.put(r::kRollouts, object(r::kRollouts, name));
+    }
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(4, soon()));
+    EXPECT_EQ(co_await world.daemon->stop(), 0);
+    world.start_daemon();
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_EQ(world.platform.reports().size(), 4U);
+    EXPECT_EQ(co_await world.daemon->stop(), 0);
+
+    world.kube.put(r::kRollouts,
+                   object(r::kRollouts, "changed", {{"status", {{"phase", "Paused"}}}}));
+    CO_ASSERT_TRUE(world.kube.remove(r::kRollouts, {"shop", "deleted"}));
+    CO_ASSERT_TRUE(world.kube.remove(r::kRollouts, {"shop", "renewed"}));
+    world.kube.put(r::kRollouts, object(r::kRollouts, "renewed"));
+    world.start_daemon();
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(8, soon()));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_THAT(world.events(4), UnorderedElementsAre("Rollout changed", "Rollout deleted gone",
+                                                      "Rollout renewed gone", "Rollout renewed"));
+    const auto gone = world.platform.find("Rollout", "deleted", 4);
+    CO_ASSERT_EQ(gone.size(), 1U);
+    EXPECT_TRUE(gone[0]->object["metadata"]["deletionTimestamp"].is_string());
+    EXPECT_EQ(gone[0]->object["metadata"]["namespace"], "shop");
+  });
+}
+
+TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    world.kube.remove_type(r::kRollouts);
+    world.start_daemon();
+    // Not to have a kind is no trouble.
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("rollouts: not served"));
+    world.kube.put(r::kWorkflows, object(r::kWorkflows, "first"));
+    CO_ASSERT_TRUE(co_await world.wait_for("Workflow first"));
+
+    world.kube.add_type(r::kRollouts);
+    world.kube.put(r::kRollouts, object(r::kRollouts, "web"));
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout web"));
+
+    // With the definition its objects go; another one's objects are others.
+    world.kube.remove_type(r::kRollouts);
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout web gone"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("the kind is not served", 2));
+    world.kube.add_type(r::kRollouts);
+    world.kube.put(r::kRollouts, object(r::kRollouts, "again"));
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout again"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    EXPECT_THAT(world.events(),
+                ElementsAre("Workflow first", "Rollout web", "Rollout web gone", "Rollout again"));
+  });
+}
+
+TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
+  play([](World& world) -> Task<> {
+    co_await world.start({{"REPORT_MANAGED_CLUSTERS", "true"}});
+    world.managed.put(r::kRollouts, object(r::kRollouts, "far"));
+    world.managed.put(r::kWorkflows, object(r::kWorkflows, "not-ours"));
+    world.kube.put(r::kRollouts, object(r::kRollouts, "far", {{"status", {{"phase", "Paused"}}}}));
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout far"));
+    world.put_cluster("prod", {{"bearerToken", kManagedToken}});
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout far @managed"));
+    const auto& report = world.platform.reports().back();
+    EXPECT_EQ(report.object["status"]["phase"], "Running");
+    EXPECT_EQ(report.data["cluster"], "http://127.0.0.1:" + std::to_string(world.relay->port()));
+    world.managed.put(r::kReplicaSets, replica_set("far-1", "Rollout"));
+    CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet far-1 @managed"));
+    CO_ASSERT_TRUE(world.managed.remove(r::kReplicaSets, {"shop", "far-1"}));
+    CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet far-1 gone @managed"));
+    EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("cluster prod ("));
+
+    // A Secret that was only touched changes nothing; the cluster's removal is no deletion.
+    world.put_cluster("prod", {{"bearerToken", kManagedToken}});
+    CO_ASSERT_TRUE(world.kube.remove(r::kSecrets, {"argocd", "cluster-prod"}));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("a cluster is not managed any more"));
+    world.kube.put(r::kRollouts, object(r::kRollouts, "near"));
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout near"));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_THAT(world.events(), Not(Contains("Rollout far gone @managed")));
+    EXPECT_EQ(world.platform.reports().size(), 5U);
+
+    // When it comes back, it is news.
+    world.put_cluster("prod", {{"bearerToken", kManagedToken}});
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout far @managed", 5));
+    EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
+  });
+}
+
+TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    world.relay->hold();
+    world.put_cluster("far", {{"bearerToken", kManagedToken}});
+    auto secret = *world.kube.find(r::kSecrets, {"argocd", "cluster-far"});
+    for (const auto& [name, server, config] :
+         {std::tuple{"exec", "https://exec.example.com",
+                     R"({"execProviderConfig":{"command":"aws"}})"},
+          std::tuple{"broken", "https://broken.example.com", "canary-broken"},
+          std::tuple{"nobody", "http://127.0.0.1:1", "{}"},
+          std::tuple{"own", "https://kubernetes.default.svc", "{}"}}) {
+      secret["metadata"]["name"] = std::string("cluster-") + name;
+      secret["metadata"].erase("uid");
+      secret["data"] = {{"name", base64_encode(std::string(name))},
+                        {"server", base64_encode(std::string(server))},
+                        {"config", base64_encode(std::string(config))}};
+      world.kube.put(r::kSecrets, secret);
+    }
+    world.managed.put(r::kRollouts, object(r::kRollouts, "far"));
+    world.start_daemon({{"REPORT_MANAGED_CLUSTERS", "true"}});
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    for (int i = 0; i < 30; ++i) {
+      world.kube.put(r::kRollouts, object(r::kRollouts, "near-" + std::to_string(i)));
+    }
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(30, soon()));
+    const auto status = world.daemon->get("/statusz").body;
+    EXPECT_THAT(status, HasSubstr("skipped cluster-exec (exec): its credentials come from"));
+    EXPECT_THAT(status, HasSubstr("skipped cluster-broken"));
+    EXPECT_THAT(status, Not(HasSubstr("kubernetes.default.svc")));
+    EXPECT_THAT(world.events(), Not(Contains("Rollout far @managed")));
+
+    world.relay->release();
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout far @managed"));
+    EXPECT_THAT(world.daemon->log() + status, Not(HasSubstr("canary")));
+  });
+}
+
+TEST(ResourceReporter, AnOutageOfTheControlPlaneLosesNothing) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    world.kube.put(r::kRollouts, object(r::kRollouts, "deleted"));
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout deleted"));
+    world.platform.fail_next(12, 503);
+    for (int i = 0; i < 20; ++i) {
+      const auto name = "web-" + std::to_string(i);
+      world.kube.put(r::kRollouts, object(r::kRollouts, name));
+      world.kube.put(r::kReplicaSets, replica_set(name, "Rollout"));
+    }
+    CO_ASSERT_TRUE(world.kube.remove(r::kRollouts, {"shop", "deleted"}));
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(42, soon()));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_EQ(world.platform.reports().size(), 42U);
+    EXPECT_THAT(world.events(), Contains("Rollout deleted gone"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  });
+}
+
+TEST(ResourceReporter, AC24_AMalformedObjectIsSetAsideWhileOthersGoOn) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    for (const std::string& line : std::initializer_list<std::string>{
+             "nonsense\n", "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"cut\n",
+             // Well-formed as far as it is looked into; nobody could read its event.
+             "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"odd\",\"namespace\":"
+             "\"shop\","
+             "\"uid\":\"u\",\"resourceVersion\":\"9\"},\"spec\":{\"a\":tru}}}\n"}) {
+      world.kube.send_on_watches(r::kRollouts, line);
+    }
+    world.kube.put(r::kRollouts, object(r::kRollouts, "web"));
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout web"));
+    EXPECT_THAT(world.events(), ElementsAre("Rollout web"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("an object cannot be reported"));
+  });
+}
+
+TEST(ResourceReporter, ALedgerOfAnotherModeIsNotTouched) {
+  play([](World& world) -> Task<> {
+    co_await world.start();
+    world.kube.put(r::kRollouts, object(r::kRollouts, "web"));
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout web"));
+    EXPECT_EQ(co_await world.daemon->stop(), 0);
+    world.start_daemon({{"REPORTER_MODE", "app"}});
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("is the ledger of mode resource"));
+    EXPECT_EQ(world.daemon->process().wait(std::chrono::seconds(20)), 1);
+    world.start_daemon();
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_EQ(world.platform.reports().size(), 1U);
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
