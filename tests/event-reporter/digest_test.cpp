@@ -54,6 +54,35 @@ TEST(ChangeDigest, EverythingElseIsAChange) {
   EXPECT_NE(digest_after("/metadata/uid", "v"), before);
 }
 
+Digest object_digest_after(const std::string& pointer, const nlohmann::json& value) {
+  auto object = application();
+  object["status"]["conditions"][0]["lastUpdateTime"] = "2026-03-04T09:00:00Z";
+  object["status"]["observedGeneration"] = "3";
+  object[nlohmann::json::json_pointer(pointer)] = value;
+  return object_digest(object.dump());
+}
+
+TEST(ObjectDigest, BookkeepingIsNoChange) {
+  const auto before = object_digest_after("/status/observedGeneration", "3");
+  EXPECT_EQ(object_digest_after("/status/observedGeneration", "4"), before);
+  EXPECT_EQ(object_digest_after("/metadata/resourceVersion", "8"), before);
+  EXPECT_EQ(object_digest_after("/metadata/managedFields", nlohmann::json::array()), before);
+  EXPECT_EQ(object_digest_after("/apiVersion", nullptr), before) << "items of lists have none";
+  EXPECT_EQ(object_digest_after("/kind", nullptr), before);
+  for (const auto* time : {"lastTransitionTime", "lastUpdateTime"}) {
+    EXPECT_EQ(object_digest_after(std::string("/status/conditions/0/") + time, "later"), before);
+  }
+}
+
+TEST(ObjectDigest, EverythingElseIsAChange) {
+  const auto before = object_digest_after("/status/observedGeneration", "3");
+  for (const auto* pointer :
+       {"/status/phase", "/status/reconciledAt", "/status/conditions/0/message", "/spec/replicas",
+        "/metadata/labels/team", "/metadata/deletionTimestamp", "/metadata/uid"}) {
+    EXPECT_NE(object_digest_after(pointer, "other"), before) << pointer;
+  }
+}
+
 TEST(Hasher, KeepsPartsApart) {
   const auto of = [](std::initializer_list<std::string_view> parts) {
     Hasher hasher;

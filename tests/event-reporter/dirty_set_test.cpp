@@ -141,5 +141,17 @@ TEST_F(Dirty, OldestCountsWhatIsInWork) {
   EXPECT_EQ(dirty.oldest(t0 + seconds(3)), seconds(1));
 }
 
+TEST_F(Dirty, WhatIsDroppedIsNotReportedAtAll) {
+  dirty.changed("a/x", "one", {1, 1}, t0);
+  dirty.deleted("a/y", "stone", t0);
+  dirty.changed("b/x", "two", {1, 1}, t0);
+  dirty.drop([](std::string_view key) { return key.starts_with("a/"); });
+  EXPECT_TRUE(dirty.take("a/x").empty());
+  EXPECT_TRUE(dirty.take("a/y").empty());
+  EXPECT_EQ(dirty.overdue(), 1U);
+  EXPECT_THAT(texts(dirty.take("b/x")), ElementsAre("two"));
+  EXPECT_EQ(dirty.kept_bytes(), 0U);
+}
+
 }  // namespace
 }  // namespace gitops::reporter
