@@ -14,8 +14,19 @@
 namespace gitops::reporter {
 namespace {
 
-Credential argocd_credential(const Environment& with, k8s::Client& kubernetes) {
+constexpr auto kLoginTimeout = std::chrono::seconds(10);
+
+Credential argocd_password(const Config& config) {
+  if (!config.argocd_password_file.empty()) return Credential::file(config.argocd_password_file);
+  return Credential::fixed(config.argocd_password);
+}
+
+Credential argocd_credential(const Environment& with, k8s::Client& kubernetes,
+                             Credential::LogIn log_in) {
   const auto& config = with.config;
+  if (!config.argocd_password.empty() || !config.argocd_password_file.empty()) {
+    return Credential::session(std::move(log_in));
+  }
   if (!config.argocd_token_secret.empty()) {
     return Credential::secret(kubernetes,
                               {.ns = with.own_namespace, .name = config.argocd_token_secret},
@@ -49,7 +60,8 @@ class App {
         argocd_http_(context.executor, base_.resolver,
                      client_options(base_.with, base_.with.config.argocd_ca_file,
                                     base_.with.config.argocd_insecure)),
-        argocd_token_(argocd_credential(base_.with, base_.kubernetes)),
+        argocd_password_(argocd_password(base_.with.config)),
+        argocd_token_(argocd_credential(base_.with, base_.kubernetes, [this] { return log_in(); })),
         argocd_(argocd_http_,
                 {.server = argo::parse_server(base_.with.config.argocd_server).value(),
                  .root_path = base_.with.config.argocd_root_path},
@@ -116,6 +128,11 @@ class App {
   }
 
  private:
+  Task<Result<Secret>> log_in() {
+    co_return co_await argocd_.log_in(base_.with.config.argocd_username, argocd_password_.current(),
+                                      deadline_after(kLoginTimeout));
+  }
+
   Task<> answer(http::Exchange& exchange) const {
     http::Response response;
     response.headers.set("Content-Type", "text/plain");
@@ -149,6 +166,7 @@ class App {
   Log log_{"event-reporter"};
   Foundation base_;
   http::Client argocd_http_;
+  Credential argocd_password_;
   Credential argocd_token_;
   argo::ArgoCdClient argocd_;
   Gatherer gatherer_;

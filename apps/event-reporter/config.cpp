@@ -178,6 +178,24 @@ void bind(ConfigReader& reader, Config& config) {
     return token_mistake(!config.argocd_token.empty(), !config.argocd_token_file.empty(),
                          !config.argocd_token_secret.empty());
   });
+  reader.add({"argocd-username",
+              {"ARGO_CD_USERNAME"},
+              "Account of argocd-server that is logged in to when there is a password"},
+             config.argocd_username);
+  reader.add_secret({"argocd-password",
+                     {"ARGO_CD_PASSWORD"},
+                     "Its password, to get a token with instead of being given one"},
+                    config.argocd_password, &config.argocd_password_file);
+  reader.check({"argocd-password"}, [&config] {
+    const bool password = !config.argocd_password.empty() || !config.argocd_password_file.empty();
+    const bool token = !config.argocd_token.empty() || !config.argocd_token_file.empty() ||
+                       !config.argocd_token_secret.empty();
+    if (!config.argocd_password.empty() && !config.argocd_password_file.empty()) {
+      return std::string("the password is given as a value and as a file");
+    }
+    return password && token ? std::string("a token for argocd-server is given, too")
+                             : std::string{};
+  });
   reader.add(
       {"argocd-ca-file",
        {"ARGOCD_CA_FILE"},

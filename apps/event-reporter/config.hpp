@@ -37,6 +37,9 @@ struct Config {
   std::string argocd_token_file;
   std::string argocd_token_secret;
   std::string argocd_token_key = "token";
+  std::string argocd_username = "admin";
+  Secret argocd_password;
+  std::string argocd_password_file;
   std::string argocd_ca_file;
   bool argocd_insecure = false;
 

@@ -16,6 +16,8 @@ namespace {
 constexpr auto kFileLook = std::chrono::seconds(1);
 constexpr auto kSecretPeriod = std::chrono::seconds(60);
 constexpr auto kSecretRetry = std::chrono::seconds(2);
+// Five failures in 300 s are what argocd-server bears.
+constexpr auto kWrongPassword = std::chrono::seconds(70);
 constexpr auto kReadTimeout = std::chrono::seconds(10);
 
 }  // namespace
@@ -38,6 +40,13 @@ Credential Credential::secret(k8s::Client& client, k8s::ObjectKey key, std::stri
   credential.key_ = std::move(key);
   credential.data_key_ = std::move(data_key);
   credential.trouble_ = "Secret " + credential.key_.to_string() + " was not read yet";
+  return credential;
+}
+
+Credential Credential::session(LogIn log_in) {
+  Credential credential;
+  credential.log_in_ = std::move(log_in);
+  credential.trouble_ = "not logged in yet";
   return credential;
 }
 
@@ -71,6 +80,8 @@ Task<bool> Credential::refused() {
   } else if (client_ != nullptr && Clock::now() >= next_forced_) {
     next_forced_ = Clock::now() + kSecretRetry;
     co_await read_secret();
+  } else if (log_in_ && Clock::now() >= next_forced_) {
+    co_await log_in_again();
   }
   co_return !(token_ == before);
 }
@@ -96,7 +107,29 @@ Task<> Credential::read_secret() {
   const Secret also_wiped(std::move(*token));
 }
 
+Task<> Credential::log_in_again() {
+  next_forced_ = deadline_after(kSecretRetry);
+  auto token = co_await log_in_();
+  if (token) {
+    trouble_.clear();
+    token_ = std::move(*token);
+    co_return;
+  }
+  trouble_ = token.error().message;
+  if (!token.error().is_transient()) next_forced_ = deadline_after(kWrongPassword);
+}
+
 void Credential::start(TaskGroup& group) {
+  if (log_in_) {
+    group.spawn("login", [this]() -> Task<> {
+      while (token_.empty()) {
+        if (const auto now = Clock::now(); now < next_forced_)
+          co_await sleep_for(next_forced_ - now);
+        if (token_.empty()) co_await log_in_again();
+      }
+    });
+    return;
+  }
   if (client_ == nullptr) return;
   group.spawn("token-secret", [this]() -> Task<> {
     while (true) {

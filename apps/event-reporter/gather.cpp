@@ -108,6 +108,8 @@ Task<Result<std::string>> Gatherer::ask(Counter& counter,
     if (co_await token_.refused()) {
       counter.Increment();
       answer = co_await call();
+    } else if (!token_.trouble().empty()) {
+      answer.error().message += " (" + token_.trouble() + ")";
     }
   }
   if (!answer && is_failure_of_peer(answer.error())) {

@@ -219,7 +219,8 @@ Task<> Reporter::tick() {
   while (true) {
     const bool argocd_well = gatherer_.argocd_trouble().empty();
     if (argocd_well && !argocd_well_) {
-      log_.info("Argo CD answers again");
+      if (argocd_answered_) log_.info("Argo CD answers again");
+      argocd_answered_ = true;
       queue_.dirty().bring_forward();
     }
     argocd_well_ = argocd_well;

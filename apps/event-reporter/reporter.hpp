@@ -91,7 +91,8 @@ class Reporter {
   k8s::Informer informer_;
 
   Clock::time_point last_sign_of_life_;
-  bool argocd_well_ = true;  // as of the last tick
+  bool argocd_well_ = false;  // as of the last tick
+  bool argocd_answered_ = false;
 
   Gauge& applications_;
   Counter& sweeps_;

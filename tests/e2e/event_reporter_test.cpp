@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using namespace nlohmann::literals;
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -362,6 +363,41 @@ TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
     world.put_app("web", 2);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
+  });
+}
+
+TEST(EventReporter, APasswordIsAsGoodAsATokenForArgoCd) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    world.start_daemon(
+        {{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}, {"ARGO_CD_PASSWORD", "argocd-password"}});
+    world.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    // The session ends.
+    world.argocd.set_token("another.canary.token");
+    world.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    EXPECT_EQ(world.argocd.count("POST", "/api/v1/session"), 2U);
+    EXPECT_THAT(world.daemon->log(), Not(AnyOf(HasSubstr("canary"), HasSubstr("argocd-password"))));
+  });
+}
+
+TEST(EventReporter, AWrongPasswordIsTriedOnceAndTold) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    world.put_app("web", 1);
+    world.start_daemon(
+        {{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}, {"ARGO_CD_PASSWORD", "canary-password"}});
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("Invalid username or password"));
+    // Several attempts to report, no other one to log in.
+    const auto give_up = soon();
+    while (world.argocd.reads().total() < 6 && Clock::now() < give_up) {
+      co_await sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_GE(world.argocd.reads().total(), 6U);
+    EXPECT_EQ(world.argocd.count("POST", "/api/v1/session"), 1U);
     EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
   });
 }

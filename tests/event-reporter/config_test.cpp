@@ -150,8 +150,10 @@ TEST(Config, EveryMistakeIsTold) {
                          {"EVENT_REPORTER_REPLICAS", "3"},
                          {"EVENT_REPORTER_SHARD", "3"},
                          {"ARGOCD_TOKEN", "canary"},
+                         {"ARGO_CD_PASSWORD", "canary"},
                          {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"}});
-  EXPECT_THAT(rules, SizeIs(6));
+  EXPECT_THAT(rules, SizeIs(7));
+  EXPECT_THAT(rules, Contains(HasSubstr("a token for argocd-server is given, too")));
   EXPECT_THAT(rules, Contains(StartsWith("environment ARGOCD_SERVER: ")));
   EXPECT_THAT(rules, Contains(StartsWith("environment CODEFRESH_URL: ")));
   EXPECT_THAT(rules, Contains("environment SHARDING_ALGORITHM: only legacy is known"));

@@ -90,14 +90,36 @@ Task<Result<std::string>> ArgoCdClient::version(Deadline deadline) {
 
 Task<Result<std::string>> ArgoCdClient::get(std::string target, std::string what, Auth auth,
                                             Deadline deadline) {
-  http::Request request;
-  request.target = http::join_target(options_.server, options_.root_path + target);
-  request.headers.set("Accept", "application/json");
+  http::Request request{.target = std::move(target)};
   if (auth == Auth::token) {
     if (const Secret token = token_(); !token.empty()) {
       request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
     }
   }
+  co_return co_await send(std::move(request), std::move(what), deadline);
+}
+
+Task<Result<Secret>> ArgoCdClient::log_in(std::string username, Secret password,
+                                          Deadline deadline) {
+  http::Request request{.method = "POST", .target = "/api/v1/session"};
+  request.headers.set("Content-Type", "application/json");
+  request.body = nlohmann::json{{"username", username}, {"password", password.reveal()}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  auto answer = co_await send(std::move(request), "login of " + username, deadline);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  const Secret wiped(*answer);
+  const auto json = nlohmann::json::parse(*answer, nullptr, false);
+  const auto token = json.is_object() ? json.value("token", nlohmann::json()) : nlohmann::json();
+  if (!token.is_string() || token.get_ref<const std::string&>().empty()) {
+    co_return fail(ErrorCode::invalid_data, "Argo CD login of " + username + ": no token came");
+  }
+  co_return Secret(token.get<std::string>());
+}
+
+Task<Result<std::string>> ArgoCdClient::send(http::Request request, std::string what,
+                                             Deadline deadline) {
+  request.target = http::join_target(options_.server, options_.root_path + request.target);
+  request.headers.set("Accept", "application/json");
   what = "Argo CD " + what;
   auto response = co_await http_.send(options_.server, std::move(request), deadline, kMaxBody);
   if (!response) co_return fail(what, std::move(response.error()));

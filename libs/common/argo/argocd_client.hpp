@@ -36,6 +36,9 @@ class ArgoCdClient {
   // `source_index` counts an Application's sources from 0.
   Task<Result<std::string>> revision_metadata(AppRef app, std::string revision, int source_index,
                                               Deadline deadline);
+  // POST /api/v1/session: a token for that account, good for `users.session.duration` (24 h).
+  // unauthenticated for a wrong password: argocd-server refuses everybody after five of them.
+  Task<Result<Secret>> log_in(std::string username, Secret password, Deadline deadline);
   // GET /api/version, unauthenticated: is anybody there?
   Task<Result<std::string>> version(Deadline deadline);
 
@@ -43,6 +46,7 @@ class ArgoCdClient {
   enum class Auth { token, none };
   // `what` is how errors name the call.
   Task<Result<std::string>> get(std::string target, std::string what, Auth auth, Deadline deadline);
+  Task<Result<std::string>> send(http::Request request, std::string what, Deadline deadline);
   http::Client& http_;
   Options options_;
   std::function<Secret()> token_;

@@ -59,6 +59,25 @@ Deadline soon() {
 
 const AppRef kApp{.name = "guestbook", .ns = "argocd", .project = "default"};
 
+TEST(ArgoCdClient, LogsIn) {
+  with_bench(
+      {ok(R"({"token":"a.b.c"})"), ok("{}"), ok("nonsense")},
+      [](Bench& bench) -> Task<> {
+        const auto token = co_await bench.client.log_in("bot", Secret("pass\"word"), soon());
+        CO_ASSERT_OK(token);
+        EXPECT_EQ(token->reveal(), "a.b.c");
+        EXPECT_EQ(bench.target(), "/argo/api/v1/session");
+        EXPECT_EQ(bench.header("Content-Type"), "application/json");
+        EXPECT_EQ(bench.header("Authorization"), "(none)");
+        for (int i = 0; i < 2; ++i) {
+          const auto without = co_await bench.client.log_in("bot", Secret("x"), soon());
+          CO_ASSERT_TRUE(!without);
+          EXPECT_EQ(without.error().code, ErrorCode::invalid_data);
+        }
+      },
+      "argo");
+}
+
 TEST(ArgoCdClient, ReadsTreesAndManagedResources) {
   with_bench({ok("{ \"nodes\": [] }")}, [](Bench& bench) -> Task<> {
     const auto tree = co_await bench.client.resource_tree(kApp, soon());
