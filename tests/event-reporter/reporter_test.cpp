@@ -357,7 +357,7 @@ TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
   });
 }
 
-TEST(Reporter, ReportsOnlyItsShardAndItsNamespaces) {
+TEST(Reporter, AC26_ReportsOnlyItsShardAndItsNamespaces) {
   auto options = Scene::fast_options();
   options.reporter.changes.replicas = 3;
   options.shard = 2;
