@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "support/router_bed.hpp"
+
+// Hostile input against the real daemon, by the ids of the list of attack cases.
+namespace gitops::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string request(const std::string& method, const std::string& target,
+                    const std::string& more = {}, const std::string& body = {}) {
+  return RouterBed::request(method, target, more, body);
+}
+
+constexpr const char* kGithub = "github-eventsource-svc.argo.svc.cluster.local";
+
+TEST(RouterAttacks, AC02_AddressesOfTheMachineAndOfMetadataAreRefused) {
+  RouterBed bed(
+      {.environment = {{"UPSTREAM_ALLOWED_ADDRESSES", ""}, {"CONNECT_TIMEOUT", "500ms"}}});
+  for (const auto* address : {"127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1",
+                              "fe80::1", "::ffff:127.0.0.1", "fd00:ec2::254", "::", "224.0.0.1"}) {
+    SCOPED_TRACE(address);
+    bed.set_hosts(std::string(address) + " " + kGithub + "\n");
+    std::filesystem::last_write_time(bed.folder() / "hosts",
+                                     std::filesystem::file_time_type::clock::now());
+    // Every one is another name, so that no answer is remembered.
+    static int number = 0;
+    const auto name = "es" + std::to_string(++number);
+    bed.set_hosts(std::string(address) + " " + name + "-eventsource-svc.argo.svc.cluster.local\n");
+    const auto response = raw_call(bed.port(), request("POST", "/webhooks/argo/" + name));
+    EXPECT_THAT(response.status, testing::AnyOf(502, 404)) << response.head;
+    EXPECT_EQ(bed.events().connections(), 0U);
+  }
+  require_until([&] { return bed.log().contains("address_refused"); }, std::chrono::seconds(5),
+                "the access log");
+}
+
+TEST(RouterAttacks, AC02_AC10_ANameIsOnlyAskedOncePerConnection) {
+  // The addresses that were checked are those that are connected to; what the name says later
+  // counts for the next lookup.
+  RouterBed bed;
+  EXPECT_EQ(bed.get("/webhooks/argo/github/x").status, 200);
+  bed.set_hosts(std::string("169.254.169.254 ") + kGithub + "\n");
+  EXPECT_EQ(bed.get("/webhooks/argo/github/x").status, 200);  // the pooled connection
+  bed.events().cut();
+  EXPECT_EQ(bed.get("/webhooks/argo/github/x").status,
+            200);  // the answer is remembered for a while
+}
+
+TEST(RouterAttacks, AC10_ManyAddressesFailOver) {
+  RouterBed bed;
+  std::string hosts;
+  for (int i = 2; i < 60; ++i) {
+    hosts += "127.0.0." + std::to_string(i) + " many-eventsource-svc.argo.svc.cluster.local\n";
+  }
+  hosts += "127.0.0.1 many-eventsource-svc.argo.svc.cluster.local\n";
+  bed.set_hosts(hosts);
+  EXPECT_EQ(bed.get("/webhooks/argo/many").status, 200);
+}
+
+TEST(RouterAttacks, AC05_ConnectionHasNoPowerOverWhoTheClientIs) {
+  RouterBed bed;
+  raw_call(bed.port(),
+           request("GET", "/app-proxy/x",
+                   "Connection: X-Forwarded-For, X-Forwarded-Proto, Authorization, Cookie, Host, "
+                   "X-Request-Id, X-Custom, close\r\nX-Custom: dropped\r\nAuthorization: kept\r\n"
+                   "Cookie: kept\r\nX-Forwarded-For: 1.1.1.1\r\nX_Forwarded_For: 2.2.2.2\r\n"
+                   "X-Forwarded_For: 3.3.3.3\r\nx_real_ip: 4.4.4.4\r\nX-Request-Id: mine\r\n"
+                   "Keep-Alive: timeout=5\r\nTE: trailers\r\nProxy-Authorization: p\r\n"
+                   "Proxy-Connection: keep-alive\r\n"));
+  const auto seen = bed.app_proxy().requests().at(0);
+  EXPECT_EQ(seen.header("X-Custom"), std::nullopt);
+  EXPECT_EQ(seen.header("Authorization"), "kept");
+  EXPECT_EQ(seen.header("Cookie"), "kept");
+  EXPECT_EQ(seen.header("X-Forwarded-For"), "127.0.0.1");
+  EXPECT_THAT(seen.head, Not(HasSubstr("1.1.1.1")));
+  EXPECT_THAT(seen.head, Not(HasSubstr("2.2.2.2")));
+  EXPECT_THAT(seen.head, Not(HasSubstr("3.3.3.3")));
+  EXPECT_THAT(seen.head, Not(HasSubstr("4.4.4.4")));
+  EXPECT_THAT(seen.head, Not(HasSubstr("Keep-Alive")));
+  EXPECT_EQ(seen.header("Proxy-Authorization"), std::nullopt);
+  EXPECT_EQ(seen.header("TE"), std::nullopt);
+  EXPECT_NE(seen.header("X-Request-Id"), "mine");
+  EXPECT_EQ(seen.header("X-Request-Id").value_or("").size(), 32U);
+}
+
+TEST(RouterAttacks, AC06_AnswersNeverReachAnotherClient) {
+  // Upstreams that send more than they were asked for, or switch unasked, lose their connection.
+  std::atomic<int> mode = 0;
+  const auto answer = [&mode](const RecordedRequest& seen, RawSocket& socket) {
+    if (seen.target() == "/app-proxy/bad") {
+      if (mode == 0)
+        socket.send(
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n"
+            "Content-Length: 6\r\n\r\npoison");
+      if (mode == 1) socket.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\npoison");
+      if (mode == 2) socket.send("HTTP/1.1 204 No Content\r\n\r\npoison");
+      if (mode == 3) socket.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort");
+      if (mode == 4)
+        socket.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx");
+      if (mode == 5) socket.send("HTTP/1.1 200 OK\r\nX: a\nSet-Cookie: b\r\n\r\n");
+      if (mode == 6)
+        socket.send(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n");
+      return mode != 3;
+    }
+    return RecordingUpstream::reply(socket, "good");
+  };
+  RouterBed bed({.app_proxy = answer});
+  for (mode = 0; mode < 7; ++mode) {
+    SCOPED_TRACE(mode);
+    const auto bad = bed.get("/app-proxy/bad");
+    if (mode == 1 || mode > 3) EXPECT_EQ(bad.status, 502);
+    if (mode == 3) EXPECT_FALSE(bad.complete);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(bed.get("/app-proxy/good").body, "good");
+  }
+  // A request of one client cut off in its body: its upstream connection serves nobody else.
+  {
+    RawSocket half(bed.port());
+    half.send(
+        "POST /app-proxy/x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nGET /app-proxy/");
+  }
+  EXPECT_EQ(bed.get("/app-proxy/good").body, "good");
+}
+
+TEST(RouterAttacks, AC07_HeadsAndTrailersAreBounded) {
+  const auto answer = [](const RecordedRequest& seen, RawSocket& socket) {
+    if (seen.target() == "/app-proxy/head") {
+      socket.send("HTTP/1.1 200 OK\r\n");
+      while (socket.send("X-Filler: " + std::string(1000, 'x') + "\r\n")) {
+      }
+      return false;
+    }
+    if (seen.target() == "/app-proxy/interim") {
+      while (socket.send("HTTP/1.1 102 Processing\r\n\r\n")) {
+      }
+      return false;
+    }
+    return RecordingUpstream::reply(socket, "ok");
+  };
+  RouterBed bed({.app_proxy = answer});
+  EXPECT_EQ(bed.get("/app-proxy/head").status, 502);
+  EXPECT_EQ(bed.get("/app-proxy/interim").status, 502);
+  // A client's trailers.
+  RawSocket socket(bed.port());
+  socket.send("POST /app-proxy/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n");
+  for (int i = 0; i < 100; ++i) {
+    if (!socket.send("X-" + std::to_string(i) + ": " + std::string(500, 'x') + "\r\n")) break;
+  }
+  EXPECT_EQ(socket.read_response().status, 431);
+}
+
+TEST(RouterAttacks, AC07_SlowClientsCostBoundedMemory) {
+  RouterBed bed({.environment = {{"HEAD_TIMEOUT", "700ms"}, {"IDLE_TIMEOUT", "700ms"}}});
+  bed.get("/app-proxy/x");
+  const auto memory = bed.memory();
+  std::vector<RawSocket> slow;
+  for (int i = 0; i < 300; ++i) {
+    slow.emplace_back(bed.port());
+    slow.back().send(i % 2 == 0 ? "GET /app-pro" : "");
+  }
+  EXPECT_EQ(bed.get("/app-proxy/x").status, 200);
+  for (std::size_t i = 0; i < slow.size(); ++i) {
+    if (i % 2 == 0) EXPECT_EQ(slow[i].read_response().status, 408);
+    EXPECT_TRUE(slow[i].closed());
+  }
+  // 300 blocks of 32 KiB at most, and what the sanitizer's allocator keeps.
+  EXPECT_LT(bed.memory(), memory + 40 * 1024);
+}
+
+TEST(RouterAttacks, AC07_SlowReadersAreCutOff) {
+  const std::string part(256 * 1024, 'x');
+  std::atomic<int> parts = 0;
+  const auto answer = [&](const RecordedRequest&, RawSocket& socket) {
+    socket.send("HTTP/1.1 200 OK\r\n\r\n");
+    for (; parts < 400; ++parts) {
+      if (!socket.send(part)) break;
+    }
+    return false;
+  };
+  RouterBed bed({.environment = {{"BODY_TIMEOUT", "500ms"}}, .app_proxy = answer});
+  RawSocket socket(bed.port());
+  socket.send(request("GET", "/app-proxy/x"));
+  // Reads nothing: the upstream is held back, and after the time limit everything is given up.
+  require_until([&] { return bed.log().contains("\"failure\":\"client_gone\""); },
+                std::chrono::seconds(10), "the slow reader to be cut off");
+  EXPECT_LT(parts, 100);
+}
+
+TEST(RouterAttacks, AC13_AC14_QueriesAndCredentialsAreNotLogged) {
+  RouterBed bed;
+  bed.get("/app-proxy/x?access_token=canary-token", "Authorization: canary-auth\r\n");
+  bed.get("/webhooks/argo/github?secret=canary-token");
+  bed.get("/nope?secret=canary-token");
+  require_until([&] { return bed.log().contains("\"path\":\"/nope\""); }, std::chrono::seconds(5),
+                "the access log");
+  EXPECT_THAT(bed.log(), Not(HasSubstr("canary")));
+}
+
+TEST(RouterAttacks, AC09_EveryByteOfATargetIsSurvived) {
+  RouterBed bed;
+  for (int byte = 0; byte < 256; ++byte) {
+    for (const std::string prefix : {"/app-proxy/", "/workflows/", "/webhooks/argo/", "/"}) {
+      RawSocket socket(bed.port());
+      socket.send("GET " + prefix + static_cast<char>(byte) +
+                  "/x HTTP/1.1\r\nHost: a\r\n"
+                  "Connection: close\r\n\r\n");
+      EXPECT_GT(socket.read_response().status, 0) << byte;
+    }
+  }
+  EXPECT_TRUE(bed.process().running());
+}
+
+}  // namespace
+}  // namespace gitops::test

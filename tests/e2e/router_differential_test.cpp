@@ -1,0 +1,339 @@
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "support/router_bed.hpp"
+#include "support/router_cases.hpp"
+
+// The router beside nginx, configured with the semantics of the router it replaces, and beside
+// HAProxy: the same bytes to each. Where they differ, it is because we mean it.
+namespace gitops::test {
+namespace {
+
+std::string program(std::string_view name) {
+  const auto found = find_program(name);
+  if (!found) throw std::runtime_error(std::string(name) + " is not installed");
+  return found->string();
+}
+
+// A proxy of others, before three upstreams of its own.
+class OtherProxy {
+ public:
+  explicit OtherProxy(const std::string& name) : port_(free_port()) {
+    if (name == "nginx")
+      start_nginx();
+    else
+      start_haproxy();
+    require_until(
+        [this] {
+          try {
+            RawSocket probe(static_cast<std::uint16_t>(port_));
+            return true;
+          } catch (const std::runtime_error&) {
+            if (!process_->running()) throw std::runtime_error(read_file(folder_ / "log"));
+            return false;
+          }
+        },
+        std::chrono::seconds(10), name + " to listen");
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return static_cast<std::uint16_t>(port_); }
+  RecordingUpstream app_proxy{"app-proxy"};
+  RecordingUpstream workflows{"workflows"};
+  RecordingUpstream events{"events"};
+  NameServer names{{{"github-eventsource-svc.argo.svc.cluster.local", "127.0.0.1"},
+                    {"github-eventsource-svc.my-runtime.svc.cluster.local", "127.0.0.1"},
+                    {"victim-eventsource-svc.kube-system.svc.cluster.local", "127.0.0.1"}}};
+
+ private:
+  void start_nginx() {
+    const auto path = folder_.path().string();
+    const auto text = [](std::uint16_t port) { return std::to_string(port); };
+    std::string config =
+        "daemon off; master_process off; worker_processes 1; pid " + path + "/pid;\n" +
+        "error_log " + path + "/error.log error;\nevents { worker_connections 512; }\nhttp {\n" +
+        "access_log off; client_body_temp_path " + path + "/a; proxy_temp_path " + path + "/b;\n" +
+        "fastcgi_temp_path " + path + "/c; uwsgi_temp_path " + path + "/d; scgi_temp_path " + path +
+        "/e;\nserver {\nlisten 127.0.0.1:" + std::to_string(port_) + ";\n" +
+        "resolver 127.0.0.1:" + text(names.port()) + " valid=10s; resolver_timeout 2s;\n" +
+        "location /healthz { return 200 ok; } location /readyz { return 200 ok; }\n" +
+        "location /app-proxy { proxy_pass http://127.0.0.1:" + text(app_proxy.port()) +
+        "; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; " +
+        "proxy_set_header Connection upgrade; chunked_transfer_encoding off; }\n" +
+        "location /workflows/ { proxy_pass http://127.0.0.1:" + text(workflows.port()) +
+        "/; proxy_http_version 1.1; proxy_set_header Connection ''; " +
+        "chunked_transfer_encoding off; }\n" +
+        "location ~ /webhooks/(?<ns>[^/]+)/(?<es>[^/]+) { proxy_http_version 1.1; " +
+        "proxy_pass http://$es-eventsource-svc.$ns.svc.cluster.local:" + text(events.port()) +
+        "; }\nlocation / { return 404; }\n}\n}\n";
+    write_file(folder_ / "nginx.conf", config);
+    start({program("nginx"), "-p", path, "-c", path + "/nginx.conf"});
+  }
+
+  void start_haproxy() {
+    const auto path = folder_.path().string();
+    write_file(
+        folder_ / "haproxy.cfg",
+        "defaults\n mode http\n timeout connect 2s\n timeout client 10s\n timeout server "
+        "10s\nfrontend in\n bind 127.0.0.1:" +
+            std::to_string(port_) +
+            "\n acl app path /app-proxy\n acl app path_beg /app-proxy/\n use_backend app if app\n"
+            " http-request return status 404 unless app\nbackend app\n server a 127.0.0.1:" +
+            std::to_string(app_proxy.port()) + "\n");
+    start({program("haproxy"), "-db", "-f", path + "/haproxy.cfg"});
+  }
+
+  void start(std::vector<std::string> argv) {
+    process_ = std::make_unique<Process>(ProcessOptions{
+        .argv = std::move(argv), .env = {}, .working_dir = {}, .log_file = folder_ / "log"});
+  }
+
+  TempDir folder_;
+  int port_;
+  std::unique_ptr<Process> process_;
+};
+
+// What became of some bytes: the first status, and each request that an upstream took as complete.
+struct Outcome {
+  int status = 0;
+  std::vector<std::string> requests;
+  bool operator==(const Outcome&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
+  out << outcome.status;
+  for (const auto& request : outcome.requests) out << " | " << request;
+  return out;
+}
+
+RecordingUpstream& bed_part(RouterBed& bed, int which) {
+  return which == 0 ? bed.app_proxy() : which == 1 ? bed.workflows() : bed.events();
+}
+RecordingUpstream& bed_part(OtherProxy& bed, int which) {
+  return which == 0 ? bed.app_proxy : which == 1 ? bed.workflows : bed.events;
+}
+
+// Follows what is tried on the same connection, and closes it.
+constexpr std::string_view kLast =
+    "GET /app-proxy/last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+template <class Bed>
+Outcome outcome_of(Bed& bed, std::uint16_t port, const std::string& bytes, bool pipelined = false) {
+  for (auto* upstream : {&bed_part(bed, 0), &bed_part(bed, 1), &bed_part(bed, 2)})
+    upstream->forget();
+  Outcome outcome;
+  RawSocket socket(port, std::chrono::seconds(2));
+  socket.send(bytes);
+  if (pipelined) socket.send(kLast);
+  outcome.status = socket.read_response(bytes.starts_with("HEAD ")).status;
+  if (pipelined) socket.read_to_end();
+  for (auto* upstream : {&bed_part(bed, 0), &bed_part(bed, 1), &bed_part(bed, 2)}) {
+    for (const auto& request : upstream->requests()) {
+      if (!request.complete || request.target() == "/app-proxy/last") continue;
+      outcome.requests.push_back(upstream->name() + " " + request.method() + " " +
+                                 request.target() + " " + request.body);
+    }
+  }
+  return outcome;
+}
+
+TEST(RouterDifferential, CasesDifferFromNginxWhereTheyShould) {
+  // 70 to 76 are hostile segments, which no other router needs to be asked about.
+  const std::set<int> meant{2,  3,  8,  14, 15, 17, 20, 21, 22, 24, 27, 51,
+                            52, 59, 62, 64, 65, 66, 67, 68, 69, 77, 78};
+  RouterBed ours;
+  OtherProxy nginx("nginx");
+  std::set<int> different;
+  for (const auto& each : router_cases()) {
+    if (each.number >= 70 && each.number <= 76) continue;
+    const auto mine = outcome_of(ours, ours.port(), each.bytes);
+    const auto theirs = outcome_of(nginx, nginx.port(), each.bytes);
+    if (mine == theirs) continue;
+    different.insert(each.number);
+    EXPECT_TRUE(meant.contains(each.number))
+        << "case " << each.number << "\nours:  " << mine << "\nnginx: " << theirs;
+  }
+  for (const int number : meant) {
+    EXPECT_TRUE(different.contains(number)) << "case " << number << " is as with nginx";
+  }
+}
+
+// Targets made of pieces, always the same ones.
+std::vector<std::string> generated_targets(const std::vector<std::string>& pieces,
+                                           std::size_t count) {
+  std::mt19937 random(5);
+  const std::vector<std::string> starts{"/app-proxy", "/workflows", "/webhooks/argo/github",
+                                        "/x",         "/healthz",   "/app-proxyx"};
+  std::vector<std::string> targets;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string target = starts[random() % starts.size()];
+    for (auto left = random() % 5; left > 0; --left) {
+      target += "/" + pieces[random() % pieces.size()];
+    }
+    if (random() % 3 == 0) target += "?a=/../%2e&b=" + pieces[random() % pieces.size()];
+    targets.push_back(target);
+  }
+  return targets;
+}
+
+TEST(RouterDifferential, PlainTargetsAreAsWithNginx) {
+  RouterBed ours;
+  OtherProxy nginx("nginx");
+  for (const auto& target : generated_targets(
+           {"a", "b-c", "api", "v1", "a;b=c", "a%20b", "%C3%A4", "a:b@c", "~x", "..."}, 150)) {
+    if (target.starts_with("/app-proxyx") || target.starts_with("/healthz/")) continue;  // 2 and 8
+    const auto bytes = RouterBed::request("GET", target);
+    EXPECT_EQ(outcome_of(ours, ours.port(), bytes), outcome_of(nginx, nginx.port(), bytes))
+        << target;
+  }
+}
+
+TEST(RouterDifferential, AC03_OddTargetsAreRefusedOrGoWhereTheySay) {
+  RouterBed ours;
+  for (const auto& target :
+       generated_targets({"a", "..", ".", "%2e%2e", "%2F", "..%2f", "..;", "", "%5c..", "%00", "\\",
+                          "webhooks", "%252e%252e", "app-proxy"},
+                         300)) {
+    const auto outcome = outcome_of(ours, ours.port(), RouterBed::request("GET", target));
+    if (outcome.status != 200 || target.starts_with("/healthz")) {
+      EXPECT_EQ(outcome.requests.size(), 0U) << target;
+      continue;
+    }
+    ASSERT_EQ(outcome.requests.size(), 1U) << target;
+    const auto& request = outcome.requests[0];
+    if (target.starts_with("/app-proxy")) {
+      EXPECT_EQ(request, "app-proxy GET " + target + " ");
+    } else if (target.starts_with("/webhooks/")) {
+      EXPECT_EQ(request, "events GET " + target + " ");
+    } else {
+      EXPECT_TRUE(target.starts_with("/workflows/")) << target;
+      EXPECT_TRUE(request.starts_with("workflows GET /")) << request;
+    }
+  }
+}
+
+// Bytes that readers of HTTP have disagreed about.
+struct Smuggling {
+  std::string name;
+  std::string bytes;
+  int status;         // what we answer first
+  std::size_t taken;  // requests that reach an upstream
+};
+
+std::vector<Smuggling> smuggling_corpus() {
+  const std::string post = "POST /app-proxy/x HTTP/1.1\r\nHost: a\r\n";
+  const std::string hidden = "GET /app-proxy/hidden HTTP/1.1\r\nHost: a\r\n\r\n";
+  const std::string chunked = "Transfer-Encoding: chunked\r\n\r\n";
+  return {
+      {"CL and TE", post + "Content-Length: 6\r\n" + chunked + "0\r\n\r\n" + hidden, 400, 0},
+      {"TE and CL", post + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n", 400,
+       0},
+      {"two lengths", post + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400, 0},
+      {"two equal lengths", post + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 400, 0},
+      {"list of lengths", post + "Content-Length: 3, 3\r\n\r\nabc", 400, 0},
+      {"signed length", post + "Content-Length: +3\r\n\r\nabc", 400, 0},
+      {"negative length", post + "Content-Length: -3\r\n\r\nabc", 400, 0},
+      {"hexadecimal length", post + "Content-Length: 0x3\r\n\r\nabc", 400, 0},
+      {"huge length", post + "Content-Length: 99999999999999999999\r\n\r\nabc", 400, 0},
+      {"empty length", post + "Content-Length: \r\n\r\n", 400, 0},
+      {"space before colon", post + "Content-Length : 3\r\n\r\nabc", 400, 0},
+      {"space before TE colon", post + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400, 0},
+      {"folded TE", post + "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 501, 0},
+      {"folded field", post + "X: a\r\n b\r\nContent-Length: 0\r\n\r\n", 400, 0},
+      {"TE xchunked", post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501, 0},
+      {"TE identity", post + "Transfer-Encoding: identity\r\n\r\n", 501, 0},
+      {"TE chunked, identity", post + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 501,
+       0},
+      {"TE gzip, chunked", post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501, 0},
+      {"TE twice", post + "Transfer-Encoding: chunked\r\n" + chunked + "0\r\n\r\n", 400, 0},
+      {"TE with tab", post + "Transfer-Encoding: \tchunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 200, 1},
+      {"TE quoted", post + "Transfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n", 501, 0},
+      {"TE with vertical tab", post + "Transfer-Encoding: \vchunked\r\n\r\n0\r\n\r\n", 400, 0},
+      {"TE in 1.0", "POST /app-proxy/x HTTP/1.0\r\n" + chunked + "0\r\n\r\n", 400, 0},
+      {"bare LF", "GET /app-proxy/x HTTP/1.1\nHost: a\n\n", 400, 0},
+      {"bare LF in a field", "GET /app-proxy/x HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", 400, 0},
+      {"bare CR in a field", "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\nX: b\rY: c\r\n\r\n", 400, 0},
+      {"NUL in a field",
+       "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\nX: " + std::string(1, '\0') + "\r\n\r\n", 400, 0},
+      {"no colon", "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\nX\r\n\r\n", 400, 0},
+      {"empty name", "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", 400, 0},
+      {"two hosts", "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400, 0},
+      {"host with slash", "GET /app-proxy/x HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, 0},
+      {"host with user", "GET /app-proxy/x HTTP/1.1\r\nHost: a@b\r\n\r\n", 400, 0},
+      {"no version", "GET /app-proxy/x\r\n\r\n", 400, 0},
+      {"version 2", "GET /app-proxy/x HTTP/2.0\r\nHost: a\r\n\r\n", 505, 0},
+      {"version 1.2", "GET /app-proxy/x HTTP/1.2\r\nHost: a\r\n\r\n", 505, 0},
+      {"lower case version", "GET /app-proxy/x http/1.1\r\nHost: a\r\n\r\n", 400, 0},
+      {"two spaces", "GET  /app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+      {"space in the target", "GET /app-proxy/x y HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+      {"tab for space", "GET\t/app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+      {"leading blank line", "\r\nGET /app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+      {"fragment", "GET /app-proxy/x#y HTTP/1.1\r\nHost: a\r\n\r\n", 400, 0},
+      {"HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, 0},
+      {"TLS hello", std::string("\x16\x03\x01\x02\x00\x01\x00", 7), 400, 0},
+      {"chunk extension", post + chunked + "3;a=b\r\nabc\r\n0\r\n\r\n", 200, 1},
+      {"chunk with LF", post + chunked + "3\nabc\r\n0\r\n\r\n", 400, 0},
+      {"chunk with sign", post + chunked + "+3\r\nabc\r\n0\r\n\r\n", 400, 0},
+      {"chunk with 0x", post + chunked + "0x3\r\nabc\r\n0\r\n\r\n", 400, 0},
+      {"chunk with space", post + chunked + "3 \r\nabc\r\n0\r\n\r\n", 400, 0},
+      {"chunk too long", post + chunked + "3\r\nabcd\r\n0\r\n\r\n", 400, 0},
+      {"huge chunk", post + chunked + "fffffffffffffffff\r\nabc\r\n0\r\n\r\n", 400, 0},
+      {"no chunk size", post + chunked + "\r\nabc\r\n0\r\n\r\n", 400, 0},
+      {"LF in a chunk extension", post + chunked + "3;a\nb\r\nabc\r\n0\r\n\r\n", 400, 0},
+      {"trailer with a length", post + chunked + "0\r\nContent-Length: 5\r\n\r\n", 400, 0},
+      {"folded trailer", post + chunked + "0\r\nX: a\r\n b\r\n\r\n", 400, 0},
+      {"GET with a body", "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
+       200, 1},
+      {"pipelined", hidden + hidden, 200, 2},
+      {"pipelined behind a body", post + "Content-Length: 3\r\n\r\nabc" + hidden, 200, 2},
+      {"pipelined behind chunks", post + chunked + "3\r\nabc\r\n0\r\n\r\n" + hidden, 200, 2},
+      {"pipelined behind an error",
+       "GET /app-proxy/%zz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" + hidden, 400, 0},
+      {"pipelined behind a malformed head", "GET /app-proxy/x HTTP/1.1\r\nX : y\r\n\r\n" + hidden,
+       400, 0},
+      {"1.0 keep-alive", "GET /app-proxy/x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + hidden,
+       200, 2},
+      {"1.0 ends", "GET /app-proxy/x HTTP/1.0\r\n\r\n" + hidden, 200, 1},
+      {"length dropped by Connection",
+       post + "Connection: Content-Length\r\nContent-Length: 3\r\n\r\nabc" + hidden, 200, 2},
+      {"upgrade with a body",
+       post + "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\nabc", 200, 1},
+      {"unknown expectation", post + "Expect: 200-ok\r\nContent-Length: 3\r\n\r\nabc", 417, 0},
+  };
+}
+
+TEST(RouterDifferential, AC04_SmugglingIsRefusedAtLeastWhereOthersDo) {
+  // What nginx or HAProxy refuse and we do not.
+  const std::set<std::string> more_patient{
+      "TE with tab",  // white space around a value is trimmed, as the standard says
+  };
+  RouterBed ours;
+  OtherProxy nginx("nginx");
+  OtherProxy haproxy("haproxy");
+  std::set<std::string> patient;
+  for (const auto& each : smuggling_corpus()) {
+    SCOPED_TRACE(each.name);
+    const auto mine = outcome_of(ours, ours.port(), each.bytes, true);
+    EXPECT_EQ(mine.status, each.status);
+    EXPECT_EQ(mine.requests.size(), each.taken) << mine;
+    const auto by_nginx = outcome_of(nginx, nginx.port(), each.bytes, true);
+    const auto by_haproxy = outcome_of(haproxy, haproxy.port(), each.bytes, true);
+    const bool others_refuse = by_nginx.status != 200 || by_haproxy.status != 200;
+    if (others_refuse && mine.status == 200) patient.insert(each.name);
+    // Whoever takes it sees the same requests.
+    for (const auto& theirs : {by_nginx, by_haproxy}) {
+      if (mine.status == 200 && theirs.status == 200 && mine.requests.size() > 0) {
+        EXPECT_EQ(mine.requests, theirs.requests);
+      }
+    }
+  }
+  EXPECT_EQ(patient, more_patient);
+}
+
+}  // namespace
+}  // namespace gitops::test

@@ -1,0 +1,199 @@
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "support/router_bed.hpp"
+
+// What lasts: large bodies, pooled connections, reloads, the end of the daemon.
+namespace gitops::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t kHundredMegabytes = 100 * 1000 * 1000;
+
+std::string request(const std::string& method, const std::string& target,
+                    const std::string& more = {}, const std::string& body = {}) {
+  return RouterBed::request(method, target, more, body);
+}
+
+TEST(RouterStreams, HundredMegabytesUpAndDownWithFlatMemory) {
+  const auto download = [](const RecordedRequest& seen, RawSocket& socket) {
+    if (!seen.target().contains("down")) {
+      return RecordingUpstream::reply(socket, std::to_string(seen.body.size()));
+    }
+    const bool chunked = seen.target().contains("chunked");
+    socket.send("HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n" +
+                (chunked ? std::string("Transfer-Encoding: chunked")
+                         : "Content-Length: " + std::to_string(kHundredMegabytes)) +
+                "\r\n\r\n");
+    const std::string part(1'000'000, 'd');
+    for (std::size_t sent = 0; sent < kHundredMegabytes; sent += part.size()) {
+      if (!socket.send(chunked ? "f4240\r\n" + part + "\r\n" : part)) return false;
+    }
+    return !chunked || socket.send("0\r\n\r\n");
+  };
+  RouterBed bed({.app_proxy = download});
+  bed.get("/app-proxy/x");
+  const auto before = bed.memory();
+  for (const auto* target : {"/app-proxy/down", "/app-proxy/down-chunked"}) {
+    SCOPED_TRACE(target);
+    RawSocket socket(bed.port());
+    socket.send(request("GET", target, "Connection: close\r\n"));
+    std::size_t received = 0;
+    std::string tail;
+    while (true) {
+      const auto bytes = socket.read_some();
+      if (bytes.empty()) break;
+      received += bytes.size();
+      tail = (tail + bytes)
+                 .substr(tail.size() + bytes.size() > 5 ? tail.size() + bytes.size() - 5 : 0);
+    }
+    EXPECT_GE(received, kHundredMegabytes);
+    EXPECT_EQ(tail, std::string(target).contains("chunked") ? "0\r\n\r\n" : "ddddd");
+  }
+  {
+    RawSocket socket(bed.port());
+    socket.send("POST /app-proxy/up HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                std::to_string(kHundredMegabytes) + "\r\n\r\n");
+    const std::string part(1'000'000, 'u');
+    for (std::size_t sent = 0; sent < kHundredMegabytes; sent += part.size()) socket.send(part);
+    EXPECT_EQ(socket.read_response().body, std::to_string(kHundredMegabytes));
+  }
+  EXPECT_LT(bed.memory(), before + 8 * 1024);
+}
+
+TEST(RouterStreams, ConnectionsAreReusedAndReplacedWhenTheyAreDead) {
+  RouterBed bed;
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(bed.get("/app-proxy/x").status, 200);
+  const auto first = bed.app_proxy().requests();
+  EXPECT_TRUE(std::all_of(first.begin(), first.end(), [&](const auto& each) {
+    return each.connection == first[0].connection;
+  }));
+  for (const auto* method : {"GET", "POST"}) {
+    bed.app_proxy().cut();
+    EXPECT_EQ(raw_call(bed.port(), request(method, "/app-proxy/x")).status, 200) << method;
+  }
+}
+
+TEST(RouterStreams, OnlyIdempotentRequestsAreSentTwice) {
+  // Closes after it has read the second request of a connection, as a peer does that had decided
+  // to close before that request came.
+  std::map<std::size_t, int> seen_on;
+  std::mutex mutex;
+  const auto answer = [&](const RecordedRequest& seen, RawSocket& socket) {
+    const std::lock_guard lock(mutex);
+    if (++seen_on[seen.connection] == 2) return false;
+    return RecordingUpstream::reply(socket, "ok");
+  };
+  RouterBed bed({.app_proxy = answer});
+  // On one connection of a client, so that the pooled connection was used just now.
+  RawSocket socket(bed.port());
+  for (const auto& [method, status] :
+       {std::pair{"POST", 200}, {"POST", 502}, {"POST", 200}, {"PUT", 200}}) {
+    socket.send(request(method, "/app-proxy/x", "", "body"));
+    EXPECT_EQ(socket.read_response().status, status) << method;
+  }
+}
+
+TEST(RouterStreams, AClientThatLeavesEndsItsRequest) {
+  std::atomic<bool> ended = false;
+  const auto answer = [&ended](const RecordedRequest&, RawSocket& socket) {
+    socket.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+    ended = socket.closed();
+    return false;
+  };
+  RouterBed bed({.app_proxy = answer});
+  {
+    RawSocket socket(bed.port());
+    socket.send(request("GET", "/app-proxy/events"));
+    socket.read_until("data: 1");
+  }
+  EXPECT_TRUE(wait_until([&] { return ended.load(); }, std::chrono::seconds(8),
+                         "the upstream to see the client's end"));
+}
+
+TEST(RouterStreams, EarlyAnswersEndTheUpload) {
+  const auto answer = [](const RecordedRequest&, RawSocket& socket) {
+    return RecordingUpstream::reply(socket, "no", "Connection: close\r\n", "403 Forbidden");
+  };
+  // The recording upstream reads whole bodies; this one answers before.
+  RouterBed bed({.environment = {{"BODY_TIMEOUT", "3s"}}, .app_proxy = answer});
+  RawSocket socket(bed.port());
+  socket.send("POST /app-proxy/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345");
+  EXPECT_EQ(socket.read_response().status, 403);
+  EXPECT_EQ(bed.get("/app-proxy/y").status, 403);
+}
+
+TEST(RouterStreams, RoutesChangeWithoutDroppingAConnection) {
+  RecordingUpstream other("other");
+  const TempDir folder;
+  const auto file = folder / "routes.yaml";
+  write_file(file, "webhook-namespaces: [argo]\n");
+  RouterBed bed({.environment = {{"ROUTES_FILE", file.string()}}});
+  RawSocket kept(bed.port());
+  kept.send(request("GET", "/app-proxy/x"));
+  EXPECT_EQ(kept.read_response().body, "app-proxy");
+
+  write_file(file, "app-proxy-url: nonsense\nwebhook-port: 99999\n");
+  require_until([&] { return bed.log().contains("the routes in force stay"); },
+                std::chrono::seconds(5), "the mistakes to be told");
+  EXPECT_THAT(bed.log(), HasSubstr("webhook-port"));
+  kept.send(request("GET", "/app-proxy/x"));
+  EXPECT_EQ(kept.read_response().body, "app-proxy");
+
+  write_file(file, "app-proxy-url: http://127.0.0.1:" + std::to_string(other.port()) + "\n");
+  require_until([&] { return bed.log().contains("took over the routes file"); },
+                std::chrono::seconds(5), "the routes to change");
+  kept.send(request("GET", "/app-proxy/x"));
+  EXPECT_EQ(kept.read_response().body, "other");
+}
+
+TEST(RouterStreams, SigtermLetsRequestsEnd) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool go = false;
+  const auto answer = [&](const RecordedRequest&, RawSocket& socket) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(10), [&] { return go; });
+    return RecordingUpstream::reply(socket, "late");
+  };
+  RouterBed bed({.app_proxy = answer});
+  RawSocket idle(bed.port());
+  RawSocket busy(bed.port());
+  busy.send(request("GET", "/app-proxy/x"));
+  require_until([&] { return bed.app_proxy().requests().size() == 1; }, std::chrono::seconds(5),
+                "the request to be under way");
+  bed.process().signal(SIGTERM);
+  EXPECT_TRUE(idle.closed());
+  {
+    const std::lock_guard lock(mutex);
+    go = true;
+  }
+  changed.notify_all();
+  const auto response = busy.read_response();
+  EXPECT_EQ(response.body, "late");
+  EXPECT_EQ(response.header("Connection"), "close");
+  EXPECT_EQ(bed.process().wait(std::chrono::seconds(10)), 0);
+}
+
+TEST(RouterStreams, RequestsLeaveNoDescriptorsBehind) {
+  RouterBed bed;
+  bed.get("/app-proxy/x");
+  const auto before = bed.descriptors();
+  for (int i = 0; i < 300; ++i)
+    bed.get(i % 3 == 0 ? "/app-proxy/x" : i % 3 == 1 ? "/nope" : "/workflows/a");
+  EXPECT_TRUE(wait_until([&] { return bed.descriptors() <= before + 2; }, std::chrono::seconds(5),
+                         "connections to be closed"));
+}
+
+}  // namespace
+}  // namespace gitops::test
