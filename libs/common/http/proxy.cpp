@@ -1,10 +1,14 @@
 #include "common/http/proxy.hpp"
 
+#include <cerrno>
 #include <random>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
 
 #include "common/core/log.hpp"
 #include "common/http/proxy_connection.hpp"
@@ -17,6 +21,7 @@ using boost::system::error_code;
 const Log kLog("proxy");
 
 constexpr auto kWatchPeriod = std::chrono::seconds(1);
+constexpr int kMaxAccepts = 64;
 
 }  // namespace
 
@@ -75,6 +80,7 @@ Result<void> ProxyServer::open(const asio::ip::tcp::endpoint& endpoint) {
   if (!ec && endpoint.address().is_v6()) acceptor_.set_option(asio::ip::v6_only(false), ec);
   if (!ec) acceptor_.bind(endpoint, ec);
   if (!ec) acceptor_.listen(4096, ec);
+  if (!ec) acceptor_.native_non_blocking(true, ec);
   if (!ec) port_ = acceptor_.local_endpoint(ec).port();
   if (!ec) return {};
   error_code ignored;
@@ -104,34 +110,44 @@ Result<void> ProxyServer::listen() {
   return {};
 }
 
+// Accepts what there is, at most so many at once that the connections get their turn.
 Task<> ProxyServer::accept_loop() {
   while (acceptor_.is_open()) {
-    Socket socket(loop_.executor);
     error_code ec;
-    co_await acceptor_.async_accept(socket, asio::redirect_error(use_task, ec));
-    if (ec) {
-      if (!acceptor_.is_open()) co_return;
+    co_await acceptor_.async_wait(Acceptor::wait_read, asio::redirect_error(use_task, ec));
+    for (int i = 0; i < kMaxAccepts && acceptor_.is_open(); ++i) {
+      const int descriptor =
+          ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (descriptor >= 0) {
+        accepted(descriptor);
+        continue;
+      }
+      const int number = errno;
+      if (number == EAGAIN || number == EWOULDBLOCK) break;
+      if (number == ECONNABORTED || number == EINTR) continue;
       // Out of descriptors or memory: wait instead of spinning.
-      if (ec != asio::error::connection_aborted) {
-        if (const auto verdict = repeated_.check("accept", Clock::now()); verdict.pass) {
-          kLog.error("cannot accept connections",
-                     {{"error", ec.message()}, {"suppressed", verdict.suppressed}});
-        }
-        co_await sleep_for(std::chrono::milliseconds(100));
+      if (const auto verdict = repeated_.check("accept", Clock::now()); verdict.pass) {
+        kLog.error("cannot accept connections", {{"error", std::generic_category().message(number)},
+                                                 {"suppressed", verdict.suppressed}});
       }
-      continue;
+      co_await sleep_for(std::chrono::milliseconds(100));
+      break;
     }
-    if (connections_.size() >= options_.max_connections) {
-      if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
-        kLog.warning("too many connections; further ones are closed",
-                     {{"limit", std::uint64_t{options_.max_connections}},
-                      {"suppressed", verdict.suppressed}});
-      }
-      continue;
-    }
-    auto connection = std::make_shared<ProxyConnection>(*this, std::move(socket));
-    tasks_.spawn("connection", [connection = std::move(connection)] { return connection->run(); });
   }
+}
+
+void ProxyServer::accepted(int descriptor) {
+  if (connections_.size() >= options_.max_connections) {
+    ::close(descriptor);
+    if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
+      kLog.warning(
+          "too many connections; further ones are closed",
+          {{"limit", std::uint64_t{options_.max_connections}}, {"suppressed", verdict.suppressed}});
+    }
+    return;
+  }
+  auto connection = std::make_shared<ProxyConnection>(*this, descriptor);
+  tasks_.spawn("connection", [connection = std::move(connection)] { return connection->run(); });
 }
 
 Task<> ProxyServer::watch_clients() {

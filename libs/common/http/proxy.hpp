@@ -151,6 +151,7 @@ class ProxyServer {
   using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 
   Task<> accept_loop();
+  void accepted(int descriptor);
   Task<> watch_clients();
   Result<void> open(const asio::ip::tcp::endpoint& endpoint);
 

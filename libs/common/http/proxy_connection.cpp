@@ -26,9 +26,9 @@ std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace
 
-ProxyConnection::ProxyConnection(ProxyServer& server, Socket socket)
+ProxyConnection::ProxyConnection(ProxyServer& server, int descriptor)
     : server_(server),
-      client_(std::move(socket), server.loop_.wheel),
+      client_(descriptor, server.loop_.poller, server.loop_.wheel),
       in_(server.loop_.blocks),
       body_in_(server.loop_.blocks),
       parser_(server.options_.limits),

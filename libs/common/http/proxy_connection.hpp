@@ -23,7 +23,7 @@ struct ProxyProblem {
 // is sent up or a tunnel is open.
 class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
  public:
-  ProxyConnection(ProxyServer& server, Socket socket);
+  ProxyConnection(ProxyServer& server, int descriptor);
   ~ProxyConnection();
   ProxyConnection(const ProxyConnection&) = delete;
   ProxyConnection& operator=(const ProxyConnection&) = delete;

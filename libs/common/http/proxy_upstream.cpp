@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace gitops::http {
-namespace {
-
-// A connection that was used a moment ago is not asked whether it is still alive.
-constexpr auto kFresh = std::chrono::milliseconds(20);
-
-}  // namespace
 
 Upstream::Upstream(ProxyLoop& loop, UpstreamOptions options)
     : loop_(loop), options_(std::move(options)) {
@@ -25,7 +19,7 @@ std::shared_ptr<UpstreamConnection> Upstream::take() {
     const auto idle = now - connection->idle_since;
     if (idle > options_.idle_timeout) continue;
     if (tls_ && connection->tls_generation != tls_->generation()) continue;
-    if (idle > kFresh && connection->wire.is_stale()) continue;
+    if (connection->wire.is_stale()) continue;
     return connection;
   }
   return nullptr;
@@ -54,8 +48,7 @@ Task<Result<std::shared_ptr<UpstreamConnection>>> Upstream::connect() {
     loop_.resolver.forget(options_.host);
     co_return std::unexpected(socket.error());
   }
-  auto connection =
-      std::make_shared<UpstreamConnection>(std::move(*socket), loop_, options_.limits);
+  auto connection = std::make_shared<UpstreamConnection>(socket->release(), loop_, options_.limits);
   if (context) {
     connection->tls_generation = tls_->generation();
     connection->wire.set_read_deadline(deadline);

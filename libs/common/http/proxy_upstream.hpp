@@ -17,10 +17,11 @@ namespace gitops::http {
 
 // What the connections of a proxy share on their loop. Outlives them.
 struct ProxyLoop {
-  ProxyLoop(const Executor& e, Resolver& r) : executor(e), resolver(r), wheel(e) {}
+  ProxyLoop(const Executor& e, Resolver& r) : executor(e), resolver(r), wheel(e), poller(e) {}
   Executor executor;
   Resolver& resolver;
   TimerWheel wheel;
+  Poller poller;
   BlockPool blocks;
 };
 
@@ -39,8 +40,8 @@ struct UpstreamOptions {
 
 // A connection to an upstream, and what was received on it.
 struct UpstreamConnection {
-  UpstreamConnection(Socket socket, ProxyLoop& loop, const HeadLimits& limits)
-      : wire(std::move(socket), loop.wheel), in(loop.blocks), parser(limits) {}
+  UpstreamConnection(int descriptor, ProxyLoop& loop, const HeadLimits& limits)
+      : wire(descriptor, loop.poller, loop.wheel), in(loop.blocks), parser(limits) {}
   Wire wire;
   ProxyBuffer in;
   ResponseHeadParser parser;

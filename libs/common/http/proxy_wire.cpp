@@ -5,16 +5,17 @@
 #include <climits>
 #include <cstring>
 #include <string>
+#include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/deferred.hpp>
 #include <boost/asio/ssl/error.hpp>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <system_error>
+#include <unistd.h>
 
 #include "common/http/tls.hpp"
 
@@ -53,13 +54,13 @@ struct Wire::Tls {
   SSL* ssl;
 };
 
-Wire::Wire(Socket socket, TimerWheel& wheel)
-    : socket_(std::move(socket)), reading_(wheel, *this), writing_(wheel, *this) {
-  boost::system::error_code ec;
-  socket_.non_blocking(true, ec);
-  if (!ec) socket_.native_non_blocking(true, ec);
+Wire::Wire(int descriptor, Poller& poller, TimerWheel& wheel)
+    : poller_(poller), reading_(wheel, *this), writing_(wheel, *this) {
+  socket_.fd = descriptor;
   const int on = 1;
-  ::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+  poller_.add(socket_);
 }
 
 Wire::~Wire() {
@@ -74,30 +75,35 @@ void Wire::set_write_deadline(Deadline deadline) {
   writing_.timer.expires_at(deadline);
 }
 
-// One coroutine frame at most per wait: it lives in Asio's per-thread cache.
-Task<Result<void>> Wire::wait(Direction& direction, Socket::wait_type what) {
+Task<Result<void>> Wire::wait(const Direction& direction, Readiness& readiness) {
   while (true) {
     if (direction.expired) co_return std::unexpected(timed_out());
-    if (!socket_.is_open() || (stopped_ && &direction == &reading_)) {
+    if (!is_open() || (stopped_ && &direction == &reading_)) {
       co_return fail(ErrorCode::unavailable, "the connection was closed");
     }
-    direction.waiting = true;
-    const auto [ec] = co_await socket_.async_wait(what, asio::as_tuple(asio::deferred));
-    direction.waiting = false;
-    if (!ec) co_return Result<void>{};
-    if (ec != asio::error::operation_aborted) co_return std::unexpected(lost(ec.value()));
+    if (readiness.ready) co_return Result<void>{};
+    co_await poller_.wait(readiness);
     const auto state = co_await asio::this_coro::cancellation_state;
     if (state.cancelled() != asio::cancellation_type::none) {
       throw boost::system::system_error(asio::error::operation_aborted);
     }
-    // Otherwise the other direction's deadline passed, or ours, or somebody closed.
   }
 }
 
-Result<Socket::wait_type> Wire::tls_wants(int returned) {
+// Whoever waits looks again why.
+void Wire::wake() {
+  poller_.wake(socket_.read);
+  poller_.wake(socket_.write);
+}
+
+Result<Readiness*> Wire::tls_wants(int returned) {
   const int what = SSL_get_error(tls_->ssl, returned);
-  if (what == SSL_ERROR_WANT_READ) return Socket::wait_read;
-  if (what == SSL_ERROR_WANT_WRITE) return Socket::wait_write;
+  if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) {
+    auto& readiness = what == SSL_ERROR_WANT_READ ? socket_.read : socket_.write;
+    // An end that was told once is not told again.
+    readiness.ready = what == SSL_ERROR_WANT_READ && socket_.hung_up;
+    return &readiness;
+  }
   if (what == SSL_ERROR_SYSCALL) return std::unexpected(lost(errno == 0 ? ECONNRESET : errno));
   const auto reason = ERR_get_error();
   ERR_clear_error();
@@ -110,15 +116,15 @@ Task<Result<void>> Wire::handshake() {
     ERR_clear_error();
     const int done = SSL_do_handshake(tls_->ssl);
     if (done == 1) co_return Result<void>{};
-    const auto what = tls_wants(done);
-    if (!what) co_return std::unexpected(what.error());
-    if (auto ready = co_await wait(reading_, *what); !ready) co_return ready;
+    const auto readiness = tls_wants(done);
+    if (!readiness) co_return std::unexpected(readiness.error());
+    if (auto waited = co_await wait(reading_, **readiness); !waited) co_return waited;
   }
 }
 
 Task<Result<void>> Wire::handshake_server(std::shared_ptr<asio::ssl::context> context) {
   tls_ = std::make_unique<Tls>(std::move(context));
-  SSL_set_fd(tls_->ssl, socket_.native_handle());
+  SSL_set_fd(tls_->ssl, socket_.fd);
   SSL_set_accept_state(tls_->ssl);
   co_return co_await handshake();
 }
@@ -127,18 +133,27 @@ Task<Result<void>> Wire::handshake_client(std::shared_ptr<asio::ssl::context> co
                                           const std::string& name) {
   tls_ = std::make_unique<Tls>(std::move(context));
   SSL* ssl = tls_->ssl;
-  SSL_set_fd(ssl, socket_.native_handle());
+  SSL_set_fd(ssl, socket_.fd);
   SSL_set_connect_state(ssl);
   if (auto ready = prepare_client_handshake(ssl, name); !ready) co_return ready;
   co_return co_await handshake();
 }
 
 Wire::Read Wire::try_read(std::span<char> room) {
-  if (!socket_.is_open()) return {.failed = true};
+  if (!is_open()) return {.failed = true};
   if (!tls_) {
-    const auto size = ::recv(socket_.native_handle(), room.data(), room.size(), 0);
-    if (size >= 0) return {.size = static_cast<std::size_t>(size)};
-    return {.again = would_block(errno), .failed = !would_block(errno)};
+    const auto size = ::recv(socket_.fd, room.data(), room.size(), 0);
+    // Less than there was room for: everything was read, unless the end comes, too.
+    if (size > 0) {
+      if (static_cast<std::size_t>(size) < room.size()) socket_.read.ready = socket_.hung_up;
+      return {.size = static_cast<std::size_t>(size)};
+    }
+    if (size == 0) return {};
+    if (would_block(errno)) {
+      socket_.read.ready = false;
+      return {.again = true};
+    }
+    return {.failed = true};
   }
   ERR_clear_error();
   const int size = SSL_read(tls_->ssl, room.data(), static_cast<int>(room.size()));
@@ -149,14 +164,14 @@ Wire::Read Wire::try_read(std::span<char> room) {
 }
 
 Task<Result<std::size_t>> Wire::read_into(ProxyBuffer& buffer) {
-  bool ready = tls_ && SSL_has_pending(tls_->ssl) == 1;
+  bool look = tls_ && SSL_has_pending(tls_->ssl) == 1;
   while (true) {
-    if (!ready) {
-      if (auto waited = co_await wait(reading_, Socket::wait_read); !waited) {
+    if (!look) {
+      if (auto waited = co_await wait(reading_, socket_.read); !waited) {
         co_return std::unexpected(waited.error());
       }
     }
-    ready = false;
+    look = false;
     const auto room = buffer.room();
     if (room.empty()) co_return std::size_t{0};
     const auto read = try_read(room);
@@ -179,10 +194,14 @@ std::size_t Wire::write_at_once(std::span<const asio::const_buffer> buffers, boo
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = count;
-  const auto sent = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL);
+  const auto sent = ::sendmsg(socket_.fd, &message, MSG_NOSIGNAL);
   if (sent >= 0) return static_cast<std::size_t>(sent);
   again = would_block(errno);
-  if (!again) error = lost(errno);
+  if (again) {
+    socket_.write.ready = false;
+  } else {
+    error = lost(errno);
+  }
   return 0;
 }
 
@@ -202,8 +221,8 @@ Task<Result<void>> Wire::write(std::span<const asio::const_buffer> buffers, std:
   while (true) {
     while (first < count && left[first].size() == 0) ++first;
     if (first == count) co_return Result<void>{};
-    if (!socket_.is_open()) co_return fail(ErrorCode::unavailable, "the connection was closed");
-    auto needs = Socket::wait_write;
+    if (!is_open()) co_return fail(ErrorCode::unavailable, "the connection was closed");
+    auto* needs = &socket_.write;
     bool again = false;
     Error error;
     error.message.clear();
@@ -233,51 +252,46 @@ Task<Result<void>> Wire::write(std::span<const asio::const_buffer> buffers, std:
       if (left[first].size() == 0) ++first;
     }
     if (again) {
-      if (auto ready = co_await wait(writing_, needs); !ready) co_return ready;
+      if (auto ready = co_await wait(writing_, *needs); !ready) co_return ready;
     }
   }
 }
 
 bool Wire::is_stale() {
-  if (!socket_.is_open()) return true;
+  if (peer_closed()) return true;
+  if (!tls_) return socket_.read.ready;
   char byte = 0;
-  if (tls_) return !try_read({&byte, 1}).again;  // takes in session tickets
-  return ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
-         !would_block(errno);
-}
-
-bool Wire::peer_closed() {
-  if (!socket_.is_open()) return true;
-  char byte = 0;
-  const auto size = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return size == 0 || (size < 0 && !would_block(errno));
+  return !try_read({&byte, 1}).again;  // takes in session tickets
 }
 
 void Wire::stop_reading() {
   stopped_ = true;
-  boost::system::error_code ec;
-  if (reading_.waiting) socket_.cancel(ec);
+  poller_.wake(socket_.read);
 }
 
 void Wire::shutdown_send() {
-  boost::system::error_code ec;
+  if (!is_open()) return;
   if (tls_) SSL_shutdown(tls_->ssl);
-  if (socket_.is_open()) socket_.shutdown(Socket::shutdown_send, ec);
+  ERR_clear_error();
+  ::shutdown(socket_.fd, SHUT_WR);
 }
 
 void Wire::close() {
-  if (!socket_.is_open()) return;
-  boost::system::error_code ec;
+  if (!is_open()) return;
   if (tls_ && SSL_is_init_finished(tls_->ssl)) SSL_shutdown(tls_->ssl);
   ERR_clear_error();
-  socket_.close(ec);
+  poller_.remove(socket_);
+  ::close(std::exchange(socket_.fd, -1));
+  wake();
 }
 
 void Wire::abort() {
-  if (!socket_.is_open()) return;
-  boost::system::error_code ec;
-  socket_.set_option(asio::socket_base::linger(true, 0), ec);
-  socket_.close(ec);
+  if (!is_open()) return;
+  const linger hard{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(socket_.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+  poller_.remove(socket_);
+  ::close(std::exchange(socket_.fd, -1));
+  wake();
 }
 
 Task<> Wire::close_gracefully() {
@@ -286,17 +300,20 @@ Task<> Wire::close_gracefully() {
   set_read_deadline(deadline_after(kLinger));
   std::array<char, 4096> sink;
   for (std::size_t dropped = 0; dropped < kMaxLinger;) {
-    if (auto ready = co_await wait(reading_, Socket::wait_read); !ready) break;
-    const auto size = ::recv(socket_.native_handle(), sink.data(), sink.size(), 0);
+    if (auto waited = co_await wait(reading_, socket_.read); !waited) break;
+    const auto size = ::recv(socket_.fd, sink.data(), sink.size(), 0);
     if (size == 0 || (size < 0 && !would_block(errno))) break;
+    if (size < 0) socket_.read.ready = false;
     if (size > 0) dropped += static_cast<std::size_t>(size);
   }
   close();
 }
 
 asio::ip::tcp::endpoint Wire::remote() const {
-  boost::system::error_code ec;
-  return socket_.remote_endpoint(ec);
+  asio::ip::tcp::endpoint endpoint;
+  auto size = static_cast<socklen_t>(endpoint.capacity());
+  if (::getpeername(socket_.fd, endpoint.data(), &size) == 0) endpoint.resize(size);
+  return endpoint;
 }
 
 }  // namespace gitops::http

@@ -7,6 +7,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ssl/context.hpp>
 
+#include "common/http/poller.hpp"
 #include "common/http/proxy_buffer.hpp"
 #include "common/http/stream.hpp"
 #include "common/http/timer_wheel.hpp"
@@ -21,7 +22,8 @@ namespace gitops::http {
 // only.
 class Wire {
  public:
-  Wire(Socket socket, TimerWheel& wheel);
+  // Takes over a connected socket.
+  Wire(int descriptor, Poller& poller, TimerWheel& wheel);
   ~Wire();
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
@@ -41,10 +43,11 @@ class Wire {
   void set_read_deadline(Deadline deadline);
   void set_write_deadline(Deadline deadline);
 
-  // True when the peer closed, or sent something while nothing was expected. Does not wait.
+  // True when the peer closed, or sent something while nothing was expected, as far as the loop has
+  // seen.
   [[nodiscard]] bool is_stale();
-  // True when the peer closed its side or the connection broke. Does not wait.
-  [[nodiscard]] bool peer_closed();
+  // True when the peer closed its side or the connection broke, as far as the loop has seen.
+  [[nodiscard]] bool peer_closed() const { return socket_.fd < 0 || socket_.hung_up; }
   // Makes a pending read and every later one fail, until resume_reading().
   void stop_reading();
   void resume_reading() { stopped_ = false; }
@@ -54,7 +57,7 @@ class Wire {
   void abort();
   // Ends the sending side, then reads and drops what still comes, for two seconds or 1 MiB.
   Task<> close_gracefully();
-  [[nodiscard]] bool is_open() const { return socket_.is_open(); }
+  [[nodiscard]] bool is_open() const { return socket_.fd >= 0; }
   [[nodiscard]] asio::ip::tcp::endpoint remote() const;
 
  private:
@@ -63,18 +66,17 @@ class Wire {
     Direction(TimerWheel& wheel, Wire& wire)
         : timer(wheel, [this, &wire] {
             expired = true;
-            boost::system::error_code ec;
-            if (waiting) wire.socket_.cancel(ec);
+            wire.wake();
           }) {}
     WheelTimer timer;
     bool expired = false;
-    bool waiting = false;
   };
 
-  Task<Result<void>> wait(Direction& direction, Socket::wait_type what);
+  Task<Result<void>> wait(const Direction& direction, Readiness& readiness);
+  void wake();
   Task<Result<void>> handshake();
-  // Whether the TLS operation is to be repeated, after which readiness; else its error.
-  Result<Socket::wait_type> tls_wants(int returned);
+  // What a TLS operation waits for before it is repeated; else its error.
+  Result<Readiness*> tls_wants(int returned);
   struct Read {
     std::size_t size = 0;  // 0 without `again` and `failed`: the end
     bool again = false;    // nothing there yet
@@ -84,7 +86,8 @@ class Wire {
   [[nodiscard]] std::size_t write_at_once(std::span<const asio::const_buffer> buffers, bool& again,
                                           Error& error);
 
-  Socket socket_;
+  Poller& poller_;
+  PolledSocket socket_;
   std::unique_ptr<Tls> tls_;
   Direction reading_;
   Direction writing_;

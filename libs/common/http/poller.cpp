@@ -1,0 +1,101 @@
+#include "common/http/poller.hpp"
+
+#include <cerrno>
+#include <utility>
+
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/deferred.hpp>
+#include <system_error>
+
+namespace gitops::http {
+namespace {
+
+int new_epoll() {
+  const int fd = ::epoll_create1(EPOLL_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+  return fd;
+}
+
+void resume(Readiness& readiness) {
+  if (!readiness.waiter) return;
+  std::exchange(readiness.waiter, nullptr)();
+}
+
+}  // namespace
+
+Poller::Poller(const Executor& executor) : executor_(executor), epoll_(executor, new_epoll()) {}
+
+Poller::~Poller() {
+  *alive_ = false;
+}
+
+void Poller::add(PolledSocket& socket) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.ptr = &socket;
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, socket.fd, &event);
+  socket.write.ready = true;
+  ++sockets_;
+  if (!armed_) arm();
+}
+
+void Poller::remove(PolledSocket& socket) {
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, socket.fd, nullptr);
+  for (std::size_t i = 0; i < event_count_; ++i) {
+    if (events_[i].data.ptr == &socket) events_[i].data.ptr = nullptr;
+  }
+  if (--sockets_ == 0) {
+    boost::system::error_code ec;
+    epoll_.cancel(ec);
+  }
+}
+
+void Poller::arm() {
+  armed_ = true;
+  epoll_.async_wait(epoll_.wait_read, [this, alive = alive_](const boost::system::error_code& ec) {
+    if (!*alive) return;
+    armed_ = false;
+    if (!ec) collect();
+    if (*alive && sockets_ > 0 && !armed_) arm();
+  });
+}
+
+void Poller::collect() {
+  const int count =
+      ::epoll_wait(epoll_.native_handle(), events_.data(), static_cast<int>(events_.size()), 0);
+  event_count_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+  for (std::size_t i = 0; i < event_count_; ++i) {
+    const auto what = events_[i].events;
+    const auto socket_of = [this, i] { return static_cast<PolledSocket*>(events_[i].data.ptr); };
+    if (auto* socket = socket_of()) {
+      const bool broken = (what & (EPOLLHUP | EPOLLERR)) != 0;
+      socket->hung_up = socket->hung_up || broken || (what & EPOLLRDHUP) != 0;
+      if (broken || (what & (EPOLLIN | EPOLLRDHUP)) != 0) socket->read.ready = true;
+      if (broken || (what & EPOLLOUT) != 0) socket->write.ready = true;
+      if (socket->read.ready) resume(socket->read);
+    }
+    // The reader may have removed it.
+    if (auto* socket = socket_of(); socket != nullptr && socket->write.ready) {
+      resume(socket->write);
+    }
+  }
+  event_count_ = 0;
+}
+
+Task<> Poller::wait(Readiness& readiness) {
+  co_await asio::async_initiate<const asio::deferred_t&, void()>(
+      [this, &readiness](auto handler) {
+        if (auto slot = asio::get_associated_cancellation_slot(handler); slot.is_connected()) {
+          slot.assign([this, &readiness](asio::cancellation_type) { wake(readiness); });
+        }
+        readiness.waiter = std::move(handler);
+      },
+      asio::deferred);
+}
+
+void Poller::wake(Readiness& readiness) {
+  if (!readiness.waiter) return;
+  asio::post(executor_, std::exchange(readiness.waiter, nullptr));
+}
+
+}  // namespace gitops::http
