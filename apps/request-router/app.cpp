@@ -99,6 +99,7 @@ class App {
 
   void done(const http::ExchangeRecord& record) {
     traffic_.count(record);
+    Routing::leave(record);
     if (!config_.access_log) return;
     const auto client = record.head == nullptr ? record.peer->text
                                                : routing_->client_of(*record.head, *record.peer);

@@ -7,6 +7,7 @@
 #include "common/http/address_list.hpp"
 #include "common/http/url.hpp"
 #include "request-router/route.hpp"
+#include "request-router/signature.hpp"
 
 namespace gitops::router {
 namespace {
@@ -31,6 +32,13 @@ std::string addresses_mistake(const std::vector<std::string>& items) {
 std::string namespaces_mistake(const std::vector<std::string>& names) {
   for (const auto& name : names) {
     if (name != "*" && !is_dns_label(name)) return "\"" + name + "\" is not a namespace";
+  }
+  return {};
+}
+
+std::string signatures_mistake(const std::vector<std::string>& rules) {
+  for (const auto& rule : rules) {
+    if (const auto parsed = parse_signature_rule(rule); !parsed) return parsed.error().message;
   }
   return {};
 }
@@ -101,6 +109,21 @@ void bind_targets(ConfigReader& reader, RouteSettings& settings) {
   reader.add({"namespace", {"POD_NAMESPACE"}, "Own namespace"}, settings.own_namespace);
   reader.add({"webhook-port", {"WEBHOOK_PORT"}, "Port of the Services of event sources"},
              settings.webhook_port, 1, 65535);
+  reader.add({"webhook-signatures",
+              {"WEBHOOK_SIGNATURES"},
+              "Event sources whose webhooks must be signed: namespace/event-source=KIND:FILE, KIND "
+              "github, gitlab or bitbucket, FILE holds the secret"},
+             settings.webhook_signatures);
+  reader.check({"webhook-signatures"},
+               [&settings] { return signatures_mistake(settings.webhook_signatures); });
+  reader.add({"webhook-rate",
+              {"WEBHOOK_RATE"},
+              "Webhooks per second for one event source, twice that at once; 0: any number"},
+             settings.webhook_rate, 0, 1'000'000);
+  reader.add({"webhook-concurrency",
+              {"WEBHOOK_CONCURRENCY"},
+              "Webhooks under way to one event source; 0: any number"},
+             settings.webhook_concurrency, 0, 1'000'000);
   reader.add({"cluster-domain", {"CLUSTER_DOMAIN"}, "DNS domain of the cluster"},
              settings.cluster_domain);
   reader.check({"cluster-domain"}, [&settings] { return domain_mistake(settings.cluster_domain); });

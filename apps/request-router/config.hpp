@@ -21,6 +21,9 @@ struct RouteSettings {
   bool workflows_insecure = false;
   std::vector<std::string> webhook_namespaces;  // empty: the own one
   std::int64_t webhook_port = 80;
+  std::vector<std::string> webhook_signatures;  // see parse_signature_rule()
+  std::int64_t webhook_rate = 100;              // per event source and second; 0: any
+  std::int64_t webhook_concurrency = 64;        // per event source; 0: any
   std::string cluster_domain = "cluster.local";
   std::string own_namespace;
   std::vector<std::string> trusted_proxies;

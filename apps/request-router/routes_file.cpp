@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <sys/stat.h>
+#include "common/core/small_file.hpp"
 
 namespace gitops::router {
 
@@ -25,13 +25,7 @@ Result<RouteSettings> RoutesFile::read() const {
 
 bool RoutesFile::changed() {
   if (path_.empty()) return false;
-  struct stat status{};
-  std::string now;
-  if (::stat(path_.c_str(), &status) == 0) {
-    now = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) + ":" +
-          std::to_string(status.st_size) + ":" + std::to_string(status.st_mtim.tv_sec) + "." +
-          std::to_string(status.st_mtim.tv_nsec);
-  }
+  auto now = file_fingerprint(path_);
   return std::exchange(seen_, now) != now;
 }
 

@@ -14,8 +14,7 @@ class RoutesFile {
 
   // The settings with the file's, every mistake in one error.
   [[nodiscard]] Result<RouteSettings> read() const;
-  // True when the file is not the one that was seen by the last call. Looks at its inode, size and
-  // time; a mounted ConfigMap is replaced as a whole.
+  // True when the file is another one, or was written, since the last call.
   bool changed();
 
  private:

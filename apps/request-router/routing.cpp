@@ -70,6 +70,9 @@ Routing::Routing(http::ProxyLoop& loop, const RouteSettings& settings,
     webhooks_.namespaces.push_back(settings.own_namespace);
   }
   webhooks_.cluster_domain = settings.cluster_domain;
+  for (const auto& rule : settings.webhook_signatures) {
+    signatures_.push_back(parse_signature_rule(rule).value());
+  }
 
   auto app_limits = limits(settings.app_proxy_max_body);
   app_limits.websocket = true;
@@ -113,7 +116,7 @@ Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const s
   return route;
 }
 
-Result<Routing::Route> Routing::webhook_route(const RouteMatch& match) {
+Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
   auto host = webhook_host(match.ns, match.event_source, webhooks_);
   if (!host) return std::unexpected(host.error());
   if (const auto known = events_.find(*host); known != events_.end()) return known->second;
@@ -124,7 +127,12 @@ Result<Routing::Route> Routing::webhook_route(const RouteMatch& match) {
   upstream.connect_timeout = settings_.connect_timeout;
   upstream.allowed = only_allowed(allowed_);
   upstream.max_idle = 64;
-  auto route = std::make_shared<http::ProxyRoute>();
+  auto route =
+      std::make_shared<WebhookRoute>(settings_.webhook_rate, settings_.webhook_concurrency);
+  if (const auto* rule = signature_rule(match)) {
+    route->signature = rule->kind;
+    route->secret = std::make_shared<SignatureSecret>(rule->secret_file);
+  }
   route->name = "webhooks";
   route->id = std::to_underlying(RouteId::webhooks);
   route->limits = limits(settings_.webhook_max_body);
@@ -133,7 +141,7 @@ Result<Routing::Route> Routing::webhook_route(const RouteMatch& match) {
   route->own_origin = "http://" + route->host;
   route->upstream = std::make_shared<http::Upstream>(loop_, std::move(upstream));
   events_.emplace(std::move(*host), route);
-  return Route(route);
+  return EventRoute(route);
 }
 
 http::Decision Routing::decide(const http::RequestHead& head, const http::PeerInfo& peer) {
@@ -145,6 +153,7 @@ http::Decision Routing::decide(const http::RequestHead& head, const http::PeerIn
     return refusal;
   }
   Route route;
+  EventRoute event_route;
   switch (match.kind) {
     case RouteKind::none:
       return error_answer(404, match.reason, accept);
@@ -167,7 +176,8 @@ http::Decision Routing::decide(const http::RequestHead& head, const http::PeerIn
         const int status = found.error().code == ErrorCode::forbidden ? 403 : 404;
         return error_answer(status, found.error().message, accept);
       }
-      route = std::move(*found);
+      event_route = std::move(*found);
+      route = event_route;
       break;
     }
   }
@@ -178,7 +188,44 @@ http::Decision Routing::decide(const http::RequestHead& head, const http::PeerIn
     const auto id = head.find(http::FieldId::x_request_id);
     if (id && is_request_id(*id)) forward.request_id = *id;
   }
+  if (event_route) {
+    if (auto refusal = admit(event_route, head, forward)) return std::move(*refusal);
+  }
   return forward;
+}
+
+const SignatureRule* Routing::signature_rule(const RouteMatch& match) const {
+  const auto found = std::ranges::find_if(signatures_, [&match](const SignatureRule& rule) {
+    return rule.ns == match.ns && rule.event_source == match.event_source;
+  });
+  return found == signatures_.end() ? nullptr : &*found;
+}
+
+std::optional<http::Response> Routing::admit(const EventRoute& route, const http::RequestHead& head,
+                                             http::Forward& forward) const {
+  const auto accept = head.find(http::FieldId::accept);
+  const auto verify = [route](const http::RequestHead& signed_head,
+                              std::string_view body) -> std::optional<http::Response> {
+    if (is_signed(route->signature, route->secret->current(Clock::now()), signed_head, body)) {
+      return std::nullopt;
+    }
+    return error_answer(401, "the signature of the webhook is missing or wrong",
+                        signed_head.find(http::FieldId::accept));
+  };
+  if (route->secret && route->signature == SignatureKind::gitlab) {
+    if (auto refusal = verify(head, {})) return refusal;  // the body is no part of the proof
+  } else if (route->secret) {
+    forward.verify = verify;
+  }
+  if (!route->gate.enter(Clock::now())) {
+    return error_answer(429, "too many webhooks for this event source", accept);
+  }
+  return std::nullopt;
+}
+
+void Routing::leave(const http::ExchangeRecord& record) {
+  if (record.route == nullptr || record.route->id != std::to_underlying(RouteId::webhooks)) return;
+  static_cast<const WebhookRoute*>(record.route)->gate.leave();
 }
 
 http::Response Routing::answer_health(const RouteMatch& match) const {

@@ -10,13 +10,23 @@
 #include "common/http/proxy.hpp"
 #include "request-router/config.hpp"
 #include "request-router/cors.hpp"
+#include "request-router/gate.hpp"
 #include "request-router/route.hpp"
+#include "request-router/signature.hpp"
 #include "request-router/webhook_target.hpp"
 
 namespace gitops::router {
 
 // Ids of routes, for ProxyRoute::id and metrics.
 enum class RouteId : std::size_t { app_proxy, workflows, webhooks };
+
+// The way to one event source.
+struct WebhookRoute : http::ProxyRoute {
+  WebhookRoute(std::int64_t rate, std::int64_t concurrency) : gate(rate, concurrency) {}
+  mutable Gate gate;
+  SignatureKind signature = SignatureKind::github;
+  std::shared_ptr<SignatureSecret> secret;  // null: webhooks need not be signed
+};
 
 // The routes in force: decides on each request and answers those that cannot be forwarded. Made
 // anew when the settings change; requests under way keep the routes they began with. Loop thread
@@ -30,6 +40,8 @@ class Routing {
   http::Decision decide(const http::RequestHead& head, const http::PeerInfo& peer);
   http::Response failed(const http::RequestHead* head, const http::ProxyRoute* route,
                         http::ProxyFailure failure, int status, std::string_view detail) const;
+  // A request has come to its end.
+  static void leave(const http::ExchangeRecord& record);
   // Who is behind the request: the peer, or whom a trusted one names.
   [[nodiscard]] std::string_view client_of(const http::RequestHead& head,
                                            const http::PeerInfo& peer) const;
@@ -43,7 +55,12 @@ class Routing {
 
   [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const std::string& url,
                                   http::TlsOptions tls, http::RouteLimits limits) const;
-  Result<Route> webhook_route(const RouteMatch& match);
+  using EventRoute = std::shared_ptr<const WebhookRoute>;
+  Result<EventRoute> webhook_route(const RouteMatch& match);
+  [[nodiscard]] const SignatureRule* signature_rule(const RouteMatch& match) const;
+  // Null when the webhook may go on; what was decided is written to `forward`.
+  std::optional<http::Response> admit(const EventRoute& route, const http::RequestHead& head,
+                                      http::Forward& forward) const;
   [[nodiscard]] http::Response answer_health(const RouteMatch& match) const;
   [[nodiscard]] http::RouteLimits limits(std::int64_t max_body) const;
 
@@ -54,9 +71,10 @@ class Routing {
   std::shared_ptr<const http::AddressList> allowed_;
   Cors cors_;
   WebhookRules webhooks_;
+  std::vector<SignatureRule> signatures_;
   Route app_proxy_;
-  Route workflows_;                                // null when switched off
-  std::unordered_map<std::string, Route> events_;  // by host, those in use lately
+  Route workflows_;                                     // null when switched off
+  std::unordered_map<std::string, EventRoute> events_;  // by host, those in use lately
 };
 
 }  // namespace gitops::router

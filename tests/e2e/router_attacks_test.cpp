@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -193,6 +196,111 @@ TEST(RouterAttacks, AC07_SlowReadersAreCutOff) {
   require_until([&] { return bed.log().contains("\"failure\":\"client_gone\""); },
                 std::chrono::seconds(10), "the slow reader to be cut off");
   EXPECT_LT(parts, 100);
+}
+
+std::string hmac(const std::string& secret, const std::string& body) {
+  const auto line = run_or_throw({"openssl", "dgst", "-sha256", "-hmac", secret, "-hex"}, {}, body);
+  return line.substr(line.rfind(' ') + 1);
+}
+
+TEST(RouterAttacks, AC13_OnlySignedWebhooksReachTheirEventSource) {
+  const TempDir folder;
+  const auto secret = (folder / "secret").string();
+  write_file(secret, "s3cret\n");
+  RouterBed bed({.environment = {{"WEBHOOK_SIGNATURES", "argo/github=github:" + secret +
+                                                            ",argo/gitlab=gitlab:" + secret +
+                                                            ",argo/bitbucket=bitbucket:" + secret +
+                                                            ",argo/none=github:/nonexistent"}}});
+  bed.set_hosts(
+      "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n"
+      "127.0.0.1 gitlab-eventsource-svc.argo.svc.cluster.local\n"
+      "127.0.0.1 bitbucket-eventsource-svc.argo.svc.cluster.local\n"
+      "127.0.0.1 none-eventsource-svc.argo.svc.cluster.local\n"
+      "127.0.0.1 open-eventsource-svc.argo.svc.cluster.local\n");
+  const std::string body = R"({"ref":"refs/heads/main"})" + std::string(100'000, ' ');
+  const auto good = hmac("s3cret", body);
+  const auto forged = hmac("other", body);
+  const auto call = [&](const std::string& source, const std::string& fields,
+                        const std::string& sent) {
+    return raw_call(bed.port(), request("POST", "/webhooks/argo/" + source, fields, sent)).status;
+  };
+  const std::string github = "X-Hub-Signature-256: sha256=";
+  EXPECT_EQ(call("github", github + good + "\r\n", body), 200);
+  EXPECT_EQ(bed.events().requests().at(0).body, body);
+  EXPECT_EQ(call("gitlab", "X-Gitlab-Token: s3cret\r\n", body), 200);
+  EXPECT_EQ(call("bitbucket", "X-Hub-Signature: sha256=" + good + "\r\n", body), 200);
+  EXPECT_EQ(call("open", "", body), 200);
+  bed.forget();
+  for (const auto& [source, fields] : std::vector<std::pair<std::string, std::string>>{
+           {"github", ""},
+           {"github", github + forged + "\r\n"},
+           {"github", github + good.substr(0, 63) + "\r\n"},
+           {"github", github + "\r\n"},
+           {"github", "X-Hub-Signature-256: " + good + "\r\n"},
+           {"github", "X-Hub-Signature-256: sha1=" + good + "\r\n"},
+           {"github", "X-Hub-Signature: sha256=" + good + "\r\n"},
+           {"github", github + good + "\r\n" + github + good + "\r\n"},
+           {"gitlab", "X-Gitlab-Token: S3cret\r\n"},
+           {"gitlab", ""},
+           {"bitbucket", "X-Hub-Signature-256: sha256=" + good + "\r\n"},
+           {"none", github + hmac("", body) + "\r\n"}}) {
+    EXPECT_EQ(call(source, fields, body), 401) << source << " " << fields;
+  }
+  EXPECT_EQ(call("github", github + good + "\r\n", body + "x"), 401);
+  EXPECT_EQ(bed.forwarded(), 0U);
+  // The secret rotates.
+  write_file(secret, "an0ther");
+  EXPECT_TRUE(wait_until(
+      [&] { return call("github", github + hmac("an0ther", body) + "\r\n", body) == 200; },
+      std::chrono::seconds(5), "the new secret to count"));
+  EXPECT_EQ(call("github", github + good + "\r\n", body), 401);
+  EXPECT_THAT(bed.log(), Not(HasSubstr("s3cret")));
+}
+
+TEST(RouterAttacks, AC14_FloodsOfOneEventSourceAreBounded) {
+  RouterBed bed({.environment = {{"WEBHOOK_RATE", "5"}}});
+  bed.set_hosts(
+      "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n"
+      "127.0.0.1 other-eventsource-svc.argo.svc.cluster.local\n");
+  std::map<int, int> count;
+  RawSocket socket(bed.port());
+  for (int i = 0; i < 40; ++i) {
+    socket.send(request("POST", "/webhooks/argo/github", "", "{}"));
+    const auto response = socket.read_response();
+    ++count[response.status];
+    if (response.status == 429) EXPECT_TRUE(response.header("Retry-After"));
+  }
+  EXPECT_GE(count[200], 10);
+  EXPECT_GE(count[429], 10);
+  EXPECT_EQ(bed.get("/webhooks/argo/other").status, 200);
+  EXPECT_EQ(bed.get("/app-proxy/x").status, 200);
+}
+
+TEST(RouterAttacks, AC14_AC11_OnlySoManyWebhooksAreUnderWay) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool go = false;
+  const auto answer = [&](const RecordedRequest&, RawSocket& socket) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(10), [&] { return go; });
+    return RecordingUpstream::reply(socket, "done");
+  };
+  RouterBed bed({.environment = {{"WEBHOOK_CONCURRENCY", "2"}}, .events = answer});
+  RawSocket first(bed.port());
+  RawSocket second(bed.port());
+  first.send(request("POST", "/webhooks/argo/github", "", "{}"));
+  second.send(request("POST", "/webhooks/argo/github", "", "{}"));
+  require_until([&] { return bed.events().requests().size() == 2; }, std::chrono::seconds(5),
+                "two webhooks to be under way");
+  EXPECT_EQ(bed.get("/webhooks/argo/github").status, 429);
+  {
+    const std::lock_guard lock(mutex);
+    go = true;
+  }
+  changed.notify_all();
+  EXPECT_EQ(first.read_response().status, 200);
+  EXPECT_EQ(second.read_response().status, 200);
+  EXPECT_EQ(bed.get("/webhooks/argo/github").status, 200);
 }
 
 TEST(RouterAttacks, AC13_AC14_QueriesAndCredentialsAreNotLogged) {

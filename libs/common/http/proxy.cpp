@@ -39,6 +39,8 @@ std::string_view to_string(ProxyFailure failure) {
       return "body_timeout";
     case ProxyFailure::malformed_body:
       return "malformed_body";
+    case ProxyFailure::too_much_held:
+      return "too_much_held";
     case ProxyFailure::no_such_host:
       return "no_such_host";
     case ProxyFailure::address_refused:

@@ -70,6 +70,7 @@ enum class ProxyFailure {
   body_too_large,
   body_timeout,
   malformed_body,
+  too_much_held,
   no_such_host,
   address_refused,
   connect_failed,
@@ -112,7 +113,8 @@ struct ProxyOptions {
   std::string address = "127.0.0.1";  // "::" listens on IPv4 too, and falls back to it
   std::uint16_t port = 0;             // 0: any free port
   std::optional<TlsOptions> tls = std::nullopt;
-  std::size_t max_connections = 20'000;  // further ones are closed at once
+  std::size_t max_connections = 20'000;     // further ones are closed at once
+  std::size_t max_held = 64 * 1024 * 1024;  // bodies that are held for verification, together
   HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head, and TLS
   std::chrono::milliseconds idle_timeout{65'000};  // between requests
@@ -165,6 +167,7 @@ class ProxyServer {
   std::list<ProxyConnection*> connections_;
   std::uint64_t id_prefix_;
   std::uint64_t next_id_ = 0;
+  std::size_t held_ = 0;  // bytes, see ProxyOptions::max_held
   RepeatFilter repeated_{std::chrono::minutes(1)};
   TaskGroup tasks_;
   Event ended_;

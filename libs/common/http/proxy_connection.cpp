@@ -1,5 +1,6 @@
 #include "common/http/proxy_connection.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "common/http/wire_text.hpp"
@@ -46,6 +47,7 @@ ProxyConnection::ProxyConnection(ProxyServer& server, int descriptor)
 }
 
 ProxyConnection::~ProxyConnection() {
+  release_held();
   server_.connections_.erase(place_);
   server_.ended_.notify_all();
 }
@@ -75,6 +77,7 @@ Task<bool> ProxyConnection::read_head() {
   head_read_ = body_read_ = continue_sent_ = recorded_ = reused_ = client_gone_ = false;
   upload_stopped_ = false;
   upload_problem_ = {};
+  request_body_.start({}, BodyFraming::Kind::none);
   head_size_ = body_taken_ = 0;
   bytes_out_ = bytes_in_tunnel_ = 0;
   bool begun = false;
@@ -236,7 +239,14 @@ void ProxyConnection::check_client() {
   waiting_for_->abort();
 }
 
+void ProxyConnection::release_held() {
+  if (held_.capacity() <= kKeepOutput && held_.empty()) return;
+  server_.held_ -= std::min(server_.held_, held_.size());
+  held_ = {};
+}
+
 void ProxyConnection::finish(const ProxyRoute* route, int status, const Problem& problem) {
+  release_held();
   if (std::exchange(recorded_, true) || !server_.policy_.done) return;
   ExchangeRecord record;
   if (head_read_) record.head = &parser_.head();

@@ -69,6 +69,7 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
               std::uint64_t& count);
 
   void finish(const ProxyRoute* route, int status, const Problem& problem = {});
+  void release_held();
   void make_request_id(std::string_view given);
   [[nodiscard]] bool client_keeps() const;
 

@@ -45,7 +45,9 @@ Task<bool> ProxyConnection::forward(Forward& to) {
     auto upstream = co_await open_upstream(*to.route, pooled, problem);
     if (!upstream) co_return co_await refuse(std::move(problem), to.route.get());
     if (!whole) {
-      if (auto sent = co_await send_continue(); !sent) co_return false;
+      if (auto sent = co_await send_continue(); !sent) {
+        co_return co_await refuse({.failure = ProxyFailure::client_gone}, to.route.get());
+      }
     }
     std::size_t written = 0;
     const auto sent = co_await send_request(upstream->wire, to, written);
@@ -127,6 +129,12 @@ Task<ProxyConnection::Problem> ProxyConnection::hold_body(const RouteLimits& lim
     if (problem) co_return problem;
     for (const auto& slice : request_body_.data()) {
       held_.append(static_cast<const char*>(slice.data()), slice.size());
+    }
+    server_.held_ += request_body_.fed();
+    if (server_.held_ > server_.options_.max_held) {
+      co_return Problem{.failure = ProxyFailure::too_much_held,
+                        .status = 503,
+                        .detail = "too many bodies are being verified"};
     }
     if (with_head) {
       body_taken_ += taken;

@@ -19,11 +19,11 @@ struct BodyFraming {
 
 // What stands in the head of a forwarded request beside what the client sent.
 struct RequestEdits {
-  std::string_view target;      // origin form
-  std::string_view host;        // Host for the upstream
-  std::string_view client;      // address of the peer, for X-Forwarded-For
-  std::string_view scheme;      // "http" or "https": how the peer reached us
-  std::string_view request_id;  // sent as X-Request-Id
+  std::string_view target = {};      // origin form
+  std::string_view host = {};        // Host for the upstream
+  std::string_view client = {};      // address of the peer, for X-Forwarded-For
+  std::string_view scheme = {};      // "http" or "https": how the peer reached us
+  std::string_view request_id = {};  // sent as X-Request-Id
   // The peer may speak for others: its X-Forwarded-* and Forwarded are kept and X-Forwarded-For is
   // appended to. Otherwise they are replaced by what we know ourselves.
   bool trusted_peer = false;
@@ -41,14 +41,14 @@ void append_forwarded_request(std::string& out, const RequestHead& head, const R
 struct AnswerEdits {
   bool client_http_1_1 = true;
   bool keep_alive = true;
-  bool websocket = false;       // the answer is a 101 that was asked for
-  bool gzip = false;            // the body is compressed on its way
-  bool gzip_varies = false;     // it would be for another client
-  std::string_view request_id;  // sent as X-Request-Id; empty: as the upstream answered
+  bool websocket = false;            // the answer is a 101 that was asked for
+  bool gzip = false;                 // the body is compressed on its way
+  bool gzip_varies = false;          // it would be for another client
+  std::string_view request_id = {};  // sent as X-Request-Id; empty: as the upstream answered
   // A Location on this origin ("http://host:port", as the upstream may know itself) is made
   // relative, behind `location_prefix`, so that the client keeps its own scheme and host.
-  std::string_view own_origin;
-  std::string_view location_prefix;
+  std::string_view own_origin = {};
+  std::string_view location_prefix = {};
 };
 
 void append_forwarded_answer(std::string& out, const ResponseHead& head, const AnswerEdits& edits,
