@@ -3,10 +3,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "common/core/backoff.hpp"
+
 namespace gitops::reporter {
 namespace {
 
 constexpr auto kLookTimeout = std::chrono::seconds(10);
+// While a cluster does not say what it serves.
+constexpr Backoff::Options kLookBackoff{.initial = std::chrono::seconds(1),
+                                        .max = std::chrono::seconds(30)};
 
 }  // namespace
 
@@ -21,8 +26,12 @@ KindWatch::KindWatch(const Executor& executor, k8s::Client& client, WatchedKind 
       cluster_(std::move(cluster)) {}
 
 Task<> KindWatch::run() {
+  Backoff backoff(kLookBackoff, random_seed());
   while (true) {
-    while (!co_await look()) co_await sleep_for(options_.discovery);
+    while (!co_await look()) {
+      co_await sleep_for(trouble_.empty() ? options_.discovery : backoff.next());
+    }
+    backoff.reset();
     co_await watch();
   }
 }
@@ -32,7 +41,17 @@ Task<bool> KindWatch::look() {
   const auto& resource = what_.kind->resource;
   const auto served = co_await client_.exists(resource, deadline_after(kLookTimeout));
   trouble_ = served ? std::string{} : served.error().message;
-  if (!served) co_return false;
+  if (!served) {
+    if (const auto verdict = repeats_.check(resource.plural, Clock::now()); verdict.pass) {
+      log_.warning("the cluster does not say what it serves",
+                   {{"cluster", cluster_},
+                    {"resource", resource.full_name()},
+                    {"code", to_string(served.error().code)},
+                    {"reason", trouble_},
+                    {"suppressed", verdict.suppressed}});
+    }
+    co_return false;
+  }
   const auto now = *served ? State::served : State::missing;
   if (std::exchange(state_, now) != now) {
     log_.info(*served ? "the kind is served" : "the kind is not served; waiting for it",

@@ -77,6 +77,7 @@ class KindWatch {
   Metrics& metrics_;
   std::string cluster_;
   Log log_{"kinds"};
+  RepeatFilter repeats_{std::chrono::minutes(1)};
   State state_ = State::unknown;
   std::string trouble_;  // with looking
   std::optional<k8s::Informer> informer_;

@@ -75,6 +75,7 @@ class World {
         cluster->add_type(*type);
       }
     }
+    kube.put(r::kNamespaces, {{"metadata", {{"name", "argocd"}}}});
     write_file(folder / "kubeconfig", kube.kubeconfig());
   }
   void start_daemon(const Environment& more = {}) {
@@ -393,6 +394,7 @@ TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
     EXPECT_THAT(status, HasSubstr("skipped cluster-broken"));
     EXPECT_THAT(status, Not(HasSubstr("kubernetes.default.svc")));
     EXPECT_THAT(world.events(), Not(Contains("Rollout far @managed")));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("the cluster does not say what it serves"));
 
     world.relay->release();
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout far @managed"));
@@ -417,6 +419,32 @@ TEST(ResourceReporter, AnOutageOfTheControlPlaneLosesNothing) {
     EXPECT_EQ(world.platform.reports().size(), 42U);
     EXPECT_THAT(world.events(), Contains("Rollout deleted gone"));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  });
+}
+
+TEST(ResourceReporter, ReplicasShareTheObjectsOutByLeasesOfTheirOwn) {
+  play([](World& world) -> Task<> {
+    co_await world.start({{"EVENT_REPORTER_REPLICAS", "2"}, {"EVENT_REPORTER_SHARD", "0"}});
+    std::vector<std::string> ours;
+    for (int i = 0; i < 20; ++i) {
+      const auto name = "web-" + std::to_string(i);
+      if (fnv1a_32(name) % 2 == 0) ours.push_back("Rollout " + name);
+      world.kube.put(r::kRollouts, object(r::kRollouts, name));
+    }
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(ours.size(), soon()));
+    auto first = world.events();
+    first.resize(ours.size());
+    EXPECT_THAT(first, ::testing::UnorderedElementsAreArray(ours));
+    // Nobody holds the other shard: it is stood in for.
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(20, soon()));
+    EXPECT_TRUE(co_await world.is_quiet());
+    EXPECT_EQ(world.platform.reports().size(), 20U);
+    for (const auto* shard : {"0", "1"}) {
+      EXPECT_TRUE(
+          world.kube.find(r::kLeases, {"argocd", std::string("event-reporter-resource-") + shard}));
+      EXPECT_FALSE(
+          world.kube.find(r::kLeases, {"argocd", std::string("event-reporter-app-") + shard}));
+    }
   });
 }
 
