@@ -19,6 +19,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -118,6 +119,23 @@ TEST(Reporter, PostsOnlyWhatChanged) {
     EXPECT_THAT(scene.events("", 101), ElementsAre("web", "c-42"));
     EXPECT_EQ(scene.platform.reports()[102].source("revision"), "r2");
     EXPECT_EQ(scene.platform.reports()[102].source("commitMessage"), "commit r2");
+  });
+}
+
+TEST(Reporter, ASlowApplicationHoldsUpNoOther) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow/");
+    scene.put({.name = "slow", .resources = 1});
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.argocd.count("GET", "/applications/slow/") > 0; }));
+    for (int i = 0; i < 20; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(40));
+    EXPECT_THAT(scene.events("Application"), SizeIs(20));
+    EXPECT_THAT(scene.events("Application"), Not(Contains("slow")));
+    scene.argocd.end_faults();
+    CO_ASSERT_OK(co_await scene.argocd.restart());
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(42));
   });
 }
 
