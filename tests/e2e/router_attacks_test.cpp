@@ -257,8 +257,22 @@ TEST(RouterAttacks, AC13_OnlySignedWebhooksReachTheirEventSource) {
   EXPECT_THAT(bed.log(), Not(HasSubstr("s3cret")));
 }
 
+TEST(RouterAttacks, AC12_PayloadsAreNotRead) {
+  RouterBed bed;
+  for (const std::string& body : {std::string("{"), std::string("\0\xff\xfe", 3),
+                                  std::string(R"({"repository":{"url":"(a+)+$"}})"),
+                                  std::string(100'000, '['), std::string("--boundary\r\n")}) {
+    bed.forget();
+    EXPECT_EQ(raw_call(bed.port(), request("POST", "/webhooks/argo/github",
+                                           "Content-Type: application/json\r\n", body))
+                  .status,
+              200);
+    EXPECT_EQ(bed.events().requests().at(0).body, body);
+  }
+}
+
 TEST(RouterAttacks, AC14_FloodsOfOneEventSourceAreBounded) {
-  RouterBed bed({.environment = {{"WEBHOOK_RATE", "5"}}});
+  RouterBed bed({.environment = {{"WEBHOOK_RATE", "1"}}});
   bed.set_hosts(
       "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n"
       "127.0.0.1 other-eventsource-svc.argo.svc.cluster.local\n");
@@ -270,7 +284,7 @@ TEST(RouterAttacks, AC14_FloodsOfOneEventSourceAreBounded) {
     ++count[response.status];
     if (response.status == 429) EXPECT_TRUE(response.header("Retry-After"));
   }
-  EXPECT_GE(count[200], 10);
+  EXPECT_GE(count[200], 2);
   EXPECT_GE(count[429], 10);
   EXPECT_EQ(bed.get("/webhooks/argo/other").status, 200);
   EXPECT_EQ(bed.get("/app-proxy/x").status, 200);

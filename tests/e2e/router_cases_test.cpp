@@ -259,7 +259,7 @@ TEST(RouterCases, Case41_WebSocketsAreRelayedBothWays) {
 }
 
 TEST(RouterCases, Case41_SilentWebSocketsEndAndLivelyOnesDoNot) {
-  RouterBed bed({.environment = {{"WEBSOCKET_TIMEOUT", "600ms"},
+  RouterBed bed({.environment = {{"WEBSOCKET_TIMEOUT", "2s"},
                                  {"ANSWER_TIMEOUT", "200ms"},
                                  {"BODY_TIMEOUT", "200ms"}},
                  .app_proxy = echo});
@@ -268,7 +268,7 @@ TEST(RouterCases, Case41_SilentWebSocketsEndAndLivelyOnesDoNot) {
   socket.read_response();
   socket.read_exactly(5);
   const auto begin = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1500)) {
+  while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(3000)) {
     ASSERT_TRUE(socket.send("p"));
     ASSERT_EQ(socket.read_exactly(1), "p");
   }

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "support/router_bed.hpp"
+#include "support/test_certs.hpp"
 
 // What lasts: large bodies, pooled connections, reloads, the end of the daemon.
 namespace gitops::test {
@@ -122,14 +123,19 @@ TEST(RouterStreams, AClientThatLeavesEndsItsRequest) {
 }
 
 TEST(RouterStreams, EarlyAnswersEndTheUpload) {
-  const auto answer = [](const RecordedRequest&, RawSocket& socket) {
-    return RecordingUpstream::reply(socket, "no", "Connection: close\r\n", "403 Forbidden");
+  const auto answer = [](const RecordedRequest& seen, RawSocket& socket) {
+    RecordingUpstream::reply(socket, "no", "Connection: close\r\n", "403 Forbidden");
+    return !seen.target().contains("early");
   };
-  // The recording upstream reads whole bodies; this one answers before.
-  RouterBed bed({.environment = {{"BODY_TIMEOUT", "3s"}}, .app_proxy = answer});
+  RouterBed bed({.app_proxy = answer});
+  bed.app_proxy().answer_early("/early");
   RawSocket socket(bed.port());
-  socket.send("POST /app-proxy/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345");
-  EXPECT_EQ(socket.read_response().status, 403);
+  socket.send("POST /app-proxy/early HTTP/1.1\r\nHost: a\r\nContent-Length: 50000000\r\n\r\n");
+  socket.send(std::string(100'000, 'x'));
+  const auto response = socket.read_response();
+  EXPECT_EQ(response.status, 403);
+  EXPECT_EQ(response.body, "no");
+  EXPECT_TRUE(socket.closed());
   EXPECT_EQ(bed.get("/app-proxy/y").status, 403);
 }
 
@@ -183,6 +189,69 @@ TEST(RouterStreams, SigtermLetsRequestsEnd) {
   EXPECT_EQ(response.body, "late");
   EXPECT_EQ(response.header("Connection"), "close");
   EXPECT_EQ(bed.process().wait(std::chrono::seconds(10)), 0);
+}
+
+TEST(RouterStreams, AnOpenWebSocketDoesNotKeepTheDaemonForEver) {
+  const auto answer = [](const RecordedRequest&, RawSocket& socket) {
+    socket.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
+    socket.closed();
+    return false;
+  };
+  RouterBed bed({.environment = {{"DRAIN_TIMEOUT", "300ms"}}, .app_proxy = answer});
+  RawSocket socket(bed.port());
+  socket.send(request("GET", "/app-proxy/x", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
+  EXPECT_EQ(socket.read_response().status, 101);
+  bed.process().signal(SIGTERM);
+  EXPECT_TRUE(socket.closed());
+  EXPECT_EQ(bed.process().wait(std::chrono::seconds(10)), 0);
+}
+
+TEST(RouterStreams, SpeaksTlsToClientsAndUpstreams) {
+  CertificateAuthority authority;
+  const auto certificate = authority.issue(
+      {.common_name = "router", .organization = {}, .alt_names = {"127.0.0.1", "localhost"}});
+  // Answers every request by itself; no code of ours is in it.
+  const int tls_port = free_port();
+  Process tls_server(
+      {.argv = {"openssl", "s_server", "-quiet", "-www", "-accept",
+                "127.0.0.1:" + std::to_string(tls_port), "-cert", certificate.cert_file.string(),
+                "-key", certificate.key_file.string()}});
+  const std::string big(300'000, 'b');
+  RouterBed bed({.environment = {{"TLS_CERTIFICATE_FILE", certificate.cert_file.string()},
+                                 {"TLS_KEY_FILE", certificate.key_file.string()},
+                                 {"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)},
+                                 {"WORKFLOWS_CA_FILE", authority.ca_file().string()}},
+                 .app_proxy = [&big](const RecordedRequest& seen, RawSocket& socket) {
+                   return RecordingUpstream::reply(socket, seen.body.empty() ? big : seen.body);
+                 }});
+  const auto call = [&](const std::string& target, const std::string& body = {}) {
+    return http_call({.method = body.empty() ? "GET" : "POST",
+                      .url = "https://127.0.0.1:" + std::to_string(bed.port()) + target,
+                      .body = body,
+                      .ca_file = authority.ca_file()});
+  };
+  EXPECT_EQ(call("/app-proxy/x").body, big);
+  EXPECT_EQ(call("/app-proxy/x", big).body, big);
+  EXPECT_EQ(bed.app_proxy().requests().at(0).header("X-Forwarded-Proto"), "https");
+  EXPECT_TRUE(wait_until([&] { return call("/workflows/x").status == 200; },
+                         std::chrono::seconds(10), "the TLS upstream"));
+  EXPECT_THAT(call("/workflows/x").body, HasSubstr("TLSv1.3"));
+
+  // AC-08: what is not TLS is not read as a request.
+  RawSocket plain(bed.port());
+  plain.send(request("GET", "/app-proxy/plain"));
+  EXPECT_EQ(plain.read_response().status, 0);
+  EXPECT_TRUE(plain.closed());
+  for (const auto& seen : bed.app_proxy().requests()) EXPECT_EQ(seen.target(), "/app-proxy/x");
+
+  // An upstream whose certificate nobody vouches for is not spoken to.
+  RouterBed strict(
+      {.environment = {{"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)}}});
+  EXPECT_EQ(strict.get("/workflows/x").status, 502);
+  RouterBed careless(
+      {.environment = {{"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)},
+                       {"WORKFLOWS_INSECURE", "true"}}});
+  EXPECT_EQ(careless.get("/workflows/x").status, 200);
 }
 
 TEST(RouterStreams, RequestsLeaveNoDescriptorsBehind) {

@@ -256,6 +256,11 @@ std::size_t RecordingUpstream::connections() const {
   return accepted_;
 }
 
+void RecordingUpstream::answer_early(std::string part) {
+  const std::lock_guard lock(mutex_);
+  early_ = std::move(part);
+}
+
 void RecordingUpstream::forget() {
   const std::lock_guard lock(mutex_);
   requests_.clear();
@@ -298,6 +303,15 @@ void RecordingUpstream::serve(RawSocket socket, std::size_t number) {
       break;
     }
     request.head.resize(request.head.size() - 4);
+    bool early = false;
+    {
+      const std::lock_guard lock(mutex_);
+      early = !early_.empty() && request.head.contains(early_);
+    }
+    if (early) {
+      if (!answer_ || !answer_(request, socket)) break;
+      continue;
+    }
     if (request.header("Transfer-Encoding")) {
       request.chunked = true;
       request.complete = read_chunks(socket, request.body);

@@ -99,6 +99,8 @@ class RecordingUpstream {
   [[nodiscard]] std::vector<RecordedRequest> requests() const;
   [[nodiscard]] std::size_t connections() const;
   void forget();
+  // From now on requests whose head holds `part` are answered before their body is read.
+  void answer_early(std::string part);
   // Ends all connections; new ones are accepted.
   void cut();
   // Sends a whole response with this body.
@@ -115,6 +117,7 @@ class RecordingUpstream {
   std::uint16_t port_ = 0;
   mutable std::mutex mutex_;
   std::vector<RecordedRequest> requests_;
+  std::string early_;
   std::size_t accepted_ = 0;
   bool stopping_ = false;
   std::map<std::size_t, int> live_;  // descriptors

@@ -9,7 +9,7 @@ namespace gitops::http {
 namespace {
 
 constexpr std::size_t kMaxTrailers = 8 * 1024;
-constexpr std::size_t kKeepOutput = 8 * 1024;  // capacity that an idle connection may keep
+constexpr std::size_t kKeepOutput = 2 * 1024;  // capacity that an idle connection may keep
 constexpr std::size_t kMaxReason = 200;
 
 void append_hex(std::string& out, std::uint64_t value) {
