@@ -147,7 +147,9 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
       {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
   if (resources) {
     ledger_.erase(key);
-    newest_.erase(key);
+    // Of one that was made anew under its name something newer may be known already.
+    const auto newest = newest_.find(key);
+    if (newest != newest_.end() && newest->second.uid == report->uid()) newest_.erase(newest);
   } else {
     entry.change.reset();
     ledger_.store(key, entry);
