@@ -270,19 +270,25 @@ Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id,
                                                  const std::string& tombstone) {
   const auto key = id.to_string();
   const auto facts = read_resource(tombstone);
+  const std::string uid = facts ? facts->uid : std::string();
+  // One that was read before the watch told of it.
+  const auto read_ahead = newest_.find(key);
+  const bool has_successor =
+      !uid.empty() && read_ahead != newest_.end() && read_ahead->second.uid != uid;
   const auto known = ledger_.known().find(key);
-  if (known != ledger_.known().end() && facts && !facts->uid.empty() &&
-      facts->uid != known->second.uid) {
+  const std::string reported = known == ledger_.known().end() ? uid : known->second.uid;
+  if (!has_successor && !uid.empty() && reported != uid) {
     // It had this name before, and its own deletion was not told yet.
-    const auto uid = known->second.uid;
-    const auto before = co_await post_gone(id, resource_stub(id.object, uid));
+    const auto before = co_await post_gone(id, resource_stub(id.object, reported));
     if (!before) co_return std::unexpected(before.error());
   }
-  const auto posted = facts ? co_await post_gone(id, tombstone)
-                            : co_await post_gone(id, resource_stub(id.object, ""));
+  const auto posted =
+      co_await post_gone(id, facts ? tombstone : resource_stub(id.object, reported));
   if (!posted) co_return std::unexpected(posted.error());
-  ledger_.erase(key);
-  newest_.erase(key);
+  if (!has_successor) {
+    ledger_.erase(key);
+    newest_.erase(key);
+  }
   co_return Result<void>();
 }
 
