@@ -17,7 +17,7 @@ namespace {
 
 // A large application's progress is written down each time so many of its events were taken.
 constexpr std::size_t kStoreEvery = 100;
-// For the ledger's file to take what is about to be reported for the first time.
+// For the ledger's file to take what is about to be sent.
 constexpr auto kAnnounceTimeout = std::chrono::seconds(2);
 
 k8s::ObjectKey object_key(const std::string& key) {
@@ -99,7 +99,7 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
                         with_resources ? std::optional(report->resources()) : std::nullopt);
   // Until all of it is acknowledged, a restart has to look at this application again.
   entry.change.reset();
-  co_await announce(key, *report, entry, due);
+  co_await announce(key, entry, *report, due);
   const auto version = report->resource_version();
   if (due.application || live.heartbeat) {
     const auto& digest = report->application_digest();
@@ -157,19 +157,16 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   co_return resources;
 }
 
-// Writes down what is about to be reported for the first time: when the answer or this process gets
-// lost, the control plane may know it, and its deletion must be found.
-Task<> ApplicationReporter::announce(const std::string& key, const Report& report,
-                                     LedgerEntry& entry, const Difference& due) {
-  const auto known = ledger_.known().find(key);
-  bool first = known == ledger_.known().end() || known->second.uid != report.uid();
-  for (const auto index : due.changed) {
-    const auto& id = report.resources()[index].id;
-    if (entry.resources.contains(id.identity())) continue;
-    entry.acknowledge(id, {});
-    first = true;
-  }
-  if (!first) co_return;
+// Writes down what is about to be sent: when the answer or this process gets lost, the control
+// plane may know it or not. Until there is an answer the ledger has no digest of it, so that a
+// return to the state before is due, too; and what is reported for the first time is known to it,
+// so that its deletion is found.
+Task<> ApplicationReporter::announce(const std::string& key, LedgerEntry& entry,
+                                     const Report& report, const Difference& due) {
+  if (!due.application && due.changed.empty() && due.gone.empty()) co_return;
+  if (due.application) entry.application.reset();
+  for (const auto index : due.changed) entry.acknowledge(report.resources()[index].id, {});
+  for (const auto& id : due.gone) entry.acknowledge(id, {});
   ledger_.store(key, entry);
   // Without a file to write to, reporting goes on.
   if (ledger_.trouble().empty()) {

@@ -53,7 +53,7 @@ class ApplicationReporter {
   Task<Result<bool>> tree_changed(std::string key, std::string project);
 
  private:
-  Task<> announce(const std::string& key, const Report& report, LedgerEntry& entry,
+  Task<> announce(const std::string& key, LedgerEntry& entry, const Report& report,
                   const Difference& due);
   [[nodiscard]] std::string version_of_deletion(const std::string& key, const Report& report) const;
   Task<Result<void>> post_resources(const std::string& key, const Report& report,

@@ -105,19 +105,19 @@ std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)
 // -- shards --
 
 void ChangeTracker::claimed(std::uint32_t shard, Term term) {
+  const Claim claim{.shard = shard, .term = term};
   const auto before = read_term(ledger_.note(shard_note(shard)));
-  ledger_.set_note(shard_note(shard), std::to_string(term));
-  if (options_.replicas <= 1 || (before && nobody_between(*before, term))) {
-    take_over(shard);
+  if (before && nobody_between(*before, term)) {
+    take_over(claim);
     return;
   }
-  claims_.push_back(shard);
+  claims_.push_back(claim);
   claims_changed_.notify_all();
 }
 
 void ChangeTracker::released(std::uint32_t shard) {
   held_.erase(shard);
-  std::erase(claims_, shard);
+  std::erase_if(claims_, [shard](const Claim& claim) { return claim.shard == shard; });
   dirty_.drop_live([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
 }
 
@@ -128,15 +128,15 @@ bool ChangeTracker::busy(std::uint32_t shard) const {
 Task<> ChangeTracker::take_claims() {
   while (true) {
     while (claims_.empty()) co_await claims_changed_.wait();
-    const auto shard = claims_.front();
-    if (!co_await start_anew(shard)) {
+    const auto claim = claims_.front();
+    if (!co_await start_anew(claim.shard)) {
       co_await sleep_for(kClaimRetry);
       continue;
     }
     // Released meanwhile?
-    if (claims_.empty() || claims_.front() != shard) continue;
+    if (claims_.empty() || claims_.front() != claim) continue;
     claims_.pop_front();
-    take_over(shard);
+    take_over(claim);
   }
 }
 
@@ -158,7 +158,11 @@ Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
   co_return true;
 }
 
-void ChangeTracker::take_over(std::uint32_t shard) {
+// The ledger says whose term it is true of only now: a kill in the middle of starting anew must not
+// leave the word of before under the new term.
+void ChangeTracker::take_over(Claim claim) {
+  const auto shard = claim.shard;
+  ledger_.set_note(shard_note(shard), std::to_string(claim.term));
   held_.insert(shard);
   const auto now = Clock::now();
   // What was made anew comes behind its deletion.

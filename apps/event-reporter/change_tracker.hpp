@@ -71,19 +71,24 @@ class ChangeTracker {
     std::string tombstone;
     Clock::time_point time;
   };
+  struct Claim {
+    std::uint32_t shard = 0;
+    Term term = 0;
+    bool operator==(const Claim&) const = default;
+  };
 
   [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
   [[nodiscard]] bool is_reported(const std::string& key, const Digest& digest) const;
   Task<> take_claims();
   Task<bool> start_anew(std::uint32_t shard);
-  void take_over(std::uint32_t shard);
+  void take_over(Claim claim);
 
   Ledger& ledger_;
   DirtySet& dirty_;
   Options options_;
   std::unordered_map<std::string, Digest> seen_;  // of each object's last text
   std::set<std::uint32_t> held_;                  // shards whose objects are reported
-  std::deque<std::uint32_t> claims_;              // shards to be held as soon as they start anew
+  std::deque<Claim> claims_;                      // shards to be held as soon as they start anew
   gitops::Event claims_changed_;
   std::deque<Deletion> foreign_deletions_;
   Counter& unchanged_;

@@ -311,7 +311,7 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
     const auto gone = co_await post_gone(id, resource_stub(id.object, before.uid));
     if (!gone) co_return std::unexpected(gone.error());
   }
-  if (before.uid != facts->uid) co_await announce(key, facts->uid);
+  co_await announce(key, facts->uid);
   const auto& kind = *find_kind(id.kind);
   const auto posted = co_await post(
       id, kind.name, resource_event_id(*facts, kind.resource, id.object, to_hex(facts->digest, 4)),

@@ -77,6 +77,31 @@ TEST_F(ChangeTrackerTest, WhatWasMadeAnewBeforeAShardIsTakenOverIsReportedBehind
   EXPECT_TRUE(work.live);
 }
 
+// The claim that starts anew takes its time, and the process may be killed meanwhile.
+TEST_F(ChangeTrackerTest, AClaimThatDidNotGetThroughStartsAnewTheNextTime) {
+  const auto note = "term of shard " + std::to_string(shard);
+  ledger.set_note(note, "7");
+  changes.claimed(shard, 9);
+  EXPECT_FALSE(changes.owns("a/web"));
+  EXPECT_EQ(ledger.note(note), "7");
+  changes.released(shard);
+  // What a new process finds in the ledger: not nobody between 7 and 9.
+  changes.claimed(shard, 9);
+  EXPECT_FALSE(changes.owns("a/web"));
+}
+
+// Others reported its objects while there were more replicas.
+TEST_F(ChangeTrackerTest, TheOnlyReplicaStartsAnewWhenItWasOneOfSeveral) {
+  ChangeTracker alone{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  ledger.set_note("term of shard 0", "7");
+  alone.claimed(0, 0);
+  EXPECT_FALSE(alone.owns("a/web"));
+  alone.released(0);
+  ledger.set_note("term of shard 0", "0");
+  alone.claimed(0, 0);
+  EXPECT_TRUE(alone.owns("a/web"));
+}
+
 TEST_F(ChangeTrackerTest, WhatIsForgottenIsNeitherDueNorKnown) {
   hold();
   for (const auto* key : {"a/web", "b/web"}) {

@@ -723,6 +723,49 @@ TEST(Reporter, WhatMayHaveBeenReportedIsReportedGone) {
   });
 }
 
+// The control plane has a state whose acknowledgement got lost; then all is as it was before.
+TEST(Reporter, AStateThatCameBackIsReportedWhenTheOneBetweenMayHaveArrived) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.platform.lose_answers([](const auto&) { return true; });
+    scene.put({.sync_status = "OutOfSync", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    co_await scene.stop_reporter();
+    scene.put(app);
+    scene.platform.lose_answers(nullptr);
+    const auto before = scene.platform.reports().size();
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(before + 1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.find("Application", "web").back()->source("syncStatus"), "Synced");
+  });
+}
+
+// As when a commit is reverted before the deletion was acknowledged.
+TEST(Reporter, AResourceThatCameBackIsReportedWhenItsDeletionMayHaveArrived) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 2};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    scene.platform.lose_answers([](const auto& report) { return report.kind() != "Application"; });
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_EQ(scene.events("ConfigMap").back(), "c-1 gone");
+    co_await scene.stop_reporter();
+    scene.put(app);
+    scene.platform.lose_answers(nullptr);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return scene.events("ConfigMap").back() == "c-1"; }));
+  });
+}
+
 TEST(Reporter, AKillAfterTheFirstReportForgetsNothing) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();

@@ -101,6 +101,10 @@ Task<> FakePlatform::handle(http::Exchange& exchange) {
     response = failure(413);
   } else if (path == "/2.0/api/events" && method == "POST") {
     response = take(exchange.request(), std::move(*body));
+    if (response.status == 200 && loses_answer_ && loses_answer_(reports_.back())) {
+      exchange.abort();
+      co_return;
+    }
   } else if (path == "/events" && method == "GET") {
     response = json_response(200, record());
   } else {

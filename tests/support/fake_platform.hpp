@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -56,6 +57,9 @@ class FakePlatform : public DoubleServer {
   // Fault: acknowledges each n-th event without recording it; 0 ends it.
   void forget_every(std::size_t n) { forget_every_ = n; }
   [[nodiscard]] const std::vector<std::string>& forgotten() const { return forgotten_; }
+  // Fault: records the events that `which` names and closes their connections without an answer;
+  // nullptr ends it.
+  void lose_answers(std::function<bool(const Report&)> which) { loses_answer_ = std::move(which); }
 
   // Why requests were answered 4xx, one line each; a correct reporter leaves it empty.
   [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
@@ -74,6 +78,7 @@ class FakePlatform : public DoubleServer {
   std::vector<std::string> refused_;
   std::size_t forget_every_ = 0;
   std::size_t taken_ = 0;
+  std::function<bool(const Report&)> loses_answer_;
   std::vector<std::string> forgotten_;  // event ids
 };
 
