@@ -1,5 +1,6 @@
 #include "k8s-client/informer.hpp"
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <unordered_set>
@@ -80,6 +81,11 @@ class Counters {
   }
   void count_quarantined() { quarantined_.Increment(); }
   void set_objects(std::size_t count) { objects_.Set(static_cast<double>(count)); }
+  // Nobody watches any more: then silence means nothing.
+  void note_end() {
+    objects_.Set(0);
+    last_event_.Set(std::numeric_limits<double>::quiet_NaN());
+  }
   void note_contact() {
     last_event_.Set(std::chrono::duration<double>(wall_now().time_since_epoch()).count());
   }
@@ -400,7 +406,9 @@ Informer::Informer(const Executor& executor, Client& client, InformerOptions opt
                    OnChange on_change, Metrics& metrics, const std::string& program)
     : state_(std::make_unique<State>(executor, client, std::move(options), std::move(on_change),
                                      metrics, program)) {}
-Informer::~Informer() = default;
+Informer::~Informer() {
+  state_->counters.note_end();
+}
 
 void Informer::start(TaskGroup& group) {
   group.spawn("informer " + state_->options.resource.plural,

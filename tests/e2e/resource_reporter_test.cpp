@@ -23,6 +23,7 @@ namespace {
 using nlohmann::json;
 namespace r = k8s::resources;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -319,6 +320,10 @@ TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
     world.kube.remove_type(r::kRollouts);
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout web gone"));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("the kind is not served", 2));
+    // Silence of a watch that is not there is nothing to be alarmed about.
+    EXPECT_THAT(world.daemon->get("/metrics").body,
+                ContainsRegex("watch_last_event_timestamp_seconds.cluster=\"in-cluster\",resource="
+                              "\"rollouts\". [Nn]a[Nn]"));
     world.kube.add_type(r::kRollouts);
     world.kube.put(r::kRollouts, object(r::kRollouts, "again"));
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout again"));
