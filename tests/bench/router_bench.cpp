@@ -62,9 +62,8 @@ std::vector<std::string> on_cpu(const char* cpu, std::vector<std::string> argv) 
 
 std::string nginx_frame(const TempDir& folder, const std::string& name, const std::string& http) {
   const auto path = (folder / name).string();
-  return "daemon off; master_process off; worker_processes 1; worker_rlimit_nofile 30000;\npid " +
-         path + ".pid; error_log " + path +
-         ".error error;\nevents { worker_connections 25000; }\n" +
+  return "daemon off; master_process off; worker_processes 1;\npid " + path + ".pid; error_log " +
+         path + ".error error;\nevents { worker_connections 15000; }\n" +
          "http {\nkeepalive_requests 1000000000; keepalive_timeout 3600;\n" +
          "client_body_temp_path " + path + ".a; proxy_temp_path " + path + ".b; " +
          "fastcgi_temp_path " + path + ".c; uwsgi_temp_path " + path + ".d; scgi_temp_path " +
@@ -169,7 +168,7 @@ class Bench {
     const int port = free_port();
     write_file(
         folder_ / "haproxy.cfg",
-        "global\n nbthread 1\n maxconn 30000\ndefaults\n mode http\n option httplog\n log "
+        "global\n nbthread 1\n maxconn 5000\ndefaults\n mode http\n option httplog\n log "
         "stdout format raw local0\n timeout connect 5s\n timeout client 60s\n timeout server "
         "60s\n http-reuse always\nfrontend in\n bind 127.0.0.1:" +
             std::to_string(port) +
@@ -201,9 +200,9 @@ class Bench {
     }
     const double requests = std::stod(result.out.substr(begin, at - begin));
     Sample sample{.cpu_us = used * 1e6 / requests, .rate = requests / kSeconds};
-    const auto p99 = result.out.find("99%");
+    const auto p99 = result.out.find(" 99%");
     std::size_t unit = 0;
-    const auto text = result.out.substr(p99 + 3);
+    const auto text = result.out.substr(p99 + 4);
     sample.p99_ms = std::stod(text, &unit);
     if (text.substr(unit).starts_with("us")) sample.p99_ms /= 1000;
     if (text.substr(unit).starts_with("s")) sample.p99_ms *= 1000;

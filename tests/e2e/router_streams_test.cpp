@@ -206,7 +206,7 @@ TEST(RouterStreams, AnOpenWebSocketDoesNotKeepTheDaemonForEver) {
   EXPECT_EQ(bed.process().wait(std::chrono::seconds(10)), 0);
 }
 
-TEST(RouterStreams, SpeaksTlsToClientsAndUpstreams) {
+TEST(RouterStreams, AC08_SpeaksTlsToClientsAndUpstreams) {
   CertificateAuthority authority;
   const auto certificate = authority.issue(
       {.common_name = "router", .organization = {}, .alt_names = {"127.0.0.1", "localhost"}});
@@ -219,6 +219,7 @@ TEST(RouterStreams, SpeaksTlsToClientsAndUpstreams) {
   const std::string big(300'000, 'b');
   RouterBed bed({.environment = {{"TLS_CERTIFICATE_FILE", certificate.cert_file.string()},
                                  {"TLS_KEY_FILE", certificate.key_file.string()},
+                                 {"HEAD_TIMEOUT", "4s"},
                                  {"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)},
                                  {"WORKFLOWS_CA_FILE", authority.ca_file().string()}},
                  .app_proxy = [&big](const RecordedRequest& seen, RawSocket& socket) {
@@ -237,12 +238,15 @@ TEST(RouterStreams, SpeaksTlsToClientsAndUpstreams) {
                          std::chrono::seconds(10), "the TLS upstream"));
   EXPECT_THAT(call("/workflows/x").body, HasSubstr("TLSv1.3"));
 
-  // AC-08: what is not TLS is not read as a request.
+  // A handshake has a time limit (AC-07), and what is not TLS is not read as a request.
+  RawSocket silent(bed.port());
   RawSocket plain(bed.port());
   plain.send(request("GET", "/app-proxy/plain"));
   EXPECT_EQ(plain.read_response().status, 0);
   EXPECT_TRUE(plain.closed());
   for (const auto& seen : bed.app_proxy().requests()) EXPECT_EQ(seen.target(), "/app-proxy/x");
+
+  EXPECT_TRUE(silent.closed());
 
   // An upstream whose certificate nobody vouches for is not spoken to.
   RouterBed strict(

@@ -12,32 +12,42 @@
 namespace gitops::http {
 
 // Blocks of memory that connections take for as long as something is in them, so that idle ones
-// cost none. Loop thread only; outlives its blocks.
+// cost none. Small ones hold the heads of requests, which wait for their answers; large ones hold
+// what passes through. Loop thread only; outlives its blocks.
 class BlockPool {
  public:
-  static constexpr std::size_t kSize = 32 * 1024;
-  static constexpr std::size_t kMaxFree = 128;
+  static constexpr std::size_t kSmall = 4 * 1024;
+  static constexpr std::size_t kLarge = 32 * 1024;
 
-  char* take() {
-    if (free_.empty()) return new char[kSize];
-    char* block = free_.back().release();
-    free_.pop_back();
+  char* take(std::size_t size) {
+    auto& free = free_of(size);
+    if (free.empty()) return new char[size];
+    char* block = free.back().release();
+    free.pop_back();
     return block;
   }
-  void give(char* block) {
+  void give(char* block, std::size_t size) {
     std::unique_ptr<char[]> owned(block);
-    if (block != nullptr && free_.size() < kMaxFree) free_.push_back(std::move(owned));
+    auto& free = free_of(size);
+    if (block != nullptr && free.size() * size < kKept) free.push_back(std::move(owned));
   }
 
  private:
-  std::vector<std::unique_ptr<char[]>> free_;
+  static constexpr std::size_t kKept = 4 * 1024 * 1024;  // bytes of each kind
+  std::vector<std::unique_ptr<char[]>>& free_of(std::size_t size) {
+    return size == kSmall ? small_ : large_;
+  }
+  std::vector<std::unique_ptr<char[]>> small_;
+  std::vector<std::unique_ptr<char[]>> large_;
 };
 
 // The bytes of a connection that were received and not yet consumed, in one block.
 class ProxyBuffer {
  public:
-  explicit ProxyBuffer(BlockPool& pool) : pool_(&pool) {}
-  ~ProxyBuffer() { pool_->give(data_); }
+  // `first`: the size of the block that is taken first.
+  explicit ProxyBuffer(BlockPool& pool, std::size_t first = BlockPool::kLarge)
+      : pool_(&pool), first_(first) {}
+  ~ProxyBuffer() { pool_->give(data_, size_); }
   ProxyBuffer(const ProxyBuffer&) = delete;
   ProxyBuffer& operator=(const ProxyBuffer&) = delete;
 
@@ -48,14 +58,27 @@ class ProxyBuffer {
   // Room behind the bytes; none when the block is full. Bytes stay where they are.
   std::span<char> room() {
     if (data_ == nullptr) {
-      data_ = pool_->take();
+      size_ = first_;
+      data_ = pool_->take(size_);
       begin_ = end_ = 0;
     }
     if (empty()) begin_ = end_ = 0;
-    return {data_ + end_, BlockPool::kSize - end_};
+    return {data_ + end_, size_ - end_};
   }
   void commit(std::size_t size) { end_ += size; }
 
+  // When a small block is full: takes a large one. True when it did; slices are then invalid.
+  bool grow() {
+    if (data_ == nullptr || end_ < size_ || size_ == BlockPool::kLarge) return false;
+    char* larger = pool_->take(BlockPool::kLarge);
+    std::memcpy(larger, data_ + begin_, end_ - begin_);
+    pool_->give(data_, size_);
+    data_ = larger;
+    size_ = BlockPool::kLarge;
+    end_ -= begin_;
+    begin_ = 0;
+    return true;
+  }
   // Moves the bytes to the start of the block; slices of them become invalid.
   void compact() {
     if (begin_ == 0) return;
@@ -66,19 +89,22 @@ class ProxyBuffer {
   // Gives the block back while nothing is in it.
   void release() {
     if (!empty()) return;
-    pool_->give(std::exchange(data_, nullptr));
+    pool_->give(std::exchange(data_, nullptr), size_);
     begin_ = end_ = 0;
   }
+  // Exchanges blocks.
   void swap(ProxyBuffer& other) {
-    std::swap(pool_, other.pool_);
     std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
     std::swap(begin_, other.begin_);
     std::swap(end_, other.end_);
   }
 
  private:
   BlockPool* pool_;
+  std::size_t first_;
   char* data_ = nullptr;
+  std::size_t size_ = 0;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
 };

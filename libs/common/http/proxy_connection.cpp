@@ -30,7 +30,7 @@ std::uint64_t mix(std::uint64_t value) {
 ProxyConnection::ProxyConnection(ProxyServer& server, int descriptor)
     : server_(server),
       client_(descriptor, server.loop_.poller, server.loop_.wheel),
-      in_(server.loop_.blocks),
+      in_(server.loop_.blocks, BlockPool::kSmall),
       body_in_(server.loop_.blocks),
       parser_(server.options_.limits),
       request_body_(kMaxTrailers),
@@ -74,6 +74,7 @@ Task<> ProxyConnection::run() {
 Task<bool> ProxyConnection::read_head() {
   parser_.reset();
   in_.compact();
+  in_.grow();
   head_read_ = body_read_ = continue_sent_ = recorded_ = reused_ = client_gone_ = false;
   upload_stopped_ = false;
   upload_problem_ = {};
@@ -117,6 +118,10 @@ Task<bool> ProxyConnection::read_head() {
                                 nullptr);
     }
     if (!read || *read == 0) co_return false;
+    if (in_.grow()) {
+      client_.take_what_is_there(in_);
+      parser_.reset();  // its slices were of the smaller block
+    }
   }
   client_.set_read_deadline(kNever);
   began_ = Clock::now();

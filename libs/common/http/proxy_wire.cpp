@@ -183,6 +183,11 @@ Task<Result<std::size_t>> Wire::read_into(ProxyBuffer& buffer) {
   }
 }
 
+void Wire::take_what_is_there(ProxyBuffer& buffer) {
+  const auto room = buffer.room();
+  if (!room.empty() && socket_.read.ready) buffer.commit(try_read(room).size);
+}
+
 std::size_t Wire::write_at_once(std::span<const asio::const_buffer> buffers, bool& again,
                                 Error& error) {
   std::array<iovec, kMaxBuffers> parts;

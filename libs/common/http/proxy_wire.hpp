@@ -36,6 +36,8 @@ class Wire {
   // Appends what comes to `buffer`, which takes its block only then; the number of bytes, 0 at the
   // end of the connection or when the block is full.
   Task<Result<std::size_t>> read_into(ProxyBuffer& buffer);
+  // Appends what is there already, without waiting.
+  void take_what_is_there(ProxyBuffer& buffer);
   // All of it. `written`, when given, tells how much went out even if it failed.
   Task<Result<void>> write(std::span<const asio::const_buffer> buffers,
                            std::size_t* written = nullptr);

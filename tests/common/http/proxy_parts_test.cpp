@@ -101,7 +101,7 @@ TEST(ProxyBuffer, TakesItsBlockOnlyWhenItIsNeeded) {
   ProxyBuffer buffer(pool);
   EXPECT_TRUE(buffer.empty());
   auto room = buffer.room();
-  EXPECT_EQ(room.size(), BlockPool::kSize);
+  EXPECT_EQ(room.size(), BlockPool::kLarge);
   room[0] = 'a';
   room[1] = 'b';
   buffer.commit(2);
@@ -110,13 +110,31 @@ TEST(ProxyBuffer, TakesItsBlockOnlyWhenItIsNeeded) {
   EXPECT_EQ(buffer.bytes(), "b");
   buffer.compact();
   EXPECT_EQ(buffer.bytes(), "b");
-  EXPECT_EQ(buffer.room().size(), BlockPool::kSize - 1);
+  EXPECT_EQ(buffer.room().size(), BlockPool::kLarge - 1);
   ProxyBuffer other(pool);
   other.swap(buffer);
   EXPECT_EQ(other.bytes(), "b");
   other.consume(1);
   other.release();
-  EXPECT_EQ(other.room().size(), BlockPool::kSize);
+  EXPECT_EQ(other.room().size(), BlockPool::kLarge);
+}
+
+TEST(ProxyBuffer, GrowsOnceWhenASmallBlockIsFull) {
+  BlockPool pool;
+  ProxyBuffer buffer(pool, BlockPool::kSmall);
+  buffer.room()[0] = 'a';
+  buffer.room()[1] = 'b';
+  buffer.commit(BlockPool::kSmall - 1);
+  EXPECT_FALSE(buffer.grow());
+  buffer.commit(1);
+  buffer.consume(1);
+  EXPECT_TRUE(buffer.room().empty());
+  EXPECT_TRUE(buffer.grow());
+  EXPECT_EQ(buffer.bytes().size(), BlockPool::kSmall - 1);
+  EXPECT_EQ(buffer.bytes().front(), 'b');
+  EXPECT_EQ(buffer.room().size(), BlockPool::kLarge - BlockPool::kSmall + 1);
+  buffer.commit(buffer.room().size());
+  EXPECT_FALSE(buffer.grow());
 }
 
 TEST(Deflater, CanBeReadAfterEachSync) {
