@@ -163,12 +163,17 @@ std::string utc_now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-nlohmann::json desired_state(Json manifest, const Json& application) {
+nlohmann::json desired_state(Json manifest, const Json& application,
+                             const std::string& tracking_method) {
   const auto app = application.at("/metadata/name"_json_pointer).get<std::string>();
   const auto ns = application.at("/spec/destination/namespace"_json_pointer).get<std::string>();
   const auto api_version = manifest.at("apiVersion").get<std::string>();
   const auto slash = api_version.find('/');
   manifest["metadata"]["namespace"] = ns;
+  if (tracking_method == "label") {
+    manifest["metadata"]["labels"]["app.kubernetes.io/instance"] = app;
+    return manifest;
+  }
   manifest["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] =
       app + ":" + (slash == std::string::npos ? "" : api_version.substr(0, slash)) + "/" +
       manifest.at("kind").get<std::string>() + ":" + ns + "/" +

@@ -29,12 +29,13 @@ struct ApplicationFacts {
   nlohmann::json tree;         // Argo CD's answer of resource-tree
   CommitFacts commit;
   std::string not_before;  // events were made at or after this, 2026-03-04T09:12:02Z
-  std::string tracking_method = "annotation";
+  std::string tracking_method = "annotation";  // or "label"
   std::string instance_label_key = "app.kubernetes.io/instance";
 };
 
-// The manifest in Git as Argo CD wants it in the cluster: with namespace and tracking annotation.
-nlohmann::json desired_state(nlohmann::json manifest, const nlohmann::json& application);
+// The manifest in Git as Argo CD wants it in the cluster: with namespace and its tracking mark.
+nlohmann::json desired_state(nlohmann::json manifest, const nlohmann::json& application,
+                             const std::string& tracking_method = "annotation");
 
 // Each checks every field of an event's body against the contract with the control plane and fails
 // the test (EXPECT) for each that differs, is missing, or does not belong there. For applications

@@ -1,8 +1,6 @@
 #include "support/peer_argocd.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
@@ -19,12 +17,12 @@ using std::chrono::seconds;
 
 constexpr seconds kStartLimit{60};
 
-fs::path argocd_program() {
-  return peers_folder() / "bin" / "argocd";
+fs::path argocd_program(ArgoCdRelease release) {
+  return peer_program(release == ArgoCdRelease::v2_13 ? "argocd-2" : "argocd");
 }
 
-fs::path crd_file(const std::string& kind) {
-  return peers_folder() / "share" / "argo-cd" / (kind + "-crd.yaml");
+std::string peer_of(ArgoCdRelease release) {
+  return release == ArgoCdRelease::v2_13 ? "argo-cd-2" : "argo-cd";
 }
 
 constexpr std::string_view kObjects = R"(
@@ -79,10 +77,12 @@ std::string label(std::string_view line, std::string_view name) {
 
 }  // namespace
 
-std::optional<std::string> PeerArgoCd::missing() {
-  if (!find_program(argocd_program().string())) return "argocd is not built: run ./dev peers";
-  for (const char* kind : {"application", "appproject", "applicationset"}) {
-    if (!fs::exists(crd_file(kind))) return "Argo CD's CRDs are not there: run ./dev peers";
+std::optional<std::string> PeerArgoCd::missing(ArgoCdRelease release) {
+  if (const auto program = argocd_program(release); !find_program(program.string())) {
+    return program.filename().string() + " is not built: run ./dev peers";
+  }
+  if (peer_manifests(peer_of(release)).empty()) {
+    return "Argo CD's CRDs are not there: run ./dev peers";
   }
   for (const char* name : {"redis-server", "git", "curl"}) {
     if (!find_program(name)) return std::string(name) + " is not installed";
@@ -90,24 +90,28 @@ std::optional<std::string> PeerArgoCd::missing() {
   return std::nullopt;
 }
 
-PeerArgoCd::PeerArgoCd(PeerCluster& cluster)
+PeerArgoCd::PeerArgoCd(PeerCluster& cluster, ArgoCdRelease release)
     : cluster_(cluster),
-      folder_("gitops-argocd"),
+      release_(release),
       server_port_(free_port()),
       metrics_port_(free_port()),
       url_("http://127.0.0.1:" + std::to_string(server_port_)) {
-  if (const auto reason = missing()) throw std::runtime_error(*reason);
-  for (const char* name : {"home", "tmp", "tls", "ssh"}) fs::create_directories(folder_ / name);
-  write_file(folder_ / "ssh" / "ssh_known_hosts", "");
+  if (const auto reason = missing(release)) throw std::runtime_error(*reason);
+  const fs::path& folder = programs_.folder();
+  for (const char* name : {"home", "tmp", "tls", "ssh", "bin"}) {
+    fs::create_directories(folder / name);
+  }
+  write_file(folder / "ssh" / "ssh_known_hosts", "");
+  fs::create_symlink(argocd_program(release), folder / "bin" / "argocd");
   const std::string redis = "127.0.0.1:" + std::to_string(free_port());
   const std::string repo_port = std::to_string(free_port());
   const std::string repo_server = "127.0.0.1:" + repo_port;
 
   // These two need no cluster and start while the objects are made.
-  start("redis", "redis-server",
-        {"--bind", "127.0.0.1", "--port", redis.substr(redis.find(':') + 1), "--save", "",
-         "--appendonly", "no", "--dir", (folder_ / "tmp").string()});
-  start("argocd-repo-server", argocd_program(),
+  programs_.start(
+      "redis", {"redis-server", "--bind", "127.0.0.1", "--port", redis.substr(redis.find(':') + 1),
+                "--save", "", "--appendonly", "no", "--dir", (folder / "tmp").string()});
+  start("argocd-repo-server",
         {"--address", "127.0.0.1", "--port", repo_port, "--metrics-address", "127.0.0.1",
          "--metrics-port", std::to_string(free_port()), "--redis", redis, "--disable-tls"});
   create_objects();
@@ -122,64 +126,42 @@ PeerArgoCd::PeerArgoCd(PeerCluster& cluster)
   server.insert(server.end(), {"--address", "127.0.0.1", "--port", std::to_string(server_port_),
                                "--metrics-address", "127.0.0.1", "--metrics-port",
                                std::to_string(metrics_port_), "--insecure"});
-  start("argocd-server", argocd_program(), std::move(server));
-  start("argocd-application-controller", argocd_program(), std::move(controller));
+  start("argocd-server", std::move(server));
+  start("argocd-application-controller", std::move(controller));
 
-  await("argocd-server", [&] { return http_call({.url = url_ + "/healthz"}).ok(); });
+  programs_.await("argocd-server", [&] { return http_call({.url = url_ + "/healthz"}).ok(); });
   token_ = login();
-  await("argocd-repo-server", [&] { return request("GET", "/api/v1/repositories").ok(); });
-  await("argocd-application-controller", [] { return true; });
+  programs_.await("argocd-repo-server",
+                  [&] { return request("GET", "/api/v1/repositories").ok(); });
+  programs_.await("argocd-application-controller", [] { return true; });
 }
 
-PeerArgoCd::~PeerArgoCd() {
-  for (auto& [name, process] : processes_) process.signal(SIGKILL);
-}
-
-void PeerArgoCd::start(const std::string& name, const fs::path& program,
-                       std::vector<std::string> args) {
-  args.insert(args.begin(), program.string());
-  Environment env = isolated_git_environment(folder_ / "home");
+void PeerArgoCd::start(const std::string& name, std::vector<std::string> args) {
+  args.insert(args.begin(), argocd_program(release_).string());
+  const fs::path& folder = programs_.folder();
+  Environment env = isolated_git_environment(folder / "home");
   env.merge(Environment{
       {"ARGOCD_BINARY_NAME", name},
       {"ARGOCD_GPG_ENABLED", "false"},
       {"ARGOCD_FAKE_IN_CLUSTER", "true"},
-      {"ARGOCD_TLS_DATA_PATH", (folder_ / "tls").string()},
-      {"ARGOCD_SSH_DATA_PATH", (folder_ / "ssh").string()},
+      {"ARGOCD_TLS_DATA_PATH", (folder / "tls").string()},
+      {"ARGOCD_SSH_DATA_PATH", (folder / "ssh").string()},
       // The default is one fixed path for the whole machine.
-      {"ARGOCD_ASK_PASS_SOCK", (folder_ / "ask-pass.sock").string()},
-      {"TMPDIR", (folder_ / "tmp").string()},
+      {"ARGOCD_ASK_PASS_SOCK", (folder / "ask-pass.sock").string()},
+      {"TMPDIR", (folder / "tmp").string()},
       // "In cluster" then means this one.
       {"KUBECONFIG", cluster_.kubeconfig().string()},
   });
   // git asks for passwords through `argocd` in PATH; Helm sources need `helm` there.
   const char* path = std::getenv("PATH");
-  env["PATH"] = (peers_folder() / "bin").string() + ":" + (path == nullptr ? "/usr/bin" : path);
-  processes_.emplace(name, Process({.argv = std::move(args),
-                                    .env = std::move(env),
-                                    .working_dir = folder_.path(),
-                                    .log_file = logs_dir() / (name + ".log")}));
+  env["PATH"] = (folder / "bin").string() + ":" + (peers_folder() / "bin").string() + ":" +
+                (path == nullptr ? "/usr/bin" : path);
+  programs_.start(name, std::move(args), std::move(env));
 }
 
-void PeerArgoCd::create_objects() {
+void PeerArgoCd::create_objects() const {
   cluster_.apply(kObjects);
-  cluster_.kubectl_ok({"apply", "--server-side", "--force-conflicts", "--filename",
-                       crd_file("application").string(), "--filename",
-                       crd_file("appproject").string(), "--filename",
-                       crd_file("applicationset").string()});
-}
-
-void PeerArgoCd::await(const std::string& name, const std::function<bool()>& condition) {
-  Process& process = processes_.at(name);
-  const auto report = [&](const std::string& what) {
-    const std::string log = read_file(process.log_file());
-    throw std::runtime_error(name + " " + what + ":\n" +
-                             log.substr(log.size() - std::min<std::size_t>(log.size(), 2000)));
-  };
-  const auto holds = [&] {
-    if (!process.running()) report("ended");
-    return condition();
-  };
-  if (!wait_until(holds, kStartLimit, name)) report("is not ready");
+  cluster_.apply_crds(peer_of(release_));
 }
 
 std::string PeerArgoCd::login() {
@@ -190,7 +172,7 @@ std::string PeerArgoCd::login() {
     if (result.ok()) admin_password_ = result.out;
     return result.ok();
   };
-  await("argocd-server", password_there);
+  programs_.await("argocd-server", password_there);
 
   const auto post = [&](const std::string& path, const std::string& body,
                         const std::string& session) {
@@ -201,13 +183,13 @@ std::string PeerArgoCd::login() {
     return string_field(reply.body, "token");
   };
   std::string session;
-  await("argocd-server", [&] {  // the server may not have read its own new secret yet
+  programs_.await("argocd-server", [&] {  // the server may not have read its own new secret yet
     session = post("/api/v1/session",
                    R"({"username":"admin","password":)" + json_quote(admin_password_) + "}", "");
     return !session.empty();
   });
   std::string token;
-  await("argocd-server", [&] {
+  programs_.await("argocd-server", [&] {
     token = post("/api/v1/account/bot/token", R"({"name":"bot","expiresIn":0})", session);
     return !token.empty();
   });
@@ -321,13 +303,6 @@ std::map<std::string, long> PeerArgoCd::read_counts() const {
     if (count > 0) counts[label(line, "grpc_service") + "/" + label(line, "grpc_method")] += count;
   }
   return counts;
-}
-
-std::vector<pid_t> PeerArgoCd::pids() const {
-  std::vector<pid_t> result;
-  result.reserve(processes_.size());
-  for (const auto& [name, process] : processes_) result.push_back(process.pid());
-  return result;
 }
 
 }  // namespace gitops::test

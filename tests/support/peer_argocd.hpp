@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -7,9 +8,14 @@
 
 #include "support/git_server.hpp"
 #include "support/peer_cluster.hpp"
+#include "support/peer_programs.hpp"
 #include "support/process.hpp"
 
 namespace gitops::test {
+
+/// The two lines of Argo CD in the field that the suite is tested with. They differ, for example,
+/// in where an Application's resources have their health: 2.13 writes it into the Application.
+enum class ArgoCdRelease : std::uint8_t { v3_2, v2_13 };
 
 /// Argo CD of real programs (repo server, application controller, API server) and its Redis,
 /// against a cluster's namespace `argocd`; the cluster is also its destination
@@ -22,13 +28,10 @@ class PeerArgoCd {
  public:
   static constexpr const char* kNamespace = "argocd";
 
-  explicit PeerArgoCd(PeerCluster& cluster);
-  PeerArgoCd(const PeerArgoCd&) = delete;
-  PeerArgoCd& operator=(const PeerArgoCd&) = delete;
-  ~PeerArgoCd();
+  explicit PeerArgoCd(PeerCluster& cluster, ArgoCdRelease release = ArgoCdRelease::v3_2);
 
   /// What a machine lacks for Argo CD, in one line; nullopt: nothing.
-  static std::optional<std::string> missing();
+  static std::optional<std::string> missing(ArgoCdRelease release = ArgoCdRelease::v3_2);
 
   const std::string& url() const { return url_; }  // plain http, no slash at the end
   const std::string& token() const { return token_; }
@@ -76,25 +79,23 @@ class PeerArgoCd {
   /// Calls with no service behind them (health checks, streams still open) are not.
   std::map<std::string, long> read_counts() const;
 
-  Process& process(const std::string& name) { return processes_.at(name); }
-  std::vector<pid_t> pids() const;
-  std::filesystem::path logs_dir() const { return folder_ / "logs"; }
+  Process& process(const std::string& name) { return programs_.at(name); }
+  std::vector<pid_t> pids() const { return programs_.pids(); }
+  std::filesystem::path logs_dir() const { return programs_.logs_dir(); }
 
  private:
-  void start(const std::string& name, const std::filesystem::path& program,
-             std::vector<std::string> args);
-  void create_objects();
-  void await(const std::string& name, const std::function<bool()>& condition);
+  void start(const std::string& name, std::vector<std::string> args);
+  void create_objects() const;
   std::string login();
 
   PeerCluster& cluster_;
-  TempDir folder_;
+  ArgoCdRelease release_;
+  PeerPrograms programs_{"gitops-argocd"};
   int server_port_;
   int metrics_port_;
   std::string url_;
   std::string admin_password_;
   std::string token_;
-  std::map<std::string, Process> processes_;
 };
 
 }  // namespace gitops::test

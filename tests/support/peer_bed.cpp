@@ -13,22 +13,24 @@ std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-PeerBed::PeerBed()
-    : cluster_start_time_(since(started_)), argocd_(cluster_), start_time_(since(started_)) {}
+PeerBed::PeerBed(ArgoCdRelease release)
+    : cluster_start_time_(since(started_)),
+      argocd_(cluster_, release),
+      start_time_(since(started_)) {}
 
-std::optional<std::string> PeerBed::missing() {
+std::optional<std::string> PeerBed::missing(ArgoCdRelease release) {
   if (auto reason = PeerCluster::missing()) return reason;
   if (auto reason = GitServer::missing()) return reason;
-  return PeerArgoCd::missing();
+  return PeerArgoCd::missing(release);
 }
 
-PeerBed& peer_bed() {
+PeerBed& peer_bed(ArgoCdRelease release) {
   static std::unique_ptr<PeerBed> bed;  // destroyed at exit, whatever the tests' results
   static std::exception_ptr failure;
   if (failure) std::rethrow_exception(failure);
   if (!bed) {
     try {
-      bed = std::make_unique<PeerBed>();
+      bed = std::make_unique<PeerBed>(release);
     } catch (...) {
       failure = std::current_exception();
       throw;

@@ -15,10 +15,10 @@ namespace gitops::test {
 class PeerBed {
  public:
   /// Starts everything (about ten seconds); throws when a program doesn't come up.
-  PeerBed();
+  explicit PeerBed(ArgoCdRelease release = ArgoCdRelease::v3_2);
 
   /// What this machine lacks for the bed, in one line; nullopt: nothing.
-  static std::optional<std::string> missing();
+  static std::optional<std::string> missing(ArgoCdRelease release = ArgoCdRelease::v3_2);
 
   PeerCluster& cluster() { return cluster_; }
   GitServer& git() { return git_; }
@@ -36,15 +36,12 @@ class PeerBed {
   std::chrono::milliseconds start_time_;
 };
 
-/// The one bed of this process: started by the first call, torn down at exit. When the start fails
-/// every call throws what the first one did. Call it on the main thread.
-PeerBed& peer_bed();
+/// The one bed of this process: started by the first call, which decides about the release, torn
+/// down at exit. When the start fails every call throws what the first one did. Call it on the main
+/// thread.
+PeerBed& peer_bed(ArgoCdRelease release = ArgoCdRelease::v3_2);
 
 }  // namespace gitops::test
 
 /// First line of a test that needs the bed: skips it, with the reason, where a peer is missing.
-#define GITOPS_REQUIRE_PEERS()                                            \
-  if (const auto lacking = ::gitops::test::PeerBed::missing(); lacking) { \
-    GTEST_SKIP() << "peers: " << *lacking;                                \
-  }                                                                       \
-  static_assert(true, "a semicolon follows")
+#define GITOPS_REQUIRE_PEERS() GITOPS_REQUIRE_PEER(PeerBed)
