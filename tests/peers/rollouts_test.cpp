@@ -11,11 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-PeerRollouts& shared_rollouts() {
-  static PeerRollouts rollouts(shared_cluster());
-  return rollouts;
-}
-
 struct PeerRolloutsTest : testing::Test {
   void SetUp() override {
     GITOPS_REQUIRE_PEER(PeerCluster);

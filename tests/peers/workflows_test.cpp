@@ -12,11 +12,6 @@ namespace {
 using nlohmann::json;
 using Auth = PeerWorkflows::Auth;
 
-PeerWorkflows& shared_workflows() {
-  static PeerWorkflows workflows(shared_cluster(), {Auth::client, Auth::server});
-  return workflows;
-}
-
 struct PeerWorkflowsTest : testing::Test {
   void SetUp() override {
     GITOPS_REQUIRE_PEER(PeerCluster);
