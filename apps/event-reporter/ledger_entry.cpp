@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <unordered_set>
 
+#include <boost/crc.hpp>
+
 namespace gitops::reporter {
 namespace {
 
@@ -224,11 +226,19 @@ Result<LedgerHead> decode_head(std::string_view bytes) {
   return std::move(head->head);
 }
 
-Digest row_checksum(std::string_view key, std::string_view value) {
-  Hasher hasher;
-  hasher.add(key);
-  hasher.add(value);
-  return hasher.finish();
+RowChecksum row_checksum(std::string_view key, std::string_view value) {
+  boost::crc_32_type crc;
+  for (auto size = key.size(); size > 0; size >>= 8) {
+    crc.process_byte(static_cast<unsigned char>(size & 0xff));
+  }
+  crc.process_byte(0);
+  crc.process_bytes(key.data(), key.size());
+  crc.process_bytes(value.data(), value.size());
+  RowChecksum out;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<std::uint8_t>(crc.checksum() >> (8 * i));
+  }
+  return out;
 }
 
 }  // namespace gitops::reporter

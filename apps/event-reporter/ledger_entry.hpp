@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -78,7 +80,8 @@ struct LedgerHead {
 // Reads no further than it needs to.
 [[nodiscard]] Result<LedgerHead> decode_head(std::string_view bytes);
 
-// Of a row, over its key and its value: a damaged row is seen by it.
-[[nodiscard]] Digest row_checksum(std::string_view key, std::string_view value);
+// CRC-32 of a row's key and value, least significant byte first: a damaged row is seen by it.
+using RowChecksum = std::array<std::uint8_t, 4>;
+[[nodiscard]] RowChecksum row_checksum(std::string_view key, std::string_view value);
 
 }  // namespace gitops::reporter

@@ -37,8 +37,8 @@ constexpr std::size_t kKeptAside = 3;
 constexpr int kMaxValue = static_cast<int>(kMaxEntryBytes) + 64 * 1024;
 constexpr std::array<const char*, 3> kSideFiles = {"-wal", "-journal", "-shm"};
 
-std::string_view view(const Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+std::string_view view(const RowChecksum& sum) {
+  return {reinterpret_cast<const char*>(sum.data()), sum.size()};
 }
 
 std::string with_reason(const std::string& what, int error) {

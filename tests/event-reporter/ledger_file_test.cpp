@@ -112,8 +112,10 @@ std::vector<std::string> set_aside(const TempDir& folder) {
   return names;
 }
 
-std::string sql_text(const Digest& digest) {
-  return "x'" + to_hex(digest) + "'";
+std::string sql_text(const RowChecksum& sum) {
+  Digest digest{};
+  std::ranges::copy(sum, digest.begin());
+  return "x'" + to_hex(digest, sum.size()) + "'";
 }
 
 TEST(LedgerFile, MakesAMissingFileThatOnlyItsOwnerReads) {
