@@ -33,7 +33,7 @@ class BlockPool {
   }
 
  private:
-  static constexpr std::size_t kKept = 4 * 1024 * 1024;  // bytes of each kind
+  static constexpr std::size_t kKept = 1024 * 1024;  // bytes of each kind
   std::vector<std::unique_ptr<char[]>>& free_of(std::size_t size) {
     return size == kSmall ? small_ : large_;
   }
