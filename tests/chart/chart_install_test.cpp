@@ -82,10 +82,10 @@ class ChartInstallTest : public testing::Test {
   }
 
   // Waits until this many pods of the set are ready and of its newest revision.
-  static bool ready(const std::string& ns, int pods) {
+  static bool ready(const std::string& ns, int pods, const std::string& name = "event-reporter") {
     return wait_until(
         [&] {
-          const auto set = get(ns, "statefulset", "event-reporter");
+          const auto set = get(ns, "statefulset", name);
           const auto& status = set.at("status");
           return status.value("observedGeneration", 0) ==
                      set.at("/metadata/generation"_json_pointer) &&
@@ -150,9 +150,10 @@ class ChartInstallTest : public testing::Test {
     return all;
   }
 
-  // The rights of the chart's account less those that every account has.
-  static std::set<std::string> granted(const std::string& account_ns, const std::string& in_ns) {
-    const auto own = rights(account_ns, "event-reporter", in_ns);
+  // The rights of a reporter's account less those that every account has.
+  static std::set<std::string> granted(const std::string& account_ns, const std::string& in_ns,
+                                       const std::string& account = "event-reporter") {
+    const auto own = rights(account_ns, account, in_ns);
     const auto anyone = rights(account_ns, "default", in_ns);
     EXPECT_THAT(own, IsSupersetOf(anyone));
     std::set<std::string> difference;
@@ -182,11 +183,14 @@ TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
   ASSERT_TRUE(installed.ok()) << installed.err;
   EXPECT_THAT(installed.err, Not(HasSubstr("PodSecurity")));
   EXPECT_THAT(installed.out, HasSubstr("reports to https://cp.example.com"));
-  ASSERT_TRUE(ready(ns_, 2));
-  for (const auto* pod : {"event-reporter-0", "event-reporter-1"}) {
-    EXPECT_EQ(get(ns_, "pod", pod).at("/spec/serviceAccountName"_json_pointer), "event-reporter");
+  for (const std::string reporter : {"event-reporter", "cluster-event-reporter"}) {
+    ASSERT_TRUE(ready(ns_, 2, reporter));
+    for (const auto* number : {"-0", "-1"}) {
+      EXPECT_EQ(get(ns_, "pod", reporter + number).at("/spec/serviceAccountName"_json_pointer),
+                reporter);
+    }
+    EXPECT_EQ(get(ns_, "pdb", reporter).at("/spec/maxUnavailable"_json_pointer), 1);
   }
-  EXPECT_EQ(get(ns_, "pdb", "event-reporter").at("/spec/maxUnavailable"_json_pointer), 1);
   const auto annotations = "/spec/template/metadata/annotations"_json_pointer;
   const auto first = get(ns_, "statefulset", "event-reporter").at(annotations);
 
@@ -267,6 +271,56 @@ TEST_F(ChartInstallTest, GrantsTheLeasesOfItsShardsAndNoOther) {
   EXPECT_THAT(elsewhere, Not(testing::Contains(HasSubstr("leases"))));
 }
 
+// "<verb> <resource>" for each of the three verbs with which a kind is watched.
+std::set<std::string> watching(const std::vector<std::string>& resources) {
+  std::set<std::string> all;
+  for (const auto& resource : resources) {
+    for (const auto* verb : {"get", "list", "watch"})
+      all.insert(std::string(verb) + " " + resource);
+  }
+  return all;
+}
+
+TEST_F(ChartInstallTest, GrantsWhatTheReporterOfResourcesNeedsAndNothingElse) {
+  const std::string account = "cluster-event-reporter";
+  const auto everywhere =
+      watching({"rollouts.argoproj.io", "analysisruns.argoproj.io", "replicasets.apps"});
+  auto own = everywhere;
+  own.merge(watching({"workflows.argoproj.io"}));
+  ASSERT_TRUE(helm("install", ns_).ok());
+  EXPECT_EQ(granted(ns_, ns_, account), own);
+  EXPECT_EQ(granted(ns_, "kube-system", account), everywhere);
+
+  const std::string values = "event-reporters.cluster-event-reporter.";
+  ASSERT_TRUE(helm("upgrade", ns_,
+                   {"--set", values + "managedClusters=true", "--set", values + "replicaCount=2",
+                    "--set-string", values + "config.workflow\\.namespaces=ci"})
+                  .ok());
+  EXPECT_EQ(granted(ns_, "kube-system", account), own);
+  own.merge(std::set<std::string>{"list secrets", "watch secrets"});
+  const std::string leases = "leases.coordination.k8s.io";
+  own.merge(std::set<std::string>{"create " + leases, "list " + leases});
+  for (const auto* shard : {"/event-reporter-resource-0", "/event-reporter-resource-1"}) {
+    own.merge(std::set<std::string>{"get " + leases + shard, "update " + leases + shard});
+  }
+  EXPECT_EQ(granted(ns_, ns_, account), own);
+
+  ASSERT_TRUE(helm("upgrade", ns_, {"--set", "global.runtime.singleNamespace=true"}).ok());
+  auto confined = everywhere;
+  confined.merge(watching({"workflows.argoproj.io"}));
+  EXPECT_EQ(granted(ns_, ns_, account), confined);
+  EXPECT_THAT(granted(ns_, "kube-system", account), IsEmpty());
+}
+
+TEST_F(ChartInstallTest, NeedsNoSecretOfArgoCdToLogIn) {
+  const auto installed =
+      helm("install", ns_, {"--set", "global.integrations.argo-cd.server.auth.password=x"});
+  ASSERT_TRUE(installed.ok()) << installed.err;
+  EXPECT_THAT(granted(ns_, ns_), Not(testing::Contains(HasSubstr("secrets"))));
+  EXPECT_EQ(get(ns_, "secret", "gitops-runtime-argo-cd-password").at("/data/token"_json_pointer),
+            "eA==");
+}
+
 TEST_F(ChartInstallTest, SwitchesToClaimsWithoutLosingPods) {
   // As docs/chart.md says.
   ASSERT_TRUE(helm("install", ns_).ok());
@@ -322,9 +376,11 @@ TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
   const auto installed = helm("install", ns_, {"-f", folder / "values.json"});
   ASSERT_TRUE(installed.ok()) << installed.err;
   ASSERT_TRUE(ready(ns_, 1));
+  ASSERT_TRUE(ready(ns_, 1, "cluster-event-reporter"));
   EXPECT_EQ(lines(cluster_->kubectl_ok({"-n", ns_, "get", "secrets,pods", "-o", "name"})),
-            (std::set<std::string>{"pod/event-reporter-0", "secret/argocd-token",
-                                   "secret/codefresh-token", "secret/sh.helm.release.v1.rt.v1"}));
+            (std::set<std::string>{"pod/cluster-event-reporter-0", "pod/event-reporter-0",
+                                   "secret/argocd-token", "secret/codefresh-token",
+                                   "secret/sh.helm.release.v1.rt.v1"}));
   const auto pod = get(ns_, "pod", "event-reporter-0");
   EXPECT_EQ(pod.at("/metadata/annotations/hostile"_json_pointer), text);
   EXPECT_EQ(pod.at("/spec/containers/0/args"_json_pointer), json({"--x", text}));

@@ -22,6 +22,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+// The StatefulSets of the event-reporters.
+const std::vector<std::string> kReporters{"event-reporter", "cluster-event-reporter"};
+
 class ChartTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -43,6 +46,10 @@ class ChartTest : public testing::Test {
              "global.httpProxy=http://proxy:3128",
              "global.httpsProxy=http://proxy:3128",
              "global.noProxy=.svc",
+             "event-reporters.cluster-event-reporter.managedClusters=true",
+             "event-reporters.cluster-event-reporter.config.report\\.kinds=rollouts",
+             "event-reporters.cluster-event-reporter.config.report\\.all\\.replicasets=true",
+             "event-reporters.cluster-event-reporter.config.workflow\\.namespaces=ci-*",
              "global.event-reporters.config.codefresh\\.tls\\.insecure=false",
              "global.event-reporters.config.listen\\.address=0.0.0.0",
              "global.event-reporters.config.log\\.format=json",
@@ -134,12 +141,20 @@ TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
   const auto known = names_the_daemon_knows();
   ASSERT_THAT(known, Contains("CODEFRESH_URL"));
 
-  const auto objects = helm_.render(everything());
-  const auto& env = container(object(objects, "StatefulSet", "event-reporter")).at("env");
-  EXPECT_GE(env.size(), 29U);
-  for (const auto& variable : env) {
-    const std::string name = variable.at("name");
-    EXPECT_TRUE(known.contains(name) || conventional.contains(name)) << name;
+  auto password = everything();
+  password.insert(password.end(),
+                  {"--set", "global.integrations.argo-cd.server.auth.type=password", "--set",
+                   "global.integrations.argo-cd.server.auth.password=canary-password"});
+  for (const auto& arguments : {everything(), password}) {
+    const auto objects = helm_.render(arguments);
+    for (const auto& reporter : kReporters) {
+      const auto& env = container(object(objects, "StatefulSet", reporter)).at("env");
+      EXPECT_GE(env.size(), 22U);
+      for (const auto& variable : env) {
+        const std::string name = variable.at("name");
+        EXPECT_TRUE(known.contains(name) || conventional.contains(name)) << name;
+      }
+    }
   }
 }
 
@@ -175,16 +190,23 @@ Environment resolve_env(const std::vector<json>& objects, const json& env) {
 }
 
 TEST_F(ChartTest, RendersAConfigurationThatTheDaemonAccepts) {
-  for (auto arguments :
-       {std::vector<std::string>{"-f", values_file("minimal.yaml")}, everything()}) {
+  const std::vector<std::string> minimal{"-f", values_file("minimal.yaml")};
+  auto password = minimal;
+  auto confined = minimal;
+  password.insert(password.end(),
+                  {"--set", "global.integrations.argo-cd.server.auth.password=canary"});
+  confined.insert(confined.end(), {"--set", "global.runtime.singleNamespace=true"});
+  for (const auto& arguments : {minimal, everything(), password, confined}) {
     const auto objects = helm_.render(arguments);
-    const auto& daemon = container(object(objects, "StatefulSet", "event-reporter"));
-    ASSERT_EQ(daemon.at("command"), json({"event-reporter"}));
-    auto environment = resolve_env(objects, daemon.at("env"));
-    environment["EVENT_REPORTER_SHARD"] = "0";  // what the host name of a pod ends with
-    const auto result =
-        run_command({fs::path(GITOPS_BIN_DIR) / "event-reporter", "--check-config"}, environment);
-    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    for (const auto& reporter : kReporters) {
+      const auto& daemon = container(object(objects, "StatefulSet", reporter));
+      ASSERT_EQ(daemon.at("command"), json({"event-reporter"}));
+      auto environment = resolve_env(objects, daemon.at("env"));
+      environment["EVENT_REPORTER_SHARD"] = "0";  // what the host name of a pod ends with
+      const auto result =
+          run_command({fs::path(GITOPS_BIN_DIR) / "event-reporter", "--check-config"}, environment);
+      EXPECT_EQ(result.exit_code, 0) << reporter << ": " << result.out << result.err;
+    }
   }
 }
 
@@ -192,20 +214,22 @@ TEST_F(ChartTest, TheLedgerLiesOnAVolumeOfItsOwn) {
   for (auto arguments :
        {std::vector<std::string>{"-f", values_file("minimal.yaml")}, everything()}) {
     const auto objects = helm_.render(arguments);
-    const auto& set = object(objects, "StatefulSet", "event-reporter");
-    const auto environment = resolve_env(objects, container(set).at("env"));
-    const fs::path file = environment.at("LEDGER_FILE").value();
-    const json mount{{"name", "ledger"}, {"mountPath", file.parent_path().string()}};
-    EXPECT_THAT(container(set).at("volumeMounts"), Contains(mount));
-    int volumes = 0;
-    for (const auto& volume : pod_spec(set).value("volumes", json::array())) {
-      if (volume.at("name") == "ledger") volumes += volume.at("emptyDir").contains("sizeLimit");
+    for (const auto& reporter : kReporters) {
+      const auto& set = object(objects, "StatefulSet", reporter);
+      const auto environment = resolve_env(objects, container(set).at("env"));
+      const fs::path file = environment.at("LEDGER_FILE").value();
+      const json mount{{"name", "ledger"}, {"mountPath", file.parent_path().string()}};
+      EXPECT_THAT(container(set).at("volumeMounts"), Contains(mount));
+      int volumes = 0;
+      for (const auto& volume : pod_spec(set).value("volumes", json::array())) {
+        if (volume.at("name") == "ledger") volumes += volume.at("emptyDir").contains("sizeLimit");
+      }
+      for (const auto& claim : set.at("spec").value("volumeClaimTemplates", json::array())) {
+        volumes += claim.at("/metadata/name"_json_pointer) == "ledger";
+      }
+      EXPECT_EQ(volumes, 1);
+      EXPECT_TRUE(pod_spec(set).at("securityContext").contains("fsGroup"));
     }
-    for (const auto& claim : set.at("spec").value("volumeClaimTemplates", json::array())) {
-      volumes += claim.at("/metadata/name"_json_pointer) == "ledger";
-    }
-    EXPECT_EQ(volumes, 1);
-    EXPECT_TRUE(pod_spec(set).at("securityContext").contains("fsGroup"));
   }
 }
 
@@ -242,6 +266,12 @@ TEST_F(ChartTest, ChangesAChecksumExactlyWhenWhatThePodReadsChanges) {
       "global.codefresh.tls.caCerts.secret.create=true,"
       "global.codefresh.tls.caCerts.secret.content=pem");
   EXPECT_NE(checksum(ca, "codefresh-tls-certs"), checksum(before, "codefresh-tls-certs"));
+
+  const auto own = with("event-reporters.cluster-event-reporter.config.threadiness=7");
+  EXPECT_EQ(object(own, "StatefulSet", "event-reporter"),
+            object(before, "StatefulSet", "event-reporter"));
+  EXPECT_NE(object(own, "StatefulSet", "cluster-event-reporter"),
+            object(before, "StatefulSet", "cluster-event-reporter"));
 
   const auto unrelated = with("global.event-reporters.serviceAccount.annotations.a=b");
   EXPECT_EQ(object(unrelated, "StatefulSet", "event-reporter"),
@@ -425,11 +455,12 @@ TEST_F(ChartTest, AC44_DefaultPodsMeetTheRestrictedStandard) {
       for (const auto& port : one_container.at("ports")) EXPECT_FALSE(port.contains("hostPort"));
     }
   }
-  EXPECT_EQ(pods, 1);
+  EXPECT_EQ(pods, 2);
 }
 
 TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
   int rules = 0;
+  int all_secrets = 0;
   for (const auto& arguments :
        {std::vector<std::string>{"-f", values_file("minimal.yaml")}, everything()}) {
     for (const auto& one : helm_.render(arguments)) {
@@ -437,9 +468,14 @@ TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
         ++rules;
         EXPECT_THAT(rule.dump(), Not(HasSubstr("*")));
         const bool secrets = rule.at("resources").dump().find("secrets") != std::string::npos;
-        if (secrets) {
+        if (secrets && rule.contains("resourceNames")) {
           EXPECT_EQ(rule.at("verbs"), json({"get"}));
           EXPECT_EQ(rule.at("resourceNames").size(), 1U);
+        } else if (secrets) {
+          ++all_secrets;
+          EXPECT_EQ(rule.at("verbs"), json({"list", "watch"}));
+          EXPECT_EQ(one.at("kind"), "Role");
+          EXPECT_EQ(one.at("/metadata/name"_json_pointer), "cluster-event-reporter");
         }
         const bool leases = rule.at("resources").dump().find("leases") != std::string::npos;
         if (leases && rule.at("verbs").dump().find("update") != std::string::npos) {
@@ -448,19 +484,26 @@ TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
       }
     }
   }
-  EXPECT_GE(rules, 8);
+  EXPECT_GE(rules, 14);
+  EXPECT_EQ(all_secrets, 1) << "only with managed clusters";
 }
 
 TEST_F(ChartTest, AC44_PutsSecretsIntoSecretsOnly) {
-  int secrets = 0;
-  for (const auto& one : helm_.render(everything())) {
-    if (one.at("kind") == "Secret") {
-      ++secrets;
-      continue;
+  for (const auto* type : {"token", "password"}) {
+    auto arguments = everything();
+    const std::string auth = "global.integrations.argo-cd.server.auth.";
+    arguments.insert(arguments.end(),
+                     {"--set", auth + "type=" + type, "--set", auth + "password=canary-password"});
+    int secrets = 0;
+    for (const auto& one : helm_.render(arguments)) {
+      if (one.at("kind") == "Secret") {
+        ++secrets;
+        continue;
+      }
+      EXPECT_THAT(one.dump(), Not(HasSubstr("canary"))) << one.at("kind");
     }
-    EXPECT_THAT(one.dump(), Not(HasSubstr("canary"))) << one.at("kind");
+    EXPECT_EQ(secrets, 2);
   }
-  EXPECT_EQ(secrets, 2);
 }
 
 }  // namespace

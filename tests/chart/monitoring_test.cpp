@@ -1,6 +1,7 @@
 // The dashboard and the alerts ask for metrics that the real event-reporter serves.
 
 #include <csignal>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -24,9 +25,12 @@ namespace gitops::test {
 namespace {
 
 using nlohmann::json;
+namespace r = k8s::resources;
 using testing::AnyOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr const char* kPrefix = "gitops_event_reporter_";
@@ -47,23 +51,33 @@ class World {
   explicit World(const Executor& executor)
       : kube(executor), argocd(executor, kube), platform(executor) {}
 
-  Task<> start() {
+  // With REPORTER_MODE=`mode`.
+  Task<> start(std::string mode) {
     CO_ASSERT_OK(kube.start());
     CO_ASSERT_OK(argocd.start());
     CO_ASSERT_OK(platform.start());
+    for (const auto* type : {&r::kRollouts, &r::kAnalysisRuns, &r::kWorkflows}) {
+      kube.add_type(*type);
+    }
     write_file(folder_ / "kubeconfig", kube.kubeconfig());
+    const bool app = mode == "app";
+    Environment environment{{"REPORTER_MODE", std::move(mode)},
+                            {"POD_NAMESPACE", "argocd"},
+                            {"KUBECONFIG", (folder_ / "kubeconfig").string()},
+                            {"CODEFRESH_URL", platform.url().to_string()},
+                            {"CODEFRESH_TOKEN", FakePlatform::Options().token}};
+    if (app) {
+      environment["ARGOCD_SERVER"] = argocd.url().to_string();
+      environment["ARGOCD_TOKEN"] = FakeArgoCd::Options().token;
+    } else {
+      environment["REPORT_MANAGED_CLUSTERS"] = "true";
+    }
     daemon.emplace(
         std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
                                  "--listen-address=127.0.0.1", "--admin-port=0",
                                  "--admin-address=127.0.0.1", "--drain-timeout=1s",
                                  "--ledger-file=" + (folder_ / "ledger.db").string()},
-        Environment{{"POD_NAMESPACE", "argocd"},
-                    {"KUBECONFIG", (folder_ / "kubeconfig").string()},
-                    {"ARGOCD_SERVER", argocd.url().to_string()},
-                    {"ARGOCD_TOKEN", FakeArgoCd::Options().token},
-                    {"CODEFRESH_URL", platform.url().to_string()},
-                    {"CODEFRESH_TOKEN", FakePlatform::Options().token}},
-        kPatience);
+        std::move(environment), kPatience);
     CO_ASSERT_TRUE(co_await daemon->wait_for_readyz("ready\n"));
   }
   Task<> stop() {
@@ -77,6 +91,21 @@ class World {
     argocd.set_tree(name, {{"nodes", json::array()}});
     argocd.set_managed_resources(name, json::array());
     kube.put(k8s::resources::kApplications, application(name, ++content_));
+  }
+  // A Rollout; each content is another state of it.
+  void put_rollout(const std::string& name) {
+    kube.put(r::kRollouts, {{"apiVersion", r::kRollouts.api_version()},
+                            {"kind", r::kRollouts.kind},
+                            {"metadata", {{"name", name}, {"namespace", "shop"}}},
+                            {"status", {{"content", ++content_}}}});
+  }
+  // From now on the program's files can't be written, like on a full disk.
+  void fill_disk() {
+    const auto pid = daemon->process().pid();
+    rlimit files{};
+    ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, nullptr, &files), 0);
+    files.rlim_cur = 0;
+    ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, &files, nullptr), 0);
   }
   Task<bool> wait_for_metric(const std::string& start_of_line) {
     const auto deadline = deadline_after(kPatience);
@@ -97,43 +126,18 @@ class World {
   int content_ = 0;
 };
 
-// What /metrics says after events, a dead letter, failures of each peer and of the disk.
-std::string eventful_metrics() {
+// What /metrics says in the end, when all of the script has happened.
+std::string metrics_after(const std::function<Task<>(World&)>& script) {
   std::string text;
   // The program inherits that; it gets an error then, like that of a full disk.
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   run_coro(
       [&]() -> Task<> {
         World world(co_await asio::this_coro::executor);
-        const auto script = [&]() -> Task<> {
-          co_await world.start();
-          const std::string prefix = kPrefix;
-          world.put("good");
-          CO_ASSERT_TRUE(co_await world.wait_for_metric(
-              prefix + "reports_total{part=\"application\",result=\"acknowledged\"}"));
-          world.platform.fail_next(1, 400, {}, "/events");
-          world.put("refused");
-          CO_ASSERT_TRUE(
-              co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
-          world.argocd.fail_next(1, 503, {}, "resource-tree");
-          world.put("unlucky");
-          CO_ASSERT_TRUE(co_await world.wait_for_metric(
-              prefix + "errors_total{code=\"unavailable\",peer=\"argocd\"}"));
-          world.kube.fail_next(1, 500, {}, "applications");
-          world.kube.cut_watches();
-          CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "watch_errors_total{"));
-          const auto pid = world.daemon->process().pid();
-          rlimit files{};
-          CO_ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, nullptr, &files), 0);
-          files.rlim_cur = 0;
-          CO_ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, &files, nullptr), 0);
-          world.put("unwritten");
-          CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "ledger_failures_total{"));
-          text = world.daemon->get("/metrics").body;
-        };
         std::exception_ptr failure;
         try {
-          co_await script();
+          co_await script(world);
+          text = world.daemon->get("/metrics").body;
         } catch (...) {
           failure = std::current_exception();
         }
@@ -144,6 +148,48 @@ std::string eventful_metrics() {
       std::chrono::seconds(60));
   std::signal(SIGXFSZ, before);
   return text;
+}
+
+// Events, a dead letter, failures of each peer and of the disk.
+std::string metrics_of_mode_app() {
+  return metrics_after([](World& world) -> Task<> {
+    co_await world.start("app");
+    const std::string prefix = kPrefix;
+    world.put("good");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(
+        prefix + "reports_total{part=\"application\",result=\"acknowledged\"}"));
+    world.platform.fail_next(1, 400, {}, "/events");
+    world.put("refused");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
+    world.argocd.fail_next(1, 503, {}, "resource-tree");
+    world.put("unlucky");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(
+        prefix + "errors_total{code=\"unavailable\",peer=\"argocd\"}"));
+    world.kube.fail_next(1, 500, {}, "applications");
+    world.kube.cut_watches();
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "watch_errors_total{"));
+    world.fill_disk();
+    world.put("unwritten");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "ledger_failures_total{"));
+  });
+}
+
+std::string metrics_of_mode_resource() {
+  return metrics_after([](World& world) -> Task<> {
+    co_await world.start("resource");
+    const std::string prefix = kPrefix;
+    world.put_rollout("good");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "reports_total{"));
+    world.platform.fail_next(1, 400, {}, "/events");
+    world.put_rollout("refused");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
+    world.kube.fail_next(1, 500, {}, "rollouts");
+    world.kube.cut_watches();
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "watch_errors_total{"));
+    world.fill_disk();
+    world.put_rollout("unwritten");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "ledger_failures_total{"));
+  });
 }
 
 // The names of the samples of an exposition, each with its lines.
@@ -184,18 +230,28 @@ std::vector<std::string> mistakes(const std::string& expression,
   return wrong;
 }
 
+// What the reporters serve, each by the name of its objects, and both together.
 class MonitoringTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { served_ = samples(eventful_metrics()); }
-
-  static void expect_served(const std::string& where, const std::string& expression) {
-    EXPECT_THAT(expression, AnyOf(HasSubstr(kPrefix), HasSubstr("process_"))) << where;
-    EXPECT_THAT(mistakes(expression, served_), IsEmpty()) << where;
+  using Samples = std::map<std::string, std::string>;
+  static void SetUpTestSuite() {
+    served_["event-reporter"] = samples(metrics_of_mode_app());
+    served_["cluster-event-reporter"] = samples(metrics_of_mode_resource());
+    for (const auto& [name, lines] : served_["event-reporter"]) both_[name] += lines;
+    for (const auto& [name, lines] : served_["cluster-event-reporter"]) both_[name] += lines;
   }
-  static std::map<std::string, std::string> served_;
+
+  static void expect_served(const std::string& where, const std::string& expression,
+                            const Samples& served) {
+    EXPECT_THAT(expression, AnyOf(HasSubstr(kPrefix), HasSubstr("process_"))) << where;
+    EXPECT_THAT(mistakes(expression, served), IsEmpty()) << where;
+  }
+  static std::map<std::string, Samples> served_;
+  static Samples both_;
 };
 
-std::map<std::string, std::string> MonitoringTest::served_;
+std::map<std::string, MonitoringTest::Samples> MonitoringTest::served_;
+MonitoringTest::Samples MonitoringTest::both_;
 
 json dashboard() {
   return json::parse(read_file(chart_folder() / "files" / "event-reporter-dashboard.json"));
@@ -206,7 +262,7 @@ TEST_F(MonitoringTest, TheDashboardAsksForMetricsThatAreServed) {
   for (const auto& panel : dashboard().at("panels")) {
     EXPECT_TRUE(ids.insert(panel.at("id").get<int>()).second) << panel.at("id");
     for (const auto& target : panel.at("targets")) {
-      expect_served(panel.at("title"), target.at("expr"));
+      expect_served(panel.at("title"), target.at("expr"), both_);
     }
   }
   EXPECT_GE(ids.size(), 15U);
@@ -219,14 +275,20 @@ TEST_F(MonitoringTest, TheAlertsAskForMetricsThatAreServed) {
                                       "global.event-reporters.prometheusRule.enabled=true"});
   const auto operations =
       read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations.md");
-  const auto& rules =
-      object(objects, "PrometheusRule", "event-reporter").at("/spec/groups/0/rules"_json_pointer);
-  EXPECT_GE(rules.size(), 10U);
-  for (const auto& rule : rules) {
-    const std::string name = rule.at("alert");
-    expect_served(name, rule.at("expr"));
-    EXPECT_THAT(rule.at("expr"), HasSubstr("namespace=\"gitops\"")) << name;
-    EXPECT_THAT(operations, HasSubstr("`" + name + "`"));
+  for (const auto& [reporter, served] : served_) {
+    const auto& rules =
+        object(objects, "PrometheusRule", reporter).at("/spec/groups/0/rules"_json_pointer);
+    EXPECT_GE(rules.size(), 10U);
+    for (const auto& rule : rules) {
+      const std::string name = rule.at("alert");
+      SCOPED_TRACE(reporter);
+      expect_served(name, rule.at("expr"), served);
+      EXPECT_THAT(rule.at("expr"),
+                  HasSubstr("{namespace=\"gitops\", pod=~\"" + reporter + "-[0-9]+\""))
+          << name;
+      EXPECT_THAT(rule.dump(), Not(ContainsRegex("PODS|REPORTER|REPLICAS"))) << name;
+      EXPECT_THAT(operations, HasSubstr("`" + name + "`"));
+    }
   }
 }
 
@@ -234,7 +296,7 @@ TEST_F(MonitoringTest, EveryMetricIsExplained) {
   const auto operations =
       read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations.md");
   int own = 0;
-  for (const auto& [sample, lines] : served_) {
+  for (const auto& [sample, lines] : both_) {
     if (!sample.starts_with(kPrefix)) continue;
     ++own;
     const auto name =
@@ -246,11 +308,10 @@ TEST_F(MonitoringTest, EveryMetricIsExplained) {
 
 TEST_F(MonitoringTest, AMetricOrLabelThatIsNotServedIsFound) {
   const std::string name = kPrefix;
-  EXPECT_THAT(mistakes("rate(" + name + "queue_size[5m])", served_), IsEmpty());
-  EXPECT_THAT(mistakes("rate(" + name + "queue_sizes[5m])", served_), SizeIs(1));
-  EXPECT_THAT(mistakes(name + "errors_total{peer=\"nobody\", namespace=\"x\"}", served_),
-              SizeIs(1));
-  EXPECT_THAT(mistakes(name + "errors_total{colour!=\"x\"}", served_), SizeIs(1));
+  EXPECT_THAT(mistakes("rate(" + name + "queue_size[5m])", both_), IsEmpty());
+  EXPECT_THAT(mistakes("rate(" + name + "queue_sizes[5m])", both_), SizeIs(1));
+  EXPECT_THAT(mistakes(name + "errors_total{peer=\"nobody\", namespace=\"x\"}", both_), SizeIs(1));
+  EXPECT_THAT(mistakes(name + "errors_total{colour!=\"x\"}", both_), SizeIs(1));
 }
 
 }  // namespace

@@ -115,10 +115,24 @@ global.integrations.argo-cd had in older charts (auth beside server there).
   | toJson -}}
 {{- end -}}
 
-{{/* Name and key, as JSON, of the Secret that holds the Argo CD token. */}}
+{{/* Name and key, as JSON, of the Secret with the password of Argo CD; empty map: a token is used. */}}
+{{- define "gitops-runtime.argocd.passwordSecret" -}}
+{{- $auth := (include "gitops-runtime.argocd" . | fromJson).auth -}}
+{{- if and (eq $auth.type "password") $auth.password -}}
+{{- dict "name" "gitops-runtime-argo-cd-password" "key" "token" | toJson -}}
+{{- else if and (eq $auth.type "password") $auth.passwordSecretKeyRef -}}
+{{- pick $auth.passwordSecretKeyRef "name" "key" | toJson -}}
+{{- else -}}
+{}
+{{- end -}}
+{{- end -}}
+
+{{/* Name and key, as JSON, of the Secret with the token of Argo CD; empty map: a password is used. */}}
 {{- define "gitops-runtime.argocd.tokenSecret" -}}
 {{- $auth := (include "gitops-runtime.argocd" . | fromJson).auth -}}
-{{- if ne $auth.type "token" -}}
+{{- if include "gitops-runtime.argocd.passwordSecret" . | fromJson -}}
+{}
+{{- else if ne $auth.type "token" -}}
 {{- dict "name" "argocd-token" "key" "token" | toJson -}}
 {{- else if $auth.token -}}
 {{- dict "name" "gitops-runtime-argo-cd-token" "key" "token" | toJson -}}
@@ -187,9 +201,14 @@ not repeated here.
 - {{ printf "global.integrations.argo-cd.server.auth.type: invalid value %q, allowed values: [password token]" (.type | toString) | quote }}
 {{- else if and (eq .type "token") (not .token) (not (and .tokenSecretKeyRef.name .tokenSecretKeyRef.key)) }}
 - "global.integrations.argo-cd.server.auth: type token requires token, or tokenSecretKeyRef with name and key"
+{{- else if and (eq .type "password") (not .password) .passwordSecretKeyRef (not (and .passwordSecretKeyRef.name .passwordSecretKeyRef.key)) }}
+- "global.integrations.argo-cd.server.auth.passwordSecretKeyRef must have both name and key"
+{{- end }}
+{{- if and (eq .type "password") (or .password .passwordSecretKeyRef) (not .username) }}
+- "global.integrations.argo-cd.server.auth.username is required with a password"
 {{- end }}
 {{- end }}
-{{- include "gitops-runtime.event-reporter.mistakes" . }}
+{{- include "gitops-runtime.event-reporters.mistakes" . }}
 {{- end -}}
 
 {{/* Mistakes in an env map. Arguments: dict path, env. */}}
@@ -218,7 +237,7 @@ What the values hold that does nothing here or has a new name, as a YAML list of
 {{- end }}
 {{- end }}
 {{- range $key := index $values "event-reporters" | default dict | keys | sortAlpha }}
-{{- if ne $key "runtime-event-reporter" }}
+{{- if not (has $key (list "runtime-event-reporter" "cluster-event-reporter")) }}
 - {{ printf "event-reporters.%s: nothing in this version of the chart reads it" $key | quote }}
 {{- end }}
 {{- end }}
@@ -233,7 +252,7 @@ What the values hold that does nothing here or has a new name, as a YAML list of
 - "eventReporter of an older chart: replicas, resources, nodeSelector, tolerations and affinity are read for now; their new place is global.event-reporters"
 {{- end }}
 {{- end }}
-{{- include "gitops-runtime.event-reporter.remarks" . }}
+{{- include "gitops-runtime.event-reporters.remarks" . }}
 {{- end -}}
 
 {{- define "gitops-runtime.codefresh-cm.data" -}}

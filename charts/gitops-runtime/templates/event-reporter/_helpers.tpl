@@ -1,9 +1,15 @@
 {{/*
-The values of the Application reporter, as JSON: global.event-reporters, over it what an older chart called
-argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters.runtime-event-reporter.
+The event-reporters, as a JSON array: each with its name, its mode, the key of its own values, and its values:
+global.event-reporters, over it for mode app what an older chart called argo-cd.eventReporter or
+cf-argocd-extras.eventReporter, over it its own.
 */}}
-{{- define "gitops-runtime.event-reporter.values" -}}
-{{- $values := deepCopy (index .Values.global "event-reporters") -}}
+{{- define "gitops-runtime.event-reporters" -}}
+{{- $all := list -}}
+{{- range $reporter := list
+  (dict "name" "event-reporter" "mode" "app" "key" "runtime-event-reporter")
+  (dict "name" "cluster-event-reporter" "mode" "resource" "key" "cluster-event-reporter") -}}
+{{- $values := deepCopy (index $.Values.global "event-reporters") -}}
+{{- if eq $reporter.mode "app" -}}
 {{- range tuple "argo-cd" "cf-argocd-extras" -}}
 {{- $old := (index $.Values . | default dict).eventReporter | default dict -}}
 {{- $values = mergeOverwrite $values (deepCopy (pick $old "resources" "nodeSelector" "tolerations" "affinity")) -}}
@@ -11,47 +17,65 @@ argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters
 {{- $_ := set $values "replicaCount" $old.replicas -}}
 {{- end -}}
 {{- end -}}
-{{- $own := index .Values "event-reporters" | default dict -}}
-{{- mergeOverwrite $values (deepCopy (index $own "runtime-event-reporter" | default dict)) | toJson -}}
+{{- end -}}
+{{- $own := index (index $.Values "event-reporters" | default dict) $reporter.key | default dict -}}
+{{- $values = mergeOverwrite $values (deepCopy $own) -}}
+{{- if or (eq $reporter.mode "app") (dig "enabled" true $values) -}}
+{{- $all = append $all (set $reporter "values" $values) -}}
+{{- end -}}
+{{- end -}}
+{{- $all | toJson -}}
 {{- end -}}
 
+{{/* Argument of the templates below, but where another is named: dict root, reporter (one of the above). */}}
+
 {{- define "gitops-runtime.event-reporter.labels" -}}
-{{- include "gitops-runtime.labels" (dict "root" . "name" "event-reporter") -}}
+{{- include "gitops-runtime.labels" (dict "root" .root "name" .reporter.name) -}}
 {{- end -}}
 
 {{- define "gitops-runtime.event-reporter.selectorLabels" -}}
-{{- include "gitops-runtime.selectorLabels" (dict "root" . "name" "event-reporter") -}}
+{{- include "gitops-runtime.selectorLabels" (dict "root" .root "name" .reporter.name) -}}
 {{- end -}}
 
 {{- define "gitops-runtime.event-reporter.serviceAccountName" -}}
-{{- (include "gitops-runtime.event-reporter.values" . | fromJson).serviceAccount.name | default "event-reporter" -}}
+{{- .reporter.values.serviceAccount.name | default .reporter.name -}}
 {{- end -}}
 
 {{/* The ClusterRole is named after the namespace as well: two runtimes of one cluster must not share it. */}}
 {{- define "gitops-runtime.event-reporter.clusterRoleName" -}}
-{{- printf "%s-event-reporter" .Release.Namespace -}}
+{{- printf "%s-%s" .root.Release.Namespace .reporter.name -}}
+{{- end -}}
+
+{{/* Is the reporter confined to the release's namespace? Where Applications live says nothing about Rollouts. */}}
+{{- define "gitops-runtime.event-reporter.namespaced" -}}
+{{- if eq .reporter.mode "app" -}}
+{{- include "gitops-runtime.namespaced" .root -}}
+{{- else if .root.Values.global.runtime.singleNamespace -}}
+true
+{{- end -}}
 {{- end -}}
 
 {{- define "gitops-runtime.event-reporter.config" -}}
-{{- $argocd := include "gitops-runtime.argocd" . | fromJson -}}
+{{- $computed := dict -}}
+{{- if eq .reporter.mode "app" -}}
+{{- $argocd := include "gitops-runtime.argocd" .root | fromJson -}}
 {{- $scheme := ternary "https://" "" (eq $argocd.protocol "https") -}}
-{{- $computed := dict "argocd.server" (printf "%s%s:%s" $scheme $argocd.host $argocd.port) -}}
+{{- $_ := set $computed "argocd.server" (printf "%s%s:%s" $scheme $argocd.host $argocd.port) -}}
 {{- with $argocd.rootpath -}}
 {{- $_ := set $computed "argocd.server.rootpath" . -}}
 {{- end -}}
-{{- mergeOverwrite $computed (include "gitops-runtime.event-reporter.values" . | fromJson).config | toJson -}}
+{{- end -}}
+{{- mergeOverwrite $computed .reporter.values.config | toJson -}}
 {{- end -}}
 
 {{- define "gitops-runtime.event-reporter.env" -}}
-{{- $values := include "gitops-runtime.event-reporter.values" . | fromJson -}}
-{{- $token := include "gitops-runtime.argocd.tokenSecret" . | fromJson -}}
+{{- $root := .root -}}
+{{- $values := .reporter.values -}}
 {{- $env := dict
-  "REPORTER_MODE" "app"
+  "REPORTER_MODE" .reporter.mode
   "EVENT_REPORTER_REPLICAS" $values.replicaCount
   "LEDGER_FILE" "/var/lib/event-reporter/ledger.db"
   "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub ($values.terminationGracePeriodSeconds | int) 10)))
-  "ARGO_CD_TOKEN_SECRET_NAME" $token.name
-  "ARGO_CD_TOKEN_SECRET_KEY" $token.key
   "POD_NAME" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.name")))
   "POD_NAMESPACE" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.namespace")))
   "CODEFRESH_TOKEN" (dict "valueFrom" (dict "secretKeyRef" (dict "name" "codefresh-token" "key" "token" "optional" false)))
@@ -63,36 +87,38 @@ argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters
   "MAX_APP_RETRIES" "max.app.retries"
   "THREADINESS" "threadiness"
   "RESOURCE_THREADINESS" "resource.threadiness"
-  "ARGOCD_SERVER" "argocd.server"
-  "ARGOCD_SERVER_ROOTPATH" "argocd.server.rootpath"
   "CODEFRESH_TLS_INSECURE" "codefresh.tls.insecure"
-  "HEARTBEAT_INTERVAL" "heartbeat.interval"
-  "SWEEP_INTERVAL" "sweep.interval"
-  "EVENT_REPORTER_RESEND_ON_REVISION" "resend.on.revision"
   "LISTEN_ADDRESS" "listen.address"
   "METRICS_LISTEN_ADDRESS" "metrics.listen.address"
   "LOG_LEVEL" "log.level"
   "LOG_FORMAT" "log.format"
 -}}
+{{- if eq .reporter.mode "app" -}}
+{{- $env = merge $env (include "gitops-runtime.event-reporter.argocdEnv" . | fromJson) -}}
+{{- $settings = merge $settings (dict
+  "ARGOCD_SERVER" "argocd.server"
+  "ARGOCD_SERVER_ROOTPATH" "argocd.server.rootpath"
+  "HEARTBEAT_INTERVAL" "heartbeat.interval"
+  "SWEEP_INTERVAL" "sweep.interval"
+  "EVENT_REPORTER_RESEND_ON_REVISION" "resend.on.revision") -}}
+{{- else -}}
+{{- $env = merge $env (dict
+  "IS_NAMESPACED_RUNTIME" (ne (include "gitops-runtime.event-reporter.namespaced" .) "" | toString)
+  "REPORT_MANAGED_CLUSTERS" (dig "managedClusters" false $values | toString)) -}}
+{{- $settings = merge $settings (dict
+  "REPORT_KINDS" "report.kinds"
+  "REPORT_ALL_REPLICASETS" "report.all.replicasets"
+  "WORKFLOW_NAMESPACES" "workflow.namespaces") -}}
+{{- end -}}
+{{- $configMap := printf "%s-cmd-params-cm" .reporter.name -}}
 {{- range $name, $key := $settings -}}
-{{- $ref := dict "name" "event-reporter-cmd-params-cm" "key" $key "optional" true -}}
+{{- $ref := dict "name" $configMap "key" $key "optional" true -}}
 {{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
 {{- end -}}
-{{- if not (include "gitops-runtime.namespaced" .) -}}
-{{- $ref := dict "name" "argocd-cmd-params-cm" "key" "application.namespaces" "optional" true -}}
-{{- $_ := set $env "ARGOCD_APPLICATION_NAMESPACES" (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
-{{- end -}}
-{{- $tls := (include "gitops-runtime.argocd" . | fromJson).tls -}}
-{{- if $tls.insecure -}}
-{{- $_ := set $env "ARGOCD_INSECURE" true -}}
-{{- end -}}
-{{- with $tls.caCerts.secretKeyRef -}}
-{{- $_ := set $env "ARGOCD_CA_FILE" (printf "/app/config/argo-cd-tls-certs/%s" .key) -}}
-{{- end -}}
-{{- with include "gitops-runtime.caSecret" . | fromJson -}}
+{{- with include "gitops-runtime.caSecret" $root | fromJson -}}
 {{- $_ := set $env "CODEFRESH_SSL_CERT_PATH" (printf "/app/config/codefresh-tls-certs/%s" .key) -}}
 {{- end -}}
-{{- range $name, $value := dict "HTTP_PROXY" .Values.global.httpProxy "HTTPS_PROXY" .Values.global.httpsProxy "NO_PROXY" .Values.global.noProxy -}}
+{{- range $name, $value := dict "HTTP_PROXY" $root.Values.global.httpProxy "HTTPS_PROXY" $root.Values.global.httpsProxy "NO_PROXY" $root.Values.global.noProxy -}}
 {{- if $value -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
@@ -103,45 +129,85 @@ argo-cd.eventReporter or cf-argocd-extras.eventReporter, over it event-reporters
 {{- include "gitops-runtime.env" $env -}}
 {{- end -}}
 
-{{- define "gitops-runtime.event-reporter.mistakes" -}}
-{{- $values := include "gitops-runtime.event-reporter.values" . | fromJson -}}
-{{- if and (not $values.serviceAccount.create) (not $values.serviceAccount.name) }}
-- "global.event-reporters.serviceAccount.name is required when serviceAccount.create is false"
-{{- end }}
-{{- if and $values.pdb.enabled (not $values.pdb.minAvailable) (not $values.pdb.maxUnavailable) }}
-- "global.event-reporters.pdb: minAvailable or maxUnavailable is required when pdb.enabled is true"
-{{- end }}
-{{- include "gitops-runtime.env.mistakes" (dict "path" "global.event-reporters.env" "env" $values.env) }}
+{{/* As JSON, what only mode app needs: which Applications there are, and how argocd-server is entered. */}}
+{{- define "gitops-runtime.event-reporter.argocdEnv" -}}
+{{- $argocd := include "gitops-runtime.argocd" .root | fromJson -}}
+{{- $env := dict -}}
+{{- if not (include "gitops-runtime.event-reporter.namespaced" .) -}}
+{{- $ref := dict "name" "argocd-cmd-params-cm" "key" "application.namespaces" "optional" true -}}
+{{- $_ := set $env "ARGOCD_APPLICATION_NAMESPACES" (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
+{{- end -}}
+{{- with include "gitops-runtime.argocd.tokenSecret" .root | fromJson -}}
+{{- $_ := set $env "ARGO_CD_TOKEN_SECRET_NAME" .name -}}
+{{- $_ := set $env "ARGO_CD_TOKEN_SECRET_KEY" .key -}}
+{{- end -}}
+{{- with include "gitops-runtime.argocd.passwordSecret" .root | fromJson -}}
+{{- $_ := set $env "ARGO_CD_USERNAME" $argocd.auth.username -}}
+{{- $_ := set $env "ARGO_CD_PASSWORD" (dict "valueFrom" (dict "secretKeyRef" .)) -}}
+{{- end -}}
+{{- if $argocd.tls.insecure -}}
+{{- $_ := set $env "ARGOCD_INSECURE" true -}}
+{{- end -}}
+{{- with $argocd.tls.caCerts.secretKeyRef -}}
+{{- $_ := set $env "ARGOCD_CA_FILE" (printf "/app/config/argo-cd-tls-certs/%s" .key) -}}
+{{- end -}}
+{{- $env | toJson -}}
 {{- end -}}
 
-{{/* Keys that a values file of the older chart may carry for a reporter and that do nothing here. */}}
-{{- define "gitops-runtime.event-reporter.remarks" -}}
+{{/* Argument: the root. */}}
+{{- define "gitops-runtime.event-reporters.mistakes" -}}
+{{- range $reporter := include "gitops-runtime.event-reporters" . | fromJsonArray -}}
+{{- $path := printf "event-reporters.%s" $reporter.key -}}
+{{- with $reporter.values }}
+{{- if and (not .serviceAccount.create) (not .serviceAccount.name) }}
+- {{ printf "%s.serviceAccount.name is required when serviceAccount.create is false" $path | quote }}
+{{- end }}
+{{- if and .pdb.enabled (not .pdb.minAvailable) (not .pdb.maxUnavailable) }}
+- {{ printf "%s.pdb: minAvailable or maxUnavailable is required when pdb.enabled is true" $path | quote }}
+{{- end }}
+{{- if and (eq $reporter.mode "resource") $.Values.global.runtime.singleNamespace (index .config "workflow.namespaces") }}
+- {{ printf "%s.config: workflow.namespaces contradicts global.runtime.singleNamespace" $path | quote }}
+{{- end }}
+{{- include "gitops-runtime.env.mistakes" (dict "path" (printf "%s.env" $path) "env" .env) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Keys that a values file of the older chart may carry for a reporter and that do nothing here. Argument: the root. */}}
+{{- define "gitops-runtime.event-reporters.remarks" -}}
 {{- $known := list "replicaCount" "image" "imagePullSecrets" "command" "extraArgs" "config" "env" "serviceAccount" "service" "resources" "startupProbe" "readinessProbe" "livenessProbe" "persistence" "terminationGracePeriodSeconds" "podAnnotations" "podLabels" "podSecurityContext" "securityContext" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "extraVolumes" "extraVolumeMounts" "pdb" "serviceMonitor" "prometheusRule" "dashboard" -}}
-{{- $values := include "gitops-runtime.event-reporter.values" . | fromJson -}}
-{{- range $key := keys $values | sortAlpha }}
-{{- if not (has $key $known) }}
-- {{ printf "event-reporters, %s: nothing in this version of the chart reads it" $key | quote }}
-{{- end }}
-{{- end }}
-{{- range $key, $kind := dict "serviceMonitor" "ServiceMonitor" "prometheusRule" "PrometheusRule" }}
-{{- if and (index $values $key).enabled (not ($.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}
-- {{ printf "event-reporters, %s: the cluster does not know the kind %s, none was created" $key $kind | quote }}
-{{- end }}
+{{- $lines := list -}}
+{{- range $reporter := include "gitops-runtime.event-reporters" . | fromJsonArray -}}
+{{- $own := ternary (list) (list "enabled" "managedClusters") (eq $reporter.mode "app") -}}
+{{- range $key := keys $reporter.values | sortAlpha -}}
+{{- if not (has $key (concat $known $own)) -}}
+{{- $lines = append $lines (printf "event-reporters, %s: nothing in this version of the chart reads it" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $kind := dict "serviceMonitor" "ServiceMonitor" "prometheusRule" "PrometheusRule" -}}
+{{- if and (index $reporter.values $key).enabled (not ($.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- $lines = append $lines (printf "event-reporters, %s: the cluster does not know the kind %s, none was created" $key $kind) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range uniq $lines }}
+- {{ quote . }}
 {{- end }}
 {{- end -}}
 
 {{- define "gitops-runtime.event-reporter.subjects" -}}
 - kind: ServiceAccount
   name: {{ include "gitops-runtime.event-reporter.serviceAccountName" . | quote }}
-  namespace: {{ .Release.Namespace | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
 {{- end -}}
 
-{{/* The labels of an object for monitoring: the user's, but for those that the chart sets. Arguments: dict root, labels. */}}
+{{/* The labels of an object for monitoring: the user's, but for those that the chart sets. Arguments: dict root,
+reporter, labels. */}}
 {{- define "gitops-runtime.event-reporter.monitoringLabels" -}}
 {{- with omit .labels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
 {{- include "gitops-runtime.strings" . }}
 {{ end }}
-{{- include "gitops-runtime.event-reporter.labels" .root -}}
+{{- include "gitops-runtime.event-reporter.labels" . -}}
 {{- end -}}
 
 {{/*
@@ -149,8 +215,8 @@ The volume of the ledger belongs to a group that the image's user is made a memb
 did not choose, and chooses one itself.
 */}}
 {{- define "gitops-runtime.event-reporter.podSecurityContext" -}}
-{{- $context := (include "gitops-runtime.event-reporter.values" . | fromJson).podSecurityContext | default dict -}}
-{{- if not (or (hasKey $context "fsGroup") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+{{- $context := .reporter.values.podSecurityContext | default dict -}}
+{{- if not (or (hasKey $context "fsGroup") (.root.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
 {{- $context = merge (dict "fsGroup" 65532 "fsGroupChangePolicy" "OnRootMismatch") $context -}}
 {{- end -}}
 {{- toYaml $context -}}
