@@ -37,9 +37,9 @@ std::string decoded(const std::string& base64) {
 }  // namespace
 
 RenderedWorkload::RenderedWorkload(const PeerCluster& cluster, const std::string& namespace_name,
-                                   const std::string& stateful_set)
+                                   const std::string& stateful_set, int ordinal)
     : cluster_(cluster), namespace_(namespace_name), folder_("gitops-pod") {
-  find_pod(stateful_set);
+  find_pod(stateful_set, ordinal);
   const auto& containers = pod_.at("/spec/containers"_json_pointer);
   if (containers.size() != 1 || !list(pod_.at("spec"), "initContainers").empty()) {
     throw std::runtime_error(stateful_set + " has more than one container");
@@ -67,7 +67,8 @@ Environment RenderedWorkload::process_environment() const {
   return result;
 }
 
-void RenderedWorkload::find_pod(const std::string& stateful_set) {
+void RenderedWorkload::find_pod(const std::string& stateful_set, int ordinal) {
+  const auto pod_name = stateful_set + "-" + std::to_string(ordinal);
   const auto get = [this](const std::string& path) {
     const auto reply = cluster_.request("GET", path);
     return reply.ok() ? Json::parse(reply.body) : Json();
@@ -75,7 +76,7 @@ void RenderedWorkload::find_pod(const std::string& stateful_set) {
   const auto is_current = [&] {
     const auto set =
         get("/apis/apps/v1/namespaces/" + namespace_ + "/statefulsets/" + stateful_set);
-    pod_ = get("/api/v1/namespaces/" + namespace_ + "/pods/" + stateful_set + "-0");
+    pod_ = get("/api/v1/namespaces/" + namespace_ + "/pods/" + pod_name);
     if (set.is_null() || pod_.is_null()) return false;
     const auto& metadata = pod_.at("metadata");
     const Json found = {set.value("/status/observedGeneration"_json_pointer, 0),
@@ -90,8 +91,7 @@ void RenderedWorkload::find_pod(const std::string& stateful_set) {
     }
     return false;
   };
-  require_until(is_current, kPatience, "the first pod of " + stateful_set,
-                std::chrono::milliseconds(100));
+  require_until(is_current, kPatience, "pod " + pod_name, std::chrono::milliseconds(100));
 }
 
 // -- files --
@@ -109,7 +109,24 @@ void RenderedWorkload::mount_volumes(const Json& container) {
   }
 }
 
+fs::path RenderedWorkload::claimed_folder(const std::string& claim) const {
+  const auto get = [this](const std::string& path) {
+    const auto reply = cluster_.request("GET", "/api/v1/" + path);
+    if (!reply.ok()) throw std::runtime_error("FailedMount: " + path + ": " + reply.body);
+    return Json::parse(reply.body);
+  };
+  const auto bound = get("namespaces/" + namespace_ + "/persistentvolumeclaims/" + claim);
+  const auto volume = bound.at("/spec/volumeName"_json_pointer).get<std::string>();
+  return get("persistentvolumes/" + volume).at("/spec/hostPath/path"_json_pointer);
+}
+
 void RenderedWorkload::write_volume(const Json& volume, const fs::path& folder) const {
+  if (volume.contains("persistentVolumeClaim")) {
+    fs::create_directories(folder.parent_path());
+    fs::create_directory_symlink(
+        claimed_folder(volume.at("/persistentVolumeClaim/claimName"_json_pointer)), folder);
+    return;
+  }
   fs::create_directories(folder);
   Files files;
   if (volume.contains("projected")) {

@@ -27,14 +27,15 @@ namespace gitops::test {
 /// - The program is the test's to find: argv()[0] is the name that it has in the image.
 ///
 /// Known: one container; env and envFrom with ConfigMaps, Secrets and pod fields; volumes of type
-/// configMap, secret, downwardAPI, emptyDir and projected, with a token made for the pod. The
-/// object can be used as long as the cluster runs; the folder goes with it.
+/// configMap, secret, downwardAPI, emptyDir, projected, with a token made for the pod, and claims
+/// that are bound to a volume of type hostPath. The object can be used as long as the cluster runs;
+/// the folder goes with it, but not what was claimed.
 class RenderedWorkload {
  public:
-  /// Waits until pod NAME-0 of the newest revision is Ready. Throws when something that the pod
-  /// needs is missing, with a text like the kubelet's, and for what is not known.
+  /// Waits until pod NAME-<ordinal> of the newest revision is Ready. Throws when something that the
+  /// pod needs is missing, with a text like the kubelet's, and for what is not known.
   RenderedWorkload(const PeerCluster& cluster, const std::string& namespace_name,
-                   const std::string& stateful_set);
+                   const std::string& stateful_set, int ordinal = 0);
 
   /// Command and arguments, $(NAME) replaced.
   const std::vector<std::string>& argv() const { return argv_; }
@@ -54,8 +55,9 @@ class RenderedWorkload {
   using Json = nlohmann::json;
   using Files = std::map<std::string, std::string>;
 
-  void find_pod(const std::string& stateful_set);
+  void find_pod(const std::string& stateful_set, int ordinal);
   void mount_volumes(const Json& container);
+  std::filesystem::path claimed_folder(const std::string& claim) const;
   void write_volume(const Json& volume, const std::filesystem::path& folder) const;
   Files projected_files(const Json& sources) const;
   std::string token(const Json& source) const;

@@ -1,0 +1,455 @@
+#include <exception>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "chart/helm.hpp"
+#include "common/core/task_group.hpp"
+#include "support/fake_platform.hpp"
+#include "support/peer_bed.hpp"
+#include "support/peer_rollouts.hpp"
+#include "support/peer_workflows.hpp"
+#include "support/rendered_workload.hpp"
+#include "support/reporter_process.hpp"
+#include "support/router_bed.hpp"
+#include "support/run_coro.hpp"
+
+// Both reporters as helm installs them, every shard of them, while a release is upgraded and
+// objects come, change and go. What was acknowledged is compared with what was done.
+namespace gitops::test {
+namespace {
+
+using nlohmann::json;
+using namespace nlohmann::literals;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr auto kLimit = std::chrono::seconds(150);
+constexpr auto kPatience = std::chrono::seconds(40);
+constexpr const char* kNamespace = PeerArgoCd::kNamespace;
+constexpr const char* kShop = "upgraded-shop";
+constexpr const char* kApps = "event-reporter";
+constexpr const char* kResources = "cluster-event-reporter";
+constexpr const char* kPlatformToken = "upgrade-platform-token";
+
+// What is known of one object: the change that it carries as a label, or that it is gone.
+struct State {
+  std::string what;  // kind and name
+  int turn = 0;
+  bool gone = false;
+};
+
+// A stream of objects that are made, changed some times and deleted, one step of one kind at a
+// time. No two of a kind have the same name, ever. Everything blocks.
+class Changes {
+ public:
+  explicit Changes(PeerBed& bed) : bed_(bed) {
+    bed_.cluster().apply_crds("argo-rollouts");
+    bed_.cluster().apply_crds("argo-workflows");
+    bed_.cluster().create_namespace(kShop);
+    repository_ = bed_.git().create_repository("upgraded");
+    bed_.git().commit(
+        "upgraded",
+        {{"settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"}},
+        "settings", {"Dana Levi", "dana@example.com"});
+    bed_.argocd().add_repository(bed_.git(), "upgraded");
+    kinds_ = kinds();
+  }
+
+  // Every fourth step makes an object, every fourth, a while later, deletes the oldest one.
+  void step() {
+    const auto number = steps_++;
+    auto& kind = kinds_[number % kinds_.size()];
+    const auto round = number / kinds_.size();
+    if (round % 4 == 0 || kind.alive.empty()) {
+      create(kind);
+    } else if (round % 4 == 2 && kind.alive.size() > kAlive) {
+      remove(kind);
+    } else {
+      change(kind, round);
+    }
+  }
+  [[nodiscard]] std::size_t steps() const { return steps_; }
+  // By uid.
+  [[nodiscard]] const std::map<std::string, State>& expected() const { return expected_; }
+
+ private:
+  struct Kind {
+    std::string name;
+    std::string path;  // of its list in the namespace
+    json object;
+    std::vector<std::pair<std::string, std::string>> alive = {};  // name and uid
+    int made = 0;
+  };
+  static constexpr std::size_t kAlive = 4;
+
+  [[nodiscard]] std::vector<Kind> kinds() const {
+    const auto path = [](const std::string& ns, const std::string& resource) {
+      return "/apis/argoproj.io/v1alpha1/namespaces/" + ns + "/" + resource;
+    };
+    const json application = {
+        {"project", "default"},
+        {"destination", {{"server", "https://kubernetes.default.svc"}, {"namespace", kShop}}},
+        {"source", {{"repoURL", repository_}, {"path", "."}, {"targetRevision", "main"}}}};
+    return {
+        {.name = "Application",
+         .path = path(kNamespace, "applications"),
+         .object = {{"spec", application}}},
+        {.name = "Rollout",
+         .path = path(kShop, "rollouts"),
+         .object = json::parse(PeerRollouts::canary("x", "example.test/shop:1"))},
+        {.name = "AnalysisRun",
+         .path = path(kShop, "analysisruns"),
+         .object = json::parse(PeerRollouts::job_analysis("x"))},
+        {.name = "Workflow",
+         .path = path(kNamespace, "workflows"),
+         .object = {{"spec", json::parse(PeerWorkflows::one_wait())}}},
+    };
+  }
+  json send(const std::string& method, const std::string& path, const json& body,
+            const std::string& type = "application/json") const {
+    const auto reply =
+        bed_.cluster().request(method, path, body.is_null() ? "" : body.dump(), type);
+    if (!reply.ok()) throw std::runtime_error(method + " " + path + ": " + reply.body);
+    return json::parse(reply.body);
+  }
+  void create(Kind& kind) {
+    const auto name = "turn-" + std::to_string(kind.made++);
+    auto object = kind.object;
+    object["apiVersion"] = "argoproj.io/v1alpha1";
+    object["kind"] = kind.name;
+    object["metadata"] = {{"name", name}, {"labels", {{"turn", "0"}}}};
+    const std::string uid = send("POST", kind.path, object).at("/metadata/uid"_json_pointer);
+    kind.alive.emplace_back(name, uid);
+    expected_[uid] = {.what = kind.name + " " + name};
+  }
+  void change(Kind& kind, std::size_t round) {
+    const auto& [name, uid] = kind.alive[round % kind.alive.size()];
+    const auto turn = expected_[uid].turn + 1;
+    send("PATCH", kind.path + "/" + name,
+         {{"metadata", {{"labels", {{"turn", std::to_string(turn)}}}}}},
+         "application/merge-patch+json");
+    expected_[uid].turn = turn;
+  }
+  void remove(Kind& kind) {
+    const auto [name, uid] = kind.alive.front();
+    send("DELETE", kind.path + "/" + name, nullptr);
+    kind.alive.erase(kind.alive.begin());
+    expected_[uid].gone = true;
+  }
+
+  PeerBed& bed_;
+  std::string repository_;
+  std::size_t steps_ = 0;
+  std::map<std::string, State> expected_;
+  std::vector<Kind> kinds_;
+};
+
+class World {
+ public:
+  World(PeerBed& bed, const Executor& executor)
+      : changes(bed),
+        platform(executor, {.server = {}, .token = kPlatformToken}),
+        bed_(bed),
+        stream_(executor, [](const std::string&, const std::string& what) {
+          ADD_FAILURE() << "the stream: " << what;
+        }) {}
+
+  // -- the cluster's part --
+
+  // Volumes as an administrator would provide them, one for each claim.
+  void provide_volumes(int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto folder = volumes_ / ("ledger-" + std::to_string(i));
+      std::filesystem::create_directories(folder);
+      bed_.cluster().apply(json{{"apiVersion", "v1"},
+                                {"kind", "PersistentVolume"},
+                                {"metadata", {{"name", "upgrade-" + std::to_string(i)}}},
+                                {"spec",
+                                 {{"capacity", {{"storage", "1Gi"}}},
+                                  {"accessModes", {"ReadWriteOnce"}},
+                                  {"storageClassName", kStorageClass},
+                                  {"hostPath", {{"path", folder.string()}}}}}}
+                               .dump());
+    }
+  }
+  void make_platform_secret() const {
+    bed_.cluster().kubectl_ok({"-n", kNamespace, "create", "secret", "generic", "codefresh-token",
+                               "--from-literal=token=" + std::string(kPlatformToken)});
+  }
+  // There is no Secret argocd-token: the reporter logs in. Besides that only what is not as a
+  // customer has it: a pod's network, and where the volumes come from.
+  void helm(int app_replicas, int threadiness) {
+    const auto& argocd = bed_.argocd().url();
+    const json values = {
+        {"global",
+         {{"codefresh", {{"url", platform.url().to_string()}}},
+          {"runtime", {{"name", "upgrade"}}},
+          {"integrations",
+           {{"argo-cd",
+             {{"server",
+               {{"svc", "127.0.0.1"},
+                {"port", std::stoi(argocd.substr(argocd.rfind(':') + 1))},
+                {"auth",
+                 {{"type", "password"},
+                  {"passwordSecretKeyRef",
+                   {{"name", "argocd-initial-admin-secret"}, {"key", "password"}}}}}}}}}}},
+          {"event-reporters",
+           {{"config",
+             {{"listen.address", "127.0.0.1"},
+              {"metrics.listen.address", "127.0.0.1"},
+              {"threadiness", threadiness}}},
+            {"env", {{"LISTEN_PORT", 0}, {"ADMIN_PORT", 0}}},
+            {"persistence", {{"enabled", true}, {"storageClassName", kStorageClass}}},
+            {"replicaCount", 2}}}}},
+        {"event-reporters", {{"runtime-event-reporter", {{"replicaCount", app_replicas}}}}},
+        {"argo-cd", {{"enabled", false}}}};
+    write_file(folder_ / "values.json", values.dump());
+    const auto done = helm_.run({"upgrade", "--install", "rt", chart_folder(), "-n", kNamespace,
+                                 "-f", (folder_ / "values.json").string()},
+                                bed_.cluster().kubeconfig());
+    if (!done.ok()) throw std::runtime_error("helm: " + done.err);
+  }
+  // From which pod on the StatefulSet's controller may replace pods by those of a new revision.
+  void hold_pods_below(const std::string& set, int ordinal) const {
+    const json patch = {
+        {"spec",
+         {{"updateStrategy",
+           {{"type", "RollingUpdate"}, {"rollingUpdate", {{"partition", ordinal}}}}}}}};
+    bed_.cluster().kubectl_ok(
+        {"-n", kNamespace, "patch", "statefulset", set, "--type=merge", "-p", patch.dump()});
+  }
+  [[nodiscard]] json get(const std::string& kind, const std::string& name) const {
+    return json::parse(
+        bed_.cluster().kubectl_ok({"-n", kNamespace, "get", kind, name, "-o", "json"}));
+  }
+
+  // -- the node's part --
+
+  struct Pod {
+    std::unique_ptr<RenderedWorkload> workload;
+    std::unique_ptr<ReporterProcess> process;
+  };
+  // Runs the program of a pod of the newest revision, which is there or about to be.
+  Task<> start(std::string set, int ordinal) {
+    auto& pod = pods[set + "-" + std::to_string(ordinal)];
+    pod.process.reset();
+    pod.workload = co_await aside([&] {
+      return std::make_unique<RenderedWorkload>(bed_.cluster(), kNamespace, set, ordinal);
+    });
+    auto argv = pod.workload->argv();
+    argv[0] = std::string(GITOPS_BIN_DIR) + "/" + argv[0];
+    auto environment = pod.workload->process_environment();
+    environment["LD_PRELOAD"] = hosts_library();
+    environment["NSS_WRAPPER_DISABLE_DEEPBIND"] = "1";  // which sanitizers refuse
+    environment["NSS_WRAPPER_HOSTNAME"] = set + "-" + std::to_string(ordinal);
+    pod.process =
+        std::make_unique<ReporterProcess>(std::move(argv), std::move(environment), kPatience);
+  }
+  Task<> ready(std::string set, int ordinal) {
+    auto& process = *pods.at(set + "-" + std::to_string(ordinal)).process;
+    if (!co_await process.wait_for_readyz("ready\n")) {
+      throw std::runtime_error(set + " " + std::to_string(ordinal) + ": " + process.last_readyz());
+    }
+  }
+  // What the controller and the node do with a pod of an older revision.
+  Task<> replace(std::string set, int ordinal) {
+    EXPECT_EQ(co_await pods.at(set + "-" + std::to_string(ordinal)).process->stop(), 0);
+    co_await aside([&] { hold_pods_below(set, ordinal); });
+    co_await start(set, ordinal);
+    co_await ready(set, ordinal);
+  }
+
+  // -- the stream --
+
+  void start_stream() {
+    stream_.spawn("stream", [this]() -> Task<> {
+      while (!stopping_) {
+        co_await run_on(stream_pool_, [this] { changes.step(); });
+      }
+    });
+  }
+  Task<> wait_for_steps(std::size_t more) {
+    const auto wanted = changes.steps() + more;
+    while (changes.steps() < wanted && stream_.size() > 0) {
+      co_await sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  Task<> stop_stream() {
+    stopping_ = true;
+    co_await stream_.join();
+  }
+
+  // -- what the control plane knows --
+
+  // Of every object, by uid, what its last event says.
+  [[nodiscard]] std::map<std::string, State> acknowledged() const {
+    std::map<std::string, State> known;
+    for (const auto& report : platform.reports()) {
+      const auto uid = report.object.value("/metadata/uid"_json_pointer, "");
+      if (report.kind() == "ConfigMap" || uid.empty()) continue;
+      auto& state = known[uid];
+      state.what = report.kind() + " " + report.name();
+      state.turn = std::max(
+          state.turn, std::stoi(report.object.value("/metadata/labels/turn"_json_pointer, "0")));
+      const bool gone = report.kind() == "Application" ? report.source("actualManifest").empty()
+                                                       : report.data.value("deleted", false);
+      state.gone = state.gone || gone;
+    }
+    return known;
+  }
+  // What was done and is not acknowledged. Of what came and went unseen nobody has to know.
+  [[nodiscard]] std::vector<std::string> lost() const {
+    const auto known = acknowledged();
+    std::vector<std::string> out;
+    for (const auto& [uid, wanted] : changes.expected()) {
+      const auto found = known.find(uid);
+      if (found == known.end()) {
+        if (!wanted.gone) out.push_back(wanted.what + " was never reported");
+      } else if (wanted.gone && !found->second.gone) {
+        out.push_back(wanted.what + " was not reported as gone");
+      } else if (!wanted.gone && (found->second.turn != wanted.turn || found->second.gone)) {
+        out.push_back(wanted.what + " was reported with change " +
+                      std::to_string(found->second.turn) + ", not " + std::to_string(wanted.turn));
+      }
+    }
+    return out;
+  }
+  Task<> wait_until_nothing_is_lost() {
+    const auto deadline = deadline_after(kPatience);
+    while (!lost().empty() && Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(200));
+    }
+  }
+
+  // Blocking work, while the control plane goes on answering.
+  template <class Function>
+  Task<std::invoke_result_t<Function>> aside(Function function) {
+    return run_on(pool_, std::move(function));
+  }
+  // What is in the cluster goes with the cluster.
+  Task<> stop() {
+    co_await stop_stream();
+    for (auto& [name, pod] : pods) {
+      if (pod.process && pod.process->process().running()) co_await pod.process->stop();
+    }
+    co_await platform.stop();
+  }
+
+  Changes changes;
+  FakePlatform platform;
+  std::map<std::string, Pod> pods;  // by name
+
+ private:
+  static constexpr const char* kStorageClass = "ledgers";
+
+  PeerBed& bed_;
+  TempDir folder_;
+  TempDir volumes_;
+  Helm helm_;
+  asio::thread_pool pool_{1};
+  asio::thread_pool stream_pool_{1};
+  bool stopping_ = false;
+  TaskGroup stream_;
+};
+
+void play(const std::function<Task<>(World&)>& body) {
+  auto& bed = peer_bed();
+  run_coro(
+      [&]() -> Task<> {
+        World world(bed, co_await asio::this_coro::executor);
+        std::exception_ptr failure;
+        try {
+          co_await body(world);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        if (::testing::Test::HasFailure() || failure) {
+          for (const auto& [name, pod] : world.pods) {
+            if (pod.process) std::cerr << "--- " << name << "\n" << pod.process->log();
+          }
+        }
+        co_await world.stop();
+        if (failure) std::rethrow_exception(failure);
+      },
+      kLimit);
+}
+
+TEST(ChartUpgrade, LosesNothingWhileThePodsOfBothReportersAreReplaced) {
+  GITOPS_REQUIRE_PEERS();
+  if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
+  for (const auto& lacking : {PeerRollouts::missing(), PeerWorkflows::missing()}) {
+    if (lacking) GTEST_SKIP() << "peers: " << *lacking;
+  }
+  play([](World& world) -> Task<> {
+    CO_ASSERT_OK(world.platform.start());
+    co_await world.aside([&] {
+      world.provide_volumes(5);
+      world.make_platform_secret();
+      world.helm(2, 20);
+    });
+    for (const auto* set : {kApps, kResources}) {
+      for (const int ordinal : {0, 1}) co_await world.start(set, ordinal);
+    }
+    for (const auto* set : {kApps, kResources}) {
+      for (const int ordinal : {0, 1}) co_await world.ready(set, ordinal);
+    }
+    world.start_stream();
+    co_await world.wait_for_steps(40);
+
+    // One more pod of the one, another setting for both.
+    co_await world.aside([&] {
+      for (const auto* set : {kApps, kResources}) world.hold_pods_below(set, 2);
+      world.helm(3, 30);
+    });
+    const auto before = world.changes.steps();
+    co_await world.start(kApps, 2);
+    for (const int ordinal : {1, 0}) {
+      for (const auto* set : {kApps, kResources}) co_await world.replace(set, ordinal);
+    }
+    co_await world.ready(kApps, 2);
+    EXPECT_GT(world.changes.steps(), before + 20) << "the stream ran meanwhile";
+    co_await world.wait_for_steps(20);
+    co_await world.stop_stream();
+
+    co_await world.wait_until_nothing_is_lost();
+    EXPECT_THAT(world.lost(), IsEmpty());
+    std::map<std::string, int> gone;
+    for (const auto& [uid, state] : world.acknowledged()) {
+      gone[state.what.substr(0, state.what.find(' '))] += state.gone;
+    }
+    for (const auto* kind : {"Application", "Rollout", "AnalysisRun", "Workflow"}) {
+      EXPECT_GE(gone[kind], 2) << kind << "s are deleted while the pods are replaced";
+    }
+    EXPECT_THAT(world.platform.refused(), IsEmpty());
+
+    for (const auto& [name, pod] : world.pods) {
+      const auto& environment = pod.workload->environment();
+      EXPECT_EQ(environment.at("THREADINESS"), "30") << name;
+      EXPECT_EQ(environment.at("POD_NAME"), name);
+      const bool apps = environment.at("REPORTER_MODE") == "app";
+      EXPECT_EQ(environment.at("EVENT_REPORTER_REPLICAS"), apps ? "3" : "2") << name;
+      EXPECT_EQ(environment.contains("ARGO_CD_PASSWORD"), apps) << name;
+      EXPECT_THAT(pod.process->log(), Not(HasSubstr("forbidden"))) << name;
+      const std::string mode = apps ? "app" : "resource";
+      const auto lease = co_await world.aside([&, mode] {
+        return world.get("lease", "event-reporter-" + mode + name.substr(name.rfind('-')));
+      });
+      EXPECT_EQ(lease.at("/spec/holderIdentity"_json_pointer), name);
+    }
+    EXPECT_EQ(world.pods.size(), 5U);
+    std::cout << world.changes.steps() << " changes of " << world.changes.expected().size()
+              << " objects, " << world.platform.reports().size() << " events\n";
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
