@@ -330,7 +330,8 @@ TEST_F(ChartInstallTest, SwitchesToClaimsWithoutLosingPods) {
   EXPECT_FALSE(refused.ok());
   EXPECT_THAT(refused.err, HasSubstr("updates to statefulset spec"));
 
-  cluster_->kubectl_ok({"-n", ns_, "delete", "statefulset", "event-reporter", "cluster-event-reporter", "--cascade=orphan"});
+  cluster_->kubectl_ok({"-n", ns_, "delete", "statefulset", "event-reporter",
+                        "cluster-event-reporter", "--cascade=orphan"});
   EXPECT_EQ(get(ns_, "pod", "event-reporter-0").at("kind"), "Pod");
   const auto upgraded = helm("upgrade", ns_, claims);
   ASSERT_TRUE(upgraded.ok()) << upgraded.err;
