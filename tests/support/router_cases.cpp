@@ -117,7 +117,7 @@ std::vector<RouterCase> router_cases() {
       {75, "argo/git%20hub"},
       {75, "argo/github%0a"},
       {76, "unix:/github"},
-      {76, "argo/unix:%2Ftmp%2Fx"},
+      {76, "argo/unix:%2Frun%2Fx"},
   };
   for (const auto& [number, segment] : segments) {
     all.push_back(refused(number, "/webhooks/" + segment + "/x", 404, "POST"));
