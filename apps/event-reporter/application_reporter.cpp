@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
 #include <boost/asio/experimental/parallel_group.hpp>
 
 #include "common/core/encoding.hpp"
+#include "event-reporter/app_view.hpp"
 #include "event-reporter/event_body.hpp"
 #include "event-reporter/manifest.hpp"
 
@@ -155,6 +157,39 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
     ledger_.store(key, entry);
   }
   co_return resources;
+}
+
+Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::string text) {
+  auto loaded = co_await ledger_.load(key);
+  if (!loaded) co_return std::unexpected(loaded.error());
+  auto entry = std::move(*loaded);
+  AppView app;
+  if (const auto read = app.read(text); !read) co_return Result<void>();  // of use to nobody
+  if (!entry.uid.empty() && entry.uid != app.uid()) {
+    co_return co_await report_gone(key, application_stub(object_key(key), entry.uid, ""));
+  }
+  const auto version = version_number(app.metadata()["resourceVersion"].text());
+  const auto newest = newest_.find(key);
+  const bool overtaken = newest != newest_.end() && newest->second.uid == app.uid() &&
+                         version < newest->second.version;
+  std::set<std::string> present;
+  for (const auto resource : app.status()["resources"].items()) {
+    present.insert(ResourceId::of(JsonView(resource)).identity());
+  }
+  Difference due;
+  for (auto& id : entry.resource_ids()) {
+    if (!present.contains(id.identity())) due.gone.push_back(std::move(id));
+  }
+  if (overtaken || due.gone.empty()) co_return Result<void>();
+  auto gathered = co_await gatherer_.gather_gone(std::move(text));
+  if (!gathered) co_return std::unexpected(gathered.error());
+  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
+  if (!report) co_return std::unexpected(report.error());
+  const auto posted =
+      co_await post_resources(key, *report, report->resource_version(), entry, due, wall_now());
+  entry.change.reset();
+  ledger_.store(key, entry);
+  co_return posted;
 }
 
 // Writes down what is about to be sent: when the answer or this process gets lost, the control

@@ -48,6 +48,10 @@ class ApplicationReporter {
   // `text` is the last state of an Application that was deleted.
   Task<Result<void>> report_gone(std::string key, std::string text);
 
+  // `text` is an Application that somebody else reports now: what this process once reported of it
+  // and it has no more is reported gone.
+  Task<Result<void>> report_lost_parts(std::string key, std::string text);
+
   // Whether Argo CD's resource tree is another than the one last reported. One read; for what
   // happens to resources without a write to the Application.
   Task<Result<bool>> tree_changed(std::string key, std::string project);

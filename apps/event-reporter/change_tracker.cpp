@@ -51,6 +51,10 @@ bool ChangeTracker::is_reported(const std::string& key, const Digest& digest) co
   return known != ledger_.known().end() && known->second.change == digest;
 }
 
+bool ChangeTracker::may_lose_parts(std::string_view key) const {
+  return options_.parts && ledger_.known().contains(std::string(key));
+}
+
 std::size_t ChangeTracker::owned() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(seen_, [this](const auto& seen) { return owns(seen.first); }));
@@ -66,8 +70,8 @@ void ChangeTracker::changed(const std::string& key, const Digest& digest, std::s
     return;
   }
   seen->second = digest;
-  if (!owns(key)) return;
-  if (first && is_reported(key, digest)) {
+  if (!owns(key) && !may_lose_parts(key)) return;
+  if (owns(key) && first && is_reported(key, digest)) {
     unchanged_.Increment();
     return;
   }
@@ -118,7 +122,9 @@ void ChangeTracker::claimed(std::uint32_t shard, Term term) {
 void ChangeTracker::released(std::uint32_t shard) {
   held_.erase(shard);
   std::erase_if(claims_, [shard](const Claim& claim) { return claim.shard == shard; });
-  dirty_.drop_live([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
+  dirty_.drop_live([this, shard](std::string_view key) {
+    return shard_of_key(key) == shard && !may_lose_parts(key);
+  });
 }
 
 bool ChangeTracker::busy(std::uint32_t shard) const {

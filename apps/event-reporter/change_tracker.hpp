@@ -38,6 +38,9 @@ class ChangeTracker {
     std::uint32_t replicas = 1;  // over which objects are shared out
     // How long deletions in other shards are remembered.
     std::chrono::milliseconds foreign_deletions = std::chrono::minutes(10);
+    // Objects have parts that are reported too. Then changes of an object that this process once
+    // reported are due whoever holds its shard now: parts may be gone that only we told of.
+    bool parts = false;
   };
   ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty, Options options,
                 Metrics& metrics);
@@ -78,6 +81,7 @@ class ChangeTracker {
   };
 
   [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
+  [[nodiscard]] bool may_lose_parts(std::string_view key) const;
   [[nodiscard]] bool is_reported(const std::string& key, const Digest& digest) const;
   Task<> take_claims();
   Task<bool> start_anew(std::uint32_t shard);

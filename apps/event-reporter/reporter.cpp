@@ -43,6 +43,11 @@ Milestone milestone_of(const k8s::Record& record) {
   return {.operation = hash(text(operation_start)), .state = hash(state)};
 }
 
+ChangeTracker::Options with_parts(ChangeTracker::Options options) {
+  options.parts = true;
+  return options;
+}
+
 k8s::ObjectKey object_key(const std::string& key) {
   const auto slash = key.find('/');
   return {.ns = key.substr(0, slash), .name = key.substr(slash + 1)};
@@ -63,7 +68,7 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
             return report(key, work, failures);
           },
           metrics),
-      changes_(executor, ledger, queue_.dirty(), options_.changes, metrics),
+      changes_(executor, ledger, queue_.dirty(), with_parts(options_.changes), metrics),
       application_reporter_(executor, gatherer, ledger, delivery, options_.application, metrics),
       informer_(
           executor, kubernetes,
@@ -152,6 +157,10 @@ Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, uns
     if (!read) work.states.pop_front();
     if (work.states.empty()) break;
   }
+  if (work.live && !changes_.owns(key) && ledger_.known().contains(key)) {
+    co_return co_await report_lost_parts(
+        key, work.states.empty() ? std::string{} : work.states.back().text);
+  }
   co_return Result<void>();
 }
 
@@ -168,6 +177,18 @@ Task<Result<void>> Reporter::report_predecessor(std::string key) {
   }
   co_return co_await application_reporter_.report_gone(
       key, application_stub(object_key(key), known->second.uid, ""));
+}
+
+// Somebody else reports the application now, and knows only of resources that it saw itself.
+Task<Result<void>> Reporter::report_lost_parts(std::string key, std::string text) {
+  if (text.empty()) {
+    auto read = co_await kubernetes_.get(k8s::resources::kApplications, object_key(key),
+                                         deadline_after(kReadTimeout));
+    if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
+    if (!read) co_return Result<void>();  // the watch will tell
+    text = std::move(*read);
+  }
+  co_return co_await application_reporter_.report_lost_parts(key, std::move(text));
 }
 
 // -- what no watch tells --

@@ -76,6 +76,7 @@ class Reporter {
   Task<> look_at(std::string key, std::string project);
   Task<Result<void>> report(const std::string& key, DirtyWork& work, unsigned failures);
   Task<Result<void>> report_predecessor(std::string key);
+  Task<Result<void>> report_lost_parts(std::string key, std::string text);
   Task<> tick();
   void send_sign_of_life();
 

@@ -682,6 +682,21 @@ TEST(Reporter, TheDeletionOfWhatItReportedIsReportedAlsoWhenItsShardIsAnothers) 
   });
 }
 
+// Who holds the shard now may never have heard of the resource.
+TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsAnothers) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "app-0", .resources = 2});
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    scene.reporter().released(2);
+    scene.put({.name = "app-0", .revision = "r2", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 3), ElementsAre("c-1 gone"));
+  });
+}
+
 TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAnew) {
   const test::TempDir folder;
   auto options = of_three(2);
@@ -763,6 +778,62 @@ TEST(Reporter, AResourceThatCameBackIsReportedWhenItsDeletionMayHaveArrived) {
     co_await scene.start_reporter();
     CO_ASSERT_TRUE(
         co_await Scene::until([&] { return scene.events("ConfigMap").back() == "c-1"; }));
+  });
+}
+
+// A list that lacks the application tells nothing about its end.
+TEST(Reporter, ADeletionIsNeverOlderThanWhatWasReported) {
+  auto options = Scene::fast_options();
+  options.reporter.sweep = std::chrono::milliseconds(50);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    // The watch is silent; a look at the resource tree finds the change.
+    scene.kube.stall_watches(true);
+    scene.put({.revision = "r2", .resources = 2});
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return std::ranges::count(scene.events("ConfigMap"), "c-1") == 1; }));
+    const auto id = scene.platform.find("Application", "web").back()->event_id;
+    scene.remove({});
+    scene.kube.compact();
+    scene.kube.cut_watches();
+    scene.kube.stall_watches(false);
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return scene.events("Application").back() == "web gone"; }));
+    const auto version = id.substr(0, id.find("/application"));
+    EXPECT_EQ(scene.platform.find("Application", "web").back()->event_id,
+              version + "/application/gone");
+  });
+}
+
+// It was made anew while nobody watched, and the new one went before any report of it.
+TEST(Reporter, APredecessorIsReportedGoneAlsoWhenItsSuccessorNeverWasReported) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await scene.stop_reporter();
+    scene.remove(app);
+    scene.put({.uid = "uid-2", .resources = 1});
+    scene.platform.forget_requests();
+    scene.platform.fail_next(1'000'000, 503);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    scene.remove(app);
+    CO_ASSERT_TRUE(co_await Scene::until([&] {
+      return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
+        const auto id = request.headers.find("X-Event-Id").value_or("");
+        return id.starts_with("uid-2/") && id.ends_with("/application/gone");
+      });
+    }));
+    scene.platform.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "web gone", "c-0 gone"));
+    EXPECT_TRUE(scene.platform.reports()[2].event_id.starts_with("uid-2/"));
+    EXPECT_TRUE(scene.platform.reports()[3].event_id.starts_with("uid-1/"));
   });
 }
 
