@@ -56,6 +56,13 @@ void compare(std::vector<std::string>& lost, const std::string& what, const Stat
   }
 }
 
+// By our clock: hours that the sender's is wrong by are taken off.
+WallTime made_at(const FakePlatform::Report& report, WallTime arrived) {
+  const auto made = parse_rfc3339(text_at(report.data, "/timestamp"_json_pointer));
+  if (!made) return arrived;
+  return *made - std::chrono::round<std::chrono::hours>(*made - arrived);
+}
+
 }  // namespace
 
 HistoryModel::App& HistoryModel::add(const std::string& uid, std::string name) {
@@ -65,12 +72,14 @@ HistoryModel::App& HistoryModel::add(const std::string& uid, std::string name) {
   return app;
 }
 
-void HistoryModel::receive(const FakePlatform::Report& report) {
+void HistoryModel::receive(const FakePlatform::Report& report, WallTime arrived) {
   ++events_;
   const auto& id = report.event_id;
   // uid/resourceVersion/part/content
   const auto uid = id.substr(0, id.find('/'));
-  trails_[uid] += "  " + text_at(report.data, "/timestamp"_json_pointer) + " " + id + "\n";
+  const std::string sender(report.headers.find("User-Agent").value_or(""));
+  const auto made = made_at(report, arrived);
+  trails_[uid] += "  " + format_rfc3339_millis(made) + " " + sender + " " + id + "\n";
   const auto known = all_.find(uid);
   if (known == all_.end()) wrong_.push_back("unknown application: " + id);
   if (!ids_.insert(id).second || known == all_.end()) return;
@@ -79,10 +88,10 @@ void HistoryModel::receive(const FakePlatform::Report& report) {
   const auto version = rest.substr(0, rest.find('/'));
   const Order order{
       .version = version.empty() ? std::numeric_limits<std::uint64_t>::max() : std::stoull(version),
-      .made = text_at(report.data, "/timestamp"_json_pointer)};
+      .made = made};
   auto& picture = pictures_[uid];
   // A deletion without a version may be followed by the watch's word about the same deletion.
-  if (!version.empty()) picture.made.emplace_back(order.made, order.version);
+  if (!version.empty()) picture.made[sender].emplace_back(made, order.version);
   const bool gone = report.source("actualManifest").empty();
   if (report.kind() == "Application") {
     if (report.name() != known->second) wrong_.push_back("another name: " + id);
@@ -99,6 +108,12 @@ std::vector<std::string> HistoryModel::lost() const {
   for (const auto& [uid, app] : live_) {
     const auto found = pictures_.find(uid);
     const auto* picture = found == pictures_.end() ? nullptr : &found->second;
+    if (app.deleting) {
+      if (picture != nullptr && !picture->app.gone) {
+        lost.push_back(uid + ": is being deleted, was not reported so");
+      }
+      continue;
+    }
     compare(lost, uid, app.state, picture == nullptr ? nullptr : &picture->app);
     for (const auto& [name, truth] : app.resources) {
       const Received<ResourceTruth>* received = nullptr;
@@ -113,6 +128,7 @@ std::vector<std::string> HistoryModel::lost() const {
     if (app == live_.end() && !picture.app.gone) {
       lost.push_back(uid + ": was deleted, was not reported gone");
     }
+    if (app != live_.end() && app->second.deleting) continue;
     for (const auto& [name, resource] : picture.resources) {
       const bool exists = app != live_.end() && app->second.resources.contains(name);
       if (!exists && !resource.gone) {
@@ -131,13 +147,15 @@ std::string HistoryModel::trail(const std::string& uid) const {
 std::vector<std::string> HistoryModel::wrong() const {
   auto wrong = wrong_;
   for (const auto& [uid, picture] : pictures_) {
-    auto made = picture.made;
-    std::ranges::sort(made);
-    const auto back = std::ranges::adjacent_find(
-        made, [](const auto& before, const auto& after) { return after.second < before.second; });
-    if (back != made.end()) {
-      wrong.push_back(uid + ": resourceVersion " + std::to_string(std::next(back)->second) +
-                      " was reported after " + std::to_string(back->second));
+    for (auto [sender, made] : picture.made) {
+      std::ranges::sort(made);
+      const auto back = std::ranges::adjacent_find(
+          made, [](const auto& before, const auto& after) { return after.second < before.second; });
+      if (back != made.end()) {
+        wrong.push_back(uid + ": " + sender + " reported resourceVersion " +
+                        std::to_string(std::next(back)->second) + " after " +
+                        std::to_string(back->second));
+      }
     }
   }
   return wrong;

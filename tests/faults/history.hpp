@@ -1,0 +1,150 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "faults/history_model.hpp"
+#include "faults/reporter_pod.hpp"
+#include "support/fake_argocd.hpp"
+#include "support/fake_kube_api.hpp"
+#include "support/fake_platform.hpp"
+
+namespace gitops::test {
+
+// The real event-reporter in one pod or several, its peers, and the truth about the applications,
+// which a model compares with what the control plane was told. What happens is decided by `seed`
+// alone; how it interleaves with the reporters is up to the machine. Loop thread; stop() first.
+class History {
+ public:
+  static constexpr std::size_t kApplications = 12;
+  static constexpr std::size_t kResources = 6;  // of one application at most
+  static constexpr std::size_t kMostReplicas = 3;
+
+  struct Figures {
+    std::size_t changes = 0;
+    std::map<std::string, std::size_t> faults;
+    std::size_t restarts = 0;
+    std::size_t takings = 0;  // of shards, from somebody else
+    AllowedDuplicates allowed;
+  };
+
+  History(const Executor& executor, std::uint64_t seed, std::size_t replicas);
+
+  // Starts the peers and every pod, and waits until all are ready.
+  Task<> start();
+  Task<> stop();
+
+  // -- changes --
+  void change();
+  // Every application and every resource gets another content, by one write each.
+  void change_all();
+  void create_all();
+  // Changes with short pauses, so that the reporters are somewhere in the middle of their work.
+  Task<> live(std::size_t changes);
+
+  // -- faults --
+  // The next one, of those that are over in a moment.
+  Task<> fault();
+  // The next one, of those that move shards. While the number of replicas changes nothing is
+  // deleted: a ledger belongs to its replica, so what goes between the last report of the one and
+  // the first of the other is known to nobody who could tell.
+  Task<> shard_fault();
+  void kill(ReporterPod& pod);
+  // Waits until nothing is lost. Everything is well again; the reporters may take their time to
+  // find out: their pauses last up to 30 seconds. False at the limit.
+  Task<bool> settled(Clock::duration limit);
+  [[nodiscard]] const std::string& log() const { return log_; }
+  [[nodiscard]] std::deque<ReporterPod>& pods() { return pods_; }
+  // The only pod, or the first one.
+  [[nodiscard]] ReporterPod& pod() { return pods_.front(); }
+  void start_pod(ReporterPod& pod) { pod.start(replicas_); }
+
+  HistoryModel model;
+  Figures figures;
+  FakeKubeApi kube;
+  FakeArgoCd argocd;
+  FakePlatform platform;
+
+ private:
+  using Inject = Task<> (History::*)();
+  struct Incarnation {
+    std::string uid;
+    std::size_t takings = 0;  // of all shards when it was made
+  };
+
+  // The same on every machine, which the distributions of the standard library are not.
+  std::size_t pick(std::size_t n) { return random_() % n; }
+  std::string pick_from(std::vector<std::string> values) { return values[pick(values.size())]; }
+  std::string next_content() { return "content-" + std::to_string(++contents_); }
+  ReporterPod& pick_pod() { return pods_[pick(replicas_)]; }
+  DoubleServer& pick_peer() { return *peers_[pick(peers_.size())]; }
+  void receive();
+  Task<> inject(const char* name, Inject inject);
+
+  // -- writing the truth --
+  void create(const std::string& name);
+  void remove_in_two_steps(const std::string& name);
+  void finish_deletions();
+  // It is gone from now on, whatever held it.
+  void end(const std::string& name);
+  void change_resource(HistoryModel::App& app, const std::string& resource);
+  // What Argo CD answers about an application: its tree and its manifests.
+  void write_answers(const HistoryModel::App& app);
+  void write(const HistoryModel::App& app);
+
+  // -- what may come twice --
+  void allow_unanswered(ReporterPod& pod);
+  void allow_uncommitted(ReporterPod& pod);
+  void allow_all(std::size_t shard, std::size_t replicas);
+  void observe_leases();
+
+  // -- in history_faults.cpp --
+  Task<> restart(ReporterPod& pod);
+  Task<> killed();
+  Task<> killed_at_once();
+  Task<> terminated();
+  Task<> watches_cut();
+  Task<> watches_ended();
+  Task<> watches_silent();
+  Task<> too_old();
+  Task<> connections_cut();
+  Task<> half_open();
+  Task<> unreachable();
+  Task<> too_many();
+  Task<> burst();
+  Task<> argocd_burst();
+  Task<> aborted();
+  Task<> answers_lost();
+  Task<> slow();
+  Task<> full_disk();
+  Task<> clock_jump();
+  Task<> dead_for_long();
+  Task<> isolated();
+  Task<> resized();
+  Task<> taken_by_another(ReporterPod& pod);
+  void end_faults();
+
+  std::array<DoubleServer*, kPeers.size()> peers_{&kube, &argocd, &platform};
+  std::deque<ReporterPod> pods_;
+  std::size_t replicas_;
+  std::mt19937_64 random_;
+  std::map<std::string, Incarnation> applications_;  // that exist, by name
+  std::set<std::string> deleting_;                   // of these, held by a finalizer
+  std::map<std::string, std::size_t> versions_;      // of resources
+  std::map<std::string, std::int64_t> transitions_;  // of the Leases, as last seen
+  bool nothing_goes_ = false;                        // changes delete nothing
+  std::size_t incarnations_ = 0;
+  std::size_t contents_ = 0;
+  std::size_t received_ = 0;
+  std::size_t shard_faults_;  // which is next
+  std::string log_;
+};
+
+}  // namespace gitops::test

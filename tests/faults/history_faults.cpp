@@ -1,0 +1,326 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include "faults/history.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::test {
+
+using std::chrono::milliseconds;
+
+Task<> History::inject(const char* name, Inject inject) {
+  ++figures.faults[name];
+  log_ += std::string(name) + "; ";
+  co_await (this->*inject)();
+  observe_leases();
+}
+
+Task<> History::fault() {
+  static const std::vector<std::pair<const char*, Inject>> kinds{
+      {"kill -9", &History::killed},
+      {"kill -9", &History::killed},
+      {"kill -9 right after a change", &History::killed_at_once},
+      {"SIGTERM", &History::terminated},
+      {"watches cut", &History::watches_cut},
+      {"watches ended", &History::watches_ended},
+      {"watches silent", &History::watches_silent},
+      {"410", &History::too_old},
+      {"connections cut", &History::connections_cut},
+      {"connections cut", &History::connections_cut},
+      {"half-open", &History::half_open},
+      {"half-open", &History::half_open},
+      {"unreachable", &History::unreachable},
+      {"429", &History::too_many},
+      {"5xx", &History::burst},
+      {"5xx", &History::burst},
+      {"500 of Argo CD", &History::argocd_burst},
+      {"no answer", &History::aborted},
+      {"answer lost", &History::answers_lost},
+      {"slow", &History::slow},
+      {"full disk", &History::full_disk},
+      {"clock jump", &History::clock_jump},
+  };
+  const auto& [name, kind] = kinds[pick(kinds.size())];
+  co_await inject(name, kind);
+}
+
+Task<> History::shard_fault() {
+  static const std::vector<std::pair<const char*, Inject>> kinds{
+      {"dead until taken over", &History::dead_for_long},
+      {"other number of replicas", &History::resized},
+      {"cut off until taken over", &History::isolated},
+  };
+  if (replicas_ == 1) {  // nobody could take over
+    co_await inject(kinds[1].first, kinds[1].second);
+    co_return;
+  }
+  const auto& [name, kind] = kinds[shard_faults_++ % kinds.size()];
+  co_await inject(name, kind);
+}
+
+void History::end_faults() {
+  for (auto* peer : peers_) peer->end_faults();
+  platform.lose_answers(nullptr);
+  kube.stall_watches(false);
+  for (auto& pod : pods_) pod.end_faults();
+}
+
+// -- of the process --
+
+void History::kill(ReporterPod& pod) {
+  allow_uncommitted(pod);
+  pod.kill();
+  ++figures.restarts;
+}
+
+Task<> History::restart(ReporterPod& pod) {
+  co_await live(pick(4));
+  start_pod(pod);
+  // Not always in peace: it may be killed again before it has listed anything.
+  if (pick(3) > 0) CO_ASSERT_TRUE(co_await pod.process().started());
+  co_await live(1 + pick(3));
+}
+
+Task<> History::killed() {
+  auto& pod = pick_pod();
+  co_await live(1);
+  kill(pod);
+  co_await restart(pod);
+}
+
+Task<> History::killed_at_once() {
+  auto& pod = pick_pod();
+  const auto seen = platform.reports().size();
+  for (int i = 0; i < 4; ++i) change();
+  std::ignore =
+      co_await platform.wait_for_count(seen + 1 + pick(6), deadline_after(milliseconds(300)));
+  kill(pod);
+  co_await restart(pod);
+}
+
+Task<> History::terminated() {
+  auto& pod = pick_pod();
+  co_await live(1);
+  allow_unanswered(pod);
+  ++figures.restarts;
+  CO_ASSERT_TRUE(co_await pod.process().started());
+  co_await pod.stop();
+  co_await restart(pod);
+}
+
+Task<> History::full_disk() {
+  auto& pod = pick_pod();
+  CO_ASSERT_TRUE(co_await pod.process().started());
+  pod.limit_files(4096);
+  co_await live(3 + pick(5));
+  pod.limit_files(RLIM_INFINITY);
+  // What the file lacks now would be lost by the next kill.
+  const auto deadline = deadline_after(std::chrono::seconds(20));
+  while (pod.ledger_pending() != "0") {
+    CO_ASSERT_TRUE(Clock::now() < deadline) << "the ledger stays behind";
+    co_await sleep_for(milliseconds(50));
+  }
+}
+
+// By whole hours, so that the model can take them off.
+Task<> History::clock_jump() {
+  auto& pod = pick_pod();
+  const auto hours = std::chrono::hours(pick(48));
+  pod.set_clock(pick(2) == 0 ? hours : -hours);
+  co_await live(2);
+}
+
+// -- of the watches --
+
+Task<> History::watches_cut() {
+  kube.cut_watches();
+  co_await live(2);
+}
+
+Task<> History::watches_ended() {
+  kube.end_watches();
+  co_await live(2);
+}
+
+Task<> History::watches_silent() {
+  kube.stall_watches(true);
+  co_await live(3);
+  if (pick(2) == 0) kube.cut_watches();
+  kube.stall_watches(false);
+  co_await live(1);
+}
+
+Task<> History::too_old() {
+  kube.stall_watches(true);
+  co_await live(2);
+  kube.compact();
+  kube.cut_watches();
+  kube.stall_watches(false);
+  co_await live(1);
+}
+
+// -- of the network --
+
+Task<> History::connections_cut() {
+  auto& pod = pick_pod();
+  auto& relay = pod.relay(kPeers[pick(kPeers.size())]);
+  for (auto times = 1 + pick(3); times > 0; --times) {
+    change();
+    co_await sleep_for(milliseconds(pick(20)));
+    allow_unanswered(pod);
+    relay.cut();
+  }
+  co_await live(1);
+}
+
+Task<> History::half_open() {
+  auto& pod = pick_pod();
+  auto& relay = pod.relay(kPeers[pick(kPeers.size())]);
+  relay.hold();
+  co_await live(3 + pick(5));
+  if (pick(2) == 0) {
+    allow_unanswered(pod);
+    relay.cut();
+  }
+  relay.release();
+  co_await live(1);
+}
+
+Task<> History::unreachable() {
+  auto& pod = pick_pod();
+  auto& relay = pod.relay(kPeers[pick(kPeers.size())]);
+  allow_unanswered(pod);
+  relay.close();
+  co_await live(2 + pick(4));
+  relay.open();
+  co_await live(1);
+}
+
+// -- of the peers --
+
+Task<> History::too_many() {
+  pick_peer().fail_next(1 + pick(3), 429, std::chrono::seconds(1));
+  co_await live(3);
+}
+
+Task<> History::burst() {
+  auto& peer = pick_peer();
+  peer.fail_next(1 + pick(12), &peer != &argocd && pick(2) == 0 ? 500 : 503);
+  co_await live(3);
+  peer.end_faults();
+}
+
+// Argo CD's word for everything that is wrong with one application.
+Task<> History::argocd_burst() {
+  argocd.fail_next(1 + pick(12), 500);
+  co_await live(3);
+  argocd.end_faults();
+}
+
+Task<> History::aborted() {
+  for (auto& pod : pods_) allow_unanswered(pod);
+  pick_peer().abort_next(1 + pick(4));
+  co_await live(3);
+}
+
+Task<> History::answers_lost() {
+  platform.lose_answers([this, left = 1 + pick(4)](const auto&) mutable {
+    if (left == 0) return false;
+    --left;
+    ++figures.allowed.unanswered;
+    return true;
+  });
+  co_await live(3);
+  platform.lose_answers(nullptr);
+}
+
+Task<> History::slow() {
+  auto& peer = pick_peer();
+  peer.delay_answers(milliseconds(50 + pick(400)));
+  co_await live(3);
+  peer.end_faults();
+}
+
+// -- of several replicas --
+
+// Life goes on until another one has taken this one's shard, and for a moment more.
+Task<> History::taken_by_another(ReporterPod& pod) {
+  const k8s::ObjectKey key{
+      .ns = "argocd",
+      .name = "event-reporter-app" + pod.host_name().substr(pod.host_name().rfind('-'))};
+  const auto deadline = deadline_after(std::chrono::seconds(60));
+  const auto taken = [&] {
+    const auto lease = kube.find(k8s::resources::kLeases, key);
+    const auto holder = lease ? (*lease)["spec"].value("holderIdentity", "") : std::string();
+    return !holder.empty() && holder != pod.host_name();
+  };
+  while (!taken()) {
+    CO_ASSERT_TRUE(Clock::now() < deadline) << "nobody takes over from " << pod.host_name();
+    change();
+    co_await sleep_for(milliseconds(100 + pick(200)));
+  }
+  co_await live(3 + pick(10));
+}
+
+Task<> History::dead_for_long() {
+  auto& pod = pick_pod();
+  CO_ASSERT_TRUE(co_await pod.process().wait_for_readyz("ready\n"));
+  if (pick(3) > 0) {
+    kill(pod);
+  } else {
+    allow_unanswered(pod);
+    ++figures.restarts;
+    co_await pod.stop();
+  }
+  co_await taken_by_another(pod);
+  co_await restart(pod);
+}
+
+// It lives, but the API server does not hear of it: another one takes over beside it.
+Task<> History::isolated() {
+  auto& pod = pick_pod();
+  CO_ASSERT_TRUE(co_await pod.process().wait_for_readyz("ready\n"));
+  auto& relay = pod.relay(Peer::kubernetes);
+  if (pick(2) == 0) {
+    relay.close();
+  } else {
+    relay.hold();
+  }
+  co_await taken_by_another(pod);
+  pod.end_faults();
+  co_await live(3);
+}
+
+// As a StatefulSet does it: from the last to the first, each when the one before is ready.
+Task<> History::resized() {
+  finish_deletions();
+  CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
+  nothing_goes_ = true;
+  const auto before = replicas_;
+  const auto changes = figures.changes;
+  replicas_ = 1 + (before + pick(2)) % kMostReplicas;
+  log_ += "(from " + std::to_string(before) + " to " + std::to_string(replicas_) + ") ";
+  for (auto i = std::max(before, replicas_); i-- > 0;) {
+    auto& pod = pods_[i];
+    if (i < before) {
+      CO_ASSERT_TRUE(co_await pod.process().started());
+      allow_unanswered(pod);
+      ++figures.restarts;
+      co_await pod.stop();
+    }
+    co_await live(1 + pick(3));
+    if (i < replicas_) {
+      start_pod(pod);
+      co_await live(1);
+      std::ignore = co_await pod.process().wait_for_readyz("ready\n");
+    }
+  }
+  CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
+  nothing_goes_ = false;
+  for (std::size_t shard = 0; shard < replicas_; ++shard) allow_all(shard, replicas_);
+  // Meanwhile shards of the old and of the new number lay over each other.
+  figures.allowed.taken += (figures.changes - changes) * (3 + kResources);
+}
+
+}  // namespace gitops::test

@@ -1,0 +1,97 @@
+#include "faults/reporter_pod.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace gitops::test {
+
+ReporterPod::ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
+                         const std::array<DoubleServer*, kPeers.size()>& peers)
+    : host_name_("event-reporter-" + std::to_string(ordinal)) {
+  for (const auto* peer : peers) relays_.emplace_back(executor, "127.0.0.1", peer->url().port);
+  auto kubeconfig = kube.kubeconfig();
+  const auto url = kube.url().to_string();
+  kubeconfig.replace(kubeconfig.find(url), url.size(),
+                     "http://127.0.0.1:" + std::to_string(relay(Peer::kubernetes).port()));
+  write_file(folder_ / "kubeconfig", kubeconfig);
+  write_file(folder_ / "platform-token", "platform-token\n");
+  set_clock({});
+}
+
+void ReporterPod::start(std::size_t replicas) {
+  const auto through = [this](Peer peer) {
+    return "http://127.0.0.1:" + std::to_string(relay(peer).port());
+  };
+  process_.emplace(
+      std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
+                               "--listen-address=127.0.0.1", "--admin-port=0",
+                               "--admin-address=127.0.0.1", "--ledger-file", ledger().string(),
+                               "--codefresh-token-file", (folder_ / "platform-token").string()},
+      Environment{{"POD_NAMESPACE", "argocd"},
+                  {"KUBECONFIG", (folder_ / "kubeconfig").string()},
+                  {"ARGOCD_SERVER", through(Peer::argocd)},
+                  {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"},
+                  {"CODEFRESH_URL", through(Peer::platform)},
+                  {"EVENT_REPORTER_REPLICAS", std::to_string(replicas)},
+                  {"RUNTIME_VERSION", host_name_},  // tells its events apart: User-Agent
+                  {"APP_QUEUE_SIZE", "3"},  // smaller than the work, so that keys are refused
+                  {"THREADINESS", "3"},
+                  // A 500 of Argo CD is waited out; else its answer is done without for minutes.
+                  {"MAX_APP_RETRIES", "20"},
+                  {"SWEEP_INTERVAL", "2s"},
+                  {"LOG_LEVEL", "debug"},
+                  {"LD_PRELOAD", GITOPS_OWN_MACHINE},
+                  {"GITOPS_TEST_HOST_NAME", host_name_},
+                  {"GITOPS_TEST_CLOCK_FILE", (folder_ / "clock").string()}});
+}
+
+void ReporterPod::kill() {
+  if (process_) process_->process().kill();
+  process_.reset();
+}
+
+Task<> ReporterPod::stop() {
+  if (process_ && process_->process().running()) EXPECT_EQ(co_await process_->stop(), 0);
+  process_.reset();
+}
+
+void ReporterPod::set_clock(std::chrono::seconds ahead) {
+  const std::int64_t seconds = ahead.count();
+  const auto path = folder_ / "clock";
+  // In place: the process has it mapped.
+  std::fstream file(path, std::filesystem::exists(path)
+                              ? std::ios::in | std::ios::out | std::ios::binary
+                              : std::ios::out | std::ios::binary);
+  std::array<char, sizeof(seconds)> bytes{};
+  std::memcpy(bytes.data(), &seconds, sizeof(seconds));
+  file.write(bytes.data(), bytes.size());
+}
+
+void ReporterPod::limit_files(std::uint64_t bytes) {
+  rlimit limit{};
+  ::prlimit(process_->process().pid(), RLIMIT_FSIZE, nullptr, &limit);
+  limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
+  EXPECT_EQ(::prlimit(process_->process().pid(), RLIMIT_FSIZE, &limit, nullptr), 0);
+}
+
+std::optional<std::string> ReporterPod::ledger_pending() const {
+  const auto metrics = process_->get("/metrics").body;
+  const std::string name = "\ngitops_event_reporter_ledger_pending_rows ";
+  const auto at = metrics.find(name);
+  if (at == std::string::npos) return std::nullopt;
+  const auto begin = at + name.size();
+  return metrics.substr(begin, metrics.find('\n', begin) - begin);
+}
+
+void ReporterPod::end_faults() {
+  for (auto& relay : relays_) {
+    relay.open();
+    relay.release();
+  }
+}
+
+}  // namespace gitops::test

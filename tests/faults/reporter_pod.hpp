@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "support/double_server.hpp"
+#include "support/fake_kube_api.hpp"
+#include "support/process.hpp"
+#include "support/reporter_process.hpp"
+#include "support/tcp_relay.hpp"
+
+namespace gitops::test {
+
+enum class Peer : std::size_t { kubernetes, argocd, platform };
+inline constexpr std::array kPeers{Peer::kubernetes, Peer::argocd, Peer::platform};
+
+// One pod of the event-reporter's StatefulSet: its process, and what outlives the process: a host
+// name, a ledger file, a wall clock and the network to its peers. Loop thread; stop() first.
+class ReporterPod {
+ public:
+  // `peers` as in kPeers; they are started.
+  ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
+              const std::array<DoubleServer*, kPeers.size()>& peers);
+
+  // Starts the process as one of so many replicas.
+  void start(std::size_t replicas);
+  // SIGKILL.
+  void kill();
+  Task<> stop();
+
+  [[nodiscard]] bool runs() const { return process_.has_value(); }
+  [[nodiscard]] ReporterProcess& process() { return *process_; }
+  [[nodiscard]] TcpRelay& relay(Peer peer) { return relays_[static_cast<std::size_t>(peer)]; }
+  [[nodiscard]] const std::string& host_name() const { return host_name_; }
+  [[nodiscard]] std::filesystem::path ledger() const { return folder_ / "ledger.db"; }
+  // By how much its wall clock is ahead of ours from now on.
+  void set_clock(std::chrono::seconds ahead);
+  // Its files end at this size, as on a full disk; RLIM_INFINITY ends it.
+  void limit_files(std::uint64_t bytes);
+  // Rows that are not in its ledger's file yet; nothing when it does not answer.
+  [[nodiscard]] std::optional<std::string> ledger_pending() const;
+  void end_faults();
+
+ private:
+  std::string host_name_;
+  TempDir folder_;
+  std::deque<TcpRelay> relays_;
+  std::optional<ReporterProcess> process_;
+};
+
+}  // namespace gitops::test
