@@ -69,7 +69,7 @@ void play(std::chrono::seconds limit, std::size_t replicas,
       limit);
 }
 
-// Of both histories; among several shards there is one in five.
+// Of both histories; among several shards there is one in ten.
 std::size_t number_of_faults() {
   const bool is_long = environment_or("GITOPS_LONG", "") == "1";
   return std::stoul(environment_or("GITOPS_FAULTS", is_long ? "1000" : "50"));
@@ -113,13 +113,13 @@ Task<> play_faults(History& history, std::size_t faults) {
 }
 
 TEST(FaultHistory, NothingIsLostWhateverFails) {
-  const auto faults = number_of_faults() - number_of_faults() / 5;
+  const auto faults = number_of_faults() - number_of_faults() / 10;
   play(std::chrono::seconds(120 + 2 * faults), 1,
        [faults](History& history) { return play_faults(history, faults); });
 }
 
 TEST(FaultHistory, NothingIsLostAmongSeveralShards) {
-  const auto faults = number_of_faults() / 5;
+  const auto faults = number_of_faults() / 10;
   play(std::chrono::seconds(120 + 15 * faults), 3,
        [faults](History& history) { return play_faults(history, faults); });
 }
