@@ -89,7 +89,7 @@ class Changes {
     std::vector<std::pair<std::string, std::string>> alive = {};  // name and uid
     int made = 0;
   };
-  static constexpr std::size_t kAlive = 4;
+  static constexpr std::size_t kAlive = 2;
 
   [[nodiscard]] std::vector<Kind> kinds() const {
     const auto path = [](const std::string& ns, const std::string& resource) {
@@ -263,6 +263,7 @@ class World {
   // What the controller and the node do with a pod of an older revision.
   Task<> replace(std::string set, int ordinal) {
     EXPECT_EQ(co_await pods.at(set + "-" + std::to_string(ordinal)).process->stop(), 0);
+    co_await wait_for_steps(8);
     co_await aside([&] { hold_pods_below(set, ordinal); });
     co_await start(set, ordinal);
     co_await ready(set, ordinal);

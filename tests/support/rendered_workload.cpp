@@ -183,8 +183,9 @@ std::string RenderedWorkload::token(const Json& source) const {
 std::optional<RenderedWorkload::Files> RenderedWorkload::data_of(const std::string& resource,
                                                                  const std::string& name,
                                                                  const Json& reference) const {
-  const auto reply =
-      cluster_.request("GET", "/api/v1/namespaces/" + namespace_ + "/" + resource + "/" + name);
+  const auto path = "/api/v1/namespaces/" + namespace_ + "/" + resource + "/" + name;
+  if (!sources_.contains(path)) sources_[path] = cluster_.request("GET", path);
+  const auto& reply = sources_.at(path);
   if (!reply.ok()) {
     if (reply.status == 404 && reference.value("optional", false)) return std::nullopt;
     throw std::runtime_error("CreateContainerConfigError: " + resource + " " + name + ": " +

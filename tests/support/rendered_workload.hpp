@@ -82,6 +82,7 @@ class RenderedWorkload {
   std::vector<std::string> argv_;
   std::map<std::string, std::string> environment_;
   std::filesystem::path kubeconfig_;
+  mutable std::map<std::string, HttpReply> sources_;  // ConfigMaps and Secrets read, by path
 };
 
 }  // namespace gitops::test
