@@ -208,6 +208,8 @@ class World {
               {"metrics.listen.address", "127.0.0.1"},
               {"threadiness", threadiness}}},
             {"env", {{"LISTEN_PORT", 0}, {"ADMIN_PORT", 0}}},
+            // Argo CD keeps a read of an Application that was just deleted open for long.
+            {"terminationGracePeriodSeconds", 15},
             {"persistence", {{"enabled", true}, {"storageClassName", kStorageClass}}},
             {"replicaCount", 2}}}}},
         {"event-reporters", {{"runtime-event-reporter", {{"replicaCount", app_replicas}}}}},
