@@ -11,8 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto secret =
       gitops::reporter::parse_cluster_secret({reinterpret_cast<const char*>(data), size});
   if (secret.name.size() > 128) std::abort();
-  for (const unsigned char c : secret.name) {
-    if (c < 0x20 || c >= 0x7f) std::abort();
+  for (const char c : secret.name) {
+    if (c < 0x20 || c == 0x7f) std::abort();
   }
   if (!secret.config) {
     if (secret.config.error().message.empty()) std::abort();
