@@ -34,7 +34,8 @@ void forward_request(const std::string& text, bool trusted) {
   std::string out;
   append_forwarded_request(out, parser.head(), edits, framing);
   RequestHeadParser again(kLarge);
-  require(again.next(out) == out.size());
+  const auto read = again.next(out);
+  require(read && *read == out.size());
   const auto& head = again.head();
   require(head.target == "/target" && head.host == "upstream" && head.http_1_1);
   require(head.chunked == parser.head().chunked);
@@ -64,7 +65,8 @@ void forward_answer(const std::string& text) {
   std::string out;
   append_forwarded_answer(out, parser.head(), edits, body.out);
   ResponseHeadParser again(kLarge);
-  require(again.next(out) == out.size());
+  const auto read = again.next(out);
+  require(read && *read == out.size());
   require(again.head().status == parser.head().status);
   require(again.head().chunked == (body.out.kind == BodyFraming::Kind::chunked));
   if (body.out.kind == BodyFraming::Kind::length) {
