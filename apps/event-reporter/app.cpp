@@ -176,14 +176,7 @@ class App {
 };
 
 DaemonApp make_app(const DaemonContext& context, Environment environment) {
-  const auto app = std::make_shared<App>(context, std::move(environment));
-  DaemonApp frame;
-  frame.start = [app] { return app->start(); };
-  frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
-  frame.ready_checks = app->ready_checks();
-  frame.status = [app] { return app->status(); };
-  frame.pages["/journal"] = [app](std::string_view query) { return app->journal(query); };
-  return frame;
+  return framed(std::make_shared<App>(context, std::move(environment)));
 }
 
 }  // namespace

@@ -63,4 +63,16 @@ class Foundation {
   TaskGroup tasks;
 };
 
+// A mode as the daemon's frame runs it.
+template <class App>
+DaemonApp framed(const std::shared_ptr<App>& app) {
+  DaemonApp frame;
+  frame.start = [app] { return app->start(); };
+  frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
+  frame.ready_checks = app->ready_checks();
+  frame.status = [app] { return app->status(); };
+  frame.pages["/journal"] = [app](std::string_view query) { return app->journal(query); };
+  return frame;
+}
+
 }  // namespace gitops::reporter

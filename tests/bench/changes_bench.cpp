@@ -373,20 +373,5 @@ Task<> measure() {
 }  // namespace gitops::test
 
 int main() {
-  gitops::Loop loop(1);
-  int exit_code = 0;
-  gitops::asio::co_spawn(
-      loop, [] { return gitops::test::measure(); },
-      [&](const std::exception_ptr& failure) {
-        loop.stop();
-        if (!failure) return;
-        exit_code = 1;
-        try {
-          std::rethrow_exception(failure);
-        } catch (const std::exception& error) {
-          std::fprintf(stderr, "changes: %s\n", error.what());
-        }
-      });
-  loop.run();
-  return exit_code;
+  return gitops::bench::run("changes", [] { return gitops::test::measure(); });
 }

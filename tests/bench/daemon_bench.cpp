@@ -216,20 +216,5 @@ int main(int argc, char** argv) {
   if (argc == 4 && std::string_view(argv[1]) == "--peers") {
     return gitops::test::serve_peers(argv[2], std::atoi(argv[3]));
   }
-  gitops::Loop loop(1);
-  int exit_code = 0;
-  gitops::asio::co_spawn(
-      loop, [] { return gitops::test::measure(); },
-      [&](const std::exception_ptr& failure) {
-        loop.stop();
-        if (!failure) return;
-        exit_code = 1;
-        try {
-          std::rethrow_exception(failure);
-        } catch (const std::exception& error) {
-          std::fprintf(stderr, "daemon: %s\n", error.what());
-        }
-      });
-  loop.run();
-  return exit_code;
+  return gitops::bench::run("daemon", [] { return gitops::test::measure(); });
 }

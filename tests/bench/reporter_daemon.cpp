@@ -81,6 +81,23 @@ Task<> ReporterDaemon::stop() {
   while (process_.running()) co_await sleep_for(std::chrono::milliseconds(5));
 }
 
+int run(const char* name, std::function<Task<>()> measure) {
+  Loop loop(1);
+  int exit_code = 0;
+  asio::co_spawn(loop, std::move(measure), [&](const std::exception_ptr& failure) {
+    loop.stop();
+    if (!failure) return;
+    exit_code = 1;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s: %s\n", name, error.what());
+    }
+  });
+  loop.run();
+  return exit_code;
+}
+
 std::optional<double> value_of(const std::string& metrics, const std::string& series) {
   const auto line = metrics.find("\n" + series + " ");
   if (line == std::string::npos) return std::nullopt;

@@ -42,6 +42,9 @@ class ReporterDaemon {
   test::Process process_;
 };
 
+// Runs it on a loop of its own: the exit code of a benchmark, which tells its name when it fails.
+int run(const char* name, std::function<Task<>()> measure);
+
 // The value of a series in the text of /metrics.
 std::optional<double> value_of(const std::string& metrics, const std::string& series);
 
