@@ -447,6 +447,11 @@ std::string random_hex(std::size_t digits) {
   return text;
 }
 
+std::string hmac_sha256(const std::string& key, std::string_view text) {
+  const auto line = run_or_throw({"openssl", "dgst", "-sha256", "-hmac", key, "-hex"}, {}, text);
+  return line.substr(line.rfind(' ') + 1);
+}
+
 HttpReply http_call(const HttpCall& call) {
   const auto seconds = std::to_string(static_cast<double>(call.timeout.count()) / 1000.0);
   std::vector<std::string> argv = {"curl",      "--disable", "--silent",    "--show-error",

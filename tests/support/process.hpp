@@ -141,6 +141,9 @@ std::string json_quote(std::string_view text);
 /// Random lower case hexadecimal digits, for passwords of one test run.
 std::string random_hex(std::size_t digits);
 
+/// HMAC-SHA256 in lower case hexadecimal digits, by the openssl program.
+std::string hmac_sha256(const std::string& key, std::string_view text);
+
 struct HttpCall {
   std::string method = "GET";
   std::string url = {};
