@@ -105,6 +105,9 @@ PeerCluster::PeerCluster(PeerClusterOptions options)
                {"wait", "--for=condition=Ready", "node/" + std::string(kNodeName), "--timeout=5s"})
         .ok();
   };
+  // kwok 0.8 now and then dies when it sees its first node: several of its workers fill one table.
+  wait_until([&] { return !process("kwok").running() || ready(); }, seconds(60), "kwok");
+  if (!process("kwok").running()) start_kwok();
   programs_.await("kwok", ready, "the node to be Ready");
 }
 
@@ -172,13 +175,16 @@ void PeerCluster::start_controllers() {
   start("kube-scheduler", {"--kubeconfig", config, "--leader-elect=false", "--bind-address",
                            "127.0.0.1", "--secure-port", std::to_string(free_port()), "--cert-dir",
                            (folder() / "scheduler").string()});
+  append_pod_log("hello from a simulated pod");
+  start_kwok();
+}
 
+void PeerCluster::start_kwok() {
   const fs::path stages = peers_folder() / "share" / "kwok";
   const std::string port = std::to_string(free_port());
-  append_pod_log("hello from a simulated pod");
   write_file(folder() / "kwok-extra.yaml", extra_kwok_stages(stages, folder() / "pods.log"));
   std::vector<std::string> args = {"--kubeconfig",
-                                   config,
+                                   kubeconfig_.string(),
                                    "--manage-all-nodes",
                                    "--cidr",
                                    "10.244.0.0/16",

@@ -104,6 +104,7 @@ class PeerCluster {
  private:
   void start(const std::string& name, std::vector<std::string> args);
   void start_controllers();
+  void start_kwok();
   void create_node() const;
 
   PeerClusterOptions options_;

@@ -80,7 +80,9 @@ void PeerWorkflows::start_server(Auth auth) {
                                    "--namespace",
                                    kNamespace,
                                    "--port",
-                                   port};
+                                   port,
+                                   "--base-href",
+                                   kPrefix};
   if (auth == Auth::client) {
     const Certificate certificate = cluster_.authority().issue(
         {.common_name = "argo-server", .organization = {}, .alt_names = {"localhost"}});

@@ -22,6 +22,8 @@ namespace gitops::test {
 class PeerWorkflows {
  public:
   static constexpr const char* kNamespace = "argo";
+  /// Where the API servers believe that clients see them.
+  static constexpr const char* kPrefix = "/workflows/";
 
   /// How an API server tells who calls. client: by the token of the call, a Kubernetes one, over
   /// TLS with a certificate of the cluster's authority. server: it does not, everybody is the

@@ -110,6 +110,14 @@ bool goes_on(const FieldSlice& field, const RequestHead& head, const RequestEdit
          !head.connection_lists(field.name);
 }
 
+// A path, without host, that clients would not find below `prefix`.
+bool lacks_prefix(std::string_view value, std::string_view prefix) {
+  if (prefix.empty() || !value.starts_with('/') || value.starts_with("//")) return false;
+  if (!value.starts_with(prefix)) return true;
+  const auto rest = value.substr(prefix.size());
+  return !rest.empty() && std::string_view("/?#").find(rest.front()) == std::string_view::npos;
+}
+
 void append_location(std::string& out, const FieldSlice& field, const AnswerEdits& edits) {
   auto value = field.value;
   const auto origin = edits.own_origin;
@@ -122,6 +130,8 @@ void append_location(std::string& out, const FieldSlice& field, const AnswerEdit
     value.remove_prefix(origin.size());
     out.append(edits.location_prefix);
     if (!value.starts_with('/')) out.append("/");
+  } else if (lacks_prefix(value, edits.location_prefix)) {
+    out.append(edits.location_prefix);
   }
   out.append(value).append("\r\n");
 }

@@ -46,7 +46,8 @@ struct AnswerEdits {
   bool gzip_varies = false;          // it would be for another client
   std::string_view request_id = {};  // sent as X-Request-Id; empty: as the upstream answered
   // A Location on this origin ("http://host:port", as the upstream may know itself) is made
-  // relative, behind `location_prefix`, so that the client keeps its own scheme and host.
+  // relative, behind `location_prefix`, so that the client keeps its own scheme and host. A
+  // Location that is a path gets the prefix when it lacks it.
   std::string_view own_origin = {};
   std::string_view location_prefix = {};
 };

@@ -98,17 +98,22 @@ TEST(ForwardedAnswer, IsTheUpstreamsInOurFraming) {
 
 TEST(ForwardedAnswer, MakesItsOwnLocationsRelative) {
   const AnswerEdits edits{.own_origin = "http://up:80", .location_prefix = "/p"};
-  const auto location = [&edits](const std::string& value) {
-    const auto head = answer("Location: " + value + "\r\n", edits);
+  const auto location = [](const std::string& value, const AnswerEdits& with) {
+    const auto head = answer("Location: " + value + "\r\n", with);
     const auto at = head.find("Location: ") + 10;
     return head.substr(at, head.find("\r\n", at) - at);
   };
-  EXPECT_EQ(location("http://up:80/x?y"), "/p/x?y");
-  EXPECT_EQ(location("HTTP://UP:80"), "/p/");
-  EXPECT_EQ(location("http://up:80?y"), "/p/?y");
-  EXPECT_EQ(location("http://up:8080/x"), "http://up:8080/x");
-  EXPECT_EQ(location("http://up:80.evil/x"), "http://up:80.evil/x");
-  EXPECT_EQ(location("/x"), "/x");
+  EXPECT_EQ(location("http://up:80/x?y", edits), "/p/x?y");
+  EXPECT_EQ(location("HTTP://UP:80", edits), "/p/");
+  EXPECT_EQ(location("http://up:80?y", edits), "/p/?y");
+  EXPECT_EQ(location("http://up:8080/x", edits), "http://up:8080/x");
+  EXPECT_EQ(location("http://up:80.evil/x", edits), "http://up:80.evil/x");
+  EXPECT_EQ(location("/x", {}), "/x");
+  EXPECT_EQ(location("/x", edits), "/p/x");
+  EXPECT_EQ(location("/px", edits), "/p/px");
+  for (const auto* kept : {"/p", "/p/x", "/p?y", "//elsewhere/x", "x", "?y", ""}) {
+    EXPECT_EQ(location(kept, edits), kept);
+  }
 }
 
 TEST(ForwardedAnswer, WeakensWhatCompressionChanges) {
