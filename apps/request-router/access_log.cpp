@@ -4,7 +4,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/core/encoding.hpp"
@@ -14,6 +17,7 @@ namespace {
 
 constexpr std::size_t kWriteAt = 16 * 1024;
 constexpr std::size_t kMaxPath = 1024;
+constexpr std::size_t kMaxKept = 256 * 1024;
 
 void append_number(std::string& out, std::int64_t number) {
   std::array<char, 24> digits;
@@ -24,6 +28,11 @@ void append_number(std::string& out, std::int64_t number) {
 void append_text(std::string& out, std::string_view key, std::string_view value) {
   out.append(key);
   append_json_string(out, value, JsonEscape::minimal);
+}
+
+bool is_file(int descriptor) {
+  struct stat about{};
+  return ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
 }
 
 }  // namespace
@@ -72,14 +81,54 @@ void AccessLog::add(const http::ExchangeRecord& record, std::string_view client,
 }
 
 void AccessLog::flush() {
-  std::string_view rest = lines_;
-  while (!rest.empty()) {
-    const auto written = ::write(descriptor_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;  // nobody reads it: requests matter more
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  writer_.write(lines_);
   lines_.clear();
+}
+
+LineWriter::LineWriter(int descriptor, Counter& dropped)
+    : descriptor_(descriptor), never_waits_(is_file(descriptor)), dropped_(dropped) {}
+
+void LineWriter::write(std::string_view lines) {
+  const std::lock_guard lock(mutex_);
+  write_kept();
+  if (kept_.empty()) lines.remove_prefix(write_now(lines));
+  if (kept_.size() + lines.size() <= kMaxKept) {
+    kept_.append(lines);
+  } else {
+    dropped_.Increment(static_cast<double>(std::ranges::count(lines, '\n')));
+  }
+}
+
+bool LineWriter::flush() {
+  const std::lock_guard lock(mutex_);
+  write_kept();
+  return kept_.empty();
+}
+
+void LineWriter::write_kept() {
+  if (!kept_.empty()) kept_.erase(0, write_now(kept_));
+}
+
+// How much was written. A pipe that can be written to takes PIPE_BUF bytes without waiting; its
+// O_NONBLOCK would hold for whoever else has it.
+std::size_t LineWriter::write_now(std::string_view text) const {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    auto piece = text.substr(done);
+    if (!never_waits_) {
+      pollfd state{.fd = descriptor_, .events = POLLOUT, .revents = 0};
+      if (::poll(&state, 1, 0) != 1) break;
+      if (piece.size() > PIPE_BUF) {
+        const auto line_end = piece.rfind('\n', PIPE_BUF - 1);
+        piece = piece.substr(0, line_end == std::string_view::npos ? PIPE_BUF : line_end + 1);
+      }
+    }
+    const auto written = ::write(descriptor_, piece.data(), piece.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    done += static_cast<std::size_t>(written);
+  }
+  return done;
 }
 
 }  // namespace gitops::router

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "common/core/metrics.hpp"
 #include "common/core/time.hpp"
 #include "common/http/proxy.hpp"
 
@@ -13,20 +15,42 @@ namespace gitops::router {
 void append_access_line(std::string& out, const http::ExchangeRecord& record,
                         std::string_view client, std::string_view time);
 
-// Collects access lines and writes them to a descriptor, many at once. Loop thread only.
+// Writes lines to a descriptor that may be slow, without ever waiting for it: what it does not take
+// is kept, at most 256 KiB of it, and further lines are dropped and counted. Lines stay whole and
+// in order. The loops share one. Any thread.
+class LineWriter {
+ public:
+  LineWriter(int descriptor, Counter& dropped);
+  LineWriter(const LineWriter&) = delete;
+  LineWriter& operator=(const LineWriter&) = delete;
+
+  // Takes any number of whole lines.
+  void write(std::string_view lines);
+  // Goes on with what was kept; true when nothing is left.
+  bool flush();
+
+ private:
+  std::size_t write_now(std::string_view text) const;
+  void write_kept();
+
+  const int descriptor_;
+  const bool never_waits_;  // a file
+  Counter& dropped_;
+  std::mutex mutex_;
+  std::string kept_;
+};
+
+// Collects the access lines of one loop and writes many at once. Loop thread only.
 class AccessLog {
  public:
-  explicit AccessLog(int descriptor) : descriptor_(descriptor) {}
-  ~AccessLog() { flush(); }
-  AccessLog(const AccessLog&) = delete;
-  AccessLog& operator=(const AccessLog&) = delete;
+  explicit AccessLog(LineWriter& writer) : writer_(writer) {}
 
   void add(const http::ExchangeRecord& record, std::string_view client, WallTime now);
-  // Called from time to time, so that lines are not kept for long.
+  // Called from time to time, so that lines are not held back for long.
   void flush();
 
  private:
-  int descriptor_;
+  LineWriter& writer_;
   std::string lines_;
   std::string time_;  // of `second_`, up to the milliseconds
   std::int64_t second_ = -1;

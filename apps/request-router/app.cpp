@@ -1,162 +1,178 @@
 #include "request-router/app.hpp"
 
 #include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
-#include "common/http/proxy.hpp"
-#include "common/http/resolve.hpp"
-#include "request-router/access_log.hpp"
 #include "request-router/config.hpp"
 #include "request-router/routes_file.hpp"
-#include "request-router/routing.hpp"
-#include "request-router/traffic.hpp"
+#include "request-router/worker.hpp"
 
 namespace gitops::router {
 namespace {
 
-constexpr auto kHousekeeping = std::chrono::seconds(1);
+constexpr auto kHousekeeping = std::chrono::milliseconds(1'000);
+constexpr auto kCatchUp = std::chrono::milliseconds(50);
 constexpr auto kProbePeriod = std::chrono::seconds(5);
 constexpr auto kProbeAgain = std::chrono::seconds(1);  // while it is down
+constexpr auto kLastLines = std::chrono::seconds(1);   // that a slow reader gets at the end
 
-http::ProxyOptions proxy_options(const Config& config) {
-  http::ProxyOptions options;
-  options.address = config.listen_address;
-  options.port = static_cast<std::uint16_t>(config.port);
-  options.max_connections = static_cast<std::size_t>(config.max_connections);
-  options.head_timeout = config.head_timeout;
-  options.idle_timeout = config.idle_timeout;
-  if (!config.tls_certificate_file.empty()) {
-    options.tls = http::TlsOptions{.certificate_file = config.tls_certificate_file,
-                                   .key_file = config.tls_key_file};
-  }
-  return options;
-}
-
-// Owns and wires every part. Members are in order of dependence: later ones use earlier ones.
+// Owns and wires every part: a worker for each loop, the daemon's own loop first, and what they
+// share. Members are in order of dependence: later ones use earlier ones.
 class App {
  public:
   App(const DaemonContext& context, const Config& config)
       : config_(config),
-        resolver_(context.executor, context.pool),
-        loop_(context.executor, resolver_),
+        daemon_(context),
         routes_file_(config.routes_file, config.routes),
-        access_log_(STDOUT_FILENO),
+        access_log_(STDOUT_FILENO,
+                    context.metrics.counter("gitops_router_access_log_dropped_total",
+                                            "Lines that standard output did not take in time")),
         traffic_(context.metrics),
         reloads_(context.metrics.counter("gitops_router_reloads_total",
                                          "Routes files that were taken over")),
         bad_reloads_(context.metrics.counter("gitops_router_bad_reloads_total",
                                              "Routes files that were not, because of mistakes")),
         connections_(context.metrics.gauge("gitops_router_connections", "Connections of clients")),
-        server_(loop_, proxy_options(config),
-                {.decide = [this](const auto& head,
-                                  const auto& peer) { return routing_->decide(head, peer); },
-                 .failed =
-                     [this](const auto* head, const auto* route, auto failure, int status,
-                            auto detail) {
-                       return routing_->failed(head, route, failure, status, detail);
-                     },
-                 .done = [this](const auto& record) { done(record); }}),
+        shared_{.config = config,
+                .pool = context.pool,
+                .access_log = access_log_,
+                .traffic = traffic_,
+                .totals = std::make_shared<http::ProxyTotals>(),
+                .app_proxy_down = [this] { return app_proxy_down(); },
+                .fail =
+                    [executor = context.executor, fail = context.fail](const std::string& why) {
+                      asio::dispatch(executor, [fail, why] { fail(why); });
+                    }},
         tasks_(context.executor,
                [fail = context.fail](const std::string& task, const std::string& what) {
                  fail(task + ": " + what);
                }) {}
 
   Task<Result<void>> start() {
-    auto settings = routes_file_.read();
+    const auto settings = routes_file_.read();
     if (!settings) co_return std::unexpected(settings.error());
-    use(*settings);
-    if (auto listening = server_.listen(); !listening) co_return listening;
-    log_.info("routing", {{"port", server_.port()},
+    const auto gates = new_gates(*settings);
+    auto port = static_cast<std::uint16_t>(config_.port);
+    for (std::int64_t i = 0; i < config_.loops; ++i) {
+      auto& worker = *workers_.emplace_back(
+          std::make_unique<Worker>(i == 0 ? daemon_.executor : daemon_.add_loop(), port, shared_));
+      Result<void> started;
+      co_await on_loop_of(worker, [&] { started = worker.start(*settings, gates); });
+      if (!started) co_return started;
+      port = worker.port();
+    }
+    log_.info("routing", {{"port", port},
                           {"app_proxy", settings->app_proxy_url},
                           {"workflows", settings->workflows_url},
-                          {"tls", !config_.tls_certificate_file.empty()}});
+                          {"tls", !config_.tls_certificate_file.empty()},
+                          {"loops", config_.loops}});
     tasks_.spawn("housekeeping", [this] { return keep_house(); });
     tasks_.spawn("probe", [this] { return probe(); });
     co_return Result<void>{};
   }
 
   Task<> stop(Deadline deadline) {
-    co_await server_.stop(deadline);
     tasks_.cancel();
     co_await tasks_.join();
-    access_log_.flush();
+    for (const auto& worker : workers_) {
+      co_await on_loop_of(*worker, [&worker] { worker->drain(); });
+    }
+    for (const auto& worker : workers_) {
+      co_await run_on_loop(worker->executor(),
+                           [&worker, deadline] { return worker->stop(deadline); });
+    }
+    const auto give_up = deadline_after(kLastLines);
+    while (!access_log_.flush() && Clock::now() < give_up) {
+      co_await sleep_for(std::chrono::milliseconds(10));
+    }
   }
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks() {
-    return {{"app-proxy", [this] { return app_proxy_down_; }}};
+    return {{"app-proxy", [this] { return app_proxy_down(); }}};
   }
   [[nodiscard]] std::string status() const {
-    return "connections: " + std::to_string(server_.connections()) + "\napp-proxy: " +
-           (app_proxy_down_.empty() ? std::string("reachable") : app_proxy_down_) + "\n";
+    const auto down = app_proxy_down();
+    return "connections: " + std::to_string(shared_.totals->connections) +
+           "\napp-proxy: " + (down.empty() ? std::string("reachable") : down) + "\n";
   }
 
  private:
-  void use(const RouteSettings& settings) {
-    routing_ = std::make_shared<Routing>(loop_, settings, [this] { return app_proxy_down_; });
+  template <class Function>
+  static Task<> on_loop_of(const Worker& worker, Function function) {
+    return run_on_loop(worker.executor(), [function = std::move(function)]() -> Task<> {
+      function();
+      co_return;
+    });
   }
 
-  void done(const http::ExchangeRecord& record) {
-    traffic_.count(record);
-    Routing::leave(record);
-    if (!config_.access_log) return;
-    const auto client = record.head == nullptr ? record.peer->text
-                                               : routing_->client_of(*record.head, *record.peer);
-    access_log_.add(record, client, wall_now());
+  static std::shared_ptr<Gates> new_gates(const RouteSettings& settings) {
+    return std::make_shared<Gates>(settings.webhook_rate, settings.webhook_concurrency);
   }
 
-  // Once a second: what was logged, connections that nobody uses, the routes file.
+  [[nodiscard]] std::string app_proxy_down() const {
+    const std::lock_guard lock(app_proxy_mutex_);
+    return app_proxy_down_;
+  }
+
+  // Once a second: the routes file; lines that standard output has not taken yet, more often.
   Task<> keep_house() {
     while (true) {
-      co_await sleep_for(kHousekeeping);
-      access_log_.flush();
-      routing_->sweep();
-      connections_.Set(static_cast<double>(server_.connections()));
-      if (routes_file_.changed()) reload();
+      co_await sleep_for(access_log_.flush() ? kHousekeeping : kCatchUp);
+      connections_.Set(static_cast<double>(shared_.totals->connections));
+      if (routes_file_.changed()) co_await reload();
     }
   }
 
-  void reload() {
+  Task<> reload() {
     const auto settings = routes_file_.read();
-    if (settings) {
-      use(*settings);
-      reloads_.Increment();
-      log_.info("took over the routes file", {{"file", config_.routes_file}});
-    } else {
+    if (!settings) {
       bad_reloads_.Increment();
       log_.error("the routes file has mistakes; the routes in force stay",
                  {{"error", settings.error().message}});
+      co_return;
     }
+    const auto gates = new_gates(*settings);
+    for (const auto& worker : workers_) {
+      co_await on_loop_of(*worker, [&] { worker->use(*settings, gates); });
+    }
+    reloads_.Increment();
+    log_.info("took over the routes file", {{"file", config_.routes_file}});
   }
 
   Task<> probe() {
     while (true) {
-      const auto routing = routing_;
+      const auto routing = workers_.front()->routing();
       const auto connected = co_await routing->app_proxy().connect();
       const std::string why = connected ? std::string{} : connected.error().message;
-      if (why.empty() != app_proxy_down_.empty()) {
+      if (why.empty() != app_proxy_down().empty()) {
         log_.info(why.empty() ? "app-proxy can be reached" : "app-proxy cannot be reached",
                   {{"error", why}});
       }
-      app_proxy_down_ = why;
+      {
+        const std::lock_guard lock(app_proxy_mutex_);
+        app_proxy_down_ = why;
+      }
       co_await sleep_for(why.empty() ? kProbePeriod : kProbeAgain);
     }
   }
 
   const Config& config_;
+  DaemonContext daemon_;
   Log log_{"request-router"};
-  http::Resolver resolver_;
-  http::ProxyLoop loop_;
   RoutesFile routes_file_;
-  AccessLog access_log_;
+  LineWriter access_log_;
   Traffic traffic_;
   Counter& reloads_;
   Counter& bad_reloads_;
   Gauge& connections_;
+  mutable std::mutex app_proxy_mutex_;
   std::string app_proxy_down_ = "not asked yet";
-  std::shared_ptr<Routing> routing_;
-  http::ProxyServer server_;
+  WorkerContext shared_;
+  std::vector<std::unique_ptr<Worker>> workers_;
   TaskGroup tasks_;
 };
 

@@ -214,6 +214,8 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add({"port", {"LISTEN_PORT"}, "Main port; 0 takes a free one"}, config.port, 0, 65535);
   reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections of clients at the same time"},
              config.max_connections, 1, 1'000'000);
+  reader.add({"loops", {"LOOPS"}, "Loops that serve clients, each on a thread of its own"},
+             config.loops, 1, 64);
   reader.add({"head-timeout", {"HEAD_TIMEOUT"}, "How long a client may take for a request's head"},
              config.head_timeout, milliseconds(1), std::chrono::hours(1));
   reader.add({"idle-timeout", {"IDLE_TIMEOUT"}, "How long a client may wait between requests"},

@@ -45,6 +45,7 @@ struct Config {
   std::string listen_address = "::";
   std::int64_t port = 8080;
   std::int64_t max_connections = 20'000;
+  std::int64_t loops = 1;
   std::chrono::milliseconds head_timeout{10'000};
   std::chrono::milliseconds idle_timeout{65'000};
   std::string tls_certificate_file;

@@ -56,10 +56,11 @@ std::string_view message_for(http::ProxyFailure failure, int status) {
 
 }  // namespace
 
-Routing::Routing(http::ProxyLoop& loop, const RouteSettings& settings,
+Routing::Routing(http::ProxyLoop& loop, const RouteSettings& settings, std::shared_ptr<Gates> gates,
                  std::function<std::string()> app_proxy_down)
     : loop_(loop),
       settings_(settings),
+      gates_(std::move(gates)),
       app_proxy_down_(std::move(app_proxy_down)),
       trusted_(http::AddressList::parse(settings.trusted_proxies).value()),
       allowed_(std::make_shared<http::AddressList>(
@@ -120,15 +121,15 @@ Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
   auto host = webhook_host(match.ns, match.event_source, webhooks_);
   if (!host) return std::unexpected(host.error());
   if (const auto known = events_.find(*host); known != events_.end()) return known->second;
-  if (events_.size() >= kMaxEventSources) events_.clear();
+  if (events_.size() >= kMaxEventSources) forget_event_sources();
   http::UpstreamOptions upstream;
   upstream.host = *host;
   upstream.port = static_cast<std::uint16_t>(settings_.webhook_port);
   upstream.connect_timeout = settings_.connect_timeout;
   upstream.allowed = only_allowed(allowed_);
   upstream.max_idle = 64;
-  auto route =
-      std::make_shared<WebhookRoute>(settings_.webhook_rate, settings_.webhook_concurrency);
+  auto route = std::make_shared<WebhookRoute>();
+  route->gate = gates_->of(*host);
   if (const auto* rule = signature_rule(match)) {
     route->signature = rule->kind;
     route->secret = std::make_shared<SignatureSecret>(rule->secret_file);
@@ -142,6 +143,13 @@ Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
   route->upstream = std::make_shared<http::Upstream>(loop_, std::move(upstream));
   events_.emplace(std::move(*host), route);
   return EventRoute(route);
+}
+
+// First those whose gates need not be remembered.
+void Routing::forget_event_sources() {
+  std::erase_if(events_,
+                [now = Clock::now()](const auto& item) { return item.second->gate->unused(now); });
+  if (events_.size() >= kMaxEventSources) events_.clear();
 }
 
 http::Decision Routing::decide(const http::RequestHead& head, const http::PeerInfo& peer) {
@@ -217,7 +225,7 @@ std::optional<http::Response> Routing::admit(const EventRoute& route, const http
   } else if (route->secret) {
     forward.verify = verify;
   }
-  if (!route->gate.enter(Clock::now())) {
+  if (!route->gate->enter(Clock::now())) {
     return error_answer(429, "too many webhooks for this event source", accept);
   }
   return std::nullopt;
@@ -225,7 +233,7 @@ std::optional<http::Response> Routing::admit(const EventRoute& route, const http
 
 void Routing::leave(const http::ExchangeRecord& record) {
   if (record.route == nullptr || record.route->id != std::to_underlying(RouteId::webhooks)) return;
-  static_cast<const WebhookRoute*>(record.route)->gate.leave();
+  static_cast<const WebhookRoute*>(record.route)->gate->leave();
 }
 
 http::Response Routing::answer_health(const RouteMatch& match) const {

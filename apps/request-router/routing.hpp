@@ -22,19 +22,18 @@ enum class RouteId : std::size_t { app_proxy, workflows, webhooks };
 
 // The way to one event source.
 struct WebhookRoute : http::ProxyRoute {
-  WebhookRoute(std::int64_t rate, std::int64_t concurrency) : gate(rate, concurrency) {}
-  mutable Gate gate;
+  std::shared_ptr<Gate> gate;
   SignatureKind signature = SignatureKind::github;
   std::shared_ptr<SignatureSecret> secret;  // null: webhooks need not be signed
 };
 
 // The routes in force: decides on each request and answers those that cannot be forwarded. Made
-// anew when the settings change; requests under way keep the routes they began with. Loop thread
-// only.
+// anew when the settings change; requests under way keep the routes they began with. Each loop has
+// its own, with the gates of all of them. Loop thread only.
 class Routing {
  public:
   // The settings were checked when they were read. `app_proxy_down` tells why, or is empty.
-  Routing(http::ProxyLoop& loop, const RouteSettings& settings,
+  Routing(http::ProxyLoop& loop, const RouteSettings& settings, std::shared_ptr<Gates> gates,
           std::function<std::string()> app_proxy_down);
 
   http::Decision decide(const http::RequestHead& head, const http::PeerInfo& peer);
@@ -57,6 +56,7 @@ class Routing {
                                   http::TlsOptions tls, http::RouteLimits limits) const;
   using EventRoute = std::shared_ptr<const WebhookRoute>;
   Result<EventRoute> webhook_route(const RouteMatch& match);
+  void forget_event_sources();
   [[nodiscard]] const SignatureRule* signature_rule(const RouteMatch& match) const;
   // Null when the webhook may go on; what was decided is written to `forward`.
   std::optional<http::Response> admit(const EventRoute& route, const http::RequestHead& head,
@@ -66,6 +66,7 @@ class Routing {
 
   http::ProxyLoop& loop_;
   RouteSettings settings_;
+  std::shared_ptr<Gates> gates_;
   std::function<std::string()> app_proxy_down_;
   http::AddressList trusted_;
   std::shared_ptr<const http::AddressList> allowed_;

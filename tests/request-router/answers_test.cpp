@@ -118,6 +118,27 @@ TEST(Gate, CountsWhoIsInside) {
   EXPECT_EQ(gate.inside(), 2);
 }
 
+TEST(Gate, IsUnusedWhenItWouldLetInWhatANewOneDoes) {
+  Gate gate(10, 2);
+  const auto now = Clock::time_point(std::chrono::hours(1));
+  EXPECT_TRUE(gate.unused(now));
+  EXPECT_TRUE(gate.enter(now));
+  EXPECT_FALSE(gate.unused(now + std::chrono::hours(1)));
+  gate.leave();
+  EXPECT_FALSE(gate.unused(now + std::chrono::milliseconds(50)));
+  EXPECT_TRUE(gate.unused(now + std::chrono::milliseconds(150)));
+}
+
+TEST(Gates, GiveOneGatePerHostAsLongAsSomebodyHoldsIt) {
+  Gates gates(1, 1);
+  const auto first = gates.of("a");
+  EXPECT_TRUE(first->enter({}));
+  EXPECT_EQ(gates.of("a"), first);
+  EXPECT_NE(gates.of("b"), first);
+  for (int i = 0; i < 5'000; ++i) gates.of("host-" + std::to_string(i));
+  EXPECT_EQ(gates.of("a"), first);
+}
+
 TEST(Signature, AC13_AgreesWithKnownValues) {
   // The example of GitHub's documentation.
   const std::string text =

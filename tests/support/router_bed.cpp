@@ -64,7 +64,11 @@ ProcessOptions RouterBed::options(Options& from) {
                           {"NSS_WRAPPER_HOSTS", (folder_ / "hosts").string()},
                           {"NSS_WRAPPER_DISABLE_DEEPBIND", "1"}};  // which sanitizers refuse
   for (const auto& [name, value] : from.environment) environment[name] = value;
-  return {.argv = {std::string(GITOPS_BIN_DIR) + "/request-router"},
+  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/request-router"};
+  if (!from.standard_output.empty()) {
+    argv.insert(argv.begin(), {"sh", "-c", "exec \"$1\" >\"$0\"", from.standard_output.string()});
+  }
+  return {.argv = std::move(argv),
           .env = std::move(environment),
           .working_dir = {},
           .log_file = folder_ / "log"};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ class RouterBed {
     RecordingUpstream::Answer app_proxy = {};
     RecordingUpstream::Answer workflows = {};
     RecordingUpstream::Answer events = {};
+    std::filesystem::path standard_output = {};  // a file or pipe instead of the log
     bool app_proxy_down = false;
     bool workflows_down = false;
   };

@@ -113,6 +113,24 @@ Task<std::invoke_result_t<Function>> run_on(asio::thread_pool& pool, Function fu
   if constexpr (!std::is_void_v<Value>) co_return std::move(*outcome.value);
 }
 
+// Runs the coroutine `work` on another loop and resumes on this one when it has ended; it must not
+// fail. Started work is not interrupted: when the awaiting coroutine is cancelled, the wait still
+// ends only with the work.
+template <class Work>
+Task<> run_on_loop(Executor other, Work work) {
+  const auto executor = co_await asio::this_coro::executor;
+  co_await asio::async_initiate<decltype(use_task), void()>(
+      [&](auto handler) {
+        asio::co_spawn(other, std::move(work),
+                       [guard = asio::make_work_guard(executor),
+                        handler = std::move(handler)](const std::exception_ptr& failure) mutable {
+                         if (failure) std::rethrow_exception(failure);
+                         asio::post(guard.get_executor(), std::move(handler));
+                       });
+      },
+      use_task);
+}
+
 // A condition variable for coroutines of one loop. Loop over the condition around wait().
 class Event {
  public:

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <list>
 #include <optional>
 #include <tuple>
 
@@ -12,6 +13,8 @@
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "common/daemon/loop_thread.hpp"
 
 namespace gitops {
 
@@ -91,6 +94,7 @@ class Frame {
       log_.error("uncaught exception", {{"error", error.what()}});
       std::_Exit(kExitFailed);
     }
+    for (auto& more : more_loops_) more.stop();
     app_ = {};
     const auto joined = std::async(std::launch::async, [this] { pool_.join(); });
     if (joined.wait_for(kPoolGrace) != std::future_status::ready) std::_Exit(exit_code_);
@@ -165,6 +169,7 @@ class Frame {
                          .pool = pool_,
                          .metrics = metrics_,
                          .environment = environment_,
+                         .add_loop = [this] { return more_loops_.emplace_back().executor(); },
                          .fail = [this](const std::string& why) { fail(why); }});
     } catch (const std::exception& error) {
       fail(error.what());
@@ -287,6 +292,7 @@ class Frame {
   const std::map<std::string, std::string>& environment_;
   Log log_;
   Loop loop_{1};
+  std::list<LoopThread> more_loops_;
   asio::thread_pool pool_{kPoolThreads};
   Metrics metrics_;
   http::Server admin_;

@@ -35,6 +35,8 @@ struct DaemonContext {
   Metrics& metrics;
   // Environment of the process, read once at start.
   const std::map<std::string, std::string>& environment;
+  // Starts one more loop, on a thread of its own; it runs until the App has stopped.
+  std::function<Executor()> add_loop;
   // Ends the daemon with exit code 1 after an orderly stop; for essential tasks that failed.
   std::function<void(const std::string& why)> fail;
 };

@@ -79,6 +79,11 @@ Result<void> ProxyServer::open(const asio::ip::tcp::endpoint& endpoint) {
   error_code ec;
   acceptor_.open(endpoint.protocol(), ec);
   if (!ec) acceptor_.set_option(Acceptor::reuse_address(true), ec);
+  const int on = 1;
+  if (!ec && options_.shares_port &&
+      ::setsockopt(acceptor_.native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0) {
+    ec.assign(errno, boost::system::generic_category());
+  }
   if (!ec && endpoint.address().is_v6()) acceptor_.set_option(asio::ip::v6_only(false), ec);
   if (!ec) acceptor_.bind(endpoint, ec);
   if (!ec) acceptor_.listen(4096, ec);
@@ -139,7 +144,7 @@ Task<> ProxyServer::accept_loop() {
 }
 
 void ProxyServer::accepted(int descriptor) {
-  if (connections_.size() >= options_.max_connections) {
+  if (options_.totals->connections >= options_.max_connections) {
     ::close(descriptor);
     if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
       kLog.warning(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -109,15 +110,23 @@ struct ProxyPolicy {
   std::function<void(const ExchangeRecord& record)> done;
 };
 
+// What the servers of several loops count together.
+struct ProxyTotals {
+  std::atomic<std::size_t> connections = 0;
+  std::atomic<std::size_t> held = 0;  // bytes, see ProxyOptions::max_held
+};
+
 struct ProxyOptions {
   std::string address = "127.0.0.1";  // "::" listens on IPv4 too, and falls back to it
   std::uint16_t port = 0;             // 0: any free port
+  bool shares_port = false;           // with servers on other loops; the kernel spreads connections
   std::optional<TlsOptions> tls = std::nullopt;
   std::size_t max_connections = 20'000;     // further ones are closed at once
   std::size_t max_held = 64 * 1024 * 1024;  // bodies that are held for verification, together
   HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head, and TLS
   std::chrono::milliseconds idle_timeout{65'000};  // between requests
+  std::shared_ptr<ProxyTotals> totals = std::make_shared<ProxyTotals>();  // for the two maxima
 };
 
 class ProxyConnection;
@@ -146,8 +155,6 @@ class ProxyServer {
   // Drains, waits for what is under way until the deadline, then cancels the rest.
   Task<> stop(Deadline deadline);
 
-  [[nodiscard]] std::size_t connections() const { return connections_.size(); }
-
  private:
   friend class ProxyConnection;
   using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
@@ -167,7 +174,6 @@ class ProxyServer {
   std::list<ProxyConnection*> connections_;
   std::uint64_t id_prefix_;
   std::uint64_t next_id_ = 0;
-  std::size_t held_ = 0;  // bytes, see ProxyOptions::max_held
   RepeatFilter repeated_{std::chrono::minutes(1)};
   TaskGroup tasks_;
   Event ended_;

@@ -43,12 +43,14 @@ ProxyConnection::ProxyConnection(ProxyServer& server, int descriptor)
   address_ = peer_.address.to_string();
   peer_.text = address_;
   peer_.tls = server.tls_.has_value();
+  ++server_.options_.totals->connections;
   place_ = server_.connections_.insert(server_.connections_.end(), this);
 }
 
 ProxyConnection::~ProxyConnection() {
   release_held();
   server_.connections_.erase(place_);
+  --server_.options_.totals->connections;
   server_.ended_.notify_all();
 }
 
@@ -181,8 +183,7 @@ Task<bool> ProxyConnection::reply(Response response) {
   append_number(out_, static_cast<std::uint64_t>(response.status));
   out_.append(" ").append(reason_phrase(response.status)).append("\r\n");
   for (const auto& [name, value] : response.headers) append_field(out_, name, value);
-  static DateField date;
-  append_field(out_, "Date", date.now());
+  append_field(out_, "Date", server_.loop_.date.now());
   append_field(out_, "X-Request-Id", request_id_);
   if (response.status != 204 && response.status != 304) {
     append_field(out_, "Content-Length", response.body.size());
@@ -246,7 +247,7 @@ void ProxyConnection::check_client() {
 
 void ProxyConnection::release_held() {
   if (held_.capacity() <= kKeepOutput && held_.empty()) return;
-  server_.held_ -= std::min(server_.held_, held_.size());
+  server_.options_.totals->held -= held_.size();
   held_ = {};
 }
 

@@ -130,8 +130,8 @@ Task<ProxyConnection::Problem> ProxyConnection::hold_body(const RouteLimits& lim
     for (const auto& slice : request_body_.data()) {
       held_.append(static_cast<const char*>(slice.data()), slice.size());
     }
-    server_.held_ += request_body_.fed();
-    if (server_.held_ > server_.options_.max_held) {
+    const auto held = server_.options_.totals->held += request_body_.fed();
+    if (held > server_.options_.max_held) {
       co_return Problem{.failure = ProxyFailure::too_much_held,
                         .status = 503,
                         .detail = "too many bodies are being verified"};

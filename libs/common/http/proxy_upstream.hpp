@@ -12,6 +12,7 @@
 #include "common/http/proxy_wire.hpp"
 #include "common/http/resolve.hpp"
 #include "common/http/tls.hpp"
+#include "common/http/wire_text.hpp"
 
 namespace gitops::http {
 
@@ -23,6 +24,7 @@ struct ProxyLoop {
   TimerWheel wheel;
   Poller poller;
   BlockPool blocks;
+  DateField date;
 };
 
 struct UpstreamOptions {

@@ -1,0 +1,83 @@
+#include "request-router/worker.hpp"
+
+#include <utility>
+
+namespace gitops::router {
+namespace {
+
+constexpr auto kHousekeeping = std::chrono::seconds(1);
+
+http::ProxyOptions proxy_options(std::uint16_t port, const WorkerContext& context) {
+  const auto& config = context.config;
+  http::ProxyOptions options;
+  options.address = config.listen_address;
+  options.port = port;
+  options.shares_port = config.loops > 1;
+  options.max_connections = static_cast<std::size_t>(config.max_connections);
+  options.head_timeout = config.head_timeout;
+  options.idle_timeout = config.idle_timeout;
+  options.totals = context.totals;
+  if (!config.tls_certificate_file.empty()) {
+    options.tls = http::TlsOptions{.certificate_file = config.tls_certificate_file,
+                                   .key_file = config.tls_key_file};
+  }
+  return options;
+}
+
+}  // namespace
+
+Worker::Worker(const Executor& executor, std::uint16_t port, const WorkerContext& context)
+    : context_(context),
+      resolver_(executor, context.pool),
+      loop_(executor, resolver_),
+      access_log_(context.access_log),
+      server_(
+          loop_, proxy_options(port, context),
+          {.decide = [this](const auto& head,
+                            const auto& peer) { return routing_->decide(head, peer); },
+           .failed =
+               [this](const auto* head, const auto* route, auto failure, int status, auto detail) {
+                 return routing_->failed(head, route, failure, status, detail);
+               },
+           .done = [this](const auto& record) { done(record); }}),
+      tasks_(executor, [this](const std::string& task, const std::string& what) {
+        context_.fail(task + ": " + what);
+      }) {}
+
+Result<void> Worker::start(const RouteSettings& settings, std::shared_ptr<Gates> gates) {
+  use(settings, std::move(gates));
+  if (auto listening = server_.listen(); !listening) return listening;
+  tasks_.spawn("housekeeping", [this] { return keep_house(); });
+  return {};
+}
+
+void Worker::use(const RouteSettings& settings, std::shared_ptr<Gates> gates) {
+  routing_ = std::make_shared<Routing>(loop_, settings, std::move(gates), context_.app_proxy_down);
+}
+
+Task<> Worker::stop(Deadline deadline) {
+  co_await server_.stop(deadline);
+  tasks_.cancel();
+  co_await tasks_.join();
+  access_log_.flush();
+}
+
+void Worker::done(const http::ExchangeRecord& record) {
+  context_.traffic.count(record);
+  Routing::leave(record);
+  if (!context_.config.access_log) return;
+  const auto client =
+      record.head == nullptr ? record.peer->text : routing_->client_of(*record.head, *record.peer);
+  access_log_.add(record, client, wall_now());
+}
+
+// Once a second: what was logged, connections that nobody uses.
+Task<> Worker::keep_house() {
+  while (true) {
+    co_await sleep_for(kHousekeeping);
+    access_log_.flush();
+    routing_->sweep();
+  }
+}
+
+}  // namespace gitops::router

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "common/core/task_group.hpp"
+#include "common/http/proxy.hpp"
+#include "common/http/resolve.hpp"
+#include "request-router/access_log.hpp"
+#include "request-router/config.hpp"
+#include "request-router/routing.hpp"
+#include "request-router/traffic.hpp"
+
+namespace gitops::router {
+
+// What the loops have in common: nothing else is used by two of them. All of it is for any thread
+// and outlives the workers.
+struct WorkerContext {
+  const Config& config;
+  asio::thread_pool& pool;  // for lookups
+  LineWriter& access_log;
+  Traffic& traffic;
+  std::shared_ptr<http::ProxyTotals> totals;
+  std::function<std::string()> app_proxy_down;
+  std::function<void(const std::string& why)> fail;
+};
+
+// Serves clients on one loop: with a listener, connections to upstreams, looked up names, timers
+// and routes of its own. Made and destroyed while nothing of it runs; everything else on its loop.
+class Worker {
+ public:
+  // Port 0: any free one, see port().
+  Worker(const Executor& executor, std::uint16_t port, const WorkerContext& context);
+
+  Result<void> start(const RouteSettings& settings, std::shared_ptr<Gates> gates);
+  // Takes over routes; requests under way keep theirs.
+  void use(const RouteSettings& settings, std::shared_ptr<Gates> gates);
+  // Stops accepting.
+  void drain() { server_.drain(); }
+  // Waits for requests under way until the deadline, then cancels them.
+  Task<> stop(Deadline deadline);
+
+  [[nodiscard]] const Executor& executor() const { return loop_.executor; }
+  [[nodiscard]] std::uint16_t port() const { return server_.port(); }
+  [[nodiscard]] std::shared_ptr<Routing> routing() const { return routing_; }
+
+ private:
+  void done(const http::ExchangeRecord& record);
+  Task<> keep_house();
+
+  const WorkerContext& context_;
+  http::Resolver resolver_;
+  http::ProxyLoop loop_;
+  AccessLog access_log_;
+  std::shared_ptr<Routing> routing_;
+  http::ProxyServer server_;
+  TaskGroup tasks_;
+};
+
+}  // namespace gitops::router

@@ -1,0 +1,26 @@
+#include "common/daemon/loop_thread.hpp"
+
+#include <cstdlib>
+#include <exception>
+
+#include "common/core/log.hpp"
+
+namespace gitops {
+
+LoopThread::LoopThread() : thread_([this] { run(); }) {}
+
+void LoopThread::run() {
+  try {
+    loop_.run();
+  } catch (const std::exception& error) {
+    Log("daemon").error("uncaught exception", {{"error", error.what()}});
+    std::_Exit(EXIT_FAILURE);
+  }
+}
+
+void LoopThread::stop() {
+  loop_.stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace gitops

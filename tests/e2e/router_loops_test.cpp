@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/router_bed.hpp"
+
+// Several loops in one router, and what they share.
+namespace gitops::test {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr std::size_t kConnections = 48;
+
+std::string request(const std::string& method, const std::string& target,
+                    const std::string& body = {}) {
+  return RouterBed::request(method, target, {}, body);
+}
+
+// Ids of requests begin with what is the loop's own.
+std::string loop_of(const RawResponse& response) {
+  return response.header("X-Request-Id").value_or("").substr(0, 16);
+}
+
+// So many that no loop is without one.
+std::list<RawSocket> connect_often(const RouterBed& bed) {
+  std::list<RawSocket> sockets;
+  while (sockets.size() < kConnections) sockets.emplace_back(bed.port());
+  return sockets;
+}
+
+// Lets answers wait until they may go.
+class Barrier {
+ public:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    opened_.wait_for(lock, seconds(20), [this] { return open_; });
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    opened_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  bool open_ = false;
+};
+
+TEST(RouterLoops, ConnectionsAreSpreadAndAllSeeTheNewRoutes) {
+  RecordingUpstream other("other");
+  const TempDir folder;
+  write_file(folder / "routes.yaml", "webhook-namespaces: [argo]\n");
+  RouterBed bed({.environment = {{"LOOPS", "3"}, {"ROUTES_FILE", folder / "routes.yaml"}}});
+  auto sockets = connect_often(bed);
+  std::set<std::string> loops;
+  for (auto& socket : sockets) {
+    socket.send(request("GET", "/app-proxy/x"));
+    const auto response = socket.read_response();
+    EXPECT_EQ(response.body, "app-proxy");
+    loops.insert(loop_of(response));
+  }
+  EXPECT_EQ(loops.size(), 3U);
+
+  write_file(folder / "routes.yaml",
+             "app-proxy-url: http://127.0.0.1:" + std::to_string(other.port()) + "\n");
+  require_until([&] { return bed.log().contains("took over the routes file"); }, seconds(5),
+                "the routes to change");
+  for (auto& socket : sockets) {
+    socket.send(request("GET", "/app-proxy/x"));
+    EXPECT_EQ(socket.read_response().body, "other");
+  }
+}
+
+TEST(RouterLoops, AC14_LimitsOfAnEventSourceHoldForAllLoopsTogether) {
+  constexpr std::size_t kLimit = 5;
+  Barrier barrier;
+  const auto answer = [&barrier](const RecordedRequest&, RawSocket& socket) {
+    barrier.wait();
+    return RecordingUpstream::reply(socket, "done");
+  };
+  RouterBed bed({.environment = {{"LOOPS", "3"},
+                                 {"WEBHOOK_CONCURRENCY", std::to_string(kLimit)},
+                                 {"WEBHOOK_RATE", "0"}},
+                 .events = answer});
+  auto sockets = connect_often(bed);
+  for (auto& socket : sockets) socket.send(request("POST", "/webhooks/argo/github", "{}"));
+  require_until([&] { return bed.events().requests().size() == kLimit; }, seconds(10),
+                "webhooks to be under way");
+  const auto refused = [&bed] {
+    return http_call({.url = "http://127.0.0.1:" + std::to_string(bed.admin_port()) + "/metrics"})
+        .body.contains(R"(gitops_router_requests_total{code="4xx",route="none"} )" +
+                       std::to_string(kConnections - kLimit) + "\n");
+  };
+  require_until(refused, seconds(10), "all others to be refused");
+  barrier.open();
+  std::map<int, std::size_t> count;
+  std::set<std::string> loops;
+  for (auto& socket : sockets) {
+    const auto response = socket.read_response();
+    ++count[response.status];
+    loops.insert(loop_of(response));
+  }
+  EXPECT_EQ(count[200], kLimit);
+  EXPECT_EQ(count[429], kConnections - kLimit);
+  EXPECT_EQ(loops.size(), 3U);
+  EXPECT_EQ(bed.events().requests().size(), kLimit);
+}
+
+TEST(RouterLoops, SigtermLetsRequestsOfEveryLoopEnd) {
+  Barrier barrier;
+  const auto answer = [&barrier](const RecordedRequest&, RawSocket& socket) {
+    barrier.wait();
+    return RecordingUpstream::reply(socket, "late");
+  };
+  RouterBed bed({.environment = {{"LOOPS", "3"}}, .app_proxy = answer});
+  auto idle = connect_often(bed);
+  auto busy = connect_often(bed);
+  for (auto& socket : busy) socket.send(request("GET", "/app-proxy/x"));
+  require_until([&] { return bed.app_proxy().requests().size() == kConnections; }, seconds(10),
+                "the requests to be under way");
+  bed.process().signal(SIGTERM);
+  for (auto& socket : idle) EXPECT_TRUE(socket.closed());
+  EXPECT_THROW(RawSocket(bed.port()), std::runtime_error);
+  barrier.open();
+  for (auto& socket : busy) {
+    const auto response = socket.read_response();
+    EXPECT_EQ(response.body, "late");
+    EXPECT_EQ(response.header("Connection"), "close");
+  }
+  EXPECT_EQ(bed.process().wait(seconds(10)), 0);
+}
+
+TEST(RouterLoops, AStandardOutputThatNobodyReadsStopsNoRequest) {
+  constexpr int kRequests = 700;
+  const TempDir folder;
+  const auto pipe = folder / "stdout";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  RouterBed bed({.standard_output = pipe});
+  RawSocket socket(bed.port());
+  const auto target = "/nope/" + std::string(1'000, 'x');
+  for (int i = 0; i < kRequests; ++i) {
+    socket.send(request("GET", target));
+    ASSERT_EQ(socket.read_response().status, 404) << i;
+  }
+  const auto metrics =
+      http_call({.url = "http://127.0.0.1:" + std::to_string(bed.admin_port()) + "/metrics"}).body;
+  const std::string name = "\ngitops_router_access_log_dropped_total ";
+  const int dropped = std::stoi(metrics.substr(metrics.find(name) + name.size()));
+  EXPECT_GT(dropped, 0);
+  EXPECT_LT(dropped, kRequests);
+
+  // What was kept comes when it is read again.
+  std::string lines;
+  const auto read = [&] {
+    std::string block(65'536, '\0');
+    const auto size = ::read(reader, block.data(), block.size());
+    if (size > 0) lines.append(block, 0, static_cast<std::size_t>(size));
+    return std::ranges::count(lines, '\n') == kRequests - dropped;
+  };
+  EXPECT_TRUE(wait_until(read, seconds(10), "the lines that were kept"));
+  for (std::size_t at = 0; at < lines.size();) {
+    const auto end = lines.find('\n', at);
+    EXPECT_TRUE(nlohmann::json::accept(lines.substr(at, end - at)));
+    at = end + 1;
+  }
+  bed.process().signal(SIGTERM);
+  EXPECT_EQ(bed.process().wait(seconds(10)), 0);
+  ::close(reader);
+}
+
+}  // namespace
+}  // namespace gitops::test

@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <boost/asio/thread_pool.hpp>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "common/daemon/loop_thread.hpp"
+#include "request-router/worker.hpp"
+#include "support/process.hpp"
+#include "support/raw_http.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::router {
+namespace {
+
+constexpr std::size_t kLoops = 3;
+constexpr std::size_t kClients = 4;
+constexpr std::size_t kCalls = 60;  // of each client, a connection each
+
+// Workers as the daemon has them, with a thread for each.
+class Workers {
+ public:
+  Workers(const Config& config, int log)
+      : writer_(log, dropped_),
+        traffic_(metrics_),
+        context_{.config = config,
+                 .pool = pool_,
+                 .access_log = writer_,
+                 .traffic = traffic_,
+                 .totals = std::make_shared<http::ProxyTotals>(),
+                 .app_proxy_down = [] { return std::string{}; },
+                 .fail = [](const std::string& why) { ADD_FAILURE() << why; }} {}
+
+  Task<> start(const RouteSettings& settings) {
+    const auto gates = std::make_shared<Gates>(0, 0);
+    while (workers_.size() < kLoops) {
+      workers_.emplace_back(loops_.emplace_back().executor(), port(), context_);
+      Result<void> started;
+      co_await run_on_loop(workers_.back().executor(), [&]() -> Task<> {
+        started = workers_.back().start(settings, gates);
+        co_return;
+      });
+      CO_ASSERT_OK(started);
+    }
+  }
+  Task<> use(const RouteSettings& settings) {
+    const auto gates = std::make_shared<Gates>(0, 0);
+    for (auto& worker : workers_) {
+      co_await run_on_loop(worker.executor(), [&]() -> Task<> {
+        worker.use(settings, gates);
+        co_return;
+      });
+    }
+  }
+  Task<> stop() {
+    for (auto& worker : workers_) {
+      co_await run_on_loop(worker.executor(), [&worker]() -> Task<> {
+        worker.drain();
+        return worker.stop(deadline_after(std::chrono::seconds(10)));
+      });
+    }
+    for (auto& loop : loops_) loop.stop();
+    EXPECT_TRUE(writer_.flush());
+    EXPECT_EQ(context_.totals->connections, 0U);
+  }
+  [[nodiscard]] std::uint16_t port() const {
+    return workers_.empty() ? std::uint16_t{0} : workers_.front().port();
+  }
+
+ private:
+  Metrics metrics_;
+  Counter dropped_;
+  std::list<LoopThread> loops_;
+  asio::thread_pool pool_{1};
+  LineWriter writer_;
+  Traffic traffic_;
+  WorkerContext context_;
+  std::list<Worker> workers_;
+};
+
+// Requests on new connections, which the kernel spreads over the loops, while the routes change.
+TEST(WorkerThreads, LoopsServeTogetherWhileRoutesChange) {
+  test::RecordingUpstream one("one");
+  test::RecordingUpstream two("two");
+  const auto url = [](const test::RecordingUpstream& upstream) {
+    return "http://127.0.0.1:" + std::to_string(upstream.port());
+  };
+  Config config;
+  config.listen_address = "127.0.0.1";
+  config.port = 0;
+  config.loops = kLoops;
+  RouteSettings first;
+  first.app_proxy_url = url(one);
+  RouteSettings second;
+  second.app_proxy_url = url(two);
+  const test::TempDir folder;
+  const int log = ::open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  std::atomic<std::size_t> answered = 0;
+  std::vector<std::set<std::string>> loops(kClients);
+  {
+    Workers workers(config, log);
+    test::run_coro(
+        [&]() -> Task<> {
+          co_await workers.start(first);
+          std::vector<std::jthread> clients;
+          for (auto& seen : loops) {
+            clients.emplace_back([&, port = workers.port()] {
+              for (std::size_t i = 0; i < kCalls; ++i) {
+                const auto answer =
+                    test::raw_call(port, "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n");
+                EXPECT_EQ(answer.status, 200);
+                // The first half of an id is the loop's.
+                seen.insert(answer.header("X-Request-Id").value_or("").substr(0, 16));
+                ++answered;
+              }
+            });
+          }
+          while (answered < kClients * kCalls) {
+            co_await workers.use(second);
+            co_await workers.use(first);
+          }
+          clients.clear();
+          co_await workers.use(second);
+          EXPECT_EQ(
+              test::raw_call(workers.port(), "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n").body,
+              "two");
+          co_await workers.stop();
+        },
+        std::chrono::seconds(60));
+  }
+  ::close(log);
+  std::set<std::string> all;
+  for (const auto& seen : loops) all.insert(seen.begin(), seen.end());
+  EXPECT_EQ(all.size(), kLoops);
+  const auto lines = test::read_file(folder / "log");
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(lines, '\n')), kClients * kCalls + 1);
+}
+
+}  // namespace
+}  // namespace gitops::router
