@@ -95,6 +95,9 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
     entry = {};
   }
   entry.belong_to(report->uid());
+  if (const auto adopted = co_await adopt(key, entry); !adopted) {
+    co_return std::unexpected(adopted.error());
+  }
   const auto now = wall_now();
   const bool with_resources = report->resources_known() && !live.superseded;
   const auto due = diff(entry, report->uid(), report->application_digest(),
@@ -133,10 +136,17 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
   if (!report) co_return std::unexpected(report.error());
 
-  auto loaded = co_await ledger_.load(key);
+  // Its own row, or the one that was written of it while others reported it.
+  auto row = key;
+  auto loaded = co_await ledger_.load(row);
+  bool known = loaded && (loaded->uid == report->uid() || report->uid().empty());
+  if (loaded && !known && ledger_.witnessed().contains(witness_row(key, report->uid()))) {
+    known = true;
+    row = witness_row(key, report->uid());
+    loaded = co_await ledger_.load(row);
+  }
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
-  const bool known = entry.uid == report->uid() || report->uid().empty();
   const auto now = wall_now();
   const auto version = version_of_deletion(key, *report);
   const auto posted =
@@ -148,15 +158,30 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
       key, *report, version, entry,
       {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
   if (resources) {
-    ledger_.erase(key);
+    ledger_.erase(row);
+    ledger_.erase(witness_row(key, report->uid()));
     // Of one that was made anew under its name something newer may be known already.
     const auto newest = newest_.find(key);
     if (newest != newest_.end() && newest->second.uid == report->uid()) newest_.erase(newest);
   } else {
     entry.change.reset();
-    ledger_.store(key, entry);
+    ledger_.store(row, entry);
   }
   co_return resources;
+}
+
+// What was written of it while others reported it: its resources may be known, though we never told
+// of them.
+Task<Result<void>> ApplicationReporter::adopt(const std::string& key, LedgerEntry& entry) {
+  const auto row = witness_row(key, entry.uid);
+  if (!ledger_.witnessed().contains(row)) co_return Result<void>();
+  auto witnessed = co_await ledger_.load(row);
+  if (!witnessed) co_return std::unexpected(witnessed.error());
+  entry.resources.merge(std::move(witnessed->resources));
+  entry.change.reset();
+  ledger_.store(key, entry);
+  ledger_.erase(row);
+  co_return Result<void>();
 }
 
 Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::string text) {

@@ -57,6 +57,7 @@ class ApplicationReporter {
   Task<Result<bool>> tree_changed(std::string key, std::string project);
 
  private:
+  Task<Result<void>> adopt(const std::string& key, LedgerEntry& entry);
   Task<> announce(const std::string& key, LedgerEntry& entry, const Report& report,
                   const Difference& due);
   [[nodiscard]] std::string version_of_deletion(const std::string& key, const Report& report) const;

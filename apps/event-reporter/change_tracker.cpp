@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kClaimRetry = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(30);
-constexpr std::size_t kForeignDeletions = 10'000;
+constexpr const char* kReplicasNote = "replicas";
 
 std::string shard_note(std::uint32_t shard) {
   return "term of shard " + std::to_string(shard);
@@ -33,12 +33,15 @@ ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet&
                              Options options, Metrics& metrics)
     : ledger_(ledger),
       dirty_(dirty),
-      options_(options),
+      options_(std::move(options)),
       claims_changed_(executor),
+      witness_(executor, ledger, options_.witness),
       unchanged_(metrics.counter("gitops_event_reporter_unchanged_total",
                                  "Writes of objects that changed nothing to report")) {}
 
 void ChangeTracker::start(TaskGroup& group) {
+  start_over_when_resized();
+  witness_.start(group);
   group.spawn("claims", [this] { return take_claims(); });
 }
 
@@ -52,7 +55,7 @@ bool ChangeTracker::is_reported(const std::string& key, const Digest& digest) co
 }
 
 bool ChangeTracker::may_lose_parts(std::string_view key) const {
-  return options_.parts && ledger_.known().contains(std::string(key));
+  return options_.parts != nullptr && ledger_.known().contains(std::string(key));
 }
 
 std::size_t ChangeTracker::owned() const {
@@ -62,16 +65,21 @@ std::size_t ChangeTracker::owned() const {
 
 // -- what changes --
 
-void ChangeTracker::changed(const std::string& key, const Digest& digest, std::string_view text,
-                            Milestone milestone) {
+void ChangeTracker::changed(const std::string& key, std::string_view uid, const Digest& digest,
+                            std::string_view text, Milestone milestone) {
   const auto [seen, first] = seen_.try_emplace(key, digest);
   if (!first && seen->second == digest) {
     unchanged_.Increment();
     return;
   }
   seen->second = digest;
+  witness_.misses_others(key, uid, Clock::now());
+  if (!owns(key) && options_.replicas > 1) {
+    witness_.sees(key, uid, options_.parts ? options_.parts(text) : std::vector<ResourceId>{},
+                  Clock::now());
+  }
   if (!owns(key) && !may_lose_parts(key)) return;
-  if (owns(key) && first && is_reported(key, digest)) {
+  if (owns(key) && first && is_reported(key, digest) && !witness_.knows(key)) {
     unchanged_.Increment();
     return;
   }
@@ -81,32 +89,65 @@ void ChangeTracker::changed(const std::string& key, const Digest& digest, std::s
 void ChangeTracker::deleted(const std::string& key, std::string tombstone) {
   const auto now = Clock::now();
   const bool was_seen = seen_.erase(key) > 0;
-  if (was_seen && !owns(key)) {
-    while (!foreign_deletions_.empty() &&
-           (foreign_deletions_.size() >= kForeignDeletions ||
-            now - foreign_deletions_.front().time > options_.foreign_deletions)) {
-      foreign_deletions_.pop_front();
-    }
-    foreign_deletions_.push_back({key, tombstone, now});
-  }
+  witness_.misses(key, now);
   if ((was_seen && owns(key)) || ledger_.known().contains(key)) {
     dirty_.deleted(key, std::move(tombstone), now);
   }
 }
 
+ChangeTracker::Missing ChangeTracker::missing(
+    const std::function<bool(std::string_view key)>& is_gone) const {
+  Missing missing;
+  for (const auto& [key, head] : ledger_.known()) {
+    if (is_gone(key)) missing.emplace_back(key, head.uid);
+  }
+  for (const auto& [row, head] : ledger_.witnessed()) {
+    if (is_gone(key_of_row(row))) missing.emplace_back(key_of_row(row), head.uid);
+  }
+  return missing;
+}
+
+void ChangeTracker::missed(const std::string& key, std::string_view uid, std::string tombstone) {
+  const auto now = Clock::now();
+  witness_.misses(key, uid, now);
+  if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
+}
+
+std::vector<std::string> ChangeTracker::predecessors(const std::string& key) const {
+  return owns(key) ? witness_.gone(key) : std::vector<std::string>{};
+}
+
 std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)>& which) {
   std::erase_if(seen_, [&which](const auto& seen) { return which(seen.first); });
-  std::erase_if(foreign_deletions_, [&which](const auto& one) { return which(one.key); });
   dirty_.drop(which);
   std::vector<std::string> known;
   for (const auto& [key, head] : ledger_.known()) {
     if (which(key)) known.push_back(key);
   }
   for (const auto& key : known) ledger_.erase(key);
+  std::vector<std::string> witnessed;
+  for (const auto& [row, head] : ledger_.witnessed()) {
+    if (which(key_of_row(row))) witnessed.push_back(row);
+  }
+  for (const auto& row : witnessed) ledger_.erase(row);
   return known.size();
 }
 
 // -- shards --
+
+// Shards of another number of replicas hold other objects: whatever their Leases say, somebody else
+// may have reported some of ours.
+void ChangeTracker::start_over_when_resized() {
+  const auto now = std::to_string(options_.replicas);
+  const auto before = ledger_.note(kReplicasNote);
+  if (before == now) return;
+  ledger_.set_note(kReplicasNote, now);
+  const auto shards = std::max<Term>(read_term(before).value_or(0), options_.replicas);
+  for (Term shard = 0; before && shard < shards; ++shard) {
+    const auto note = shard_note(static_cast<std::uint32_t>(shard));
+    if (ledger_.note(note)) ledger_.set_note(note, "");
+  }
+}
 
 void ChangeTracker::claimed(std::uint32_t shard, Term term) {
   const Claim claim{.shard = shard, .term = term};
@@ -171,11 +212,11 @@ void ChangeTracker::take_over(Claim claim) {
   ledger_.set_note(shard_note(shard), std::to_string(claim.term));
   held_.insert(shard);
   const auto now = Clock::now();
-  // What was made anew comes behind its deletion.
-  for (const auto& deletion : foreign_deletions_) {
-    if (shard_of_key(deletion.key) == shard && now - deletion.time < options_.foreign_deletions) {
-      dirty_.deleted(deletion.key, deletion.tombstone, now);
-    }
+  // What others may have reported; its report finds out what of it is gone.
+  for (const auto& [row, head] : ledger_.witnessed()) {
+    const std::string key(key_of_row(row));
+    if (shard_of_key(key) != shard) continue;
+    if (seen_.contains(key) || !witness_.gone(key).empty()) dirty_.changed(key, {}, {}, now);
   }
   for (const auto& [key, digest] : seen_) {
     if (shard_of_key(key) != shard || is_reported(key, digest)) continue;

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "common/core/async.hpp"
 #include "common/core/backoff.hpp"
@@ -18,6 +20,7 @@
 #include "event-reporter/dirty_set.hpp"
 #include "event-reporter/ledger.hpp"
 #include "event-reporter/shard_leases.hpp"
+#include "event-reporter/witness.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::reporter {
@@ -25,9 +28,9 @@ namespace gitops::reporter {
 // Decides which changes are due: those of objects in the shards that this process holds, when they
 // are not what the ledger says was reported.
 //
-// A process reports the deletion of every object that it ever reported, whoever holds its shard
-// now, and of those that were deleted shortly before it took a shard over: a deletion has no
-// successor that would repair its loss.
+// A deletion has no successor that would repair its loss. So a process reports the deletion of
+// every object that it ever reported, whoever holds its shard now; of those that others report it
+// is a Witness, and what is missing when it takes a shard over it reports as well.
 //
 // An object's shard follows from its name, which is what its key has behind the last '/'. A digest
 // covers the object's uid. Loop thread only; runs as a task of the group given to start(); what is
@@ -36,11 +39,12 @@ class ChangeTracker {
  public:
   struct Options {
     std::uint32_t replicas = 1;  // over which objects are shared out
-    // How long deletions in other shards are remembered.
-    std::chrono::milliseconds foreign_deletions = std::chrono::minutes(10);
-    // Objects have parts that are reported too. Then changes of an object that this process once
-    // reported are due whoever holds its shard now: parts may be gone that only we told of.
-    bool parts = false;
+    // How long what is gone in other shards is remembered.
+    std::chrono::milliseconds witness = std::chrono::minutes(10);
+    // Parts of an object that are reported too, from its text; empty: objects have none. Where they
+    // have some, changes of an object that this process once reported are due whoever holds its
+    // shard now: parts may be gone that only we told of.
+    std::function<std::vector<ResourceId>(std::string_view text)> parts = {};
   };
   ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty, Options options,
                 Metrics& metrics);
@@ -49,10 +53,16 @@ class ChangeTracker {
 
   // The object is there, and this is its text. Every object is to be told of, whose shard it may
   // be.
-  void changed(const std::string& key, const Digest& digest, std::string_view text,
-               Milestone milestone);
+  void changed(const std::string& key, std::string_view uid, const Digest& digest,
+               std::string_view text, Milestone milestone);
   // It is gone; `tombstone` is its last text, or as much of it as is known.
   void deleted(const std::string& key, std::string tombstone);
+  // What the ledger has and a complete list has not, as `is_gone` says: keys with their uids, to be
+  // passed to missed() if they are gone indeed.
+  using Missing = std::vector<std::pair<std::string, std::string>>;
+  [[nodiscard]] Missing missing(const std::function<bool(std::string_view key)>& is_gone) const;
+  // It was deleted while nobody watched; `tombstone` says as much as is known.
+  void missed(const std::string& key, std::string_view uid, std::string tombstone);
   // Nothing is known about these objects any more. What was reported of them is forgotten, too, and
   // what waits is not reported. How many the ledger knew.
   std::size_t forget(const std::function<bool(std::string_view key)>& which);
@@ -65,15 +75,16 @@ class ChangeTracker {
   [[nodiscard]] bool owns(std::string_view key) const { return held_.contains(shard_of_key(key)); }
   // Whether an object of that key is there, as far as we know.
   [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
+  // Whether this process or another may have reported an object of that key.
+  [[nodiscard]] bool knows(const std::string& key) const {
+    return ledger_.known().contains(key) || witness_.knows(key);
+  }
+  // Objects that others reported, or may have, and that are gone: their uids. The shard is ours.
+  [[nodiscard]] std::vector<std::string> predecessors(const std::string& key) const;
   // Objects that are there in the shards held.
   [[nodiscard]] std::size_t owned() const;
 
  private:
-  struct Deletion {
-    std::string key;
-    std::string tombstone;
-    Clock::time_point time;
-  };
   struct Claim {
     std::uint32_t shard = 0;
     Term term = 0;
@@ -83,6 +94,7 @@ class ChangeTracker {
   [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
   [[nodiscard]] bool may_lose_parts(std::string_view key) const;
   [[nodiscard]] bool is_reported(const std::string& key, const Digest& digest) const;
+  void start_over_when_resized();
   Task<> take_claims();
   Task<bool> start_anew(std::uint32_t shard);
   void take_over(Claim claim);
@@ -94,7 +106,7 @@ class ChangeTracker {
   std::set<std::uint32_t> held_;                  // shards whose objects are reported
   std::deque<Claim> claims_;                      // shards to be held as soon as they start anew
   gitops::Event claims_changed_;
-  std::deque<Deletion> foreign_deletions_;
+  Witness witness_;
   Counter& unchanged_;
 };
 

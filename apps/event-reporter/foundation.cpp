@@ -108,8 +108,8 @@ void Foundation::start_ledger() {
   ledger.set_note(kModeNote, mode_name(with.config.mode));
 }
 
-Task<> Foundation::finish(std::function<std::size_t()> in_work, Deadline deadline) {
-  while (in_work() > 0 && Clock::now() < deadline) {
+Task<> Foundation::finish(Deadline deadline) {
+  while (delivery.breaker().in_flight() > 0 && Clock::now() < deadline) {
     co_await sleep_for(std::chrono::milliseconds(20));
   }
   std::ignore = co_await ledger.flush(deadline);
@@ -120,6 +120,9 @@ Task<> Foundation::finish(std::function<std::size_t()> in_work, Deadline deadlin
 std::string Foundation::ledger_status(std::string_view what) const {
   auto out = "ledger: " + std::to_string(ledger.known().size()) + " " + std::string(what) +
              (with.config.ledger_file.empty() ? ", in memory only" : "") + "\n";
+  if (!ledger.witnessed().empty()) {
+    out += "witness of: " + std::to_string(ledger.witnessed().size()) + " that others report\n";
+  }
   if (!ledger.trouble().empty()) out += "ledger trouble: " + ledger.trouble() + "\n";
   return out;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,9 +45,9 @@ class Foundation {
   Task<Result<void>> open_ledger();
   // From then on it is written.
   void start_ledger();
-  // What is under way may end and is written down; what waits is found again by the next start.
-  // `in_work`: how many reports are under way. Afterwards no task runs any more.
-  Task<> finish(std::function<std::size_t()> in_work, Deadline deadline);
+  // Events that are on their way to the control plane may arrive, and are written down; everything
+  // else is found again by the next start. Afterwards no task runs any more.
+  Task<> finish(Deadline deadline);
   // The last line of /statusz; `what` the ledger has entries of.
   [[nodiscard]] std::string ledger_status(std::string_view what) const;
 

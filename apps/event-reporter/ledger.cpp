@@ -40,7 +40,11 @@ Task<Result<void>> Ledger::open() {
   auto opened = co_await run_on(pool_, [this] { return std::pair(file_.open(), file_.bytes()); });
   auto& [contents, bytes] = opened;
   if (!contents) co_return std::unexpected(contents.error());
+  for (auto& [row, head] : contents->heads) {
+    if (is_witness_row(row)) witnessed_.emplace(row, std::move(head));
+  }
   known_ = std::move(contents->heads);
+  std::erase_if(known_, [](const auto& row) { return is_witness_row(row.first); });
   notes_ = std::move(contents->notes);
   file_bytes_.Set(static_cast<double>(bytes));
   update_gauges();
@@ -63,7 +67,7 @@ void Ledger::start(TaskGroup& group) {
 
 Task<Result<LedgerEntry>> Ledger::load(std::string key) {
   const auto* newest = on_its_way(key);
-  if (newest == nullptr && !known_.contains(key)) co_return LedgerEntry{};
+  if (newest == nullptr && !has(key)) co_return LedgerEntry{};
   std::expected<LedgerFile::Read, LedgerFault> read = LedgerFile::Read{};
   if (newest == nullptr) {
     read = co_await run_on(pool_, [this, key] { return file_.read(key); });
@@ -96,13 +100,20 @@ void Ledger::store(const std::string& key, const LedgerEntry& entry) {
     erase(key);
     return;
   }
-  known_[key] = {.uid = entry.uid, .change = entry.change};
+  auto& head = is_witness_row(key) ? witnessed_[key] : known_[key];
+  head = {.uid = entry.uid, .change = entry.change};
   put(key, std::move(bytes));
 }
 
 void Ledger::erase(const std::string& key) {
+  if (!has(key)) return;
   known_.erase(key);
+  witnessed_.erase(key);
   put(key, std::nullopt);
+}
+
+bool Ledger::has(const std::string& key) const {
+  return is_witness_row(key) ? witnessed_.contains(key) : known_.contains(key);
 }
 
 void Ledger::put(const std::string& key, std::optional<std::string> encoded) {
@@ -215,9 +226,11 @@ void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
       "the ledger was damaged, was set aside and made anew: other applications are reported "
       "again when they change, and all at the next start",
       {{"reason", why}});
-  std::erase_if(known_, [&](const auto& row) {
+  const auto is_lost = [&](const auto& row) {
     return !written.rows.contains(row.first) && !waiting_.rows.contains(row.first);
-  });
+  };
+  std::erase_if(known_, is_lost);
+  std::erase_if(witnessed_, is_lost);
   for (const auto& [name, value] : notes_) {
     if (!written.notes.contains(name)) set_note(name, std::string(value));
   }

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,8 +52,13 @@ class Ledger {
   // Commits from now on, as a task of `group`.
   void start(TaskGroup& group);
 
-  // Every application that has an entry.
+  // Every application that this process reported, by its key.
   [[nodiscard]] const std::unordered_map<std::string, LedgerHead>& known() const { return known_; }
+  // What it saw of those that others report, by witness_row(). An entry of these is loaded, stored
+  // and erased by that name.
+  [[nodiscard]] const std::map<std::string, LedgerHead, std::less<>>& witnessed() const {
+    return witnessed_;
+  }
   // The entry as it was stored last; an empty one when there is none, or only a damaged one. An
   // error when the file can't be read now: try again later.
   Task<Result<LedgerEntry>> load(std::string key);
@@ -71,6 +78,7 @@ class Ledger {
   [[nodiscard]] std::size_t pending() const;
 
  private:
+  [[nodiscard]] bool has(const std::string& key) const;
   void put(const std::string& key, std::optional<std::string> encoded);
   void changed();
   // The entry that is on its way to the file; null when the file has what there is.
@@ -86,6 +94,7 @@ class Ledger {
   Log log_{"ledger"};
   RepeatFilter repeats_{std::chrono::minutes(1)};
   std::unordered_map<std::string, LedgerHead> known_;
+  std::map<std::string, LedgerHead, std::less<>> witnessed_;
   std::map<std::string, std::string> notes_;
   LedgerBatch waiting_;
   std::shared_ptr<LedgerBatch> in_commit_;  // what the file's thread writes now

@@ -9,6 +9,7 @@
 namespace gitops::reporter {
 namespace {
 
+constexpr char kRowSeparator = '\n';
 constexpr char kFormat = 1;
 constexpr unsigned kHasChange = 1;
 constexpr unsigned kHasApplication = 2;
@@ -224,6 +225,25 @@ Result<LedgerHead> decode_head(std::string_view bytes) {
   auto head = read_head(reader);
   if (!head) return std::unexpected(head.error());
   return std::move(head->head);
+}
+
+std::string witness_row(std::string_view key, std::string_view uid) {
+  std::string row(key);
+  row += kRowSeparator;
+  return row.append(uid);
+}
+
+bool is_witness_row(std::string_view row) {
+  return row.contains(kRowSeparator);
+}
+
+std::string_view key_of_row(std::string_view row) {
+  return row.substr(0, row.find(kRowSeparator));
+}
+
+std::string_view uid_of_row(std::string_view row) {
+  const auto at = row.find(kRowSeparator);
+  return at == std::string_view::npos ? std::string_view{} : row.substr(at + 1);
 }
 
 RowChecksum row_checksum(std::string_view key, std::string_view value) {

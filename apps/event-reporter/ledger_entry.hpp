@@ -64,6 +64,16 @@ struct Difference {
 // with the one before · text the rest of its identity · text version · 16 bytes digest. A text is
 // its length and its bytes; numbers are LEB128.
 
+// -- rows --
+//
+// What this process reported of an object is kept under the object's key. What it saw of one that
+// others report (Witness) is kept per uid, under this: a name with a character that no key has.
+[[nodiscard]] std::string witness_row(std::string_view key, std::string_view uid);
+[[nodiscard]] bool is_witness_row(std::string_view row);
+// The key in a row's name, and the uid; empty in one that has none.
+[[nodiscard]] std::string_view key_of_row(std::string_view row);
+[[nodiscard]] std::string_view uid_of_row(std::string_view row);
+
 // More than any real application needs: 100,000 resources.
 inline constexpr std::size_t kMaxEntryBytes = std::size_t{16} * 1024 * 1024;
 

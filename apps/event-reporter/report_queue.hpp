@@ -42,8 +42,6 @@ class ReportQueue {
   void start(TaskGroup& group);
   // No further object is taken up; reports that are under way go on.
   void stop() { queue_.stop(); }
-  // Objects that are being reported right now.
-  [[nodiscard]] std::size_t in_work() const { return queue_.in_work(); }
 
   [[nodiscard]] DirtySet& dirty() { return dirty_; }
   [[nodiscard]] const DirtySet& dirty() const { return dirty_; }

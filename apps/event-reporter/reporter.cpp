@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "event-reporter/app_view.hpp"
 #include "event-reporter/config.hpp"
 #include "event-reporter/manifest.hpp"
 
@@ -43,8 +44,19 @@ Milestone milestone_of(const k8s::Record& record) {
   return {.operation = hash(text(operation_start)), .state = hash(state)};
 }
 
+// The resources that Argo CD counts to an Application.
+std::vector<ResourceId> resources_of(std::string_view application) {
+  std::vector<ResourceId> ids;
+  AppView app;
+  if (!app.read(application)) return ids;
+  for (const auto resource : app.status()["resources"].items()) {
+    ids.push_back(ResourceId::of(JsonView(resource)));
+  }
+  return ids;
+}
+
 ChangeTracker::Options with_parts(ChangeTracker::Options options) {
-  options.parts = true;
+  options.parts = resources_of;
   return options;
 }
 
@@ -114,21 +126,20 @@ void Reporter::on_change(const k8s::Change& change) {
                               ? application_stub(now.key(), now.uid(), now.resource_version())
                               : std::string(change.text));
   } else if (is_ours(now)) {
-    changes_.changed(key, change_digest(change.text), change.text, milestone_of(now));
+    changes_.changed(key, now.uid(), change_digest(change.text), change.text, milestone_of(now));
   }
 }
 
 // What was deleted while nobody watched: the ledger knows it, the first complete list does not.
 Task<> Reporter::find_deleted() {
   co_await informer_.wait_synced(kNever);
-  std::vector<std::pair<std::string, std::string>> missing;
-  for (const auto& [key, head] : ledger_.known()) {
-    if (informer_.find(object_key(key)) == nullptr) missing.emplace_back(key, head.uid);
-  }
+  const auto missing = changes_.missing([this](std::string_view key) {
+    return informer_.find(object_key(std::string(key))) == nullptr;
+  });
   for (const auto& [key, uid] : missing) {
     if (co_await is_gone(kubernetes_, k8s::resources::kApplications, object_key(key),
                          options_.queue.backoff)) {
-      queue_.dirty().deleted(key, application_stub(object_key(key), uid, ""), Clock::now());
+      changes_.missed(key, uid, application_stub(object_key(key), uid, ""));
     }
   }
 }
@@ -141,6 +152,11 @@ Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, uns
     const auto gone = co_await application_reporter_.report_gone(key, work.tombstone);
     if (!gone) co_return std::unexpected(gone.error());
     work.tombstone.clear();
+  }
+  for (const auto& uid : changes_.predecessors(key)) {
+    const auto gone =
+        co_await application_reporter_.report_gone(key, application_stub(object_key(key), uid, ""));
+    if (!gone) co_return std::unexpected(gone.error());
   }
   if (!work.live && ledger_.known().contains(key)) co_return co_await report_predecessor(key);
   while (work.live && changes_.owns(key)) {

@@ -52,8 +52,6 @@ class Reporter {
   void start(TaskGroup& group);
   // No further application is taken up; reports that are under way go on.
   void stop() { queue_.stop(); }
-  // Applications that are being reported right now.
-  [[nodiscard]] std::size_t in_work() const { return queue_.in_work(); }
 
   // For ShardLeases.
   void claimed(std::uint32_t shard, Term term) { changes_.claimed(shard, term); }

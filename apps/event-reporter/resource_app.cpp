@@ -88,7 +88,7 @@ class ResourceApp {
   Task<> stop(Deadline deadline) {
     main_port_.drain();
     reporter_.stop();
-    co_await base_.finish([this] { return reporter_.in_work(); }, deadline);
+    co_await base_.finish(deadline);
     co_await main_port_.stop(deadline);
   }
 

@@ -210,28 +210,25 @@ void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kin
     return;
   }
   // What was reported once is reported until it is gone.
-  if (!options_.any_owner && !has_owner(kind, now) && !changes_.sees(key) &&
-      !ledger_.known().contains(key)) {
+  if (!options_.any_owner && !has_owner(kind, now) && !changes_.sees(key) && !changes_.knows(key)) {
     return;
   }
-  changes_.changed(key, object_digest(change.text), change.text, milestone_of(kind, now));
+  changes_.changed(key, now.uid(), object_digest(change.text), change.text,
+                   milestone_of(kind, now));
 }
 
 // What was deleted while nobody watched: the ledger knows it, the first complete list does not.
 Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster, const KindWatch& watch) {
-  std::vector<std::pair<std::string, std::string>> missing;
-  for (const auto& [key, head] : ledger_.known()) {
+  const auto missing = changes_.missing([&](std::string_view key) {
     const auto id = parse_resource_key(key);
-    if (id.cluster == cluster->id && id.kind == watch.what().kind->name &&
-        watch.what().covers(id.object.ns) && watch.find(id.object) == nullptr) {
-      missing.emplace_back(key, head.uid);
-    }
-  }
+    return id.cluster == cluster->id && id.kind == watch.what().kind->name &&
+           watch.what().covers(id.object.ns) && watch.find(id.object) == nullptr;
+  });
   for (const auto& [key, uid] : missing) {
     const auto object = parse_resource_key(key).object;
     if (co_await is_gone(*cluster->client, watch.what().kind->resource, object,
                          options_.queue.backoff)) {
-      changes_.deleted(key, resource_stub(object, uid));
+      changes_.missed(key, uid, resource_stub(object, uid));
     }
   }
 }
@@ -245,6 +242,11 @@ Task<Result<void>> ResourceReporter::report(const std::string& key, DirtyWork& w
     const auto gone = co_await report_gone(id, work.tombstone);
     if (!gone) co_return std::unexpected(gone.error());
     work.tombstone.clear();
+  }
+  for (const auto& uid : changes_.predecessors(key)) {
+    const auto gone = co_await post_gone(id, resource_stub(id.object, uid));
+    if (!gone) co_return std::unexpected(gone.error());
+    ledger_.erase(witness_row(key, uid));
   }
   while (work.live && changes_.owns(key)) {
     const bool from_server = work.states.empty();
@@ -285,6 +287,7 @@ Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id,
   const auto posted =
       co_await post_gone(id, facts ? tombstone : resource_stub(id.object, reported));
   if (!posted) co_return std::unexpected(posted.error());
+  ledger_.erase(witness_row(key, uid));
   if (!has_successor) {
     ledger_.erase(key);
     newest_.erase(key);
@@ -305,7 +308,10 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
   if (const auto known = ledger_.known().find(key); known != ledger_.known().end()) {
     before = known->second;
   }
-  if (before.uid == facts->uid && before.change == facts->digest) co_return Result<void>();
+  if (before.uid == facts->uid && before.change == facts->digest) {
+    ledger_.erase(witness_row(key, facts->uid));
+    co_return Result<void>();
+  }
   if (!before.uid.empty() && before.uid != facts->uid) {
     // Deleted and made anew while nobody watched.
     const auto gone = co_await post_gone(id, resource_stub(id.object, before.uid));
@@ -318,6 +324,7 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
       resource_event(text, kind.resource, server_of(id)));
   if (!posted) co_return std::unexpected(posted.error());
   ledger_.store(key, {.uid = facts->uid, .change = facts->digest});
+  ledger_.erase(witness_row(key, facts->uid));
   co_return Result<void>();
 }
 

@@ -417,6 +417,22 @@ TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
   });
 }
 
+TEST(EventReporter, TheEndDoesNotWaitForArgoCd) {
+  play([](World& world) -> Task<> {
+    co_await world.start_doubles();
+    world.start_daemon({{"DRAIN_TIMEOUT", "10m"}});
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    world.argocd.delay_answers(std::chrono::minutes(10), "resource-tree");
+    world.put_app("web", 1);
+    const auto deadline = soon();
+    while (world.argocd.count("GET", "resource-tree") == 0) {
+      CO_ASSERT_TRUE(Clock::now() < deadline);
+      co_await sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(co_await world.daemon->stop(), 0);
+  });
+}
+
 TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
   play([](World& world) -> Task<> {
     co_await world.start();

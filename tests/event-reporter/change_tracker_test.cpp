@@ -24,6 +24,7 @@ struct ChangeTrackerTest : testing::Test {
   ChangeTracker changes{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
   std::uint32_t shard = shard_of("web", 3);
 
+  void hold_again() { changes.claimed(shard, 7); }
   // Without anybody in between, so that it is held at once.
   void hold() {
     ledger.set_note("term of shard " + std::to_string(shard), "7");
@@ -32,16 +33,16 @@ struct ChangeTrackerTest : testing::Test {
 };
 
 TEST_F(ChangeTrackerTest, OnlyChangesInShardsHeldAreDue) {
-  changes.changed("a/web", digest(1), "one", {});
+  changes.changed("a/web", "u", digest(1), "one", {});
   EXPECT_FALSE(dirty.contains("a/web"));
   hold();
   EXPECT_TRUE(dirty.take("a/web").live) << "it was seen before";
-  changes.changed("a/web", digest(1), "one", {});
+  changes.changed("a/web", "u", digest(1), "one", {});
   EXPECT_TRUE(dirty.take("a/web").empty()) << "unchanged";
-  changes.changed("a/web", digest(2), "two", {});
+  changes.changed("a/web", "u", digest(2), "two", {});
   EXPECT_EQ(dirty.take("a/web").states.size(), 1U);
   dirty.done("a/web");
-  changes.changed("a/web", digest(3), "three", {});
+  changes.changed("a/web", "u", digest(3), "three", {});
   changes.released(shard);
   EXPECT_FALSE(dirty.contains("a/web"));
 }
@@ -49,32 +50,101 @@ TEST_F(ChangeTrackerTest, OnlyChangesInShardsHeldAreDue) {
 TEST_F(ChangeTrackerTest, WhatTheLedgerHasIsNotDue) {
   hold();
   ledger.store("a/web", {.uid = "u", .change = digest(1)});
-  changes.changed("a/web", digest(1), "one", {});
+  changes.changed("a/web", "u", digest(1), "one", {});
   EXPECT_FALSE(dirty.contains("a/web"));
-  changes.changed("a/web", digest(2), "two", {});
+  changes.changed("a/web", "u", digest(2), "two", {});
   EXPECT_TRUE(dirty.contains("a/web"));
 }
 
 TEST_F(ChangeTrackerTest, WhatWasReportedOnceIsReportedAsGoneByWhomeverDidSo) {
   ledger.store("a/web", {.uid = "u"});
-  changes.changed("a/web", digest(1), "one", {});
-  changes.changed("b/web", digest(1), "one", {});
+  changes.changed("a/web", "u", digest(1), "one", {});
+  changes.changed("b/web", "u", digest(1), "one", {});
   changes.deleted("a/web", "stone");
   changes.deleted("b/web", "stone");
   EXPECT_EQ(dirty.take("a/web").tombstone, "stone");
   EXPECT_FALSE(dirty.contains("b/web")) << "its shard is somebody else's";
   hold();
-  EXPECT_EQ(dirty.take("b/web").tombstone, "stone") << "who may have died before telling it";
+  EXPECT_TRUE(dirty.contains("b/web")) << "who may have died before telling it";
+  EXPECT_THAT(changes.predecessors("b/web"), testing::ElementsAre("u"));
+  EXPECT_THAT(changes.predecessors("a/web"), testing::IsEmpty());
 }
 
-TEST_F(ChangeTrackerTest, WhatWasMadeAnewBeforeAShardIsTakenOverIsReportedBehindItsDeletion) {
-  changes.changed("a/web", digest(1), "one", {});
+// Its own ledger is gone with the replica that reported it.
+TEST_F(ChangeTrackerTest, WhatOthersReportedIsMissedToo) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  next.claimed(0, 0);
+  EXPECT_TRUE(next.knows("a/web"));
+  const auto missing =
+      next.missing([&](std::string_view key) { return !next.sees(std::string(key)); });
+  EXPECT_THAT(missing, testing::ElementsAre(std::pair("a/web", "u")));
+  ledger.set_note("term of shard 0", "0");
+  next.claimed(0, 0);
+  next.missed("a/web", "u", "stone");
+  EXPECT_EQ(dirty.take("a/web").tombstone, "stone");
+}
+
+TEST_F(ChangeTrackerTest, WhatIsMissedInAShardOfAnotherIsReportedWhenItIsTakenOver) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
+  next.missed("a/web", "u", "stone");
+  EXPECT_FALSE(dirty.contains("a/web"));
+  ledger.set_note("term of shard " + std::to_string(shard), "7");
+  next.claimed(shard, 7);
+  EXPECT_TRUE(dirty.contains("a/web"));
+  EXPECT_THAT(next.predecessors("a/web"), testing::ElementsAre("u"));
+}
+
+// Its first list may not be complete yet.
+TEST_F(ChangeTrackerTest, WhatIsNeitherSeenNorMissedIsNotReportedGone) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
+  ledger.set_note("term of shard " + std::to_string(shard), "7");
+  next.claimed(shard, 7);
+  EXPECT_FALSE(dirty.contains("a/web"));
+  next.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_TRUE(dirty.contains("a/web")) << "to be made its own";
+}
+
+TEST_F(ChangeTrackerTest, WhatHadTheNameOfSomethingThatIsThereIsMissedToo) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  ledger.set_note("term of shard 0", "0");
+  next.claimed(0, 0);
+  next.changed("a/web", "v", digest(2), "two", {});
+  EXPECT_THAT(next.predecessors("a/web"), testing::ElementsAre("u"));
+}
+
+// The Lease cannot tell: nobody held it while its shard did not exist.
+TEST_F(ChangeTrackerTest, AnotherNumberOfReplicasStartsAnew) {
+  const auto term = "term of shard " + std::to_string(shard);
+  const auto start = [&](std::uint32_t replicas) {
+    TaskGroup tasks(loop.get_executor(), [](const auto&, const auto&) {});
+    ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = replicas}, metrics};
+    next.start(tasks);
+    tasks.cancel();
+    loop.restart();
+    loop.run();
+  };
+  start(3);
+  ledger.set_note(term, "7");
+  start(3);
+  EXPECT_EQ(ledger.note(term), "7");
+  start(2);
+  start(3);
+  hold_again();
+  EXPECT_FALSE(changes.owns("a/web"));
+}
+
+TEST_F(ChangeTrackerTest, WhatWasMadeAnewBeforeAShardIsTakenOverHasItsPredecessors) {
+  changes.changed("a/web", "u", digest(1), "one", {});
   changes.deleted("a/web", "stone");
-  changes.changed("a/web", digest(2), "two", {});
+  changes.changed("a/web", "v", digest(2), "two", {});
+  changes.changed("a/web", "w", digest(3), "three", {});
   hold();
-  const auto work = dirty.take("a/web");
-  EXPECT_EQ(work.tombstone, "stone");
-  EXPECT_TRUE(work.live);
+  EXPECT_THAT(changes.predecessors("a/web"), testing::ElementsAre("u", "v"));
+  EXPECT_TRUE(dirty.take("a/web").live);
 }
 
 // The claim that starts anew takes its time, and the process may be killed meanwhile.
@@ -106,7 +176,7 @@ TEST_F(ChangeTrackerTest, WhatIsForgottenIsNeitherDueNorKnown) {
   hold();
   for (const auto* key : {"a/web", "b/web"}) {
     ledger.store(key, {.uid = "u"});
-    changes.changed(key, digest(1), "one", {});
+    changes.changed(key, "u", digest(1), "one", {});
   }
   changes.deleted("a/web", "stone");
   EXPECT_EQ(changes.forget([](std::string_view key) { return key.starts_with("a/"); }), 1U);

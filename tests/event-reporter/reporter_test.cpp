@@ -697,6 +697,47 @@ TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsAnothers) 
   });
 }
 
+// It was reported by a replica that is no more, and so is its ledger.
+TEST(Reporter, WhatGoesWhileAReplicaIsScaledAwayIsReportedGoneByTheOthers) {
+  const test::TempDir folder;
+  auto options = of_three(0);
+  options.ledger.path = (folder / "ledger.db").string();
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp deleted{.name = "app-0", .uid = "uid-0", .resources = 2};
+    scene.put(deleted);
+    scene.put({.name = "app-2", .uid = "uid-2", .resources = 2});
+    scene.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    co_await scene.stop_reporter();
+    scene.remove(deleted);
+    scene.put({.name = "app-2", .uid = "uid-2", .resources = 1});
+    scene.options.reporter.changes.replicas = 1;
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 1), UnorderedElementsAre("app-1", "app-2", "c-0", "c-1 gone",
+                                                          "app-0 gone", "c-0 gone", "c-1 gone"));
+    EXPECT_EQ(scene.ledger().witnessed().size(), 0U) << "all is its own now";
+  });
+}
+
+// The replica that reported it is dead when a resource goes, and stays so.
+TEST(Reporter, AResourceThatGoesBeforeAShardIsTakenOverIsReportedGone) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "app-0", .uid = "uid-0", .resources = 2});
+    scene.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    scene.put({.name = "app-0", .uid = "uid-0", .resources = 1});
+    scene.put({.name = "app-1", .uid = "uid-1", .revision = "r2", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("app-0", "c-0", "c-1 gone"));
+  });
+}
+
 TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAnew) {
   const test::TempDir folder;
   auto options = of_three(2);

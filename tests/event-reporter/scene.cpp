@@ -171,7 +171,7 @@ Task<> Scene::start() {
 Task<> Scene::stop_reporter() {
   if (!parts) co_return;
   parts->reporter.stop();
-  EXPECT_TRUE(co_await until([this] { return parts->reporter.in_work() == 0; }));
+  EXPECT_TRUE(co_await until([this] { return parts->delivery.breaker().in_flight() == 0; }));
   EXPECT_TRUE(co_await parts->ledger.flush(deadline_after(std::chrono::seconds(5))));
   parts->tasks.cancel();
   co_await parts->tasks.join();
@@ -235,6 +235,10 @@ std::string Scene::status() const {
 
 Reporter& Scene::reporter() const {
   return parts->reporter;
+}
+
+const Ledger& Scene::ledger() const {
+  return parts->ledger;
 }
 
 double Scene::metric(const std::string& line_start) {

@@ -55,6 +55,7 @@ class Scene {
   Task<> stop_reporter();
   Task<> stop();
   [[nodiscard]] Reporter& reporter() const;
+  [[nodiscard]] const Ledger& ledger() const;
 
   // What Argo CD does for an application's new state: its answers first, then the object.
   void put(const SampleApp& app);

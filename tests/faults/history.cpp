@@ -80,7 +80,7 @@ void History::change() {
   }
   if (deleting_.contains(name)) {
     // Its resources go one by one, then it goes itself.
-    auto& app = model.app(found->second.uid);
+    auto& app = model.app(found->second);
     if (!app.resources.empty() && pick(3) > 0) {
       app.resources.erase(app.resources.begin());
       write(app);
@@ -89,10 +89,9 @@ void History::change() {
     }
     return;
   }
-  auto& app = model.app(found->second.uid);
+  auto& app = model.app(found->second);
   const auto resource = name + "-c" + std::to_string(pick(kResources));
-  const auto what = pick(14);
-  switch (nothing_goes_ && (what == 8 || what == 9 || what == 11) ? 3 : what) {
+  switch (pick(14)) {
     case 0:
       app.state.revision = "r" + std::to_string(pick(10));
       break;
@@ -118,7 +117,7 @@ void History::change() {
       break;
     case 6:
     case 7:
-      if (nothing_goes_ || app.resources.erase(resource) == 0) change_resource(app, resource);
+      if (app.resources.erase(resource) == 0) change_resource(app, resource);
       break;
     case 8:
       end(name);
@@ -151,8 +150,8 @@ void History::change() {
 }
 
 void History::change_all() {
-  for (const auto& [name, incarnation] : applications_) {
-    auto& app = model.app(incarnation.uid);
+  for (const auto& [name, uid] : applications_) {
+    auto& app = model.app(uid);
     app.state.content = next_content();
     for (std::size_t i = 0; i < kResources; ++i) {
       change_resource(app, name + "-c" + std::to_string(i));
@@ -179,7 +178,7 @@ Task<> History::live(std::size_t changes) {
 
 void History::create(const std::string& name) {
   const auto uid = "uid-" + name + "-" + std::to_string(++incarnations_);
-  applications_[name] = {.uid = uid, .takings = figures.takings};
+  applications_[name] = uid;
   auto& app = model.add(uid, name);
   app.state = {.content = next_content(), .revision = "r0", .sync = "Synced", .health = "Healthy"};
   for (std::size_t i = pick(kResources); i > 0; --i) {
@@ -189,7 +188,7 @@ void History::create(const std::string& name) {
 }
 
 void History::remove_in_two_steps(const std::string& name) {
-  auto& app = model.app(applications_.at(name).uid);
+  auto& app = model.app(applications_.at(name));
   deleting_.insert(name);
   write(app);  // with the finalizer
   app.deleting = true;
@@ -202,10 +201,8 @@ void History::finish_deletions() {
 
 // It is gone from now on, whatever held it.
 void History::end(const std::string& name) {
-  const auto incarnation = applications_.at(name);
-  const auto since = std::min(figures.takings - incarnation.takings, pods_.size() - 1);
-  figures.allowed.deleted += since * (1 + kResources);
-  model.remove(incarnation.uid);
+  figures.allowed.deleted += (pods_.size() - 1) * (1 + kResources);
+  model.remove(applications_.at(name));
   applications_.erase(name);
   const k8s::ObjectKey key{.ns = "argocd", .name = name};
   if (deleting_.erase(name) > 0) {
@@ -259,8 +256,7 @@ void History::write(const HistoryModel::App& app) {
                        {"version", "v1"},
                        {"status", resource.sync}});
   }
-  json metadata{
-      {"name", app.name}, {"namespace", "argocd"}, {"uid", applications_.at(app.name).uid}};
+  json metadata{{"name", app.name}, {"namespace", "argocd"}, {"uid", applications_.at(app.name)}};
   const auto before = kube.find(k8s::resources::kApplications, {.ns = "argocd", .name = app.name});
   if (deleting_.contains(app.name)) metadata["finalizers"] = {kFinalizer};
   if (app.deleting && before) {

@@ -52,9 +52,7 @@ class History {
   // -- faults --
   // The next one, of those that are over in a moment.
   Task<> fault();
-  // The next one, of those that move shards. While the number of replicas changes nothing is
-  // deleted: a ledger belongs to its replica, so what goes between the last report of the one and
-  // the first of the other is known to nobody who could tell.
+  // The next one, of those that move shards.
   Task<> shard_fault();
   void kill(ReporterPod& pod);
   // Waits until nothing is lost. Everything is well again; the reporters may take their time to
@@ -74,11 +72,6 @@ class History {
 
  private:
   using Inject = Task<> (History::*)();
-  struct Incarnation {
-    std::string uid;
-    std::size_t takings = 0;  // of all shards when it was made
-  };
-
   // The same on every machine, which the distributions of the standard library are not.
   std::size_t pick(std::size_t n) { return random_() % n; }
   std::string pick_from(std::vector<std::string> values) { return values[pick(values.size())]; }
@@ -135,11 +128,10 @@ class History {
   std::deque<ReporterPod> pods_;
   std::size_t replicas_;
   std::mt19937_64 random_;
-  std::map<std::string, Incarnation> applications_;  // that exist, by name
+  std::map<std::string, std::string> applications_;  // uids of those that exist, by name
   std::set<std::string> deleting_;                   // of these, held by a finalizer
   std::map<std::string, std::size_t> versions_;      // of resources
   std::map<std::string, std::int64_t> transitions_;  // of the Leases, as last seen
-  bool nothing_goes_ = false;                        // changes delete nothing
   std::size_t incarnations_ = 0;
   std::size_t contents_ = 0;
   std::size_t received_ = 0;

@@ -292,11 +292,10 @@ Task<> History::isolated() {
   co_await live(3);
 }
 
-// As a StatefulSet does it: from the last to the first, each when the one before is ready.
+// As a StatefulSet does it: from the last to the first, each when the one before is ready. The
+// volume of a replica that is scaled away may go with it.
 Task<> History::resized() {
-  finish_deletions();
   CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
-  nothing_goes_ = true;
   const auto before = replicas_;
   const auto changes = figures.changes;
   replicas_ = 1 + (before + pick(2)) % kMostReplicas;
@@ -309,6 +308,7 @@ Task<> History::resized() {
       ++figures.restarts;
       co_await pod.stop();
     }
+    if (i >= replicas_ && pick(2) == 0) pod.lose_ledger();
     co_await live(1 + pick(3));
     if (i < replicas_) {
       start_pod(pod);
@@ -317,7 +317,6 @@ Task<> History::resized() {
     }
   }
   CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
-  nothing_goes_ = false;
   for (std::size_t shard = 0; shard < replicas_; ++shard) allow_all(shard, replicas_);
   // Meanwhile shards of the old and of the new number lay over each other.
   figures.allowed.taken += (figures.changes - changes) * (3 + kResources);

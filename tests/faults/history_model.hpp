@@ -33,8 +33,8 @@ struct AppTruth {
 //   unanswered   the posts under way when a connection, an answer or a process was lost
 //   uncommitted  what was acknowledged so shortly before a kill that the ledger's file may lack it
 //   taken        per taking of a shard from somebody else: per name of the shard, its application
-//                and resources as they are, and its last deletion, once more
-//   deleted      per deletion: once more by each other process that reported the application
+//                and resources as they are, once more
+//   deleted      per deletion: once more by each other process that reported or saw the application
 struct AllowedDuplicates {
   std::size_t unanswered = 0;
   std::size_t uncommitted = 0;

@@ -54,6 +54,10 @@ void ReporterPod::kill() {
   process_.reset();
 }
 
+void ReporterPod::lose_ledger() {
+  for (const auto* file : {"", "-wal", "-shm"}) std::filesystem::remove(ledger().string() + file);
+}
+
 Task<> ReporterPod::stop() {
   if (process_ && process_->process().running()) EXPECT_EQ(co_await process_->stop(), 0);
   process_.reset();

@@ -37,6 +37,8 @@ class ReporterPod {
   [[nodiscard]] TcpRelay& relay(Peer peer) { return relays_[static_cast<std::size_t>(peer)]; }
   [[nodiscard]] const std::string& host_name() const { return host_name_; }
   [[nodiscard]] std::filesystem::path ledger() const { return folder_ / "ledger.db"; }
+  // While it does not run.
+  void lose_ledger();
   // By how much its wall clock is ahead of ours from now on.
   void set_clock(std::chrono::seconds ahead);
   // Its files end at this size, as on a full disk; RLIM_INFINITY ends it.
