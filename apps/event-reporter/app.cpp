@@ -44,7 +44,7 @@ Reporter::Options reporter_options(const Environment& with) {
   options.changes.replicas = with.shard.replicas;
   options.queue.capacity = static_cast<std::size_t>(config.queue_size);
   options.queue.workers = static_cast<std::size_t>(config.workers);
-  options.heartbeat = config.heartbeat;
+  options.queue.heartbeat = config.heartbeat;
   options.sweep = config.sweep;
   options.application.resource_workers = static_cast<std::size_t>(config.resource_workers);
   options.application.patience = static_cast<unsigned>(config.max_retries);

@@ -95,6 +95,12 @@ void ChangeTracker::deleted(const std::string& key, std::string tombstone) {
   }
 }
 
+void ChangeTracker::send_sign_of_life() {
+  const auto any =
+      std::ranges::find_if(seen_, [this](const auto& seen) { return owns(seen.first); });
+  if (any != seen_.end()) dirty_.heartbeat(any->first, Clock::now());
+}
+
 ChangeTracker::Missing ChangeTracker::missing(
     const std::function<bool(std::string_view key)>& is_gone) const {
   Missing missing;

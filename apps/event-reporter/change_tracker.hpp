@@ -63,6 +63,8 @@ class ChangeTracker {
   [[nodiscard]] Missing missing(const std::function<bool(std::string_view key)>& is_gone) const;
   // It was deleted while nobody watched; `tombstone` says as much as is known.
   void missed(const std::string& key, std::string_view uid, std::string tombstone);
+  // One object of the shards held is due although nothing changed; none when there is none.
+  void send_sign_of_life();
   // Nothing is known about these objects any more. What was reported of them is forgotten, too, and
   // what waits is not reported. How many the ledger knew.
   std::size_t forget(const std::function<bool(std::string_view key)>& which);

@@ -1,5 +1,6 @@
 #include "event-reporter/report_queue.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -84,6 +85,14 @@ Task<> ReportQueue::tick() {
     give_memory_back();
     co_await sleep_for(kTick);
   }
+}
+
+bool ReportQueue::silent() {
+  const auto now = Clock::now();
+  const auto last = std::max(delivery_.last_acknowledgement(), last_sign_of_life_);
+  if (now - last < options_.heartbeat) return false;
+  last_sign_of_life_ = now;
+  return true;
 }
 
 // The texts of many reports leave holes between the small things that stay.

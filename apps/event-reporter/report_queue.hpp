@@ -28,6 +28,8 @@ class ReportQueue {
     std::size_t capacity = 1000;         // keys that wait
     std::size_t workers = 16;
     DirtySet::Limits dirty = {};
+    // A sign of life is due when nothing was acknowledged for so long.
+    std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
     Backoff::Options backoff{.initial = std::chrono::milliseconds(500),
                              .max = std::chrono::seconds(30)};
   };
@@ -43,6 +45,8 @@ class ReportQueue {
   // No further object is taken up; reports that are under way go on.
   void stop() { queue_.stop(); }
 
+  // Whether a sign of life is due. Then the next one is not for as long.
+  [[nodiscard]] bool silent();
   [[nodiscard]] DirtySet& dirty() { return dirty_; }
   [[nodiscard]] const DirtySet& dirty() const { return dirty_; }
   // Lines for /statusz.
@@ -62,6 +66,7 @@ class ReportQueue {
   WorkQueue queue_;
   DirtySet dirty_;
   std::unordered_map<std::string, Backoff> backoffs_;
+  Clock::time_point last_sign_of_life_ = Clock::now();
   std::size_t reported_ = 0;  // since memory was given back last
 
   Gauge& queue_size_;

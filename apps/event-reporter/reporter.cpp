@@ -90,7 +90,6 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
            .keep = [this](std::string_view ns, std::string_view) { return watches(ns); },
            .reflector = options_.reflector},
           [this](const k8s::Change& change) { on_change(change); }, metrics, "event_reporter"),
-      last_sign_of_life_(Clock::now()),
       applications_(metrics.gauge("gitops_event_reporter_applications",
                                   "Applications of the shards that this process reports")),
       sweeps_(metrics.counter("gitops_event_reporter_tree_changes_total",
@@ -238,20 +237,6 @@ Task<> Reporter::look_at(std::string key, std::string project) {
   queue_.dirty().changed(key, {}, {}, Clock::now());
 }
 
-void Reporter::send_sign_of_life() {
-  const auto now = Clock::now();
-  const auto last = std::max(delivery_.last_acknowledgement(), last_sign_of_life_);
-  if (now - last < options_.heartbeat) return;
-  bool found = false;
-  informer_.for_each([&](const k8s::Record& record) {
-    const auto key = record.key().to_string();
-    if (found || !changes_.owns(key) || !is_ours(record)) return;
-    found = true;
-    queue_.dirty().heartbeat(key, now);
-  });
-  last_sign_of_life_ = now;
-}
-
 Task<> Reporter::tick() {
   while (true) {
     const bool argocd_well = gatherer_.argocd_trouble().empty();
@@ -261,7 +246,7 @@ Task<> Reporter::tick() {
       queue_.dirty().bring_forward();
     }
     argocd_well_ = argocd_well;
-    if (informer_.has_synced()) send_sign_of_life();
+    if (queue_.silent()) changes_.send_sign_of_life();
     applications_.Set(static_cast<double>(changes_.owned()));
     co_await sleep_for(kTick);
   }

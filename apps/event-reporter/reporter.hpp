@@ -39,8 +39,6 @@ class Reporter {
     std::vector<std::string> application_namespaces;  // patterns; empty: only the own namespace
     ChangeTracker::Options changes = {};
     ReportQueue::Options queue = {};
-    // A sign of life when nothing was acknowledged for so long.
-    std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
     // In which each resource tree is looked at once.
     std::chrono::milliseconds sweep = std::chrono::minutes(5);
     ApplicationReporter::Options application = {};
@@ -76,7 +74,6 @@ class Reporter {
   Task<Result<void>> report_predecessor(std::string key);
   Task<Result<void>> report_lost_parts(std::string key, std::string text);
   Task<> tick();
-  void send_sign_of_life();
 
   k8s::Client& kubernetes_;
   Gatherer& gatherer_;
@@ -89,7 +86,6 @@ class Reporter {
   ApplicationReporter application_reporter_;
   k8s::Informer informer_;
 
-  Clock::time_point last_sign_of_life_;
   bool argocd_well_ = false;  // as of the last tick
   bool argocd_answered_ = false;
 

@@ -26,6 +26,7 @@ ResourceReporter::Options reporter_options(const Environment& with) {
   options.any_owner = config.all_replicasets;
   options.changes.replicas = with.shard.replicas;
   options.queue.object = "resource";
+  options.queue.heartbeat = config.heartbeat;
   options.queue.capacity = static_cast<std::size_t>(config.queue_size);
   options.queue.workers = static_cast<std::size_t>(config.workers);
   return options;

@@ -260,8 +260,9 @@ Task<Result<void>> ResourceReporter::report(const std::string& key, DirtyWork& w
     } else {
       text = work.states.front().text;
     }
-    const auto reported = co_await report_state(id, text, from_server);
+    const auto reported = co_await report_state(id, text, from_server, work.heartbeat);
     if (!reported) co_return std::unexpected(reported.error());
+    work.heartbeat = false;
     if (!from_server) work.states.pop_front();
     if (work.states.empty()) break;
   }
@@ -296,7 +297,7 @@ Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id,
 }
 
 Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const std::string& text,
-                                                  bool was_read) {
+                                                  bool was_read, bool heartbeat) {
   const auto key = id.to_string();
   const auto facts = read_resource(text);
   if (!facts) {
@@ -308,7 +309,7 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
   if (const auto known = ledger_.known().find(key); known != ledger_.known().end()) {
     before = known->second;
   }
-  if (before.uid == facts->uid && before.change == facts->digest) {
+  if (before.uid == facts->uid && before.change == facts->digest && !heartbeat) {
     ledger_.erase(witness_row(key, facts->uid));
     co_return Result<void>();
   }
@@ -418,6 +419,7 @@ void ResourceReporter::note_unreadable(const std::string& key, const Error& erro
 
 Task<> ResourceReporter::tick() {
   while (true) {
+    if (queue_.silent()) changes_.send_sign_of_life();
     resources_.Set(static_cast<double>(changes_.owned()));
     std::size_t failing = 0;
     for (const auto& [id, cluster] : clusters_) {

@@ -95,7 +95,8 @@ class ResourceReporter {
 
   Task<Result<void>> report(const std::string& key, DirtyWork& work);
   Task<Result<void>> report_gone(const ResourceKey& id, const std::string& tombstone);
-  Task<Result<void>> report_state(const ResourceKey& id, const std::string& text, bool was_read);
+  Task<Result<void>> report_state(const ResourceKey& id, const std::string& text, bool was_read,
+                                  bool heartbeat);
   Task<Result<void>> post_gone(const ResourceKey& id, std::string_view text);
   Task<Result<void>> post(const ResourceKey& id, std::string part, std::string event_id,
                           std::string body);

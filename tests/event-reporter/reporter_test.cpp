@@ -556,7 +556,7 @@ TEST(Reporter, WhatWasMadeAnewWhileItWasDownIsReportedGoneAndThenNew) {
 
 TEST(Reporter, ASignOfLifeComesWhenThereIsNothingToReport) {
   auto options = Scene::fast_options();
-  options.reporter.heartbeat = std::chrono::milliseconds(1500);
+  options.reporter.queue.heartbeat = std::chrono::milliseconds(1500);
   play(options, [](Scene& scene) -> Task<> {
     co_await scene.start();
     scene.put({.resources = 2});

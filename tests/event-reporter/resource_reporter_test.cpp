@@ -167,5 +167,32 @@ TEST(ResourceReporter, WhatCameAndWentBehindADeletionThatNobodySawIsReportedAsGo
   });
 }
 
+TEST(ResourceReporter, ASignOfLifeComesWhenThereIsNothingToReport) {
+  ResourceReporter::Options options;
+  options.queue.heartbeat = milliseconds(1500);
+  play(options, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    EXPECT_TRUE(co_await parts.platform_double.wait_for_count(2, deadline_after(seconds(8))));
+    EXPECT_THAT(parts.events(), ElementsAre("u one", "u one"));
+  });
+}
+
+// By a replica that is no more.
+TEST(ResourceReporter, WhatAnotherReplicaReportedIsReportedGone) {
+  const auto row = [](const auto* uid) { return witness_row("in-cluster/rollouts/shop/web", uid); };
+  play({}, [row](Parts& parts) -> Task<> {
+    parts.ledger->store(row("other"), {.uid = "other"});
+    EXPECT_TRUE(co_await parts.wait_for("other gone"));
+    while (!parts.ledger->witnessed().empty()) co_await sleep_for(milliseconds(5));
+  });
+  play({}, [row](Parts& parts) -> Task<> {
+    parts.ledger->store(row("other"), {.uid = "other"});
+    parts.put("u", "one");
+    EXPECT_TRUE(co_await parts.wait_for("u one"));
+    EXPECT_THAT(parts.events(), ElementsAre("other gone", "u one"));
+    while (!parts.ledger->witnessed().empty()) co_await sleep_for(milliseconds(5));
+  });
+}
+
 }  // namespace
 }  // namespace gitops::reporter

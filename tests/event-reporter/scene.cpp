@@ -133,7 +133,7 @@ Scene::Options Scene::fast_options() {
   auto& reporter = options.reporter;
   reporter.own_namespace = "argocd";
   reporter.queue.backoff = {.initial = milliseconds(5), .max = milliseconds(50)};
-  reporter.heartbeat = std::chrono::hours(1);
+  reporter.queue.heartbeat = std::chrono::hours(1);
   reporter.sweep = std::chrono::hours(1);
   reporter.application.gap_retry = milliseconds(50);
   reporter.reflector.backoff = {.initial = milliseconds(5), .max = milliseconds(50)};

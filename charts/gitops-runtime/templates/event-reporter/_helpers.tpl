@@ -88,6 +88,7 @@ true
   "THREADINESS" "threadiness"
   "RESOURCE_THREADINESS" "resource.threadiness"
   "CODEFRESH_TLS_INSECURE" "codefresh.tls.insecure"
+  "HEARTBEAT_INTERVAL" "heartbeat.interval"
   "LISTEN_ADDRESS" "listen.address"
   "METRICS_LISTEN_ADDRESS" "metrics.listen.address"
   "LOG_LEVEL" "log.level"
@@ -98,7 +99,6 @@ true
 {{- $settings = merge $settings (dict
   "ARGOCD_SERVER" "argocd.server"
   "ARGOCD_SERVER_ROOTPATH" "argocd.server.rootpath"
-  "HEARTBEAT_INTERVAL" "heartbeat.interval"
   "SWEEP_INTERVAL" "sweep.interval"
   "EVENT_REPORTER_RESEND_ON_REVISION" "resend.on.revision") -}}
 {{- else -}}
