@@ -12,6 +12,7 @@
 
 #include "chart/helm.hpp"
 #include "support/peer_cluster.hpp"
+#include "support/yaml_manifests.hpp"
 
 namespace gitops::test {
 namespace {
@@ -191,6 +192,12 @@ TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
     }
     EXPECT_EQ(get(ns_, "pdb", reporter).at("/spec/maxUnavailable"_json_pointer), 1);
   }
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return get(ns_, "deployment", "internal-router")
+                   .value("/status/readyReplicas"_json_pointer, 0) == 1;
+      },
+      kPatience, "the router's pod", std::chrono::milliseconds(200)));
   const auto annotations = "/spec/template/metadata/annotations"_json_pointer;
   const auto first = get(ns_, "statefulset", "event-reporter").at(annotations);
 
@@ -248,6 +255,11 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterNeedsAndNothingElse) {
   EXPECT_FALSE(may({"list", "secrets"}));
   EXPECT_FALSE(may({"create", "configmaps"}));
   EXPECT_FALSE(may({"patch", "applications.argoproj.io"}));
+}
+
+TEST_F(ChartInstallTest, GrantsTheRouterNothing) {
+  ASSERT_TRUE(helm("install", ns_).ok());
+  EXPECT_THAT(granted(ns_, ns_, "internal-router"), IsEmpty());
 }
 
 TEST_F(ChartInstallTest, GrantsTheLeasesOfItsShardsAndNoOther) {
@@ -372,13 +384,15 @@ TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
                       {"event-reporters",
                        {{"config", {{"hostile", text}}},
                         {"podAnnotations", {{"hostile", text}}},
-                        {"extraArgs", {"--x", text}}}}}}};
+                        {"extraArgs", {"--x", text}}}}}},
+                    {"internal-router", {{"config", {{"answer-timeout", text}}}}}};
   write_file(folder / "values.json", values.dump());
   const auto installed = helm("install", ns_, {"-f", folder / "values.json"});
   ASSERT_TRUE(installed.ok()) << installed.err;
   ASSERT_TRUE(ready(ns_, 1));
   ASSERT_TRUE(ready(ns_, 1, "cluster-event-reporter"));
-  EXPECT_EQ(lines(cluster_->kubectl_ok({"-n", ns_, "get", "secrets,pods", "-o", "name"})),
+  EXPECT_EQ(lines(cluster_->kubectl_ok(
+                {"-n", ns_, "get", "secrets,pods", "-o", "name", "-l", "app!=internal-router"})),
             (std::set<std::string>{"pod/cluster-event-reporter-0", "pod/event-reporter-0",
                                    "secret/argocd-token", "secret/codefresh-token",
                                    "secret/sh.helm.release.v1.rt.v1"}));
@@ -389,6 +403,10 @@ TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
               testing::Contains(json({{"name", "NO_PROXY"}, {"value", text}})));
   EXPECT_EQ(get(ns_, "configmap", "event-reporter-cmd-params-cm").at("/data/hostile"_json_pointer),
             text);
+  const auto routes = parse_manifests(
+      get(ns_, "configmap", "internal-router-config").at("/data/routes.yaml"_json_pointer));
+  ASSERT_TRUE(routes.has_value());
+  EXPECT_EQ(routes->at(0).at("answer-timeout"), text);
 }
 
 }  // namespace

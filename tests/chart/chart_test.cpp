@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "chart/helm.hpp"
+#include "support/yaml_manifests.hpp"
 
 namespace gitops::test {
 namespace {
@@ -24,6 +25,17 @@ using testing::Not;
 
 // The StatefulSets of the event-reporters.
 const std::vector<std::string> kReporters{"event-reporter", "cluster-event-reporter"};
+constexpr const char* kRouter = "internal-router";
+
+// The workload of a daemon, and the daemon's program.
+struct Daemon {
+  std::string kind;
+  std::string name;
+  std::string program;
+};
+const std::vector<Daemon> kDaemons{{"StatefulSet", "event-reporter", "event-reporter"},
+                                   {"StatefulSet", "cluster-event-reporter", "event-reporter"},
+                                   {"Deployment", kRouter, "request-router"}};
 
 class ChartTest : public testing::Test {
  protected:
@@ -64,6 +76,38 @@ class ChartTest : public testing::Test {
              "global.event-reporters.replicaCount=3",
              "global.event-reporters.serviceMonitor.enabled=true",
              "argo-cd.configs.params.server\\.rootpath=/argocd",
+             "global.runtime.ingress.enabled=true",
+             "global.runtime.ingress.hosts[0]=a.example.com",
+             "global.runtime.httpRoute.enabled=true",
+             "global.runtime.httpRoute.hostnames[0]=a.example.com",
+             "global.runtime.httpRoute.parentRefs[0].name=gateway",
+             "internal-router.hpa.enabled=true",
+             "internal-router.ipv6.enabled=false",
+             "internal-router.networkPolicy.enabled=true",
+             "internal-router.prometheusRule.enabled=true",
+             "internal-router.replicaCount=3",
+             "internal-router.serviceMonitor.enabled=true",
+             "internal-router.trustedProxies={10.0.0.0/8,::1}",
+             "internal-router.webhooks.allowedNamespaces={argo,ci}",
+             "internal-router.webhooks.signatures[0].namespace=argo",
+             "internal-router.webhooks.signatures[0].eventSource=github",
+             "internal-router.webhooks.signatures[0].kind=github",
+             "internal-router.webhooks.signatures[0].key=github",
+             "internal-router.config.app-proxy-ca-file=/ca/a.pem",
+             "internal-router.config.app-proxy-max-body=1Gi",
+             "internal-router.config.workflows-ca-file=/ca/w.pem",
+             "internal-router.config.workflows-insecure=true",
+             "internal-router.config.workflows-max-body=0",
+             "internal-router.config.webhook-port=12000",
+             "internal-router.config.webhook-rate=0",
+             "internal-router.config.webhook-concurrency=1000000",
+             "internal-router.config.webhook-max-body=1048576",
+             "internal-router.config.connect-timeout=1s",
+             "internal-router.config.answer-timeout=1m30s",
+             "internal-router.config.body-timeout=24h",
+             "internal-router.config.websocket-timeout=5m",
+             "internal-router.config.gzip=false",
+             "internal-router.config.upstream-allowed-addresses={169.254.20.10}",
          }) {
       arguments.insert(arguments.end(), {"--set", set});
     }
@@ -119,9 +163,8 @@ TEST_F(ChartTest, HasAnEntryInTheSupportedRangeOfKubernetes) {
 }
 
 // The environment names that the daemon prints in its configuration table.
-std::set<std::string> names_the_daemon_knows() {
-  const auto table =
-      run_or_throw({fs::path(GITOPS_BIN_DIR) / "event-reporter", "--print-config-table"});
+std::set<std::string> names_the_daemon_knows(const std::string& program) {
+  const auto table = run_or_throw({fs::path(GITOPS_BIN_DIR) / program, "--print-config-table"});
   std::set<std::string> names;
   std::string word;
   for (const char c : table + " ") {
@@ -138,8 +181,7 @@ std::set<std::string> names_the_daemon_knows() {
 TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
   // The proxies are no settings of the daemon's table, and the pod's name is there for people.
   const std::set<std::string> conventional{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "POD_NAME"};
-  const auto known = names_the_daemon_knows();
-  ASSERT_THAT(known, Contains("CODEFRESH_URL"));
+  ASSERT_THAT(names_the_daemon_knows("event-reporter"), Contains("CODEFRESH_URL"));
 
   auto password = everything();
   password.insert(password.end(),
@@ -147,9 +189,10 @@ TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
                    "global.integrations.argo-cd.server.auth.password=canary-password"});
   for (const auto& arguments : {everything(), password}) {
     const auto objects = helm_.render(arguments);
-    for (const auto& reporter : kReporters) {
-      const auto& env = container(object(objects, "StatefulSet", reporter)).at("env");
-      EXPECT_GE(env.size(), 22U);
+    for (const auto& daemon : kDaemons) {
+      const auto known = names_the_daemon_knows(daemon.program);
+      const auto& env = container(object(objects, daemon.kind, daemon.name)).at("env");
+      EXPECT_GE(env.size(), daemon.name == kRouter ? 5U : 22U);
       for (const auto& variable : env) {
         const std::string name = variable.at("name");
         EXPECT_TRUE(known.contains(name) || conventional.contains(name)) << name;
@@ -196,17 +239,66 @@ TEST_F(ChartTest, RendersAConfigurationThatTheDaemonAccepts) {
   password.insert(password.end(),
                   {"--set", "global.integrations.argo-cd.server.auth.password=canary"});
   confined.insert(confined.end(), {"--set", "global.runtime.singleNamespace=true"});
+  TempDir folder;
   for (const auto& arguments : {minimal, everything(), password, confined}) {
     const auto objects = helm_.render(arguments);
-    for (const auto& reporter : kReporters) {
-      const auto& daemon = container(object(objects, "StatefulSet", reporter));
-      ASSERT_EQ(daemon.at("command"), json({"event-reporter"}));
-      auto environment = resolve_env(objects, daemon.at("env"));
-      environment["EVENT_REPORTER_SHARD"] = "0";  // what the host name of a pod ends with
-      const auto result =
-          run_command({fs::path(GITOPS_BIN_DIR) / "event-reporter", "--check-config"}, environment);
-      EXPECT_EQ(result.exit_code, 0) << reporter << ": " << result.out << result.err;
+    const auto& routes = object(objects, "ConfigMap", "internal-router-config").at("data");
+    write_file(folder / "routes.yaml", routes.at("routes.yaml").get<std::string>());
+    for (const auto& daemon : kDaemons) {
+      const auto& spec = container(object(objects, daemon.kind, daemon.name));
+      ASSERT_EQ(spec.at("command"), json({daemon.program}));
+      std::vector<std::string> command{fs::path(GITOPS_BIN_DIR) / daemon.program, "--check-config"};
+      auto environment = resolve_env(objects, spec.at("env"));
+      if (daemon.name == kRouter) {
+        // The routes are no part of what is checked at the start; they have the same form.
+        command.push_back("--config=" + (folder / "routes.yaml").string());
+      } else {
+        environment["EVENT_REPORTER_SHARD"] = "0";  // what the host name of a pod ends with
+      }
+      const auto result = run_command(command, environment);
+      EXPECT_EQ(result.exit_code, 0) << daemon.name << ": " << result.out << result.err;
     }
+  }
+}
+
+// The flags that --help lists below these titles.
+std::set<std::string> flags_of_groups(const std::string& program,
+                                      const std::set<std::string>& groups) {
+  std::istringstream help(run_or_throw({fs::path(GITOPS_BIN_DIR) / program, "--help"}));
+  std::set<std::string> flags;
+  bool inside = false;
+  for (std::string line; std::getline(help, line);) {
+    if (line.ends_with(":") && !line.starts_with(" ")) inside = groups.contains(line);
+    if (inside && line.starts_with("  --")) flags.insert(line.substr(4, line.find(' ', 4) - 4));
+  }
+  return flags;
+}
+
+TEST_F(ChartTest, EverySettingOfTheRoutesHasOnePlaceInTheValues) {
+  auto expected = flags_of_groups("request-router", {"Routes:", "Webhooks:", "Limits:"});
+  ASSERT_THAT(expected, Contains("webhook-rate"));
+  // What the chart writes by values of their own, and the pod's namespace.
+  const auto objects = helm_.render({"-f", values_file("minimal.yaml")});
+  std::istringstream routes(object(objects, "ConfigMap", "internal-router-config")
+                                .at("/data/routes.yaml"_json_pointer)
+                                .get<std::string>());
+  for (std::string line; std::getline(routes, line);) {
+    if (line.starts_with("-")) continue;
+    EXPECT_EQ(expected.erase(line.substr(0, line.find(':'))), 1U) << line;
+  }
+  EXPECT_EQ(expected.erase("namespace"), 1U);
+
+  const auto schema = json::parse(read_file(chart_folder() / "values.schema.json"));
+  std::set<std::string> config;
+  for (
+      const auto& name : schema.at(
+          "/properties/internal-router/allOf/1/properties/config/propertyNames/enum"_json_pointer)) {
+    config.insert(name);
+  }
+  EXPECT_EQ(config, expected);
+  for (const auto& name : expected) {
+    EXPECT_THAT(read_file(chart_folder() / "values.yaml"), HasSubstr(name));
+    EXPECT_THAT(everything(), Contains(HasSubstr("config." + name + "="))) << "is tried";
   }
 }
 
@@ -235,13 +327,17 @@ TEST_F(ChartTest, TheLedgerLiesOnAVolumeOfItsOwn) {
 
 TEST_F(ChartTest, TheDrainEndsBeforeTheKill) {
   for (const int grace : {1, 10, 30, 600}) {
-    const auto objects = helm_.render(
-        {"-f", values_file("minimal.yaml"), "--set",
-         "global.event-reporters.terminationGracePeriodSeconds=" + std::to_string(grace)});
-    const auto& set = object(objects, "StatefulSet", "event-reporter");
-    const auto environment = resolve_env(objects, container(set).at("env"));
-    EXPECT_LE(std::stoi(environment.at("DRAIN_TIMEOUT").value()),
-              pod_spec(set).at("terminationGracePeriodSeconds"));
+    const auto text = "terminationGracePeriodSeconds=" + std::to_string(grace);
+    const auto objects =
+        helm_.render({"-f", values_file("minimal.yaml"), "--set", "global.event-reporters." + text,
+                      "--set", "internal-router." + text});
+    for (const auto& daemon : kDaemons) {
+      const auto& workload = object(objects, daemon.kind, daemon.name);
+      const auto environment = resolve_env(objects, container(workload).at("env"));
+      int seconds = std::stoi(environment.at("DRAIN_TIMEOUT").value());
+      if (daemon.name == kRouter) seconds += std::stoi(environment.at("DRAIN_DELAY").value());
+      EXPECT_LE(seconds, pod_spec(workload).at("terminationGracePeriodSeconds"));
+    }
   }
 }
 
@@ -273,6 +369,17 @@ TEST_F(ChartTest, ChangesAChecksumExactlyWhenWhatThePodReadsChanges) {
   EXPECT_NE(object(own, "StatefulSet", "cluster-event-reporter"),
             object(before, "StatefulSet", "cluster-event-reporter"));
 
+  const auto door = with("global.runtime.ingressUrl=https://a.example.com");
+  EXPECT_NE(object(door, "ConfigMap", "codefresh-cm"), object(before, "ConfigMap", "codefresh-cm"));
+  EXPECT_EQ(object(door, "StatefulSet", "event-reporter"),
+            object(before, "StatefulSet", "event-reporter"));
+
+  // The router takes over what changes while it runs.
+  const auto routes = with("internal-router.webhooks.allowedNamespaces={argo}");
+  EXPECT_NE(object(routes, "ConfigMap", "internal-router-config"),
+            object(before, "ConfigMap", "internal-router-config"));
+  EXPECT_EQ(object(routes, "Deployment", kRouter), object(before, "Deployment", kRouter));
+
   const auto unrelated = with("global.event-reporters.serviceAccount.annotations.a=b");
   EXPECT_EQ(object(unrelated, "StatefulSet", "event-reporter"),
             object(before, "StatefulSet", "event-reporter"));
@@ -290,7 +397,8 @@ std::set<std::string> identities(const std::vector<json>& objects) {
 
 // The paths of all fields of a value, without the names in maps that belong to the user.
 void collect_shape(const json& value, const std::string& path, std::set<std::string>& shape) {
-  static const std::set<std::string> free_maps{"data", "stringData", "annotations", "nodeSelector"};
+  static const std::set<std::string> free_maps{"data", "stringData", "annotations", "labels",
+                                               "nodeSelector"};
   shape.insert(path);
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items()) {
@@ -373,7 +481,19 @@ TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
             {"podAnnotations", {{"k" + text, text}}},
             {"env", {{"NAME" + text, text}}},
             {"config", {{"k" + text, text}}},
-            {"serviceAccount", {{"annotations", {{"k" + text, text}}}}}}}}}};
+            {"serviceAccount", {{"annotations", {{"k" + text, text}}}}}}}}},
+        {"internal-router",
+         {{"extraArgs", {"x" + text}},
+          {"podAnnotations", {{"k" + text, text}}},
+          {"podLabels", {{"k" + text, text}}},
+          {"env", {{"NAME" + text, text}}},
+          {"config", {{"answer-timeout", text}, {"upstream-allowed-addresses", {text}}}},
+          {"serviceAccount", {{"annotations", {{"k" + text, text}}}}}}}};
+    values["global"]["runtime"] = {{"ingress",
+                                    {{"enabled", true},
+                                     {"hosts", {"a.example.com"}},
+                                     {"annotations", {{"k" + text, text}}},
+                                     {"labels", {{"k" + text, text}}}}}};
     return values;
   };
   TempDir folder;
@@ -400,13 +520,20 @@ TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
         "x" + text);
     EXPECT_EQ(object(objects, "Secret", "codefresh-tls-certs").at("stringData").at("ca-bundle.crt"),
               "x" + text);
-    const auto& env = container(object(objects, "StatefulSet", "event-reporter")).at("env");
-    EXPECT_EQ(
-        std::ranges::count_if(env,
-                              [](const json& variable) {
-                                return variable.at("name").get<std::string>().starts_with("NAME");
-                              }),
-        1);
+    for (const auto& daemon : kDaemons) {
+      const auto& env = container(object(objects, daemon.kind, daemon.name)).at("env");
+      const auto is_named = [](const json& variable) {
+        return variable.at("name").get<std::string>().starts_with("NAME");
+      };
+      EXPECT_EQ(std::ranges::count_if(env, is_named), 1) << daemon.name;
+    }
+    const auto& file = object(objects, "ConfigMap", "internal-router-config").at("data");
+    const auto routes = parse_manifests(file.at("routes.yaml"));
+    ASSERT_TRUE(routes.has_value());
+    ASSERT_EQ(routes->size(), 1U);
+    EXPECT_EQ(routes->front().at("answer-timeout"), text);
+    EXPECT_EQ(routes->front().at("upstream-allowed-addresses"), json::array({text}));
+    EXPECT_EQ(routes->front().size(), 9U);
   }
 }
 
@@ -424,7 +551,23 @@ TEST_F(ChartTest, AC43_RefusesHostileNamesAndReferences) {
       {"global.codefresh.tls.caCerts.secret.key", "a/b"},
       {"global.integrations.argo-cd.server.svc", "evil.example.com/?x="},
       {"global.integrations.argo-cd.server.rootpath", "/x?y=z"},
-      {"argo-cd.fullnameOverride", "evil.example.com#"}};
+      {"argo-cd.fullnameOverride", "evil.example.com#"},
+      {"argo-workflows.fullnameOverride", "evil.example.com:1/"},
+      {"argo-workflows.server.name", "a b"},
+      {"app-proxy.config.cors", "https://a.example.com b"},
+      {"global.runtime.ingress.hosts[0]", "a.example.com/x"},
+      {"global.runtime.ingress.className", "a\nb"},
+      {"global.runtime.httpRoute.hostnames[0]", "a b"},
+      {"global.runtime.ingressUrl", "javascript:alert(1)"},
+      {"internal-router.fullnameOverride", "a.b"},
+      {"internal-router.clusterDomain", "cluster.local/x"},
+      {"internal-router.routing.app-proxy.internalUrl", "http://user:secret@x"},
+      {"internal-router.routing.workflows.internalUrl", "file:///etc/passwd"},
+      {"internal-router.trustedProxies[0]", "all"},
+      {"internal-router.webhooks.allowedNamespaces[0]", "../x"},
+      {"internal-router.webhooks.secretName", "../x"},
+      {"internal-router.webhooks.signatures[0].key", "../../etc/passwd"},
+      {"internal-router.webhooks.signatures[0].eventSource", "a/b"}};
   for (const auto& [key, value] : cases) {
     const auto result = helm_.run({"template", "rt", chart_folder(), "-f",
                                    values_file("minimal.yaml"), "--set-string", key + "=" + value});
@@ -455,7 +598,7 @@ TEST_F(ChartTest, AC44_DefaultPodsMeetTheRestrictedStandard) {
       for (const auto& port : one_container.at("ports")) EXPECT_FALSE(port.contains("hostPort"));
     }
   }
-  EXPECT_EQ(pods, 2);
+  EXPECT_EQ(pods, 3);
 }
 
 TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
@@ -486,6 +629,27 @@ TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
   }
   EXPECT_GE(rules, 14);
   EXPECT_EQ(all_secrets, 1) << "only with managed clusters";
+}
+
+TEST_F(ChartTest, AC44_TheRouterHasNoRightAndNoToken) {
+  for (const auto& arguments :
+       {std::vector<std::string>{"-f", values_file("minimal.yaml")}, everything()}) {
+    const auto objects = helm_.render(arguments);
+    const auto& pod = pod_spec(object(objects, "Deployment", kRouter));
+    EXPECT_EQ(pod.at("automountServiceAccountToken"), false);
+    const std::string account = pod.at("serviceAccountName");
+    EXPECT_EQ(object(objects, "ServiceAccount", account).at("automountServiceAccountToken"), false);
+    for (const auto& one : objects) {
+      for (const auto& subject : one.value("subjects", json::array())) {
+        EXPECT_NE(subject.at("name"), account) << one.at("metadata").at("name");
+      }
+    }
+    // The admin port is for the inside.
+    for (const auto& one : objects) {
+      if (one.at("kind") != "Service" || one.at("spec").value("clusterIP", "") == "None") continue;
+      EXPECT_THAT(one.at("spec").at("ports").dump(), Not(HasSubstr("metrics")));
+    }
+  }
 }
 
 TEST_F(ChartTest, AC44_PutsSecretsIntoSecretsOnly) {

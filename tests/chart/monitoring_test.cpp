@@ -1,4 +1,4 @@
-// The dashboard and the alerts ask for metrics that the real event-reporter serves.
+// The dashboard and the alerts ask for metrics that the real daemons serve.
 
 #include <csignal>
 #include <functional>
@@ -19,6 +19,7 @@
 #include "support/fake_kube_api.hpp"
 #include "support/fake_platform.hpp"
 #include "support/reporter_process.hpp"
+#include "support/router_bed.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::test {
@@ -304,6 +305,37 @@ TEST_F(MonitoringTest, EveryMetricIsExplained) {
     EXPECT_THAT(operations, HasSubstr("`" + name.substr(std::string(kPrefix).size()) + "`"));
   }
   EXPECT_GE(own, 25);
+}
+
+TEST(RouterMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
+  if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
+  RouterBed bed;
+  EXPECT_EQ(bed.get("/app-proxy/x").status, 200);
+  EXPECT_NE(bed.get("/webhooks/argo/nobody").status, 200);
+  const auto url = "http://127.0.0.1:" + std::to_string(bed.admin_port()) + "/metrics";
+  const auto served = samples(http_call({.url = url}).body);
+  const auto objects = Helm().render({"-f", values_file("minimal.yaml"), "--api-versions",
+                                      "monitoring.coreos.com/v1", "--set",
+                                      "internal-router.prometheusRule.enabled=true"});
+  const auto& rules =
+      object(objects, "PrometheusRule", "internal-router").at("/spec/groups/0/rules"_json_pointer);
+  const auto docs = std::filesystem::path(GITOPS_SOURCE_DIR) / "docs";
+  EXPECT_GE(rules.size(), 4U);
+  for (const auto& rule : rules) {
+    const std::string name = rule.at("alert");
+    EXPECT_THAT(mistakes(rule.at("expr"), served), IsEmpty()) << name;
+    EXPECT_THAT(rule.at("expr"), HasSubstr("{namespace=\"gitops\", pod=~\"internal-router-.+\""));
+    EXPECT_THAT(rule.dump(), Not(ContainsRegex("PODS|REPLICAS"))) << name;
+    EXPECT_THAT(read_file(docs / "operations.md"), HasSubstr("`" + name + "`"));
+  }
+  const std::string prefix = "gitops_router_";
+  for (const auto& [sample, lines] : served) {
+    if (!sample.starts_with(prefix)) continue;
+    const auto name =
+        std::regex_replace(sample, std::regex("_seconds_(bucket|count|sum)$"), "_seconds");
+    EXPECT_THAT(read_file(docs / "request-router.md"),
+                HasSubstr("`" + name.substr(prefix.size()) + "`"));
+  }
 }
 
 TEST_F(MonitoringTest, AMetricOrLabelThatIsNotServedIsFound) {

@@ -123,6 +123,36 @@ TEST_F(RenderedWorkloadTest, WritesTheFilesOfTheMounts) {
   EXPECT_THAT(whoami, HasSubstr("files-0"));  // the token is bound to the pod
 }
 
+TEST_F(RenderedWorkloadTest, FollowsADeploymentAndItsConfigMaps) {
+  apply(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: changing}\n"
+      "data: {path: 'file: /etc/one/credentials/user!', gone: x}\n---\n"
+      "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: server}\nspec:\n"
+      "  selector: {matchLabels: {app.example/name: server}}\n"
+      "  template:\n    metadata: {labels: {app.example/name: server}}\n    spec:\n"
+      "      containers: [{name: main, image: example/x, command: [x], volumeMounts: ["
+      "{name: changing, mountPath: /etc/changing}, "
+      "{name: changing, mountPath: /etc/single, subPath: gone}, "
+      "{name: one, mountPath: /etc/one/credentials}]}]\n"
+      "      volumes: [{name: changing, configMap: {name: changing}}, "
+      "{name: one, secret: {secretName: credentials}}]\n");
+  RenderedWorkload workload(cluster(), kNamespace, RenderedWorkload::Deployment{"server"});
+  const auto user = workload.local("/etc/one/credentials/user");
+  EXPECT_EQ(read_file(user), "dana");
+  const auto path = workload.local("/etc/changing/path");
+  EXPECT_EQ(read_file(path), "file: " + user.string() + "!");
+
+  apply(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: changing}\ndata: {path: new, more: "
+      "other}\n");
+  EXPECT_EQ(read_file(path), "file: " + user.string() + "!") << "not before the kubelet looked";
+  workload.update_volumes();
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_EQ(read_file(workload.local("/etc/changing/more")), "other");
+  EXPECT_FALSE(std::filesystem::exists(workload.local("/etc/changing/gone")));
+  EXPECT_EQ(read_file(workload.local("/etc/single")), "x") << "by subPath nothing arrives";
+}
+
 TEST_F(RenderedWorkloadTest, RefusesWhatAKubeletWouldNotStart) {
   apply(stateful_set("broken",
                      "command: [x], env: [{name: A, valueFrom: "

@@ -34,15 +34,64 @@ std::string decoded(const std::string& base64) {
   return *bytes;
 }
 
+bool is_ready(const Json& pod) {
+  if (pod.at("metadata").contains("deletionTimestamp")) return false;
+  for (const auto& condition : list(pod.at("status"), "conditions")) {
+    if (condition.at("type") == "Ready") return condition.at("status") == "True";
+  }
+  return false;
+}
+
+bool belongs_to(const Json& owner, const Json& object) {
+  return object.value("/metadata/ownerReferences/0/uid"_json_pointer, "") ==
+         owner.value("/metadata/uid"_json_pointer, "none");
+}
+
+bool is_observed(const Json& object) {
+  return object.value("/status/observedGeneration"_json_pointer, 0) ==
+         object.at("/metadata/generation"_json_pointer);
+}
+
+// Writes the files of a volume so that all of them change at once: each is a link through "..data",
+// which names the folder with the files of now.
+void write_files(const fs::path& folder, const std::map<std::string, std::string>& files) {
+  fs::create_directories(folder);
+  int version = 0;
+  while (fs::exists(folder / ("..version-" + std::to_string(version)))) ++version;
+  const auto current = folder / ("..version-" + std::to_string(version));
+  fs::create_directory(current);
+  for (const auto& [name, content] : files) write_file(current / name, content);
+  fs::create_directory_symlink(current.filename(), folder / "..data_tmp");
+  fs::rename(folder / "..data_tmp", folder / "..data");
+  for (const auto& entry : fs::directory_iterator(current)) {
+    const auto link = folder / entry.path().filename();
+    if (!fs::is_symlink(link)) fs::create_symlink("..data" / entry.path().filename(), link);
+  }
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_symlink() && !entry.exists()) fs::remove(entry.path());
+  }
+}
+
 }  // namespace
 
 RenderedWorkload::RenderedWorkload(const PeerCluster& cluster, const std::string& namespace_name,
                                    const std::string& stateful_set, int ordinal)
     : cluster_(cluster), namespace_(namespace_name), folder_("gitops-pod") {
-  find_pod(stateful_set, ordinal);
+  find_pod_of_set(stateful_set, ordinal);
+  resolve(stateful_set);
+}
+
+RenderedWorkload::RenderedWorkload(const PeerCluster& cluster, const std::string& namespace_name,
+                                   const Deployment& deployment)
+    : cluster_(cluster), namespace_(namespace_name), folder_("gitops-pod") {
+  find_pod_of_deployment(deployment.name);
+  resolve(deployment.name);
+}
+
+void RenderedWorkload::resolve(const std::string& workload) {
   const auto& containers = pod_.at("/spec/containers"_json_pointer);
   if (containers.size() != 1 || !list(pod_.at("spec"), "initContainers").empty()) {
-    throw std::runtime_error(stateful_set + " has more than one container");
+    throw std::runtime_error(workload + " has more than one container");
   }
   const auto& container = containers.at(0);
   mount_volumes(container);
@@ -53,7 +102,7 @@ RenderedWorkload::RenderedWorkload(const PeerCluster& cluster, const std::string
       argv_.push_back(localized(expand(argument.get<std::string>())));
     }
   }
-  if (argv_.empty()) throw std::runtime_error(stateful_set + " leaves the command to its image");
+  if (argv_.empty()) throw std::runtime_error(workload + " leaves the command to its image");
 }
 
 Environment RenderedWorkload::process_environment() const {
@@ -67,45 +116,72 @@ Environment RenderedWorkload::process_environment() const {
   return result;
 }
 
-void RenderedWorkload::find_pod(const std::string& stateful_set, int ordinal) {
-  const auto pod_name = stateful_set + "-" + std::to_string(ordinal);
-  const auto get = [this](const std::string& path) {
-    const auto reply = cluster_.request("GET", path);
-    return reply.ok() ? Json::parse(reply.body) : Json();
-  };
+Json RenderedWorkload::get(const std::string& path) const {
+  const auto reply = cluster_.request("GET", path);
+  return reply.ok() ? Json::parse(reply.body) : Json();
+}
+
+void RenderedWorkload::find_pod_of_set(const std::string& name, int ordinal) {
+  const auto pod_name = name + "-" + std::to_string(ordinal);
   const auto is_current = [&] {
-    const auto set =
-        get("/apis/apps/v1/namespaces/" + namespace_ + "/statefulsets/" + stateful_set);
+    const auto set = get("/apis/apps/v1/namespaces/" + namespace_ + "/statefulsets/" + name);
     pod_ = get("/api/v1/namespaces/" + namespace_ + "/pods/" + pod_name);
-    if (set.is_null() || pod_.is_null()) return false;
-    const auto& metadata = pod_.at("metadata");
-    const Json found = {set.value("/status/observedGeneration"_json_pointer, 0),
-                        metadata.value("/ownerReferences/0/uid"_json_pointer, ""),
-                        metadata.value("/labels/controller-revision-hash"_json_pointer, "")};
-    const Json wanted = {set.at("/metadata/generation"_json_pointer),
-                         set.at("/metadata/uid"_json_pointer),
-                         set.value("/status/updateRevision"_json_pointer, "")};
-    if (found != wanted || metadata.contains("deletionTimestamp")) return false;
-    for (const auto& condition : list(pod_.at("status"), "conditions")) {
-      if (condition.at("type") == "Ready") return condition.at("status") == "True";
-    }
-    return false;
+    if (set.is_null() || pod_.is_null() || !is_observed(set)) return false;
+    return belongs_to(set, pod_) &&
+           pod_.value("/metadata/labels/controller-revision-hash"_json_pointer, "") ==
+               set.value("/status/updateRevision"_json_pointer, "") &&
+           is_ready(pod_);
   };
   require_until(is_current, kPatience, "pod " + pod_name, std::chrono::milliseconds(100));
+}
+
+void RenderedWorkload::find_pod_of_deployment(const std::string& name) {
+  const auto revision = "/metadata/annotations/deployment.kubernetes.io~1revision"_json_pointer;
+  // The item that belongs to the owner and satisfies the condition; null: there is none.
+  const auto find = [this](const std::string& path, const Json& of, const auto& condition) {
+    const auto found = get(path);
+    for (const auto& item : list(found, "items")) {
+      if (belongs_to(of, item) && condition(item)) return item;
+    }
+    return Json();
+  };
+  const auto is_current = [&] {
+    const auto apps = "/apis/apps/v1/namespaces/" + namespace_;
+    const auto deployment = get(apps + "/deployments/" + name);
+    if (deployment.is_null() || !is_observed(deployment)) return false;
+    const auto set = find(apps + "/replicasets", deployment, [&](const Json& item) {
+      return item.value(revision, "") == deployment.value(revision, "none");
+    });
+    if (set.is_null()) return false;
+    pod_ = find("/api/v1/namespaces/" + namespace_ + "/pods", set, is_ready);
+    return !pod_.is_null();
+  };
+  require_until(is_current, kPatience, "a pod of " + name, std::chrono::milliseconds(100));
 }
 
 // -- files --
 
 void RenderedWorkload::mount_volumes(const Json& container) {
   const auto volumes = folder_ / "volumes";
+  for (const auto& mount : list(container, "volumeMounts")) {
+    mounts_[mount.at("mountPath")] = volumes / mount.at("name").get<std::string>();
+  }
   for (const auto& volume : list(pod_.at("spec"), "volumes")) {
     write_volume(volume, volumes / volume.at("name").get<std::string>());
   }
   for (const auto& mount : list(container, "volumeMounts")) {
-    const auto source =
-        volumes / mount.at("name").get<std::string>() / mount.value("subPath", std::string());
+    auto& source = mounts_[mount.at("mountPath")];
+    source /= mount.value("subPath", std::string());
     if (!fs::exists(source)) throw std::runtime_error("nothing to mount: " + mount.dump());
-    mounts_[mount.at("mountPath")] = source;
+    if (mount.contains("subPath")) source = fs::canonical(source);
+  }
+}
+
+void RenderedWorkload::update_volumes() {
+  sources_.clear();
+  for (const auto& volume : list(pod_.at("spec"), "volumes")) {
+    const auto files = files_of(volume);
+    if (files) write_files(folder_ / "volumes" / volume.at("name").get<std::string>(), *files);
   }
 }
 
@@ -125,20 +201,23 @@ void RenderedWorkload::write_volume(const Json& volume, const fs::path& folder) 
     fs::create_directories(folder.parent_path());
     fs::create_directory_symlink(
         claimed_folder(volume.at("/persistentVolumeClaim/claimName"_json_pointer)), folder);
-    return;
+  } else if (const auto files = files_of(volume)) {
+    write_files(folder, *files);
+  } else {
+    fs::create_directories(folder);
   }
-  fs::create_directories(folder);
-  Files files;
+}
+
+std::optional<RenderedWorkload::Files> RenderedWorkload::files_of(const Json& volume) const {
+  if (volume.contains("persistentVolumeClaim") || volume.contains("emptyDir")) return std::nullopt;
   if (volume.contains("projected")) {
-    files = projected_files(list(volume.at("projected"), "sources"));
-  } else if (!volume.contains("emptyDir")) {
-    // These are written as a source of `projected` too, but for the Secret's name.
-    auto source = volume;
-    source.erase("name");
-    if (source.contains("secret")) source["secret"]["name"] = source["secret"]["secretName"];
-    files = projected_files(Json::array({source}));
+    return projected_files(list(volume.at("projected"), "sources"));
   }
-  for (const auto& [name, content] : files) write_file(folder / name, content);
+  // These are written as a source of `projected` too, but for the Secret's name.
+  auto source = volume;
+  source.erase("name");
+  if (source.contains("secret")) source["secret"]["name"] = source["secret"]["secretName"];
+  return projected_files(Json::array({source}));
 }
 
 RenderedWorkload::Files RenderedWorkload::projected_files(const Json& sources) const {
@@ -149,7 +228,10 @@ RenderedWorkload::Files RenderedWorkload::projected_files(const Json& sources) c
     if (kind == "configMap" || kind == "secret") {
       const auto data =
           data_of(kind == "secret" ? "secrets" : "configmaps", source.at("name"), source);
-      if (data) files.merge(chosen(*data, source));
+      if (!data) continue;
+      for (auto& [name, text] : chosen(*data, source)) {
+        files.emplace(name, kind == "secret" ? text : localized_paths(text));
+      }
     } else if (kind == "downwardAPI") {
       for (const auto& item : list(source, "items")) {
         files[item.at("path")] = field(item.at("/fieldRef/fieldPath"_json_pointer));
@@ -230,6 +312,17 @@ fs::path RenderedWorkload::local(const std::string& path_in_pod) const {
 std::string RenderedWorkload::localized(const std::string& text) const {
   for (const auto& [mount, source] : mounts_) {
     if (is_below(text, mount)) return local(text);
+  }
+  return text;
+}
+
+std::string RenderedWorkload::localized_paths(std::string text) const {
+  for (const auto& [mount, source] : mounts_) {
+    const auto here = source.string() + "/";
+    for (auto at = text.find(mount + "/"); at != std::string::npos;
+         at = text.find(mount + "/", at + here.size())) {
+      text.replace(at, mount.size() + 1, here);
+    }
   }
   return text;
 }

@@ -13,17 +13,17 @@
 
 namespace gitops::test {
 
-/// What the node of a real cluster would start for a StatefulSet: the command line, environment and
-/// files of the container, read back from the cluster through the pod that the StatefulSet's
+/// What the node of a real cluster would start for a StatefulSet or a Deployment: the command line,
+/// environment and files of the container, read back from the cluster through the pod that the
 /// controller made, and resolved as a kubelet does. kwok's node only pretends to run that pod; a
 /// test then runs the program in its place.
 ///
 /// Three things cannot be as in the pod, which has a file system and a network of its own:
-/// - Mounts lie in a temporary folder. Arguments and values that begin with the path of a mount
-///   have the folder's path instead.
+/// - Mounts lie in a temporary folder. Arguments and values that begin with the path of a mount,
+/// and
+///   paths of mounted files in the text of a ConfigMap's files, have the folder's path instead.
 /// - The pod's service account serves through a kubeconfig (variable KUBECONFIG): it has the
-/// address
-///   of the API server, and names the mounted token and CA files.
+///   address of the API server, and names the mounted token and CA files.
 /// - The program is the test's to find: argv()[0] is the name that it has in the image.
 ///
 /// Known: one container; env and envFrom with ConfigMaps, Secrets and pod fields; volumes of type
@@ -36,6 +36,17 @@ class RenderedWorkload {
   /// pod needs is missing, with a text like the kubelet's, and for what is not known.
   RenderedWorkload(const PeerCluster& cluster, const std::string& namespace_name,
                    const std::string& stateful_set, int ordinal = 0);
+  struct Deployment {
+    std::string name;
+  };
+  /// The same with a pod of the newest revision of a Deployment.
+  RenderedWorkload(const PeerCluster& cluster, const std::string& namespace_name,
+                   const Deployment& deployment);
+
+  /// Writes the mounted ConfigMaps and Secrets as they are now, in the way in which a kubelet does
+  /// that for a running pod: a link that all files of a volume lie behind is replaced. What is
+  /// mounted by subPath stays as it was.
+  void update_volumes();
 
   /// Command and arguments, $(NAME) replaced.
   const std::vector<std::string>& argv() const { return argv_; }
@@ -55,10 +66,15 @@ class RenderedWorkload {
   using Json = nlohmann::json;
   using Files = std::map<std::string, std::string>;
 
-  void find_pod(const std::string& stateful_set, int ordinal);
+  Json get(const std::string& path) const;  // null: there is none
+  void find_pod_of_set(const std::string& name, int ordinal);
+  void find_pod_of_deployment(const std::string& name);
+  void resolve(const std::string& workload);
   void mount_volumes(const Json& container);
   std::filesystem::path claimed_folder(const std::string& claim) const;
   void write_volume(const Json& volume, const std::filesystem::path& folder) const;
+  /// The files of a volume that is written from objects of the cluster; nullopt: it is not.
+  std::optional<Files> files_of(const Json& volume) const;
   Files projected_files(const Json& sources) const;
   std::string token(const Json& source) const;
   void write_kubeconfig();
@@ -73,6 +89,7 @@ class RenderedWorkload {
   std::string field(const std::string& path) const;
   std::string expand(const std::string& text) const;
   std::string localized(const std::string& text) const;
+  std::string localized_paths(std::string text) const;
 
   const PeerCluster& cluster_;
   std::string namespace_;

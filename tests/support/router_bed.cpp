@@ -29,12 +29,9 @@ std::string hosts_library() {
   throw std::runtime_error("libnss_wrapper.so is missing (Debian: libnss-wrapper)");
 }
 
-RouterBed::RouterBed(Options from)
-    : app_proxy_(std::make_unique<RecordingUpstream>("app-proxy", from.app_proxy)),
-      workflows_(std::make_unique<RecordingUpstream>("workflows", from.workflows)),
-      events_(std::make_unique<RecordingUpstream>("events", from.events)),
-      process_(options(from)) {
-  if (from.app_proxy_down) app_proxy_.reset();
+RouterProcess::RouterProcess(std::vector<std::string> argv, Environment environment,
+                             const std::string& hosts)
+    : process_(options(std::move(argv), std::move(environment), hosts)) {
   require_until([this] { return log().contains(R"("message":"started")") || !process_.running(); },
                 std::chrono::seconds(20), "the router to start");
   port_ = number_behind(log(), R"("message":"routing","port":)");
@@ -42,36 +39,49 @@ RouterBed::RouterBed(Options from)
   if (port_ == 0) throw std::runtime_error("the router did not start:\n" + log());
 }
 
-ProcessOptions RouterBed::options(Options& from) {
-  set_hosts(
-      "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n"
-      "127.0.0.1 github-eventsource-svc.my-runtime.svc.cluster.local\n"
-      "127.0.0.1 victim-eventsource-svc.kube-system.svc.cluster.local\n");
-  std::string workflows = url(workflows_->port());
-  if (from.workflows_down) {
-    workflows_.reset();
-  }
-  Environment environment{{"APP_PROXY_URL", url(app_proxy_->port())},
-                          {"WORKFLOWS_URL", workflows},
-                          {"WEBHOOK_PORT", std::to_string(events_->port())},
-                          {"WEBHOOK_ALLOWED_NAMESPACES", "argo,my-runtime"},
-                          {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.0/8"},
-                          {"POD_NAMESPACE", "argo"},
-                          {"LISTEN_ADDRESS", "127.0.0.1"},
-                          {"LISTEN_PORT", "0"},
-                          {"ADMIN_PORT", "0"},
-                          {"LD_PRELOAD", hosts_library()},
-                          {"NSS_WRAPPER_HOSTS", (folder_ / "hosts").string()},
-                          {"NSS_WRAPPER_DISABLE_DEEPBIND", "1"}};  // which sanitizers refuse
-  for (const auto& [name, value] : from.environment) environment[name] = value;
-  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/request-router"};
-  if (!from.standard_output.empty()) {
-    argv.insert(argv.begin(), {"sh", "-c", "exec \"$1\" >\"$0\"", from.standard_output.string()});
-  }
+ProcessOptions RouterProcess::options(std::vector<std::string> argv, Environment environment,
+                                      const std::string& hosts) {
+  set_hosts(hosts);
+  environment.insert({{"LISTEN_ADDRESS", "127.0.0.1"},
+                      {"LISTEN_PORT", "0"},
+                      {"ADMIN_PORT", "0"},
+                      {"LD_PRELOAD", hosts_library()},
+                      {"NSS_WRAPPER_HOSTS", (folder_ / "hosts").string()},
+                      {"NSS_WRAPPER_DISABLE_DEEPBIND", "1"}});  // which sanitizers refuse
   return {.argv = std::move(argv),
           .env = std::move(environment),
           .working_dir = {},
           .log_file = folder_ / "log"};
+}
+
+void RouterProcess::set_hosts(const std::string& lines) {
+  write_file(folder_ / "hosts", lines);
+}
+
+RouterBed::RouterBed(Options from)
+    : app_proxy_(std::make_unique<RecordingUpstream>("app-proxy", from.app_proxy)),
+      workflows_(std::make_unique<RecordingUpstream>("workflows", from.workflows)),
+      events_(std::make_unique<RecordingUpstream>("events", from.events)),
+      router_(start(from)) {}
+
+RouterProcess RouterBed::start(Options& from) {
+  Environment environment{{"APP_PROXY_URL", url(app_proxy_->port())},
+                          {"WORKFLOWS_URL", url(workflows_->port())},
+                          {"WEBHOOK_PORT", std::to_string(events_->port())},
+                          {"WEBHOOK_ALLOWED_NAMESPACES", "argo,my-runtime"},
+                          {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.0/8"},
+                          {"POD_NAMESPACE", "argo"}};
+  for (const auto& [name, value] : from.environment) environment[name] = value;
+  if (from.app_proxy_down) app_proxy_.reset();
+  if (from.workflows_down) workflows_.reset();
+  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/request-router"};
+  if (!from.standard_output.empty()) {
+    argv.insert(argv.begin(), {"sh", "-c", "exec \"$1\" >\"$0\"", from.standard_output.string()});
+  }
+  return {std::move(argv), std::move(environment),
+          "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n"
+          "127.0.0.1 github-eventsource-svc.my-runtime.svc.cluster.local\n"
+          "127.0.0.1 victim-eventsource-svc.kube-system.svc.cluster.local\n"};
 }
 
 std::size_t RouterBed::forwarded() const {
@@ -88,12 +98,8 @@ void RouterBed::forget() {
   }
 }
 
-void RouterBed::set_hosts(const std::string& lines) {
-  write_file(folder_ / "hosts", lines);
-}
-
 std::size_t RouterBed::memory() const {
-  const auto status = read_file("/proc/" + std::to_string(process_.pid()) + "/status");
+  const auto status = read_file("/proc/" + std::to_string(router_.pid()) + "/status");
   const auto at = status.find("VmRSS:");
   return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + 6, nullptr, 10);
 }
@@ -101,7 +107,7 @@ std::size_t RouterBed::memory() const {
 std::size_t RouterBed::descriptors() const {
   std::size_t count = 0;
   for ([[maybe_unused]] const auto& entry :
-       std::filesystem::directory_iterator("/proc/" + std::to_string(process_.pid()) + "/fd")) {
+       std::filesystem::directory_iterator("/proc/" + std::to_string(router_.pid()) + "/fd")) {
     ++count;
   }
   return count;

@@ -86,6 +86,191 @@ topologySpreadConstraints:
 {{- end -}}
 
 {{/*
+What every daemon of the chart is made of. Argument of each: the component, a dict with root, name, values; and what is
+named there.
+*/}}
+
+{{- define "gitops-runtime.serviceAccountName" -}}
+{{- .values.serviceAccount.name | default .name -}}
+{{- end -}}
+
+{{- define "gitops-runtime.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "gitops-runtime.serviceAccountName" . | quote }}
+  labels: {{- include "gitops-runtime.labels" . | nindent 4 }}
+  {{- with .values.serviceAccount.annotations }}
+  annotations: {{- include "gitops-runtime.strings" . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+{{- end -}}
+
+{{/* The template of its pods. Besides: program, port (of its main listener), readiness (path of the probe), token (of the
+API mounted?), env (rendered), mounts and volumes; where there are any labels, checksums, securityContext. */}}
+{{- define "gitops-runtime.pod" -}}
+{{- $values := .values -}}
+{{- $labels := merge (include "gitops-runtime.selectorLabels" . | fromYaml) (.labels | default dict) -}}
+{{- $annotations := .checksums | default dict -}}
+metadata:
+  labels: {{- include "gitops-runtime.strings" (merge $labels $values.podLabels) | nindent 4 }}
+  {{- with merge $annotations $values.podAnnotations }}
+  annotations: {{- include "gitops-runtime.strings" . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ include "gitops-runtime.serviceAccountName" . | quote }}
+  automountServiceAccountToken: {{ .token }}
+  # A Service named "listen" or "admin" would otherwise set LISTEN_PORT or ADMIN_PORT.
+  enableServiceLinks: false
+  terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds | int }}
+  {{- with $values.imagePullSecrets | default .root.Values.global.imagePullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext: {{- .securityContext | default $values.podSecurityContext | toYaml | nindent 4 }}
+  {{- with include "gitops-runtime.scheduling" . | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  containers:
+    - name: {{ .program }}
+      image: {{ include "gitops-runtime.image" (dict "root" .root "image" $values.image) | quote }}
+      imagePullPolicy: {{ $values.image.pullPolicy | quote }}
+      command: {{- $values.command | default (list .program) | toYaml | nindent 8 }}
+      {{- with $values.extraArgs }}
+      args: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      env: {{- .env | nindent 8 }}
+      ports:
+        - name: http
+          containerPort: {{ .port }}
+          protocol: TCP
+        - name: metrics
+          containerPort: 8087
+          protocol: TCP
+      startupProbe:
+        httpGet:
+          path: /healthz
+          port: metrics
+        {{- toYaml $values.startupProbe | nindent 8 }}
+      readinessProbe:
+        httpGet:
+          path: {{ .readiness }}
+          port: metrics
+        {{- toYaml $values.readinessProbe | nindent 8 }}
+      livenessProbe:
+        httpGet:
+          path: /healthz
+          port: metrics
+        {{- toYaml $values.livenessProbe | nindent 8 }}
+      resources: {{- toYaml $values.resources | nindent 8 }}
+      securityContext: {{- toYaml $values.securityContext | nindent 8 }}
+      {{- with concat .mounts ($values.extraVolumeMounts | default list) }}
+      volumeMounts: {{- toYaml . | nindent 8 }}
+      {{- end }}
+  {{- with concat .volumes ($values.extraVolumes | default list) }}
+  volumes: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* Besides: pods, the least number of them; selector, where that is another than the labels. Nothing for one pod. */}}
+{{- define "gitops-runtime.pdb" -}}
+{{- $pdb := .values.pdb -}}
+{{- if and $pdb.enabled (gt (.pods | int) 1) -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  labels: {{- include "gitops-runtime.labels" . | nindent 4 }}
+spec:
+  {{- if $pdb.minAvailable }}
+  minAvailable: {{ toJson $pdb.minAvailable }}
+  {{- else }}
+  maxUnavailable: {{ toJson $pdb.maxUnavailable }}
+  {{- end }}
+  {{- if semverCompare ">=1.27-0" .root.Capabilities.KubeVersion.Version }}
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  {{- end }}
+  selector:
+    matchLabels: {{- include "gitops-runtime.selectorLabels" . | nindent 6 }}
+{{- end -}}
+{{- end -}}
+
+{{/* The labels of an object that the user may label: the user's, but for those that the chart sets. Arguments: dict root, name,
+labels. */}}
+{{- define "gitops-runtime.userLabels" -}}
+{{- with omit .labels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
+{{- include "gitops-runtime.strings" . }}
+{{ end }}
+{{- include "gitops-runtime.labels" . -}}
+{{- end -}}
+
+{{/* Nothing where the cluster does not know the kind; so is the rule below. */}}
+{{- define "gitops-runtime.serviceMonitor" -}}
+{{- $monitor := .values.serviceMonitor -}}
+{{- if and $monitor.enabled (.root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: {{ .name }}
+  labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" $monitor.labels) | nindent 4 }}
+spec:
+  selector:
+    matchLabels: {{- include "gitops-runtime.selectorLabels" . | nindent 6 }}
+  endpoints:
+    - port: metrics
+      path: /metrics
+      interval: {{ $monitor.interval | quote }}
+      scrapeTimeout: {{ $monitor.scrapeTimeout | quote }}
+{{- end -}}
+{{- end -}}
+
+{{/* Besides: rules, in which PODS stands for the labels of its pods and REPLICAS for their number; pods, that number;
+pattern, what follows "NAME-" in the names of pods. */}}
+{{- define "gitops-runtime.prometheusRule" -}}
+{{- if and .values.prometheusRule.enabled (.root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+{{- $pods := printf "namespace=%q, pod=~\"%s-%s\"" .root.Release.Namespace .name .pattern -}}
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: {{ .name }}
+  labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" .values.prometheusRule.labels) | nindent 4 }}
+spec:
+  groups:
+    - name: {{ .name }}
+      rules:
+        {{- .rules | replace "PODS" $pods | replace "REPLICAS" (.pods | int | toString) | nindent 8 }}
+{{- end -}}
+{{- end -}}
+
+{{/* Mistakes in the values of a component. Besides: path, their key. */}}
+{{- define "gitops-runtime.component.mistakes" -}}
+{{- with .values }}
+{{- if and (not .serviceAccount.create) (not .serviceAccount.name) }}
+- {{ printf "%s.serviceAccount.name is required when serviceAccount.create is false" $.path | quote }}
+{{- end }}
+{{- if and .pdb.enabled (not .pdb.minAvailable) (not .pdb.maxUnavailable) }}
+- {{ printf "%s.pdb: minAvailable or maxUnavailable is required when pdb.enabled is true" $.path | quote }}
+{{- end }}
+{{- include "gitops-runtime.env.mistakes" (dict "path" (printf "%s.env" $.path) "env" .env) }}
+{{- end }}
+{{- end -}}
+
+{{/* What the values of a component hold that does nothing, as a YAML list. Besides: path, their key; known, keys that only
+this component has. */}}
+{{- define "gitops-runtime.component.remarks" -}}
+{{- $known := concat .known (list "replicaCount" "image" "imagePullSecrets" "command" "extraArgs" "config" "env" "serviceAccount" "service" "resources" "startupProbe" "readinessProbe" "livenessProbe" "terminationGracePeriodSeconds" "podAnnotations" "podLabels" "podSecurityContext" "securityContext" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "extraVolumes" "extraVolumeMounts" "pdb" "serviceMonitor" "prometheusRule") -}}
+{{- range $key := keys .values | sortAlpha }}
+{{- if not (has $key $known) }}
+- {{ printf "%s, %s: nothing in this version of the chart reads it" $.path $key | quote }}
+{{- end }}
+{{- end }}
+{{- range $key, $kind := dict "serviceMonitor" "ServiceMonitor" "prometheusRule" "PrometheusRule" }}
+{{- if and (index $.values $key).enabled (not ($.root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}
+- {{ printf "%s, %s: the cluster does not know the kind %s, none was created" $.path $key $kind | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/*
 How argocd-server is reached, as JSON: host, port, protocol, rootpath, tls, auth. global.external-argo-cd is the name that
 global.integrations.argo-cd had in older charts (auth beside server there).
 */}}
@@ -209,6 +394,7 @@ not repeated here.
 {{- end }}
 {{- end }}
 {{- include "gitops-runtime.event-reporters.mistakes" . }}
+{{- include "gitops-runtime.router.mistakes" . }}
 {{- end -}}
 
 {{/* Mistakes in an env map. Arguments: dict path, env. */}}
@@ -232,7 +418,7 @@ What the values hold that does nothing here or has a new name, as a YAML list of
 {{- define "gitops-runtime.remarks" -}}
 {{- $values := .Values -}}
 {{- range $key := keys .Values | sortAlpha }}
-{{- if not (has $key (list "global" "event-reporters" "argo-cd" "cf-argocd-extras")) }}
+{{- if not (has $key (list "global" "event-reporters" "internal-router" "app-proxy" "argo-workflows" "tunnel-client" "argo-cd" "cf-argocd-extras")) }}
 - {{ printf "%s: nothing in this version of the chart reads it" $key | quote }}
 {{- end }}
 {{- end }}
@@ -253,9 +439,11 @@ What the values hold that does nothing here or has a new name, as a YAML list of
 {{- end }}
 {{- end }}
 {{- include "gitops-runtime.event-reporters.remarks" . }}
+{{- include "gitops-runtime.router.remarks" . }}
 {{- end -}}
 
-{{- define "gitops-runtime.codefresh-cm.data" -}}
+{{/* What the reporters read of ConfigMap codefresh-cm. */}}
+{{- define "gitops-runtime.codefresh-cm.reporterData" -}}
 base-url: {{ .Values.global.codefresh.url | trimSuffix "/" | quote }}
 version: {{ .Chart.Version | quote }}
 {{- end -}}

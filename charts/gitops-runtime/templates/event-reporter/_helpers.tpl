@@ -27,28 +27,16 @@ cf-argocd-extras.eventReporter, over it its own.
 {{- $all | toJson -}}
 {{- end -}}
 
-{{/* Argument of the templates below, but where another is named: dict root, reporter (one of the above). */}}
-
-{{- define "gitops-runtime.event-reporter.labels" -}}
-{{- include "gitops-runtime.labels" (dict "root" .root "name" .reporter.name) -}}
-{{- end -}}
-
-{{- define "gitops-runtime.event-reporter.selectorLabels" -}}
-{{- include "gitops-runtime.selectorLabels" (dict "root" .root "name" .reporter.name) -}}
-{{- end -}}
-
-{{- define "gitops-runtime.event-reporter.serviceAccountName" -}}
-{{- .reporter.values.serviceAccount.name | default .reporter.name -}}
-{{- end -}}
+{{/* Argument of the templates below, but where another is named: one of the above, and root in it. */}}
 
 {{/* The ClusterRole is named after the namespace as well: two runtimes of one cluster must not share it. */}}
 {{- define "gitops-runtime.event-reporter.clusterRoleName" -}}
-{{- printf "%s-%s" .root.Release.Namespace .reporter.name -}}
+{{- printf "%s-%s" .root.Release.Namespace .name -}}
 {{- end -}}
 
 {{/* Is the reporter confined to the release's namespace? Where Applications live says nothing about Rollouts. */}}
 {{- define "gitops-runtime.event-reporter.namespaced" -}}
-{{- if eq .reporter.mode "app" -}}
+{{- if eq .mode "app" -}}
 {{- include "gitops-runtime.namespaced" .root -}}
 {{- else if .root.Values.global.runtime.singleNamespace -}}
 true
@@ -57,7 +45,7 @@ true
 
 {{- define "gitops-runtime.event-reporter.config" -}}
 {{- $computed := dict -}}
-{{- if eq .reporter.mode "app" -}}
+{{- if eq .mode "app" -}}
 {{- $argocd := include "gitops-runtime.argocd" .root | fromJson -}}
 {{- $scheme := ternary "https://" "" (eq $argocd.protocol "https") -}}
 {{- $_ := set $computed "argocd.server" (printf "%s%s:%s" $scheme $argocd.host $argocd.port) -}}
@@ -65,14 +53,14 @@ true
 {{- $_ := set $computed "argocd.server.rootpath" . -}}
 {{- end -}}
 {{- end -}}
-{{- mergeOverwrite $computed .reporter.values.config | toJson -}}
+{{- mergeOverwrite $computed .values.config | toJson -}}
 {{- end -}}
 
 {{- define "gitops-runtime.event-reporter.env" -}}
 {{- $root := .root -}}
-{{- $values := .reporter.values -}}
+{{- $values := .values -}}
 {{- $env := dict
-  "REPORTER_MODE" .reporter.mode
+  "REPORTER_MODE" .mode
   "EVENT_REPORTER_REPLICAS" $values.replicaCount
   "LEDGER_FILE" "/var/lib/event-reporter/ledger.db"
   "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub ($values.terminationGracePeriodSeconds | int) 10)))
@@ -94,7 +82,7 @@ true
   "LOG_LEVEL" "log.level"
   "LOG_FORMAT" "log.format"
 -}}
-{{- if eq .reporter.mode "app" -}}
+{{- if eq .mode "app" -}}
 {{- $env = merge $env (include "gitops-runtime.event-reporter.argocdEnv" . | fromJson) -}}
 {{- $settings = merge $settings (dict
   "ARGOCD_SERVER" "argocd.server"
@@ -110,7 +98,7 @@ true
   "REPORT_ALL_REPLICASETS" "report.all.replicasets"
   "WORKFLOW_NAMESPACES" "workflow.namespaces") -}}
 {{- end -}}
-{{- $configMap := printf "%s-cmd-params-cm" .reporter.name -}}
+{{- $configMap := printf "%s-cmd-params-cm" .name -}}
 {{- range $name, $key := $settings -}}
 {{- $ref := dict "name" $configMap "key" $key "optional" true -}}
 {{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
@@ -157,38 +145,22 @@ true
 {{/* Argument: the root. */}}
 {{- define "gitops-runtime.event-reporters.mistakes" -}}
 {{- range $reporter := include "gitops-runtime.event-reporters" . | fromJsonArray -}}
-{{- $path := printf "event-reporters.%s" $reporter.key -}}
-{{- with $reporter.values }}
-{{- if and (not .serviceAccount.create) (not .serviceAccount.name) }}
-- {{ printf "%s.serviceAccount.name is required when serviceAccount.create is false" $path | quote }}
-{{- end }}
-{{- if and .pdb.enabled (not .pdb.minAvailable) (not .pdb.maxUnavailable) }}
-- {{ printf "%s.pdb: minAvailable or maxUnavailable is required when pdb.enabled is true" $path | quote }}
-{{- end }}
-{{- if and (eq $reporter.mode "resource") $.Values.global.runtime.singleNamespace (index .config "workflow.namespaces") }}
+{{- $path := printf "event-reporters.%s" $reporter.key }}
+{{- include "gitops-runtime.component.mistakes" (dict "path" $path "values" $reporter.values) }}
+{{- if and (eq $reporter.mode "resource") $.Values.global.runtime.singleNamespace (index $reporter.values.config "workflow.namespaces") }}
 - {{ printf "%s.config: workflow.namespaces contradicts global.runtime.singleNamespace" $path | quote }}
-{{- end }}
-{{- include "gitops-runtime.env.mistakes" (dict "path" (printf "%s.env" $path) "env" .env) }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
 {{/* Keys that a values file of the older chart may carry for a reporter and that do nothing here. Argument: the root. */}}
 {{- define "gitops-runtime.event-reporters.remarks" -}}
-{{- $known := list "replicaCount" "image" "imagePullSecrets" "command" "extraArgs" "config" "env" "serviceAccount" "service" "resources" "startupProbe" "readinessProbe" "livenessProbe" "persistence" "terminationGracePeriodSeconds" "podAnnotations" "podLabels" "podSecurityContext" "securityContext" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "extraVolumes" "extraVolumeMounts" "pdb" "serviceMonitor" "prometheusRule" "dashboard" -}}
 {{- $lines := list -}}
 {{- range $reporter := include "gitops-runtime.event-reporters" . | fromJsonArray -}}
 {{- $own := ternary (list) (list "enabled" "managedClusters") (eq $reporter.mode "app") -}}
-{{- range $key := keys $reporter.values | sortAlpha -}}
-{{- if not (has $key (concat $known $own)) -}}
-{{- $lines = append $lines (printf "event-reporters, %s: nothing in this version of the chart reads it" $key) -}}
-{{- end -}}
-{{- end -}}
-{{- range $key, $kind := dict "serviceMonitor" "ServiceMonitor" "prometheusRule" "PrometheusRule" -}}
-{{- if and (index $reporter.values $key).enabled (not ($.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
-{{- $lines = append $lines (printf "event-reporters, %s: the cluster does not know the kind %s, none was created" $key $kind) -}}
-{{- end -}}
-{{- end -}}
+{{- $known := concat $own (list "persistence" "dashboard") -}}
+{{- $with := dict "root" $ "path" "event-reporters" "values" $reporter.values "known" $known -}}
+{{- $lines = concat $lines (include "gitops-runtime.component.remarks" $with | fromYamlArray) -}}
 {{- end -}}
 {{- range uniq $lines }}
 - {{ quote . }}
@@ -197,17 +169,8 @@ true
 
 {{- define "gitops-runtime.event-reporter.subjects" -}}
 - kind: ServiceAccount
-  name: {{ include "gitops-runtime.event-reporter.serviceAccountName" . | quote }}
+  name: {{ include "gitops-runtime.serviceAccountName" . | quote }}
   namespace: {{ .root.Release.Namespace | quote }}
-{{- end -}}
-
-{{/* The labels of an object for monitoring: the user's, but for those that the chart sets. Arguments: dict root,
-reporter, labels. */}}
-{{- define "gitops-runtime.event-reporter.monitoringLabels" -}}
-{{- with omit .labels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
-{{- include "gitops-runtime.strings" . }}
-{{ end }}
-{{- include "gitops-runtime.event-reporter.labels" . -}}
 {{- end -}}
 
 {{/*
@@ -215,7 +178,7 @@ The volume of the ledger belongs to a group that the image's user is made a memb
 did not choose, and chooses one itself.
 */}}
 {{- define "gitops-runtime.event-reporter.podSecurityContext" -}}
-{{- $context := .reporter.values.podSecurityContext | default dict -}}
+{{- $context := .values.podSecurityContext | default dict -}}
 {{- if not (or (hasKey $context "fsGroup") (.root.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
 {{- $context = merge (dict "fsGroup" 65532 "fsGroupChangePolicy" "OnRootMismatch") $context -}}
 {{- end -}}
