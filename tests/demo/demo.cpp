@@ -16,17 +16,18 @@
 #include "support/fake_platform.hpp"
 #include "support/git_server.hpp"
 #include "support/peer_bed.hpp"
+#include "support/peer_events.hpp"
 #include "support/process.hpp"
 #include "world.hpp"
 
-// gitops-demo: plays the scene "a change in Git reaches the control plane" on one machine and
-// checks every line of it. Exit code 0: all of it came true.
+// gitops-demo: plays the scene "a change in Git reaches the control plane", with a webhook and a
+// request from outside in it, on one machine and checks every line. Exit code 0: all came true.
 namespace gitops::demo {
 namespace {
 
 constexpr const char* kHelp =
     "usage: gitops-demo [--real] [--keep]\n"
-    "  --real  play on the real Kubernetes and Argo CD (./dev peers builds them)\n"
+    "  --real  play on the real Kubernetes, Argo CD and Argo Events (./dev peers builds them)\n"
     "  --keep  leave everything running afterwards and print how to play with it\n";
 
 constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGHUP};
@@ -52,7 +53,10 @@ Task<int> play(Options options, Narrator& narrator) {
   }
   test::GitServer git;
   World world = co_await (options.real ? real_world(narrator)(pool, git) : embedded_world(git));
-  test::FakePlatform platform(executor);
+  // It listens again after its outage, so on a port that no outgoing connection can take meanwhile.
+  test::FakePlatform::Options platform_options;
+  platform_options.server.port = static_cast<std::uint16_t>(test::free_port());
+  test::FakePlatform platform(executor, platform_options);
   if (auto started = platform.start(); !started) throw Failure(started.error().message);
   Scene scene(narrator, world, git, platform, pool, options.daemon_program);
 
@@ -80,16 +84,14 @@ Task<int> play(Options options, Narrator& narrator) {
   }
   if (failure.empty()) {
     try {
-      co_await scene.stop_daemon();
+      co_await scene.stop_daemons();
     } catch (const Failure& late) {
       failure = late.what();
     }
   }
   if (!failure.empty()) {
     narrator.failure(failure);
-    if (const auto log = scene.daemon_log(15); !log.empty()) {
-      narrator.plain("\nthe last log lines of event-reporter:\n" + log);
-    }
+    narrator.plain(scene.daemon_logs(15));
   } else if (interrupted) {
     narrator.step(options.keep ? "stopped" : "interrupted");
   }
@@ -119,7 +121,8 @@ int main(int argc, char** argv) {
   options.daemon_program =
       (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "event-reporter").string();
   demo::Narrator narrator;
-  const auto lacking = options.real ? test::PeerBed::missing() : test::GitServer::missing();
+  auto lacking = options.real ? test::PeerBed::missing() : test::GitServer::missing();
+  if (options.real && !lacking) lacking = test::PeerEvents::missing();
   if (lacking) {
     narrator.failure(*lacking);
     return 1;

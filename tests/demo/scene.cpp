@@ -21,7 +21,6 @@ using Json = nlohmann::json;
 
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr const char* kPlatformToken = "demo-platform-token";
-constexpr const char* kRepository = "shop";
 const test::CommitAuthor kAuthor{"Dana Example", "dana@example.test"};
 
 std::string deployment(int replicas) {
@@ -74,6 +73,15 @@ std::string fixed(double value, int digits) {
   return text.data();
 }
 
+std::string last_lines(const std::string& text, std::size_t lines) {
+  std::size_t from = text.size();
+  for (std::size_t line = 0; line <= lines && from > 0; ++line) {
+    from = text.rfind('\n', from - 1);
+    if (from == std::string::npos) return text;
+  }
+  return text.substr(std::min(from + 1, text.size()));
+}
+
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
@@ -107,6 +115,8 @@ std::string revision_of(const test::FakePlatform::Report& report) {
   return report.object.value("/status/sync/revision"_json_pointer, "");
 }
 
+}  // namespace
+
 std::string describe(const test::FakePlatform::Report& report) {
   std::string text = report.kind() + " " + report.name();
   if (is_gone(report)) return text + " is gone";
@@ -118,8 +128,6 @@ std::string describe(const test::FakePlatform::Report& report) {
   }
   return text;
 }
-
-}  // namespace
 
 Scene::Scene(Narrator& narrator, World& world, test::GitServer& git, test::FakePlatform& platform,
              asio::thread_pool& pool, std::string daemon_program)
@@ -207,6 +215,9 @@ Task<> Scene::play(bool keep) {
 
   narrator_.headline("A resource is removed from Git");
   co_await remove_resource();
+
+  narrator_.headline("A webhook and a request come in from outside");
+  co_await come_in();
 
   narrator_.headline("The control plane is away, and event-reporter is killed");
   co_await outage();
@@ -378,7 +389,7 @@ Task<> Scene::delete_application() {
 
 Task<> Scene::summary(bool keep) {
   co_await wait_until_quiet();
-  if (!keep) co_await stop_daemon();
+  if (!keep) co_await stop_daemons();
 
   auto reads = co_await world_.reads();
   reads.trees -= outage_reads_.trees;
@@ -394,6 +405,7 @@ Task<> Scene::summary(bool keep) {
   check(reads.revisions == commits, "Argo CD was asked " + std::to_string(reads.revisions) +
                                         " times for the metadata of " + std::to_string(commits) +
                                         " commits");
+  check(world_.events().size() == 1, "an event came of a forged webhook");
   narrator_.headline("All of it was checked");
   narrator_.plain("  events received      " + std::to_string(platform_.reports().size()) + " for " +
                   std::to_string(commits_) + " commits, none refused");
@@ -406,94 +418,34 @@ Task<> Scene::summary(bool keep) {
   narrator_.plain("  all in all           " + fixed(narrator_.seconds(), 1) + " s");
 }
 
-Task<> Scene::follow() {
-  auto known = last_revision_;
-  auto seen = platform_.reports().size();
-  while (true) {
-    co_await sleep_for(std::chrono::milliseconds(500));
-    check(daemon_->running(), "event-reporter has ended");
-    const auto head = co_await run_on(pool_, [this] { return git_.head(kRepository); });
-    if (head != known) {
-      known = head;
-      narrator_.step("new commit " + short_id(head) + ", Argo CD syncs");
-      std::string failure;
-      try {
-        co_await world_.sync(head);
-      } catch (const std::runtime_error& error) {
-        failure = error.what();
-      }
-      const auto state = co_await asio::this_coro::cancellation_state;
-      if (state.cancelled() != asio::cancellation_type::none) co_return;
-      if (failure.empty()) {
-        narrator_.step("Argo CD synced " + short_id(head));
-      } else {
-        narrator_.failure(failure);
-      }
-    }
-    for (; seen < platform_.reports().size(); ++seen) {
-      const auto& report = platform_.reports()[seen];
-      narrator_.received(report.arrived, describe(report));
-    }
-  }
+Task<> Scene::stop_daemons() {
+  if (daemon_) co_await stop(*daemon_, "event-reporter");
+  if (router_) co_await stop(router_->process(), "request-router");
 }
 
-void Scene::print_hints() {
-  const auto admin = "http://127.0.0.1:" + std::to_string(admin_port_);
-  auto clone = repository_url_;
-  clone.insert(clone.find("://") + 3, git_.username() + ":" + git_.password() + "@");
-  const auto applications =
-      world_.kubectl.empty()
-          ? "curl -s " + world_.kubernetes_url + "/apis/argoproj.io/v1alpha1/applications"
-          : world_.kubectl + " --kubeconfig " + world_.kubeconfig + " get applications -A";
-  struct Hint {
-    const char* what;
-    std::string command;
-  };
-  narrator_.headline("Everything keeps running until Ctrl-C. To play with it:");
-  for (const auto& [what, command] : {
-           Hint{"commit and push: Argo CD syncs it, and what is reported is told below",
-                "git clone " + clone},
-           Hint{"the applications", applications},
-           Hint{"what Argo CD has deployed",
-                "curl -s -H 'Authorization: Bearer " + world_.argocd_token + "' '" +
-                    world_.argocd_url + "/api/v1/applications/" + kAppName +
-                    "/resource-tree?appNamespace=" + world_.app_namespace + "&project=default'"},
-           Hint{"what the control plane received",
-                "curl -s " + platform_.url().to_string() + "/events"},
-           Hint{"how event-reporter is", "curl -s " + admin + "/statusz"},
-           Hint{"its metrics", "curl -s " + admin + "/metrics"},
-           Hint{"its log", "tail -f " + (folder_ / "event-reporter.log").string()},
-       }) {
-    narrator_.plain(std::string("  # ") + what + "\n  " + command);
-  }
-  narrator_.plain("");
-}
-
-Task<> Scene::stop_daemon() {
-  if (!daemon_) co_return;
-  if (!daemon_->running()) co_return;
+Task<> Scene::stop(test::Process& daemon, std::string name) {
+  if (!daemon.running()) co_return;
   const auto begin = Clock::now();
-  daemon_->signal(SIGTERM);
-  while (daemon_->running() && Clock::now() < begin + kPatience) {
+  daemon.signal(SIGTERM);
+  while (daemon.running() && Clock::now() < begin + kPatience) {
     co_await sleep_for(std::chrono::milliseconds(5));
   }
-  check(!daemon_->running(), "event-reporter did not end after SIGTERM");
-  const auto code = daemon_->wait(std::chrono::milliseconds(0));
-  check(code == 0, "event-reporter ended with exit code " + std::to_string(code.value_or(-1)));
-  narrator_.step("event-reporter stopped in order, after " +
+  check(!daemon.running(), name + " did not end after SIGTERM");
+  const auto code = daemon.wait(std::chrono::milliseconds(0));
+  check(code == 0, name + " ended with exit code " + std::to_string(code.value_or(-1)));
+  narrator_.step(name + " stopped in order, after " +
                  fixed(std::chrono::duration<double>(Clock::now() - begin).count() * 1000, 0) +
                  " ms");
 }
 
-std::string Scene::daemon_log(std::size_t lines) const {
-  if (!daemon_) return {};
-  const auto text = test::read_file(folder_ / "event-reporter.log");
-  std::size_t from = text.size();
-  for (std::size_t line = 0; line <= lines && from > 0; ++line) {
-    from = text.rfind('\n', from - 1);
-    if (from == std::string::npos) return text;
-  }
-  return text.substr(std::min(from + 1, text.size()));
+std::string Scene::daemon_logs(std::size_t lines) const {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& log) {
+    text += "\nthe last log lines of " + name + ":\n" + last_lines(log, lines);
+  };
+  if (daemon_) add("event-reporter", test::read_file(folder_ / "event-reporter.log"));
+  if (router_) add("request-router", router_->log());
+  return text;
 }
 
 }  // namespace gitops::demo

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +13,16 @@
 #include "support/fake_platform.hpp"
 #include "support/git_server.hpp"
 #include "support/process.hpp"
+#include "support/router_bed.hpp"
 #include "world.hpp"
 
 namespace gitops::demo {
+
+inline constexpr const char* kRepository = "shop";
+
+std::string describe(const test::FakePlatform::Report& report);
+// What a push webhook of GitHub says, from its body.
+std::string describe_push(const std::string& body);
 
 // The scene: a change in Git reaches the control plane. The same in every world; each line that it
 // writes was checked before. Throws Failure.
@@ -29,10 +37,10 @@ class Scene {
   Task<> follow();
   // How to play with what runs.
   void print_hints();
-  // Ends the daemon in order, when it still runs: SIGTERM, exit code 0.
-  Task<> stop_daemon();
-  // The daemon's last log lines; empty when it was not started.
-  [[nodiscard]] std::string daemon_log(std::size_t lines) const;
+  // Ends the daemons in order, those that still run: SIGTERM, exit code 0.
+  Task<> stop_daemons();
+  // The last log lines of each daemon that was started.
+  [[nodiscard]] std::string daemon_logs(std::size_t lines) const;
 
  private:
   using Report = test::FakePlatform::Report;
@@ -50,9 +58,14 @@ class Scene {
   Task<Result<http::Response>> ask_daemon(std::string target);
   void check(bool condition, const std::string& otherwise) const;
 
+  Task<> stop(test::Process& daemon, std::string name);
+  // Sends a webhook of GitHub for the last commit, signed with that secret, as GitHub does.
+  Task<test::RawResponse> send_webhook(std::string secret);
+
   Task<> report_what_is_there();
   Task<> scale();
   Task<> remove_resource();
+  Task<> come_in();
   Task<> outage();
   Task<> change_while_away(Clock::time_point until);
   Task<> wait_until_quiet();
@@ -68,6 +81,7 @@ class Scene {
   std::string daemon_program_;
   test::TempDir folder_;
   std::optional<test::Process> daemon_;
+  std::unique_ptr<test::RouterBed> router_;  // with a stand-in for app-proxy behind it
   int main_port_ = 0;
   int admin_port_ = 0;
 

@@ -2,10 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/core/task_group.hpp"
+#include "support/bus_subscription.hpp"
 #include "support/fake_argocd.hpp"
 #include "support/fake_kube_api.hpp"
 #include "support/peer_argocd.hpp"
 #include "support/peer_cluster.hpp"
+#include "support/peer_events.hpp"
+#include "support/raw_http.hpp"
 
 namespace gitops::demo {
 
@@ -25,6 +29,7 @@ Task<World> embedded_world(const test::GitServer& git) {
         : cluster(executor), argocd(executor, cluster), folder("gitops-demo-cluster") {}
     test::FakeKubeApi cluster;
     test::FakeArgoCd argocd;
+    test::RecordingUpstream event_source{"event source"};
     test::TempDir folder;
   };
   const auto doubles = std::make_shared<Doubles>(co_await asio::this_coro::executor);
@@ -39,7 +44,7 @@ Task<World> embedded_world(const test::GitServer& git) {
 
   World world;
   world.description =
-      "in-memory doubles of Kubernetes and Argo CD; a real Git server and event-reporter";
+      "in-memory doubles of Kubernetes, Argo CD and an event source; a real Git server";
   world.kubernetes_url = doubles->cluster.url().to_string();
   world.argocd_url = doubles->argocd.url().to_string();
   world.argocd_token = argocd.token;
@@ -66,6 +71,12 @@ Task<World> embedded_world(const test::GitServer& git) {
     const World::Reads result{reads.tree, reads.managed, reads.revisions};
     co_return result;
   };
+  world.event_source_port = doubles->event_source.port();
+  world.events = [doubles] {
+    std::vector<std::string> bodies;
+    for (const auto& request : doubles->event_source.requests()) bodies.push_back(request.body);
+    return bodies;
+  };
   world.stop = [doubles]() -> Task<> {
     co_await doubles->argocd.stop();
     co_await doubles->cluster.stop();
@@ -73,22 +84,63 @@ Task<World> embedded_world(const test::GitServer& git) {
   co_return world;
 }
 
+namespace {
+
+// Takes what comes on the bus of Argo Events; stop() before it is destroyed.
+struct BusReader {
+  explicit BusReader(const Executor& executor) : subscription(executor), tasks(executor) {}
+
+  Task<> start(int port) {
+    require(co_await subscription.open(port, "default.github.>",
+                                       deadline_after(std::chrono::seconds(10))));
+    tasks.spawn("bus", [this]() -> Task<> {
+      while (true) {
+        const auto message = co_await subscription.next(kNever);
+        require(message);
+        const auto data = nlohmann::json::parse(test::PeerEvents::data_of(message->payload));
+        bodies.push_back(data.at("body").dump());
+      }
+    });
+  }
+  Task<> stop() {
+    tasks.cancel();
+    co_await tasks.join();
+  }
+
+  test::BusSubscription subscription;
+  std::vector<std::string> bodies;
+  TaskGroup tasks;
+};
+
+}  // namespace
+
 std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world(
     Narrator& narrator) {
   struct Peers {
     std::unique_ptr<test::PeerCluster> cluster;
     std::unique_ptr<test::PeerArgoCd> argocd;
+    std::unique_ptr<test::PeerEvents> events;
+    int event_source_port = test::free_port();
   };
   const auto peers = std::make_shared<Peers>();
   narrator.step("starting etcd, the Kubernetes control plane and kwok");
   peers->cluster = std::make_unique<test::PeerCluster>();
   narrator.step("starting Redis and Argo CD");
   peers->argocd = std::make_unique<test::PeerArgoCd>(*peers->cluster);
+  narrator.step("starting NATS and an event source of Argo Events");
+  peers->events = std::make_unique<test::PeerEvents>(*peers->cluster);
+  peers->cluster->create_namespace("argo");
+  peers->events->serve("argo", "github",
+                       test::PeerEvents::github_push(kWebhook, peers->event_source_port),
+                       peers->event_source_port);
   return [peers](asio::thread_pool& pool, const test::GitServer& git) -> Task<World> {
     const auto on_pool = [&pool](auto function) { return run_on(pool, std::move(function)); };
     co_await on_pool([peers] { peers->cluster->create_namespace(kDestination); });
+    const auto bus = std::make_shared<BusReader>(co_await asio::this_coro::executor);
+    co_await bus->start(peers->events->bus_port());
     World world;
-    world.description = "real Kubernetes (kwok simulates its pods), Argo CD and Git server";
+    world.description =
+        "real Kubernetes (kwok simulates its pods), Argo CD, Argo Events and Git server";
     world.kubernetes_url = peers->cluster->server_url();
     world.argocd_url = peers->argocd->url();
     world.argocd_token = peers->argocd->token();
@@ -132,7 +184,9 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
       const World::Reads reads{of("ResourceTree"), of("ManagedResources"), of("RevisionMetadata")};
       co_return reads;
     };
-    world.stop = []() -> Task<> { co_return; };
+    world.event_source_port = static_cast<std::uint16_t>(peers->event_source_port);
+    world.events = [bus] { return bus->bodies; };
+    world.stop = [bus]() -> Task<> { co_await bus->stop(); };
     co_return world;
   };
 }

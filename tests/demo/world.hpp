@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,8 +13,8 @@
 
 namespace gitops::demo {
 
-// What stands around the event-reporter in the scene: a cluster, Argo CD with one application, and
-// what the scene does to them. Functions may fail with an exception.
+// What stands around our daemons in the scene: a cluster, Argo CD with one application, an event
+// source, and what the scene does to them. Functions may fail with an exception.
 struct World {
   std::string description;  // a sentence about what is real
   std::string kubernetes_url;
@@ -37,11 +38,17 @@ struct World {
     std::size_t revisions = 0;
   };
   std::function<Task<Reads>()> reads;
+
+  // The event source: its port on 127.0.0.1, and the bodies of the webhooks that it made events of,
+  // oldest first.
+  std::uint16_t event_source_port = 0;
+  std::function<std::vector<std::string>()> events;
   std::function<Task<>()> stop;
 };
 
 inline constexpr const char* kAppName = "guestbook";
 inline constexpr const char* kDestination = "demo";
+inline constexpr const char* kWebhook = "/webhooks/argo/github";
 
 // The doubles of tests/support, on this loop.
 Task<World> embedded_world(const test::GitServer& git);

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "common/core/encoding.hpp"
+
 namespace gitops::test {
 namespace {
 
@@ -104,6 +106,23 @@ void PeerEvents::serve(const std::string& ns, const std::string& name, const std
   programs_.await("eventsource", [&] {
     return http_call({.url = "http://127.0.0.1:" + std::to_string(port) + "/health"}).ok();
   });
+}
+
+std::string PeerEvents::github_push(const std::string& target, int port) {
+  const json repositories = {{{"owner", "shop"}, {"names", {"shop"}}}};
+  const json webhook = {{"endpoint", target}, {"port", std::to_string(port)}, {"method", "POST"}};
+  const json push = {{"repositories", repositories},
+                     {"webhook", webhook},
+                     {"events", {"push"}},
+                     {"contentType", "json"},
+                     {"active", true}};
+  return json{{"github", {{"push", push}}}}.dump();
+}
+
+std::string PeerEvents::data_of(const std::string& payload) {
+  const auto data = base64_decode(json::parse(payload).at("data_base64").get<std::string>());
+  if (!data) throw std::runtime_error("no event: " + payload);
+  return *data;
 }
 
 long PeerEvents::stored_messages() const {

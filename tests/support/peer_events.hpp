@@ -29,6 +29,13 @@ class PeerEvents {
   /// that describes the bus is made in the namespace, too.
   void serve(const std::string& ns, const std::string& name, const std::string& spec, int port);
 
+  /// A spec for serve(): one event `push` of GitHub's webhooks at `target`, which asks for no
+  /// signature.
+  static std::string github_push(const std::string& target, int port);
+
+  /// What the event in a message of the bus holds, as JSON; for webhooks `headers` and `body`.
+  static std::string data_of(const std::string& payload);
+
   /// Where the bus listens, on 127.0.0.1: subjects are default.EVENTSOURCE.EVENT.
   int bus_port() const { return bus_port_; }
   std::string bus_url() const { return "nats://127.0.0.1:" + std::to_string(bus_port_); }

@@ -123,6 +123,8 @@ Child spawn(std::vector<std::string> argv, const Environment& env, const fs::pat
     ::signal(SIGPIPE, SIG_DFL);
     const bool ready = (working_dir.empty() || ::chdir(working_dir.c_str()) == 0) &&
                        ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(err, 2) >= 0;
+    // Listening sockets above all: a port that a test has closed would stay open in the child.
+    ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (ready) ::execve(program->c_str(), argv_pointers.data(), environment_pointers.data());
     const int error_number = errno;
     [[maybe_unused]] const auto written =

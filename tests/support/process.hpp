@@ -26,10 +26,10 @@ struct ProcessOptions {
   std::filesystem::path log_file = {};     // stdout and stderr are appended here; empty: /dev/null
 };
 
-/// One child process in a process group of its own. The object owns it: the destructor kills the
-/// whole group and reaps the child. The kernel kills the child when the *thread* that created it
-/// ends, so that a crashed test leaves nothing behind: create it from the main thread. Not for use
-/// from several threads at once.
+/// One child process in a process group of its own, without the files and sockets of the parent.
+/// The object owns it: the destructor kills the whole group and reaps the child. The kernel kills
+/// the child when the *thread* that created it ends, so that a crashed test leaves nothing behind:
+/// create it from the main thread. Not for use from several threads at once.
 class Process {
  public:
   /// Starts the program and returns once it is executing; throws when that fails.

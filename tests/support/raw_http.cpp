@@ -299,8 +299,8 @@ void RecordingUpstream::serve(RawSocket socket, std::size_t number) {
     request.connection = number;
     request.head = socket.read_until("\r\n\r\n");
     if (!request.head.ends_with("\r\n\r\n")) {
-      if (socket.timed_out()) continue;
-      break;
+      if (socket.ended()) break;
+      continue;
     }
     request.head.resize(request.head.size() - 4);
     bool early = false;

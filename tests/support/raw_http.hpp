@@ -55,6 +55,8 @@ class RawSocket {
   // True when the other side has closed (waits for it).
   bool closed();
   [[nodiscard]] bool timed_out() const { return timed_out_; }
+  // True when the end was read.
+  [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] int descriptor() const { return fd_; }
 
  private:

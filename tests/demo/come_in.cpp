@@ -1,0 +1,81 @@
+// The part of the scene in which somebody outside sends a webhook and a request.
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "scene.hpp"
+
+namespace gitops::demo {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kPatience = std::chrono::seconds(10);
+constexpr const char* kSecret = "demo-webhook-secret";
+
+// Tells whom it takes for the client.
+bool answer_as_app_proxy(const test::RecordedRequest& request, test::RawSocket& socket) {
+  const json answer = {{"data", {{"client", request.header("X-Forwarded-For").value_or("")}}}};
+  return test::RecordingUpstream::reply(socket, answer.dump(),
+                                        "Content-Type: application/json\r\n");
+}
+
+}  // namespace
+
+std::string describe_push(const std::string& body) {
+  const auto push = json::parse(body, nullptr, false);
+  if (!push.is_object()) return std::to_string(body.size()) + " bytes";
+  return "push to " + push.value("ref", "?") + ", commit " + push.value("after", "?").substr(0, 7);
+}
+
+Task<test::RawResponse> Scene::send_webhook(std::string secret) {
+  const auto body = json{{"ref", "refs/heads/main"}, {"after", last_revision_}}.dump();
+  const auto signature = co_await run_on(pool_, [&] { return test::hmac_sha256(secret, body); });
+  const auto bytes = test::RouterBed::request(
+      "POST", kWebhook,
+      "Content-Type: application/json\r\nX-GitHub-Event: push\r\nX-Hub-Signature-256: sha256=" +
+          signature + "\r\n",
+      body);
+  co_return co_await run_on(pool_, [&] { return test::raw_call(router_->port(), bytes); });
+}
+
+Task<> Scene::come_in() {
+  test::write_file(folder_ / "webhook-secret", kSecret);
+  router_ = std::make_unique<test::RouterBed>(test::RouterBed::Options{
+      .environment = {{"WEBHOOK_PORT", std::to_string(world_.event_source_port)},
+                      {"WEBHOOK_SIGNATURES",
+                       "argo/github=github:" + (folder_ / "webhook-secret").string()},
+                      {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"}},
+      .app_proxy = answer_as_app_proxy});
+  narrator_.step("request-router started (pid " + std::to_string(router_->process().pid()) +
+                 "), http://127.0.0.1:" + std::to_string(router_->port()));
+
+  const auto before = world_.events().size();
+  const auto taken = co_await send_webhook(kSecret);
+  check(taken.status == 200, "a signed webhook was answered with " + std::to_string(taken.status));
+  const auto deadline = deadline_after(kPatience);
+  while (world_.events().size() == before) {
+    check(Clock::now() < deadline, "no event came of a signed webhook");
+    co_await sleep_for(std::chrono::milliseconds(5));
+  }
+  narrator_.step("webhook of GitHub with its signature: 200, event source received: " +
+                 describe_push(world_.events().back()));
+
+  const auto refused = co_await send_webhook("a guess");
+  check(refused.status == 401,
+        "a forged webhook was answered with " + std::to_string(refused.status));
+  check(world_.events().size() == before + 1, "an event came of a forged webhook");
+  narrator_.step("the same with a forged one: 401, event source received nothing");
+
+  const auto answer = co_await run_on(pool_, [this] {
+    return test::raw_call(router_->port(),
+                          test::RouterBed::request("POST", "/app-proxy/api/graphql", {}, "{}"));
+  });
+  check(answer.status == 200, "app-proxy's stand-in is not reached: " + answer.body);
+  check(json::parse(answer.body).at("/data/client"_json_pointer) == "127.0.0.1",
+        "app-proxy is not told who its client is: " + answer.body);
+  narrator_.step("POST /app-proxy/api/graphql: 200, a stand-in for app-proxy answers " +
+                 answer.body);
+}
+
+}  // namespace gitops::demo

@@ -1,0 +1,97 @@
+// What --keep adds: everything goes on, and whoever reads is told how to play with it.
+#include <filesystem>
+#include <string>
+
+#include "scene.hpp"
+
+namespace gitops::demo {
+namespace {
+
+// A command that signs a webhook and sends it.
+std::string signed_webhook(const std::filesystem::path& secret_file, const std::string& url) {
+  return R"sh(body='{"ref":"refs/heads/main","after":"0123456"}'; sign=$(printf %s "$body" | )sh"
+         R"sh(openssl dgst -sha256 -hex -hmac "$(cat )sh" +
+         secret_file.string() +
+         R"sh()" | sed 's/.* //'); curl -i -H 'X-GitHub-Event: push' )sh"
+         R"sh(-H 'Content-Type: application/json' -H "X-Hub-Signature-256: sha256=$sign" )sh"
+         R"sh(-d "$body" )sh" +
+         url;
+}
+
+}  // namespace
+
+Task<> Scene::follow() {
+  auto known = last_revision_;
+  auto seen = platform_.reports().size();
+  auto seen_events = world_.events().size();
+  while (true) {
+    co_await sleep_for(std::chrono::milliseconds(500));
+    check(daemon_->running(), "event-reporter has ended");
+    check(router_->process().running(), "request-router has ended");
+    for (const auto events = world_.events(); seen_events < events.size(); ++seen_events) {
+      narrator_.step("event source received: " + describe_push(events[seen_events]));
+    }
+    const auto head = co_await run_on(pool_, [this] { return git_.head(kRepository); });
+    if (head != known) {
+      known = head;
+      narrator_.step("new commit " + head.substr(0, 7) + ", Argo CD syncs");
+      std::string failure;
+      try {
+        co_await world_.sync(head);
+      } catch (const std::runtime_error& error) {
+        failure = error.what();
+      }
+      const auto state = co_await asio::this_coro::cancellation_state;
+      if (state.cancelled() != asio::cancellation_type::none) co_return;
+      if (failure.empty()) {
+        narrator_.step("Argo CD synced " + head.substr(0, 7));
+      } else {
+        narrator_.failure(failure);
+      }
+    }
+    for (; seen < platform_.reports().size(); ++seen) {
+      const auto& report = platform_.reports()[seen];
+      narrator_.received(report.arrived, describe(report));
+    }
+  }
+}
+
+void Scene::print_hints() {
+  const auto admin = "http://127.0.0.1:" + std::to_string(admin_port_);
+  auto clone = repository_url_;
+  clone.insert(clone.find("://") + 3, git_.username() + ":" + git_.password() + "@");
+  const auto applications =
+      world_.kubectl.empty()
+          ? "curl -s " + world_.kubernetes_url + "/apis/argoproj.io/v1alpha1/applications"
+          : world_.kubectl + " --kubeconfig " + world_.kubeconfig + " get applications -A";
+  const auto door = "http://127.0.0.1:" + std::to_string(router_->port());
+  struct Hint {
+    const char* what;
+    std::string command;
+  };
+  narrator_.headline("Everything keeps running until Ctrl-C. To play with it:");
+  for (const auto& [what, command] : {
+           Hint{"commit and push: Argo CD syncs it, and what is reported is told below",
+                "git clone " + clone},
+           Hint{"the applications", applications},
+           Hint{"what Argo CD has deployed",
+                "curl -s -H 'Authorization: Bearer " + world_.argocd_token + "' '" +
+                    world_.argocd_url + "/api/v1/applications/" + kAppName +
+                    "/resource-tree?appNamespace=" + world_.app_namespace + "&project=default'"},
+           Hint{"what the control plane received",
+                "curl -s " + platform_.url().to_string() + "/events"},
+           Hint{"a webhook with its signature; what the event source receives is told below",
+                signed_webhook(folder_ / "webhook-secret", door + kWebhook)},
+           Hint{"a request for app-proxy, for which a stand-in answers",
+                "curl -i " + door + "/app-proxy/api/graphql"},
+           Hint{"request-router's log", "tail -f " + (router_->folder() / "log").string()},
+           Hint{"how event-reporter is", "curl -s " + admin + "/statusz"},
+           Hint{"its metrics", "curl -s " + admin + "/metrics"},
+           Hint{"its log", "tail -f " + (folder_ / "event-reporter.log").string()},
+       }) {
+    narrator_.plain(std::string("  # ") + what + "\n  " + command);
+  }
+  narrator_.plain("");
+}
+
+}  // namespace gitops::demo
