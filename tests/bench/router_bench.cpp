@@ -65,7 +65,7 @@ std::vector<std::string> on_cpu(const char* cpu, std::vector<std::string> argv) 
 std::string nginx_frame(const TempDir& folder, const std::string& name, const std::string& http) {
   const auto path = (folder / name).string();
   return "daemon off; master_process off; worker_processes 1;\npid " + path + ".pid; error_log " +
-         path + ".error error;\nevents { worker_connections 30000; }\n" +
+         path + ".error error;\nevents { worker_connections 21000; }\n" +
          "http {\nkeepalive_requests 1000000000; keepalive_timeout 3600;\n" +
          "client_body_temp_path " + path + ".a; proxy_temp_path " + path + ".b; " +
          "fastcgi_temp_path " + path + ".c; uwsgi_temp_path " + path + ".d; scgi_temp_path " +
