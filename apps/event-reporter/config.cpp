@@ -250,7 +250,7 @@ void bind(ConfigReader& reader, Config& config) {
   reader.group("Process");
   reader.add({"listen-address",
               {"LISTEN_ADDRESS", "EVENT_REPORTER_LISTEN_ADDRESS"},
-              "Address of the main port"},
+              "Address of the main port; :: is IPv6 and IPv4, or IPv4 where there is no IPv6"},
              config.listen_address);
   reader.add({"port", {"LISTEN_PORT"}, "Main port, serves /healthz; 0 takes a free one"},
              config.listen_port, 0, 65535);

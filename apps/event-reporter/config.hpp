@@ -53,7 +53,7 @@ struct Config {
   std::int64_t shard = -1;
   std::string sharding_algorithm;
 
-  std::string listen_address = "0.0.0.0";
+  std::string listen_address = "::";
   std::int64_t listen_port = 8088;
 
   std::string kubeconfig;

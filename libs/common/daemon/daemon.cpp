@@ -336,7 +336,8 @@ void DaemonConfig::add_to(ConfigReader& reader, std::string_view admin_address_e
   std::vector<std::string_view> address_env;
   if (!admin_address_env.empty()) address_env.push_back(admin_address_env);
   reader.add({"admin-address", address_env,
-              "Address that serves /healthz, /readyz, /metrics and /statusz"},
+              "Address that serves /healthz, /readyz, /metrics and /statusz; :: is IPv6 and IPv4, "
+              "or IPv4 where there is no IPv6"},
              admin_address);
   reader.add({"admin-port", {"ADMIN_PORT"}, "Its port; 0 takes a free one and logs it"}, admin_port,
              0, 65535);

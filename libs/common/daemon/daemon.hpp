@@ -21,7 +21,7 @@ namespace gitops {
 struct DaemonConfig {
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::json;
-  std::string admin_address = "0.0.0.0";
+  std::string admin_address = "::";
   std::int64_t admin_port = 8087;                   // 0: any free port, see the log
   std::chrono::milliseconds drain_delay{0};         // not ready -> stop accepting
   std::chrono::milliseconds drain_timeout{20'000};  // for work in flight

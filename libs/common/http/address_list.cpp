@@ -30,13 +30,6 @@ std::optional<ip::address_v4> embedded(const ip::address_v6& address) {
   return std::nullopt;
 }
 
-ip::address plain(const ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    return ip::make_address_v4(ip::v4_mapped, address.to_v6());
-  }
-  return address;
-}
-
 template <class Bytes>
 bool same_prefix(const Bytes& a, const Bytes& b, unsigned bits) {
   for (std::size_t i = 0; i < a.size() && bits > 0; ++i) {
@@ -56,6 +49,13 @@ bool is_special_v4(const ip::address_v4& address) {
 
 }  // namespace
 
+ip::address plain_address(const ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return ip::make_address_v4(ip::v4_mapped, address.to_v6());
+  }
+  return address;
+}
+
 Result<AddressList> AddressList::parse(const std::vector<std::string>& items) {
   AddressList list;
   for (const auto& item : items) {
@@ -66,7 +66,7 @@ Result<AddressList> AddressList::parse(const std::vector<std::string>& items) {
     boost::system::error_code ec;
     Network network{.address = ip::make_address(item.substr(0, slash), ec)};
     if (ec) return wrong();
-    network.address = plain(network.address);
+    network.address = plain_address(network.address);
     const unsigned most = network.address.is_v4() ? 32 : 128;
     network.bits = most;
     if (slash != std::string::npos) {
@@ -80,7 +80,7 @@ Result<AddressList> AddressList::parse(const std::vector<std::string>& items) {
 }
 
 bool AddressList::contains(const ip::address& given) const {
-  const auto address = plain(given);
+  const auto address = plain_address(given);
   return std::ranges::any_of(networks_, [&address](const Network& network) {
     if (network.address.is_v4() != address.is_v4()) return false;
     if (address.is_v4()) {

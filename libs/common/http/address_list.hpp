@@ -28,6 +28,9 @@ class AddressList {
   std::vector<Network> networks_;
 };
 
+// The IPv4 address where the IPv6 address stands for one (::ffff:a.b.c.d).
+boost::asio::ip::address plain_address(const boost::asio::ip::address& address);
+
 // True for addresses that no name of a service resolves to honestly: loopback, link-local (which is
 // where clouds serve their metadata), unspecified, multicast, broadcast, and IPv6 forms that embed
 // such an IPv4 address.

@@ -3,8 +3,6 @@
 #include <cerrno>
 #include <random>
 
-#include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <sys/socket.h>
 #include <system_error>
@@ -75,43 +73,18 @@ ProxyServer::ProxyServer(ProxyLoop& loop, ProxyOptions options, ProxyPolicy poli
 
 ProxyServer::~ProxyServer() = default;
 
-Result<void> ProxyServer::open(const asio::ip::tcp::endpoint& endpoint) {
-  error_code ec;
-  acceptor_.open(endpoint.protocol(), ec);
-  if (!ec) acceptor_.set_option(Acceptor::reuse_address(true), ec);
-  const int on = 1;
-  if (!ec && options_.shares_port &&
-      ::setsockopt(acceptor_.native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0) {
-    ec.assign(errno, boost::system::generic_category());
-  }
-  if (!ec && endpoint.address().is_v6()) acceptor_.set_option(asio::ip::v6_only(false), ec);
-  if (!ec) acceptor_.bind(endpoint, ec);
-  if (!ec) acceptor_.listen(4096, ec);
-  if (!ec) acceptor_.native_non_blocking(true, ec);
-  if (!ec) port_ = acceptor_.local_endpoint(ec).port();
-  if (!ec) return {};
-  error_code ignored;
-  acceptor_.close(ignored);
-  return fail(ErrorCode::unavailable, "cannot listen on " + options_.address + ":" +
-                                          std::to_string(options_.port) + ": " + ec.message());
-}
-
 Result<void> ProxyServer::listen() {
-  error_code ec;
-  const auto address = asio::ip::make_address(options_.address, ec);
-  if (ec) {
-    return fail(ErrorCode::invalid_argument, options_.address + ": not an IP address to listen on");
-  }
   if (tls_) {
     if (auto context = tls_->get(Clock::now()); !context) {
       return std::unexpected(context.error());
     }
   }
-  auto opened = open({address, options_.port});
-  if (!opened && address.is_v6() && address.is_unspecified()) {  // a machine without IPv6
-    opened = open({asio::ip::address_v4::any(), options_.port});
-  }
-  if (!opened) return opened;
+  const auto port = listen_on(
+      acceptor_,
+      {.address = options_.address, .port = options_.port, .shares_port = options_.shares_port});
+  if (!port) return std::unexpected(port.error());
+  port_ = *port;
+  acceptor_.native_non_blocking(true);
   tasks_.spawn("accept", [this] { return accept_loop(); });
   tasks_.spawn("watch clients", [this] { return watch_clients(); });
   return {};

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "common/core/task_group.hpp"
+#include "common/http/listener.hpp"
 #include "common/http/message.hpp"
 #include "common/http/proxy_head.hpp"
 #include "common/http/proxy_upstream.hpp"
@@ -117,7 +118,7 @@ struct ProxyTotals {
 };
 
 struct ProxyOptions {
-  std::string address = "127.0.0.1";  // "::" listens on IPv4 too, and falls back to it
+  std::string address = "127.0.0.1";  // see ListenOptions
   std::uint16_t port = 0;             // 0: any free port
   bool shares_port = false;           // with servers on other loops; the kernel spreads connections
   std::optional<TlsOptions> tls = std::nullopt;
@@ -157,12 +158,10 @@ class ProxyServer {
 
  private:
   friend class ProxyConnection;
-  using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 
   Task<> accept_loop();
   void accepted(int descriptor);
   Task<> watch_clients();
-  Result<void> open(const asio::ip::tcp::endpoint& endpoint);
 
   ProxyLoop& loop_;
   ProxyOptions options_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/http/address_list.hpp"
 #include "common/http/wire_text.hpp"
 
 namespace gitops::http {
@@ -36,10 +37,7 @@ ProxyConnection::ProxyConnection(ProxyServer& server, int descriptor)
       request_body_(kMaxTrailers),
       answer_body_(kMaxTrailers),
       upload_ended_(server.loop_.executor) {
-  peer_.address = client_.remote().address();
-  if (peer_.address.is_v6() && peer_.address.to_v6().is_v4_mapped()) {
-    peer_.address = asio::ip::make_address_v4(asio::ip::v4_mapped, peer_.address.to_v6());
-  }
+  peer_.address = plain_address(client_.remote().address());
   address_ = peer_.address.to_string();
   peer_.text = address_;
   peer_.tls = server.tls_.has_value();

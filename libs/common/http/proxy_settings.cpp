@@ -6,6 +6,8 @@
 #include <boost/asio/ip/network_v4.hpp>
 #include <boost/asio/ip/network_v6.hpp>
 
+#include "common/http/address_list.hpp"
+
 namespace gitops::http {
 namespace {
 
@@ -13,12 +15,9 @@ namespace ip = boost::asio::ip;
 
 std::optional<ip::address> parse_address(std::string_view text) {
   boost::system::error_code ec;
-  auto address = ip::make_address(std::string(text), ec);
+  const auto address = ip::make_address(std::string(text), ec);
   if (ec) return std::nullopt;
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    address = ip::make_address_v4(ip::v4_mapped, address.to_v6());
-  }
-  return address;
+  return plain_address(address);
 }
 
 bool in_network(std::string_view cidr, const ip::address& address) {

@@ -4,12 +4,13 @@
 #include <list>
 #include <vector>
 
-#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
+#include "common/http/address_list.hpp"
 #include "common/http/buffer.hpp"
+#include "common/http/listener.hpp"
 #include "common/http/parser.hpp"
 #include "common/http/stream.hpp"
 #include "common/http/wire_text.hpp"
@@ -18,7 +19,6 @@ namespace gitops::http {
 namespace {
 
 using boost::system::error_code;
-using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 
 const Log kLog("http-server");
 
@@ -361,7 +361,7 @@ std::string_view Exchange::query() const {
 }
 
 std::string Exchange::peer_address() const {
-  return connection_->stream.remote().address().to_string();
+  return plain_address(connection_->stream.remote().address()).to_string();
 }
 
 Task<Result<std::string>> Exchange::read_body(std::size_t limit) {
@@ -506,25 +506,14 @@ Server::~Server() = default;
 
 Result<void> Server::listen() {
   State& state = *state_;
-  const std::string where = state.options.address + ":" + std::to_string(state.options.port);
-  error_code ec;
-  const auto address = asio::ip::make_address(state.options.address, ec);
-  if (ec) return fail(ErrorCode::invalid_argument, where + ": not an IP address to listen on");
   if (state.tls) {
     if (auto context = state.tls->get(Clock::now()); !context)
       return std::unexpected(context.error());
   }
-  const asio::ip::tcp::endpoint endpoint(address, state.options.port);
-  state.acceptor.open(endpoint.protocol(), ec);
-  if (!ec) state.acceptor.set_option(Acceptor::reuse_address(true), ec);
-  if (!ec) state.acceptor.bind(endpoint, ec);
-  if (!ec) state.acceptor.listen(4096, ec);
-  if (!ec) state.port = state.acceptor.local_endpoint(ec).port();
-  if (ec) {
-    error_code ignored;
-    state.acceptor.close(ignored);
-    return fail(ErrorCode::unavailable, "cannot listen on " + where + ": " + ec.message());
-  }
+  const auto port =
+      listen_on(state.acceptor, {.address = state.options.address, .port = state.options.port});
+  if (!port) return std::unexpected(port.error());
+  state.port = *port;
   state.tasks.spawn("accept", [&state] { return state.accept_loop(); });
   return {};
 }

@@ -58,6 +58,25 @@ TEST(Server, AnswersOnAKeptConnection) {
   });
 }
 
+TEST(Server, ListensOnIPv4TooWithAnAddressOfIPv6) {
+  const auto say_who = [](Exchange& exchange) { return answer(exchange, exchange.peer_address()); };
+  with_server(say_who, {.address = "::"}, [](TestServer& server) -> Task<> {
+    TestClient client(co_await asio::this_coro::executor);
+    const auto response = co_await client.get(server.url("127.0.0.1"));
+    CO_ASSERT_OK(response);
+    EXPECT_EQ(response->body, "127.0.0.1");
+  });
+}
+
+TEST(Server, RefusesToListenOnWhatIsNoAddress) {
+  test::run_coro([]() -> Task<> {
+    Server server(co_await asio::this_coro::executor, {.address = "localhost"}, echo);
+    const auto listening = server.listen();
+    CO_ASSERT_TRUE(!listening);
+    EXPECT_EQ(listening.error().code, ErrorCode::invalid_argument);
+  });
+}
+
 TEST(Server, SplitsTheTarget) {
   with_server(
       [](Exchange& exchange) -> Task<> {
