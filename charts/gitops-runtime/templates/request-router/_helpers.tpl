@@ -4,7 +4,7 @@ The request-router as a component, in JSON. Its objects, labels and values have 
 {{- define "gitops-runtime.router" -}}
 {{- $values := index .Values "internal-router" -}}
 {{- $name := $values.fullnameOverride | default (printf "%s-%s" .Release.Name ($values.nameOverride | default "internal-router")) -}}
-{{- dict "name" ($name | trunc 63 | trimSuffix "-") "values" $values | toJson -}}
+{{- dict "name" ($name | trunc 50 | trimSuffix "-") "values" $values | toJson -}}
 {{- end -}}
 
 {{/* By these labels the older chart found its pods; a Deployment's selector cannot be changed. */}}
@@ -76,6 +76,7 @@ to the pod, and five seconds are left in the end. */}}
 -}}
 {{- if not .values.ipv6.enabled -}}
 {{- $_ := set $env "LISTEN_ADDRESS" "0.0.0.0" -}}
+{{- $_ := set $env "METRICS_LISTEN_ADDRESS" "0.0.0.0" -}}
 {{- end -}}
 {{- range $name, $value := .values.env -}}
 {{- $_ := set $env $name $value -}}
@@ -127,8 +128,12 @@ to the pod, and five seconds are left in the end. */}}
 {{- end }}
 {{- $router := include "gitops-runtime.router" . | fromJson }}
 {{- include "gitops-runtime.component.mistakes" (set $router "path" "internal-router") }}
+{{- $allowed := $router.values.webhooks.allowedNamespaces | default (list .Release.Namespace) }}
 {{- $sources := list }}
 {{- range $router.values.webhooks.signatures }}
+{{- if not (or (has .namespace $allowed) (has "*" $allowed)) }}
+- {{ printf "internal-router.webhooks.signatures: webhooks.allowedNamespaces does not hold %s" .namespace | quote }}
+{{- end }}
 {{- $source := printf "%s/%s" .namespace .eventSource }}
 {{- if has $source $sources }}
 - {{ printf "internal-router.webhooks.signatures names the event source %s twice" $source | quote }}
