@@ -22,7 +22,7 @@ ReportQueue::ReportQueue(const Executor& executor, Delivery& delivery, Options o
       dirty_(queue_, options_.dirty),
       queue_size_(metrics.gauge("gitops_event_reporter_queue_size",
                                 "Objects that wait in the queue, delayed ones included")),
-      overdue_size_(metrics.gauge("gitops_event_reporter_overdue_applications",
+      overdue_size_(metrics.gauge("gitops_event_reporter_overdue_objects",
                                   "Changed objects that wait for room in the queue")),
       oldest_dirty_(metrics.gauge("gitops_event_reporter_oldest_dirty_seconds",
                                   "Age of the oldest change that was not acknowledged yet")),
@@ -95,11 +95,15 @@ bool ReportQueue::silent() {
   return true;
 }
 
-// The texts of many reports leave holes between the small things that stay.
+// The texts of many reports leave holes between the small things that stay. To give them back costs
+// time that grows with the heap, and the next reports have to ask for it again: not before it is
+// quiet.
 void ReportQueue::give_memory_back() {
   constexpr std::size_t kMany = 500;
-  if (reported_ < kMany || queue_.size() + queue_.in_work() > 0) return;
+  const bool quiet = std::exchange(reported_before_, reported_) == reported_;
+  if (reported_ < kMany || !quiet || queue_.size() + queue_.in_work() > 0) return;
   reported_ = 0;
+  reported_before_ = 0;
   malloc_trim(0);
 }
 

@@ -67,7 +67,8 @@ class ReportQueue {
   DirtySet dirty_;
   std::unordered_map<std::string, Backoff> backoffs_;
   Clock::time_point last_sign_of_life_ = Clock::now();
-  std::size_t reported_ = 0;  // since memory was given back last
+  std::size_t reported_ = 0;         // since memory was given back last
+  std::size_t reported_before_ = 0;  // of these, until the last tick
 
   Gauge& queue_size_;
   Gauge& overdue_size_;

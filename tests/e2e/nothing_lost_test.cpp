@@ -49,7 +49,7 @@ TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
                            },
                            deadline_after(kLimit - std::chrono::seconds(10))) != nullptr);
         const auto metrics = world.daemon->get("/metrics").body;
-        EXPECT_THAT(metrics, ::testing::HasSubstr("gitops_event_reporter_overdue_applications 0"));
+        EXPECT_THAT(metrics, ::testing::HasSubstr("gitops_event_reporter_overdue_objects 0"));
       },
       kLimit);
 }
