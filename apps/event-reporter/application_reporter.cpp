@@ -190,13 +190,12 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
   auto entry = std::move(*loaded);
   AppView app;
   if (const auto read = app.read(text); !read) co_return Result<void>();  // of use to nobody
+  const auto version = version_number(app.metadata()["resourceVersion"].text());
+  const auto newest = newest_.find(key);
+  if (newest != newest_.end() && version < newest->second.version) co_return Result<void>();
   if (!entry.uid.empty() && entry.uid != app.uid()) {
     co_return co_await report_gone(key, application_stub(object_key(key), entry.uid, ""));
   }
-  const auto version = version_number(app.metadata()["resourceVersion"].text());
-  const auto newest = newest_.find(key);
-  const bool overtaken = newest != newest_.end() && newest->second.uid == app.uid() &&
-                         version < newest->second.version;
   std::set<std::string> present;
   for (const auto resource : app.status()["resources"].items()) {
     present.insert(ResourceId::of(JsonView(resource)).identity());
@@ -205,7 +204,7 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
   for (auto& id : entry.resource_ids()) {
     if (!present.contains(id.identity())) due.gone.push_back(std::move(id));
   }
-  if (overtaken || due.gone.empty()) co_return Result<void>();
+  if (due.gone.empty()) co_return Result<void>();
   auto gathered = co_await gatherer_.gather_gone(std::move(text));
   if (!gathered) co_return std::unexpected(gathered.error());
   const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
@@ -309,10 +308,12 @@ Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::strin
   co_return Result<bool>(digest && entry->tree != digest);
 }
 
+// What was read may be ahead of the watch, which then still tells of states before, also of another
+// object that had the name before: a resourceVersion belongs to the whole cluster.
 bool ApplicationReporter::is_overtaken(const std::string& key, const Report& report) {
   auto& newest = newest_[key];
   const auto version = version_number(report.resource_version());
-  if (newest.uid == report.uid() && version < newest.version) return true;
+  if (version < newest.version) return true;
   newest = {.uid = std::string(report.uid()), .version = version};
   return false;
 }

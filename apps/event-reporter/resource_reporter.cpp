@@ -397,10 +397,8 @@ bool ResourceReporter::is_overtaken(const std::string& key, const ResourceFacts&
                                     bool was_read) {
   const auto version = version_number(facts.resource_version);
   const auto newest = newest_.find(key);
-  if (newest != newest_.end() && newest->second.uid == facts.uid &&
-      version < newest->second.version) {
-    return true;
-  }
+  // Also of another object that had the name before.
+  if (newest != newest_.end() && version < newest->second.version) return true;
   if (was_read) {
     newest_[key] = {.uid = facts.uid, .version = version};
   } else if (newest != newest_.end()) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/http/client.hpp"
 #include "scene.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
@@ -59,6 +60,47 @@ TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjec
       },
       std::chrono::seconds(30));
   if (::testing::Test::HasFailure()) std::cerr << quiet.text() << "\n";
+}
+
+// The watch is behind what was read: its word about the one before does not end the one that is.
+TEST(ReportOrder, ALateStateOfTheOneBeforeEndsNothing) {
+  test::run_coro(
+      [&]() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor);
+        co_await scene.start_doubles();
+        const auto& with = scene.executor;
+        k8s::Client kubernetes(with, scene.resolver, scene.kube.cluster_config(), {}, "test");
+        http::Client http(with, scene.resolver, {});
+        auto argocd_token = Credential::fixed(Secret("argocd.double.token"));
+        auto platform_token = Credential::fixed(Secret("platform-token"));
+        argo::ArgoCdClient argocd(http, {.server = scene.argocd.url(), .root_path = ""},
+                                  [&] { return argocd_token.current(); });
+        platform::Client platform(http, scene.platform.url(),
+                                  [&] { return platform_token.current(); });
+        Gatherer gatherer(with, kubernetes, argocd, argocd_token, "argocd", scene.metrics);
+        Ledger ledger(with, {.path = {}, .commit_interval = {}}, scene.metrics);
+        Delivery delivery(with, platform, platform_token, {}, scene.metrics);
+        ApplicationReporter reporter(with, gatherer, ledger, delivery, {}, scene.metrics);
+        TaskGroup tasks(with);
+        CO_ASSERT_OK(co_await ledger.open());
+        ledger.start(tasks);
+
+        const auto text_of = [&](const SampleApp& app) {
+          scene.put(app);
+          return scene.kube.find(k8s::resources::kApplications, {app.ns, app.name})->dump();
+        };
+        const std::string key = "argocd/web";
+        const auto before = text_of({.uid = "uid-1", .resources = 1});
+        const auto now = text_of({.uid = "uid-2", .resources = 1});
+        CO_ASSERT_OK(co_await reporter.report_live({.key = key, .text = now}));
+        CO_ASSERT_OK(co_await reporter.report_live({.key = key, .text = before}));
+        CO_ASSERT_OK(co_await reporter.report_lost_parts(key, before));
+        EXPECT_THAT(scene.events(), testing::ElementsAre("web", "c-0"));
+        tasks.cancel();
+        co_await tasks.join();
+        co_await scene.stop();
+      },
+      std::chrono::seconds(30));
 }
 
 }  // namespace
