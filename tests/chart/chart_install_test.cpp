@@ -385,7 +385,7 @@ TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
                        {{"config", {{"hostile", text}}},
                         {"podAnnotations", {{"hostile", text}}},
                         {"extraArgs", {"--x", text}}}}}},
-                    {"internal-router", {{"config", {{"answer-timeout", text}}}}}};
+                    {"internal-router", {{"config", {{"workflows-ca-file", text}}}}}};
   write_file(folder / "values.json", values.dump());
   const auto installed = helm("install", ns_, {"-f", folder / "values.json"});
   ASSERT_TRUE(installed.ok()) << installed.err;
@@ -406,7 +406,7 @@ TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
   const auto routes = parse_manifests(
       get(ns_, "configmap", "internal-router-config").at("/data/routes.yaml"_json_pointer));
   ASSERT_TRUE(routes.has_value());
-  EXPECT_EQ(routes->at(0).at("answer-timeout"), text);
+  EXPECT_EQ(routes->at(0).at("workflows-ca-file"), text);
 }
 
 }  // namespace

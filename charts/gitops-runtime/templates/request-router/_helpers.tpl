@@ -20,7 +20,7 @@ app: internal-router
 {{- define "gitops-runtime.router.workflowsUrl" -}}
 {{- $argo := index .Values "argo-workflows" -}}
 {{- $own := dig "workflows" dict (index .Values "internal-router").routing -}}
-{{- if dig "enabled" (or $argo.enabled (hasKey $own "internalUrl")) $own -}}
+{{- if dig "enabled" (or $argo.enabled $own.internalUrl) $own -}}
 {{- $computed := printf "%s://%s-%s:2746" (ternary "https" "http" $argo.server.secure) $argo.fullnameOverride $argo.server.name -}}
 {{- $own.internalUrl | default $computed -}}
 {{- end -}}
@@ -36,7 +36,7 @@ router reads as well.
 {{- $routes := dict
   "app-proxy-url" (include "gitops-runtime.router.appProxyUrl" .)
   "workflows-url" (include "gitops-runtime.router.workflowsUrl" .)
-  "cors" (splitList "," $cors)
+  "cors" (regexSplit " *, *" $cors -1)
   "cluster-domain" $values.clusterDomain
   "webhook-namespaces" $values.webhooks.allowedNamespaces
   "trusted-proxies" $values.trustedProxies -}}
