@@ -136,36 +136,35 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
   if (!report) co_return std::unexpected(report.error());
 
-  // Its own row, or the one that was written of it while others reported it.
-  auto row = key;
-  auto loaded = co_await ledger_.load(row);
-  bool known = loaded && (loaded->uid == report->uid() || report->uid().empty());
-  if (loaded && !known && ledger_.witnessed().contains(witness_row(key, report->uid()))) {
-    known = true;
-    row = witness_row(key, report->uid());
-    loaded = co_await ledger_.load(row);
-  }
+  auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
+  const bool own = entry.uid == report->uid() || report->uid().empty();
+  if (!own) entry = {.uid = std::string(report->uid())};  // that entry is about its successor
+  const auto witness = witness_row(key, report->uid());
+  if (ledger_.witnessed().contains(witness)) {
+    auto witnessed = co_await ledger_.load(witness);
+    if (!witnessed) co_return std::unexpected(witnessed.error());
+    entry.resources.merge(std::move(witnessed->resources));
+  }
   const auto now = wall_now();
   const auto version = version_of_deletion(key, *report);
   const auto posted =
       co_await post("application_gone", key, event_id(*report, version, "application", "gone"),
                     report->application_event(now));
   if (!posted) co_return std::unexpected(posted.error());
-  if (!known) co_return Result<void>();  // the entry is about its successor
   const auto resources = co_await post_resources(
       key, *report, version, entry,
       {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
   if (resources) {
-    ledger_.erase(row);
-    ledger_.erase(witness_row(key, report->uid()));
+    if (own) ledger_.erase(key);
+    ledger_.erase(witness);
     // Of one that was made anew under its name something newer may be known already.
     const auto newest = newest_.find(key);
     if (newest != newest_.end() && newest->second.uid == report->uid()) newest_.erase(newest);
   } else {
     entry.change.reset();
-    ledger_.store(row, entry);
+    ledger_.store(own ? key : witness, entry);
   }
   co_return resources;
 }

@@ -74,7 +74,8 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
   }
   seen->second = digest;
   witness_.misses_others(key, uid, Clock::now());
-  if (!owns(key) && options_.replicas > 1) {
+  // What is as we reported it last has nothing that our own row lacks.
+  if (!owns(key) && options_.replicas > 1 && !is_reported(key, digest)) {
     witness_.sees(key, uid, options_.parts ? options_.parts(text) : std::vector<ResourceId>{},
                   Clock::now());
   }

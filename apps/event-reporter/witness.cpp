@@ -44,8 +44,6 @@ void Witness::start(TaskGroup& group) {
 void Witness::sees(const std::string& key, std::string_view uid,
                    const std::vector<ResourceId>& parts, Clock::time_point now) {
   const auto row = witness_row(key, uid);
-  const auto known = ledger_.known().find(key);
-  if (known != ledger_.known().end() && known->second.uid == uid) return;
   auto newest = entry_of(uid, parts);
   const auto written = ledger_.witnessed().find(row);
   if (written == ledger_.witnessed().end()) {

@@ -29,8 +29,7 @@ class Witness {
 
   void start(TaskGroup& group);
 
-  // Somebody else reports this object, and it has these parts now. What this process reported
-  // itself is known anyway, and left alone.
+  // Somebody else reports this object, and it has these parts now.
   void sees(const std::string& key, std::string_view uid, const std::vector<ResourceId>& parts,
             Clock::time_point now);
   // There is no such object.

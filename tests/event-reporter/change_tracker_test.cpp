@@ -67,7 +67,14 @@ TEST_F(ChangeTrackerTest, WhatWasReportedOnceIsReportedAsGoneByWhomeverDidSo) {
   hold();
   EXPECT_TRUE(dirty.contains("b/web")) << "who may have died before telling it";
   EXPECT_THAT(changes.predecessors("b/web"), testing::ElementsAre("u"));
-  EXPECT_THAT(changes.predecessors("a/web"), testing::IsEmpty());
+}
+
+TEST_F(ChangeTrackerTest, WhatOthersAddToWhatItReportedIsWitnessed) {
+  ledger.store("a/web", {.uid = "u", .change = digest(1)});
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_TRUE(ledger.witnessed().empty()) << "that it knows itself";
+  changes.changed("a/web", "u", digest(2), "two", {});
+  EXPECT_TRUE(ledger.witnessed().contains(witness_row("a/web", "u")));
 }
 
 // Its own ledger is gone with the replica that reported it.

@@ -722,6 +722,24 @@ TEST(Reporter, WhatGoesWhileAReplicaIsScaledAwayIsReportedGoneByTheOthers) {
   });
 }
 
+// This one reported the application once, and another one a resource that came later.
+TEST(Reporter, WhatOthersAddedToWhatItReportedIsReportedGoneToo) {
+  play(of_three(2), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp with_another{.name = "app-0", .uid = "uid-0", .resources = 2};
+    scene.put({.name = "app-0", .uid = "uid-0", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.reporter().released(2);
+    scene.put(with_another);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.ledger().witnessed().empty(); }));
+    scene.remove(with_another);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("app-0 gone", "c-0 gone", "c-1 gone"));
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.ledger().known().empty(); }));
+    EXPECT_TRUE(scene.ledger().witnessed().empty());
+  });
+}
+
 // The replica that reported it is dead when a resource goes, and stays so.
 TEST(Reporter, AResourceThatGoesBeforeAShardIsTakenOverIsReportedGone) {
   play(of_three(0), [](Scene& scene) -> Task<> {

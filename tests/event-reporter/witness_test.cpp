@@ -130,17 +130,6 @@ TEST(Witness, KeepsApartWhatHadTheSameName) {
   });
 }
 
-TEST(Witness, LeavesAloneWhatThisProcessReported) {
-  play([](World& world) -> Task<> {
-    world.ledger.store("ns/web", {.uid = "u"});
-    world.sees("u", {config_map("a")});
-    EXPECT_FALSE(world.witness.knows("ns/web"));
-    world.sees("v", {config_map("a")});
-    EXPECT_TRUE(world.witness.knows("ns/web")) << "that is another one";
-    co_return;
-  });
-}
-
 TEST(Witness, DoesNotBringBackWhatSomebodyMadeHisOwn) {
   play([](World& world) -> Task<> {
     world.sees("u", {config_map("a")});
