@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <sys/epoll.h>
 
@@ -41,15 +44,27 @@ class Poller {
   // Forgets it; its waiters are not called. The caller closes the descriptor.
   void remove(PolledSocket& socket);
 
-  // Suspends until the next event, or until wake(); also ends when the coroutine is cancelled. The
-  // caller looks at its condition again.
-  Task<> wait(Readiness& readiness);
+  // To be awaited at once: suspends until the next event, or until wake(); also ends when the
+  // coroutine is cancelled. The caller looks at its condition again.
+  auto wait(Readiness& readiness) {
+    return asio::async_initiate<const asio::deferred_t&, void()>(
+        [this, &readiness](auto handler) {
+          if (auto slot = asio::get_associated_cancellation_slot(handler); slot.is_connected()) {
+            slot.assign([this, &readiness](asio::cancellation_type) { wake(readiness); });
+          }
+          readiness.waiter = std::move(handler);
+        },
+        asio::deferred);
+  }
+  // The time, read once for everything that was found ready together; exact outside of that.
+  [[nodiscard]] Clock::time_point now() const { return event_count_ > 0 ? now_ : Clock::now(); }
   // Resumes who waits, from the loop.
   void wake(Readiness& readiness);
 
  private:
   void arm();
   void collect();
+  bool deliver();
 
   Executor executor_;
   asio::posix::basic_stream_descriptor<Executor> epoll_;
@@ -57,6 +72,7 @@ class Poller {
   bool armed_ = false;
   std::array<epoll_event, 128> events_;
   std::size_t event_count_ = 0;  // of those being delivered
+  Clock::time_point now_{};      // when they were found
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -57,7 +57,7 @@ Task<> ProxyConnection::run() {
   if (server_.tls_) {
     auto context = server_.tls_->get(Clock::now());
     if (!context) co_return;  // listen() has checked it; later only good ones are taken over
-    client_.set_read_deadline(deadline_after(server_.options_.head_timeout));
+    client_.set_read_deadline(deadline_in(server_.options_.head_timeout));
     if (!co_await client_.handshake_server(std::move(*context))) co_return;
   }
   while (co_await read_head() && co_await serve()) {
@@ -86,7 +86,7 @@ Task<bool> ProxyConnection::read_head() {
     if (!in_.empty()) {
       const auto size = parser_.next(in_.bytes());
       if (!size) {
-        began_ = Clock::now();
+        began_ = now();
         make_request_id({});
         co_return co_await refuse({.failure = ProxyFailure::malformed_request,
                                    .status = size.error().http_status,
@@ -100,17 +100,17 @@ Task<bool> ProxyConnection::read_head() {
       }
       if (!begun) {
         begun = true;
-        client_.set_read_deadline(deadline_after(server_.options_.head_timeout));
+        client_.set_read_deadline(deadline_in(server_.options_.head_timeout));
       }
     } else {
       if (server_.draining_) co_return false;
-      client_.set_read_deadline(deadline_after(server_.options_.idle_timeout));
+      client_.set_read_deadline(deadline_in(server_.options_.idle_timeout));
     }
     idle_ = in_.empty();
     const auto read = co_await client_.read_into(in_);
     idle_ = false;
     if (!read && begun && read.error().code == ErrorCode::timeout) {
-      began_ = Clock::now();
+      began_ = now();
       make_request_id({});
       co_return co_await refuse({.failure = ProxyFailure::head_timeout,
                                  .status = 408,
@@ -124,7 +124,7 @@ Task<bool> ProxyConnection::read_head() {
     }
   }
   client_.set_read_deadline(kNever);
-  began_ = Clock::now();
+  began_ = now();
   co_return true;
 }
 
@@ -195,7 +195,7 @@ Task<bool> ProxyConnection::reply(Response response) {
   const std::array<asio::const_buffer, 2> buffers{
       asio::buffer(out_), bodiless ? asio::const_buffer{} : asio::buffer(response.body)};
   bytes_out_ = bodiless ? 0 : response.body.size();
-  client_.set_write_deadline(deadline_after(server_.options_.head_timeout));
+  client_.set_write_deadline(deadline_in(server_.options_.head_timeout));
   const bool sent = (co_await client_.write(buffers)).has_value();
   client_.set_write_deadline(kNever);
   if (sent && !again && response.status != 408) co_await client_.close_gracefully();
@@ -228,7 +228,7 @@ Task<Result<void>> ProxyConnection::send_continue() {
   continue_sent_ = true;
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   const std::array<asio::const_buffer, 1> buffers{asio::buffer(kContinue)};
-  client_.set_write_deadline(deadline_after(server_.options_.head_timeout));
+  client_.set_write_deadline(deadline_in(server_.options_.head_timeout));
   auto sent = co_await client_.write(buffers);
   client_.set_write_deadline(kNever);
   co_return sent;

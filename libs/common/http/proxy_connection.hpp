@@ -2,6 +2,7 @@
 
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "common/http/gzip.hpp"
@@ -52,8 +53,9 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   Task<Problem> hold_body(const RouteLimits& limits);
   Problem feed_request(std::string_view input, const RouteLimits& limits, std::size_t& taken);
   void build_request(const Forward& to, const BodyFraming& framing);
-  Task<UpstreamPtr> open_upstream(const ProxyRoute& route, bool pooled, Problem& problem);
-  Task<Result<void>> send_request(Wire& upstream, const Forward& to, std::size_t& written);
+  Task<UpstreamPtr> connect_upstream(const ProxyRoute& route, Problem& problem);
+  std::span<const asio::const_buffer> request_parts(const Forward& to,
+                                                    std::span<asio::const_buffer> parts) const;
   Task<Problem> read_answer(UpstreamConnection& upstream, const RouteLimits& limits, bool& any);
 
   // The answer and what goes on beside it; proxy_streams.cpp.
@@ -72,6 +74,8 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   void release_held();
   void make_request_id(std::string_view given);
   [[nodiscard]] bool client_keeps() const;
+  [[nodiscard]] Clock::time_point now() const { return server_.loop_.poller.now(); }
+  [[nodiscard]] Deadline deadline_in(std::chrono::milliseconds wait) const { return now() + wait; }
 
   ProxyServer& server_;
   Wire client_;

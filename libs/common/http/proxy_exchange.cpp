@@ -1,4 +1,5 @@
 #include <array>
+#include <span>
 
 #include "common/http/proxy_connection.hpp"
 
@@ -42,7 +43,9 @@ Task<bool> ProxyConnection::forward(Forward& to) {
   build_request(to, framing);
 
   for (bool pooled = true;; pooled = false) {
-    auto upstream = co_await open_upstream(*to.route, pooled, problem);
+    auto upstream = pooled ? to.route->upstream->take() : nullptr;
+    reused_ = upstream != nullptr;
+    if (!upstream) upstream = co_await connect_upstream(*to.route, problem);
     if (!upstream) co_return co_await refuse(std::move(problem), to.route.get());
     if (!whole) {
       if (auto sent = co_await send_continue(); !sent) {
@@ -50,7 +53,13 @@ Task<bool> ProxyConnection::forward(Forward& to) {
       }
     }
     std::size_t written = 0;
-    const auto sent = co_await send_request(upstream->wire, to, written);
+    std::array<asio::const_buffer, 16> parts;
+    const auto request = request_parts(to, parts);
+    upstream->wire.set_write_deadline(deadline_in(limits.body_timeout));
+    Result<void> sent;
+    if (!upstream->wire.write_now(request, written)) {
+      sent = co_await upstream->wire.write(request, &written);
+    }
     bool any = false;
     if (sent) {
       if (!whole) start_upload(upstream, limits);
@@ -113,7 +122,7 @@ Task<ProxyConnection::Problem> ProxyConnection::hold_body(const RouteLimits& lim
       if (auto sent = co_await send_continue(); !sent) {
         co_return Problem{.failure = ProxyFailure::client_gone};
       }
-      client_.set_read_deadline(deadline_after(limits.body_timeout));
+      client_.set_read_deadline(deadline_in(limits.body_timeout));
       const auto read = co_await client_.read_into(body_in_);
       client_.set_read_deadline(kNever);
       if (!read && read.error().code == ErrorCode::timeout) {
@@ -146,15 +155,8 @@ Task<ProxyConnection::Problem> ProxyConnection::hold_body(const RouteLimits& lim
   co_return Problem{};
 }
 
-Task<ProxyConnection::UpstreamPtr> ProxyConnection::open_upstream(const ProxyRoute& route,
-                                                                  bool pooled, Problem& problem) {
-  reused_ = false;
-  if (pooled) {
-    if (auto upstream = route.upstream->take()) {
-      reused_ = true;
-      co_return upstream;
-    }
-  }
+Task<ProxyConnection::UpstreamPtr> ProxyConnection::connect_upstream(const ProxyRoute& route,
+                                                                     Problem& problem) {
   auto connected = co_await route.upstream->connect();
   if (connected) co_return std::move(*connected);
   const auto& error = connected.error();
@@ -168,9 +170,9 @@ Task<ProxyConnection::UpstreamPtr> ProxyConnection::open_upstream(const ProxyRou
   co_return nullptr;
 }
 
-Task<Result<void>> ProxyConnection::send_request(Wire& upstream, const Forward& to,
-                                                 std::size_t& written) {
-  std::array<asio::const_buffer, 16> parts;
+// The head and what there is of the body.
+std::span<const asio::const_buffer> ProxyConnection::request_parts(
+    const Forward& to, std::span<asio::const_buffer> parts) const {
   std::size_t count = 0;
   parts[count++] = asio::buffer(out_);
   if (to.verify) {
@@ -178,8 +180,7 @@ Task<Result<void>> ProxyConnection::send_request(Wire& upstream, const Forward& 
   } else {
     for (const auto& buffer : request_body_.buffers()) parts[count++] = buffer;
   }
-  upstream.set_write_deadline(deadline_after(to.route->limits.body_timeout));
-  co_return co_await upstream.write(std::span(parts).first(count), &written);
+  return parts.first(count);
 }
 
 // `any`: something of an answer came.
@@ -211,7 +212,7 @@ Task<ProxyConnection::Problem> ProxyConnection::read_answer(UpstreamConnection& 
       }
     }
     // While the body is on its way, its own time limits hold.
-    upstream.wire.set_read_deadline(uploading_ ? kNever : deadline_after(limits.answer_timeout));
+    upstream.wire.set_read_deadline(uploading_ ? kNever : deadline_in(limits.answer_timeout));
     waiting_for_ = &upstream.wire;
     const auto read = co_await upstream.wire.read_into(upstream.in);
     waiting_for_ = nullptr;

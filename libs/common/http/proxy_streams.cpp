@@ -74,7 +74,7 @@ Task<> ProxyConnection::upload(UpstreamPtr upstream, RouteLimits limits) {
     upload_problem_ = std::move(problem);
     upstream->wire.abort();
   } else if (waiting_for_ == &upstream->wire) {
-    upstream->wire.set_read_deadline(deadline_after(limits.answer_timeout));
+    upstream->wire.set_read_deadline(deadline_in(limits.answer_timeout));
   }
 }
 
@@ -85,7 +85,7 @@ Task<ProxyConnection::Problem> ProxyConnection::upload_all(Wire& upstream,
     auto input = in_.bytes().substr(head_size_ + body_taken_);
     const bool with_head = !input.empty();
     if (!with_head && body_in_.empty()) {
-      client_.set_read_deadline(deadline_after(limits.body_timeout));
+      client_.set_read_deadline(deadline_in(limits.body_timeout));
       const auto read = co_await client_.read_into(body_in_);
       if (!read && read.error().code == ErrorCode::timeout) {
         co_return Problem{.failure = ProxyFailure::body_timeout,
@@ -102,7 +102,7 @@ Task<ProxyConnection::Problem> ProxyConnection::upload_all(Wire& upstream,
     std::size_t taken = 0;
     auto problem = feed_request(input, limits, taken);
     if (problem) co_return problem;
-    upstream.set_write_deadline(deadline_after(limits.body_timeout));
+    upstream.set_write_deadline(deadline_in(limits.body_timeout));
     if (auto sent = co_await upstream.write(request_body_.buffers()); !sent) co_return Problem{};
     if (with_head) {
       body_taken_ += taken;
@@ -209,15 +209,19 @@ Task<ProxyConnection::Problem> ProxyConnection::pass_body(UpstreamConnection& up
     if (std::exchange(first, false)) parts[count++] = asio::buffer(out_);
     for (const auto& buffer : answer_body_.buffers()) parts[count++] = buffer;
     if (count > 0) {
-      client_.set_write_deadline(deadline_after(limits.body_timeout));
-      if (auto sent = co_await client_.write(std::span(parts).first(count)); !sent) {
+      client_.set_write_deadline(deadline_in(limits.body_timeout));
+      const auto all = std::span<const asio::const_buffer>(parts).first(count);
+      std::size_t written = 0;
+      Result<void> sent;
+      if (!client_.write_now(all, written)) sent = co_await client_.write(all, &written);
+      if (!sent) {
         co_return Problem{.failure = ProxyFailure::client_gone, .detail = sent.error().message};
       }
       for (std::size_t i = 0; i < count; ++i) bytes_out_ += parts[i].size();
     }
     if (answer_body_.done()) break;
     if (!upstream.in.empty()) continue;
-    upstream.wire.set_read_deadline(deadline_after(limits.body_timeout));
+    upstream.wire.set_read_deadline(deadline_in(limits.body_timeout));
     waiting_for_ = &upstream.wire;
     const auto read = co_await upstream.wire.read_into(upstream.in);
     waiting_for_ = nullptr;
@@ -253,7 +257,7 @@ Task<> ProxyConnection::tunnel(UpstreamPtr upstream, const Forward& to) {
   const std::array<asio::const_buffer, 2> down{
       asio::buffer(out_), asio::buffer(upstream->in.bytes().data(), upstream->in.bytes().size())};
   const std::array<asio::const_buffer, 1> up{asio::buffer(early.data(), early.size())};
-  client_.set_write_deadline(deadline_after(idle));
+  client_.set_write_deadline(deadline_in(idle));
   if (co_await client_.write(down) && co_await upstream->wire.write(up)) {
     upstream->in.consume(upstream->in.bytes().size());
     uploading_ = true;
@@ -279,7 +283,7 @@ Task<> ProxyConnection::pump(Wire& from, ProxyBuffer& buffer, Wire& to,
                              std::chrono::milliseconds idle, std::uint64_t& count) {
   while (true) {
     // Whatever moves, in either direction, keeps both alive.
-    const auto deadline = deadline_after(idle);
+    const auto deadline = deadline_in(idle);
     from.set_read_deadline(deadline);
     to.set_read_deadline(deadline);
     to.set_write_deadline(deadline);

@@ -1,6 +1,13 @@
 #include "common/http/proxy_upstream.hpp"
 
 #include <algorithm>
+#include <cerrno>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <system_error>
+
+#include "common/http/stream.hpp"
 
 namespace gitops::http {
 
@@ -11,7 +18,7 @@ Upstream::Upstream(ProxyLoop& loop, UpstreamOptions options)
 
 std::shared_ptr<UpstreamConnection> Upstream::take() {
   if (idle_.empty()) return nullptr;
-  const auto now = Clock::now();
+  const auto now = loop_.poller.now();
   if (tls_) (void)tls_->get(now);  // notices rotated certificates
   while (!idle_.empty()) {
     auto connection = std::move(idle_.back());
@@ -43,12 +50,12 @@ Task<Result<std::shared_ptr<UpstreamConnection>>> Upstream::connect() {
                      options_.host + " has no address that may be connected to");
     }
   }
-  auto socket = co_await connect_any(*endpoints, deadline);
-  if (!socket) {
+  auto connected = co_await connect_one_of(*endpoints, deadline);
+  if (!connected) {
     loop_.resolver.forget(options_.host);
-    co_return std::unexpected(socket.error());
+    co_return connected;
   }
-  auto connection = std::make_shared<UpstreamConnection>(socket->release(), loop_, options_.limits);
+  auto connection = std::move(*connected);
   if (context) {
     connection->tls_generation = tls_->generation();
     connection->wire.set_read_deadline(deadline);
@@ -60,13 +67,47 @@ Task<Result<std::shared_ptr<UpstreamConnection>>> Upstream::connect() {
   co_return connection;
 }
 
+// One after the other, each with its part of the time that is left.
+Task<Result<std::shared_ptr<UpstreamConnection>>> Upstream::connect_one_of(
+    std::span<const asio::ip::tcp::endpoint> endpoints, Deadline deadline) {
+  Error last{.code = ErrorCode::unavailable, .message = "no address to connect to"};
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    const auto& endpoint = endpoints[i];
+    const int descriptor = ::socket(endpoint.protocol().family(),
+                                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    if (descriptor < 0) {
+      last.message = std::generic_category().message(errno);
+      continue;
+    }
+    set_tcp_options(descriptor);
+    const bool at_once =
+        ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
+    const int number = at_once ? 0 : errno;
+    auto connection = std::make_shared<UpstreamConnection>(descriptor, loop_, options_.limits);
+    Result<void> connected;
+    if (number == EINPROGRESS) {
+      const auto now = Clock::now();
+      connection->wire.set_write_deadline(now + (deadline - now) /
+                                                    static_cast<Clock::rep>(endpoints.size() - i));
+      connected = co_await connection->wire.finish_connect();
+      connection->wire.set_write_deadline(kNever);
+    } else if (!at_once) {
+      connected = fail(ErrorCode::unavailable, std::generic_category().message(number));
+    }
+    if (connected) co_return connection;
+    last = connected.error();
+    if (last.code == ErrorCode::timeout) last.message = "connect timed out";
+  }
+  co_return std::unexpected(std::move(last));
+}
+
 void Upstream::put(std::shared_ptr<UpstreamConnection> connection) {
   if (options_.max_idle == 0) return;
   if (idle_.size() >= options_.max_idle) idle_.erase(idle_.begin());
   connection->wire.set_read_deadline(kNever);
   connection->wire.set_write_deadline(kNever);
   connection->in.release();
-  connection->idle_since = Clock::now();
+  connection->idle_since = loop_.poller.now();
   idle_.push_back(std::move(connection));
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,9 @@ class Upstream {
   [[nodiscard]] std::size_t idle() const { return idle_.size(); }
 
  private:
+  Task<Result<std::shared_ptr<UpstreamConnection>>> connect_one_of(
+      std::span<const asio::ip::tcp::endpoint> endpoints, Deadline deadline);
+
   ProxyLoop& loop_;
   UpstreamOptions options_;
   std::optional<TlsContext> tls_;

@@ -23,6 +23,7 @@ namespace gitops::http {
 namespace {
 
 constexpr std::size_t kMaxBuffers = 18;
+constexpr std::size_t kSmallWrite = 4 * 1024;
 constexpr std::size_t kMaxLinger = 1024 * 1024;
 constexpr auto kLinger = std::chrono::seconds(2);
 
@@ -36,6 +37,32 @@ Error timed_out() {
 
 bool would_block(int number) {
   return number == EAGAIN || number == EWOULDBLOCK || number == EINTR;
+}
+
+// Small parts are put together: copying them costs less than handing over a list.
+ssize_t send_parts(int descriptor, std::span<const asio::const_buffer> buffers) {
+  std::size_t size = 0;
+  for (const auto& buffer : buffers) size += buffer.size();
+  if (size <= kSmallWrite) {
+    std::array<char, kSmallWrite> all;
+    std::size_t at = 0;
+    for (const auto& buffer : buffers) {
+      if (buffer.size() == 0) continue;
+      std::memcpy(all.data() + at, buffer.data(), buffer.size());
+      at += buffer.size();
+    }
+    return ::send(descriptor, all.data(), size, MSG_NOSIGNAL);
+  }
+  std::array<iovec, kMaxBuffers> parts;
+  std::size_t count = 0;
+  for (const auto& buffer : buffers) {
+    if (buffer.size() == 0 || count == parts.size()) continue;
+    parts[count++] = {.iov_base = const_cast<void*>(buffer.data()), .iov_len = buffer.size()};
+  }
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return ::sendmsg(descriptor, &message, MSG_NOSIGNAL);
 }
 
 }  // namespace
@@ -190,16 +217,7 @@ void Wire::take_what_is_there(ProxyBuffer& buffer) {
 
 std::size_t Wire::write_at_once(std::span<const asio::const_buffer> buffers, bool& again,
                                 Error& error) {
-  std::array<iovec, kMaxBuffers> parts;
-  std::size_t count = 0;
-  for (const auto& buffer : buffers) {
-    if (buffer.size() == 0 || count == parts.size()) continue;
-    parts[count++] = {.iov_base = const_cast<void*>(buffer.data()), .iov_len = buffer.size()};
-  }
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = count;
-  const auto sent = ::sendmsg(socket_.fd, &message, MSG_NOSIGNAL);
+  const auto sent = send_parts(socket_.fd, buffers);
   if (sent >= 0) return static_cast<std::size_t>(sent);
   again = would_block(errno);
   if (again) {
@@ -208,6 +226,13 @@ std::size_t Wire::write_at_once(std::span<const asio::const_buffer> buffers, boo
     error = lost(errno);
   }
   return 0;
+}
+
+bool Wire::write_now(std::span<const asio::const_buffer> buffers, std::size_t& written) {
+  if (tls_ || !is_open()) return false;
+  const auto sent = send_parts(socket_.fd, buffers);
+  if (sent > 0) written = static_cast<std::size_t>(sent);
+  return written == asio::buffer_size(buffers);
 }
 
 Task<Result<void>> Wire::write(std::span<const asio::const_buffer> buffers, std::size_t* written) {
@@ -223,6 +248,15 @@ Task<Result<void>> Wire::write(std::span<const asio::const_buffer> buffers, std:
     for (const auto& buffer : buffers) left[count++] = buffer;
   }
   std::size_t first = 0;
+  const auto skip = [&left, &first](std::size_t size) {
+    while (size > 0) {
+      const auto step = std::min(size, left[first].size());
+      left[first] += step;
+      size -= step;
+      if (left[first].size() == 0) ++first;
+    }
+  };
+  if (written != nullptr) skip(*written);
   while (true) {
     while (first < count && left[first].size() == 0) ++first;
     if (first == count) co_return Result<void>{};
@@ -250,16 +284,21 @@ Task<Result<void>> Wire::write(std::span<const asio::const_buffer> buffers, std:
     }
     if (!error.message.empty()) co_return std::unexpected(std::move(error));
     if (written != nullptr) *written += sent;
-    while (sent > 0) {
-      const auto step = std::min(sent, left[first].size());
-      left[first] += step;
-      sent -= step;
-      if (left[first].size() == 0) ++first;
-    }
+    skip(sent);
     if (again) {
       if (auto ready = co_await wait(writing_, *needs); !ready) co_return ready;
     }
   }
+}
+
+Task<Result<void>> Wire::finish_connect() {
+  socket_.write.ready = false;
+  if (auto waited = co_await wait(writing_, socket_.write); !waited) co_return waited;
+  int number = 0;
+  socklen_t size = sizeof(number);
+  ::getsockopt(socket_.fd, SOL_SOCKET, SO_ERROR, &number, &size);
+  if (number != 0) co_return std::unexpected(lost(number));
+  co_return Result<void>{};
 }
 
 bool Wire::is_stale() {

@@ -38,9 +38,16 @@ class Wire {
   Task<Result<std::size_t>> read_into(ProxyBuffer& buffer);
   // Appends what is there already, without waiting.
   void take_what_is_there(ProxyBuffer& buffer);
-  // All of it. `written`, when given, tells how much went out even if it failed.
+  // What can be written without waiting; `written` tells how much. False: write() is needed, for
+  // the rest or for the error.
+  bool write_now(std::span<const asio::const_buffer> buffers, std::size_t& written);
+  // All of it, behind the first `written` bytes when that is given; it then tells how much went
+  // out even if it failed.
   Task<Result<void>> write(std::span<const asio::const_buffer> buffers,
                            std::size_t* written = nullptr);
+
+  // For a socket whose connect() goes on: waits for its end or the deadline for writing.
+  Task<Result<void>> finish_connect();
 
   void set_read_deadline(Deadline deadline);
   void set_write_deadline(Deadline deadline);

@@ -314,24 +314,11 @@ asio::ip::tcp::endpoint Stream::remote() const {
 
 namespace {
 
-void set_options(Socket& socket) {
-  const int fd = socket.native_handle();
-  const auto set = [fd](int level, int name, int value) {
-    ::setsockopt(fd, level, name, &value, sizeof(value));
-  };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
-}
-
 Task<Result<void>> connect_one(Socket& socket, asio::ip::tcp::endpoint endpoint) {
   error_code ec;
   socket.open(endpoint.protocol(), ec);
   if (!ec) {
-    set_options(socket);
+    set_tcp_options(socket.native_handle());
     co_await socket.async_connect(endpoint, asio::redirect_error(use_task, ec));
   }
   if (!ec) co_return Result<void>{};
@@ -340,6 +327,18 @@ Task<Result<void>> connect_one(Socket& socket, asio::ip::tcp::endpoint endpoint)
 }
 
 }  // namespace
+
+void set_tcp_options(int descriptor) {
+  const auto set = [descriptor](int level, int name, int value) {
+    ::setsockopt(descriptor, level, name, &value, sizeof(value));
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
+}
 
 Task<Result<Socket>> connect_any(std::span<const asio::ip::tcp::endpoint> endpoints,
                                  Deadline deadline) {

@@ -64,9 +64,12 @@ class Stream {
   std::shared_ptr<State> state_;
 };
 
-// Tries the endpoints in turn until one accepts, each for its share of the time left; sets
-// TCP_NODELAY, and probes and a limit for unacknowledged data, so that a peer that vanished is
-// noticed after 60 s. The error is that of the last one tried.
+// Sets TCP_NODELAY, and probes and a limit for unacknowledged data, so that a peer that vanished is
+// noticed after 60 s.
+void set_tcp_options(int descriptor);
+
+// Tries the endpoints in turn until one accepts, each for its share of the time left, and sets its
+// options. The error is that of the last one tried.
 Task<Result<Socket>> connect_any(std::span<const asio::ip::tcp::endpoint> endpoints,
                                  Deadline deadline);
 
