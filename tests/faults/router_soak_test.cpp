@@ -185,6 +185,7 @@ TEST(RouterSoak, MemoryAndDescriptorsStayAsTheyAre) {
     const auto& now = samples.back();
     std::printf("part %zu: %zu requests, %zu KiB, %zu descriptors\n", samples.size(),
                 requests.load(), now.memory, now.descriptors);
+    std::fflush(stdout);
     write_routes(samples.size());
   }
   ASSERT_EQ(samples.size(), parts);

@@ -286,10 +286,12 @@ void RecordingUpstream::accept() {
     const int on = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     const std::lock_guard lock(mutex_);
+    std::erase_if(threads_, [this](const auto& item) { return !live_.contains(item.first); });
     const auto number = accepted_++;
     live_[number] = fd;
-    threads_.emplace_back(
-        [this, number, socket = RawSocket(fd)]() mutable { serve(std::move(socket), number); });
+    threads_.emplace(number, [this, number, socket = RawSocket(fd)]() mutable {
+      serve(std::move(socket), number);
+    });
   }
 }
 

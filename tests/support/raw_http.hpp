@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -122,8 +121,8 @@ class RecordingUpstream {
   std::string early_;
   std::size_t accepted_ = 0;
   bool stopping_ = false;
-  std::map<std::size_t, int> live_;  // descriptors
-  std::list<std::jthread> threads_;
+  std::map<std::size_t, int> live_;              // descriptors
+  std::map<std::size_t, std::jthread> threads_;  // those that ended leave with the next one
   std::jthread acceptor_;
 };
 

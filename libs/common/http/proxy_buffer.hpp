@@ -29,11 +29,13 @@ class BlockPool {
   void give(char* block, std::size_t size) {
     std::unique_ptr<char[]> owned(block);
     auto& free = free_of(size);
-    if (block != nullptr && free.size() * size < kKept) free.push_back(std::move(owned));
+    if (block != nullptr && free.size() < (size == kSmall ? kKept : kKeptLarge)) free.push_back(std::move(owned));
   }
 
  private:
-  static constexpr std::size_t kKept = 1024 * 1024;  // bytes of each kind
+  // Of each kind at most so many stay: for a thousand requests that wait at once, for 32 that pass.
+  static constexpr std::size_t kKept = 1024;
+  static constexpr std::size_t kKeptLarge = 32;
   std::vector<std::unique_ptr<char[]>>& free_of(std::size_t size) {
     return size == kSmall ? small_ : large_;
   }
