@@ -29,7 +29,8 @@ class BlockPool {
   void give(char* block, std::size_t size) {
     std::unique_ptr<char[]> owned(block);
     auto& free = free_of(size);
-    if (block != nullptr && free.size() < (size == kSmall ? kKept : kKeptLarge)) free.push_back(std::move(owned));
+    if (block != nullptr && free.size() < (size == kSmall ? kKept : kKeptLarge))
+      free.push_back(std::move(owned));
   }
 
  private:

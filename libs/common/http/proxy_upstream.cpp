@@ -103,7 +103,7 @@ Task<Result<std::shared_ptr<UpstreamConnection>>> Upstream::connect_one_of(
 
 void Upstream::put(std::shared_ptr<UpstreamConnection> connection) {
   if (options_.max_idle == 0) return;
-  if (idle_.size() >= options_.max_idle) idle_.erase(idle_.begin());
+  if (idle_.size() >= options_.max_idle) idle_.pop_front();
   connection->wire.set_read_deadline(kNever);
   connection->wire.set_write_deadline(kNever);
   connection->in.release();

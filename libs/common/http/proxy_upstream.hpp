@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "common/http/proxy_buffer.hpp"
 #include "common/http/proxy_head.hpp"
@@ -80,7 +80,7 @@ class Upstream {
   ProxyLoop& loop_;
   UpstreamOptions options_;
   std::optional<TlsContext> tls_;
-  std::vector<std::shared_ptr<UpstreamConnection>> idle_;  // oldest first
+  std::deque<std::shared_ptr<UpstreamConnection>> idle_;  // oldest first
 };
 
 }  // namespace gitops::http
