@@ -156,7 +156,7 @@ Task<bool> ProxyConnection::serve() {
   co_return again;
 }
 
-Task<bool> ProxyConnection::refuse(Problem problem, const ProxyRoute* route) {
+Task<bool> ProxyConnection::refuse(const Problem& problem, const ProxyRoute* route) {
   if (problem.failure == ProxyFailure::client_gone) {
     finish(route, 499, problem);
     client_.abort();
@@ -221,15 +221,16 @@ void ProxyConnection::absorb_body() {
   body_read_ = true;
 }
 
-Task<Result<void>> ProxyConnection::send_continue() {
+// False when the client has gone.
+Task<bool> ProxyConnection::send_continue() {
   if (!parser_.head().expects_continue || continue_sent_ || in_.bytes().size() > head_size_) {
-    co_return Result<void>{};
+    co_return true;
   }
   continue_sent_ = true;
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   const std::array<asio::const_buffer, 1> buffers{asio::buffer(kContinue)};
   client_.set_write_deadline(deadline_in(server_.options_.head_timeout));
-  auto sent = co_await client_.write(buffers);
+  const bool sent = (co_await client_.write(buffers)).has_value();
   client_.set_write_deadline(kNever);
   co_return sent;
 }

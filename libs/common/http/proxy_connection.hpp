@@ -43,19 +43,22 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   // The request; true: go on with the next one on this connection.
   Task<bool> read_head();
   Task<bool> serve();
-  Task<bool> refuse(Problem problem, const ProxyRoute* route);
+  Task<bool> refuse(const Problem& problem, const ProxyRoute* route);
   Task<bool> reply(Response response);
-  Task<Result<void>> send_continue();
+  Task<bool> send_continue();
   void absorb_body();
 
   // The upstream; proxy_exchange.cpp.
   Task<bool> forward(Forward& to);
+  Task<bool> verify_body(const Forward& to, bool& again);
   Task<Problem> hold_body(const RouteLimits& limits);
   Problem feed_request(std::string_view input, const RouteLimits& limits, std::size_t& taken);
   void build_request(const Forward& to, const BodyFraming& framing);
   Task<UpstreamPtr> connect_upstream(const ProxyRoute& route, Problem& problem);
   std::span<const asio::const_buffer> request_parts(const Forward& to,
                                                     std::span<asio::const_buffer> parts) const;
+  bool send_now(Wire& upstream, const Forward& to, std::size_t& written);
+  Task<Problem> send_rest(Wire& upstream, const Forward& to, std::size_t& written);
   Task<Problem> read_answer(UpstreamConnection& upstream, const RouteLimits& limits, bool& any);
 
   // The answer and what goes on beside it; proxy_streams.cpp.

@@ -9,33 +9,32 @@ namespace {
 
 constexpr int kMaxInterim = 16;  // 1xx answers before the one that counts
 
+ProxyProblem too_large() {
+  return {.failure = ProxyFailure::body_too_large,
+          .status = 413,
+          .detail = "the request body is too large"};
+}
+
 }  // namespace
 
+// Its frame is allocated for each request: what is rarely needed is elsewhere.
 Task<bool> ProxyConnection::forward(Forward& to) {
   const auto& head = parser_.head();
   const auto& limits = to.route->limits;
   auto framing = request_framing(head);
   request_body_.start(framing, framing.kind);
-  if (limits.max_body > 0 && head.content_length.value_or(0) > limits.max_body) {
-    co_return co_await refuse({.failure = ProxyFailure::body_too_large,
-                               .status = 413,
-                               .detail = "the request body is too large"},
-                              to.route.get());
-  }
   Problem problem;
+  if (limits.max_body > 0 && head.content_length.value_or(0) > limits.max_body) {
+    problem = too_large();
+    co_return co_await refuse(problem, to.route.get());
+  }
   if (to.verify) {
-    problem = co_await hold_body(limits);
-    if (problem) co_return co_await refuse(std::move(problem), to.route.get());
-    if (auto refusal = to.verify(head, held_)) {
-      const int status = refusal->status;
-      const bool again = co_await reply(std::move(*refusal));
-      finish(to.route.get(), status);
-      co_return again;
-    }
+    bool again = false;
+    if (!co_await verify_body(to, again)) co_return again;
     framing = {.kind = BodyFraming::Kind::length, .length = held_.size()};
   } else {
     problem = feed_request(in_.bytes().substr(head_size_), limits, body_taken_);
-    if (problem) co_return co_await refuse(std::move(problem), to.route.get());
+    if (problem) co_return co_await refuse(problem, to.route.get());
     body_read_ = request_body_.done();
   }
   const bool whole = body_read_;
@@ -46,28 +45,23 @@ Task<bool> ProxyConnection::forward(Forward& to) {
     auto upstream = pooled ? to.route->upstream->take() : nullptr;
     reused_ = upstream != nullptr;
     if (!upstream) upstream = co_await connect_upstream(*to.route, problem);
-    if (!upstream) co_return co_await refuse(std::move(problem), to.route.get());
-    if (!whole) {
-      if (auto sent = co_await send_continue(); !sent) {
-        co_return co_await refuse({.failure = ProxyFailure::client_gone}, to.route.get());
-      }
+    if (!upstream) co_return co_await refuse(problem, to.route.get());
+    if (!whole && !co_await send_continue()) {
+      problem = {.failure = ProxyFailure::client_gone};
+      co_return co_await refuse(problem, to.route.get());
     }
     std::size_t written = 0;
-    std::array<asio::const_buffer, 16> parts;
-    const auto request = request_parts(to, parts);
     upstream->wire.set_write_deadline(deadline_in(limits.body_timeout));
-    Result<void> sent;
-    if (!upstream->wire.write_now(request, written)) {
-      sent = co_await upstream->wire.write(request, &written);
+    bool sent = send_now(upstream->wire, to, written);
+    if (!sent) {
+      problem = co_await send_rest(upstream->wire, to, written);
+      sent = !problem;
     }
     bool any = false;
     if (sent) {
       if (!whole) start_upload(upstream, limits);
       problem = co_await read_answer(*upstream, limits, any);
       if (!problem) co_return co_await pass_answer(std::move(upstream), to);
-    } else {
-      problem = {
-          .failure = ProxyFailure::upstream_lost, .status = 502, .detail = sent.error().message};
     }
     upstream->wire.abort();
     co_await end_upload();
@@ -76,7 +70,7 @@ Task<bool> ProxyConnection::forward(Forward& to) {
     const bool untouched = !sent && written == 0;
     const bool again = reused_ && whole && !any && problem.failure == ProxyFailure::upstream_lost &&
                        (untouched || head.is_idempotent());
-    if (!again) co_return co_await refuse(std::move(problem), to.route.get());
+    if (!again) co_return co_await refuse(problem, to.route.get());
   }
 }
 
@@ -104,11 +98,24 @@ ProxyConnection::Problem ProxyConnection::feed_request(std::string_view input,
   }
   taken += *fed;
   if (limits.max_body > 0 && request_body_.total() > limits.max_body) {
-    return {.failure = ProxyFailure::body_too_large,
-            .status = 413,
-            .detail = "the request body is too large"};
+    return too_large();
   }
   return {};
+}
+
+// Holds the body and has it verified. False: the request was answered; `again` as of serve().
+Task<bool> ProxyConnection::verify_body(const Forward& to, bool& again) {
+  const auto problem = co_await hold_body(to.route->limits);
+  if (problem) {
+    again = co_await refuse(problem, to.route.get());
+    co_return false;
+  }
+  auto refusal = to.verify(parser_.head(), held_);
+  if (!refusal) co_return true;
+  const int status = refusal->status;
+  again = co_await reply(std::move(*refusal));
+  finish(to.route.get(), status);
+  co_return false;
 }
 
 // Reads the whole body into held_.
@@ -119,7 +126,7 @@ Task<ProxyConnection::Problem> ProxyConnection::hold_body(const RouteLimits& lim
     auto input = in_.bytes().substr(head_size_ + body_taken_);
     const bool with_head = !input.empty();
     if (!with_head && body_in_.empty()) {
-      if (auto sent = co_await send_continue(); !sent) {
+      if (!co_await send_continue()) {
         co_return Problem{.failure = ProxyFailure::client_gone};
       }
       client_.set_read_deadline(deadline_in(limits.body_timeout));
@@ -181,6 +188,20 @@ std::span<const asio::const_buffer> ProxyConnection::request_parts(
     for (const auto& buffer : request_body_.buffers()) parts[count++] = buffer;
   }
   return parts.first(count);
+}
+
+bool ProxyConnection::send_now(Wire& upstream, const Forward& to, std::size_t& written) {
+  std::array<asio::const_buffer, 16> parts;
+  return upstream.write_now(request_parts(to, parts), written);
+}
+
+Task<ProxyConnection::Problem> ProxyConnection::send_rest(Wire& upstream, const Forward& to,
+                                                          std::size_t& written) {
+  std::array<asio::const_buffer, 16> parts;
+  const auto sent = co_await upstream.write(request_parts(to, parts), &written);
+  if (sent) co_return Problem{};
+  co_return Problem{
+      .failure = ProxyFailure::upstream_lost, .status = 502, .detail = sent.error().message};
 }
 
 // `any`: something of an answer came.
