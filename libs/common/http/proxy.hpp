@@ -137,7 +137,7 @@ class ProxyConnection;
 // dead (when it is idempotent, or nothing of it had been written), WebSocket as a blind tunnel with
 // half-close.
 //
-// Memory of a connection: about 1 KiB while idle; a block of 32 KiB for each of request head,
+// Memory of a connection: about 6 KiB while idle; a block of 32 KiB for each of request head,
 // request body and answer while they pass, and a deflater (about 70 KiB) while an answer is
 // compressed. Only a route that verifies bodies holds one whole, up to its limit. A client that
 // closes its sending side gives its request up, which is noticed within two seconds. Loop thread
