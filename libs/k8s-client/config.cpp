@@ -415,7 +415,12 @@ Result<ClusterConfig> kubeconfig_from_text(const std::vector<KubeconfigText>& te
         return fail(ErrorCode::not_found,
                     "kubeconfig: no context named " + shown(name) + " in " + files);
       }
-      config = read_context(chosen->second.map("context"), merged, exec);
+      const auto chosen_context = chosen->second.map("context");
+      config = read_context(chosen_context, merged, exec);
+      // An empty name refers to nothing.
+      if (mistakes.empty() && config.server.host.empty()) {
+        chosen_context.mistake("context without a cluster");
+      }
     }
   } catch (const YAML::Exception& error) {
     note_mistake(mistakes, files, -1, "not usable: " + error.msg);

@@ -184,6 +184,8 @@ TEST(Kubeconfig, NamesUndefinedEntries) {
   EXPECT_THAT(mistake("current-context: b\n"), HasSubstr("no context named 'b'"));
   EXPECT_THAT(mistake("current-context: a\ncontexts: [{name: a}]\n"),
               HasSubstr("config:2: context without a cluster"));
+  EXPECT_THAT(mistake("current-context: a\ncontexts: [{name: a, context: {cluster: \"\"}}]\n"),
+              HasSubstr("config:2: context without a cluster"));
   EXPECT_THAT(mistake("current-context: a\ncontexts: [{name: a, context: {cluster: c}}]\n"
                       "clusters: [{name: c}]\n"),
               HasSubstr("config:3: server is missing"));
