@@ -58,17 +58,6 @@ void Witness::sees(const std::string& key, std::string_view uid,
   }
 }
 
-void Witness::misses_others(std::string_view key, std::string_view uid, Clock::time_point now) {
-  for (const auto& [row, head] : rows_of(ledger_, key)) {
-    if (uid_of_row(row) != uid) outdate(row, std::nullopt, now);
-  }
-}
-
-bool Witness::is_newest(const std::string& row, const LedgerEntry& entry) const {
-  const auto found = outdated_.find(row);
-  return found != outdated_.end() && found->second.newest == entry;
-}
-
 void Witness::misses(std::string_view key, Clock::time_point now) {
   for (const auto& [row, head] : rows_of(ledger_, key)) outdate(row, std::nullopt, now);
 }
@@ -78,12 +67,23 @@ void Witness::misses(std::string_view key, std::string_view uid, Clock::time_poi
   if (ledger_.witnessed().contains(row)) outdate(row, std::nullopt, now);
 }
 
+void Witness::misses_others(std::string_view key, std::string_view uid, Clock::time_point now) {
+  for (const auto& [row, head] : rows_of(ledger_, key)) {
+    if (uid_of_row(row) != uid) outdate(row, std::nullopt, now);
+  }
+}
+
 // What is gone is so from the first time on; of what changes again the last time counts.
 void Witness::outdate(const std::string& row, std::optional<LedgerEntry> newest,
                       Clock::time_point now) {
   const auto found = outdated_.find(row);
   if (found != outdated_.end() && !newest && !found->second.newest) return;
   outdated_.insert_or_assign(row, Outdated{.since = now, .newest = std::move(newest)});
+}
+
+bool Witness::is_newest(const std::string& row, const LedgerEntry& entry) const {
+  const auto found = outdated_.find(row);
+  return found != outdated_.end() && found->second.newest == entry;
 }
 
 bool Witness::knows(std::string_view key) const {
