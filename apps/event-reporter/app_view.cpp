@@ -19,6 +19,14 @@ Result<void> AppView::read(std::string_view text) {
   return {};
 }
 
+std::vector<ResourceId> AppView::resource_ids() const {
+  std::vector<ResourceId> ids;
+  for (const auto resource : status()["resources"].items()) {
+    ids.push_back(ResourceId::of(JsonView(resource)));
+  }
+  return ids;
+}
+
 std::string_view AppView::cluster() const {
   return root_["spec"]["destination"]["server"].text();
 }

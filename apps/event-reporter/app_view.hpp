@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <simdjson.h>
 
 #include "common/core/error.hpp"
 #include "common/core/time.hpp"
 #include "event-reporter/json_text.hpp"
+#include "event-reporter/resource_id.hpp"
 
 namespace gitops::reporter {
 
@@ -23,6 +25,8 @@ class AppView {
 
   [[nodiscard]] JsonView metadata() const { return root_["metadata"]; }
   [[nodiscard]] JsonView status() const { return root_["status"]; }
+  // The resources that Argo CD counts to it.
+  [[nodiscard]] std::vector<ResourceId> resource_ids() const;
   [[nodiscard]] JsonView operation_state() const { return status()["operationState"]; }
   [[nodiscard]] std::string_view name() const { return metadata()["name"].text(); }
   [[nodiscard]] std::string_view ns() const { return metadata()["namespace"].text(); }

@@ -142,10 +142,8 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   const bool own = entry.uid == report->uid() || report->uid().empty();
   if (!own) entry = {.uid = std::string(report->uid())};  // that entry is about its successor
   const auto witness = witness_row(key, report->uid());
-  if (ledger_.witnessed().contains(witness)) {
-    auto witnessed = co_await ledger_.load(witness);
-    if (!witnessed) co_return std::unexpected(witnessed.error());
-    entry.resources.merge(std::move(witnessed->resources));
+  if (const auto added = co_await add_witnessed(witness, entry); !added) {
+    co_return std::unexpected(added.error());
   }
   const auto now = wall_now();
   const auto version = version_of_deletion(key, *report);
@@ -170,13 +168,21 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
 }
 
 // What was written of it while others reported it: its resources may be known, though we never told
-// of them.
-Task<Result<void>> ApplicationReporter::adopt(const std::string& key, LedgerEntry& entry) {
-  const auto row = witness_row(key, entry.uid);
-  if (!ledger_.witnessed().contains(row)) co_return Result<void>();
+// of them. False when there is no such row.
+Task<Result<bool>> ApplicationReporter::add_witnessed(const std::string& row, LedgerEntry& entry) {
+  if (!ledger_.witnessed().contains(row)) co_return Result<bool>(false);
   auto witnessed = co_await ledger_.load(row);
   if (!witnessed) co_return std::unexpected(witnessed.error());
   entry.resources.merge(std::move(witnessed->resources));
+  co_return Result<bool>(true);
+}
+
+// From now on that is in our own entry.
+Task<Result<void>> ApplicationReporter::adopt(const std::string& key, LedgerEntry& entry) {
+  const auto row = witness_row(key, entry.uid);
+  const auto added = co_await add_witnessed(row, entry);
+  if (!added) co_return std::unexpected(added.error());
+  if (!*added) co_return Result<void>();
   entry.change.reset();
   ledger_.store(key, entry);
   ledger_.erase(row);
@@ -196,9 +202,7 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
     co_return co_await report_gone(key, application_stub(object_key(key), entry.uid, ""));
   }
   std::set<std::string> present;
-  for (const auto resource : app.status()["resources"].items()) {
-    present.insert(ResourceId::of(JsonView(resource)).identity());
-  }
+  for (const auto& id : app.resource_ids()) present.insert(id.identity());
   Difference due;
   for (auto& id : entry.resource_ids()) {
     if (!present.contains(id.identity())) due.gone.push_back(std::move(id));

@@ -58,6 +58,7 @@ class ApplicationReporter {
 
  private:
   Task<Result<void>> adopt(const std::string& key, LedgerEntry& entry);
+  Task<Result<bool>> add_witnessed(const std::string& row, LedgerEntry& entry);
   Task<> announce(const std::string& key, LedgerEntry& entry, const Report& report,
                   const Difference& due);
   [[nodiscard]] std::string version_of_deletion(const std::string& key, const Report& report) const;

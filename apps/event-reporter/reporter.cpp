@@ -44,15 +44,9 @@ Milestone milestone_of(const k8s::Record& record) {
   return {.operation = hash(text(operation_start)), .state = hash(state)};
 }
 
-// The resources that Argo CD counts to an Application.
 std::vector<ResourceId> resources_of(std::string_view application) {
-  std::vector<ResourceId> ids;
   AppView app;
-  if (!app.read(application)) return ids;
-  for (const auto resource : app.status()["resources"].items()) {
-    ids.push_back(ResourceId::of(JsonView(resource)));
-  }
-  return ids;
+  return app.read(application) ? app.resource_ids() : std::vector<ResourceId>{};
 }
 
 ChangeTracker::Options with_parts(ChangeTracker::Options options) {
