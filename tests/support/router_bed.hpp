@@ -27,7 +27,9 @@ class RouterProcess {
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::uint16_t admin_port() const { return admin_port_; }
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
-  // What names resolve to from now on: lines of a hosts file.
+  // What names resolve to from now on: lines of a hosts file. nss_wrapper reads it at the next
+  // lookup, and a lookup of another thread that comes meanwhile finds no host: a test of several
+  // loops lets one lookup end first.
   void set_hosts(const std::string& lines);
   Process& process() { return process_; }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
