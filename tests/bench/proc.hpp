@@ -1,30 +1,23 @@
 #pragma once
 
 #include <fstream>
-#include <iterator>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <time.h>
 
 #include <sys/types.h>
-#include <unistd.h>
 
 namespace gitops::bench {
 
 // User and system time of a running process, in seconds; of all its threads.
 inline double cpu_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const auto name_end = text.rfind(')');
-  if (name_end == std::string::npos) throw std::runtime_error("the measured process is gone");
-  std::istringstream fields(text.substr(name_end + 2));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) fields >> skipped;
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+    throw std::runtime_error("the measured process is gone");
+  }
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
 // A line of /proc/PID/status ("VmRSS:", "VmHWM:") in MB of 1,000,000 bytes.

@@ -73,7 +73,7 @@ Task<> ReporterDaemon::until_settled(http::Client& http) {
                    before = value_of(answer.body, bookmarks).value_or(0);
                    return true;
                  });
-  co_await until_metric(http, bookmarks, before + 2);
+  co_await until_metric(http, bookmarks, before + 3);
 }
 
 Task<> ReporterDaemon::stop() {

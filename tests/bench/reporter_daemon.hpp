@@ -29,8 +29,8 @@ class ReporterDaemon {
   Task<> until_ready(http::Client& http);
   // `series`: name and labels, as they are exposed.
   Task<> until_metric(http::Client& http, std::string series, double at_least);
-  // Until two more of the bookmarks that come once a second have arrived: what the daemon does now
-  // and then has been done.
+  // Until three more of the bookmarks that come once a second have arrived: what the daemon does
+  // now and then has been done, giving memory back after the second quiet second included.
   Task<> until_settled(http::Client& http);
   // SIGTERM, and its end.
   Task<> stop();
