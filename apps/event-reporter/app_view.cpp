@@ -105,6 +105,18 @@ std::string_view AppView::revision_in(JsonView object) const {
   return single.empty() ? nth(object["revisions"], main_source()).text() : single;
 }
 
+void SyncResults::read(const AppView& app) {
+  for (const auto entry : app.operation_state()["syncResult"]["resources"].items()) {
+    const JsonView result(entry);
+    if (result["syncPhase"].text() == "Sync") by_identity_.try_emplace(identity_of(result), result);
+  }
+}
+
+JsonView SyncResults::find(const std::string& identity) const {
+  const auto found = by_identity_.find(identity);
+  return found == by_identity_.end() ? JsonView{} : found->second;
+}
+
 std::string go_time(std::string_view text) {
   const auto time = parse_rfc3339(text);
   return time ? format_rfc3339(*time) : std::string{};

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <simdjson.h>
@@ -69,6 +70,19 @@ class AppView {
 
   simdjson::dom::parser parser_;
   JsonView root_;
+};
+
+// What the last sync of an Application said of its resources, indexed by ResourceId::identity().
+// Views into it live as long as the AppView does.
+class SyncResults {
+ public:
+  void read(const AppView& app);
+
+  // Absent when it did not sync such a resource.
+  [[nodiscard]] JsonView find(const std::string& identity) const;
+
+ private:
+  std::unordered_map<std::string, JsonView> by_identity_;
 };
 
 // A time as Go prints metav1.Time: UTC, whole seconds. When it cannot be read: empty, or else

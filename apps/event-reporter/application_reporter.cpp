@@ -12,6 +12,7 @@
 #include "common/core/encoding.hpp"
 #include "event-reporter/app_view.hpp"
 #include "event-reporter/event_body.hpp"
+#include "event-reporter/json_text.hpp"
 #include "event-reporter/manifest.hpp"
 
 namespace gitops::reporter {
@@ -76,7 +77,8 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
     count_error(gap);
     co_return std::unexpected(gap);  // it may be there in a moment; do not report half of it yet
   }
-  const auto tree = gathered->material.tree ? tree_digest(*gathered->material.tree) : std::nullopt;
+  std::optional<Digest> tree;
+  if (gathered->material.tree) tree = tree_digest(*gathered->material.tree);
   const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings),
                                    options_.resend_on_revision);
   if (!report) {
@@ -307,8 +309,9 @@ Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::strin
   if (!entry) co_return std::unexpected(entry.error());
   const auto tree = co_await gatherer_.tree(object_key(key), std::move(project));
   if (!tree) co_return std::unexpected(tree.error());
-  const auto digest = tree_digest(*tree);
-  co_return Result<bool>(digest && entry->tree != digest);
+  simdjson::dom::parser parser;
+  const bool usable = parse_object(parser, *tree, "the answer of resource-tree").has_value();
+  co_return Result<bool>(usable && entry->tree != tree_digest(*tree));
 }
 
 // What was read may be ahead of the watch, which then still tells of states before, also of another

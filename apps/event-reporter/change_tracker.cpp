@@ -59,8 +59,12 @@ bool ChangeTracker::may_lose_parts(std::string_view key) const {
 }
 
 std::size_t ChangeTracker::owned() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(seen_, [this](const auto& seen) { return owns(seen.first); }));
+  std::size_t count = 0;
+  for (const auto shard : held_) {
+    const auto found = seen_in_.find(shard);
+    if (found != seen_in_.end()) count += found->second;
+  }
+  return count;
 }
 
 // -- what changes --
@@ -72,6 +76,7 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
     unchanged_.Increment();
     return;
   }
+  if (first) ++seen_in_[shard_of_key(key)];
   seen->second = digest;
   witness_.misses_others(key, uid, Clock::now());
   // What is as we reported it last has nothing that our own row lacks.
@@ -90,6 +95,7 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
 void ChangeTracker::deleted(const std::string& key, std::string tombstone) {
   const auto now = Clock::now();
   const bool was_seen = seen_.erase(key) > 0;
+  if (was_seen) --seen_in_[shard_of_key(key)];
   witness_.misses(key, now);
   if ((was_seen && owns(key)) || ledger_.known().contains(key)) {
     dirty_.deleted(key, std::move(tombstone), now);
@@ -125,7 +131,11 @@ std::vector<std::string> ChangeTracker::predecessors(const std::string& key) con
 }
 
 std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)>& which) {
-  std::erase_if(seen_, [&which](const auto& seen) { return which(seen.first); });
+  std::erase_if(seen_, [&](const auto& seen) {
+    if (!which(seen.first)) return false;
+    --seen_in_[shard_of_key(seen.first)];
+    return true;
+  });
   dirty_.drop(which);
   std::vector<std::string> known;
   for (const auto& [key, head] : ledger_.known()) {

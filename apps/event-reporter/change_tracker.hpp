@@ -104,9 +104,10 @@ class ChangeTracker {
   Ledger& ledger_;
   DirtySet& dirty_;
   Options options_;
-  std::unordered_map<std::string, Digest> seen_;  // of each object's last text
-  std::set<std::uint32_t> held_;                  // shards whose objects are reported
-  std::deque<Claim> claims_;                      // shards to be held as soon as they start anew
+  std::unordered_map<std::string, Digest> seen_;            // of each object's last text
+  std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // how many of them are in each shard
+  std::set<std::uint32_t> held_;                            // shards whose objects are reported
+  std::deque<Claim> claims_;  // shards to be held as soon as they start anew
   gitops::Event claims_changed_;
   Witness witness_;
   Counter& unchanged_;

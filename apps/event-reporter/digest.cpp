@@ -77,28 +77,27 @@ void add_status(Hasher& hasher, std::string_view status,
 
 }  // namespace
 
-struct Hasher::State {
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
-                                                                  &EVP_MD_CTX_free};
-};
+void Hasher::Free::operator()(evp_md_ctx_st* context) const {
+  EVP_MD_CTX_free(context);
+}
 
-Hasher::Hasher() : state_(std::make_unique<State>()) {
-  if (EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1) {
+Hasher::Hasher() : context_(EVP_MD_CTX_new()) {
+  // Looked up once: for each hash that would cost as much as the hash of a short text.
+  static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  if (EVP_DigestInit_ex(context_.get(), sha256, nullptr) != 1) {
     throw std::runtime_error("SHA-256 is not available");
   }
 }
 
-Hasher::~Hasher() = default;
-
 void Hasher::add(std::string_view text) {
   const std::uint64_t size = text.size();
-  EVP_DigestUpdate(state_->context.get(), &size, sizeof size);
-  EVP_DigestUpdate(state_->context.get(), text.data(), text.size());
+  EVP_DigestUpdate(context_.get(), &size, sizeof size);
+  EVP_DigestUpdate(context_.get(), text.data(), text.size());
 }
 
 Digest Hasher::finish() {
   std::array<std::uint8_t, EVP_MAX_MD_SIZE> full{};
-  EVP_DigestFinal_ex(state_->context.get(), full.data(), nullptr);
+  EVP_DigestFinal_ex(context_.get(), full.data(), nullptr);
   Digest digest{};
   std::copy_n(full.begin(), digest.size(), digest.begin());
   return digest;
@@ -148,20 +147,17 @@ Digest object_digest(std::string_view object) {
   return hasher.finish();
 }
 
-std::optional<Digest> tree_digest(std::string_view tree) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, tree, "resource tree");
-  if (!root) return std::nullopt;
-  std::vector<Digest> nodes;
-  for (const auto node : (*root)["nodes"].items()) {
-    Hasher hasher;
-    hasher.add(simdjson::minify(node));
-    nodes.push_back(hasher.finish());
-  }
+Digest tree_digest(std::string_view tree) {
+  std::vector<std::string_view> nodes;
+  for_each_member(tree, [&nodes](std::string_view key, std::string_view value) {
+    if (key == "nodes") {
+      for_each_item(value, [&nodes](std::string_view node) { nodes.push_back(node); });
+    }
+    return true;
+  });
   std::ranges::sort(nodes);
   Hasher hasher;
-  for (const auto& node : nodes)
-    hasher.add({reinterpret_cast<const char*>(node.data()), node.size()});
+  for (const auto node : nodes) hasher.add(node);
   return hasher.finish();
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+struct evp_md_ctx_st;  // of OpenSSL
+
 namespace gitops::reporter {
 
 // Identifies a content: the first half of a SHA-256.
@@ -19,16 +21,15 @@ std::string to_hex(const Digest& digest, std::size_t bytes = 16);
 class Hasher {
  public:
   Hasher();
-  ~Hasher();
-  Hasher(const Hasher&) = delete;
-  Hasher& operator=(const Hasher&) = delete;
 
   void add(std::string_view text);
   [[nodiscard]] Digest finish();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
 // The digest of everything in an Application that counts as a change. Left out: what Argo CD
@@ -42,8 +43,8 @@ Digest change_digest(std::string_view application);
 // above), status.observedGeneration and the times of conditions.
 Digest object_digest(std::string_view object);
 
-// The digest of what a resource-tree answer says about its nodes, in whatever order it lists them;
-// nothing when it cannot be read.
-std::optional<Digest> tree_digest(std::string_view tree);
+// The digest of what a resource-tree answer says about its nodes, in whatever order it lists them.
+// The answer is JSON.
+Digest tree_digest(std::string_view tree);
 
 }  // namespace gitops::reporter

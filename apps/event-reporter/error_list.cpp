@@ -33,19 +33,12 @@ void write_source(std::string& out, const ResourceId& id) {
 
 }  // namespace
 
-void ErrorList::add_sync_result(const AppView& app, const ResourceId& id) {
-  const auto identity = id.identity();
-  for (const auto entry : sync_results(app).items()) {
-    const JsonView result(entry);
-    if (result["syncPhase"].text() != "Sync" || identity_of(result) != identity) continue;
-    if (failed(result)) {
-      errors_.push_back({.type = "sync",
-                         .level = "error",
-                         .message = std::string(result["message"].text()),
-                         .last_seen = app.started_at(now_)});
-    }
-    return;
-  }
+void ErrorList::add_sync_result(const AppView& app, JsonView result) {
+  if (!failed(result)) return;
+  errors_.push_back({.type = "sync",
+                     .level = "error",
+                     .message = std::string(result["message"].text()),
+                     .last_seen = app.started_at(now_)});
 }
 
 void ErrorList::add_conditions(const AppView& app) {

@@ -19,8 +19,8 @@ class ErrorList {
  public:
   explicit ErrorList(WallTime now) : now_(now) {}
 
-  // The last sync of `app` failed at this resource.
-  void add_sync_result(const AppView& app, const ResourceId& id);
+  // The last sync of `app` failed at a resource: what it said of it, if anything.
+  void add_sync_result(const AppView& app, JsonView result);
   // The application's conditions that are errors or warnings. The one that says that tasks failed
   // stands for the failed tasks.
   void add_conditions(const AppView& app);

@@ -167,6 +167,20 @@ void for_each_member(
   }
 }
 
+void for_each_item(std::string_view array,
+                   const std::function<void(std::string_view item)>& visit) {
+  auto at = skip_blanks(array, 0);
+  if (at >= array.size() || array[at] != '[') return;
+  while (true) {
+    const auto begin = skip_blanks(array, at + 1);
+    const auto end = skip_value(array, begin);
+    if (begin == end) return;
+    visit(array.substr(begin, end - begin));
+    at = skip_blanks(array, end);
+    if (at >= array.size() || array[at] != ',') return;
+  }
+}
+
 std::string edit_member(std::string_view object, std::string_view key,
                         const std::function<std::string(std::string_view value)>& edit) {
   std::string_view value;

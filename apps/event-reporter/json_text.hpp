@@ -61,14 +61,17 @@ class ObjectWriter {
   bool first_ = true;
 };
 
-// The functions below work on the text of one JSON object and trust it to be well-formed: given
-// something else they return something useless, but never touch memory outside of it.
+// The functions below work on the text of one JSON object or array and trust it to be well-formed:
+// given something else they return something useless, but never touch memory outside of it.
 
 // Calls `visit` for each member with the key as written (without quotes, escapes kept) and the text
 // of its value, until it returns false.
 void for_each_member(
     std::string_view object,
     const std::function<bool(std::string_view key, std::string_view value)>& visit);
+
+// Calls `visit` for the text of each element.
+void for_each_item(std::string_view array, const std::function<void(std::string_view item)>& visit);
 
 // The object with the value of `key` replaced by what `edit` makes of it; `edit` gets an empty text
 // when there was no such member, and the new one then comes first.

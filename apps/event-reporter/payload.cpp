@@ -57,11 +57,15 @@ struct Report::State {
   TrackingSettings settings;
   AppView app;
   AppView parent;
+  SyncResults synced;
+  SyncResults parent_synced;
   std::optional<TreeView> tree;
   std::optional<ManagedView> managed;
   std::optional<ManagedView> parent_managed;
   std::vector<Resource> resources;
-  std::vector<JsonView> resource_status;  // entries of status.resources, beside `resources`
+  // Beside `resources`: their entries in status.resources, and their identities.
+  std::vector<JsonView> resource_status;
+  std::vector<std::string> identities;
   bool revision_counts = false;
   Digest change{};
   Digest application_digest{};
@@ -77,7 +81,8 @@ struct Report::State {
   [[nodiscard]] ResourceState as_child() const;
 
   [[nodiscard]] ErrorList application_errors(WallTime now) const;
-  [[nodiscard]] ErrorList resource_errors(const ResourceState& resource, WallTime now) const;
+  [[nodiscard]] ErrorList resource_errors(std::size_t index, const ResourceState& resource,
+                                          WallTime now) const;
 
   // The event about something that `owner` manages.
   [[nodiscard]] std::string managed_event(const AppView& owner, const AppMaterial& owner_material,
@@ -92,8 +97,10 @@ struct Report::State {
 
 Result<void> Report::State::read_material() {
   if (auto read = app.read(material.app.application); !read) return read;
+  synced.read(app);
   if (material.parent) {
     if (auto read = parent.read(material.parent->application); !read) return read;
+    parent_synced.read(parent);
     if (auto read = read_answer(parent_managed, material.parent->managed); !read) return read;
   }
   if (auto read = read_answer(tree, material.tree); !read) return read;
@@ -106,13 +113,15 @@ void Report::State::list_resources() {
     auto id = ResourceId::of(status);
     if (id.kind.empty() || id.name.empty()) continue;
     if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;
+    identities.push_back(id.identity());
     resources.push_back({.id = std::move(id), .digest = {}});
     resource_status.push_back(status);
   }
 }
 
 ResourceState Report::State::resource(std::size_t index) const {
-  return resource_state(resource_status[index], app, *managed, known_tree(), being_deleted());
+  return resource_state(resource_status[index], identities[index], app, *managed, known_tree(),
+                        being_deleted());
 }
 
 ResourceState Report::State::as_child() const {
@@ -135,13 +144,13 @@ ErrorList Report::State::application_errors(WallTime now) const {
   ErrorList errors(now);
   const auto own = application_id(app.ns(), app.name());
   if (is_child()) {
-    errors.add_sync_result(parent, own);
+    errors.add_sync_result(parent, parent_synced.find(own.identity()));
     errors.add_operation(app);
   }
   errors.add_conditions(app);
   if (!tree) return errors;
   for (std::size_t i = 0; i < resources.size(); ++i) {
-    if (is_unhealthy(resource_health(resource_status[i], known_tree()))) {
+    if (is_unhealthy(resource_health(resource_status[i], identities[i], known_tree()))) {
       errors.add_health(*tree, resources[i].id, true);
     }
   }
@@ -151,9 +160,10 @@ ErrorList Report::State::application_errors(WallTime now) const {
   return errors;
 }
 
-ErrorList Report::State::resource_errors(const ResourceState& resource, WallTime now) const {
+ErrorList Report::State::resource_errors(std::size_t index, const ResourceState& resource,
+                                         WallTime now) const {
   ErrorList errors(now);
-  errors.add_sync_result(app, resource.id);
+  errors.add_sync_result(app, synced.find(identities[index]));
   if (tree && is_unhealthy(resource.health)) errors.add_health(*tree, resource.id, false);
   return errors;
 }
@@ -211,7 +221,7 @@ Digest Report::State::digest_resource(std::size_t index) const {
   hasher.add(state.desired);
   hasher.add(state.actual);
   if (revision_counts) hasher.add(app.latest_revision());
-  resource_errors(state, WallTime{}).add_to(hasher);
+  resource_errors(index, state, WallTime{}).add_to(hasher);
   return hasher.finish();
 }
 
@@ -284,7 +294,7 @@ std::string Report::application_event(WallTime now) const {
 std::string Report::resource_event(std::size_t index, WallTime now) const {
   const auto resource = state_->resource(index);
   return state_->managed_event(state_->app, state_->material.app, resource,
-                               state_->resource_errors(resource, now), now);
+                               state_->resource_errors(index, resource, now), now);
 }
 
 std::string Report::gone_event(const ResourceId& id, WallTime now) const {

@@ -29,15 +29,15 @@ Health read_health(JsonView health) {
           .message = std::string(health["message"].text())};
 }
 
-ResourceState resource_state(JsonView status, const AppView& app, const ManagedView& managed,
-                             const TreeView* tree, bool app_being_deleted) {
+ResourceState resource_state(JsonView status, const std::string& identity, const AppView& app,
+                             const ManagedView& managed, const TreeView* tree,
+                             bool app_being_deleted) {
   ResourceState state{.id = ResourceId::of(status),
                       .sync_status = std::string(status["status"].text()),
-                      .health = resource_health(status, tree),
+                      .health = resource_health(status, identity, tree),
                       .desired = {},
                       .actual = {},
                       .object = {}};
-  const auto identity = state.id.identity();
   if (auto states = managed.find(identity)) {
     state.desired = std::move(states->desired);
     state.actual = std::move(states->live);
@@ -60,9 +60,10 @@ ResourceState resource_state(JsonView status, const AppView& app, const ManagedV
   return state;
 }
 
-std::optional<Health> resource_health(JsonView status, const TreeView* tree) {
+std::optional<Health> resource_health(JsonView status, const std::string& identity,
+                                      const TreeView* tree) {
   if (tree != nullptr) {
-    if (auto health = health_in_tree(tree->find(identity_of(status)))) return health;
+    if (auto health = health_in_tree(tree->find(identity))) return health;
   } else if (status["health"].exists()) {
     return read_health(status["health"]);
   }

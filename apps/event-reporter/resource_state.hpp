@@ -26,10 +26,12 @@ struct ResourceState {
   std::string object;   // the best that is known of it; never empty
 };
 
-// `status` is the resource's entry in status.resources of `app`; `tree` is null when Argo CD did
-// not give it.
-ResourceState resource_state(JsonView status, const AppView& app, const ManagedView& managed,
-                             const TreeView* tree, bool app_being_deleted);
-std::optional<Health> resource_health(JsonView status, const TreeView* tree);
+// `status` is the resource's entry in status.resources of `app`, `identity` its identity; `tree` is
+// null when Argo CD did not give it.
+ResourceState resource_state(JsonView status, const std::string& identity, const AppView& app,
+                             const ManagedView& managed, const TreeView* tree,
+                             bool app_being_deleted);
+std::optional<Health> resource_health(JsonView status, const std::string& identity,
+                                      const TreeView* tree);
 
 }  // namespace gitops::reporter

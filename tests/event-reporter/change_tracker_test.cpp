@@ -185,13 +185,19 @@ TEST_F(ChangeTrackerTest, WhatIsForgottenIsNeitherDueNorKnown) {
     ledger.store(key, {.uid = "u"});
     changes.changed(key, "u", digest(1), "one", {});
   }
+  EXPECT_EQ(changes.owned(), 2U);
   changes.deleted("a/web", "stone");
+  EXPECT_EQ(changes.owned(), 1U);
+  changes.changed("a/web", "u", digest(1), "one", {});
   EXPECT_EQ(changes.forget([](std::string_view key) { return key.starts_with("a/"); }), 1U);
   EXPECT_FALSE(dirty.contains("a/web"));
   EXPECT_FALSE(changes.sees("a/web"));
   EXPECT_FALSE(ledger.known().contains("a/web"));
   EXPECT_TRUE(dirty.contains("b/web"));
   EXPECT_TRUE(ledger.known().contains("b/web"));
+  EXPECT_EQ(changes.owned(), 1U);
+  changes.released(shard);
+  EXPECT_EQ(changes.owned(), 0U);
 }
 
 }  // namespace

@@ -95,5 +95,16 @@ TEST(Hasher, KeepsPartsApart) {
   EXPECT_EQ(to_hex(Digest{0x8f, 0x1b}, 2), "8f1b");
 }
 
+TEST(TreeDigest, IsOfTheNodesInAnyOrder) {
+  const auto of = [](const std::string& nodes) {
+    return tree_digest(R"({"orphanedNodes":[{"name":"c"}],"nodes":)" + nodes + "}");
+  };
+  const auto digest = of(R"([{"name":"a"},{"name":"b"}])");
+  EXPECT_EQ(of(R"([{"name":"b"},{"name":"a"}])"), digest);
+  EXPECT_NE(of(R"([{"name":"a"}])"), digest);
+  EXPECT_NE(of(R"([{"name":"a"},{"name":"b","health":{"status":"Degraded"}}])"), digest);
+  EXPECT_EQ(of("[]"), of("null"));
+}
+
 }  // namespace
 }  // namespace gitops::reporter

@@ -56,10 +56,26 @@ TEST(JsonText, SetsStringsInAnObjectThatMayBeMissing) {
   EXPECT_EQ(with_strings(R"({"k":"old","z":""})", {{"k", "new"}}), R"({"k":"new","z":""})");
 }
 
+TEST(JsonText, VisitsTheItemsOfAnArray) {
+  const auto items = [](std::string_view array) {
+    std::vector<std::string> out;
+    for_each_item(array, [&out](std::string_view item) { out.emplace_back(item); });
+    return out;
+  };
+  EXPECT_EQ(items(R"( [ {"a":"],"} ,[1, 2],"x\"," ,3 ] )"),
+            (std::vector<std::string>{R"({"a":"],"})", "[1, 2]", R"("x\",")", "3"}));
+  EXPECT_TRUE(items("[]").empty());
+  EXPECT_TRUE(items("null").empty());
+}
+
 TEST(JsonText, AC25_GarbageIsNotReadBeyondItsEnd) {
-  for (const std::string text : {"", "{", "{\"", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":\"\\", "[1]",
-                                 "{\"a\":1,", "{\"a\":{\"b\":[", "}", "{]}", "null", "{\"a\"}"}) {
+  for (const std::string text : {"",        "{",           "{\"",  "{\"a",      "{\"a\"",
+                                 "{\"a\":", "{\"a\":\"\\", "[1]",  "{\"a\":1,", "{\"a\":{\"b\":[",
+                                 "}",       "{]}",         "null", "{\"a\"}",   "[",
+                                 "[1",      "[1,",         "[,",   "[\"",       "[}",
+                                 "[[",      "[1 2"}) {
     for_each_member(text, [](std::string_view, std::string_view) { return true; });
+    for_each_item(text, [](std::string_view) {});
     edit_member(text, "x", [](std::string_view) { return std::string("1"); });
   }
 }

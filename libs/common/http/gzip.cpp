@@ -27,12 +27,33 @@ uInt clamp(std::size_t size) {
   return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
 }
 
+// Four buffers of 64 KiB. A thread keeps them: an allocator that gives and takes such blocks for
+// each event searches and merges its heap each time.
+class KeptDeflate {
+ public:
+  KeptDeflate() {
+    if (deflateInit2(&z_, 1, Z_DEFLATED, kGzipOnly, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+      throw std::bad_alloc();
+  }
+  ~KeptDeflate() { deflateEnd(&z_); }
+  KeptDeflate(const KeptDeflate&) = delete;
+  KeptDeflate& operator=(const KeptDeflate&) = delete;
+
+  z_stream& begin(int level) {
+    deflateReset(&z_);
+    deflateParams(&z_, level, Z_DEFAULT_STRATEGY);
+    return z_;
+  }
+
+ private:
+  z_stream z_{};
+};
+
 }  // namespace
 
 std::string gzip_compress(std::string_view bytes, int level) {
-  z_stream z{};
-  if (deflateInit2(&z, level, Z_DEFLATED, kGzipOnly, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    throw std::bad_alloc();
+  thread_local KeptDeflate kept;
+  auto& z = kept.begin(level);
   std::string out;
   int status = Z_OK;
   do {
@@ -48,7 +69,6 @@ std::string gzip_compress(std::string_view bytes, int level) {
     status = deflate(&z, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
     out.resize(static_cast<std::size_t>(reinterpret_cast<char*>(z.next_out) - out.data()));
   } while (status != Z_STREAM_END);
-  deflateEnd(&z);
   return out;
 }
 
