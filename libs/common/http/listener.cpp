@@ -24,6 +24,7 @@ error_code open(Acceptor& acceptor, const ip::tcp::endpoint& endpoint, bool shar
   }
   if (!ec && endpoint.address().is_v6()) acceptor.set_option(ip::v6_only(false), ec);
   if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.set_option(ip::tcp::no_delay(true), ec);  // accepted sockets inherit it
   if (!ec) acceptor.listen(kBacklog, ec);
   if (ec) {
     error_code ignored;

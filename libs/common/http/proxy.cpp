@@ -96,10 +96,13 @@ Task<> ProxyServer::accept_loop() {
     error_code ec;
     co_await acceptor_.async_wait(Acceptor::wait_read, asio::redirect_error(use_task, ec));
     for (int i = 0; i < kMaxAccepts && acceptor_.is_open(); ++i) {
+      asio::ip::tcp::endpoint client;
+      auto size = static_cast<socklen_t>(client.capacity());
       const int descriptor =
-          ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+          ::accept4(acceptor_.native_handle(), client.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (descriptor >= 0) {
-        accepted(descriptor);
+        client.resize(size);
+        accepted(descriptor, client.address());
         continue;
       }
       const int number = errno;
@@ -116,7 +119,7 @@ Task<> ProxyServer::accept_loop() {
   }
 }
 
-void ProxyServer::accepted(int descriptor) {
+void ProxyServer::accepted(int descriptor, const asio::ip::address& client) {
   if (options_.totals->connections >= options_.max_connections) {
     ::close(descriptor);
     if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
@@ -126,7 +129,7 @@ void ProxyServer::accepted(int descriptor) {
     }
     return;
   }
-  auto connection = std::make_shared<ProxyConnection>(*this, descriptor);
+  auto connection = std::make_shared<ProxyConnection>(*this, descriptor, client);
   tasks_.spawn("connection", [connection = std::move(connection)] { return connection->run(); });
 }
 

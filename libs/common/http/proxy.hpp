@@ -160,7 +160,7 @@ class ProxyServer {
   friend class ProxyConnection;
 
   Task<> accept_loop();
-  void accepted(int descriptor);
+  void accepted(int descriptor, const asio::ip::address& client);
   Task<> watch_clients();
 
   ProxyLoop& loop_;

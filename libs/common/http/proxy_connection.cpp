@@ -28,7 +28,8 @@ std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace
 
-ProxyConnection::ProxyConnection(ProxyServer& server, int descriptor)
+ProxyConnection::ProxyConnection(ProxyServer& server, int descriptor,
+                                 const asio::ip::address& client)
     : server_(server),
       client_(descriptor, server.loop_.poller, server.loop_.wheel),
       in_(server.loop_.blocks, BlockPool::kSmall),
@@ -37,7 +38,7 @@ ProxyConnection::ProxyConnection(ProxyServer& server, int descriptor)
       request_body_(kMaxTrailers),
       answer_body_(kMaxTrailers),
       upload_ended_(server.loop_.executor) {
-  peer_.address = plain_address(client_.remote().address());
+  peer_.address = plain_address(client);
   address_ = peer_.address.to_string();
   peer_.text = address_;
   peer_.tls = server.tls_.has_value();
@@ -107,7 +108,12 @@ Task<bool> ProxyConnection::read_head() {
       client_.set_read_deadline(deadline_in(server_.options_.idle_timeout));
     }
     idle_ = in_.empty();
-    const auto read = co_await client_.read_into(in_);
+    auto looked = client_.read_now(in_);
+    while (!looked) {
+      co_await client_.readable();
+      looked = client_.read_now(in_);
+    }
+    const auto& read = *looked;
     idle_ = false;
     if (!read && begun && read.error().code == ErrorCode::timeout) {
       began_ = now();

@@ -24,7 +24,7 @@ struct ProxyProblem {
 // is sent up or a tunnel is open.
 class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
  public:
-  ProxyConnection(ProxyServer& server, int descriptor);
+  ProxyConnection(ProxyServer& server, int descriptor, const asio::ip::address& client);
   ~ProxyConnection();
   ProxyConnection(const ProxyConnection&) = delete;
   ProxyConnection& operator=(const ProxyConnection&) = delete;

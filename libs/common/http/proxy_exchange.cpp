@@ -235,7 +235,12 @@ Task<ProxyConnection::Problem> ProxyConnection::read_answer(UpstreamConnection& 
     // While the body is on its way, its own time limits hold.
     upstream.wire.set_read_deadline(uploading_ ? kNever : deadline_in(limits.answer_timeout));
     waiting_for_ = &upstream.wire;
-    const auto read = co_await upstream.wire.read_into(upstream.in);
+    auto looked = upstream.wire.read_now(upstream.in);
+    while (!looked) {
+      co_await upstream.wire.readable();
+      looked = upstream.wire.read_now(upstream.in);
+    }
+    const auto& read = *looked;
     waiting_for_ = nullptr;
     if (!read && read.error().code == ErrorCode::timeout) {
       co_return Problem{.failure = ProxyFailure::answer_timeout,

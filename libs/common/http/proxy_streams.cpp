@@ -257,6 +257,8 @@ Task<> ProxyConnection::tunnel(UpstreamPtr upstream, const Forward& to) {
   const std::array<asio::const_buffer, 2> down{
       asio::buffer(out_), asio::buffer(upstream->in.bytes().data(), upstream->in.bytes().size())};
   const std::array<asio::const_buffer, 1> up{asio::buffer(early.data(), early.size())};
+  client_.find_dead_peer();
+  upstream->wire.find_dead_peer();
   client_.set_write_deadline(deadline_in(idle));
   if (co_await client_.write(down) && co_await upstream->wire.write(up)) {
     upstream->in.consume(upstream->in.bytes().size());

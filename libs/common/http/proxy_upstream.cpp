@@ -4,10 +4,9 @@
 #include <cerrno>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <system_error>
-
-#include "common/http/stream.hpp"
 
 namespace gitops::http {
 
@@ -79,7 +78,8 @@ Task<Result<std::shared_ptr<UpstreamConnection>>> Upstream::connect_one_of(
       last.message = std::generic_category().message(errno);
       continue;
     }
-    set_tcp_options(descriptor);
+    const int on = 1;
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     const bool at_once =
         ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
     const int number = at_once ? 0 : errno;

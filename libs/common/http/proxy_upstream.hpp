@@ -37,7 +37,7 @@ struct UpstreamOptions {
   std::function<bool(const asio::ip::address&)> allowed = {};
   std::chrono::milliseconds connect_timeout{5'000};  // lookup, TCP and TLS together
   std::chrono::milliseconds idle_timeout{55'000};    // of a pooled connection
-  std::size_t max_idle = 1024;
+  std::size_t max_idle = 16'384;
   HeadLimits limits{.max_line = 32 * 1024, .max_head = 32 * 1024, .max_fields = 200};
 };
 

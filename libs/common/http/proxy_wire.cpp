@@ -8,8 +8,6 @@
 #include <utility>
 
 #include <boost/asio/ssl/error.hpp>
-#include <fcntl.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -29,6 +27,10 @@ constexpr auto kLinger = std::chrono::seconds(2);
 
 Error lost(int number) {
   return {.code = ErrorCode::unavailable, .message = std::generic_category().message(number)};
+}
+
+Error closed() {
+  return {.code = ErrorCode::unavailable, .message = "the connection was closed"};
 }
 
 Error timed_out() {
@@ -84,9 +86,6 @@ struct Wire::Tls {
 Wire::Wire(int descriptor, Poller& poller, TimerWheel& wheel)
     : poller_(poller), reading_(wheel, *this), writing_(wheel, *this) {
   socket_.fd = descriptor;
-  const int on = 1;
-  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
   poller_.add(socket_);
 }
 
@@ -106,7 +105,7 @@ Task<Result<void>> Wire::wait(const Direction& direction, Readiness& readiness) 
   while (true) {
     if (direction.expired) co_return std::unexpected(timed_out());
     if (!is_open() || (stopped_ && &direction == &reading_)) {
-      co_return fail(ErrorCode::unavailable, "the connection was closed");
+      co_return std::unexpected(closed());
     }
     if (readiness.ready) co_return Result<void>{};
     co_await poller_.wait(readiness);
@@ -190,23 +189,26 @@ Wire::Read Wire::try_read(std::span<char> room) {
   return {.failed = true};
 }
 
+std::optional<Result<std::size_t>> Wire::read_now(ProxyBuffer& buffer) {
+  if (reading_.expired) return std::unexpected(timed_out());
+  if (!is_open() || stopped_) return std::unexpected(closed());
+  const bool pending = tls_ && SSL_has_pending(tls_->ssl) == 1;
+  if (!socket_.read.ready && !pending) return std::nullopt;
+  const auto room = buffer.room();
+  if (room.empty()) return std::size_t{0};
+  const auto read = try_read(room);
+  buffer.commit(read.size);
+  if (read.size > 0) return read.size;
+  buffer.release();
+  if (read.failed) return fail(ErrorCode::unavailable, "the connection was lost");
+  if (read.again) return std::nullopt;
+  return std::size_t{0};
+}
+
 Task<Result<std::size_t>> Wire::read_into(ProxyBuffer& buffer) {
-  bool look = tls_ && SSL_has_pending(tls_->ssl) == 1;
   while (true) {
-    if (!look) {
-      if (auto waited = co_await wait(reading_, socket_.read); !waited) {
-        co_return std::unexpected(waited.error());
-      }
-    }
-    look = false;
-    const auto room = buffer.room();
-    if (room.empty()) co_return std::size_t{0};
-    const auto read = try_read(room);
-    buffer.commit(read.size);
-    if (read.size > 0) co_return read.size;
-    buffer.release();
-    if (read.failed) co_return fail(ErrorCode::unavailable, "the connection was lost");
-    if (!read.again) co_return std::size_t{0};
+    if (auto read = read_now(buffer)) co_return std::move(*read);
+    co_await readable();
   }
 }
 
@@ -260,7 +262,7 @@ Task<Result<void>> Wire::write(std::span<const asio::const_buffer> buffers, std:
   while (true) {
     while (first < count && left[first].size() == 0) ++first;
     if (first == count) co_return Result<void>{};
-    if (!is_open()) co_return fail(ErrorCode::unavailable, "the connection was closed");
+    if (!is_open()) co_return std::unexpected(closed());
     auto* needs = &socket_.write;
     bool again = false;
     Error error;
@@ -294,6 +296,7 @@ Task<Result<void>> Wire::write(std::span<const asio::const_buffer> buffers, std:
 Task<Result<void>> Wire::finish_connect() {
   socket_.write.ready = false;
   if (auto waited = co_await wait(writing_, socket_.write); !waited) co_return waited;
+  if (!socket_.hung_up) co_return Result<void>{};
   int number = 0;
   socklen_t size = sizeof(number);
   ::getsockopt(socket_.fd, SOL_SOCKET, SO_ERROR, &number, &size);
@@ -311,6 +314,10 @@ bool Wire::is_stale() {
 void Wire::stop_reading() {
   stopped_ = true;
   poller_.wake(socket_.read);
+}
+
+void Wire::find_dead_peer() {
+  if (is_open()) set_tcp_options(socket_.fd);
 }
 
 void Wire::shutdown_send() {
@@ -351,13 +358,6 @@ Task<> Wire::close_gracefully() {
     if (size > 0) dropped += static_cast<std::size_t>(size);
   }
   close();
-}
-
-asio::ip::tcp::endpoint Wire::remote() const {
-  asio::ip::tcp::endpoint endpoint;
-  auto size = static_cast<socklen_t>(endpoint.capacity());
-  if (::getpeername(socket_.fd, endpoint.data(), &size) == 0) endpoint.resize(size);
-  return endpoint;
 }
 
 }  // namespace gitops::http

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,7 +23,7 @@ namespace gitops::http {
 // only.
 class Wire {
  public:
-  // Takes over a connected socket.
+  // Takes over a socket that does not block.
   Wire(int descriptor, Poller& poller, TimerWheel& wheel);
   ~Wire();
   Wire(const Wire&) = delete;
@@ -33,8 +34,13 @@ class Wire {
   Task<Result<void>> handshake_client(std::shared_ptr<boost::asio::ssl::context> context,
                                       const std::string& name);
 
-  // Appends what comes to `buffer`, which takes its block only then; the number of bytes, 0 at the
-  // end of the connection or when the block is full.
+  // Appends what is there to `buffer`, which takes its block only then; the number of bytes, 0 at
+  // the end of the connection or when the block is full. Nothing when nothing has come: await
+  // readable() and look again.
+  std::optional<Result<std::size_t>> read_now(ProxyBuffer& buffer);
+  // To be awaited at once: something has happened.
+  auto readable() { return poller_.wait(socket_.read); }
+  // Both as a coroutine; where each request waits, its frame would cost more than the read.
   Task<Result<std::size_t>> read_into(ProxyBuffer& buffer);
   // Appends what is there already, without waiting.
   void take_what_is_there(ProxyBuffer& buffer);
@@ -60,6 +66,8 @@ class Wire {
   // Makes a pending read and every later one fail, until resume_reading().
   void stop_reading();
   void resume_reading() { stopped_ = false; }
+  // For a connection that may be silent for long: TCP asks whether the peer is still there.
+  void find_dead_peer();
   void shutdown_send();
   void close();
   // Closes with a TCP reset: the peer cannot take what it got for complete.
@@ -67,7 +75,6 @@ class Wire {
   // Ends the sending side, then reads and drops what still comes, for two seconds or 1 MiB.
   Task<> close_gracefully();
   [[nodiscard]] bool is_open() const { return socket_.fd >= 0; }
-  [[nodiscard]] asio::ip::tcp::endpoint remote() const;
 
  private:
   struct Tls;

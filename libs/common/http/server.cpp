@@ -465,7 +465,6 @@ Task<> Server::State::serve(Socket socket) {
     context = *loaded;
   }
   error_code ec;
-  socket.set_option(asio::ip::tcp::no_delay(true), ec);
   ServerConnection connection(*this, Stream(std::move(socket), std::move(context)));
   co_await connection.run();
 }
