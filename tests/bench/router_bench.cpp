@@ -3,10 +3,15 @@
 // them write an access log and the same forwarding fields; each runs on one CPU, wrk and the
 // upstream on another. Of webhooks ours alone checks names and limits. Ratios hold within one run
 // only.
+//
+// CPU is measured flat out, by wrk. Flat out, a faster proxy is also given more to do: how long
+// requests take is compared at one rate for all (h2load) where the upstream can be kept at it, and
+// flat out only with many connections.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -31,6 +36,7 @@ constexpr int kManyConnections = 10'000;
 
 struct Programs {
   std::string wrk;
+  std::string h2load;
   std::string nginx;
   std::string haproxy;
 };
@@ -45,13 +51,15 @@ struct Sample {
   double cpu_us = 0;  // of the proxy, per request
   double p99_ms = 0;
   double rate = 0;
+  double paced_p99_ms = 0;  // at Load::pace
 };
 
 // What is asked.
 struct Load {
   std::string name;
   std::string path;
-  std::string script;  // of wrk
+  std::string body;  // the name of its file and, with .lua, of wrk's script; empty: GET
+  int pace = 0;      // requests a second and connection, where requests are timed at one rate
   int connections = 32;
   int rounds = 5;
   int seconds = 2;
@@ -75,23 +83,18 @@ std::string nginx_frame(const TempDir& folder, const std::string& name, const st
 class Bench {
  public:
   Bench(Programs programs, int many) : programs_(std::move(programs)), many_(many) {
-    start_upstream();
     start_router();
     start_nginx("nginx", true);
     start_nginx("nginx without kept upstream connections", false);
     start_haproxy();
-    write_file(
-        folder_ / "graphql.lua",
-        "wrk.method = 'POST'\n"
-        "wrk.body = '{\"query\":\"query Applications { applications { name status } }\","
-        "\"variables\":{}}'\nwrk.headers['Content-Type'] = 'application/json'\n"
-        "wrk.headers['Authorization'] = '0123456789abcdef.0123456789abcdef0123456789abcdef'\n"
-        "wrk.headers['User-Agent'] = 'Mozilla/5.0 (X11; Linux x86_64)'\n"
-        "wrk.headers['Accept'] = 'application/json'\n");
+    write_body("graphql",
+               R"({"query":"query Applications { applications { name status } }","variables":{}})",
+               "wrk.headers['Authorization'] = "
+               "'0123456789abcdef.0123456789abcdef0123456789abcdef'\n"
+               "wrk.headers['User-Agent'] = 'Mozilla/5.0 (X11; Linux x86_64)'\n"
+               "wrk.headers['Accept'] = 'application/json'\n");
     // About the size of what GitHub sends for a push.
-    write_file(folder_ / "webhook.lua",
-               "wrk.method = 'POST'\nwrk.body = '{\"commits\":[\"' .. string.rep('x', 8000) .. "
-               "'\"]}'\nwrk.headers['Content-Type'] = 'application/json'\n"
+    write_body("webhook", R"({"commits":[")" + std::string(8000, 'x') + R"("]})",
                "wrk.headers['User-Agent'] = 'GitHub-Hookshot/044aadd'\n"
                "wrk.headers['X-GitHub-Event'] = 'push'\n"
                "wrk.headers['X-GitHub-Delivery'] = '72d3162e-cc78-11e3-81ab-4c9367dc0958'\n");
@@ -100,36 +103,50 @@ class Bench {
   void run() {
     measure_idle(1'000, 16);
     measure_idle(many_, 0);
-    Load graphql{
-        .name = "small GraphQL POST", .path = "/app-proxy/api/graphql", .script = "graphql.lua"};
+    Load graphql{.name = "small GraphQL POST",
+                 .path = "/app-proxy/api/graphql",
+                 .body = "graphql",
+                 .pace = 600};
     measure(graphql);
+    graphql.pace = 0;
     graphql.connections = 1'000;
     measure(graphql);
     graphql.connections = many_;
     graphql.rounds = 3;
-    graphql.seconds = 8;  // wrk needs a while to connect
+    graphql.seconds = 12;  // wrk needs a while to connect
     measure(graphql);
-    measure(
-        {.name = "webhook of 8 KB", .path = "/webhooks/argo/github/push", .script = "webhook.lua"});
-    measure({.name = "answer of 64 KB", .path = "/app-proxy/large", .script = {}});
+    measure({.name = "webhook of 8 KB",
+             .path = "/webhooks/argo/github/push",
+             .body = "webhook",
+             .pace = 600});
+    measure({.name = "answer of 64 KB", .path = "/app-proxy/large", .body = {}, .pace = 200});
   }
 
  private:
-  void start_upstream() {
-    upstream_port_ = free_port();
-    std::string large(65536, 'x');
-    write_file(folder_ / "files/app-proxy/large", large);
-    write_file(
-        folder_ / "up.conf",
-        nginx_frame(folder_, "up",
-                    "access_log off; server { listen 127.0.0.1:" + std::to_string(upstream_port_) +
-                        " backlog=4096; location / { default_type application/json; return "
-                        "200 '{\"data\":{\"applications\":[{\"name\":\"a\",\"status\":"
-                        "\"Synced\"},{\"name\":\"b\",\"status\":\"OutOfSync\"}]}}'; }\n"
-                        "location /webhooks { return 200 success; }\n"
-                        "location = /app-proxy/large { root " +
-                        (folder_ / "files").string() + "; default_type text/x-raw; } }"));
-    upstream_ = start("1", {programs_.nginx, "-c", (folder_ / "up.conf").string()}, "up.log", {});
+  void write_body(const std::string& name, const std::string& body, const std::string& headers) {
+    write_file(folder_ / name, body);
+    write_file(folder_ / (name + ".lua"),
+               "wrk.method = 'POST'\nwrk.body = io.open('" + (folder_ / name).string() +
+                   "'):read('a')\nwrk.headers['Content-Type'] = 'application/json'\n" + headers);
+  }
+
+  // One for each proxy, so that none pays for the connections that another keeps. Its port.
+  int start_upstream() {
+    const int port = free_port();
+    const auto name = "up" + std::to_string(upstreams_.size());
+    write_file(folder_ / "files/app-proxy/large", std::string(65536, 'x'));
+    write_file(folder_ / (name + ".conf"),
+               nginx_frame(folder_, name,
+                           "access_log off; server { listen 127.0.0.1:" + std::to_string(port) +
+                               " backlog=4096; location / { default_type application/json; return "
+                               "200 '{\"data\":{\"applications\":[{\"name\":\"a\",\"status\":"
+                               "\"Synced\"},{\"name\":\"b\",\"status\":\"OutOfSync\"}]}}'; }\n"
+                               "location /webhooks { return 200 success; }\n"
+                               "location = /app-proxy/large { root " +
+                               (folder_ / "files").string() + "; default_type text/x-raw; } }"));
+    upstreams_.push_back(start("1", {programs_.nginx, "-c", (folder_ / (name + ".conf")).string()},
+                               name + ".log", {}));
+    return port;
   }
 
   std::unique_ptr<Process> start(const char* cpu, std::vector<std::string> argv,
@@ -157,14 +174,15 @@ class Bench {
 
   void start_router() {
     const int port = free_port();
+    const auto upstream = std::to_string(start_upstream());
     write_file(folder_ / "hosts", "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n");
     add("ours", port,
         start("0", {std::string(GITOPS_BIN_DIR) + "/request-router"}, "ours.log",
-              {{"APP_PROXY_URL", "http://127.0.0.1:" + std::to_string(upstream_port_)},
+              {{"APP_PROXY_URL", "http://127.0.0.1:" + upstream},
                {"LISTEN_ADDRESS", "127.0.0.1"},
                {"LISTEN_PORT", std::to_string(port)},
                {"WEBHOOK_ALLOWED_NAMESPACES", "argo"},
-               {"WEBHOOK_PORT", std::to_string(upstream_port_)},
+               {"WEBHOOK_PORT", upstream},
                {"WEBHOOK_RATE", "1000000"},
                {"WEBHOOK_CONCURRENCY", "1000000"},
                {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
@@ -176,10 +194,12 @@ class Bench {
   void start_nginx(const std::string& name, bool keep) {
     const int port = free_port();
     const std::string file = keep ? "keep" : "plain";
-    const std::string upstream = std::to_string(upstream_port_);
+    const auto upstream = std::to_string(start_upstream());
     std::string http = "access_log " + (folder_ / (file + ".access")).string() + ";\n";
-    http += "upstream app { server 127.0.0.1:" + upstream + ";" +
-            (keep ? " keepalive 1024; keepalive_requests 1000000000;" : "") + " }\n";
+    http +=
+        "upstream app { server 127.0.0.1:" + upstream + ";" +
+        (keep ? " keepalive " + std::to_string(many_) + "; keepalive_requests 1000000000;" : "") +
+        " }\n";
     http += "server { listen 127.0.0.1:" + std::to_string(port) +
             " backlog=4096; location ~ ^/(app-proxy|webhooks/argo/github)(/|$) { proxy_pass "
             "http://app; proxy_http_version 1.1; " +
@@ -195,6 +215,7 @@ class Bench {
 
   void start_haproxy() {
     const int port = free_port();
+    const auto upstream = std::to_string(start_upstream());
     write_file(
         folder_ / "haproxy.cfg",
         "global\n nbthread 1\n maxconn " + std::to_string(many_ + 100) +
@@ -207,7 +228,7 @@ class Bench {
             "X-Forwarded-Host %[req.hdr(host)]\n use_backend app if { path_beg /app-proxy "
             "/webhooks }\n"
             "backend app\n server a 127.0.0.1:" +
-            std::to_string(upstream_port_) + "\n");
+            upstream + "\n");
     add("HAProxy", port,
         start("0", {programs_.haproxy, "-db", "-f", (folder_ / "haproxy.cfg").string()},
               "haproxy.log", {}));
@@ -216,8 +237,8 @@ class Bench {
   Sample once(const Proxy& proxy, const Load& load) {
     std::vector<std::string> argv{programs_.wrk, "-t1", "-c" + std::to_string(load.connections),
                                   "-d" + std::to_string(load.seconds) + "s", "--latency"};
-    if (!load.script.empty()) {
-      argv.insert(argv.end(), {"-s", (folder_ / load.script).string()});
+    if (!load.body.empty()) {
+      argv.insert(argv.end(), {"-s", (folder_ / (load.body + ".lua")).string()});
     }
     argv.push_back("http://127.0.0.1:" + std::to_string(proxy.port) + load.path);
     const double before = bench::cpu_of(proxy.process->pid());
@@ -239,7 +260,42 @@ class Bench {
     sample.p99_ms = std::stod(text, &unit);
     if (text.substr(unit).starts_with("us")) sample.p99_ms /= 1000;
     if (text.substr(unit).starts_with("s")) sample.p99_ms *= 1000;
+    if (load.pace > 0) sample.paced_p99_ms = paced_p99(proxy, load);
     return sample;
+  }
+
+  // In ms, from each request's own time.
+  double paced_p99(const Proxy& proxy, const Load& load) {
+    const auto log = folder_ / "h2load.log";
+    std::filesystem::remove(log);
+    std::vector<std::string> argv{programs_.h2load,
+                                  "--h1",
+                                  "-c" + std::to_string(load.connections),
+                                  "-D" + std::to_string(load.seconds),
+                                  "--rps=" + std::to_string(load.pace),
+                                  "--log-file=" + log.string()};
+    if (!load.body.empty()) {
+      argv.insert(argv.end(),
+                  {"-d", (folder_ / load.body).string(), "-H", "Content-Type: application/json"});
+    }
+    argv.push_back("http://127.0.0.1:" + std::to_string(proxy.port) + load.path);
+    const auto result = run_command(on_cpu("1", argv));
+    std::vector<double> times;
+    std::ifstream lines(log);
+    std::string began;
+    std::string status;
+    std::string microseconds;
+    while (lines >> began >> status >> microseconds) {
+      if (status != "200") throw std::runtime_error(proxy.name + " answered h2load " + status);
+      times.push_back(std::stod(microseconds) / 1000);
+    }
+    const auto due = static_cast<double>(load.pace * load.connections * load.seconds);
+    if (!result.ok() || static_cast<double>(times.size()) < due * 0.95) {
+      throw std::runtime_error(proxy.name + " did not keep up with h2load:\n" + result.err);
+    }
+    const auto p99 = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 100 * 99);
+    std::nth_element(times.begin(), p99, times.end());
+    return *p99;
   }
 
   void measure(const Load& load) {
@@ -270,8 +326,18 @@ class Bench {
                   median("nginx", &Sample::rate));
     print_row("router-cpu " + what, "us of CPU per request", median("ours", &Sample::cpu_us), peer,
               0.80, note + rates);
-    print_row("router-p99 " + what, "ms", median("ours", &Sample::p99_ms),
-              median("nginx", &Sample::p99_ms), 1.0, "peer: nginx with kept upstream connections");
+    const double ours = median("ours", &Sample::p99_ms);
+    const double nginx = median("nginx", &Sample::p99_ms);
+    if (load.pace == 0) {
+      print_row("router-p99 " + what, "ms", ours, nginx, 1.0, "flat out; peer: as above");
+      return;
+    }
+    char flat_out[100];
+    std::snprintf(flat_out, sizeof(flat_out),
+                  "at %d requests/s; flat out, at the rates above: %.2f and %.2f",
+                  load.pace * load.connections, ours, nginx);
+    print_row("router-p99 " + what, "ms", median("ours", &Sample::paced_p99_ms),
+              median("nginx", &Sample::paced_p99_ms), 1.0, flat_out);
   }
 
   // Connections that have sent a request and wait. `goal` in MB; 0: none.
@@ -321,8 +387,7 @@ class Bench {
   Programs programs_;
   int many_;  // connections
   TempDir folder_{"router-bench"};
-  int upstream_port_ = 0;
-  std::unique_ptr<Process> upstream_;
+  std::vector<std::unique_ptr<Process>> upstreams_;
   std::vector<Proxy> proxies_;
 };
 
@@ -339,13 +404,14 @@ int bench_router() {
                  many, static_cast<std::uintmax_t>(files.rlim_cur));
   }
   const auto wrk = find_program("wrk");
+  const auto h2load = find_program("h2load");
   const auto nginx = find_program("nginx");
   const auto haproxy = find_program("haproxy");
-  if (!wrk || !nginx || !haproxy) {
-    std::fprintf(stderr, "router: needs wrk, nginx and haproxy (apt-get install them)\n");
+  if (!wrk || !h2load || !nginx || !haproxy) {
+    std::fprintf(stderr, "router: needs wrk, h2load (package nghttp2-client), nginx and haproxy\n");
     return 3;
   }
-  Bench({wrk->string(), nginx->string(), haproxy->string()}, many).run();
+  Bench({wrk->string(), h2load->string(), nginx->string(), haproxy->string()}, many).run();
   return 0;
 }
 

@@ -80,6 +80,7 @@ Result<AddressList> AddressList::parse(const std::vector<std::string>& items) {
 }
 
 bool AddressList::contains(const ip::address& given) const {
+  if (networks_.empty()) return false;
   const auto address = plain_address(given);
   return std::ranges::any_of(networks_, [&address](const Network& network) {
     if (network.address.is_v4() != address.is_v4()) return false;

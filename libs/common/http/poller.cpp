@@ -8,12 +8,22 @@
 namespace gitops::http {
 namespace {
 
+constexpr std::size_t kAhead = 3;  // events
+constexpr std::size_t kLines = 4;
 constexpr int kMaxRounds = 8;  // before others on the loop get their turn
 
 int new_epoll() {
   const int fd = ::epoll_create1(EPOLL_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
   return fd;
+}
+
+// Of many connections the next one is in no cache of the CPU.
+void prefetch(const void* socket) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t at = 0; at < kLines; ++at) {
+    __builtin_prefetch(static_cast<const char*>(socket) + at * kLine);
+  }
 }
 
 void resume(Readiness& readiness) {
@@ -75,6 +85,7 @@ bool Poller::deliver() {
   event_count_ = static_cast<std::size_t>(count);
   now_ = Clock::now();
   for (std::size_t i = 0; i < event_count_; ++i) {
+    if (i + kAhead < event_count_) prefetch(events_[i + kAhead].data.ptr);
     const auto what = events_[i].events;
     const auto socket_of = [this, i] { return static_cast<PolledSocket*>(events_[i].data.ptr); };
     if (auto* socket = socket_of()) {

@@ -10,6 +10,7 @@
 
 #include "common/core/log.hpp"
 #include "common/http/proxy_connection.hpp"
+#include "common/http/proxy_exchange.hpp"
 
 namespace gitops::http {
 namespace {
@@ -20,6 +21,7 @@ const Log kLog("proxy");
 
 constexpr auto kWatchPeriod = std::chrono::seconds(1);
 constexpr int kMaxAccepts = 64;
+constexpr std::size_t kSpareExchanges = 1024;
 
 }  // namespace
 
@@ -131,6 +133,23 @@ void ProxyServer::accepted(int descriptor, const asio::ip::address& client) {
   }
   auto connection = std::make_shared<ProxyConnection>(*this, descriptor, client);
   tasks_.spawn("connection", [connection = std::move(connection)] { return connection->run(); });
+}
+
+std::unique_ptr<ProxyExchange> ProxyServer::lend_exchange(ProxyConnection& connection) {
+  std::unique_ptr<ProxyExchange> exchange;
+  if (exchanges_.empty()) {
+    exchange = std::make_unique<ProxyExchange>(*this);
+  } else {
+    exchange = std::move(exchanges_.back());
+    exchanges_.pop_back();
+  }
+  exchange->begin(connection);
+  return exchange;
+}
+
+void ProxyServer::take_back(std::unique_ptr<ProxyExchange> exchange) {
+  exchange->end();
+  if (exchanges_.size() < kSpareExchanges) exchanges_.push_back(std::move(exchange));
 }
 
 Task<> ProxyServer::watch_clients() {

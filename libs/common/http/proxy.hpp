@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "common/core/task_group.hpp"
 #include "common/http/listener.hpp"
@@ -131,14 +132,15 @@ struct ProxyOptions {
 };
 
 class ProxyConnection;
+class ProxyExchange;
 
 // Accepts connections and proxies their requests: keep-alive, pipelining in order, bodies streamed
 // both ways with back-pressure, one resend of a request whose pooled connection turned out to be
 // dead (when it is idempotent, or nothing of it had been written), WebSocket as a blind tunnel with
 // half-close.
 //
-// Memory of a connection: about 6 KiB while idle; a block of 32 KiB for each of request head,
-// request body and answer while they pass, and a deflater (about 70 KiB) while an answer is
+// Memory of a connection: about 3 KiB while idle; for a request a ProxyExchange and a block of 4 KiB
+// (32 when its head is larger), a block of 32 KiB for each of body and answer while they pass, and a deflater (about 70 KiB) while an answer is
 // compressed. Only a route that verifies bodies holds one whole, up to its limit. A client that
 // closes its sending side gives its request up, which is noticed within two seconds. Loop thread
 // only; the loop outlives it.
@@ -158,10 +160,13 @@ class ProxyServer {
 
  private:
   friend class ProxyConnection;
+  friend class ProxyExchange;
 
   Task<> accept_loop();
   void accepted(int descriptor, const asio::ip::address& client);
   Task<> watch_clients();
+  [[nodiscard]] std::unique_ptr<ProxyExchange> lend_exchange(ProxyConnection& connection);
+  void take_back(std::unique_ptr<ProxyExchange> exchange);
 
   ProxyLoop& loop_;
   ProxyOptions options_;
@@ -171,6 +176,7 @@ class ProxyServer {
   std::uint16_t port_ = 0;
   bool draining_ = false;
   std::list<ProxyConnection*> connections_;
+  std::vector<std::unique_ptr<ProxyExchange>> exchanges_;  // that may be lent
   std::uint64_t id_prefix_;
   std::uint64_t next_id_ = 0;
   RepeatFilter repeated_{std::chrono::minutes(1)};

@@ -2,26 +2,18 @@
 
 #include <list>
 #include <memory>
-#include <span>
 #include <string>
 
-#include "common/http/gzip.hpp"
 #include "common/http/proxy.hpp"
-#include "common/http/proxy_relay.hpp"
 
 namespace gitops::http {
 
-// Why a request cannot go on, and what its client is told.
-struct ProxyProblem {
-  ProxyFailure failure = ProxyFailure::none;
-  int status = 0;
-  std::string detail = {};
-  explicit operator bool() const { return failure != ProxyFailure::none; }
-};
+class ProxyExchange;
 
-// One accepted connection of a ProxyServer and the request that is on its way; internal to the
-// proxy core. Kept alive by the coroutines that run on it: its own, and a second one while a body
-// is sent up or a tunnel is open.
+// One accepted connection of a ProxyServer; internal to the proxy core. While no request is under
+// way it holds no more than its socket: what a request needs is lent to it by the server. Kept
+// alive by the coroutines that run on it: its own, and a second one while a body is sent up or a
+// tunnel is open.
 class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
  public:
   ProxyConnection(ProxyServer& server, int descriptor, const asio::ip::address& client);
@@ -37,85 +29,16 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   void check_client();
 
  private:
-  using UpstreamPtr = std::shared_ptr<UpstreamConnection>;
-  using Problem = ProxyProblem;
-
-  // The request; true: go on with the next one on this connection.
-  Task<bool> read_head();
-  Task<bool> serve();
-  Task<bool> refuse(const Problem& problem, const ProxyRoute* route);
-  Task<bool> reply(Response response);
-  Task<bool> send_continue();
-  void absorb_body();
-
-  // The upstream; proxy_exchange.cpp.
-  Task<bool> forward(Forward& to);
-  Task<bool> verify_body(const Forward& to, bool& again);
-  Task<Problem> hold_body(const RouteLimits& limits);
-  Problem feed_request(std::string_view input, const RouteLimits& limits, std::size_t& taken);
-  void build_request(const Forward& to, const BodyFraming& framing);
-  Task<UpstreamPtr> connect_upstream(const ProxyRoute& route, Problem& problem);
-  std::span<const asio::const_buffer> request_parts(const Forward& to,
-                                                    std::span<asio::const_buffer> parts) const;
-  bool send_now(Wire& upstream, const Forward& to, std::size_t& written);
-  Task<Problem> send_rest(Wire& upstream, const Forward& to, std::size_t& written);
-  Task<Problem> read_answer(UpstreamConnection& upstream, const RouteLimits& limits, bool& any);
-
-  // The answer and what goes on beside it; proxy_streams.cpp.
-  void start_upload(const UpstreamPtr& upstream, const RouteLimits& limits);
-  Task<> upload(UpstreamPtr upstream, RouteLimits limits);
-  Task<Problem> upload_all(Wire& upstream, const RouteLimits& limits);
-  Task<> end_upload();
-  Task<bool> pass_answer(UpstreamPtr upstream, const Forward& to);
-  Task<Problem> pass_body(UpstreamConnection& upstream, const RouteLimits& limits,
-                          Deflater* deflater);
-  Task<> tunnel(UpstreamPtr upstream, const Forward& to);
-  Task<> pump(Wire& from, ProxyBuffer& buffer, Wire& to, std::chrono::milliseconds idle,
-              std::uint64_t& count);
-
-  void finish(const ProxyRoute* route, int status, const Problem& problem = {});
-  void release_held();
-  void make_request_id(std::string_view given);
-  [[nodiscard]] bool client_keeps() const;
-  [[nodiscard]] Clock::time_point now() const { return server_.loop_.poller.now(); }
-  [[nodiscard]] Deadline deadline_in(std::chrono::milliseconds wait) const { return now() + wait; }
+  friend class ProxyExchange;
 
   ProxyServer& server_;
   Wire client_;
   ProxyBuffer in_;
-  ProxyBuffer body_in_;  // what comes while the head is still in use
-  RequestHeadParser parser_;
-  BodyRelay request_body_;
-  BodyRelay answer_body_;
-  std::string out_;   // the head that is sent next
-  std::string held_;  // a body that is verified before it goes on
+  bool idle_ = true;
+  std::unique_ptr<ProxyExchange> exchange_;
   std::string address_;
   PeerInfo peer_;
-  std::string request_id_;
   std::list<ProxyConnection*>::iterator place_;
-
-  // Of the current request.
-  std::size_t head_size_ = 0;   // where in_ begins with
-  std::size_t body_taken_ = 0;  // of in_, behind the head
-  std::size_t answer_head_size_ = 0;
-  bool idle_ = true;
-  bool head_read_ = false;
-  bool body_read_ = false;  // everything of the request was taken in
-  bool continue_sent_ = false;
-  bool recorded_ = false;
-  bool reused_ = false;
-  Clock::time_point began_{};
-  std::uint64_t bytes_in_tunnel_ = 0;
-  std::uint64_t bytes_out_ = 0;
-  std::string compressed_;
-
-  // While its body is sent up by the second coroutine.
-  bool uploading_ = false;
-  bool upload_stopped_ = false;
-  Problem upload_problem_;
-  Wire* waiting_for_ = nullptr;  // the upstream whose answer we wait for
-  bool client_gone_ = false;
-  Event upload_ended_;
 };
 
 }  // namespace gitops::http

@@ -1,259 +1,254 @@
+#include "common/http/proxy_exchange.hpp"
+
 #include <array>
-#include <span>
+#include <utility>
 
 #include "common/http/proxy_connection.hpp"
+#include "common/http/wire_text.hpp"
 
-// A request on its way to the upstream, until the head of the answer is there.
+// A request from its head to its record, and what we answer ourselves.
 namespace gitops::http {
 namespace {
 
-constexpr int kMaxInterim = 16;  // 1xx answers before the one that counts
+constexpr std::size_t kMaxTrailers = 8 * 1024;
+constexpr std::size_t kKeepOutput = 2 * 1024;  // capacity that may be lent again
+constexpr std::size_t kMaxReason = 200;
+constexpr HeadLimits kAnswerLimits{.max_line = 32 * 1024, .max_head = 32 * 1024, .max_fields = 200};
 
-ProxyProblem too_large() {
-  return {.failure = ProxyFailure::body_too_large,
-          .status = 413,
-          .detail = "the request body is too large"};
+void append_hex(std::string& out, std::uint64_t value) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[value >> shift & 0xfU];
+}
+
+// One of SplitMix64's steps: neighbours get ids that do not look like neighbours.
+std::uint64_t mix(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15U;
+  value = (value ^ value >> 30U) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ value >> 27U) * 0x94d049bb133111ebU;
+  return value ^ value >> 31U;
 }
 
 }  // namespace
 
-// Its frame is allocated for each request: what is rarely needed is elsewhere.
-Task<bool> ProxyConnection::forward(Forward& to) {
-  const auto& head = parser_.head();
-  const auto& limits = to.route->limits;
-  auto framing = request_framing(head);
-  request_body_.start(framing, framing.kind);
-  Problem problem;
-  if (limits.max_body > 0 && head.content_length.value_or(0) > limits.max_body) {
-    problem = too_large();
-    co_return co_await refuse(problem, to.route.get());
-  }
-  if (to.verify) {
-    bool again = false;
-    if (!co_await verify_body(to, again)) co_return again;
-    framing = {.kind = BodyFraming::Kind::length, .length = held_.size()};
-  } else {
-    problem = feed_request(in_.bytes().substr(head_size_), limits, body_taken_);
-    if (problem) co_return co_await refuse(problem, to.route.get());
-    body_read_ = request_body_.done();
-  }
-  const bool whole = body_read_;
-  out_.clear();
-  build_request(to, framing);
+ProxyExchange::ProxyExchange(ProxyServer& server)
+    : server_(server),
+      body_in_(server.loop_.blocks),
+      parser_(server.options_.limits),
+      answer_parser_(kAnswerLimits),
+      request_body_(kMaxTrailers),
+      answer_body_(kMaxTrailers),
+      upload_ended_(server.loop_.executor) {}
 
-  for (bool pooled = true;; pooled = false) {
-    auto upstream = pooled ? to.route->upstream->take() : nullptr;
-    reused_ = upstream != nullptr;
-    if (!upstream) upstream = co_await connect_upstream(*to.route, problem);
-    if (!upstream) co_return co_await refuse(problem, to.route.get());
-    if (!whole && !co_await send_continue()) {
-      problem = {.failure = ProxyFailure::client_gone};
-      co_return co_await refuse(problem, to.route.get());
-    }
-    std::size_t written = 0;
-    upstream->wire.set_write_deadline(deadline_in(limits.body_timeout));
-    bool sent = send_now(upstream->wire, to, written);
-    if (!sent) {
-      problem = co_await send_rest(upstream->wire, to, written);
-      sent = !problem;
-    }
-    bool any = false;
-    if (sent) {
-      if (!whole) start_upload(upstream, limits);
-      problem = co_await read_answer(*upstream, limits, any);
-      if (!problem) co_return co_await pass_answer(std::move(upstream), to);
-    }
-    upstream->wire.abort();
-    co_await end_upload();
-    if (upload_problem_) problem = std::exchange(upload_problem_, {});
-    if (client_gone_) problem = {.failure = ProxyFailure::client_gone};
-    const bool untouched = !sent && written == 0;
-    const bool again = reused_ && whole && !any && problem.failure == ProxyFailure::upstream_lost &&
-                       (untouched || head.is_idempotent());
-    if (!again) co_return co_await refuse(problem, to.route.get());
-  }
+ProxyExchange::~ProxyExchange() = default;
+
+Wire& ProxyExchange::client() {
+  return connection_->client_;
 }
 
-void ProxyConnection::build_request(const Forward& to, const BodyFraming& framing) {
-  RequestEdits edits;
-  edits.target = to.rewritten.empty() ? to.target : std::string_view(to.rewritten);
-  edits.host = to.route->host;
-  edits.client = peer_.text;
-  edits.scheme = peer_.tls ? "https" : "http";
-  edits.request_id = request_id_;
-  edits.trusted_peer = to.trusted_peer;
-  edits.websocket = to.route->limits.websocket && parser_.head().wants_websocket();
-  append_forwarded_request(out_, parser_.head(), edits, framing);
+ProxyBuffer& ProxyExchange::in() {
+  return connection_->in_;
 }
 
-// Feeds what can be sent at once and enforces the limit.
-ProxyConnection::Problem ProxyConnection::feed_request(std::string_view input,
-                                                       const RouteLimits& limits,
-                                                       std::size_t& taken) {
-  const auto fed = request_body_.feed(input);
-  if (!fed) {
-    return {.failure = ProxyFailure::malformed_body,
-            .status = fed.error().http_status,
-            .detail = fed.error().message};
-  }
-  taken += *fed;
-  if (limits.max_body > 0 && request_body_.total() > limits.max_body) {
-    return too_large();
-  }
-  return {};
+const PeerInfo& ProxyExchange::peer() const {
+  return connection_->peer_;
 }
 
-// Holds the body and has it verified. False: the request was answered; `again` as of serve().
-Task<bool> ProxyConnection::verify_body(const Forward& to, bool& again) {
-  const auto problem = co_await hold_body(to.route->limits);
-  if (problem) {
-    again = co_await refuse(problem, to.route.get());
+void ProxyExchange::begin(ProxyConnection& connection) {
+  connection_ = &connection;
+  parser_.reset();
+  request_body_.start({}, BodyFraming::Kind::none);
+  request_id_.clear();
+  head_size_ = body_taken_ = 0;
+  head_begun_ = head_read_ = body_read_ = continue_sent_ = recorded_ = reused_ = false;
+  began_ = now();
+  bytes_in_tunnel_ = bytes_out_ = 0;
+  upload_stopped_ = client_gone_ = false;
+  upload_problem_ = {};
+  waiting_for_ = nullptr;
+}
+
+void ProxyExchange::end() {
+  in().consume(head_size_ + body_taken_);
+  if (in().empty() && !body_in_.empty()) in().swap(body_in_);
+  body_in_.release();
+  release_held();
+  if (out_.capacity() > kKeepOutput) out_ = {};
+}
+
+void ProxyExchange::make_request_id(std::string_view given) {
+  request_id_.clear();
+  if (!given.empty()) {
+    request_id_ = given;
+    return;
+  }
+  append_hex(request_id_, server_.id_prefix_);
+  append_hex(request_id_, mix(server_.id_prefix_ + ++server_.next_id_));
+}
+
+bool ProxyExchange::client_keeps() const {
+  return head_read_ && parser_.head().keep_alive() && !server_.draining_;
+}
+
+// True: the connection goes on with its next request.
+Task<bool> ProxyExchange::run() {
+  in().compact();
+  while (true) {
+    if (in().grow()) {
+      client().take_what_is_there(in());
+      parser_.reset();  // its slices were of the smaller block
+    }
+    const auto size = parser_.next(in().bytes());
+    if (!size) {
+      co_return co_await refuse({.failure = ProxyFailure::malformed_request,
+                                 .status = size.error().http_status,
+                                 .detail = size.error().message},
+                                nullptr);
+    }
+    head_size_ = *size;
+    if (head_size_ > 0) break;
+    if (!std::exchange(head_begun_, true)) {
+      client().set_read_deadline(deadline_in(server_.options_.head_timeout));
+    }
+    auto read = client().read_now(in());
+    while (read.what == WireRead::nothing) {
+      co_await client().readable();
+      read = client().read_now(in());
+    }
+    if (read.what == WireRead::timeout) {
+      co_return co_await refuse({.failure = ProxyFailure::head_timeout,
+                                 .status = 408,
+                                 .detail = "the request head took too long"},
+                                nullptr);
+    }
+    if (read.what != WireRead::data) co_return false;
+  }
+  head_read_ = true;
+  client().set_read_deadline(kNever);
+  began_ = now();
+  auto decision = server_.policy_.decide(parser_.head(), peer());
+  if (auto* to = std::get_if<Forward>(&decision)) {
+    make_request_id(to->request_id);
+    co_return co_await forward(*to);
+  }
+  auto& response = std::get<Response>(decision);
+  const int status = response.status;
+  const bool again = co_await reply(std::move(response));
+  finish(nullptr, status);
+  co_return again;
+}
+
+Task<bool> ProxyExchange::refuse(const Problem& problem, const ProxyRoute* route) {
+  if (problem.failure == ProxyFailure::client_gone) {
+    finish(route, 499, problem);
+    client().abort();
     co_return false;
   }
-  auto refusal = to.verify(parser_.head(), held_);
-  if (!refusal) co_return true;
-  const int status = refusal->status;
-  again = co_await reply(std::move(*refusal));
-  finish(to.route.get(), status);
-  co_return false;
+  auto response = server_.policy_.failed(head_read_ ? &parser_.head() : nullptr, route,
+                                         problem.failure, problem.status, problem.detail);
+  const int status = response.status;
+  const bool again = co_await reply(std::move(response));
+  finish(route, status, problem);
+  co_return again;
 }
 
-// Reads the whole body into held_.
-Task<ProxyConnection::Problem> ProxyConnection::hold_body(const RouteLimits& limits) {
-  held_.clear();
-  request_body_.start(request_framing(parser_.head()), BodyFraming::Kind::none);
+// Answers ourselves. A request whose body has not come yet is not waited for.
+Task<bool> ProxyExchange::reply(Response response) {
+  const auto& head = parser_.head();
+  if (request_id_.empty()) make_request_id({});
+  absorb_body();
+  const bool again = body_read_ && client_keeps();
+  const bool bodiless =
+      (head_read_ && head.method == "HEAD") || response.status == 204 || response.status == 304;
+  out_.assign("HTTP/1.1 ");
+  append_number(out_, static_cast<std::uint64_t>(response.status));
+  out_.append(" ").append(reason_phrase(response.status)).append("\r\n");
+  for (const auto& [name, value] : response.headers) append_field(out_, name, value);
+  append_field(out_, "Date", server_.loop_.date.now());
+  append_field(out_, "X-Request-Id", request_id_);
+  if (response.status != 204 && response.status != 304) {
+    append_field(out_, "Content-Length", response.body.size());
+  }
+  if (!again) {
+    out_.append("Connection: close\r\n");
+  } else if (!head.http_1_1) {
+    out_.append("Connection: keep-alive\r\n");
+  }
+  out_.append("\r\n");
+  const std::array<asio::const_buffer, 2> buffers{
+      asio::buffer(out_), bodiless ? asio::const_buffer{} : asio::buffer(response.body)};
+  bytes_out_ = bodiless ? 0 : response.body.size();
+  client().set_write_deadline(deadline_in(server_.options_.head_timeout));
+  const bool sent = (co_await client().write(buffers)).has_value();
+  client().set_write_deadline(kNever);
+  if (sent && !again && response.status != 408) co_await client().close_gracefully();
+  co_return sent&& again;
+}
+
+// Takes in a body that came with its head and is of no use.
+void ProxyExchange::absorb_body() {
+  const auto& head = parser_.head();
+  if (!head_read_ || body_read_) return;
+  if (!head.has_body()) {
+    body_read_ = true;
+    return;
+  }
+  if (continue_sent_ || request_body_.total() > 0) return;
+  request_body_.start(request_framing(head), BodyFraming::Kind::none);
+  body_taken_ = 0;
   while (!request_body_.done()) {
-    auto input = in_.bytes().substr(head_size_ + body_taken_);
-    const bool with_head = !input.empty();
-    if (!with_head && body_in_.empty()) {
-      if (!co_await send_continue()) {
-        co_return Problem{.failure = ProxyFailure::client_gone};
-      }
-      client_.set_read_deadline(deadline_in(limits.body_timeout));
-      const auto read = co_await client_.read_into(body_in_);
-      client_.set_read_deadline(kNever);
-      if (!read && read.error().code == ErrorCode::timeout) {
-        co_return Problem{.failure = ProxyFailure::body_timeout,
-                          .status = 408,
-                          .detail = "the request body took too long"};
-      }
-      if (!read || *read == 0) co_return Problem{.failure = ProxyFailure::client_gone};
-    }
-    if (!with_head) input = body_in_.bytes();
-    std::size_t taken = 0;
-    auto problem = feed_request(input, limits, taken);
-    if (problem) co_return problem;
-    for (const auto& slice : request_body_.data()) {
-      held_.append(static_cast<const char*>(slice.data()), slice.size());
-    }
-    const auto held = server_.options_.totals->held += request_body_.fed();
-    if (held > server_.options_.max_held) {
-      co_return Problem{.failure = ProxyFailure::too_much_held,
-                        .status = 503,
-                        .detail = "too many bodies are being verified"};
-    }
-    if (with_head) {
-      body_taken_ += taken;
-    } else {
-      body_in_.consume(taken);
-    }
+    const auto fed = request_body_.feed(in().bytes().substr(head_size_ + body_taken_));
+    if (!fed || *fed == 0) return;
+    body_taken_ += *fed;
   }
   body_read_ = true;
-  co_return Problem{};
 }
 
-Task<ProxyConnection::UpstreamPtr> ProxyConnection::connect_upstream(const ProxyRoute& route,
-                                                                     Problem& problem) {
-  auto connected = co_await route.upstream->connect();
-  if (connected) co_return std::move(*connected);
-  const auto& error = connected.error();
-  problem = {.failure = ProxyFailure::connect_failed, .status = 502, .detail = error.message};
-  if (error.code == ErrorCode::not_found) problem.failure = ProxyFailure::no_such_host;
-  if (error.code == ErrorCode::forbidden) problem.failure = ProxyFailure::address_refused;
-  if (error.code == ErrorCode::timeout) {
-    problem.failure = ProxyFailure::connect_timeout;
-    problem.status = 504;
+// False when the client has gone.
+Task<bool> ProxyExchange::send_continue() {
+  if (!parser_.head().expects_continue || continue_sent_ || in().bytes().size() > head_size_) {
+    co_return true;
   }
-  co_return nullptr;
+  continue_sent_ = true;
+  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  const std::array<asio::const_buffer, 1> buffers{asio::buffer(kContinue)};
+  client().set_write_deadline(deadline_in(server_.options_.head_timeout));
+  const bool sent = (co_await client().write(buffers)).has_value();
+  client().set_write_deadline(kNever);
+  co_return sent;
 }
 
-// The head and what there is of the body.
-std::span<const asio::const_buffer> ProxyConnection::request_parts(
-    const Forward& to, std::span<asio::const_buffer> parts) const {
-  std::size_t count = 0;
-  parts[count++] = asio::buffer(out_);
-  if (to.verify) {
-    parts[count++] = asio::buffer(held_);
-  } else {
-    for (const auto& buffer : request_body_.buffers()) parts[count++] = buffer;
+void ProxyExchange::check_client() {
+  if (waiting_for_ == nullptr || uploading_ || Clock::now() - began_ < std::chrono::seconds(1)) {
+    return;
   }
-  return parts.first(count);
+  if (!client().peer_closed()) return;
+  client_gone_ = true;
+  waiting_for_->abort();
 }
 
-bool ProxyConnection::send_now(Wire& upstream, const Forward& to, std::size_t& written) {
-  std::array<asio::const_buffer, 16> parts;
-  return upstream.write_now(request_parts(to, parts), written);
+void ProxyExchange::release_held() {
+  if (held_.capacity() <= kKeepOutput && held_.empty()) return;
+  server_.options_.totals->held -= held_.size();
+  held_ = {};
 }
 
-Task<ProxyConnection::Problem> ProxyConnection::send_rest(Wire& upstream, const Forward& to,
-                                                          std::size_t& written) {
-  std::array<asio::const_buffer, 16> parts;
-  const auto sent = co_await upstream.write(request_parts(to, parts), &written);
-  if (sent) co_return Problem{};
-  co_return Problem{
-      .failure = ProxyFailure::upstream_lost, .status = 502, .detail = sent.error().message};
-}
-
-// `any`: something of an answer came.
-Task<ProxyConnection::Problem> ProxyConnection::read_answer(UpstreamConnection& upstream,
-                                                            const RouteLimits& limits, bool& any) {
-  upstream.parser.reset();
-  int interim = 0;
-  while (true) {
-    if (!upstream.in.empty()) {
-      const auto size = upstream.parser.next(upstream.in.bytes());
-      if (!size) {
-        co_return Problem{.failure = ProxyFailure::malformed_answer,
-                          .status = 502,
-                          .detail = size.error().message};
-      }
-      if (*size > 0) {
-        const int status = upstream.parser.head().status;
-        answer_head_size_ = *size;
-        if (status >= 200 || status == 101) co_return Problem{};
-        if (++interim > kMaxInterim) {
-          co_return Problem{.failure = ProxyFailure::malformed_answer,
-                            .status = 502,
-                            .detail = "too many interim answers"};
-        }
-        upstream.in.consume(*size);
-        upstream.in.compact();
-        upstream.parser.reset();
-        continue;
-      }
-    }
-    // While the body is on its way, its own time limits hold.
-    upstream.wire.set_read_deadline(uploading_ ? kNever : deadline_in(limits.answer_timeout));
-    waiting_for_ = &upstream.wire;
-    auto looked = upstream.wire.read_now(upstream.in);
-    while (!looked) {
-      co_await upstream.wire.readable();
-      looked = upstream.wire.read_now(upstream.in);
-    }
-    const auto& read = *looked;
-    waiting_for_ = nullptr;
-    if (!read && read.error().code == ErrorCode::timeout) {
-      co_return Problem{.failure = ProxyFailure::answer_timeout,
-                        .status = 504,
-                        .detail = "the upstream did not answer in time"};
-    }
-    if (!read || *read == 0) {
-      co_return Problem{.failure = ProxyFailure::upstream_lost,
-                        .status = 502,
-                        .detail = "the upstream closed the connection before it answered"};
-    }
-    any = true;
-  }
+void ProxyExchange::finish(const ProxyRoute* route, int status, const Problem& problem) {
+  release_held();
+  if (std::exchange(recorded_, true) || !server_.policy_.done) return;
+  ExchangeRecord record;
+  if (head_read_) record.head = &parser_.head();
+  record.route = route;
+  record.peer = &peer();
+  record.status = status;
+  record.failure = problem.failure;
+  record.detail = std::string_view(problem.detail).substr(0, kMaxReason);
+  record.request_id = request_id_;
+  record.bytes_in = request_body_.total() + bytes_in_tunnel_;
+  record.bytes_out = bytes_out_;
+  record.took = Clock::now() - began_;
+  record.reused = reused_;
+  record.upgraded = status == 101;
+  server_.policy_.done(record);
 }
 
 }  // namespace gitops::http

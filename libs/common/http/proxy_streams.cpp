@@ -3,6 +3,7 @@
 
 #include "common/http/message.hpp"
 #include "common/http/proxy_connection.hpp"
+#include "common/http/proxy_exchange.hpp"
 
 // An answer on its way to the client, a body on its way to the upstream beside it, and tunnels.
 namespace gitops::http {
@@ -53,23 +54,28 @@ bool is_compressible(const ResponseHead& answer) {
 
 }  // namespace
 
-void ProxyConnection::start_upload(const UpstreamPtr& upstream, const RouteLimits& limits) {
+// Tells the request's own coroutine that the second one has ended.
+struct ProxyExchange::UploadEnd {
+  explicit UploadEnd(ProxyExchange& e) : exchange(e) {}
+  ~UploadEnd() {
+    exchange.uploading_ = false;
+    exchange.upload_ended_.notify_all();
+  }
+  UploadEnd(const UploadEnd&) = delete;
+  UploadEnd& operator=(const UploadEnd&) = delete;
+  ProxyExchange& exchange;
+};
+
+void ProxyExchange::start_upload(const UpstreamPtr& upstream, const RouteLimits& limits) {
   uploading_ = true;
-  server_.tasks_.spawn("upload", [self = shared_from_this(), upstream, limits] {
-    return self->upload(upstream, limits);
-  });
+  server_.tasks_.spawn("upload", [this, connection = connection_->shared_from_this(), upstream,
+                                  limits] { return upload(upstream, limits); });
 }
 
-Task<> ProxyConnection::upload(UpstreamPtr upstream, RouteLimits limits) {
-  struct Ended {
-    ProxyConnection& connection;
-    ~Ended() {
-      connection.uploading_ = false;
-      connection.upload_ended_.notify_all();
-    }
-  } ended{*this};
+Task<> ProxyExchange::upload(UpstreamPtr upstream, RouteLimits limits) {
+  const UploadEnd end(*this);
   auto problem = co_await upload_all(upstream->wire, limits);
-  client_.set_read_deadline(kNever);
+  client().set_read_deadline(kNever);
   if (problem && !upload_stopped_) {
     upload_problem_ = std::move(problem);
     upstream->wire.abort();
@@ -79,20 +85,19 @@ Task<> ProxyConnection::upload(UpstreamPtr upstream, RouteLimits limits) {
 }
 
 // A problem is one of the client. When the upstream takes no more, its answer tells why.
-Task<ProxyConnection::Problem> ProxyConnection::upload_all(Wire& upstream,
-                                                           const RouteLimits& limits) {
+Task<ProxyExchange::Problem> ProxyExchange::upload_all(Wire& upstream, const RouteLimits& limits) {
   while (!request_body_.done()) {
-    auto input = in_.bytes().substr(head_size_ + body_taken_);
+    auto input = in().bytes().substr(head_size_ + body_taken_);
     const bool with_head = !input.empty();
     if (!with_head && body_in_.empty()) {
-      client_.set_read_deadline(deadline_in(limits.body_timeout));
-      const auto read = co_await client_.read_into(body_in_);
-      if (!read && read.error().code == ErrorCode::timeout) {
+      client().set_read_deadline(deadline_in(limits.body_timeout));
+      const auto read = co_await client().read_into(body_in_);
+      if (read.what == WireRead::timeout) {
         co_return Problem{.failure = ProxyFailure::body_timeout,
                           .status = 408,
                           .detail = "the request body took too long"};
       }
-      if (!read || *read == 0) {
+      if (read.what != WireRead::data) {
         co_return Problem{.failure = ProxyFailure::client_gone,
                           .status = 499,
                           .detail = "the client went away within its request"};
@@ -115,17 +120,17 @@ Task<ProxyConnection::Problem> ProxyConnection::upload_all(Wire& upstream,
 }
 
 // The body is not needed any more.
-Task<> ProxyConnection::end_upload() {
+Task<> ProxyExchange::end_upload() {
   if (!uploading_) co_return;
   upload_stopped_ = !upload_problem_;
-  client_.stop_reading();
+  client().stop_reading();
   while (uploading_) co_await upload_ended_.wait();
-  client_.resume_reading();
+  client().resume_reading();
 }
 
-Task<bool> ProxyConnection::pass_answer(UpstreamPtr upstream, const Forward& to) {
+Task<bool> ProxyExchange::pass_answer(UpstreamPtr upstream, const Forward& to) {
   const auto& head = parser_.head();
-  const auto& answer = upstream->parser.head();
+  const auto& answer = answer_parser_.head();
   const auto& route = *to.route;
   const int status = answer.status;
   if (status == 101) {
@@ -134,6 +139,7 @@ Task<bool> ProxyConnection::pass_answer(UpstreamPtr upstream, const Forward& to)
       co_return false;
     }
     upstream->wire.abort();
+    co_await end_upload();
     co_return co_await refuse({.failure = ProxyFailure::malformed_answer,
                                .status = 502,
                                .detail = "the upstream switched protocols unasked"},
@@ -166,7 +172,7 @@ Task<bool> ProxyConnection::pass_answer(UpstreamPtr upstream, const Forward& to)
   if (problem) {
     // What the client got must not look complete.
     upstream->wire.abort();
-    client_.abort();
+    client().abort();
     co_await end_upload();
     finish(&route, status, problem);
     co_return false;
@@ -176,14 +182,14 @@ Task<bool> ProxyConnection::pass_answer(UpstreamPtr upstream, const Forward& to)
   reusable = reusable && body_read_ && upstream->in.empty();
   if (reusable && upstream->wire.is_open()) route.upstream->put(std::move(upstream));
   finish(&route, status);
-  if (!keep && !body_read_) co_await client_.close_gracefully();
+  if (!keep && !body_read_) co_await client().close_gracefully();
   co_return keep;
 }
 
 // Sends out_ and the body behind it.
-Task<ProxyConnection::Problem> ProxyConnection::pass_body(UpstreamConnection& upstream,
-                                                          const RouteLimits& limits,
-                                                          Deflater* deflater) {
+Task<ProxyExchange::Problem> ProxyExchange::pass_body(UpstreamConnection& upstream,
+                                                      const RouteLimits& limits,
+                                                      Deflater* deflater) {
   bool ended = false;  // the upstream closed, which was the end of the body
   bool first = true;
   while (true) {
@@ -209,11 +215,11 @@ Task<ProxyConnection::Problem> ProxyConnection::pass_body(UpstreamConnection& up
     if (std::exchange(first, false)) parts[count++] = asio::buffer(out_);
     for (const auto& buffer : answer_body_.buffers()) parts[count++] = buffer;
     if (count > 0) {
-      client_.set_write_deadline(deadline_in(limits.body_timeout));
+      client().set_write_deadline(deadline_in(limits.body_timeout));
       const auto all = std::span<const asio::const_buffer>(parts).first(count);
       std::size_t written = 0;
       Result<void> sent;
-      if (!client_.write_now(all, written)) sent = co_await client_.write(all, &written);
+      if (!client().write_now(all, written)) sent = co_await client().write(all, &written);
       if (!sent) {
         co_return Problem{.failure = ProxyFailure::client_gone, .detail = sent.error().message};
       }
@@ -223,15 +229,21 @@ Task<ProxyConnection::Problem> ProxyConnection::pass_body(UpstreamConnection& up
     if (!upstream.in.empty()) continue;
     upstream.wire.set_read_deadline(deadline_in(limits.body_timeout));
     waiting_for_ = &upstream.wire;
-    const auto read = co_await upstream.wire.read_into(upstream.in);
-    waiting_for_ = nullptr;
-    if (!read) {
-      co_return Problem{.failure = read.error().code == ErrorCode::timeout
-                                       ? ProxyFailure::answer_timeout
-                                       : ProxyFailure::upstream_lost,
-                        .detail = read.error().message};
+    auto read = upstream.wire.read_now(upstream.in);
+    while (read.what == WireRead::nothing) {
+      co_await upstream.wire.readable();
+      read = upstream.wire.read_now(upstream.in);
     }
-    if (*read == 0) {
+    waiting_for_ = nullptr;
+    if (read.what == WireRead::timeout) {
+      co_return Problem{.failure = ProxyFailure::answer_timeout,
+                        .detail = "the upstream's answer came to a halt"};
+    }
+    if (read.what == WireRead::lost) {
+      co_return Problem{.failure = ProxyFailure::upstream_lost,
+                        .detail = "the connection to the upstream was lost"};
+    }
+    if (read.what == WireRead::end) {
       if (!answer_body_.feed_eof()) {
         co_return Problem{.failure = ProxyFailure::upstream_lost,
                           .detail = "the upstream closed the connection within its answer"};
@@ -239,50 +251,44 @@ Task<ProxyConnection::Problem> ProxyConnection::pass_body(UpstreamConnection& up
       ended = true;
     }
   }
-  client_.set_write_deadline(kNever);
+  client().set_write_deadline(kNever);
   co_return Problem{};
 }
 
 // The upstream has agreed: from here on bytes are passed in both directions, unread, until both
 // ends have ended.
-Task<> ProxyConnection::tunnel(UpstreamPtr upstream, const Forward& to) {
+Task<> ProxyExchange::tunnel(UpstreamPtr upstream, const Forward& to) {
   AnswerEdits edits;
   edits.websocket = true;
   edits.request_id = request_id_;
   out_.clear();
-  append_forwarded_answer(out_, upstream->parser.head(), edits, {});
+  append_forwarded_answer(out_, answer_parser_.head(), edits, {});
   upstream->in.consume(answer_head_size_);
   const auto idle = to.route->limits.tunnel_timeout;
-  const auto early = in_.bytes().substr(head_size_);
+  const auto early = in().bytes().substr(head_size_);
   const std::array<asio::const_buffer, 2> down{
       asio::buffer(out_), asio::buffer(upstream->in.bytes().data(), upstream->in.bytes().size())};
   const std::array<asio::const_buffer, 1> up{asio::buffer(early.data(), early.size())};
-  client_.find_dead_peer();
+  client().find_dead_peer();
   upstream->wire.find_dead_peer();
-  client_.set_write_deadline(deadline_in(idle));
-  if (co_await client_.write(down) && co_await upstream->wire.write(up)) {
+  client().set_write_deadline(deadline_in(idle));
+  if (co_await client().write(down) && co_await upstream->wire.write(up)) {
     upstream->in.consume(upstream->in.bytes().size());
     uploading_ = true;
-    server_.tasks_.spawn("tunnel", [self = shared_from_this(), upstream, idle]() -> Task<> {
-      struct Ended {
-        ProxyConnection& connection;
-        ~Ended() {
-          connection.uploading_ = false;
-          connection.upload_ended_.notify_all();
-        }
-      } ended{*self};
-      co_await self->pump(self->client_, self->body_in_, upstream->wire, idle,
-                          self->bytes_in_tunnel_);
-    });
-    co_await pump(upstream->wire, upstream->in, client_, idle, bytes_out_);
+    server_.tasks_.spawn(
+        "tunnel", [this, connection = connection_->shared_from_this(), upstream, idle]() -> Task<> {
+          const UploadEnd end(*this);
+          co_await pump(client(), body_in_, upstream->wire, idle, bytes_in_tunnel_);
+        });
+    co_await pump(upstream->wire, upstream->in, client(), idle, bytes_out_);
     while (uploading_) co_await upload_ended_.wait();
   }
   finish(to.route.get(), 101);
   upstream->wire.close();
 }
 
-Task<> ProxyConnection::pump(Wire& from, ProxyBuffer& buffer, Wire& to,
-                             std::chrono::milliseconds idle, std::uint64_t& count) {
+Task<> ProxyExchange::pump(Wire& from, ProxyBuffer& buffer, Wire& to,
+                           std::chrono::milliseconds idle, std::uint64_t& count) {
   while (true) {
     // Whatever moves, in either direction, keeps both alive.
     const auto deadline = deadline_in(idle);
@@ -290,11 +296,11 @@ Task<> ProxyConnection::pump(Wire& from, ProxyBuffer& buffer, Wire& to,
     to.set_read_deadline(deadline);
     to.set_write_deadline(deadline);
     const auto read = co_await from.read_into(buffer);
-    if (!read) break;
-    if (*read == 0) {
+    if (read.what == WireRead::end) {
       to.shutdown_send();
       co_return;
     }
+    if (read.what != WireRead::data) break;
     const auto bytes = buffer.bytes();
     const std::array<asio::const_buffer, 1> parts{asio::buffer(bytes.data(), bytes.size())};
     if (auto sent = co_await to.write(parts); !sent) break;

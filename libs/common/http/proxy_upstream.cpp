@@ -83,7 +83,7 @@ Task<Result<std::shared_ptr<UpstreamConnection>>> Upstream::connect_one_of(
     const bool at_once =
         ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
     const int number = at_once ? 0 : errno;
-    auto connection = std::make_shared<UpstreamConnection>(descriptor, loop_, options_.limits);
+    auto connection = std::make_shared<UpstreamConnection>(descriptor, loop_);
     Result<void> connected;
     if (number == EINPROGRESS) {
       const auto now = Clock::now();

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "common/http/proxy_buffer.hpp"
-#include "common/http/proxy_head.hpp"
 #include "common/http/proxy_wire.hpp"
 #include "common/http/resolve.hpp"
 #include "common/http/tls.hpp"
@@ -38,16 +37,14 @@ struct UpstreamOptions {
   std::chrono::milliseconds connect_timeout{5'000};  // lookup, TCP and TLS together
   std::chrono::milliseconds idle_timeout{55'000};    // of a pooled connection
   std::size_t max_idle = 16'384;
-  HeadLimits limits{.max_line = 32 * 1024, .max_head = 32 * 1024, .max_fields = 200};
 };
 
 // A connection to an upstream, and what was received on it.
 struct UpstreamConnection {
-  UpstreamConnection(int descriptor, ProxyLoop& loop, const HeadLimits& limits)
-      : wire(descriptor, loop.poller, loop.wheel), in(loop.blocks), parser(limits) {}
+  UpstreamConnection(int descriptor, ProxyLoop& loop)
+      : wire(descriptor, loop.poller, loop.wheel), in(loop.blocks) {}
   Wire wire;
   ProxyBuffer in;
-  ResponseHeadParser parser;
   Clock::time_point idle_since{};
   unsigned tls_generation = 0;
 };

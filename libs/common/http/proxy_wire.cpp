@@ -165,51 +165,50 @@ Task<Result<void>> Wire::handshake_client(std::shared_ptr<asio::ssl::context> co
   co_return co_await handshake();
 }
 
-Wire::Read Wire::try_read(std::span<char> room) {
-  if (!is_open()) return {.failed = true};
+WireRead Wire::try_read(std::span<char> room) {
+  if (!is_open()) return {.what = WireRead::lost};
   if (!tls_) {
     const auto size = ::recv(socket_.fd, room.data(), room.size(), 0);
     // Less than there was room for: everything was read, unless the end comes, too.
     if (size > 0) {
       if (static_cast<std::size_t>(size) < room.size()) socket_.read.ready = socket_.hung_up;
-      return {.size = static_cast<std::size_t>(size)};
+      return {.what = WireRead::data, .size = static_cast<std::size_t>(size)};
     }
-    if (size == 0) return {};
+    if (size == 0) return {.what = WireRead::end};
     if (would_block(errno)) {
       socket_.read.ready = false;
-      return {.again = true};
+      return {.what = WireRead::nothing};
     }
-    return {.failed = true};
+    return {.what = WireRead::lost};
   }
   ERR_clear_error();
   const int size = SSL_read(tls_->ssl, room.data(), static_cast<int>(room.size()));
-  if (size > 0) return {.size = static_cast<std::size_t>(size)};
-  if (SSL_get_error(tls_->ssl, size) == SSL_ERROR_ZERO_RETURN) return {};
-  if (tls_wants(size)) return {.again = true};
-  return {.failed = true};
+  if (size > 0) return {.what = WireRead::data, .size = static_cast<std::size_t>(size)};
+  if (SSL_get_error(tls_->ssl, size) == SSL_ERROR_ZERO_RETURN) return {.what = WireRead::end};
+  if (tls_wants(size)) return {.what = WireRead::nothing};
+  return {.what = WireRead::lost};
 }
 
-std::optional<Result<std::size_t>> Wire::read_now(ProxyBuffer& buffer) {
-  if (reading_.expired) return std::unexpected(timed_out());
-  if (!is_open() || stopped_) return std::unexpected(closed());
+WireRead Wire::read_now(ProxyBuffer& buffer) {
+  if (reading_.expired) return {.what = WireRead::timeout};
+  if (!is_open() || stopped_) return {.what = WireRead::lost};
   const bool pending = tls_ && SSL_has_pending(tls_->ssl) == 1;
-  if (!socket_.read.ready && !pending) return std::nullopt;
+  if (!socket_.read.ready && !pending) return {.what = WireRead::nothing};
   const auto room = buffer.room();
-  if (room.empty()) return std::size_t{0};
+  if (room.empty()) return {.what = WireRead::end};
   const auto read = try_read(room);
   buffer.commit(read.size);
-  if (read.size > 0) return read.size;
-  buffer.release();
-  if (read.failed) return fail(ErrorCode::unavailable, "the connection was lost");
-  if (read.again) return std::nullopt;
-  return std::size_t{0};
+  if (read.size == 0) buffer.release();
+  return read;
 }
 
-Task<Result<std::size_t>> Wire::read_into(ProxyBuffer& buffer) {
-  while (true) {
-    if (auto read = read_now(buffer)) co_return std::move(*read);
+Task<WireRead> Wire::read_into(ProxyBuffer& buffer) {
+  auto read = read_now(buffer);
+  while (read.what == WireRead::nothing) {
     co_await readable();
+    read = read_now(buffer);
   }
+  co_return read;
 }
 
 void Wire::take_what_is_there(ProxyBuffer& buffer) {
@@ -308,7 +307,7 @@ bool Wire::is_stale() {
   if (peer_closed()) return true;
   if (!tls_) return socket_.read.ready;
   char byte = 0;
-  return !try_read({&byte, 1}).again;  // takes in session tickets
+  return try_read({&byte, 1}).what != WireRead::nothing;  // takes in session tickets
 }
 
 void Wire::stop_reading() {

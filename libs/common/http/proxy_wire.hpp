@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -15,11 +14,25 @@
 
 namespace gitops::http {
 
+// What an attempt to read gave.
+struct WireRead {
+  enum What {
+    data,
+    nothing,  // yet
+    end,      // of the connection, or of the room in the buffer
+    timeout,
+    lost,  // or closed here
+  };
+  What what = lost;
+  std::size_t size = 0;  // of the data, in bytes
+};
+
 // A connection as the proxy uses it: waits until the socket is ready and then reads or writes at
 // once, so that no buffer is held while nothing comes; each direction has a deadline on the wheel.
 // Plain TCP, or TLS when a handshake was done. Stream is for everybody else.
 //
-// One reader and one writer at a time. Errors as Stream: timeout, unavailable, tls. Loop thread
+// One reader and one writer at a time. Errors of writing and handshakes as Stream: timeout,
+// unavailable, tls. Loop thread
 // only.
 class Wire {
  public:
@@ -34,14 +47,14 @@ class Wire {
   Task<Result<void>> handshake_client(std::shared_ptr<boost::asio::ssl::context> context,
                                       const std::string& name);
 
-  // Appends what is there to `buffer`, which takes its block only then; the number of bytes, 0 at
-  // the end of the connection or when the block is full. Nothing when nothing has come: await
-  // readable() and look again.
-  std::optional<Result<std::size_t>> read_now(ProxyBuffer& buffer);
+  // Appends what is there to `buffer`, which takes its block only then. When there is nothing:
+  // await readable() and look again.
+  WireRead read_now(ProxyBuffer& buffer);
   // To be awaited at once: something has happened.
   auto readable() { return poller_.wait(socket_.read); }
-  // Both as a coroutine; where each request waits, its frame would cost more than the read.
-  Task<Result<std::size_t>> read_into(ProxyBuffer& buffer);
+  // Both together, never `nothing`. Where each request waits, this coroutine's frame would cost
+  // more than the read.
+  Task<WireRead> read_into(ProxyBuffer& buffer);
   // Appends what is there already, without waiting.
   void take_what_is_there(ProxyBuffer& buffer);
   // What can be written without waiting; `written` tells how much. False: write() is needed, for
@@ -93,12 +106,7 @@ class Wire {
   Task<Result<void>> handshake();
   // What a TLS operation waits for before it is repeated; else its error.
   Result<Readiness*> tls_wants(int returned);
-  struct Read {
-    std::size_t size = 0;  // 0 without `again` and `failed`: the end
-    bool again = false;    // nothing there yet
-    bool failed = false;
-  };
-  Read try_read(std::span<char> room);
+  WireRead try_read(std::span<char> room);
   [[nodiscard]] std::size_t write_at_once(std::span<const asio::const_buffer> buffers, bool& again,
                                           Error& error);
 

@@ -464,7 +464,6 @@ Task<> Server::State::serve(Socket socket) {
     if (!loaded) co_return;  // listen() has checked it; files may vanish later only after a success
     context = *loaded;
   }
-  error_code ec;
   ServerConnection connection(*this, Stream(std::move(socket), std::move(context)));
   co_await connection.run();
 }
