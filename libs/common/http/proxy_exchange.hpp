@@ -54,18 +54,22 @@ class ProxyExchange {
   void make_request_id(std::string_view given);
   [[nodiscard]] bool client_keeps() const;
 
-  // To the upstream and to the head of its answer; proxy_request.cpp.
+  // To the upstream and to the head of its answer; proxy_request.cpp. What forward() would inline
+  // grows its frame, which is allocated for each request, from 848 to 1,088 bytes: too large for
+  // what Asio and malloc keep at hand.
   Task<bool> forward(Forward& to);
   Task<bool> verify_body(const Forward& to, bool& again);
   Task<Problem> hold_body(const RouteLimits& limits);
-  Problem feed_request(std::string_view input, const RouteLimits& limits, std::size_t& taken);
-  void build_request(const Forward& to, const BodyFraming& framing);
+  [[gnu::noinline]] Problem feed_request(std::string_view input, const RouteLimits& limits,
+                                         std::size_t& taken);
+  [[gnu::noinline]] void build_request(const Forward& to, const BodyFraming& framing);
   Task<UpstreamPtr> connect_upstream(const ProxyRoute& route, Problem& problem);
   std::span<const asio::const_buffer> request_parts(const Forward& to,
                                                     std::span<asio::const_buffer> parts) const;
-  bool send_now(Wire& upstream, const Forward& to, std::size_t& written);
+  [[gnu::noinline]] bool send_now(Wire& upstream, const Forward& to, std::size_t& written);
   Task<Problem> send_rest(Wire& upstream, const Forward& to, std::size_t& written);
-  bool take_answer(UpstreamConnection& upstream, const RouteLimits& limits, Problem& problem);
+  [[gnu::noinline]] bool take_answer(UpstreamConnection& upstream, const RouteLimits& limits,
+                                     Problem& problem);
 
   // The answer and what goes on beside it; proxy_streams.cpp.
   void start_upload(const UpstreamPtr& upstream, const RouteLimits& limits);
