@@ -139,11 +139,11 @@ class ProxyExchange;
 // dead (when it is idempotent, or nothing of it had been written), WebSocket as a blind tunnel with
 // half-close.
 //
-// Memory of a connection: about 3 KiB while idle; for a request a ProxyExchange and a block of 4 KiB
-// (32 when its head is larger), a block of 32 KiB for each of body and answer while they pass, and a deflater (about 70 KiB) while an answer is
-// compressed. Only a route that verifies bodies holds one whole, up to its limit. A client that
-// closes its sending side gives its request up, which is noticed within two seconds. Loop thread
-// only; the loop outlives it.
+// Memory of a connection: about 3 KiB while idle; for a request a ProxyExchange and a block of 4
+// KiB (32 when its head is larger), a block of 32 KiB for each of body and answer while they pass,
+// and a deflater (about 70 KiB) while an answer is compressed. Only a route that verifies bodies
+// holds one whole, up to its limit. A client that closes its sending side gives its request up,
+// which is noticed within two seconds. Loop thread only; the loop outlives it.
 class ProxyServer {
  public:
   ProxyServer(ProxyLoop& loop, ProxyOptions options, ProxyPolicy policy);
