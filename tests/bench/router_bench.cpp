@@ -112,7 +112,6 @@ class Bench {
     graphql.connections = 1'000;
     measure(graphql);
     graphql.connections = many_;
-    graphql.rounds = 3;
     graphql.seconds = 12;  // wrk needs a while to connect
     measure(graphql);
     measure({.name = "webhook of 8 KB",

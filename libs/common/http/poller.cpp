@@ -8,8 +8,10 @@
 namespace gitops::http {
 namespace {
 
-constexpr std::size_t kAhead = 3;  // events
-constexpr std::size_t kLines = 4;
+// Of the CPU's caches, fetched for that many events ahead.
+constexpr std::size_t kAhead = 3;
+constexpr std::size_t kSocketLines = 4;
+constexpr std::size_t kUserLines = 10;
 constexpr int kMaxRounds = 8;  // before others on the loop get their turn
 
 int new_epoll() {
@@ -19,11 +21,17 @@ int new_epoll() {
 }
 
 // Of many connections the next one is in no cache of the CPU.
-void prefetch(const void* socket) {
+void prefetch(const void* object, std::size_t lines) {
   constexpr std::size_t kLine = 64;
-  for (std::size_t at = 0; at < kLines; ++at) {
-    __builtin_prefetch(static_cast<const char*>(socket) + at * kLine);
+  if (object == nullptr) return;
+  for (std::size_t at = 0; at < lines; ++at) {
+    __builtin_prefetch(static_cast<const char*>(object) + at * kLine);
   }
+}
+
+const void* user_of(const epoll_event& event) {
+  const auto* socket = static_cast<const PolledSocket*>(event.data.ptr);
+  return socket == nullptr ? nullptr : socket->user;
 }
 
 void resume(Readiness& readiness) {
@@ -85,7 +93,8 @@ bool Poller::deliver() {
   event_count_ = static_cast<std::size_t>(count);
   now_ = Clock::now();
   for (std::size_t i = 0; i < event_count_; ++i) {
-    if (i + kAhead < event_count_) prefetch(events_[i + kAhead].data.ptr);
+    if (i + 2 * kAhead < event_count_) prefetch(events_[i + 2 * kAhead].data.ptr, kSocketLines);
+    if (i + kAhead < event_count_) prefetch(user_of(events_[i + kAhead]), kUserLines);
     const auto what = events_[i].events;
     const auto socket_of = [this, i] { return static_cast<PolledSocket*>(events_[i].data.ptr); };
     if (auto* socket = socket_of()) {

@@ -24,7 +24,8 @@ struct Readiness {
 
 struct PolledSocket {
   int fd = -1;
-  bool hung_up = false;  // the peer closed its side, or the connection broke
+  bool hung_up = false;        // the peer closed its side, or the connection broke
+  const void* user = nullptr;  // what its waiter will work on; only fetched ahead, never read
   Readiness read;
   Readiness write;
 };

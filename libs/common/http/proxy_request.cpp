@@ -64,7 +64,7 @@ Task<bool> ProxyExchange::forward(Forward& to) {
     if (sent) {
       if (!whole) start_upload(upstream, limits);
       waiting_for_ = &upstream->wire;
-      while (!take_answer(*upstream, limits, problem)) co_await upstream->wire.readable();
+      while (!take_answer(*upstream, limits, problem)) co_await upstream->wire.readable(this);
       waiting_for_ = nullptr;
       if (!problem) co_return co_await pass_answer(std::move(upstream), to);
     }

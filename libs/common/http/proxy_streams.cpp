@@ -177,8 +177,10 @@ Task<bool> ProxyExchange::pass_answer(UpstreamPtr upstream, const Forward& to) {
     finish(&route, status, problem);
     co_return false;
   }
-  if (uploading_) upstream->wire.abort();
-  co_await end_upload();
+  if (uploading_) {
+    upstream->wire.abort();
+    co_await end_upload();
+  }
   reusable = reusable && body_read_ && upstream->in.empty();
   if (reusable && upstream->wire.is_open()) route.upstream->put(std::move(upstream));
   finish(&route, status);

@@ -50,8 +50,11 @@ class Wire {
   // Appends what is there to `buffer`, which takes its block only then. When there is nothing:
   // await readable() and look again.
   WireRead read_now(ProxyBuffer& buffer);
-  // To be awaited at once: something has happened.
-  auto readable() { return poller_.wait(socket_.read); }
+  // To be awaited at once: something has happened. `user`: what the caller will work on then.
+  auto readable(const void* user = nullptr) {
+    socket_.user = user;
+    return poller_.wait(socket_.read);
+  }
   // Both together, never `nothing`. Where each request waits, this coroutine's frame would cost
   // more than the read.
   Task<WireRead> read_into(ProxyBuffer& buffer);
