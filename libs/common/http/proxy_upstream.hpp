@@ -36,7 +36,7 @@ struct UpstreamOptions {
   std::function<bool(const asio::ip::address&)> allowed = {};
   std::chrono::milliseconds connect_timeout{5'000};  // lookup, TCP and TLS together
   std::chrono::milliseconds idle_timeout{55'000};    // of a pooled connection
-  std::size_t max_idle = 16'384;
+  std::size_t max_idle = 16'384;  // what is not used for idle_timeout goes earlier
 };
 
 // A connection to an upstream, and what was received on it.
