@@ -108,7 +108,7 @@ ProxyExchange::Problem ProxyExchange::feed_request(std::string_view input,
   return {};
 }
 
-// Holds the body and has it verified. False: the request was answered; `again` as of serve().
+// Holds the body and has it verified. False: the request was answered; `again` as of run().
 Task<bool> ProxyExchange::verify_body(const Forward& to, bool& again) {
   const auto problem = co_await hold_body(to.route->limits);
   if (problem) {
