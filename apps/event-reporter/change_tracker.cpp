@@ -13,7 +13,6 @@ namespace {
 
 constexpr auto kClaimRetry = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(30);
-constexpr const char* kReplicasNote = "replicas";
 
 std::string shard_note(std::uint32_t shard) {
   return "term of shard " + std::to_string(shard);
@@ -40,7 +39,6 @@ ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet&
                                  "Writes of objects that changed nothing to report")) {}
 
 void ChangeTracker::start(TaskGroup& group) {
-  start_over_when_resized();
   witness_.start(group);
   group.spawn("claims", [this] { return take_claims(); });
 }
@@ -151,20 +149,6 @@ std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)
 }
 
 // -- shards --
-
-// Shards of another number of replicas hold other objects: whatever their Leases say, somebody else
-// may have reported some of ours.
-void ChangeTracker::start_over_when_resized() {
-  const auto now = std::to_string(options_.replicas);
-  const auto before = ledger_.note(kReplicasNote);
-  if (before == now) return;
-  ledger_.set_note(kReplicasNote, now);
-  const auto shards = std::max<Term>(read_term(before).value_or(0), options_.replicas);
-  for (Term shard = 0; before && shard < shards; ++shard) {
-    const auto note = shard_note(static_cast<std::uint32_t>(shard));
-    if (ledger_.note(note)) ledger_.set_note(note, "");
-  }
-}
 
 void ChangeTracker::claimed(std::uint32_t shard, Term term) {
   const Claim claim{.shard = shard, .term = term};

@@ -96,7 +96,6 @@ class ChangeTracker {
   [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
   [[nodiscard]] bool may_lose_parts(std::string_view key) const;
   [[nodiscard]] bool is_reported(const std::string& key, const Digest& digest) const;
-  void start_over_when_resized();
   Task<> take_claims();
   Task<bool> start_anew(std::uint32_t shard);
   void take_over(Claim claim);

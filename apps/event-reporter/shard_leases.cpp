@@ -5,10 +5,16 @@
 #include <string_view>
 #include <utility>
 
+#include "common/core/backoff.hpp"
 #include "common/core/encoding.hpp"
+#include "common/core/log.hpp"
 
 namespace gitops::reporter {
 namespace {
+
+using k8s::resources::kLeases;
+
+const Log kLog("shards");
 
 // Replicas that one process cares for; it can stand in for one of them anyway.
 constexpr std::uint32_t kMostNeighbours = 63;
@@ -21,12 +27,17 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+// The upper half of a Term.
+Term which(std::string_view identity) {
+  return static_cast<Term>(fnv1a_32(identity) & 0x7fff'ffffU) << 32;
+}
+
 }  // namespace
 
 ShardLeases::ShardLeases(k8s::Client& client, Options options, Callbacks callbacks)
-    : options_(std::move(options)), callbacks_(std::move(callbacks)) {
+    : client_(client), options_(std::move(options)), callbacks_(std::move(callbacks)) {
+  if (alone()) return;
   const Shard& own = options_.own;
-  if (own.replicas <= 1) return;
   own_.emplace(client,
                k8s::LeaseOptions{.key = {options_.ns, lease_name(own.ordinal)},
                                  .identity = options_.identity,
@@ -56,16 +67,18 @@ ShardLeases::ShardLeases(k8s::Client& client, Options options, Callbacks callbac
 }
 
 void ShardLeases::start(TaskGroup& group) {
-  if (own_) {
-    own_->start(group);
-    others_->start(group);
-  } else {
-    group.spawn("hold all shards", [this] { return hold_alone(); });
-  }
+  group.spawn("shards", [this, &group] { return run(group); });
+}
+
+Task<> ShardLeases::run(TaskGroup& group) {
+  co_await record_layout();
+  if (alone()) co_return co_await hold_alone();
+  own_->start(group);
+  others_->start(group);
 }
 
 bool ShardLeases::holds(std::uint32_t shard) const {
-  if (!own_) return alone_ && shard == 0;
+  if (alone()) return holds_all_ && shard == 0;
   if (shard == options_.own.ordinal) return own_->leading();
   const auto other = others_->held();
   return other && neighbour(*other) == shard;
@@ -81,7 +94,7 @@ std::vector<std::uint32_t> ShardLeases::held() const {
 }
 
 std::string ShardLeases::status() const {
-  if (!own_) return "shards: all, no leases\n";
+  if (alone()) return holds_all_ ? "shards: all, no leases\n" : "shards: none yet\n";
   std::string out = line(options_.own.ordinal, own_->lease());
   for (std::uint32_t i = 0; i < std::min(options_.own.replicas - 1, kMostNeighbours); ++i) {
     out += line(neighbour(i), others_->lease(i));
@@ -116,11 +129,10 @@ std::uint32_t ShardLeases::neighbour(std::size_t index) const {
 }
 
 Term ShardLeases::term(const k8s::LeaseView& lease) const {
-  const std::string which = lease.uid() + "/" + std::to_string(options_.own.replicas);
-  const auto upper = static_cast<Term>(fnv1a_32(which) & 0x7fff'ffffU);
+  const auto upper = which(lease.uid() + "/" + layout_);
   const auto lower =
       std::clamp<Term>(lease.record().transitions, 0, std::numeric_limits<std::int32_t>::max());
-  return (upper << 32) | lower;
+  return upper | lower;
 }
 
 void ShardLeases::tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held) {
@@ -131,15 +143,58 @@ void ShardLeases::tell(std::uint32_t shard, const k8s::LeaseView& lease, bool he
   }
 }
 
+Task<> ShardLeases::record_layout() {
+  RepeatFilter failures(std::chrono::minutes(1));
+  Backoff pauses({.max = options_.retry_period}, random_seed());
+  while (true) {
+    auto layout = co_await write_layout(deadline_after(options_.renew_deadline));
+    if (layout) {
+      layout_ = std::move(*layout);
+      co_return;
+    }
+    const auto& error = layout.error();
+    if (alone() && error.code == ErrorCode::not_found) co_return;
+    if (error.code != ErrorCode::conflict &&
+        failures.check(to_string(error.code), Clock::now()).pass) {
+      kLog.warning("number of replicas not on record", {{"error", error.message}});
+    }
+    if (alone() && error.code == ErrorCode::forbidden) co_return;
+    co_await sleep_for(pauses.next(error.retry_after));
+  }
+}
+
+// Which Lease the layout's is, and of how many changes it tells.
+Task<Result<std::string>> ShardLeases::write_layout(Deadline deadline) {
+  const auto replicas = std::max(options_.own.replicas, 1U);
+  const auto holder = std::to_string(replicas) + (alone() ? " replica" : " replicas");
+  const k8s::ObjectKey key{.ns = options_.ns, .name = options_.name + "-layout"};
+  k8s::LeaseView view(key);
+  auto lease = co_await client_.get(kLeases, key, deadline);
+  if (lease) {
+    view.see(*lease, Clock::now());
+    if (!view.known()) co_return fail(ErrorCode::invalid_data, key.to_string() + " is no Lease");
+  } else if (alone() || lease.error().code != ErrorCode::not_found) {
+    co_return fail("Lease " + key.to_string(), std::move(lease.error()));
+  }
+  if (view.record().holder != holder) {
+    auto object = view.taken(holder, options_.lease_duration, wall_now());
+    lease = view.known() ? co_await client_.update(kLeases, key, std::move(object), deadline)
+                         : co_await client_.create(kLeases, key.ns, std::move(object), deadline);
+    if (!lease) co_return fail("Lease " + key.to_string(), std::move(lease.error()));
+    view.see(*lease, Clock::now());
+  }
+  co_return view.uid() + "/" + std::to_string(view.record().transitions);
+}
+
 Task<> ShardLeases::hold_alone() {
-  alone_ = true;
-  callbacks_.claimed(0, 0);
+  holds_all_ = true;
+  callbacks_.claimed(0, layout_.empty() ? 0 : which(layout_));
   try {
     co_await sleep_until(kNever);
   } catch (const boost::system::system_error& error) {
     if (error.code() != asio::error::operation_aborted) throw;
   }
-  alone_ = false;
+  holds_all_ = false;
   callbacks_.released(0);
 }
 

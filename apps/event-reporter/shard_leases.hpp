@@ -15,16 +15,16 @@
 namespace gitops::reporter {
 
 // Which acquisition of a shard this is: the transitions of its Lease in the lower 32 bits, above
-// them (31 bits) which Lease it was and for how many replicas.
+// them (31 bits) which Lease it was and which layout the shards had.
 using Term = std::int64_t;
 
 // Whether nobody else reported a shard between two terms of ours. Whoever takes a Lease that names
 // another, or nobody, adds one to its transitions; giving it back adds nothing, and neither does
 // taking one that still names us. So our next term is `before` or `before + 1`, and at least
 // `before + 2` with somebody in between. A Lease that was deleted and made anew, a counter at its
-// end and another number of replicas give a term out of that range. It may say no although somebody
-// else only took the Lease and never came to report; it says yes wrongly only when a hand set the
-// counter back.
+// end and another number of replicas since give a term out of that range. It may say no although
+// somebody else only took the Lease and never came to report; it says yes wrongly only when a hand
+// set the counter back.
 [[nodiscard]] constexpr bool nobody_between(Term before, Term now) {
   return now == before || now == before + 1;
 }
@@ -36,9 +36,16 @@ using Term = std::int64_t;
 // it was not renewed for lease_duration, the next neighbour below first (shard 1 by 0, shard 0 by
 // the last). A holder that cannot reach the API server stops before somebody else may start. Leases
 // of shards that do not exist for our number of replicas are not touched. With one replica there is
-// no Lease: everything is claimed at the start.
+// no such Lease: everything is claimed at the start.
+//
+// With another number of replicas objects are in other shards, and nobody touches the Leases of
+// shards that do not exist for a while. So there is the Lease "<name>-layout" besides: its holder
+// is the number of replicas, its transitions count how often that changed. Each process sees to it
+// that it has the number right before it claims anything. The only replica does so if the Lease is
+// there, as it is once there were several, and if it may.
 //
 // Needs these rights on leases.coordination.k8s.io in its namespace: get, list, create, update.
+// The only replica: get, update.
 //
 // Loop thread only; runs as tasks of the group given to start().
 class ShardLeases {
@@ -77,14 +84,20 @@ class ShardLeases {
  private:
   [[nodiscard]] std::string lease_name(std::uint32_t shard) const;
   [[nodiscard]] std::uint32_t neighbour(std::size_t index) const;
+  [[nodiscard]] bool alone() const { return options_.own.replicas <= 1; }
   [[nodiscard]] Term term(const k8s::LeaseView& lease) const;
   void tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held);
+  Task<> run(TaskGroup& group);
+  Task<> record_layout();
+  Task<Result<std::string>> write_layout(Deadline deadline);
   Task<> hold_alone();
   [[nodiscard]] std::string line(std::uint32_t shard, const k8s::LeaseView& lease) const;
 
+  k8s::Client& client_;
   Options options_;
   Callbacks callbacks_;
-  bool alone_ = false;                     // one replica, started
+  std::string layout_;                     // which one it is; empty: there was never another
+  bool holds_all_ = false;                 // alone, and claimed
   std::optional<k8s::LeaseElection> own_;  // both only with more than one replica
   std::optional<k8s::StandIn> others_;
 };

@@ -238,6 +238,16 @@ TEST_F(ChartInstallTest, AC44_TheNamespaceRefusesPodsThatAreNotRestricted) {
       kPatience, "an event about the refused pod"));
 }
 
+// The rights on the Leases of that name and these ends.
+std::set<std::string> on_leases(const std::string& name, const std::vector<std::string>& ends) {
+  std::set<std::string> all;
+  for (const auto& end : ends) {
+    const auto lease = " leases.coordination.k8s.io/" + name + "-" + end;
+    all.merge(std::set<std::string>{"get" + lease, "update" + lease});
+  }
+  return all;
+}
+
 TEST_F(ChartInstallTest, GrantsWhatTheReporterNeedsAndNothingElse) {
   ASSERT_TRUE(helm("install", ns_).ok());
   const std::set<std::string> applications{"get applications.argoproj.io",
@@ -245,6 +255,7 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterNeedsAndNothingElse) {
                                            "watch applications.argoproj.io"};
   auto expected = applications;
   expected.merge(std::set<std::string>{"get configmaps/argocd-cm", "get secrets/argocd-token"});
+  expected.merge(on_leases("event-reporter-app", {"layout"}));
   EXPECT_EQ(granted(ns_, ns_), expected);
   EXPECT_EQ(granted(ns_, "kube-system"), applications);
 
@@ -269,13 +280,9 @@ TEST_F(ChartInstallTest, GrantsTheLeasesOfItsShardsAndNoOther) {
   std::ranges::copy_if(all, std::inserter(leases, leases.end()), [](const std::string& right) {
     return right.find("leases") != std::string::npos;
   });
-  const std::string group = "leases.coordination.k8s.io";
-  const std::set<std::string> expected{"create " + group,
-                                       "list " + group,
-                                       "get " + group + "/event-reporter-app-0",
-                                       "get " + group + "/event-reporter-app-1",
-                                       "update " + group + "/event-reporter-app-0",
-                                       "update " + group + "/event-reporter-app-1"};
+  auto expected = on_leases("event-reporter-app", {"0", "1", "layout"});
+  expected.merge(std::set<std::string>{"create leases.coordination.k8s.io",
+                                       "list leases.coordination.k8s.io"});
   EXPECT_EQ(leases, expected);
   EXPECT_FALSE(may({"update", "leases.coordination.k8s.io/somebody-elses"}));
   EXPECT_FALSE(may({"delete", "leases.coordination.k8s.io/event-reporter-app-0"}));
@@ -297,10 +304,13 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterOfResourcesNeedsAndNothingElse) {
   const std::string account = "cluster-event-reporter";
   const auto everywhere =
       watching({"rollouts.argoproj.io", "analysisruns.argoproj.io", "replicasets.apps"});
-  auto own = everywhere;
-  own.merge(watching({"workflows.argoproj.io"}));
+  const auto here = [](std::set<std::string> rights, const std::vector<std::string>& leases) {
+    rights.merge(watching({"workflows.argoproj.io"}));
+    rights.merge(on_leases("event-reporter-resource", leases));
+    return rights;
+  };
   ASSERT_TRUE(helm("install", ns_).ok());
-  EXPECT_EQ(granted(ns_, ns_, account), own);
+  EXPECT_EQ(granted(ns_, ns_, account), here(everywhere, {"layout"}));
   EXPECT_EQ(granted(ns_, "kube-system", account), everywhere);
 
   const std::string values = "event-reporters.cluster-event-reporter.";
@@ -308,19 +318,17 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterOfResourcesNeedsAndNothingElse) {
                    {"--set", values + "managedClusters=true", "--set", values + "replicaCount=2",
                     "--set-string", values + "config.workflow\\.namespaces=ci"})
                   .ok());
-  EXPECT_EQ(granted(ns_, "kube-system", account), own);
-  own.merge(std::set<std::string>{"list secrets", "watch secrets"});
-  const std::string leases = "leases.coordination.k8s.io";
-  own.merge(std::set<std::string>{"create " + leases, "list " + leases});
-  for (const auto* shard : {"/event-reporter-resource-0", "/event-reporter-resource-1"}) {
-    own.merge(std::set<std::string>{"get " + leases + shard, "update " + leases + shard});
-  }
+  auto with_workflows = everywhere;
+  with_workflows.merge(watching({"workflows.argoproj.io"}));
+  EXPECT_EQ(granted(ns_, "kube-system", account), with_workflows);
+  auto own = here(everywhere, {"0", "1", "layout"});
+  own.merge(std::set<std::string>{"list secrets", "watch secrets",
+                                  "list leases.coordination.k8s.io",
+                                  "create leases.coordination.k8s.io"});
   EXPECT_EQ(granted(ns_, ns_, account), own);
 
   ASSERT_TRUE(helm("upgrade", ns_, {"--set", "global.runtime.singleNamespace=true"}).ok());
-  auto confined = everywhere;
-  confined.merge(watching({"workflows.argoproj.io"}));
-  EXPECT_EQ(granted(ns_, ns_, account), confined);
+  EXPECT_EQ(granted(ns_, ns_, account), here(everywhere, {"layout"}));
   EXPECT_THAT(granted(ns_, "kube-system", account), IsEmpty());
 }
 
@@ -360,9 +368,10 @@ TEST_F(ChartInstallTest, SwitchesToClaimsWithoutLosingPods) {
 
 TEST_F(ChartInstallTest, StaysInItsNamespaceWhenConfinedToIt) {
   ASSERT_TRUE(helm("install", ns_, {"--set", "global.runtime.singleNamespace=true"}).ok());
-  const std::set<std::string> expected{
-      "get applications.argoproj.io", "list applications.argoproj.io",
-      "watch applications.argoproj.io", "get configmaps/argocd-cm", "get secrets/argocd-token"};
+  std::set<std::string> expected{"get applications.argoproj.io", "list applications.argoproj.io",
+                                 "watch applications.argoproj.io", "get configmaps/argocd-cm",
+                                 "get secrets/argocd-token"};
+  expected.merge(on_leases("event-reporter-app", {"layout"}));
   EXPECT_EQ(granted(ns_, ns_), expected);
   EXPECT_THAT(granted(ns_, "kube-system"), IsEmpty());
 }

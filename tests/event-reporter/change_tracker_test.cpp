@@ -123,27 +123,6 @@ TEST_F(ChangeTrackerTest, WhatHadTheNameOfSomethingThatIsThereIsMissedToo) {
   EXPECT_THAT(next.predecessors("a/web"), testing::ElementsAre("u"));
 }
 
-// The Lease cannot tell: nobody held it while its shard did not exist.
-TEST_F(ChangeTrackerTest, AnotherNumberOfReplicasStartsAnew) {
-  const auto term = "term of shard " + std::to_string(shard);
-  const auto start = [&](std::uint32_t replicas) {
-    TaskGroup tasks(loop.get_executor(), [](const auto&, const auto&) {});
-    ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = replicas}, metrics};
-    next.start(tasks);
-    tasks.cancel();
-    loop.restart();
-    loop.run();
-  };
-  start(3);
-  ledger.set_note(term, "7");
-  start(3);
-  EXPECT_EQ(ledger.note(term), "7");
-  start(2);
-  start(3);
-  hold_again();
-  EXPECT_FALSE(changes.owns("a/web"));
-}
-
 TEST_F(ChangeTrackerTest, WhatWasMadeAnewBeforeAShardIsTakenOverHasItsPredecessors) {
   changes.changed("a/web", "u", digest(1), "one", {});
   changes.deleted("a/web", "stone");

@@ -713,6 +713,7 @@ TEST(Reporter, WhatGoesWhileAReplicaIsScaledAwayIsReportedGoneByTheOthers) {
     scene.remove(deleted);
     scene.put({.name = "app-2", .uid = "uid-2", .resources = 1});
     scene.options.reporter.changes.replicas = 1;
+    scene.options.term = 0;
     co_await scene.start_reporter();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
     EXPECT_TRUE(co_await scene.is_quiet());

@@ -41,6 +41,7 @@ class Scene {
     Delivery::Options delivery;
     Ledger::Options ledger;   // in memory unless it has a path
     std::uint32_t shard = 0;  // that is claimed at the start
+    Term term = 1;
   };
   explicit Scene(const Executor& executor, Options options = fast_options());
   ~Scene();

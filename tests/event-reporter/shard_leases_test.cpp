@@ -148,6 +148,7 @@ class Scene {
                                [this](const auto& pod) { return has(pod.first, {pod.first}); });
   }
   Json lease(std::uint32_t shard) const { return api.find(kLeases, key(shard)).value_or(Json()); }
+  Json layout() const { return api.find(kLeases, {"runtime", "reporter-layout"}).value_or(Json()); }
   k8s::ObjectKey key(std::uint32_t shard) const {
     return {"runtime", "reporter-" + std::to_string(shard)};
   }
@@ -178,9 +179,88 @@ TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
     EXPECT_TRUE(pod.leases.holds(0));
     EXPECT_FALSE(pod.leases.holds(1));
     EXPECT_EQ(pod.leases.status(), "shards: all, no leases\n");
-    EXPECT_EQ(scene.api.requests().size(), 0U);
+    EXPECT_EQ(scene.api.requests().size(), 1U) << "was there ever more than one?";
+    EXPECT_EQ(scene.layout(), Json());
     co_return;
   });
+}
+
+TEST(ShardLeases, OneReplicaThatMayNotSeeTheLayoutHasEverythingToo) {
+  run_coro(
+      []() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, 1);
+        scene.api.set_access([](const auto& access) { return access.resource != "leases"; });
+        co_await scene.begin();
+        EXPECT_THAT(scene.pods.at(0)->terms[0], ElementsAre(0));
+        co_await scene.end();
+      },
+      30s);
+}
+
+// Nobody touches the Lease of a replica that is scaled away, and its own ledger may come back.
+TEST(ShardLeases, ASmallerNumberOfReplicasInBetweenIsSeen) {
+  for (const std::uint32_t fewer : {1U, 2U}) {
+    play(3, [fewer](Scene& scene) -> Task<> {
+      const Term before = scene.pods.at(2)->terms[2].at(0);
+      EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "3 replicas");
+      EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
+      co_await scene.stop(2);
+      {
+        Pod other(co_await asio::this_coro::executor, scene.api,
+                  {.replicas = fewer, .ordinal = fewer - 1});
+        co_await scene.stop(fewer - 1);
+        EXPECT_TRUE(co_await scene.until([&] { return other.leases.holds(fewer - 1); }));
+        EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 1);
+        co_await other.stop();
+      }
+      co_await scene.start(fewer - 1);
+      co_await scene.start(2);
+      EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+      EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 2);
+      EXPECT_FALSE(nobody_between(before, scene.pods.at(2)->terms[2].at(0)));
+    });
+  }
+}
+
+TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
+  play(2, [](Scene& scene) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto alone = [&]() -> Task<Term> {
+      Pod pod(executor, scene.api, {.replicas = 1, .ordinal = 0});
+      EXPECT_TRUE(co_await scene.until([&] { return pod.leases.holds(0); }));
+      const Term term = pod.terms[0].at(0);
+      co_await pod.stop();
+      co_return term;
+    };
+    co_await scene.stop(0);
+    co_await scene.stop(1);
+    const Term first = co_await alone();
+    EXPECT_TRUE(nobody_between(first, co_await alone()));
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_FALSE(nobody_between(first, co_await alone()));
+  });
+}
+
+// Pods that start at the same moment write it once.
+TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
+  run_coro(
+      []() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, 2);
+        scene.api.set_access([](const auto& access) { return access.verb != "create"; });
+        CO_ASSERT_OK(scene.api.start());
+        scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
+        co_await scene.start(0);
+        co_await scene.start(1);
+        const auto refused = [&] { return scene.api.count("POST", "/leases") >= 4; };
+        EXPECT_TRUE(co_await scene.until(refused));
+        EXPECT_EQ(scene.api.count("", "leases/reporter-0"), 0U);
+        scene.api.set_access({});
+        EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+        EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
+        co_await scene.end();
+      },
+      30s);
 }
 
 TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
@@ -395,7 +475,6 @@ TEST(ShardLeases, TermsOfOtherLeasesAndReplicasAreNotComparable) {
     EXPECT_FALSE(nobody_between(before, scene.pods.at(1)->terms[1].at(0)));
     const Term second = scene.pods.at(1)->terms[1].at(0);
     co_await scene.stop(1);
-
     Pod other(co_await asio::this_coro::executor, scene.api, {.replicas = 3, .ordinal = 1});
     EXPECT_TRUE(co_await scene.until([&] { return other.leases.holds(1); }));
     EXPECT_FALSE(nobody_between(second, other.terms[1].at(0)));

@@ -124,6 +124,24 @@ TEST(FaultHistory, NothingIsLostAmongSeveralShards) {
        [faults](History& history) { return play_faults(history, faults); });
 }
 
+TEST(FaultHistory, AReplicaThatComesBackDoesNotTrustItsLedgerFromBefore) {
+  play(std::chrono::seconds(100), 3, [](History& history) -> Task<> {
+    history.create_all();
+    history.turn_all();
+    history.turn_all();
+    CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+    for (const std::size_t fewer : {2U, 1U}) {
+      co_await history.restart_as(fewer, [&] { history.turn_all(); });
+      CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+      // All is again as the third one reported it.
+      co_await history.restart_as(3, [&] { history.turn_all(); });
+      EXPECT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+      EXPECT_THAT(history.model.lost(), IsEmpty());
+    }
+    EXPECT_THAT(history.model.wrong(), IsEmpty());
+  });
+}
+
 TEST(FaultHistory, ADamagedLedgerMeansThatEverythingIsReportedAgain) {
   play(std::chrono::seconds(100), 1, [](History& history) -> Task<> {
     history.create_all();

@@ -67,6 +67,15 @@ Task<> History::stop() {
   co_await kube.stop();
 }
 
+Task<> History::restart_as(std::size_t replicas, const std::function<void()>& meanwhile) {
+  for (auto& pod : pods_) {
+    if (pod.runs()) co_await pod.stop();
+  }
+  meanwhile();
+  replicas_ = replicas;
+  for (std::size_t i = 0; i < replicas_; ++i) start_pod(pods_[i]);
+}
+
 // -- changes --
 
 void History::change() {
@@ -137,10 +146,7 @@ void History::change() {
       remove_in_two_steps(name);
       return;
     case 12:
-      // To and fro between two states that have nothing new in them, as a commit and its revert.
-      app.state.sync = app.state.sync == "Synced" ? "OutOfSync" : "Synced";
-      for (auto& [id, one] : app.resources) one.sync = app.state.sync;
-      write(app);
+      turn(app);
       return;
     default:
       break;
@@ -160,6 +166,10 @@ void History::change_all() {
   }
 }
 
+void History::turn_all() {
+  for (const auto& [name, uid] : applications_) turn(model.app(uid));
+}
+
 void History::create_all() {
   for (std::size_t i = 0; i < kApplications; ++i) {
     const auto name = "app-" + std::to_string(i);
@@ -175,6 +185,13 @@ Task<> History::live(std::size_t changes) {
 }
 
 // -- writing the truth --
+
+// To and fro between two states that have nothing new in them.
+void History::turn(HistoryModel::App& app) {
+  app.state.sync = app.state.sync == "Synced" ? "OutOfSync" : "Synced";
+  for (auto& [id, one] : app.resources) one.sync = app.state.sync;
+  write(app);
+}
 
 void History::create(const std::string& name) {
   const auto uid = "uid-" + name + "-" + std::to_string(++incarnations_);

@@ -46,6 +46,9 @@ class History {
   // Every application and every resource gets another content, by one write each.
   void change_all();
   void create_all();
+  // Every application and every resource goes to its other sync state, and by the next call back to
+  // where it was, as by a commit and its revert.
+  void turn_all();
   // Changes with short pauses, so that the reporters are somewhere in the middle of their work.
   Task<> live(std::size_t changes);
 
@@ -63,6 +66,8 @@ class History {
   // The only pod, or the first one.
   [[nodiscard]] ReporterPod& pod() { return pods_.front(); }
   void start_pod(ReporterPod& pod) { pod.start(replicas_); }
+  // Every reporter stops, and so many start when `meanwhile` is over. Their ledgers stay.
+  Task<> restart_as(std::size_t replicas, const std::function<void()>& meanwhile);
 
   HistoryModel model;
   Figures figures;
@@ -82,6 +87,7 @@ class History {
   Task<> inject(const char* name, Inject inject);
 
   // -- writing the truth --
+  void turn(HistoryModel::App& app);
   void create(const std::string& name);
   void remove_in_two_steps(const std::string& name);
   void finish_deletions();
