@@ -33,6 +33,14 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kManyConnections = 10'000;
+// Of runs at one rate, by turns: the host's other load lengthens any of them.
+constexpr int kPacedPairs = 15;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 struct Programs {
   std::string wrk;
@@ -51,7 +59,6 @@ struct Sample {
   double cpu_us = 0;  // of the proxy, per request
   double p99_ms = 0;
   double rate = 0;
-  double paced_p99_ms = 0;  // at Load::pace
 };
 
 // What is asked.
@@ -259,9 +266,6 @@ class Bench {
     sample.p99_ms = std::stod(text, &unit);
     if (text.substr(unit).starts_with("us")) sample.p99_ms /= 1000;
     if (text.substr(unit).starts_with("s")) sample.p99_ms *= 1000;
-    // The others could not keep up.
-    const bool is_compared = proxy.name == "ours" || proxy.name == "nginx";
-    if (load.pace > 0 && is_compared) sample.paced_p99_ms = paced_p99(proxy, load);
     return sample;
   }
 
@@ -306,39 +310,47 @@ class Bench {
                    load.connections, round + 1, load.rounds);
       for (const auto& proxy : proxies_) samples[proxy.name].push_back(once(proxy, load));
     }
-    const auto median = [&samples](const std::string& name, double Sample::* what) {
+    const auto typical = [&samples](const std::string& name, double Sample::* what) {
       std::vector<double> values;
       for (const auto& sample : samples[name]) values.push_back(sample.*what);
-      std::sort(values.begin(), values.end());
-      return values[values.size() / 2];
+      return median(std::move(values));
     };
     const std::string what = load.name + ", " + std::to_string(load.connections) + " connections";
     std::string note = "peer: nginx with kept upstream connections; others, of nginx's:";
-    const double peer = median("nginx", &Sample::cpu_us);
+    const double peer = typical("nginx", &Sample::cpu_us);
     for (const auto& proxy : proxies_) {
       if (proxy.name == "ours" || proxy.name == "nginx") continue;
       char text[100];
       std::snprintf(text, sizeof(text), " %s %.2f;", proxy.name.c_str(),
-                    median(proxy.name, &Sample::cpu_us) / peer);
+                    typical(proxy.name, &Sample::cpu_us) / peer);
       note += text;
     }
     char rates[100];
-    std::snprintf(rates, sizeof(rates), " %.0f and %.0f requests/s", median("ours", &Sample::rate),
-                  median("nginx", &Sample::rate));
-    print_row("router-cpu " + what, "us of CPU per request", median("ours", &Sample::cpu_us), peer,
+    std::snprintf(rates, sizeof(rates), " %.0f and %.0f requests/s", typical("ours", &Sample::rate),
+                  typical("nginx", &Sample::rate));
+    print_row("router-cpu " + what, "us of CPU per request", typical("ours", &Sample::cpu_us), peer,
               0.80, note + rates);
-    const double ours = median("ours", &Sample::p99_ms);
-    const double nginx = median("nginx", &Sample::p99_ms);
+    const double ours = typical("ours", &Sample::p99_ms);
+    const double nginx = typical("nginx", &Sample::p99_ms);
     if (load.pace == 0) {
       print_row("router-p99 " + what, "ms", ours, nginx, 1.0, "flat out; peer: as above");
       return;
     }
+    // The others could not keep up.
+    std::vector<double> ours_paced;
+    std::vector<double> nginx_paced;
+    for (int pair = 0; pair < kPacedPairs; ++pair) {
+      std::fprintf(stderr, "router: %s at one rate, pair %d of %d\n", load.name.c_str(), pair + 1,
+                   kPacedPairs);
+      for (const bool own : {pair % 2 == 0, pair % 2 != 0}) {
+        (own ? ours_paced : nginx_paced).push_back(paced_p99(proxies_.at(own ? 0 : 1), load));
+      }
+    }
     char flat_out[100];
     std::snprintf(flat_out, sizeof(flat_out),
-                  "at %d requests/s; flat out, at the rates above: %.2f and %.2f",
-                  load.pace * load.connections, ours, nginx);
-    print_row("router-p99 " + what, "ms", median("ours", &Sample::paced_p99_ms),
-              median("nginx", &Sample::paced_p99_ms), 1.0, flat_out);
+                  "at %d requests/s, %d runs each; flat out, at the rates above: %.2f and %.2f",
+                  load.pace * load.connections, kPacedPairs, ours, nginx);
+    print_row("router-p99 " + what, "ms", median(ours_paced), median(nginx_paced), 1.0, flat_out);
   }
 
   // Connections that have sent a request and wait. `goal` in MB; 0: none.

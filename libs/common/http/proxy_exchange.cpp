@@ -184,6 +184,37 @@ Task<bool> ProxyExchange::reply(Response response) {
   co_return sent&& again;
 }
 
+std::string_view ProxyExchange::body_input() {
+  const auto with_head = in().bytes().substr(head_size_ + body_taken_);
+  return with_head.empty() ? body_in_.bytes() : with_head;
+}
+
+void ProxyExchange::consume_body(std::size_t size) {
+  if (in().bytes().size() > head_size_ + body_taken_) {
+    body_taken_ += size;
+  } else {
+    body_in_.consume(size);
+  }
+}
+
+Task<ProxyExchange::Problem> ProxyExchange::read_body(const RouteLimits& limits) {
+  if (!co_await send_continue()) co_return Problem{.failure = ProxyFailure::client_gone};
+  client().set_read_deadline(deadline_in(limits.body_timeout));
+  const auto read = co_await client().read_into(body_in_);
+  client().set_read_deadline(kNever);
+  if (read.what == WireRead::timeout) {
+    co_return Problem{.failure = ProxyFailure::body_timeout,
+                      .status = 408,
+                      .detail = "the request body took too long"};
+  }
+  if (read.what != WireRead::data) {
+    co_return Problem{.failure = ProxyFailure::client_gone,
+                      .status = 499,
+                      .detail = "the client went away within its request"};
+  }
+  co_return Problem{};
+}
+
 // Takes in a body that came with its head and is of no use.
 void ProxyExchange::absorb_body() {
   const auto& head = parser_.head();

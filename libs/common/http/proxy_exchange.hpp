@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "common/http/gzip.hpp"
 #include "common/http/proxy.hpp"
@@ -48,6 +49,11 @@ class ProxyExchange {
   Task<bool> refuse(const Problem& problem, const ProxyRoute* route);
   Task<bool> reply(Response response);
   Task<bool> send_continue();
+  // The request's body: what is there of it behind the head or beyond, the step that waits for
+  // more, and the one that is done with as much.
+  [[nodiscard]] std::string_view body_input();
+  Task<Problem> read_body(const RouteLimits& limits);
+  void consume_body(std::size_t size);
   void absorb_body();
   void finish(const ProxyRoute* route, int status, const Problem& problem = {});
   void release_held();
@@ -60,8 +66,7 @@ class ProxyExchange {
   Task<bool> forward(Forward& to);
   Task<bool> verify_body(const Forward& to, bool& again);
   Task<Problem> hold_body(const RouteLimits& limits);
-  [[gnu::noinline]] Problem feed_request(std::string_view input, const RouteLimits& limits,
-                                         std::size_t& taken);
+  [[gnu::noinline]] Problem feed_request(const RouteLimits& limits, std::size_t& taken);
   [[gnu::noinline]] void build_request(const Forward& to, const BodyFraming& framing);
   Task<UpstreamPtr> connect_upstream(const ProxyRoute& route, Problem& problem);
   std::span<const asio::const_buffer> request_parts(const Forward& to,

@@ -33,7 +33,7 @@ Task<bool> ProxyExchange::forward(Forward& to) {
     if (!co_await verify_body(to, again)) co_return again;
     framing = {.kind = BodyFraming::Kind::length, .length = held_.size()};
   } else {
-    problem = feed_request(in().bytes().substr(head_size_), limits, body_taken_);
+    problem = feed_request(limits, body_taken_);
     if (problem) co_return co_await refuse(problem, to.route.get());
     body_read_ = request_body_.done();
   }
@@ -93,9 +93,8 @@ void ProxyExchange::build_request(const Forward& to, const BodyFraming& framing)
 }
 
 // Feeds what can be sent at once and enforces the limit.
-ProxyExchange::Problem ProxyExchange::feed_request(std::string_view input,
-                                                   const RouteLimits& limits, std::size_t& taken) {
-  const auto fed = request_body_.feed(input);
+ProxyExchange::Problem ProxyExchange::feed_request(const RouteLimits& limits, std::size_t& taken) {
+  const auto fed = request_body_.feed(body_input());
   if (!fed) {
     return {.failure = ProxyFailure::malformed_body,
             .status = fed.error().http_status,
@@ -128,25 +127,12 @@ Task<ProxyExchange::Problem> ProxyExchange::hold_body(const RouteLimits& limits)
   held_.clear();
   request_body_.start(request_framing(parser_.head()), BodyFraming::Kind::none);
   while (!request_body_.done()) {
-    auto input = in().bytes().substr(head_size_ + body_taken_);
-    const bool with_head = !input.empty();
-    if (!with_head && body_in_.empty()) {
-      if (!co_await send_continue()) {
-        co_return Problem{.failure = ProxyFailure::client_gone};
-      }
-      client().set_read_deadline(deadline_in(limits.body_timeout));
-      const auto read = co_await client().read_into(body_in_);
-      client().set_read_deadline(kNever);
-      if (read.what == WireRead::timeout) {
-        co_return Problem{.failure = ProxyFailure::body_timeout,
-                          .status = 408,
-                          .detail = "the request body took too long"};
-      }
-      if (read.what != WireRead::data) co_return Problem{.failure = ProxyFailure::client_gone};
+    if (body_input().empty()) {
+      auto problem = co_await read_body(limits);
+      if (problem) co_return problem;
     }
-    if (!with_head) input = body_in_.bytes();
     std::size_t taken = 0;
-    auto problem = feed_request(input, limits, taken);
+    auto problem = feed_request(limits, taken);
     if (problem) co_return problem;
     for (const auto& slice : request_body_.data()) {
       held_.append(static_cast<const char*>(slice.data()), slice.size());
@@ -157,11 +143,7 @@ Task<ProxyExchange::Problem> ProxyExchange::hold_body(const RouteLimits& limits)
                         .status = 503,
                         .detail = "too many bodies are being verified"};
     }
-    if (with_head) {
-      body_taken_ += taken;
-    } else {
-      body_in_.consume(taken);
-    }
+    consume_body(taken);
   }
   body_read_ = true;
   co_return Problem{};

@@ -75,7 +75,6 @@ void ProxyExchange::start_upload(const UpstreamPtr& upstream, const RouteLimits&
 Task<> ProxyExchange::upload(UpstreamPtr upstream, RouteLimits limits) {
   const UploadEnd end(*this);
   auto problem = co_await upload_all(upstream->wire, limits);
-  client().set_read_deadline(kNever);
   if (problem && !upload_stopped_) {
     upload_problem_ = std::move(problem);
     upstream->wire.abort();
@@ -87,33 +86,16 @@ Task<> ProxyExchange::upload(UpstreamPtr upstream, RouteLimits limits) {
 // A problem is one of the client. When the upstream takes no more, its answer tells why.
 Task<ProxyExchange::Problem> ProxyExchange::upload_all(Wire& upstream, const RouteLimits& limits) {
   while (!request_body_.done()) {
-    auto input = in().bytes().substr(head_size_ + body_taken_);
-    const bool with_head = !input.empty();
-    if (!with_head && body_in_.empty()) {
-      client().set_read_deadline(deadline_in(limits.body_timeout));
-      const auto read = co_await client().read_into(body_in_);
-      if (read.what == WireRead::timeout) {
-        co_return Problem{.failure = ProxyFailure::body_timeout,
-                          .status = 408,
-                          .detail = "the request body took too long"};
-      }
-      if (read.what != WireRead::data) {
-        co_return Problem{.failure = ProxyFailure::client_gone,
-                          .status = 499,
-                          .detail = "the client went away within its request"};
-      }
+    if (body_input().empty()) {
+      auto problem = co_await read_body(limits);
+      if (problem) co_return problem;
     }
-    if (!with_head) input = body_in_.bytes();
     std::size_t taken = 0;
-    auto problem = feed_request(input, limits, taken);
+    auto problem = feed_request(limits, taken);
     if (problem) co_return problem;
     upstream.set_write_deadline(deadline_in(limits.body_timeout));
     if (auto sent = co_await upstream.write(request_body_.buffers()); !sent) co_return Problem{};
-    if (with_head) {
-      body_taken_ += taken;
-    } else {
-      body_in_.consume(taken);
-    }
+    consume_body(taken);
   }
   body_read_ = true;
   co_return Problem{};
