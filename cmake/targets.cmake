@@ -10,15 +10,21 @@ function(gitops_library name)
   target_link_libraries(gitops_${name} PRIVATE gitops::compiler PUBLIC ${ARG_DEPENDS})
 endfunction()
 
-# gitops_app(event-reporter SOURCES ... DEPENDS ...)
+# gitops_app(event-reporter [MIMALLOC] SOURCES ... DEPENDS ...)
 # Everything but main.cpp becomes the library gitops::<name>_app, which the tests link too.
+# MIMALLOC: a release allocates by mimalloc; docs/adr/0009-allocator-of-the-router.md.
 function(gitops_app name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "MIMALLOC" "" "SOURCES;DEPENDS" ${ARGN})
   string(REPLACE "-" "_" library ${name}_app)
   gitops_library(${library} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
   target_include_directories(gitops_${library} PUBLIC ${PROJECT_SOURCE_DIR}/apps)
   add_executable(${name} main.cpp)
   target_link_libraries(${name} PRIVATE gitops::compiler gitops::${library})
+  if(ARG_MIMALLOC AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    # It stands in for malloc, which nothing here refers to by name.
+    target_compile_definitions(${name} PRIVATE GITOPS_MIMALLOC)
+    target_link_libraries(${name} PRIVATE -Wl,--push-state,--no-as-needed mimalloc -Wl,--pop-state)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
