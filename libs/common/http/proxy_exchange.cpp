@@ -197,22 +197,25 @@ void ProxyExchange::consume_body(std::size_t size) {
   }
 }
 
-Task<ProxyExchange::Problem> ProxyExchange::read_body(const RouteLimits& limits) {
-  if (!co_await send_continue()) co_return Problem{.failure = ProxyFailure::client_gone};
-  client().set_read_deadline(deadline_in(limits.body_timeout));
-  const auto read = co_await client().read_into(body_in_);
-  client().set_read_deadline(kNever);
-  if (read.what == WireRead::timeout) {
-    co_return Problem{.failure = ProxyFailure::body_timeout,
-                      .status = 408,
-                      .detail = "the request body took too long"};
+Task<ProxyExchange::Problem> ProxyExchange::next_piece(const RouteLimits& limits,
+                                                       std::size_t& taken) {
+  if (body_input().empty()) {
+    if (!co_await send_continue()) co_return Problem{.failure = ProxyFailure::client_gone};
+    client().set_read_deadline(deadline_in(limits.body_timeout));
+    const auto read = co_await client().read_into(body_in_);
+    client().set_read_deadline(kNever);
+    if (read.what == WireRead::timeout) {
+      co_return Problem{.failure = ProxyFailure::body_timeout,
+                        .status = 408,
+                        .detail = "the request body took too long"};
+    }
+    if (read.what != WireRead::data) {
+      co_return Problem{.failure = ProxyFailure::client_gone,
+                        .status = 499,
+                        .detail = "the client went away within its request"};
+    }
   }
-  if (read.what != WireRead::data) {
-    co_return Problem{.failure = ProxyFailure::client_gone,
-                      .status = 499,
-                      .detail = "the client went away within its request"};
-  }
-  co_return Problem{};
+  co_return feed_request(limits, taken);
 }
 
 // Takes in a body that came with its head and is of no use.

@@ -49,10 +49,10 @@ class ProxyExchange {
   Task<bool> refuse(const Problem& problem, const ProxyRoute* route);
   Task<bool> reply(Response response);
   Task<bool> send_continue();
-  // The request's body: what is there of it behind the head or beyond, the step that waits for
-  // more, and the one that is done with as much.
+  // The request's body: what is there of it behind the head or beyond; the step that waits for
+  // something and feeds it; and the one that is done with as much.
   [[nodiscard]] std::string_view body_input();
-  Task<Problem> read_body(const RouteLimits& limits);
+  Task<Problem> next_piece(const RouteLimits& limits, std::size_t& taken);
   void consume_body(std::size_t size);
   void absorb_body();
   void finish(const ProxyRoute* route, int status, const Problem& problem = {});

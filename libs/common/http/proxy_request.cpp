@@ -127,12 +127,8 @@ Task<ProxyExchange::Problem> ProxyExchange::hold_body(const RouteLimits& limits)
   held_.clear();
   request_body_.start(request_framing(parser_.head()), BodyFraming::Kind::none);
   while (!request_body_.done()) {
-    if (body_input().empty()) {
-      auto problem = co_await read_body(limits);
-      if (problem) co_return problem;
-    }
     std::size_t taken = 0;
-    auto problem = feed_request(limits, taken);
+    auto problem = co_await next_piece(limits, taken);
     if (problem) co_return problem;
     for (const auto& slice : request_body_.data()) {
       held_.append(static_cast<const char*>(slice.data()), slice.size());

@@ -86,12 +86,8 @@ Task<> ProxyExchange::upload(UpstreamPtr upstream, RouteLimits limits) {
 // A problem is one of the client. When the upstream takes no more, its answer tells why.
 Task<ProxyExchange::Problem> ProxyExchange::upload_all(Wire& upstream, const RouteLimits& limits) {
   while (!request_body_.done()) {
-    if (body_input().empty()) {
-      auto problem = co_await read_body(limits);
-      if (problem) co_return problem;
-    }
     std::size_t taken = 0;
-    auto problem = feed_request(limits, taken);
+    auto problem = co_await next_piece(limits, taken);
     if (problem) co_return problem;
     upstream.set_write_deadline(deadline_in(limits.body_timeout));
     if (auto sent = co_await upstream.write(request_body_.buffers()); !sent) co_return Problem{};
