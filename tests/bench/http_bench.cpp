@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "bench/median.hpp"
 #include "bench/proc.hpp"
 #include "common/core/async.hpp"
 #include "common/core/task_group.hpp"
@@ -28,6 +29,7 @@ namespace {
 
 using Json = nlohmann::json;
 using bench::cpu_of;
+using bench::median;
 
 constexpr int kConnections = 32;
 constexpr int kRounds = 3;
@@ -139,11 +141,6 @@ Sample measure_client(const std::function<double()>& run) {
   sample.requests = run();
   sample.cpu_seconds = cpu_of_ended_children() - before;
   return sample;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void print_row(const std::string& name, const std::vector<double>& ours,

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/median.hpp"
 #include "common/http/server.hpp"
 #include "k8s-client/informer.hpp"
 #include "k8s-client/watch.hpp"
@@ -27,6 +28,7 @@
 namespace {
 
 using namespace gitops;
+using gitops::bench::median;
 using namespace gitops::k8s;
 using namespace std::chrono_literals;
 
@@ -63,11 +65,6 @@ double seconds(const std::function<void()>& work) {
   const double begin = now();
   work();
   return now() - begin;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
 }
 
 void print_row(const nlohmann::ordered_json& row) {

@@ -22,6 +22,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include "bench/median.hpp"
 #include "bench/proc.hpp"
 #include "support/process.hpp"
 #include "support/raw_http.hpp"
@@ -31,16 +32,11 @@ namespace gitops::test {
 namespace {
 
 using Json = nlohmann::json;
+using bench::median;
 
 constexpr int kManyConnections = 10'000;
 // Of runs at one rate, by turns: the host's other load lengthens any of them.
 constexpr int kPacedPairs = 15;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 struct Programs {
   std::string wrk;
