@@ -4,19 +4,29 @@
 // upstream on another. Of webhooks ours alone checks names and limits. Ratios hold within one run
 // only.
 //
-// CPU is measured flat out, by wrk. Flat out, a faster proxy is also given more to do: how long
-// requests take is compared at one rate for all (h2load) where the upstream can be kept at it, and
-// flat out only with many connections.
+// CPU is measured flat out, by a wrk for each proxy. All of them are connected at once and work in
+// slices of time by turns, so that the host's other load lengthens all alike and no connection is
+// made meanwhile; requests are counted by the upstreams.
+//
+// Flat out, a faster proxy is also given more to do: how long requests take is compared at one rate
+// for all (h2load) where the upstream can be kept at it, and flat out only with many connections.
+// h2load's clock ticks every 10 ms for each connection; those are made one by one, so that not all
+// of them send at the same tick and wait for h2load itself.
 #include <algorithm>
-#include <cctype>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -36,7 +46,9 @@ using bench::median;
 
 constexpr int kManyConnections = 10'000;
 // Of runs at one rate, by turns: the host's other load lengthens any of them.
-constexpr int kPacedPairs = 15;
+constexpr int kPacedPairs = 31;
+constexpr int kPace = 300;  // requests a second and connection
+constexpr auto kSlice = std::chrono::milliseconds(1'500);
 
 struct Programs {
   std::string wrk;
@@ -45,27 +57,35 @@ struct Programs {
   std::string haproxy;
 };
 
+struct Upstream {
+  std::unique_ptr<Process> process;
+  int port = 0;
+};
+
 struct Proxy {
   std::string name;
   std::unique_ptr<Process> process;
   int port = 0;
 };
 
-struct Sample {
-  double cpu_us = 0;  // of the proxy, per request
-  double p99_ms = 0;
-  double rate = 0;
+// What a proxy did in its slices of time.
+struct Work {
+  double cpu_us = 0;
+  double requests = 0;
+
+  double cpu_per_request() const { return cpu_us / requests; }
 };
 
 // What is asked.
 struct Load {
   std::string name;
   std::string path;
-  std::string body;  // the name of its file and, with .lua, of wrk's script; empty: GET
-  int pace = 0;      // requests a second and connection, where requests are timed at one rate
+  std::string body;   // the name of its file and, with .lua, of wrk's script; empty: GET
+  bool paced = true;  // requests are timed at one rate, not flat out
   int connections = 32;
-  int rounds = 5;
-  int seconds = 2;
+  int slices = 11;  // of each proxy
+  int rounds = 5;   // of runs flat out, for p99
+  int seconds = 2;  // of a run
 };
 
 std::vector<std::string> on_cpu(const char* cpu, std::vector<std::string> argv) {
@@ -106,22 +126,17 @@ class Bench {
   void run() {
     measure_idle(1'000, 16);
     measure_idle(many_, 0);
-    Load graphql{.name = "small GraphQL POST",
-                 .path = "/app-proxy/api/graphql",
-                 .body = "graphql",
-                 .pace = 600};
+    Load graphql{.name = "small GraphQL POST", .path = "/app-proxy/api/graphql", .body = "graphql"};
     measure(graphql);
-    graphql.pace = 0;
+    graphql.paced = false;
     graphql.connections = 1'000;
     measure(graphql);
     graphql.connections = many_;
+    graphql.slices = 31;
     graphql.seconds = 12;  // wrk needs a while to connect
     measure(graphql);
-    measure({.name = "webhook of 8 KB",
-             .path = "/webhooks/argo/github/push",
-             .body = "webhook",
-             .pace = 600});
-    measure({.name = "answer of 64 KB", .path = "/app-proxy/large", .body = {}, .pace = 200});
+    measure({.name = "webhook of 8 KB", .path = "/webhooks/argo/github/push", .body = "webhook"});
+    measure({.name = "answer of 64 KB", .path = "/app-proxy/large", .body = {}});
   }
 
  private:
@@ -144,11 +159,26 @@ class Bench {
                                "200 '{\"data\":{\"applications\":[{\"name\":\"a\",\"status\":"
                                "\"Synced\"},{\"name\":\"b\",\"status\":\"OutOfSync\"}]}}'; }\n"
                                "location /webhooks { return 200 success; }\n"
+                               "location = /status { stub_status; }\n"
                                "location = /app-proxy/large { root " +
                                (folder_ / "files").string() + "; default_type text/x-raw; } }"));
-    upstreams_.push_back(start("1", {programs_.nginx, "-c", (folder_ / (name + ".conf")).string()},
-                               name + ".log", {}));
+    upstreams_.push_back({start("1", {programs_.nginx, "-c", (folder_ / (name + ".conf")).string()},
+                                name + ".log", {}),
+                          port});
     return port;
+  }
+
+  // What upstream `index` has answered since it started, this question included.
+  double answered_by(std::size_t index) {
+    const auto answer = raw_call(static_cast<std::uint16_t>(upstreams_[index].port),
+                                 "GET /status HTTP/1.1\r\nHost: a\r\n\r\n");
+    // Active connections: 1\nserver accepts handled requests\n 3 3 5\n…
+    std::istringstream counts(answer.body.substr(answer.body.find("requests") + 8));
+    double accepted = 0;
+    double handled = 0;
+    double requests = 0;
+    counts >> accepted >> handled >> requests;
+    return requests;
   }
 
   std::unique_ptr<Process> start(const char* cpu, std::vector<std::string> argv,
@@ -236,44 +266,104 @@ class Bench {
               "haproxy.log", {}));
   }
 
-  Sample once(const Proxy& proxy, const Load& load) {
+  std::vector<std::string> wrk(const Proxy& proxy, const Load& load, int seconds) {
     std::vector<std::string> argv{programs_.wrk, "-t1", "-c" + std::to_string(load.connections),
-                                  "-d" + std::to_string(load.seconds) + "s", "--latency"};
+                                  "-d" + std::to_string(seconds) + "s", "--latency"};
     if (!load.body.empty()) {
       argv.insert(argv.end(), {"-s", (folder_ / (load.body + ".lua")).string()});
     }
     argv.push_back("http://127.0.0.1:" + std::to_string(proxy.port) + load.path);
-    const double before = bench::cpu_of(proxy.process->pid());
-    const auto result = run_command(on_cpu("1", argv));
-    const double used = bench::cpu_of(proxy.process->pid()) - before;
-    const auto at = result.out.find(" requests in ");
-    if (!result.ok() || at == std::string::npos || result.out.contains("Non-2xx")) {
+    return argv;
+  }
+
+  // Waits until the proxy has nothing left to do.
+  static double cpu_at_rest(const Proxy& proxy) {
+    double used = -1;
+    require_until(
+        [&] {
+          const double before = std::exchange(used, bench::cpu_of(proxy.process->pid()));
+          return used - before < 0.001;
+        },
+        std::chrono::seconds(10), proxy.name + " to come to rest", std::chrono::milliseconds(100));
+    return used;
+  }
+
+  // In the order of proxies_.
+  std::vector<Work> work_by_turns(const Load& load) {
+    std::vector<Process> clients;
+    for (const auto& proxy : proxies_) {
+      const auto log = folder_ / ("wrk" + std::to_string(clients.size()) + ".log");
+      std::filesystem::remove(log);
+      clients.emplace_back(
+          ProcessOptions{.argv = on_cpu("1", wrk(proxy, load, 3600)), .log_file = log});
+      const std::filesystem::path open_files =
+          "/proc/" + std::to_string(proxy.process->pid()) + "/fd";
+      require_until(
+          [&] {
+            return std::distance(std::filesystem::directory_iterator(open_files), {}) >=
+                   load.connections;
+          },
+          std::chrono::seconds(60), "wrk to connect to " + proxy.name);
+      clients.back().signal(SIGSTOP);
+      cpu_at_rest(proxy);
+    }
+    std::vector<Work> work(proxies_.size());
+    for (int slice = 0; slice < load.slices; ++slice) {
+      std::fprintf(stderr, "router: %s, %d connections, slice %d of %d\n", load.name.c_str(),
+                   load.connections, slice + 1, load.slices);
+      for (std::size_t turn = 0; turn < proxies_.size(); ++turn) {
+        const auto i = slice % 2 == 0 ? turn : proxies_.size() - 1 - turn;
+        const double answered = answered_by(i);
+        const double used = cpu_at_rest(proxies_[i]);
+        clients[i].signal(SIGCONT);
+        std::this_thread::sleep_for(kSlice);
+        clients[i].signal(SIGSTOP);
+        work[i].cpu_us += (cpu_at_rest(proxies_[i]) - used) * 1e6;
+        work[i].requests += answered_by(i) - answered - 1;
+      }
+    }
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      clients[i].signal(SIGCONT);
+      require_until(
+          [&] {
+            clients[i].signal(SIGINT);  // wrk then says how it went, if its first thread got it
+            return !clients[i].running();
+          },
+          std::chrono::seconds(10), "wrk to end");
+      const auto said = read_file(clients[i].log_file());
+      if (!said.contains(" requests in ") || said.contains("Non-2xx")) {
+        throw std::runtime_error("wrk failed on " + proxies_[i].name + ":\n" + said);
+      }
+    }
+    return work;
+  }
+
+  // In ms.
+  double flat_out_p99(const Proxy& proxy, const Load& load) {
+    const auto result = run_command(on_cpu("1", wrk(proxy, load, load.seconds)));
+    const auto p99 = result.out.find(" 99%");
+    if (!result.ok() || p99 == std::string::npos || result.out.contains("Non-2xx")) {
       throw std::runtime_error("wrk failed on " + proxy.name + ":\n" + result.out + result.err);
     }
-    auto begin = at;
-    while (begin > 0 && std::isdigit(static_cast<unsigned char>(result.out[begin - 1])) != 0) {
-      --begin;
-    }
-    const double requests = std::stod(result.out.substr(begin, at - begin));
-    Sample sample{.cpu_us = used * 1e6 / requests, .rate = requests / load.seconds};
-    const auto p99 = result.out.find(" 99%");
     std::size_t unit = 0;
     const auto text = result.out.substr(p99 + 4);
-    sample.p99_ms = std::stod(text, &unit);
-    if (text.substr(unit).starts_with("us")) sample.p99_ms /= 1000;
-    if (text.substr(unit).starts_with("s")) sample.p99_ms *= 1000;
-    return sample;
+    const double time = std::stod(text, &unit);
+    if (text.substr(unit).starts_with("us")) return time / 1000;
+    return text.substr(unit).starts_with("s") ? time * 1000 : time;
   }
 
   // In ms, from each request's own time.
   double paced_p99(const Proxy& proxy, const Load& load) {
     const auto log = folder_ / "h2load.log";
     std::filesystem::remove(log);
+    const int due = kPace * load.connections * load.seconds;
     std::vector<std::string> argv{programs_.h2load,
                                   "--h1",
                                   "-c" + std::to_string(load.connections),
-                                  "-D" + std::to_string(load.seconds),
-                                  "--rps=" + std::to_string(load.pace),
+                                  "-n" + std::to_string(due),
+                                  "--rps=" + std::to_string(kPace),
+                                  "-r1",
+                                  "--rate-period=11ms",
                                   "--log-file=" + log.string()};
     if (!load.body.empty()) {
       argv.insert(argv.end(),
@@ -290,9 +380,8 @@ class Bench {
       if (status != "200") throw std::runtime_error(proxy.name + " answered h2load " + status);
       times.push_back(std::stod(microseconds) / 1000);
     }
-    const auto due = static_cast<double>(load.pace * load.connections * load.seconds);
-    if (!result.ok() || static_cast<double>(times.size()) < due * 0.95) {
-      throw std::runtime_error(proxy.name + " did not keep up with h2load:\n" + result.err);
+    if (!result.ok() || times.size() != static_cast<std::size_t>(due)) {
+      throw std::runtime_error(proxy.name + " failed h2load:\n" + result.err);
     }
     const auto p99 = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 100 * 99);
     std::nth_element(times.begin(), p99, times.end());
@@ -300,53 +389,45 @@ class Bench {
   }
 
   void measure(const Load& load) {
-    std::map<std::string, std::vector<Sample>> samples;
-    for (int round = 0; round < load.rounds; ++round) {
-      std::fprintf(stderr, "router: %s, %d connections, round %d of %d\n", load.name.c_str(),
-                   load.connections, round + 1, load.rounds);
-      for (const auto& proxy : proxies_) samples[proxy.name].push_back(once(proxy, load));
-    }
-    const auto typical = [&samples](const std::string& name, double Sample::* what) {
-      std::vector<double> values;
-      for (const auto& sample : samples[name]) values.push_back(sample.*what);
-      return median(std::move(values));
+    const auto what = load.name + ", " + std::to_string(load.connections) + " connections";
+    const auto work = work_by_turns(load);
+    const auto seconds =
+        std::chrono::duration<double>(kSlice).count() * static_cast<double>(load.slices);
+    char note[200];
+    std::snprintf(note, sizeof(note),
+                  "peer: nginx with kept upstream connections; without them %.2f of it, HAProxy "
+                  "%.2f; %.0f and %.0f requests/s",
+                  work[kNginxPlain].cpu_per_request() / work[kNginx].cpu_per_request(),
+                  work[kHaproxy].cpu_per_request() / work[kNginx].cpu_per_request(),
+                  work[kOurs].requests / seconds, work[kNginx].requests / seconds);
+    print_row("router-cpu " + what, "us of CPU per request", work[kOurs].cpu_per_request(),
+              work[kNginx].cpu_per_request(), 0.80, note);
+
+    const auto p99 = [&](int pairs, auto&& measure_one) {
+      std::vector<double> ours;
+      std::vector<double> nginx;
+      for (int pair = 0; pair < pairs; ++pair) {
+        std::fprintf(stderr, "router: p99 of %s, pair %d of %d\n", what.c_str(), pair + 1, pairs);
+        for (const bool own : {pair % 2 == 0, pair % 2 != 0}) {
+          (own ? ours : nginx).push_back(measure_one(proxies_[own ? kOurs : kNginx], load));
+        }
+      }
+      return std::pair(median(std::move(ours)), median(std::move(nginx)));
     };
-    const std::string what = load.name + ", " + std::to_string(load.connections) + " connections";
-    std::string note = "peer: nginx with kept upstream connections; others, of nginx's:";
-    const double peer = typical("nginx", &Sample::cpu_us);
-    for (const auto& proxy : proxies_) {
-      if (proxy.name == "ours" || proxy.name == "nginx") continue;
-      char text[100];
-      std::snprintf(text, sizeof(text), " %s %.2f;", proxy.name.c_str(),
-                    typical(proxy.name, &Sample::cpu_us) / peer);
-      note += text;
-    }
-    char rates[100];
-    std::snprintf(rates, sizeof(rates), " %.0f and %.0f requests/s", typical("ours", &Sample::rate),
-                  typical("nginx", &Sample::rate));
-    print_row("router-cpu " + what, "us of CPU per request", typical("ours", &Sample::cpu_us), peer,
-              0.80, note + rates);
-    const double ours = typical("ours", &Sample::p99_ms);
-    const double nginx = typical("nginx", &Sample::p99_ms);
-    if (load.pace == 0) {
-      print_row("router-p99 " + what, "ms", ours, nginx, 1.0, "flat out; peer: as above");
+    const auto flat_out = p99(load.rounds, [this](const Proxy& proxy, const Load& one) {
+      return flat_out_p99(proxy, one);
+    });
+    if (!load.paced) {
+      print_row("router-p99 " + what, "ms", flat_out.first, flat_out.second, 1.0,
+                "flat out; peer: as above");
       return;
     }
-    // The others could not keep up.
-    std::vector<double> ours_paced;
-    std::vector<double> nginx_paced;
-    for (int pair = 0; pair < kPacedPairs; ++pair) {
-      std::fprintf(stderr, "router: %s at one rate, pair %d of %d\n", load.name.c_str(), pair + 1,
-                   kPacedPairs);
-      for (const bool own : {pair % 2 == 0, pair % 2 != 0}) {
-        (own ? ours_paced : nginx_paced).push_back(paced_p99(proxies_.at(own ? 0 : 1), load));
-      }
-    }
-    char flat_out[100];
-    std::snprintf(flat_out, sizeof(flat_out),
+    const auto paced = p99(
+        kPacedPairs, [this](const Proxy& proxy, const Load& one) { return paced_p99(proxy, one); });
+    std::snprintf(note, sizeof(note),
                   "at %d requests/s, %d runs each; flat out, at the rates above: %.2f and %.2f",
-                  load.pace * load.connections, kPacedPairs, ours, nginx);
-    print_row("router-p99 " + what, "ms", median(ours_paced), median(nginx_paced), 1.0, flat_out);
+                  kPace * load.connections, kPacedPairs, flat_out.first, flat_out.second);
+    print_row("router-p99 " + what, "ms", paced.first, paced.second, 1.0, note);
   }
 
   // Connections that have sent a request and wait. `goal` in MB; 0: none.
@@ -396,7 +477,8 @@ class Bench {
   Programs programs_;
   int many_;  // connections
   TempDir folder_{"router-bench"};
-  std::vector<std::unique_ptr<Process>> upstreams_;
+  enum : std::size_t { kOurs, kNginx, kNginxPlain, kHaproxy };
+  std::vector<Upstream> upstreams_;  // of the proxy with the same index
   std::vector<Proxy> proxies_;
 };
 
