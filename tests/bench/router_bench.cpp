@@ -47,7 +47,8 @@ using bench::median;
 constexpr int kManyConnections = 10'000;
 // Of runs at one rate, by turns: the host's other load lengthens any of them.
 constexpr int kPacedPairs = 31;
-constexpr int kPace = 300;  // requests a second and connection
+constexpr int kPace = 300;                                     // requests a second and connection
+constexpr auto kConnectEvery = std::chrono::milliseconds(11);  // not a multiple of h2load's tick
 constexpr auto kSlice = std::chrono::milliseconds(1'500);
 
 struct Programs {
@@ -363,7 +364,7 @@ class Bench {
                                   "-n" + std::to_string(due),
                                   "--rps=" + std::to_string(kPace),
                                   "-r1",
-                                  "--rate-period=11ms",
+                                  "--rate-period=" + std::to_string(kConnectEvery.count()) + "ms",
                                   "--log-file=" + log.string()};
     if (!load.body.empty()) {
       argv.insert(argv.end(),
@@ -373,15 +374,23 @@ class Bench {
     const auto result = run_command(on_cpu("1", argv));
     std::vector<double> times;
     std::ifstream lines(log);
-    std::string began;
+    double began = 0;  // both in us
+    double took = 0;
     std::string status;
-    std::string microseconds;
-    while (lines >> began >> status >> microseconds) {
+    std::vector<double> begins;
+    while (lines >> began >> status >> took) {
       if (status != "200") throw std::runtime_error(proxy.name + " answered h2load " + status);
-      times.push_back(std::stod(microseconds) / 1000);
+      begins.push_back(began);
+      times.push_back(took / 1000);
     }
     if (!result.ok() || times.size() != static_cast<std::size_t>(due)) {
       throw std::runtime_error(proxy.name + " failed h2load:\n" + result.err);
+    }
+    const auto [first, last] = std::ranges::minmax(begins);
+    const std::chrono::duration<double> planned =
+        std::chrono::seconds(load.seconds) + load.connections * kConnectEvery;
+    if ((last - first) / 1e6 > planned.count() / 0.95) {
+      throw std::runtime_error(proxy.name + " did not keep up with h2load:\n" + result.err);
     }
     const auto p99 = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 100 * 99);
     std::nth_element(times.begin(), p99, times.end());
