@@ -1,0 +1,159 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/core/error.hpp"
+
+// WebSocket frames (RFC 6455) as bytes: no socket, no clock, no source of randomness. The handshake
+// is in websocket_handshake.hpp; websocket.hpp drives both on a connection.
+namespace gitops::http::websocket {
+
+// Which side of the connection this program is. A client masks what it sends, a server does not.
+enum class Role : std::uint8_t { client, server };
+
+enum class Opcode : std::uint8_t {
+  continuation = 0,
+  text = 1,
+  binary = 2,
+  close = 8,
+  ping = 9,
+  pong = 10,
+};
+
+// Close codes (RFC 6455 section 7.4.1). 3000 to 4999 belong to applications.
+inline constexpr std::uint16_t kCloseNormal = 1000;
+inline constexpr std::uint16_t kCloseGoingAway = 1001;
+inline constexpr std::uint16_t kCloseProtocolError = 1002;
+inline constexpr std::uint16_t kCloseUnsupportedData = 1003;
+inline constexpr std::uint16_t kCloseNoCode = 1005;    // stands for a close frame without a code
+inline constexpr std::uint16_t kCloseAbnormal = 1006;  // stands for an end without a close frame
+inline constexpr std::uint16_t kCloseInvalidPayload = 1007;
+inline constexpr std::uint16_t kClosePolicyViolation = 1008;
+inline constexpr std::uint16_t kCloseTooBig = 1009;
+inline constexpr std::uint16_t kCloseInternalError = 1011;
+inline constexpr std::uint16_t kCloseTryAgainLater = 1013;
+
+// True for a code that may stand in a close frame.
+bool is_sendable_close_code(std::uint16_t code);
+
+inline constexpr std::size_t kMaxControlPayload = 125;
+
+// The four bytes of a masking key in the order in which they are sent. RFC 6455 section 5.3 wants
+// keys that nobody can predict; the caller draws them.
+using MaskKey = std::array<char, 4>;
+
+// XORs `data`, which begins `offset` bytes into the payload of a frame, with the key. Masking and
+// unmasking are the same operation.
+void apply_mask(std::span<char> data, MaskKey key, std::uint64_t offset = 0);
+
+// The head of a frame: 2 to 14 bytes.
+class FrameHead {
+ public:
+  // `key` is given by clients only.
+  FrameHead(Opcode opcode, bool final, std::uint64_t payload_size, std::optional<MaskKey> key);
+  [[nodiscard]] std::string_view bytes() const { return {bytes_.data(), size_}; }
+
+ private:
+  std::array<char, 14> bytes_;
+  std::size_t size_ = 0;
+};
+
+// Appends a whole frame. With a key the payload is masked on its way.
+void append_frame(std::string& out, Opcode opcode, std::string_view payload,
+                  std::optional<MaskKey> key, bool final = true);
+
+// The payload of a close frame. A reason that is too long is cut between two characters; with
+// kCloseNoCode the payload is empty.
+std::string close_payload(std::uint16_t code, std::string_view reason);
+
+// How the payload of text messages and the reason of a close frame are checked.
+enum class TextCheck : std::uint8_t {
+  utf8,  // anything but UTF-8 is an error, as RFC 6455 demands
+  none,  // bytes are bytes: tunnels whose old peers send binary data in text frames
+};
+
+inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+struct DecoderOptions {
+  Role role = Role::server;  // of this side; the peer has the other one
+  TextCheck text_check = TextCheck::utf8;
+  std::uint64_t max_frame = kUnlimited;    // payload bytes
+  std::uint64_t max_message = kUnlimited;  // payload bytes of all frames of a message
+};
+
+// What the next bytes of a connection are. `payload` is a slice of the input, unmasked in place.
+struct DecodeStep {
+  enum class Event {
+    more,  // nothing yet: call again with what was not consumed and at least one byte more
+    data,  // a part of a message: any number of bytes, none for an empty message
+    ping,  // answer it with a pong of the same payload
+    pong,
+    close,  // the last frame; what follows is consumed without being looked at
+  };
+  Event event = Event::more;
+  std::size_t consumed = 0;
+  std::string_view payload = {};  // data, ping, pong; the reason of close
+  bool is_text = false;           // data: of a text message, not a binary one
+  bool end_of_message = false;    // data: this is its last part
+  std::uint16_t close_code = kCloseNoCode;
+};
+
+// Decodes what the peer sends. Data is handed on as it comes, frame by frame or in parts of a
+// frame, and never copied or kept. Control frames are handed on whole, so the caller must be able
+// to hold 131 bytes.
+//
+// Every breach of RFC 6455 is an error: wrong masking, reserved bits and opcodes, fragmented or
+// long control frames, lengths that are not in their shortest form, frames out of order, forbidden
+// close codes, and text that is not UTF-8 (as soon as its first wrong byte is there). After an
+// error the decoder is of no use; close_code_of() tells the code to close with.
+class Decoder {
+ public:
+  explicit Decoder(DecoderOptions options) : options_(options) {}
+
+  // Looks at the bytes that follow those consumed so far and unmasks, in place, those that it
+  // consumes. Errors: protocol, invalid_data (not UTF-8), too_large (a limit).
+  Result<DecodeStep> next(std::span<char> input);
+
+ private:
+  // Follows UTF-8 over the borders of frames.
+  class Utf8 {
+   public:
+    bool feed(std::string_view bytes);  // false: no longer UTF-8
+    [[nodiscard]] bool complete() const { return missing_ == 0; }
+
+   private:
+    int missing_ = 0;           // bytes of the current character
+    unsigned char low_ = 0x80;  // the range of its next byte
+    unsigned char high_ = 0xbf;
+  };
+
+  Result<bool> read_head(std::span<char> input, std::size_t& consumed);
+  Result<DecodeStep> control_frame(std::span<char> input, std::size_t consumed);
+
+  DecoderOptions options_;
+  bool closed_ = false;
+  bool in_frame_ = false;
+  // Of the current frame:
+  Opcode opcode_ = Opcode::continuation;
+  bool final_ = false;
+  MaskKey key_{};
+  std::uint64_t offset_ = 0;  // payload bytes seen
+  std::uint64_t left_ = 0;    // payload bytes to come
+  // Of the current message:
+  bool in_message_ = false;
+  bool is_text_ = false;
+  std::uint64_t message_size_ = 0;
+  Utf8 utf8_;
+};
+
+// The code to close a connection with after such an error of a Decoder.
+std::uint16_t close_code_of(const Error& error);
+
+}  // namespace gitops::http::websocket
