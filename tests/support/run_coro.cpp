@@ -1,17 +1,75 @@
 #include "support/run_coro.hpp"
 
-namespace gitops::test {
+#include <algorithm>
+#include <optional>
 
-void run_coro(const std::function<Task<>()>& body, Clock::duration limit) {
+namespace gitops {
+
+// Clock in the hands of a test, as long as this lives.
+class TestTime {
+ public:
+  explicit TestTime(Loop& loop) : loop_(loop), wake_(loop.get_executor()) {
+    Clock::stop_at(Clock::now());
+  }
+  ~TestTime() { Clock::run(); }
+  TestTime(const TestTime&) = delete;
+  TestTime& operator=(const TestTime&) = delete;
+
+  // Runs what is ready, or else moves the clock on. False when nothing is left that could run.
+  bool turn() {
+    if (loop_.poll_one() > 0) {
+      idle_ = {};
+      return true;
+    }
+    if (loop_.stopped()) return false;
+    if (Clock::holds_ > 0) {
+      loop_.run_one_for(std::chrono::milliseconds(1));
+      return true;
+    }
+    // Long waits in longer steps: timers come at most 5 % late.
+    const Clock::duration step = std::clamp<Clock::duration>(
+        idle_ / 20, std::chrono::milliseconds(1), std::chrono::minutes(1));
+    idle_ += step;
+    Clock::stop_at(Clock::now() + step);
+    // Asio looks at its timers when one is set that comes before all others.
+    bool awake = false;
+    wake_.expires_at(Clock::time_point::min());
+    wake_.async_wait([&awake](const boost::system::error_code&) { awake = true; });
+    while (!awake) loop_.run_one();
+    return true;
+  }
+
+ private:
+  Loop& loop_;
+  Timer wake_;
+  Clock::duration idle_{};
+};
+
+namespace test {
+namespace {
+
+using RealClock = std::chrono::steady_clock;
+
+constexpr auto kClosing = std::chrono::milliseconds(500);
+
+void run(const std::function<Task<>()>& body, RealClock::duration limit, bool in_test_time) {
   Loop loop(1);
+  std::optional<TestTime> time;
+  if (in_test_time) time.emplace(loop);
+  // False when nothing is left on the loop, or nothing happened in time.
+  const auto turn = [&](RealClock::time_point until) {
+    if (time) return time->turn() && RealClock::now() < until;
+    return loop.run_one_until(until) > 0;
+  };
+
   bool ended = false;
   std::exception_ptr failure;
   asio::co_spawn(loop.get_executor(), body, [&](const std::exception_ptr& thrown) {
     ended = true;
     failure = thrown;
   });
-  const Deadline deadline = deadline_after(limit);
-  while (!ended && loop.run_one_until(deadline) > 0) {
+  const auto until = RealClock::now() + limit;
+  while (!ended && turn(until)) {
   }
   if (!ended) {
     ADD_FAILURE() << "the coroutine did not end"
@@ -26,8 +84,21 @@ void run_coro(const std::function<Task<>()>& body, Clock::duration limit) {
     }
   }
   // Closing takes a few turns of the loop, or a function on a pool that is about to return.
-  loop.run_for(std::chrono::milliseconds(500));
+  const auto closing = Clock::now() + kClosing;
+  const auto give_up = RealClock::now() + kClosing;
+  while ((!time || Clock::now() < closing) && turn(give_up)) {
+  }
   if (!loop.stopped()) ADD_FAILURE() << "the coroutine left work on the loop behind";
+}
+
+}  // namespace
+
+void run_coro(const std::function<Task<>()>& body, Clock::duration limit) {
+  run(body, limit, false);
+}
+
+void run_in_test_time(const std::function<Task<>()>& body, RealClock::duration limit) {
+  run(body, limit, true);
 }
 
 std::string describe(std::string_view expression, const Error& error) {
@@ -35,4 +106,5 @@ std::string describe(std::string_view expression, const Error& error) {
          error.message;
 }
 
-}  // namespace gitops::test
+}  // namespace test
+}  // namespace gitops

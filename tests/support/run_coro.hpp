@@ -13,6 +13,15 @@ namespace gitops::test {
 // leaves work on the loop behind (a task that was not joined, a socket that still reads).
 void run_coro(const std::function<Task<>()>& body, Clock::duration limit = std::chrono::seconds(5));
 
+// The same in a time of its own: Clock stands still while the loop has something to do and moves on
+// when it has nothing, a millisecond and more at a turn, so that a wait of a minute takes a moment,
+// and a busy machine makes no deadline pass. Timers, wall_now() and all that waits on the loop
+// follow. For tests whose peers run on the same loop (doubles, scripted servers) or, for this loop,
+// on a pool through run_on(); not for other processes, which live in real time. `limit` is real
+// time.
+void run_in_test_time(const std::function<Task<>()>& body,
+                      std::chrono::steady_clock::duration limit = std::chrono::seconds(30));
+
 }  // namespace gitops::test
 
 // ASSERT_* return, which a coroutine cannot; these co_return. More text may be streamed in.

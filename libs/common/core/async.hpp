@@ -92,21 +92,21 @@ Task<std::invoke_result_t<Function>> run_on(asio::thread_pool& pool, Function fu
   const auto executor = co_await asio::this_coro::executor;
   co_await asio::async_initiate<decltype(use_task), void()>(
       [&](auto handler) {
-        asio::post(
-            pool, [&outcome, executor, function = std::move(function),
-                   work = asio::make_work_guard(executor), handler = std::move(handler)]() mutable {
-              try {
-                if constexpr (std::is_void_v<Value>) {
-                  function();
-                  outcome.value.emplace();
-                } else {
-                  outcome.value.emplace(function());
-                }
-              } catch (...) {
-                outcome.failure = std::current_exception();
-              }
-              asio::post(executor, std::move(handler));
-            });
+        asio::post(pool, [&outcome, executor, function = std::move(function),
+                          work = asio::make_work_guard(executor), hold = Clock::Hold(),
+                          handler = std::move(handler)]() mutable {
+          try {
+            if constexpr (std::is_void_v<Value>) {
+              function();
+              outcome.value.emplace();
+            } else {
+              outcome.value.emplace(function());
+            }
+          } catch (...) {
+            outcome.failure = std::current_exception();
+          }
+          asio::post(executor, std::move(handler));
+        });
       },
       use_task);
   if (outcome.failure) std::rethrow_exception(outcome.failure);

@@ -134,8 +134,28 @@ Deadline deadline_after(Clock::duration wait) {
   return wait > kNever - now ? kNever : now + wait;
 }
 
+std::atomic<milliseconds::rep> Clock::wall_ahead_ = 0;
+
+void Clock::stop_at(time_point when) {
+  if (stopped_at_ == kRunning) {
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    const auto steady = std::chrono::steady_clock::now().time_since_epoch();
+    wall_ahead_ = std::chrono::floor<milliseconds>(wall - steady).count();
+  }
+  stopped_at_ = when.time_since_epoch().count();
+}
+
+void Clock::run() {
+  stopped_at_ = kRunning;
+}
+
 WallTime wall_now() {
-  return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  const auto at = Clock::stopped_at_.load(std::memory_order_relaxed);
+  if (at == Clock::kRunning) {
+    return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  }
+  return WallTime(std::chrono::floor<milliseconds>(Clock::duration(at)) +
+                  milliseconds(Clock::wall_ahead_.load(std::memory_order_relaxed)));
 }
 
 std::string format_rfc3339(WallTime time) {

@@ -1,14 +1,58 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/core/error.hpp"
 
 namespace gitops {
 
-using Clock = std::chrono::steady_clock;
+// The steady clock. Everything reads it here and every Timer (core/async.hpp) follows it, so a test
+// can drive it: see run_in_test_time() in tests/support/run_coro.hpp. Programs never stop it.
+class Clock {
+ public:
+  using duration = std::chrono::steady_clock::duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::steady_clock::time_point;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept {
+    const rep at = stopped_at_.load(std::memory_order_relaxed);
+    return at == kRunning ? std::chrono::steady_clock::now() : time_point(duration(at));
+  }
+
+  // Held while another thread does something that the loop waits for; a test does not move the
+  // clock meanwhile.
+  class Hold {
+   public:
+    Hold() noexcept { ++holds_; }
+    Hold(Hold&& other) noexcept : holds_by_us_(std::exchange(other.holds_by_us_, false)) {}
+    Hold& operator=(Hold&&) = delete;
+    ~Hold() {
+      if (holds_by_us_) --holds_;
+    }
+
+   private:
+    bool holds_by_us_ = true;
+  };
+
+ private:
+  friend class TestTime;  // tests/support/run_coro.cpp
+  static void stop_at(time_point when);
+  static void run();
+
+  static constexpr rep kRunning = std::numeric_limits<rep>::min();
+  inline static std::atomic<rep> stopped_at_ = kRunning;
+  inline static std::atomic<int> holds_ = 0;
+  static std::atomic<std::chrono::milliseconds::rep> wall_ahead_;  // of a stopped clock
+  friend std::chrono::sys_time<std::chrono::milliseconds> wall_now();
+};
+
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 // The moment after which nobody waits for an answer any more. Travels down the call tree as a
@@ -21,6 +65,7 @@ inline constexpr Deadline kNever = Deadline::max();
 // Now plus `wait`; kNever when the sum would overflow.
 Deadline deadline_after(Clock::duration wait);
 
+// The time of day. Moves with Clock while a test drives that.
 WallTime wall_now();
 
 // "2026-03-04T09:15:27Z": UTC, whole seconds, as Kubernetes and Go write metav1.Time.

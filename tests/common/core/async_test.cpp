@@ -1,5 +1,7 @@
 #include "common/core/async.hpp"
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "common/core/task_group.hpp"
@@ -10,6 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::run_coro;
+using test::run_in_test_time;
 
 bool is_aborted(const boost::system::system_error& error) {
   return error.code() == asio::error::operation_aborted;
@@ -219,6 +222,41 @@ TEST(SleepUntil, ReturnsNotBeforeItsTime) {
     const auto when = deadline_after(milliseconds(3));
     co_await sleep_until(when);
     EXPECT_GE(Clock::now(), when);
+  });
+}
+
+TEST(TestTime, AnHourPassesInAMoment) {
+  run_in_test_time([]() -> Task<> {
+    const auto before = Clock::now();
+    const auto wall = wall_now();
+    co_await sleep_for(std::chrono::hours(1));
+    EXPECT_GE(Clock::now() - before, std::chrono::hours(1));
+    EXPECT_LE(Clock::now() - before, std::chrono::minutes(63));
+    EXPECT_GE(wall_now() - wall, std::chrono::hours(1));
+    EXPECT_LE(wall_now() - wall, std::chrono::minutes(63));
+  });
+  EXPECT_LE(Clock::now() - std::chrono::steady_clock::now(), milliseconds(1)) << "runs again";
+}
+
+TEST(TestTime, TimersOfMillisecondsComeInTheirMillisecond) {
+  run_in_test_time([]() -> Task<> {
+    for (int i = 1; i < 10; ++i) {
+      const auto before = Clock::now();
+      co_await sleep_for(milliseconds(i));
+      EXPECT_EQ(Clock::now() - before, milliseconds(i));
+    }
+  });
+}
+
+TEST(TestTime, NoTimePassesWhileThereIsSomethingToDo) {
+  run_in_test_time([]() -> Task<> {
+    const auto before = Clock::now();
+    for (int i = 0; i < 1000; ++i) {
+      co_await asio::post(co_await asio::this_coro::executor, use_task);
+    }
+    asio::thread_pool pool(1);
+    co_await run_on(pool, [] { std::this_thread::sleep_for(milliseconds(30)); });
+    EXPECT_EQ(Clock::now(), before);
   });
 }
 
