@@ -5,11 +5,11 @@
 
 #include "common/argo/argocd_client.hpp"
 #include "common/http/server.hpp"
-#include "event-reporter/app_distribution.hpp"
+#include "event-reporter/argo/gather.hpp"
 #include "event-reporter/foundation.hpp"
-#include "event-reporter/gather.hpp"
-#include "event-reporter/reporter.hpp"
+#include "event-reporter/report/reporter.hpp"
 #include "event-reporter/resource_app.hpp"
+#include "event-reporter/watch/app_distribution.hpp"
 
 namespace gitops::reporter {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "common/argo/argocd_client.hpp"
 #include "common/http/url.hpp"
-#include "event-reporter/resource_kinds.hpp"
-#include "event-reporter/shard.hpp"
+#include "event-reporter/shards/shard.hpp"
+#include "event-reporter/watch/resource_kinds.hpp"
 
 namespace gitops::reporter {
 namespace {

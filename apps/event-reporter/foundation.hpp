@@ -4,16 +4,16 @@
 #include <string>
 #include <string_view>
 
+#include "common/control_plane/events.hpp"
 #include "common/daemon/daemon.hpp"
 #include "common/http/client.hpp"
 #include "common/http/proxy_settings.hpp"
-#include "common/http/resolve.hpp"
-#include "common/platform/client.hpp"
+#include "common/net/resolve.hpp"
+#include "event-reporter/argo/credential.hpp"
 #include "event-reporter/config.hpp"
-#include "event-reporter/credential.hpp"
-#include "event-reporter/delivery.hpp"
-#include "event-reporter/ledger.hpp"
-#include "event-reporter/shard_leases.hpp"
+#include "event-reporter/delivery/delivery.hpp"
+#include "event-reporter/ledger/ledger.hpp"
+#include "event-reporter/shards/shard_leases.hpp"
 #include "k8s-client/client.hpp"
 #include "k8s-client/config.hpp"
 
@@ -52,11 +52,11 @@ class Foundation {
   [[nodiscard]] std::string ledger_status(std::string_view what) const;
 
   Environment with;
-  http::Resolver resolver;
+  net::Resolver resolver;
   k8s::Client kubernetes;
   http::Client platform_http;
   Credential platform_token;
-  platform::Client platform;
+  control_plane::Client platform;
   Ledger ledger;
   Delivery delivery;
   TaskGroup tasks;

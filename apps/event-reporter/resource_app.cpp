@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "common/http/server.hpp"
-#include "event-reporter/managed_clusters.hpp"
-#include "event-reporter/resource_reporter.hpp"
+#include "event-reporter/report/resource_reporter.hpp"
+#include "event-reporter/watch/managed_clusters.hpp"
 
 namespace gitops::reporter {
 namespace {

@@ -37,7 +37,7 @@ bool is_file(int descriptor) {
 
 }  // namespace
 
-void append_access_line(std::string& out, const http::ExchangeRecord& record,
+void append_access_line(std::string& out, const proxy::ExchangeRecord& record,
                         std::string_view client, std::string_view time) {
   out.append(R"({"time":")").append(time).append(R"(","logger":"access","status":)");
   append_number(out, record.status);
@@ -59,14 +59,14 @@ void append_access_line(std::string& out, const http::ExchangeRecord& record,
       append_text(out, R"(,"traceparent":)", trace->substr(0, 64));
     }
   }
-  if (record.failure != http::ProxyFailure::none) {
+  if (record.failure != proxy::ProxyFailure::none) {
     out.append(R"(,"failure":")").append(to_string(record.failure)).append("\"");
     append_text(out, R"(,"detail":)", record.detail);
   }
   out.append("}\n");
 }
 
-void AccessLog::add(const http::ExchangeRecord& record, std::string_view client, WallTime now) {
+void AccessLog::add(const proxy::ExchangeRecord& record, std::string_view client, WallTime now) {
   const auto millis = now.time_since_epoch().count();
   if (millis / 1000 != second_) {
     second_ = millis / 1000;

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <limits>
 
-#include "common/http/address_list.hpp"
 #include "common/http/url.hpp"
+#include "common/net/address_list.hpp"
 #include "request-router/route.hpp"
 #include "request-router/signature.hpp"
 
@@ -25,7 +25,7 @@ std::string url_mistake(const std::string& text) {
 }
 
 std::string addresses_mistake(const std::vector<std::string>& items) {
-  const auto list = http::AddressList::parse(items);
+  const auto list = net::AddressList::parse(items);
   return list ? std::string{} : list.error().message;
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/http/proxy_head.hpp"
+#include "common/proxy/head.hpp"
 
 namespace gitops::router {
 
@@ -38,7 +38,7 @@ struct RouteMatch {
 // escaped or a parameter hides them, backslashes, malformed escapes, escaped control characters.
 // The two segments of a webhook are taken only as RFC 1123 labels before any decoding; everything
 // else there is 404.
-RouteMatch match_route(const http::RequestHead& head);
+RouteMatch match_route(const proxy::RequestHead& head);
 
 // A label of a DNS name as RFC 1123 has it, lower case, at most 63 characters.
 bool is_dns_label(std::string_view text);

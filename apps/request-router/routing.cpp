@@ -17,8 +17,8 @@ bool is_request_id(std::string_view text) {
   return !text.empty() && text.size() <= kMaxRequestId && http::is_token(text);
 }
 
-std::optional<std::string_view> accept_of(const http::RequestHead* head) {
-  return head == nullptr ? std::nullopt : head->find(http::FieldId::accept);
+std::optional<std::string_view> accept_of(const proxy::RequestHead* head) {
+  return head == nullptr ? std::nullopt : head->find(proxy::FieldId::accept);
 }
 
 // An address that is written in the configuration needs no other permission.
@@ -29,25 +29,25 @@ bool is_address(const std::string& host) {
 }
 
 std::function<bool(const boost::asio::ip::address&)> only_allowed(
-    std::shared_ptr<const http::AddressList> allowed) {
+    std::shared_ptr<const net::AddressList> allowed) {
   return [allowed = std::move(allowed)](const boost::asio::ip::address& address) {
-    return !http::is_special_address(address) || allowed->contains(address);
+    return !net::is_special_address(address) || allowed->contains(address);
   };
 }
 
-std::string_view message_for(http::ProxyFailure failure, int status) {
+std::string_view message_for(proxy::ProxyFailure failure, int status) {
   switch (failure) {
-    case http::ProxyFailure::connect_failed:
-    case http::ProxyFailure::connect_timeout:
+    case proxy::ProxyFailure::connect_failed:
+    case proxy::ProxyFailure::connect_timeout:
       return "the service behind this path cannot be reached";
-    case http::ProxyFailure::upstream_lost:
-    case http::ProxyFailure::malformed_answer:
+    case proxy::ProxyFailure::upstream_lost:
+    case proxy::ProxyFailure::malformed_answer:
       return "the service behind this path gave no valid answer";
-    case http::ProxyFailure::answer_timeout:
+    case proxy::ProxyFailure::answer_timeout:
       return "the service behind this path did not answer in time";
-    case http::ProxyFailure::address_refused:
+    case proxy::ProxyFailure::address_refused:
       return "the service behind this path has no address that may be used";
-    case http::ProxyFailure::no_such_host:
+    case proxy::ProxyFailure::no_such_host:
       return status == 404 ? "no such event source" : "the service behind this path is not there";
     default:
       return {};
@@ -56,15 +56,15 @@ std::string_view message_for(http::ProxyFailure failure, int status) {
 
 }  // namespace
 
-Routing::Routing(http::ProxyLoop& loop, const RouteSettings& settings, std::shared_ptr<Gates> gates,
-                 std::function<std::string()> app_proxy_down)
+Routing::Routing(proxy::ProxyLoop& loop, const RouteSettings& settings,
+                 std::shared_ptr<Gates> gates, std::function<std::string()> app_proxy_down)
     : loop_(loop),
       settings_(settings),
       gates_(std::move(gates)),
       app_proxy_down_(std::move(app_proxy_down)),
-      trusted_(http::AddressList::parse(settings.trusted_proxies).value()),
-      allowed_(std::make_shared<http::AddressList>(
-          http::AddressList::parse(settings.allowed_addresses).value())),
+      trusted_(net::AddressList::parse(settings.trusted_proxies).value()),
+      allowed_(std::make_shared<net::AddressList>(
+          net::AddressList::parse(settings.allowed_addresses).value())),
       cors_(settings.cors_origins) {
   webhooks_.namespaces = settings.webhook_namespaces;
   if (webhooks_.namespaces.empty() && !settings.own_namespace.empty()) {
@@ -87,8 +87,8 @@ Routing::Routing(http::ProxyLoop& loop, const RouteSettings& settings, std::shar
   }
 }
 
-http::RouteLimits Routing::limits(std::int64_t max_body) const {
-  http::RouteLimits limits;
+proxy::RouteLimits Routing::limits(std::int64_t max_body) const {
+  proxy::RouteLimits limits;
   limits.max_body = static_cast<std::uint64_t>(max_body);
   limits.answer_timeout = settings_.answer_timeout;
   limits.body_timeout = settings_.body_timeout;
@@ -98,19 +98,19 @@ http::RouteLimits Routing::limits(std::int64_t max_body) const {
 }
 
 Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const std::string& text,
-                                    http::TlsOptions tls, http::RouteLimits limits) const {
+                                    net::TlsOptions tls, proxy::RouteLimits limits) const {
   const auto url = http::parse_url(text).value();
-  http::UpstreamOptions upstream;
+  proxy::UpstreamOptions upstream;
   upstream.host = url.host;
   upstream.port = url.port;
   if (url.is_tls()) upstream.tls = std::move(tls);
   upstream.connect_timeout = settings_.connect_timeout;
   if (!is_address(url.host)) upstream.allowed = only_allowed(allowed_);
-  auto route = std::make_shared<http::ProxyRoute>();
+  auto route = std::make_shared<proxy::ProxyRoute>();
   route->name = name;
   route->id = std::to_underlying(id);
   route->limits = limits;
-  route->upstream = std::make_shared<http::Upstream>(loop_, std::move(upstream));
+  route->upstream = std::make_shared<proxy::Upstream>(loop_, std::move(upstream));
   route->host = url.host_header();
   route->own_origin = url.scheme + "://" + url.host_header();
   if (id == RouteId::workflows) route->location_prefix = "/workflows";
@@ -122,7 +122,7 @@ Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
   if (!host) return std::unexpected(host.error());
   if (const auto known = events_.find(*host); known != events_.end()) return known->second;
   if (events_.size() >= kMaxEventSources) forget_event_sources();
-  http::UpstreamOptions upstream;
+  proxy::UpstreamOptions upstream;
   upstream.host = *host;
   upstream.port = static_cast<std::uint16_t>(settings_.webhook_port);
   upstream.connect_timeout = settings_.connect_timeout;
@@ -140,7 +140,7 @@ Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
   route->host = *host;
   if (settings_.webhook_port != 80) route->host += ":" + std::to_string(settings_.webhook_port);
   route->own_origin = "http://" + route->host;
-  route->upstream = std::make_shared<http::Upstream>(loop_, std::move(upstream));
+  route->upstream = std::make_shared<proxy::Upstream>(loop_, std::move(upstream));
   events_.emplace(std::move(*host), route);
   return EventRoute(route);
 }
@@ -152,9 +152,9 @@ void Routing::forget_event_sources() {
   if (events_.size() >= kMaxEventSources) events_.clear();
 }
 
-http::Decision Routing::decide(const http::RequestHead& head, const http::PeerInfo& peer) {
+proxy::Decision Routing::decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer) {
   auto match = match_route(head);
-  const auto accept = head.find(http::FieldId::accept);
+  const auto accept = head.find(proxy::FieldId::accept);
   if (match.status != 0) {
     auto refusal = error_answer(match.status, match.reason, accept);
     if (match.status == 405) refusal.headers.add("Allow", "GET, HEAD");
@@ -189,11 +189,11 @@ http::Decision Routing::decide(const http::RequestHead& head, const http::PeerIn
       break;
     }
   }
-  http::Forward forward{.route = std::move(route), .target = match.target};
+  proxy::Forward forward{.route = std::move(route), .target = match.target};
   if (!match.rewritten.empty()) forward.rewritten = std::move(match.rewritten);
   forward.trusted_peer = trusted_.contains(peer.address);
   if (forward.trusted_peer) {
-    const auto id = head.find(http::FieldId::x_request_id);
+    const auto id = head.find(proxy::FieldId::x_request_id);
     if (id && is_request_id(*id)) forward.request_id = *id;
   }
   if (event_route) {
@@ -209,16 +209,17 @@ const SignatureRule* Routing::signature_rule(const RouteMatch& match) const {
   return found == signatures_.end() ? nullptr : &*found;
 }
 
-std::optional<http::Response> Routing::admit(const EventRoute& route, const http::RequestHead& head,
-                                             http::Forward& forward) const {
-  const auto accept = head.find(http::FieldId::accept);
-  const auto verify = [route](const http::RequestHead& signed_head,
+std::optional<http::Response> Routing::admit(const EventRoute& route,
+                                             const proxy::RequestHead& head,
+                                             proxy::Forward& forward) const {
+  const auto accept = head.find(proxy::FieldId::accept);
+  const auto verify = [route](const proxy::RequestHead& signed_head,
                               std::string_view body) -> std::optional<http::Response> {
     if (is_signed(route->signature, route->secret->current(Clock::now()), signed_head, body)) {
       return std::nullopt;
     }
     return error_answer(401, "the signature of the webhook is missing or wrong",
-                        signed_head.find(http::FieldId::accept));
+                        signed_head.find(proxy::FieldId::accept));
   };
   if (route->secret && route->signature == SignatureKind::gitlab) {
     if (auto refusal = verify(head, {})) return refusal;  // the body is no part of the proof
@@ -231,7 +232,7 @@ std::optional<http::Response> Routing::admit(const EventRoute& route, const http
   return std::nullopt;
 }
 
-void Routing::leave(const http::ExchangeRecord& record) {
+void Routing::leave(const proxy::ExchangeRecord& record) {
   if (record.route == nullptr || record.route->id != std::to_underlying(RouteId::webhooks)) return;
   static_cast<const WebhookRoute*>(record.route)->gate->leave();
 }
@@ -249,15 +250,15 @@ http::Response Routing::answer_health(const RouteMatch& match) const {
   return response;
 }
 
-http::Response Routing::failed(const http::RequestHead* head, const http::ProxyRoute* route,
-                               http::ProxyFailure failure, int status,
+http::Response Routing::failed(const proxy::RequestHead* head, const proxy::ProxyRoute* route,
+                               proxy::ProxyFailure failure, int status,
                                std::string_view detail) const {
   const bool is_app_proxy = route != nullptr && route->id == std::to_underlying(RouteId::app_proxy);
   const bool is_webhook = route != nullptr && route->id == std::to_underlying(RouteId::webhooks);
-  if (failure == http::ProxyFailure::no_such_host && is_webhook) status = 404;
-  if (failure == http::ProxyFailure::connect_timeout && is_webhook) status = 502;
+  if (failure == proxy::ProxyFailure::no_such_host && is_webhook) status = 404;
+  if (failure == proxy::ProxyFailure::connect_timeout && is_webhook) status = 502;
   const auto origin =
-      head == nullptr ? std::optional<std::string_view>{} : head->find(http::FieldId::origin);
+      head == nullptr ? std::optional<std::string_view>{} : head->find(proxy::FieldId::origin);
   const bool unreachable = status == 502 || status == 504;
   if (is_app_proxy && unreachable && head != nullptr && head->method == "OPTIONS") {
     return cors_.preflight(origin);
@@ -268,15 +269,15 @@ http::Response Routing::failed(const http::RequestHead* head, const http::ProxyR
   return response;
 }
 
-std::string_view Routing::client_of(const http::RequestHead& head,
-                                    const http::PeerInfo& peer) const {
+std::string_view Routing::client_of(const proxy::RequestHead& head,
+                                    const proxy::PeerInfo& peer) const {
   if (!trusted_.contains(peer.address)) return peer.text;
   // The last address that no trusted proxy has: everything before it is hearsay.
   std::string_view client = peer.text;
   std::vector<std::string_view> hops;
   for (const auto& field : head.fields) {
     if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
-    http::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
+    proxy::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
   }
   for (const auto hop : hops | std::views::reverse) {
     boost::system::error_code ec;

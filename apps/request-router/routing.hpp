@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/http/address_list.hpp"
-#include "common/http/proxy.hpp"
+#include "common/net/address_list.hpp"
+#include "common/proxy/server.hpp"
 #include "request-router/config.hpp"
 #include "request-router/cors.hpp"
 #include "request-router/gate.hpp"
@@ -21,7 +21,7 @@ namespace gitops::router {
 enum class RouteId : std::size_t { app_proxy, workflows, webhooks };
 
 // The way to one event source.
-struct WebhookRoute : http::ProxyRoute {
+struct WebhookRoute : proxy::ProxyRoute {
   std::shared_ptr<Gate> gate;
   SignatureKind signature = SignatureKind::github;
   std::shared_ptr<SignatureSecret> secret;  // null: webhooks need not be signed
@@ -33,43 +33,43 @@ struct WebhookRoute : http::ProxyRoute {
 class Routing {
  public:
   // The settings were checked when they were read. `app_proxy_down` tells why, or is empty.
-  Routing(http::ProxyLoop& loop, const RouteSettings& settings, std::shared_ptr<Gates> gates,
+  Routing(proxy::ProxyLoop& loop, const RouteSettings& settings, std::shared_ptr<Gates> gates,
           std::function<std::string()> app_proxy_down);
 
-  http::Decision decide(const http::RequestHead& head, const http::PeerInfo& peer);
-  http::Response failed(const http::RequestHead* head, const http::ProxyRoute* route,
-                        http::ProxyFailure failure, int status, std::string_view detail) const;
+  proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
+  http::Response failed(const proxy::RequestHead* head, const proxy::ProxyRoute* route,
+                        proxy::ProxyFailure failure, int status, std::string_view detail) const;
   // A request has come to its end.
-  static void leave(const http::ExchangeRecord& record);
+  static void leave(const proxy::ExchangeRecord& record);
   // Who is behind the request: the peer, or whom a trusted one names.
-  [[nodiscard]] std::string_view client_of(const http::RequestHead& head,
-                                           const http::PeerInfo& peer) const;
+  [[nodiscard]] std::string_view client_of(const proxy::RequestHead& head,
+                                           const proxy::PeerInfo& peer) const;
 
-  [[nodiscard]] http::Upstream& app_proxy() const { return *app_proxy_->upstream; }
+  [[nodiscard]] proxy::Upstream& app_proxy() const { return *app_proxy_->upstream; }
   // Closes pooled connections that have been idle for too long.
   void sweep();
 
  private:
-  using Route = std::shared_ptr<const http::ProxyRoute>;
+  using Route = std::shared_ptr<const proxy::ProxyRoute>;
 
   [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const std::string& url,
-                                  http::TlsOptions tls, http::RouteLimits limits) const;
+                                  net::TlsOptions tls, proxy::RouteLimits limits) const;
   using EventRoute = std::shared_ptr<const WebhookRoute>;
   Result<EventRoute> webhook_route(const RouteMatch& match);
   void forget_event_sources();
   [[nodiscard]] const SignatureRule* signature_rule(const RouteMatch& match) const;
   // Null when the webhook may go on; what was decided is written to `forward`.
-  std::optional<http::Response> admit(const EventRoute& route, const http::RequestHead& head,
-                                      http::Forward& forward) const;
+  std::optional<http::Response> admit(const EventRoute& route, const proxy::RequestHead& head,
+                                      proxy::Forward& forward) const;
   [[nodiscard]] http::Response answer_health(const RouteMatch& match) const;
-  [[nodiscard]] http::RouteLimits limits(std::int64_t max_body) const;
+  [[nodiscard]] proxy::RouteLimits limits(std::int64_t max_body) const;
 
-  http::ProxyLoop& loop_;
+  proxy::ProxyLoop& loop_;
   RouteSettings settings_;
   std::shared_ptr<Gates> gates_;
   std::function<std::string()> app_proxy_down_;
-  http::AddressList trusted_;
-  std::shared_ptr<const http::AddressList> allowed_;
+  net::AddressList trusted_;
+  std::shared_ptr<const net::AddressList> allowed_;
   Cors cors_;
   WebhookRules webhooks_;
   std::vector<SignatureRule> signatures_;

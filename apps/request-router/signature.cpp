@@ -35,7 +35,7 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
 }
 
 // The field when there is exactly one.
-std::optional<std::string_view> only_field(const http::RequestHead& head, std::string_view name) {
+std::optional<std::string_view> only_field(const proxy::RequestHead& head, std::string_view name) {
   std::optional<std::string_view> value;
   for (const auto& field : head.fields) {
     if (!http::equal_ignoring_case(field.name, name)) continue;
@@ -84,7 +84,7 @@ Result<SignatureRule> parse_signature_rule(std::string_view text) {
   return rule;
 }
 
-bool is_signed(SignatureKind kind, std::string_view secret, const http::RequestHead& head,
+bool is_signed(SignatureKind kind, std::string_view secret, const proxy::RequestHead& head,
                std::string_view body) {
   const auto proof = only_field(head, field_of(kind));
   if (secret.empty() || !proof) return false;

@@ -8,7 +8,7 @@
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 #include "common/core/time.hpp"
-#include "common/http/proxy_head.hpp"
+#include "common/proxy/head.hpp"
 
 namespace gitops::router {
 
@@ -32,7 +32,7 @@ Result<SignatureRule> parse_signature_rule(std::string_view text);
 
 // Whether the request bears the right proof, in exactly one field; compares in constant time. An
 // empty secret proves nothing. The body does not count for GitLab.
-bool is_signed(SignatureKind kind, std::string_view secret, const http::RequestHead& head,
+bool is_signed(SignatureKind kind, std::string_view secret, const proxy::RequestHead& head,
                std::string_view body);
 
 // The secret of one rule, read again when its file changes, at most once per second; line ends

@@ -26,7 +26,7 @@ Traffic::Traffic(Metrics& metrics) : metrics_(metrics) {
   }
 }
 
-void Traffic::count(const http::ExchangeRecord& record) {
+void Traffic::count(const proxy::ExchangeRecord& record) {
   const auto index = record.route == nullptr ? kRoutes - 1 : record.route->id;
   auto& route = routes_.at(std::min(index, kRoutes - 1));
   const auto code = static_cast<std::size_t>(std::clamp(record.status / 100, 1, 5)) - 1;
@@ -34,7 +34,7 @@ void Traffic::count(const http::ExchangeRecord& record) {
   route.seconds->Observe(std::chrono::duration<double>(record.took).count());
   if (record.bytes_in > 0) route.bytes_in->Increment(static_cast<double>(record.bytes_in));
   route.bytes_out->Increment(static_cast<double>(record.bytes_out));
-  if (record.failure != http::ProxyFailure::none) {
+  if (record.failure != proxy::ProxyFailure::none) {
     metrics_
         .counter("gitops_router_failures_total",
                  "Requests that were not, or not completely, answered",

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/core/metrics.hpp"
-#include "common/http/proxy.hpp"
+#include "common/proxy/server.hpp"
 
 namespace gitops::router {
 
@@ -12,7 +12,7 @@ namespace gitops::router {
 class Traffic {
  public:
   explicit Traffic(Metrics& metrics);
-  void count(const http::ExchangeRecord& record);
+  void count(const proxy::ExchangeRecord& record);
 
  private:
   static constexpr std::size_t kRoutes = 4;   // as RouteId, then those without a route

@@ -7,9 +7,9 @@ namespace {
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
 
-http::ProxyOptions proxy_options(std::uint16_t port, const WorkerContext& context) {
+proxy::ProxyOptions proxy_options(std::uint16_t port, const WorkerContext& context) {
   const auto& config = context.config;
-  http::ProxyOptions options;
+  proxy::ProxyOptions options;
   options.address = config.listen_address;
   options.port = port;
   options.shares_port = config.loops > 1;
@@ -18,8 +18,8 @@ http::ProxyOptions proxy_options(std::uint16_t port, const WorkerContext& contex
   options.idle_timeout = config.idle_timeout;
   options.totals = context.totals;
   if (!config.tls_certificate_file.empty()) {
-    options.tls = http::TlsOptions{.certificate_file = config.tls_certificate_file,
-                                   .key_file = config.tls_key_file};
+    options.tls = net::TlsOptions{.certificate_file = config.tls_certificate_file,
+                                  .key_file = config.tls_key_file};
   }
   return options;
 }
@@ -62,7 +62,7 @@ Task<> Worker::stop(Deadline deadline) {
   access_log_.flush();
 }
 
-void Worker::done(const http::ExchangeRecord& record) {
+void Worker::done(const proxy::ExchangeRecord& record) {
   context_.traffic.count(record);
   Routing::leave(record);
   if (!context_.config.access_log) return;

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "common/core/task_group.hpp"
-#include "common/http/proxy.hpp"
-#include "common/http/resolve.hpp"
+#include "common/net/resolve.hpp"
+#include "common/proxy/server.hpp"
 #include "request-router/access_log.hpp"
 #include "request-router/config.hpp"
 #include "request-router/routing.hpp"
@@ -20,7 +20,7 @@ struct WorkerContext {
   asio::thread_pool& pool;  // for lookups
   LineWriter& access_log;
   Traffic& traffic;
-  std::shared_ptr<http::ProxyTotals> totals;
+  std::shared_ptr<proxy::ProxyTotals> totals;
   std::function<std::string()> app_proxy_down;
   std::function<void(const std::string& why)> fail;
 };
@@ -45,15 +45,15 @@ class Worker {
   [[nodiscard]] std::shared_ptr<Routing> routing() const { return routing_; }
 
  private:
-  void done(const http::ExchangeRecord& record);
+  void done(const proxy::ExchangeRecord& record);
   Task<> keep_house();
 
   const WorkerContext& context_;
-  http::Resolver resolver_;
-  http::ProxyLoop loop_;
+  net::Resolver resolver_;
+  proxy::ProxyLoop loop_;
   AccessLog access_log_;
   std::shared_ptr<Routing> routing_;
-  http::ProxyServer server_;
+  proxy::ProxyServer server_;
   TaskGroup tasks_;
 };
 

@@ -151,7 +151,7 @@ Error error_from_status(const http::Response& response, std::string_view what, b
   return error;
 }
 
-Client::Client(const Executor& executor, http::Resolver& resolver, ClusterConfig config,
+Client::Client(const Executor& executor, net::Resolver& resolver, ClusterConfig config,
                const http::ProxySettings& environment_proxy, std::string user_agent)
     : config_(std::move(config)),
       tokens_(executor, config_),

@@ -39,7 +39,7 @@ using WatchStream = http::ClientExchange;
 // have a Backoff. Bodies over 64 MiB are refused. Loop thread only; outlives its watches.
 class Client {
  public:
-  Client(const Executor& executor, http::Resolver& resolver, ClusterConfig config,
+  Client(const Executor& executor, net::Resolver& resolver, ClusterConfig config,
          const http::ProxySettings& environment_proxy, std::string user_agent);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -256,7 +256,7 @@ ExecPlugin read_exec(const Mapping& exec) {
   return plugin;
 }
 
-void read_client_certificate(const Mapping& user, http::TlsOptions& tls) {
+void read_client_certificate(const Mapping& user, net::TlsOptions& tls) {
   tls.certificate_file = user.path("client-certificate");
   tls.certificate_pem = user.data("client-certificate-data");
   tls.key_file = user.path("client-key");

@@ -8,8 +8,8 @@
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 #include "common/http/proxy_settings.hpp"
-#include "common/http/tls.hpp"
 #include "common/http/url.hpp"
+#include "common/net/tls_context.hpp"
 
 namespace gitops::k8s {
 
@@ -29,7 +29,7 @@ struct ExecPlugin {
 // Of the credentials at most one is set; a client certificate (in tls) may stand beside them.
 struct ClusterConfig {
   http::Url server;
-  http::TlsOptions tls;
+  net::TlsOptions tls;
   std::optional<http::Url> proxy;  // kubeconfig's proxy-url; wins over the environment
   std::string default_namespace = "default";
 

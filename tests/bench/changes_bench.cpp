@@ -408,7 +408,7 @@ Task<> measure() {
   run_on(kOwnCpu);
   const auto executor = co_await asio::this_coro::executor;
   asio::thread_pool pool(1);
-  http::Resolver resolver(executor, pool);
+  net::Resolver resolver(executor, pool);
   http::Client http(executor, resolver, {});
   co_await measure_fan_out(executor);
   co_await measure_many(executor, http);

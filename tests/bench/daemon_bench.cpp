@@ -203,7 +203,7 @@ Task<> measure_applications(http::Client& http) {
 Task<> measure() {
   const auto executor = co_await asio::this_coro::executor;
   asio::thread_pool pool(1);
-  http::Resolver resolver(executor, pool);
+  net::Resolver resolver(executor, pool);
   http::Client http(executor, resolver, {});
   co_await measure_start(http);
   co_await measure_applications(http);

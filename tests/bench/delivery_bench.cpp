@@ -10,9 +10,9 @@
 
 #include "common/core/task_group.hpp"
 #include "common/http/client.hpp"
-#include "common/http/resolve.hpp"
 #include "common/http/server.hpp"
-#include "event-reporter/delivery.hpp"
+#include "common/net/resolve.hpp"
+#include "event-reporter/delivery/delivery.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -75,12 +75,12 @@ Task<> bench_delivery(Executor executor) {
   if (!server.listen()) std::abort();
   http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
   asio::thread_pool pool(1);
-  http::Resolver resolver(executor, pool);
+  net::Resolver resolver(executor, pool);
   http::ClientOptions options;
   options.max_idle_per_host = kCallers;
   http::Client http(executor, resolver, options);
   auto token = Credential::fixed(Secret("a-token"));
-  platform::Client client(http, url, [&] { return token.current(); });
+  control_plane::Client client(http, url, [&] { return token.current(); });
   Metrics metrics;
   Delivery delivery(executor, client, token, {}, metrics);
 

@@ -65,7 +65,7 @@ int drive(std::uint16_t port, int seconds) {
   Loop loop(1);
   asio::thread_pool pool(1);
   const auto executor = loop.get_executor();
-  http::Resolver resolver(executor, pool);
+  net::Resolver resolver(executor, pool);
   http::Client client(executor, resolver, {.max_idle_per_host = kConnections});
   http::Url url;
   url.scheme = "http";

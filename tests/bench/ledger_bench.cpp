@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "event-reporter/ledger.hpp"
+#include "event-reporter/ledger/ledger.hpp"
 
 namespace {
 

@@ -252,7 +252,7 @@ void measure_memory(bool streaming) {
   const double before = memory("VmRSS:");
   Loop loop;
   asio::thread_pool pool(1);
-  http::Resolver resolver(loop.get_executor(), pool);
+  net::Resolver resolver(loop.get_executor(), pool);
   ClusterConfig config;
   config.server = *http::parse_url("http://127.0.0.1:" + std::to_string(server.port));
   Client client(loop.get_executor(), resolver, config, {}, "bench");

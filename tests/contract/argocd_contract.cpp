@@ -329,7 +329,7 @@ std::function<Task<>(const ArgoCdPeer&)> on(Task<> (*run)(Session&)) {
   return [run](const ArgoCdPeer& peer) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     asio::thread_pool pool(1);
-    http::Resolver resolver(executor, pool);
+    net::Resolver resolver(executor, pool);
     http::Client client(executor, resolver, {});
     Session session(client, peer);
     co_await run(session);

@@ -143,7 +143,7 @@ TEST(FakeArgoCd, GivesAnswersThatWereSetByHandAndCountsReads) {
     argocd.set_revision("abc", {{"author", "Dana"}});
     CO_ASSERT_OK(argocd.start());
     asio::thread_pool pool(1);
-    http::Resolver resolver(executor, pool);
+    net::Resolver resolver(executor, pool);
     http::Client client(executor, resolver, {});
     const auto get = [&](std::string rest) -> Task<Json> {
       http::Request request;

@@ -53,7 +53,7 @@ struct Bench {
 
   FakeKubeApi api;
   asio::thread_pool pool{1};
-  http::Resolver resolver;
+  net::Resolver resolver;
   http::Client client;
 };
 

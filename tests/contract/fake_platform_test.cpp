@@ -43,7 +43,7 @@ struct Bench {
 
   FakePlatform platform;
   asio::thread_pool pool{1};
-  http::Resolver resolver;
+  net::Resolver resolver;
   http::Client client;
 };
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/task_group.hpp"
+#include "event-reporter/shards/stand_in.hpp"
 #include "k8s-client/lease.hpp"
-#include "k8s-client/stand_in.hpp"
 
 namespace gitops::test {
 namespace {
@@ -32,7 +32,7 @@ struct Caller {
   Caller(const Executor& executor, const k8s::ClusterConfig& config)
       : resolver(executor, pool), client(executor, resolver, config, {}, "contract-test") {}
   asio::thread_pool pool{1};
-  http::Resolver resolver;
+  net::Resolver resolver;
   k8s::Client client;
 };
 
@@ -484,7 +484,7 @@ Task<bool> comes_true(std::function<bool()> condition) {
 Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
   const auto executor = co_await asio::this_coro::executor;
   std::optional<std::size_t> told;
-  k8s::StandIn stand_in(
+  reporter::StandIn stand_in(
       scene.client,
       {.ns = scene.peer.ns,
        .leases = {"other", "owned"},

@@ -83,7 +83,7 @@ class KubeWatchBench {
 
   KubeWatchPeer peer_;
   asio::thread_pool pool_{1};
-  http::Resolver resolver_;
+  net::Resolver resolver_;
   k8s::Client client_;
   TcpRelay relay_;
   k8s::Client watch_client_;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "event-reporter/cluster_secret.hpp"
+#include "event-reporter/watch/cluster_secret.hpp"
 
 // A Secret's JSON as the API server might send it. Whatever comes: a configuration that is usable,
 // or an error that says why; a name that may stand in a log.

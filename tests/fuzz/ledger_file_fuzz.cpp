@@ -14,7 +14,7 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "event-reporter/ledger_file.hpp"
+#include "event-reporter/ledger/ledger_file.hpp"
 
 namespace {
 

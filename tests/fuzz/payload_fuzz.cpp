@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
-#include "event-reporter/event_body.hpp"
-#include "event-reporter/payload.hpp"
-#include "event-reporter/questions.hpp"
+#include "event-reporter/event/event_body.hpp"
+#include "event-reporter/event/payload.hpp"
+#include "event-reporter/event/questions.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/http/proxy_relay.hpp"
+#include "common/proxy/body.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "common/http/message.hpp"
-#include "common/http/proxy_forward.hpp"
+#include "common/proxy/forward.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/http/address_list.hpp"
+#include "common/net/address_list.hpp"
 #include "request-router/routes_file.hpp"
 #include "request-router/routing.hpp"
 
@@ -22,9 +22,9 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-http::Decision decide(router::Routing& routing, const std::string& target) {
+proxy::Decision decide(router::Routing& routing, const std::string& target) {
   const std::string text = "POST " + target + " HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
-  http::RequestHeadParser parser({});
+  proxy::RequestHeadParser parser({});
   require(parser.next(text).value_or(0) == text.size());
   return routing.decide(
       parser.head(), {.address = boost::asio::ip::make_address("192.0.2.1"), .text = "192.0.2.1"});
@@ -56,20 +56,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   Loop loop{1};
   static asio::thread_pool pool(1);
-  http::Resolver resolver(loop.get_executor(), pool);
-  http::ProxyLoop proxy(loop.get_executor(), resolver);
+  net::Resolver resolver(loop.get_executor(), pool);
+  proxy::ProxyLoop proxy(loop.get_executor(), resolver);
   router::Routing routing(proxy, *settings, std::make_shared<router::Gates>(0, 0),
                           [] { return std::string{}; });
   const auto app = decide(routing, "/app-proxy/x");
-  require(std::holds_alternative<http::Forward>(app));
-  const auto& route = *std::get<http::Forward>(app).route;
+  require(std::holds_alternative<proxy::Forward>(app));
+  const auto& route = *std::get<proxy::Forward>(app).route;
   require(route.upstream->options().port > 0 && !route.upstream->options().host.empty());
   require(route.host.find_first_of("\r\n /") == std::string::npos);
-  require(std::holds_alternative<http::Forward>(decide(routing, "/workflows/x")) ==
+  require(std::holds_alternative<proxy::Forward>(decide(routing, "/workflows/x")) ==
           !settings->workflows_url.empty());
   for (const auto* ns : {"argo", "kube-system"}) {
     const auto webhook = decide(routing, std::string("/webhooks/") + ns + "/github");
-    const auto* forward = std::get_if<http::Forward>(&webhook);
+    const auto* forward = std::get_if<proxy::Forward>(&webhook);
     if (forward == nullptr) continue;
     const auto& names = settings->webhook_namespaces;
     require(

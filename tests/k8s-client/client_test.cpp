@@ -45,7 +45,7 @@ class Bench {
   }
 
   asio::thread_pool pool_{1};
-  http::Resolver resolver_;
+  net::Resolver resolver_;
 
  public:
   Client client;
@@ -213,7 +213,7 @@ TEST(Client, NamesTheHostItCouldNotReach) {
   run_coro([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     asio::thread_pool pool(1);
-    http::Resolver resolver(executor, pool);
+    net::Resolver resolver(executor, pool);
     ClusterConfig config;
     {
       CannedServer gone(executor, {ok("")});

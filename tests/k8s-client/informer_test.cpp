@@ -258,7 +258,7 @@ TEST(Informer, AC27_AWatchThatEndsInTheMiddleOfAnEventHasFailed) {
     });
     CO_ASSERT_OK(server.listen());
     asio::thread_pool pool(1);
-    http::Resolver resolver(executor, pool);
+    net::Resolver resolver(executor, pool);
     ClusterConfig config;
     config.server = *http::parse_url("http://127.0.0.1:" + std::to_string(server.port()));
     Client client(executor, resolver, config, {}, "test");

@@ -361,7 +361,7 @@ struct Candidate {
   }
 
   asio::thread_pool pool{1};
-  http::Resolver resolver;
+  net::Resolver resolver;
   Client client;
   TaskGroup group;
   std::vector<bool> told;

@@ -8,30 +8,33 @@ import re
 import sys
 
 # Folder -> the folders it may include besides itself. Down only; peers never include each other.
-BELOW_HTTP = ["libs/common/core"]
-BELOW_LIBS = BELOW_HTTP + ["libs/common/http"]
+CORE = ["libs/common/core"]
+NET = CORE + ["libs/common/net"]
+HTTP = NET + ["libs/common/http"]
+PROXY = HTTP + ["libs/common/proxy"]
 LAYERS = {
     "libs/common/core": [],
-    "libs/common/http": BELOW_HTTP,
-    "libs/common/daemon": BELOW_LIBS,
-    "libs/common/tunnel": BELOW_LIBS,
-    "libs/common/argo": BELOW_LIBS,
-    "libs/common/platform": BELOW_LIBS,
-    "libs/k8s-client": BELOW_LIBS,
+    "libs/common/net": CORE,
+    "libs/common/http": NET,
+    "libs/common/proxy": HTTP,
+    "libs/common/sqlite": CORE,
+    "libs/common/tunnel": HTTP,
+    "libs/common/argo": HTTP,
+    "libs/common/control_plane": HTTP,
+    "libs/common/daemon": HTTP,
+    "libs/common/cli": HTTP,
+    "libs/k8s-client": HTTP,
 }
-APP_MAY = [
-    "libs/common/core", "libs/common/http", "libs/common/daemon", "libs/common/tunnel",
-    "libs/common/argo", "libs/common/platform", "libs/k8s-client",
-]
+APP_MAY = list(LAYERS)
 
 # A third-party header -> the only files that may include it.
 FENCES = {
     r"boost/beast": r"libs/common/http/[a-z_]+\.cpp",
     r"spdlog/": r"libs/common/core/log\.cpp",
     r"yaml-cpp/": r"(libs/common/core/config_yaml|libs/k8s-client/config)\.cpp|tests/.*",
-    r"git2": r"apps/app-proxy/git/repository\.cpp",
-    r"sqlite3\.h": r"apps/event-reporter/ledger_file\.cpp|tests/event-reporter/sqlite_probe\.cpp",
-    r"simdjson": r"libs/k8s-client/json_tokens\.cpp|apps/event-reporter/[a-z_]+\.[ch]pp|tests/.*",
+    r"git2": r"apps/app-proxy/git/(repository|transport)\.cpp",
+    r"sqlite3\.h": r"apps/event-reporter/ledger/ledger_file\.cpp|tests/event-reporter/ledger/sqlite_probe\.cpp",
+    r"simdjson": r"libs/(common/core/(json|yaml)_text|k8s-client/json_tokens)\.[ch]pp|apps/event-reporter/.*|tests/.*",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -81,7 +84,7 @@ def check(path: pathlib.Path) -> list[str]:
 
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
-files = [p for top in ("libs", "apps", "tests") for p in sorted((ROOT / top).rglob("*.[ch]pp"))
+files = [p for top in ("libs", "apps", "tests", "demo") for p in sorted((ROOT / top).rglob("*.[ch]pp"))
          if "tests/lint/compiler" not in p.as_posix()]
 problems = [problem for path in files for problem in check(path)]
 print("\n".join(problems) if problems else f"{len(files)} files keep to the layers")

@@ -1,4 +1,4 @@
-#include "event-reporter/shard_leases.hpp"
+#include "event-reporter/shards/shard_leases.hpp"
 
 #include <map>
 #include <memory>
@@ -76,7 +76,7 @@ class Pod {
 
   test::TcpRelay relay_;
   asio::thread_pool pool_{1};
-  http::Resolver resolver_;
+  net::Resolver resolver_;
   k8s::Client client_;
   TaskGroup group_;
 

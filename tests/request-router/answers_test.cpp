@@ -65,12 +65,12 @@ TEST(ErrorAnswer, IsJsonOrAPage) {
 TEST(AccessLine, HoldsNoQuery) {
   const std::string text =
       "GET /app-proxy/a\"b?token=canary HTTP/1.1\r\nHost: h\r\ntraceparent: 00-ab\r\n\r\n";
-  http::RequestHeadParser parser({});
+  proxy::RequestHeadParser parser({});
   ASSERT_TRUE(parser.next(text));
-  http::ExchangeRecord record;
+  proxy::ExchangeRecord record;
   record.head = &parser.head();
   record.status = 502;
-  record.failure = http::ProxyFailure::connect_failed;
+  record.failure = proxy::ProxyFailure::connect_failed;
   record.detail = "refused";
   record.request_id = "id";
   record.took = std::chrono::microseconds(1500);
@@ -144,7 +144,7 @@ TEST(Signature, AC13_AgreesWithKnownValues) {
   const std::string text =
       "POST / HTTP/1.1\r\nHost: h\r\nX-Hub-Signature-256: "
       "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17\r\n\r\n";
-  http::RequestHeadParser parser({});
+  proxy::RequestHeadParser parser({});
   ASSERT_TRUE(parser.next(text));
   const auto check = [&parser](std::string_view secret, std::string_view body) {
     return is_signed(SignatureKind::github, secret, parser.head(), body);

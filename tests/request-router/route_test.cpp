@@ -15,7 +15,7 @@ struct Parsed {
     ok = size && *size == text.size();
   }
   std::string text;
-  http::RequestHeadParser parser;
+  proxy::RequestHeadParser parser;
   bool ok = false;
 };
 

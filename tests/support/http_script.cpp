@@ -88,9 +88,9 @@ Task<> join(RawConnection& left, RawConnection right) {
 Task<RawConnection> raw_connect(std::uint16_t port) {
   const asio::ip::tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
   auto socket =
-      co_await http::connect_any(std::span(&endpoint, 1), deadline_after(std::chrono::seconds(5)));
+      co_await net::connect_any(std::span(&endpoint, 1), deadline_after(std::chrono::seconds(5)));
   if (!socket) throw std::runtime_error("cannot connect: " + socket.error().message);
-  co_return RawConnection(http::Stream(std::move(*socket)));
+  co_return RawConnection(net::Stream(std::move(*socket)));
 }
 
 Task<std::string> raw_exchange(std::uint16_t port, std::string bytes) {
@@ -100,13 +100,13 @@ Task<std::string> raw_exchange(std::uint16_t port, std::string bytes) {
 }
 
 HttpScript::HttpScript(const Executor& executor, std::vector<Script> scripts,
-                       std::optional<http::TlsOptions> tls)
+                       std::optional<net::TlsOptions> tls)
     : executor_(executor),
       acceptor_(executor, {asio::ip::address_v4::loopback(), 0}),
       scripts_(std::move(scripts)),
       port_(acceptor_.local_endpoint().port()),
       tasks_(executor) {
-  if (tls) tls_.emplace(http::TlsContext::Role::server, std::move(*tls));
+  if (tls) tls_.emplace(net::TlsContext::Role::server, std::move(*tls));
   tasks_.spawn("accept", [this] { return accept_loop(); });
 }
 
@@ -146,7 +146,7 @@ HttpScript::Script HttpScript::answer_each(std::string bytes, int requests) {
 
 Task<> HttpScript::accept_loop() {
   while (acceptor_.is_open()) {
-    auto socket = std::make_shared<http::Socket>(executor_);
+    auto socket = std::make_shared<net::Socket>(executor_);
     boost::system::error_code ec;
     co_await acceptor_.async_accept(*socket, asio::redirect_error(use_task, ec));
     if (ec) co_return;
@@ -157,7 +157,7 @@ Task<> HttpScript::accept_loop() {
   }
 }
 
-Task<> HttpScript::run(std::shared_ptr<http::Socket> socket, std::size_t index) {
+Task<> HttpScript::run(std::shared_ptr<net::Socket> socket, std::size_t index) {
   std::shared_ptr<asio::ssl::context> context;
   if (tls_) {
     auto loaded = tls_->get(Clock::now());
@@ -166,7 +166,7 @@ Task<> HttpScript::run(std::shared_ptr<http::Socket> socket, std::size_t index) 
   }
   boost::system::error_code ec;
   socket->set_option(asio::ip::tcp::no_delay(true), ec);
-  http::Stream stream(std::move(*socket), context);
+  net::Stream stream(std::move(*socket), context);
   if (context && !co_await stream.handshake_server()) co_return;
   RawConnection& connection = live_.emplace_back(std::move(stream));
   co_await scripts_[index](connection);

@@ -11,9 +11,9 @@
 
 #include "common/core/async.hpp"
 #include "common/core/task_group.hpp"
-#include "common/http/stream.hpp"
-#include "common/http/tls.hpp"
 #include "common/http/url.hpp"
+#include "common/net/stream.hpp"
+#include "common/net/tls_context.hpp"
 
 namespace gitops::test {
 
@@ -21,7 +21,7 @@ namespace gitops::test {
 // of the connection. Loop thread only.
 class RawConnection {
  public:
-  explicit RawConnection(http::Stream stream) : stream_(std::move(stream)) {}
+  explicit RawConnection(net::Stream stream) : stream_(std::move(stream)) {}
 
   // Through the first occurrence of `mark`.
   Task<std::string> read_until(std::string_view mark);
@@ -49,7 +49,7 @@ class RawConnection {
  private:
   Task<bool> fill();
 
-  http::Stream stream_;
+  net::Stream stream_;
   std::string received_;
   std::size_t taken_ = 0;  // what reads have returned of it
   bool ended_ = false;
@@ -71,7 +71,7 @@ class HttpScript {
   using Script = std::function<Task<>(RawConnection&)>;
 
   HttpScript(const Executor& executor, std::vector<Script> scripts,
-             std::optional<http::TlsOptions> tls = std::nullopt);
+             std::optional<net::TlsOptions> tls = std::nullopt);
   // Ends what still runs. Must be awaited before the object is destroyed.
   Task<> stop();
 
@@ -89,12 +89,12 @@ class HttpScript {
 
  private:
   Task<> accept_loop();
-  Task<> run(std::shared_ptr<http::Socket> socket, std::size_t index);
+  Task<> run(std::shared_ptr<net::Socket> socket, std::size_t index);
 
   Executor executor_;
   asio::basic_socket_acceptor<asio::ip::tcp, Executor> acceptor_;
   std::vector<Script> scripts_;
-  std::optional<http::TlsContext> tls_;
+  std::optional<net::TlsContext> tls_;
   std::uint16_t port_ = 0;
   std::size_t accepted_ = 0;
   std::list<RawConnection> live_;  // kept for received()

@@ -32,7 +32,7 @@ bool is_target(std::string_view text) {
 }  // namespace
 
 struct Client::State {
-  State(const Executor& executor, Resolver& resolver, ClientOptions o)
+  State(const Executor& executor, net::Resolver& resolver, ClientOptions o)
       : options(std::move(o)),
         connector(resolver, options.tls, options.connect_timeout, options.max_response_head),
         pool(std::make_shared<ConnectionPool>(executor, options.idle_timeout,
@@ -344,7 +344,7 @@ void ClientExchange::set_deadline(Deadline deadline) {
   if (state_->connection) state_->connection->stream.set_deadline(deadline);
 }
 
-Client::Client(const Executor& executor, Resolver& resolver, ClientOptions options)
+Client::Client(const Executor& executor, net::Resolver& resolver, ClientOptions options)
     : state_(std::make_shared<State>(executor, resolver, std::move(options))) {}
 Client::~Client() = default;
 

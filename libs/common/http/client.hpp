@@ -10,14 +10,14 @@
 #include "common/core/async.hpp"
 #include "common/http/message.hpp"
 #include "common/http/proxy_settings.hpp"
-#include "common/http/resolve.hpp"
-#include "common/http/tls.hpp"
 #include "common/http/url.hpp"
+#include "common/net/resolve.hpp"
+#include "common/net/tls_context.hpp"
 
 namespace gitops::http {
 
 struct ClientOptions {
-  TlsOptions tls = {};
+  net::TlsOptions tls = {};
   ProxySettings proxy = {};
   std::string user_agent = "gitops-runtime";
   std::chrono::milliseconds connect_timeout{10'000};  // lookup, TCP, proxy and TLS together
@@ -61,7 +61,7 @@ class ClientExchange {
 // port and no secret. Loop thread only; outlives its exchanges.
 class Client {
  public:
-  Client(const Executor& executor, Resolver& resolver, ClientOptions options);
+  Client(const Executor& executor, net::Resolver& resolver, ClientOptions options);
   ~Client();
 
   // Sends `request` to the origin of `url` (its path and query are not used: request.target is) and

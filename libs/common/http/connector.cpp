@@ -46,10 +46,10 @@ Task<Result<ParseStep>> Connection::next() {
   }
 }
 
-Connector::Connector(Resolver& resolver, TlsOptions tls, std::chrono::milliseconds timeout,
-                     std::size_t max_response_head)
+Connector::Connector(net::Resolver& resolver, net::TlsOptions tls,
+                     std::chrono::milliseconds timeout, std::size_t max_response_head)
     : resolver_(resolver),
-      tls_(TlsContext::Role::client, std::move(tls)),
+      tls_(net::TlsContext::Role::client, std::move(tls)),
       timeout_(timeout),
       max_response_head_(max_response_head) {}
 
@@ -92,12 +92,13 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
     if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
     co_return fail(first_name, std::move(error));
   }
-  auto socket = co_await connect_any(*endpoints, limit);
+  auto socket = co_await net::connect_any(*endpoints, limit);
   if (!socket) {
     resolver_.forget(first.host);
     co_return fail(first_name, socket.error());
   }
-  auto connection = std::make_unique<Connection>(Stream(std::move(*socket)), max_response_head_);
+  auto connection =
+      std::make_unique<Connection>(net::Stream(std::move(*socket)), max_response_head_);
   connection->key = std::move(key);
   if (context == nullptr) co_return connection;
 

@@ -9,16 +9,16 @@
 #include "common/core/async.hpp"
 #include "common/http/buffer.hpp"
 #include "common/http/parser.hpp"
-#include "common/http/resolve.hpp"
-#include "common/http/stream.hpp"
-#include "common/http/tls.hpp"
 #include "common/http/url.hpp"
+#include "common/net/resolve.hpp"
+#include "common/net/stream.hpp"
+#include "common/net/tls_context.hpp"
 
 namespace gitops::http {
 
 // A client's connection, with what it keeps from one request to the next.
 struct Connection {
-  Connection(Stream s, std::size_t max_head) : stream(std::move(s)), parser(max_head) {}
+  Connection(net::Stream s, std::size_t max_head) : stream(std::move(s)), parser(max_head) {}
 
   // Makes ready for the answer to the next request; `no_body` as in ResponseParser::reset.
   void expect_answer(bool no_body);
@@ -26,7 +26,7 @@ struct Connection {
   // caller consumes from `in`.
   Task<Result<ParseStep>> next();
 
-  Stream stream;
+  net::Stream stream;
   ResponseParser parser;
   ReadBuffer in;
   std::string out;
@@ -38,7 +38,7 @@ struct Connection {
 // resolver outlives it.
 class Connector {
  public:
-  Connector(Resolver& resolver, TlsOptions tls, std::chrono::milliseconds timeout,
+  Connector(net::Resolver& resolver, net::TlsOptions tls, std::chrono::milliseconds timeout,
             std::size_t max_response_head);
 
   // A connection on which a request to `url` can be sent; `proxy` is null for a direct one. Errors
@@ -53,8 +53,8 @@ class Connector {
   Task<Result<void>> open_tunnel(Connection& connection, const Url& url, const Url& proxy);
   [[nodiscard]] std::string current_key(const Url& url, const Url* proxy) const;
 
-  Resolver& resolver_;
-  TlsContext tls_;
+  net::Resolver& resolver_;
+  net::TlsContext tls_;
   std::chrono::milliseconds timeout_;
   std::size_t max_response_head_;
 };

@@ -6,7 +6,7 @@
 #include <boost/asio/ip/network_v4.hpp>
 #include <boost/asio/ip/network_v6.hpp>
 
-#include "common/http/address_list.hpp"
+#include "common/net/address_list.hpp"
 
 namespace gitops::http {
 namespace {
@@ -17,7 +17,7 @@ std::optional<ip::address> parse_address(std::string_view text) {
   boost::system::error_code ec;
   const auto address = ip::make_address(std::string(text), ec);
   if (ec) return std::nullopt;
-  return plain_address(address);
+  return net::plain_address(address);
 }
 
 bool in_network(std::string_view cidr, const ip::address& address) {

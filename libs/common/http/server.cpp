@@ -8,12 +8,12 @@
 
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
-#include "common/http/address_list.hpp"
 #include "common/http/buffer.hpp"
-#include "common/http/listener.hpp"
 #include "common/http/parser.hpp"
-#include "common/http/stream.hpp"
 #include "common/http/wire_text.hpp"
+#include "common/net/address_list.hpp"
+#include "common/net/listener.hpp"
+#include "common/net/stream.hpp"
 
 namespace gitops::http {
 namespace {
@@ -37,17 +37,17 @@ bool has_no_body(int status) {
 struct Server::State {
   State(const Executor& e, ServerOptions o, Handler h)
       : executor(e), options(std::move(o)), handler(std::move(h)), acceptor(e), tasks(e), ended(e) {
-    if (options.tls) tls.emplace(TlsContext::Role::server, *options.tls);
+    if (options.tls) tls.emplace(net::TlsContext::Role::server, *options.tls);
   }
 
   Task<> accept_loop();
-  Task<> serve(Socket socket);
+  Task<> serve(net::Socket socket);
 
   Executor executor;
   ServerOptions options;
   Handler handler;
-  std::optional<TlsContext> tls;
-  Acceptor acceptor;
+  std::optional<net::TlsContext> tls;
+  net::Acceptor acceptor;
   std::uint16_t port = 0;
   bool draining = false;
   std::list<ServerConnection*> connections;
@@ -60,7 +60,7 @@ struct Server::State {
 // One accepted connection and the exchange that is running on it.
 class ServerConnection {
  public:
-  ServerConnection(Server::State& s, Stream st)
+  ServerConnection(Server::State& s, net::Stream st)
       : server(s),
         stream(std::move(st)),
         parser(s.options.max_head),
@@ -93,7 +93,7 @@ class ServerConnection {
   void begin_write() { stream.set_deadline(Clock::now() + server.options.body_timeout); }
 
   Server::State& server;
-  Stream stream;
+  net::Stream stream;
   RequestParser parser;
   ReadBuffer in;
   std::string out;  // the head, or chunk header, that is sent next
@@ -361,7 +361,7 @@ std::string_view Exchange::query() const {
 }
 
 std::string Exchange::peer_address() const {
-  return plain_address(connection_->stream.remote().address()).to_string();
+  return net::plain_address(connection_->stream.remote().address()).to_string();
 }
 
 Task<Result<std::string>> Exchange::read_body(std::size_t limit) {
@@ -457,20 +457,20 @@ void Exchange::abort() {
   connection_->stream.abort();
 }
 
-Task<> Server::State::serve(Socket socket) {
+Task<> Server::State::serve(net::Socket socket) {
   std::shared_ptr<asio::ssl::context> context;
   if (tls) {
     auto loaded = tls->get(Clock::now());
     if (!loaded) co_return;  // listen() has checked it; files may vanish later only after a success
     context = *loaded;
   }
-  ServerConnection connection(*this, Stream(std::move(socket), std::move(context)));
+  ServerConnection connection(*this, net::Stream(std::move(socket), std::move(context)));
   co_await connection.run();
 }
 
 Task<> Server::State::accept_loop() {
   while (acceptor.is_open()) {
-    Socket socket(executor);
+    net::Socket socket(executor);
     error_code ec;
     co_await acceptor.async_accept(socket, asio::redirect_error(use_task, ec));
     if (ec) {
@@ -493,7 +493,7 @@ Task<> Server::State::accept_loop() {
       }
       continue;
     }
-    auto shared = std::make_shared<Socket>(std::move(socket));
+    auto shared = std::make_shared<net::Socket>(std::move(socket));
     tasks.spawn("connection", [this, shared] { return serve(std::move(*shared)); });
   }
 }
@@ -508,8 +508,8 @@ Result<void> Server::listen() {
     if (auto context = state.tls->get(Clock::now()); !context)
       return std::unexpected(context.error());
   }
-  const auto port =
-      listen_on(state.acceptor, {.address = state.options.address, .port = state.options.port});
+  const auto port = net::listen_on(state.acceptor,
+                                   {.address = state.options.address, .port = state.options.port});
   if (!port) return std::unexpected(port.error());
   state.port = *port;
   state.tasks.spawn("accept", [&state] { return state.accept_loop(); });

@@ -9,14 +9,14 @@
 
 #include "common/core/async.hpp"
 #include "common/http/message.hpp"
-#include "common/http/tls.hpp"
+#include "common/net/tls_context.hpp"
 
 namespace gitops::http {
 
 struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free port
-  std::optional<TlsOptions> tls = std::nullopt;
+  std::optional<net::TlsOptions> tls = std::nullopt;
   std::size_t max_connections = 10'000;  // further ones are accepted and closed
   std::size_t max_head = 64 * 1024;      // request line and fields; more: 431
   std::chrono::milliseconds head_timeout{

@@ -34,7 +34,7 @@ struct Bench {
 
   CannedServer server;
   asio::thread_pool pool{1};
-  http::Resolver resolver;
+  net::Resolver resolver;
   http::Client http;
   Secret token{"abc"};
   ArgoCdClient client;

@@ -24,7 +24,7 @@ struct TestClient {
       : resolver(executor, pool), client(executor, resolver, std::move(options)) {}
 
   asio::thread_pool pool{1};
-  Resolver resolver;
+  net::Resolver resolver;
   Client client;
 
   Task<Result<Response>> get(const Url& url, std::string target = "/") {

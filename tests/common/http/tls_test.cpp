@@ -1,5 +1,3 @@
-#include "common/http/tls.hpp"
-
 #include <filesystem>
 #include <fstream>
 
@@ -8,6 +6,7 @@
 #include <openssl/x509.h>
 
 #include "common/http/loopback.hpp"
+#include "common/net/tls_context.hpp"
 #include "support/log_capture.hpp"
 #include "support/test_certs.hpp"
 
@@ -24,7 +23,7 @@ std::string read_file(const fs::path& path) {
 }
 
 // The same certificate, but it ended a minute ago; signed with the CA's key.
-TlsOptions expired_copy(const test::Certificate& certificate, const fs::path& ca_key) {
+net::TlsOptions expired_copy(const test::Certificate& certificate, const fs::path& ca_key) {
   const std::string pem = read_file(certificate.cert_file);
   const std::string key_pem = read_file(ca_key);
   BIO* in = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
@@ -39,8 +38,8 @@ TlsOptions expired_copy(const test::Certificate& certificate, const fs::path& ca
   PEM_write_bio_X509(out, copy);
   char* text = nullptr;
   const long size = BIO_get_mem_data(out, &text);
-  TlsOptions options{.certificate_pem = std::string(text, static_cast<std::size_t>(size)),
-                     .key_file = certificate.key_file};
+  net::TlsOptions options{.certificate_pem = std::string(text, static_cast<std::size_t>(size)),
+                          .key_file = certificate.key_file};
   BIO_free(out);
   EVP_PKEY_free(key);
   X509_free(copy);
@@ -55,7 +54,7 @@ struct Certificates {
       authority.issue({.common_name = "server",
                        .organization = {},
                        .alt_names = {"localhost", "*.wild.example", "127.0.0.1"}});
-  TlsOptions expired = expired_copy(server, authority.folder() / "ca.key");
+  net::TlsOptions expired = expired_copy(server, authority.folder() / "ca.key");
   test::Certificate client =
       authority.issue({.common_name = "client", .organization = {}, .alt_names = {}});
   test::Certificate foreign_client =
@@ -67,11 +66,11 @@ const Certificates& certificates() {
   return all;
 }
 
-TlsOptions identity(const test::Certificate& certificate) {
+net::TlsOptions identity(const test::Certificate& certificate) {
   return {.certificate_file = certificate.cert_file, .key_file = certificate.key_file};
 }
 
-TlsOptions trust(const test::CertificateAuthority& authority) {
+net::TlsOptions trust(const test::CertificateAuthority& authority) {
   return {.ca_file = authority.ca_file()};
 }
 
@@ -81,7 +80,7 @@ Task<> ok(Exchange& exchange) {
 
 // Runs a server with that identity and one request of a client with those options; gives the
 // request's outcome. `host` is where the URL points to.
-Result<Response> request(TlsOptions server_tls, TlsOptions client_tls,
+Result<Response> request(net::TlsOptions server_tls, net::TlsOptions client_tls,
                          const std::string& host = "localhost") {
   Result<Response> outcome;
   test::run_coro([&]() -> Task<> {
@@ -102,7 +101,7 @@ Result<Response> request(TlsOptions server_tls, TlsOptions client_tls,
   return outcome;
 }
 
-std::string refusal(TlsOptions server_tls, TlsOptions client_tls,
+std::string refusal(net::TlsOptions server_tls, net::TlsOptions client_tls,
                     const std::string& host = "localhost") {
   const auto outcome = request(std::move(server_tls), std::move(client_tls), host);
   if (outcome) return "accepted";
@@ -120,7 +119,7 @@ TEST(Tls, VerifiesNamesAndAddresses) {
   }
   EXPECT_EQ(refusal(identity(c.server), trust(c.authority), "127.0.0.2"),
             "certificate verify failed: IP address mismatch");
-  TlsOptions named = trust(c.authority);
+  net::TlsOptions named = trust(c.authority);
   named.server_name = "a.wild.example";
   EXPECT_TRUE(request(identity(c.server), named, "127.0.0.2"));
   for (const char* name : {"a.b.wild.example", "wild.example", "other.example"}) {
@@ -147,16 +146,16 @@ TEST(Tls, InsecureIsAnExplicitSwitch) {
 
 TEST(Tls, InlinePemWorksLikeFiles) {
   const auto& c = certificates();
-  const TlsOptions server{.certificate_pem = read_file(c.server.cert_file),
-                          .key_pem = Secret(read_file(c.server.key_file))};
+  const net::TlsOptions server{.certificate_pem = read_file(c.server.cert_file),
+                               .key_pem = Secret(read_file(c.server.key_file))};
   EXPECT_TRUE(request(server, {.ca_pem = read_file(c.authority.ca_file())}));
 }
 
 TEST(Tls, ServersWithACaDemandClientCertificates) {
   const auto& c = certificates();
-  TlsOptions server = identity(c.server);
+  net::TlsOptions server = identity(c.server);
   server.ca_file = c.authority.ca_file();
-  TlsOptions client = identity(c.client);
+  net::TlsOptions client = identity(c.client);
   client.ca_file = c.authority.ca_file();
   EXPECT_TRUE(request(server, client));
   client = identity(c.foreign_client);
@@ -177,9 +176,9 @@ TEST(Tls, SpeaksVersions12And13Only) {
       SSL_CTX_set_min_proto_version(context->native_handle(), version);
       SSL_CTX_set_max_proto_version(context->native_handle(), version);
       const asio::ip::tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server.port());
-      auto socket = co_await connect_any(std::span(&endpoint, 1), deadline_after(seconds(2)));
+      auto socket = co_await net::connect_any(std::span(&endpoint, 1), deadline_after(seconds(2)));
       CO_ASSERT_OK(socket);
-      Stream stream(std::move(*socket), context);
+      net::Stream stream(std::move(*socket), context);
       stream.set_deadline(deadline_after(seconds(2)));
       const auto shaken = co_await stream.handshake_client("");
       EXPECT_EQ(shaken.has_value(), version != TLS1_1_VERSION) << version;
@@ -340,14 +339,14 @@ TEST(Tls, StreamsLargeBodies) {
 
 TEST(TlsContext, ErrorsNameTheFile) {
   const auto& c = certificates();
-  const auto problem = [](TlsContext::Role role, TlsOptions options) {
-    TlsContext context(role, std::move(options));
+  const auto problem = [](net::TlsContext::Role role, net::TlsOptions options) {
+    net::TlsContext context(role, std::move(options));
     const auto got = context.get(Clock::now());
     if (got) return std::string("none");
     EXPECT_EQ(got.error().code, ErrorCode::tls);
     return got.error().message;
   };
-  using Role = TlsContext::Role;
+  using Role = net::TlsContext::Role;
   const fs::path garbage = c.authority.folder() / "garbage.pem";
   std::ofstream(garbage) << "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
   const fs::path empty = c.authority.folder() / "empty.pem";
@@ -374,7 +373,7 @@ TEST(TlsContext, RotatedFilesAreReadAgain) {
   const auto& c = certificates();
   const fs::path ca = c.authority.folder() / "rotating-ca.pem";
   fs::copy_file(c.authority.ca_file(), ca, fs::copy_options::overwrite_existing);
-  TlsContext context(TlsContext::Role::client, {.ca_file = ca});
+  net::TlsContext context(net::TlsContext::Role::client, {.ca_file = ca});
   auto now = Clock::now();
   const auto first = context.get(now);
   ASSERT_TRUE(first);
@@ -413,8 +412,8 @@ TEST(Tls, AC29_RotationIsPickedUpByServerAndClient) {
   test::run_coro([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TestServer server(executor, ok,
-                      {.tls = TlsOptions{.certificate_file = folder / "live-cert.pem",
-                                         .key_file = folder / "live-key.pem"}});
+                      {.tls = net::TlsOptions{.certificate_file = folder / "live-cert.pem",
+                                              .key_file = folder / "live-key.pem"}});
     {
       TestClient client(executor, {.tls = {.ca_file = folder / "live-ca.pem"}});
       CO_ASSERT_OK(co_await client.get(server.url("localhost")));

@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "common/core/task_group.hpp"
-#include "common/http/resolve.hpp"
-#include "common/http/stream.hpp"
-#include "common/http/tls.hpp"
+#include "common/net/resolve.hpp"
+#include "common/net/stream.hpp"
+#include "common/net/tls_context.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/test_certs.hpp"
@@ -40,10 +40,10 @@ class RotatingFiles {
     });
   }
 
-  [[nodiscard]] TlsOptions server() const {
+  [[nodiscard]] net::TlsOptions server() const {
     return {.certificate_file = folder_ / "cert.pem", .key_file = folder_ / "key.pem"};
   }
-  [[nodiscard]] TlsOptions client() const {
+  [[nodiscard]] net::TlsOptions client() const {
     return {.ca_file = folder_ / "ca.pem", .server_name = "localhost"};
   }
 
@@ -76,7 +76,7 @@ Task<> serve_one(asio::basic_socket_acceptor<tcp, Executor>& acceptor,
   boost::system::error_code ec;
   auto socket = co_await acceptor.async_accept(asio::redirect_error(use_task, ec));
   CO_ASSERT_TRUE(!ec);
-  Stream stream(std::move(socket), std::move(context));
+  net::Stream stream(std::move(socket), std::move(context));
   stream.set_deadline(deadline_after(seconds(10)));
   CO_ASSERT_OK(co_await stream.handshake_server());
   std::array<char, 64> buffer;
@@ -87,7 +87,7 @@ Task<> serve_one(asio::basic_socket_acceptor<tcp, Executor>& acceptor,
 }
 
 // Looks the server up on the pool and talks to it, with the certificates of now on both sides.
-Task<> connect_once(Resolver& resolver, TlsContext& server, TlsContext& client,
+Task<> connect_once(net::Resolver& resolver, net::TlsContext& server, net::TlsContext& client,
                     Clock::time_point now) {
   const auto executor = co_await asio::this_coro::executor;
   asio::basic_socket_acceptor<tcp, Executor> acceptor(
@@ -104,9 +104,9 @@ Task<> connect_once(Resolver& resolver, TlsContext& server, TlsContext& client,
   const auto endpoints =
       co_await resolver.resolve("localhost", acceptor.local_endpoint().port(), deadline);
   CO_ASSERT_OK(endpoints);
-  auto socket = co_await connect_any(*endpoints, deadline);
+  auto socket = co_await net::connect_any(*endpoints, deadline);
   CO_ASSERT_OK(socket);
-  Stream stream(std::move(*socket));
+  net::Stream stream(std::move(*socket));
   stream.set_deadline(deadline);
   const auto trusted = client.get(now);
   CO_ASSERT_OK(trusted);
@@ -131,9 +131,9 @@ TEST(TlsThreads, AC29_FilesRotateWhileConnectionsAreMade) {
   const auto connect_often = [&] {
     test::run_coro(
         [&]() -> Task<> {
-          Resolver resolver(co_await asio::this_coro::executor, pool);
-          TlsContext server(TlsContext::Role::server, files.server());
-          TlsContext client(TlsContext::Role::client, files.client());
+          net::Resolver resolver(co_await asio::this_coro::executor, pool);
+          net::TlsContext server(net::TlsContext::Role::server, files.server());
+          net::TlsContext client(net::TlsContext::Role::client, files.client());
           auto now = Clock::now();
           // The first look may fall between the two steps of a rotation.
           while (!server.get(now)) co_await sleep_for(std::chrono::milliseconds(1));

@@ -1,0 +1,478 @@
+#include "event-reporter/delivery/delivery.hpp"
+
+#include <algorithm>
+
+#include "common/http/message.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using std::chrono::milliseconds;
+
+// While the token is refused: how often somebody looks whether there is another one.
+constexpr auto kTokenLook = std::chrono::seconds(1);
+
+milliseconds whole_millis(Clock::duration duration) {
+  return std::chrono::duration_cast<milliseconds>(duration);
+}
+
+std::string describe(const control_plane::Answer& answer, Verdict verdict) {
+  std::string text = "control plane: " + std::to_string(answer.status) + " " +
+                     std::string(http::reason_phrase(answer.status));
+  if (verdict == Verdict::unauthorized) text += ", it refuses the token";
+  if (verdict == Verdict::misdirected) text += ", this is not the event endpoint";
+  if (!answer.excerpt.empty()) text += ": " + answer.excerpt;
+  return text;
+}
+
+}  // namespace
+
+Verdict verdict_of(int http_status) {
+  if (http_status >= 200 && http_status < 300) return Verdict::acknowledged;
+  switch (http_status) {
+    case 401:
+    case 403:
+      return Verdict::unauthorized;
+    case 413:
+      return Verdict::too_large;
+    case 408:
+    case 425:
+    case 429:
+    case 499:
+      return Verdict::outage;
+    case 402:
+    case 404:
+    case 405:
+    case 406:
+    case 407:
+    case 410:
+    case 411:
+    case 415:
+    case 417:
+    case 421:
+    case 426:
+    case 501:
+    case 505:
+      return Verdict::misdirected;
+    default:
+      break;
+  }
+  if (http_status >= 400 && http_status < 500) return Verdict::refused;
+  return http_status >= 500 ? Verdict::outage : Verdict::misdirected;
+}
+
+// How one attempt went.
+struct Delivery::Attempt {
+  Verdict verdict = Verdict::outage;
+  Error error = {};  // unless acknowledged
+  milliseconds took{0};
+};
+
+// A permit of the breaker that gives itself back when its attempt has no outcome.
+class Delivery::Permit {
+ public:
+  Permit(Delivery* delivery, Breaker::Permit permit) : delivery_(delivery), permit_(permit) {}
+  Permit(Permit&& other) noexcept
+      : delivery_(std::exchange(other.delivery_, nullptr)), permit_(other.permit_) {}
+  Permit& operator=(Permit&&) = delete;
+  ~Permit() {
+    if (delivery_ != nullptr) delivery_->abandoned(permit_);
+  }
+  void succeeded() { std::exchange(delivery_, nullptr)->succeeded(permit_); }
+  void failed(const Attempt& attempt) {
+    std::exchange(delivery_, nullptr)->failed(permit_, attempt);
+  }
+
+ private:
+  Delivery* delivery_;
+  Breaker::Permit permit_;
+};
+
+// A place in the line for permits.
+class Delivery::Place {
+ public:
+  explicit Place(Delivery& delivery)
+      : delivery_(delivery),
+        at_(delivery.line_.emplace(delivery.line_.end(), delivery.executor_)) {}
+  ~Place() {
+    delivery_.line_.erase(at_);
+    if (!delivery_.line_.empty()) delivery_.line_.front().notify_all();
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  [[nodiscard]] bool is_first() const { return at_ == delivery_.line_.begin(); }
+  Task<bool> wait() { return at_->wait(); }
+
+ private:
+  Delivery& delivery_;
+  std::list<gitops::Event>::iterator at_;
+};
+
+Delivery::Delivery(const Executor& executor, control_plane::Client& platform, Credential& token,
+                   Options options, Metrics& metrics)
+    : executor_(executor),
+      platform_(platform),
+      token_(token),
+      options_(options),
+      metrics_(metrics),
+      breaker_(options.breaker, random_seed()),
+      state_changed_(executor),
+      journal_(options.journal),
+      breaker_state_(metrics.gauge("gitops_event_reporter_breaker_state",
+                                   "Of the control plane: 0 closed (events are sent), 1 open, 2 "
+                                   "probing")),
+      next_probe_(metrics.gauge("gitops_event_reporter_next_probe_timestamp_seconds",
+                                "When the control plane is tried again; 0 while nothing waits "
+                                "for that")),
+      permitted_(metrics.gauge("gitops_event_reporter_permitted_posts",
+                               "Events that may be under way to the control plane at a time")),
+      in_flight_(metrics.gauge("gitops_event_reporter_posts_in_flight",
+                               "Events that are under way to the control plane")) {
+  update(breaker_.state());
+}
+
+// -- when to send --
+
+Task<> Delivery::ready() {
+  while (true) {
+    const auto now = Clock::now();
+    look_for_newer_token(now);
+    if (breaker_.state() == Breaker::State::closed) co_return;
+    Deadline until = kNever;  // a probe that is under way ends with a change of state
+    if (breaker_.state() == Breaker::State::open) {
+      until = std::max(breaker_.next_probe(), probe_turn_);
+      if (now >= until) {
+        probe_turn_ = now + options_.probe_turn;
+        co_return;
+      }
+    }
+    if (refused_token_) until = std::min(until, now + kTokenLook);
+    co_await state_changed_.wait(until);
+  }
+}
+
+// Fails with what opened the breaker when no event must be sent now.
+Task<Result<Delivery::Permit>> Delivery::acquire() {
+  look_for_newer_token(Clock::now());
+  std::optional<Place> place;
+  while (true) {
+    const auto now = Clock::now();
+    if (!breaker_.lets_through(now)) co_return std::unexpected(because_);
+    if (place ? place->is_first() : line_.empty()) {
+      const auto before = breaker_.state();
+      if (const auto permit = breaker_.try_acquire(now)) {
+        Permit held(this, *permit);
+        update(before);
+        co_return held;
+      }
+    }
+    if (!place) place.emplace(*this);
+    co_await place->wait();
+  }
+}
+
+// False when the breaker opens before the time is over.
+Task<bool> Delivery::pause(milliseconds delay) {
+  const auto until = deadline_after(delay);
+  while (breaker_.state() == Breaker::State::closed) {
+    if (Clock::now() >= until) co_return true;
+    co_await state_changed_.wait(until);
+  }
+  co_return false;
+}
+
+void Delivery::look_for_newer_token(Clock::time_point now) {
+  if (!refused_token_ || token_.current() == *refused_token_) return;
+  refused_token_.reset();
+  breaker_.end_pause(now);
+  probe_turn_ = {};
+  log_.info("there is a newer token for the control plane");
+  update(breaker_.state());
+}
+
+// -- attempts --
+
+Task<Result<Delivered>> Delivery::deliver(Event event) {
+  std::optional<Backoff> backoff;
+  bool reduced = false;
+  bool tried_newer_token = false;
+  for (unsigned number = 1;; ++number) {
+    auto permit = co_await acquire();
+    if (!permit) co_return std::unexpected(permit.error());
+    const Secret token = token_.current();
+    const auto tried = co_await attempt(event, token);
+    switch (tried.verdict) {
+      case Verdict::acknowledged:
+        record(event, number, tried, reduced ? "reduced" : "acknowledged");
+        permit->succeeded();
+        co_return reduced ? Delivered::reduced : Delivered::acknowledged;
+      case Verdict::too_large: {
+        auto smaller = reduced || !event.reduce ? std::string() : event.reduce(event.body);
+        if (smaller.empty()) {
+          record(event, number, tried, "dead_lettered");
+          permit->succeeded();
+          co_return bury(event, tried);
+        }
+        record(event, number, tried, "too_large");
+        permit->succeeded();
+        event.body = std::move(smaller);
+        reduced = true;
+        continue;
+      }
+      case Verdict::refused:
+        record(event, number, tried, "dead_lettered");
+        permit->succeeded();
+        co_return bury(event, tried);
+      case Verdict::unauthorized:
+        record(event, number, tried, "failed");
+        if (!tried_newer_token) {
+          // Somebody else's event may have led to the newer one.
+          tried_newer_token = co_await token_.refused() || !(token_.current() == token);
+          if (tried_newer_token) continue;
+        }
+        refused_token_ = token;
+        permit->failed(tried);
+        co_return std::unexpected(tried.error);
+      case Verdict::outage:
+      case Verdict::misdirected:
+        record(event, number, tried, "failed");
+        refused_token_.reset();
+        permit->failed(tried);
+        break;
+    }
+    if (number >= options_.max_attempts) co_return std::unexpected(tried.error);
+    if (!backoff) backoff.emplace(options_.backoff, random_seed());
+    if (!co_await pause(backoff->next(tried.error.retry_after))) {
+      co_return std::unexpected(tried.error);
+    }
+  }
+}
+
+Task<Delivery::Attempt> Delivery::attempt(const Event& event, const Secret& token) {
+  Attempt result;
+  if (!http::is_field_value(event.id)) {
+    result.verdict = Verdict::refused;
+    result.error = {.code = ErrorCode::internal, .message = "the id of the event cannot be sent"};
+    co_return result;
+  }
+  if ((token.empty() && !token_.trouble().empty()) || !http::is_field_value(token.reveal())) {
+    result.verdict = Verdict::unauthorized;
+    result.error = {.code = ErrorCode::unauthenticated,
+                    .message = "control plane: the token is not usable: " +
+                               (token.empty() ? token_.trouble()
+                                              : "it holds characters that must not be sent")};
+    co_return result;
+  }
+  const auto began = Clock::now();
+  auto answer =
+      co_await platform_.post(event.body, event.id, deadline_after(options_.post_timeout));
+  result.took = whole_millis(Clock::now() - began);
+  if (!answer) {
+    // A status here is a proxy's; what it wants of us is no matter of the event or its token.
+    result.error = std::move(answer.error());
+    co_return result;
+  }
+  result.verdict = verdict_of(answer->status);
+  if (result.verdict == Verdict::acknowledged) {
+    result.error.http_status = answer->status;
+    co_return result;
+  }
+  result.error = {.code = error_code_of_status(answer->status),
+                  .message = describe(*answer, result.verdict),
+                  .retry_after = answer->retry_after,
+                  .http_status = answer->status};
+  co_return result;
+}
+
+Delivered Delivery::bury(const Event& event, const Attempt& attempt) {
+  const auto& error = attempt.error;
+  metrics_
+      .counter("gitops_event_reporter_dead_letters_total",
+               "Events that the control plane will never take, by the status of its answer",
+               {{"reason", error.http_status == 0 ? std::string(to_string(error.code))
+                                                  : std::to_string(error.http_status)}})
+      .Increment();
+  dead_letters_.push_back({.time = wall_now(),
+                           .subject = event.subject,
+                           .part = event.part,
+                           .event_id = event.id,
+                           .reason = error.message});
+  while (dead_letters_.size() > options_.dead_letters) dead_letters_.pop_front();
+  const auto verdict =
+      attempts_log_.check("dead " + std::to_string(error.http_status), Clock::now());
+  if (verdict.pass) {
+    log_.warning("the control plane will never take an event",
+                 {{"subject", event.subject},
+                  {"part", event.part},
+                  {"event_id", event.id},
+                  {"code", to_string(error.code)},
+                  {"reason", error.message},
+                  {"suppressed", verdict.suppressed}});
+  }
+  return Delivered::dead_lettered;
+}
+
+Counter& Delivery::reports(const std::string& part, std::string_view result) {
+  auto& counter = reports_[{part, result}];
+  if (counter == nullptr) {
+    counter = &metrics_.counter("gitops_event_reporter_reports_total",
+                                "Events posted to the control plane",
+                                {{"part", part}, {"result", std::string(result)}});
+  }
+  return *counter;
+}
+
+void Delivery::record(const Event& event, unsigned number, const Attempt& attempt,
+                      std::string_view result) {
+  reports(event.part, result).Increment();
+  const auto& error = attempt.error;
+  journal_.add(event.subject, {.time = wall_now(),
+                               .part = event.part,
+                               .event_id = event.id,
+                               .attempt = number,
+                               .result = result,
+                               .http_status = error.http_status,
+                               .bytes = event.body.size(),
+                               .took = attempt.took});
+  if (attempt.verdict == Verdict::acknowledged) {
+    last_acknowledgement_ = wall_now();
+    last_acknowledged_ = Clock::now();
+    return;
+  }
+  metrics_
+      .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
+               {{"peer", "platform"}, {"code", std::string(to_string(error.code))}})
+      .Increment();
+  last_error_ = format_rfc3339(wall_now()) + " " + error.message;
+  if (breaker_.state() != Breaker::State::closed || attempt.verdict == Verdict::refused) return;
+  const auto verdict = attempts_log_.check(
+      std::string(to_string(error.code)) + std::to_string(error.http_status), Clock::now());
+  if (!verdict.pass) return;
+  log_.warning("an event was not taken", {{"subject", event.subject},
+                                          {"code", to_string(error.code)},
+                                          {"reason", error.message},
+                                          {"attempt", number},
+                                          {"suppressed", verdict.suppressed}});
+}
+
+// -- the breaker, and who looks at it --
+
+void Delivery::succeeded(Breaker::Permit permit) {
+  const auto before = breaker_.state();
+  breaker_.succeeded(permit);
+  if (before != breaker_.state()) on_closed();
+  update(before);
+}
+
+void Delivery::failed(Breaker::Permit permit, const Attempt& attempt) {
+  const auto before = breaker_.state();
+  const auto now = Clock::now();
+  auto asked_pause = attempt.error.retry_after;
+  // A proxy's refusal, too: whoever counts failed logins must not see a loop of them.
+  if (attempt.error.code == ErrorCode::unauthenticated ||
+      attempt.error.code == ErrorCode::forbidden) {
+    asked_pause = std::max(asked_pause, options_.unauthorized_pause);
+  }
+  breaker_.failed(permit, now, asked_pause);
+  if (before != breaker_.state()) on_opened(before, attempt);
+  update(before);
+}
+
+void Delivery::abandoned(Breaker::Permit permit) {
+  const auto before = breaker_.state();
+  breaker_.abandoned(permit, Clock::now());
+  if (before != breaker_.state()) probe_turn_ = {};
+  update(before);
+}
+
+void Delivery::on_opened(Breaker::State before, const Attempt& attempt) {
+  const auto now = Clock::now();
+  because_ = attempt.error;
+  probe_turn_ = {};
+  const auto next = whole_millis(breaker_.next_probe() - now).count();
+  if (before == Breaker::State::probing) {
+    ++failed_probes_;
+    const auto verdict = probes_log_.check(
+        std::string(to_string(because_.code)) + std::to_string(because_.http_status), now);
+    if (!verdict.pass) return;
+    log_.warning("the control plane still takes no events",
+                 {{"code", to_string(because_.code)},
+                  {"reason", because_.message},
+                  {"since_ms", whole_millis(now - opened_).count()},
+                  {"next_probe_ms", next},
+                  {"suppressed", verdict.suppressed}});
+    return;
+  }
+  opened_ = now;
+  opened_time_ = wall_now();
+  failed_probes_ = 0;
+  const auto line = {Field("code", to_string(because_.code)), Field("reason", because_.message),
+                     Field("next_probe_ms", next)};
+  if (attempt.verdict == Verdict::unauthorized || attempt.verdict == Verdict::misdirected) {
+    log_.error("the control plane takes no events; somebody has to look after that", line);
+  } else {
+    log_.warning("the control plane takes no events", line);
+  }
+}
+
+void Delivery::on_closed() {
+  log_.info("the control plane takes events again",
+            {{"after_ms", whole_millis(Clock::now() - opened_).count()},
+             {"failed_probes", failed_probes_}});
+  because_ = {};
+  refused_token_.reset();
+  if (recovered_) recovered_();
+}
+
+void Delivery::update(Breaker::State before) {
+  const auto state = breaker_.state();
+  breaker_state_.Set(static_cast<double>(state));
+  permitted_.Set(static_cast<double>(breaker_.permitted()));
+  in_flight_.Set(static_cast<double>(breaker_.in_flight()));
+  next_probe_.Set(0);
+  if (state == Breaker::State::open) {
+    const auto at = wall_now() + whole_millis(breaker_.next_probe() - Clock::now());
+    next_probe_.Set(std::chrono::duration<double>(at.time_since_epoch()).count());
+  }
+  if (state != before) state_changed_.notify_all();
+  if (state == Breaker::State::closed) {
+    if (!line_.empty()) line_.front().notify_all();
+  } else {
+    for (auto& waiting : line_) waiting.notify_all();
+  }
+}
+
+std::string Delivery::trouble() const {
+  if (!token_.trouble().empty()) return token_.trouble();
+  return because_.message;
+}
+
+std::string Delivery::status() const {
+  std::string out = "control plane: ";
+  const auto state = breaker_.state();
+  if (state == Breaker::State::closed) {
+    out += "takes events, " + std::to_string(breaker_.in_flight()) + " under way of " +
+           std::to_string(breaker_.permitted()) + " at a time\n";
+  } else {
+    out += "takes no events since " + format_rfc3339(opened_time_) + ", " +
+           std::to_string(failed_probes_) + " probes failed, ";
+    const auto wait = std::max(breaker_.next_probe() - Clock::now(), Clock::duration::zero());
+    out += state == Breaker::State::probing
+               ? std::string("one is under way")
+               : "the next one in " + format_duration(whole_millis(wait));
+    out += "\n  " + because_.message + "\n";
+  }
+  out += "last acknowledgement: " +
+         (last_acknowledgement_ ? format_rfc3339(*last_acknowledgement_) : "never") + "\n";
+  if (!last_error_.empty()) out += "last error of platform: " + last_error_ + "\n";
+  if (!dead_letters_.empty()) {
+    out += "dead letters: the last " + std::to_string(dead_letters_.size()) + "\n";
+    for (const auto& letter : dead_letters_) {
+      out += "  " + format_rfc3339(letter.time) + " " + letter.subject + " (" + letter.part +
+             ", event " + letter.event_id + "): " + letter.reason + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace gitops::reporter

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/control_plane/events.hpp"
+#include "common/core/async.hpp"
+#include "common/core/backoff.hpp"
+#include "common/core/log.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/secret.hpp"
+#include "event-reporter/argo/credential.hpp"
+#include "event-reporter/delivery/breaker.hpp"
+#include "event-reporter/delivery/journal.hpp"
+
+namespace gitops::reporter {
+
+// What an answer of the control plane means. An answer that every event would get is about the
+// control plane or the way to it, and costs no event; only one that depends on the event is final.
+//
+//   2xx                                      acknowledged
+//   401 403                                  unauthorized: a newer token is tried once; then rare
+//                                            attempts and an alarm
+//   413                                      too_large: sent once more in its reduced form, or dead
+//   408 425 429 499, 5xx but 501 and 505     outage: tried again, Retry-After is honoured
+//   no answer (refused, cut, late, TLS)      outage
+//   3xx 402 404 405 406 407 410 411 415 417
+//   421 426 501 505                          misdirected: that is not the event endpoint, or it is
+//                                            not open to us; handled like an outage
+//   any other 4xx (400 409 414 422 431 …)    refused: a dead letter
+enum class Verdict { acknowledged, unauthorized, too_large, outage, misdirected, refused };
+Verdict verdict_of(int http_status);
+
+// How an event ended.
+enum class Delivered {
+  acknowledged,
+  reduced,        // without its optional parts
+  dead_lettered,  // it never will be taken; recorded, see Delivery::dead_letters()
+};
+
+// Everything between "this event is due" and "the control plane has it": permits, attempts, pauses,
+// what is final, and the record of all that. An event that could not be delivered stays the
+// caller's concern. Loop thread only; what is passed in outlives it, and it outlives its callers.
+class Delivery {
+ public:
+  struct Options {
+    unsigned max_attempts = 5;  // for one event, while the breaker is closed
+    Backoff::Options backoff{.initial = std::chrono::milliseconds(200),
+                             .max = std::chrono::seconds(5)};
+    std::chrono::milliseconds post_timeout = std::chrono::seconds(30);
+    // Between attempts while the control plane refuses the token, at least.
+    std::chrono::milliseconds unauthorized_pause = std::chrono::seconds(10);
+    // Who was let through by ready() has this long to come with an event.
+    std::chrono::milliseconds probe_turn = std::chrono::seconds(5);
+    std::size_t dead_letters = 100;
+    Breaker::Options breaker = {};
+    Journal::Options journal = {};
+  };
+
+  struct Event {
+    std::string part;     // the label in metrics: "application", "resource", …
+    std::string subject;  // as Journal::add() has it
+    std::string id;
+    std::string body;
+    // Makes of the body the same event without its optional parts; empty when it has none.
+    std::function<std::string(std::string_view body)> reduce = {};
+  };
+
+  struct DeadLetter {
+    WallTime time;
+    std::string subject;
+    std::string part;
+    std::string event_id;
+    std::string reason;  // status and the beginning of the answer; never the event
+  };
+
+  Delivery(const Executor& executor, control_plane::Client& platform, Credential& token,
+           Options options, Metrics& metrics);
+
+  // Returns when an event would be sent: to be awaited before an event is gathered. While the
+  // control plane is away one caller at a time is let through, for the next probe.
+  Task<> ready();
+
+  // One event, with its attempts. An Error means that it was not delivered and that nothing is
+  // wrong with it; it comes at once when the breaker is open and no probe is due, or opens.
+  // Cancellation ends the attempt.
+  Task<Result<Delivered>> deliver(Event event);
+
+  // Called whenever the control plane takes events again after an outage.
+  void on_recovery(std::function<void()> recovered) { recovered_ = std::move(recovered); }
+
+  // When the control plane last took an event; the beginning of time before the first.
+  [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
+  // Why no events can be delivered right now; empty when they can.
+  [[nodiscard]] std::string trouble() const;
+  // Lines for /statusz, the dead letters among them.
+  [[nodiscard]] std::string status() const;
+  // Oldest first.
+  [[nodiscard]] const std::deque<DeadLetter>& dead_letters() const { return dead_letters_; }
+  [[nodiscard]] const Journal& journal() const { return journal_; }
+  [[nodiscard]] const Breaker& breaker() const { return breaker_; }
+
+ private:
+  class Permit;
+  class Place;
+  struct Attempt;
+
+  Task<Result<Permit>> acquire();
+  Task<Attempt> attempt(const Event& event, const Secret& token);
+  Task<bool> pause(std::chrono::milliseconds delay);
+  Delivered bury(const Event& event, const Attempt& attempt);
+  void record(const Event& event, unsigned number, const Attempt& attempt, std::string_view result);
+  Counter& reports(const std::string& part, std::string_view result);
+
+  void succeeded(Breaker::Permit permit);
+  void failed(Breaker::Permit permit, const Attempt& attempt);
+  void abandoned(Breaker::Permit permit);
+  void on_opened(Breaker::State before, const Attempt& attempt);
+  void on_closed();
+  void look_for_newer_token(Clock::time_point now);
+  // The breaker may have changed: shows it, and wakes who waits for it.
+  void update(Breaker::State before);
+
+  Executor executor_;
+  control_plane::Client& platform_;
+  Credential& token_;
+  Options options_;
+  Metrics& metrics_;
+  Log log_{"delivery"};
+  RepeatFilter attempts_log_{std::chrono::seconds(5)};
+  RepeatFilter probes_log_{std::chrono::minutes(1)};
+
+  Breaker breaker_;
+  gitops::Event state_changed_;
+  std::list<gitops::Event> line_;   // who waits for a permit, first come, first served
+  Clock::time_point probe_turn_{};  // until then the probe is left to whom ready() let through
+  std::optional<Secret> refused_token_;
+  std::function<void()> recovered_;
+
+  Error because_;  // why the breaker is not closed
+  Clock::time_point opened_{};
+  WallTime opened_time_{};
+  unsigned failed_probes_ = 0;
+  std::optional<WallTime> last_acknowledgement_;
+  Clock::time_point last_acknowledged_{};
+  std::string last_error_;  // with its time
+  std::deque<DeadLetter> dead_letters_;
+  Journal journal_;
+
+  std::map<std::pair<std::string, std::string_view>, Counter*> reports_;  // by part and result
+  Gauge& breaker_state_;
+  Gauge& next_probe_;
+  Gauge& permitted_;
+  Gauge& in_flight_;
+};
+
+}  // namespace gitops::reporter

@@ -1,0 +1,78 @@
+#include "event-reporter/event/argo_answers.hpp"
+
+#include <unordered_set>
+#include <utility>
+
+#include "event-reporter/event/manifest.hpp"
+#include "event-reporter/event/resource_id.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+std::string state(JsonView value) {
+  const auto text = value.text();
+  return text == "null" ? std::string{} : std::string(text);
+}
+
+}  // namespace
+
+Result<void> TreeView::read(std::string_view answer) {
+  auto parsed = parse_object(parser_, answer, "the answer of resource-tree");
+  if (!parsed) return std::unexpected(parsed.error());
+  for (const auto entry : (*parsed)["nodes"].items()) {
+    const JsonView node(entry);
+    const auto index = nodes_.size();
+    nodes_.push_back(node);
+    by_identity_.try_emplace(identity_of(node), index);
+    for (const auto parent : node["parentRefs"].items()) {
+      children_[identity_of(JsonView(parent))].push_back(index);
+    }
+  }
+  return {};
+}
+
+JsonView TreeView::find(const std::string& identity) const {
+  const auto found = by_identity_.find(identity);
+  return found == by_identity_.end() ? JsonView{} : nodes_[found->second];
+}
+
+std::vector<JsonView> TreeView::descendants(const std::string& identity) const {
+  std::vector<JsonView> out;
+  std::vector<std::string> frontier{identity};
+  std::unordered_set<std::string> seen{identity};
+  for (std::size_t i = 0; i < frontier.size(); ++i) {
+    const auto found = children_.find(frontier[i]);
+    if (found == children_.end()) continue;
+    for (const auto index : found->second) {
+      auto below = identity_of(nodes_[index]);
+      if (!seen.insert(below).second) continue;
+      out.push_back(nodes_[index]);
+      frontier.push_back(std::move(below));
+    }
+  }
+  return out;
+}
+
+Result<void> ManagedView::read(std::string_view answer) {
+  auto parsed = parse_object(parser_, answer, "the answer of managed-resources");
+  if (!parsed) return std::unexpected(parsed.error());
+  for (const auto entry : (*parsed)["items"].items()) {
+    const JsonView item(entry);
+    by_identity_.try_emplace(identity_of(item), item);
+  }
+  return {};
+}
+
+std::optional<ManagedView::States> ManagedView::find(const std::string& identity) const {
+  const auto found = by_identity_.find(identity);
+  if (found == by_identity_.end()) return std::nullopt;
+  const auto& item = found->second;
+  States states{.desired = state(item["targetState"]), .live = state(item["liveState"])};
+  if (item["group"].text().empty() && item["kind"].text() == "Secret") {
+    states.desired = mask_secret(states.desired);
+    states.live = mask_secret(states.live);
+  }
+  return states;
+}
+
+}  // namespace gitops::reporter

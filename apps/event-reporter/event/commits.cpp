@@ -1,0 +1,88 @@
+#include "event-reporter/event/commits.hpp"
+
+#include <string_view>
+
+#include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
+#include "event-reporter/event/resource_id.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+void append_revisions(std::string& out, const std::optional<std::vector<Revision>>& revisions) {
+  if (!revisions || revisions->empty()) {
+    out += "null";
+    return;
+  }
+  out += '[';
+  for (const auto& revision : *revisions) {
+    if (&revision != revisions->data()) out += ',';
+    ObjectWriter writer(out);
+    writer.text("revision", revision.revision);
+    if (!revision.metadata.empty()) writer.raw("metadata", revision.metadata);
+    writer.end();
+  }
+  out += ']';
+}
+
+std::string revisions_json(const AppMaterial& material) {
+  std::string out;
+  ObjectWriter writer(out);
+  append_revisions(writer.begin("syncRevisions"), material.sync_revisions);
+  append_revisions(writer.begin("changeRevisions"), material.change_revisions);
+  writer.end();
+  return out;
+}
+
+std::string with_commit_labels(std::string_view labels, const Commit& commit) {
+  auto out = with_strings(labels, {{"app.meta.commit-author", commit.author},
+                                   {"app.meta.commit-message", commit.message}});
+  if (!commit.date) return out;
+  return with_strings(out, {{"app.meta.commit-date", format_rfc3339_millis(*commit.date)}});
+}
+
+// Lists leave the type of their items out.
+std::string typed(std::string application) {
+  const auto add = [&application](std::string_view key, std::string_view value) {
+    if (has_member(application, key)) return;
+    application = edit_member(application, key, [value](auto) { return json_string(value); });
+  };
+  add("kind", kApplicationKind);
+  add("apiVersion", std::string(kApplicationGroup).append("/").append(kApplicationVersion));
+  return application;
+}
+
+}  // namespace
+
+std::optional<Commit> main_commit(const AppView& app, const AppMaterial& material) {
+  if (!material.sync_revisions) return std::nullopt;
+  const auto index = app.main_source();
+  if (index >= material.sync_revisions->size()) return std::nullopt;
+  simdjson::dom::parser parser;
+  const auto metadata =
+      parse_object(parser, (*material.sync_revisions)[index].metadata, "revision metadata");
+  if (!metadata) return std::nullopt;
+  Commit commit{.author = std::string((*metadata)["author"].text()),
+                .message = std::string((*metadata)["message"].text()),
+                .date = std::nullopt};
+  if (const auto date = parse_rfc3339((*metadata)["date"].text())) commit.date = *date;
+  return commit;
+}
+
+std::string annotated_application(const AppView& app, const AppMaterial& material) {
+  auto out = typed(material.application);
+  if (!material.sync_revisions && !material.change_revisions) return out;
+  const auto revisions = revisions_json(material);
+  const auto commit = main_commit(app, material);
+  return edit_member(out, "metadata", [&](std::string_view metadata) {
+    auto edited = edit_member(metadata, "annotations", [&](std::string_view annotations) {
+      return with_strings(annotations, {{"app.meta.revisions-metadata", revisions}});
+    });
+    if (!commit) return edited;
+    return edit_member(edited, "labels", [&commit](std::string_view labels) {
+      return with_commit_labels(labels, *commit);
+    });
+  });
+}
+
+}  // namespace gitops::reporter

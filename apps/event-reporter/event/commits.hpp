@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/core/time.hpp"
+#include "event-reporter/event/app_view.hpp"
+#include "event-reporter/event/material.hpp"
+
+namespace gitops::reporter {
+
+struct Commit {
+  std::string author;
+  std::string message;
+  std::optional<WallTime> date;
+};
+
+// The commit of the main source that the application was synced to; absent when it is not known.
+std::optional<Commit> main_commit(const AppView& app, const AppMaterial& material);
+
+// The Application's text with its type, and with what is known of its commits in labels and
+// annotations.
+std::string annotated_application(const AppView& app, const AppMaterial& material);
+
+}  // namespace gitops::reporter

@@ -1,0 +1,310 @@
+#include "event-reporter/event/payload.hpp"
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
+#include "event-reporter/event/app_view.hpp"
+#include "event-reporter/event/argo_answers.hpp"
+#include "event-reporter/event/commits.hpp"
+#include "event-reporter/event/error_list.hpp"
+#include "event-reporter/event/event_body.hpp"
+#include "event-reporter/event/manifest.hpp"
+#include "event-reporter/event/resource_state.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+// Sorted, as Go writes a map; null when there are none.
+std::string labels_json(JsonView labels) {
+  if (!labels.exists()) return "null";
+  std::map<std::string_view, std::string_view> sorted;
+  for (const auto [key, value] : labels.members()) sorted[key] = JsonView(value).text();
+  std::string out = "{";
+  for (const auto& [key, value] : sorted) {
+    if (out.size() > 1) out += ',';
+    append_json_string(out, key);
+    out += ':';
+    append_json_string(out, value);
+  }
+  return out += '}';
+}
+
+// Reads an answer that may be absent.
+template <class View>
+Result<void> read_answer(std::optional<View>& view, const std::optional<std::string>& answer) {
+  if (!answer) return {};
+  return view.emplace().read(*answer);
+}
+
+bool is_unhealthy(const std::optional<Health>& health) {
+  return health && health->status != "Healthy";
+}
+
+Digest provisional(const Digest& digest) {
+  Hasher hasher;
+  hasher.add(to_hex(digest));
+  return hasher.finish();
+}
+
+}  // namespace
+
+struct Report::State {
+  Material material;
+  TrackingSettings settings;
+  AppView app;
+  AppView parent;
+  SyncResults synced;
+  SyncResults parent_synced;
+  std::optional<TreeView> tree;
+  std::optional<ManagedView> managed;
+  std::optional<ManagedView> parent_managed;
+  std::vector<Resource> resources;
+  // Beside `resources`: their entries in status.resources, and their identities.
+  std::vector<JsonView> resource_status;
+  std::vector<std::string> identities;
+  bool revision_counts = false;
+  Digest change{};
+  Digest application_digest{};
+
+  Result<void> read_material();
+  void list_resources();
+
+  [[nodiscard]] bool is_child() const { return material.parent.has_value(); }
+  [[nodiscard]] bool being_deleted() const { return material.gone || app.deleting(); }
+  [[nodiscard]] const TreeView* known_tree() const { return tree ? &*tree : nullptr; }
+  [[nodiscard]] ResourceState resource(std::size_t index) const;
+  // The application as a resource of its parent.
+  [[nodiscard]] ResourceState as_child() const;
+
+  [[nodiscard]] ErrorList application_errors(WallTime now) const;
+  [[nodiscard]] ErrorList resource_errors(std::size_t index, const ResourceState& resource,
+                                          WallTime now) const;
+
+  // The event about something that `owner` manages.
+  [[nodiscard]] std::string managed_event(const AppView& owner, const AppMaterial& owner_material,
+                                          const ResourceState& resource, const ErrorList& errors,
+                                          WallTime now) const;
+  // The event about this application when nobody manages it.
+  [[nodiscard]] std::string root_event(const ErrorList& errors, WallTime now) const;
+
+  [[nodiscard]] Digest digest_resource(std::size_t index) const;
+  [[nodiscard]] Digest digest_application() const;
+};
+
+Result<void> Report::State::read_material() {
+  if (auto read = app.read(material.app.application); !read) return read;
+  synced.read(app);
+  if (material.parent) {
+    if (auto read = parent.read(material.parent->application); !read) return read;
+    parent_synced.read(parent);
+    if (auto read = read_answer(parent_managed, material.parent->managed); !read) return read;
+  }
+  if (auto read = read_answer(tree, material.tree); !read) return read;
+  return read_answer(managed, material.app.managed);
+}
+
+void Report::State::list_resources() {
+  for (const auto entry : app.status()["resources"].items()) {
+    const JsonView status(entry);
+    auto id = ResourceId::of(status);
+    if (id.kind.empty() || id.name.empty()) continue;
+    if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;
+    identities.push_back(id.identity());
+    resources.push_back({.id = std::move(id), .digest = {}});
+    resource_status.push_back(status);
+  }
+}
+
+ResourceState Report::State::resource(std::size_t index) const {
+  return resource_state(resource_status[index], identities[index], app, *managed, known_tree(),
+                        being_deleted());
+}
+
+ResourceState Report::State::as_child() const {
+  const auto status = app.status();
+  ResourceState state{.id = application_id(app.ns(), app.name()),
+                      .sync_status = std::string(status["sync"]["status"].text()),
+                      .health = read_health(status["health"]),
+                      .desired = {},
+                      .actual = {},
+                      .object = annotated_application(app, material.app)};
+  if (being_deleted()) return state;
+  state.actual = material.app.application;
+  if (parent_managed) {
+    if (auto states = parent_managed->find(state.id.identity())) state.desired = states->desired;
+  }
+  return state;
+}
+
+ErrorList Report::State::application_errors(WallTime now) const {
+  ErrorList errors(now);
+  const auto own = application_id(app.ns(), app.name());
+  if (is_child()) {
+    errors.add_sync_result(parent, parent_synced.find(own.identity()));
+    errors.add_operation(app);
+  }
+  errors.add_conditions(app);
+  if (!tree) return errors;
+  for (std::size_t i = 0; i < resources.size(); ++i) {
+    if (is_unhealthy(resource_health(resource_status[i], identities[i], known_tree()))) {
+      errors.add_health(*tree, resources[i].id, true);
+    }
+  }
+  if (is_child() && is_unhealthy(read_health(app.status()["health"]))) {
+    errors.add_health(*tree, own, false);
+  }
+  return errors;
+}
+
+ErrorList Report::State::resource_errors(std::size_t index, const ResourceState& resource,
+                                         WallTime now) const {
+  ErrorList errors(now);
+  errors.add_sync_result(app, synced.find(identities[index]));
+  if (tree && is_unhealthy(resource.health)) errors.add_health(*tree, resource.id, false);
+  return errors;
+}
+
+std::string Report::State::managed_event(const AppView& owner, const AppMaterial& owner_material,
+                                         const ResourceState& resource, const ErrorList& errors,
+                                         WallTime now) const {
+  const bool done =
+      resource.sync_status == "Synced" && resource.health && resource.health->status == "Healthy";
+  const auto started = owner.started_at(now);
+  return write_event({.object = resource.object,
+                      .desired_manifest = resource.desired,
+                      .actual_manifest = resource.actual,
+                      .repo_url = owner.compared_repo_url(),
+                      .revision = owner.latest_revision(),
+                      .commit = main_commit(owner, owner_material),
+                      .app_name = owner.name(),
+                      .app_labels = labels_json(owner.metadata()["labels"]),
+                      .sync_status = resource.sync_status,
+                      .sync_started_at = started,
+                      .sync_finished_at = done ? started : owner.finished_at(),
+                      .health = resource.health,
+                      .cluster = owner.cluster(),
+                      .history_id = owner.history_id(),
+                      .operation_revision = owner.operation_revision(),
+                      .app_uid = owner.uid(),
+                      .app_ns = owner.ns()},
+                     errors, settings, now);
+}
+
+std::string Report::State::root_event(const ErrorList& errors, WallTime now) const {
+  const auto object = annotated_application(app, material.app);
+  return write_event(
+      {.object = object,
+       .actual_manifest = being_deleted() ? std::string_view{} : std::string_view(object),
+       .repo_url = app.source(0)["repoURL"].text(),
+       .sync_status = app.status()["sync"]["status"].text(),
+       .sync_started_at = app.started_at(now),
+       .sync_finished_at = app.finished_at(),
+       .health = read_health(app.status()["health"]),
+       .cluster = app.cluster()},
+      errors, settings, now);
+}
+
+Digest Report::State::digest_resource(std::size_t index) const {
+  const auto state = resource(index);
+  Hasher hasher;
+  hasher.add(state.id.to_string());
+  hasher.add(app.uid());
+  hasher.add(app.cluster());
+  hasher.add(app.compared_repo_url());
+  hasher.add(state.sync_status);
+  hasher.add(state.health ? state.health->status : "-");
+  hasher.add(state.health ? state.health->message : "");
+  hasher.add(state.desired);
+  hasher.add(state.actual);
+  if (revision_counts) hasher.add(app.latest_revision());
+  resource_errors(index, state, WallTime{}).add_to(hasher);
+  return hasher.finish();
+}
+
+Digest Report::State::digest_application() const {
+  Hasher hasher;
+  hasher.add(to_hex(change));
+  hasher.add(material.gone ? "gone" : "");
+  hasher.add(is_child() ? parent.uid() : "");
+  application_errors(WallTime{}).add_to(hasher);
+  return hasher.finish();
+}
+
+Result<Report> Report::read(Material material, TrackingSettings settings, bool revision_counts) {
+  auto state = std::make_unique<State>();
+  state->material = std::move(material);
+  state->settings = std::move(settings);
+  state->revision_counts = revision_counts;
+  if (auto read = state->read_material(); !read) return std::unexpected(read.error());
+  state->change = change_digest(state->material.app.application);
+  if (state->managed) state->list_resources();
+  for (std::size_t i = 0; i < state->resources.size(); ++i) {
+    auto& resource = state->resources[i];
+    resource.digest = state->digest_resource(i);
+    if (!state->app.names_synced_revision()) {
+      resource.settled_digest = resource.digest;
+      resource.digest = provisional(resource.digest);
+    }
+  }
+  state->application_digest = state->digest_application();
+  return Report(std::move(state));
+}
+
+Report::Report(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Report::~Report() = default;
+Report::Report(Report&&) noexcept = default;
+Report& Report::operator=(Report&&) noexcept = default;
+
+std::string_view Report::name() const {
+  return state_->app.name();
+}
+std::string_view Report::ns() const {
+  return state_->app.ns();
+}
+std::string_view Report::uid() const {
+  return state_->app.uid();
+}
+std::string_view Report::resource_version() const {
+  return state_->app.metadata()["resourceVersion"].text();
+}
+const Digest& Report::change() const {
+  return state_->change;
+}
+const Digest& Report::application_digest() const {
+  return state_->application_digest;
+}
+std::span<const Report::Resource> Report::resources() const {
+  return state_->resources;
+}
+bool Report::resources_known() const {
+  return state_->managed.has_value();
+}
+
+std::string Report::application_event(WallTime now) const {
+  const auto errors = state_->application_errors(now);
+  if (!state_->is_child()) return state_->root_event(errors, now);
+  return state_->managed_event(state_->parent, *state_->material.parent, state_->as_child(), errors,
+                               now);
+}
+
+std::string Report::resource_event(std::size_t index, WallTime now) const {
+  const auto resource = state_->resource(index);
+  return state_->managed_event(state_->app, state_->material.app, resource,
+                               state_->resource_errors(index, resource, now), now);
+}
+
+std::string Report::gone_event(const ResourceId& id, WallTime now) const {
+  const ResourceState resource{.id = id,
+                               .sync_status = "Unknown",
+                               .health = std::nullopt,
+                               .desired = {},
+                               .actual = {},
+                               .object = stub(id)};
+  return state_->managed_event(state_->app, state_->material.app, resource, ErrorList(now), now);
+}
+
+}  // namespace gitops::reporter

@@ -1,0 +1,77 @@
+#include "event-reporter/event/questions.hpp"
+
+#include "event-reporter/event/app_view.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+// The list of revisions wins over the single one; empty when the object has neither.
+std::vector<std::string_view> revision_list(JsonView object, std::string_view several,
+                                            std::string_view single) {
+  std::vector<std::string_view> out;
+  if (object[several].is_array()) {
+    for (const auto entry : object[several].items()) out.push_back(JsonView(entry).text());
+  } else if (const auto one = object[single].text(); !one.empty()) {
+    out.push_back(one);
+  }
+  return out;
+}
+
+std::vector<Questions::Commit> commits(const AppView& app,
+                                       const std::vector<std::string_view>& revisions) {
+  std::vector<Questions::Commit> out;
+  for (std::size_t i = 0; i < revisions.size(); ++i) {
+    const auto source = app.source(i);
+    out.push_back({.revision = std::string(revisions[i]),
+                   .source_index = static_cast<int>(i),
+                   .repo_url = std::string(source["repoURL"].text()),
+                   .ask = !revisions[i].empty() && source["chart"].text().empty()});
+  }
+  return out;
+}
+
+// The name of the owner as this application's tracking mark gives it (resource tracking of Argo
+// CD); empty when there is none of this installation.
+std::string_view tracked_owner(const AppView& app, const TrackingSettings& settings) {
+  if (settings.method == "label") {
+    return app.metadata()["labels"][settings.instance_label_key].text();
+  }
+  const auto annotations = app.metadata()["annotations"];
+  const auto id = annotations["argocd.argoproj.io/tracking-id"].text();
+  const auto installation = annotations["argocd.argoproj.io/installation-id"].text();
+  if (!id.contains(':') || installation != settings.installation_id) return {};
+  return id.substr(0, id.find(':'));
+}
+
+std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettings& settings) {
+  const auto owner = tracked_owner(app, settings);
+  if (owner.empty()) return std::nullopt;
+  k8s::ObjectKey key{.ns = settings.argocd_namespace, .name = std::string(owner)};
+  if (const auto split = owner.find('_'); split != std::string_view::npos) {
+    key = {.ns = std::string(owner.substr(0, split)), .name = std::string(owner.substr(split + 1))};
+  }
+  if (key.name == app.name() && key.ns == app.ns()) return std::nullopt;  // manages itself
+  return key;
+}
+
+}  // namespace
+
+Result<Questions> questions_about(std::string_view application, const TrackingSettings& settings) {
+  AppView app;
+  if (auto read = app.read(application); !read) return std::unexpected(read.error());
+  Questions questions;
+  questions.app = {.name = std::string(app.name()),
+                   .ns = std::string(app.ns()),
+                   .project = std::string(app.project())};
+  questions.parent = parent_of(app, settings);
+  questions.being_deleted = app.deleting();
+
+  auto synced = revision_list(app.sync_operation(), "revisions", "revision");
+  if (synced.empty()) synced = revision_list(app.status()["sync"], "revisions", "revision");
+  questions.sync_revisions = commits(app, synced);
+  questions.change_revisions =
+      commits(app, revision_list(app.sync_operation(), "changeRevisions", "changeRevision"));
+  return questions;
+}
+
+}  // namespace gitops::reporter

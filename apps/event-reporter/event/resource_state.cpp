@@ -1,0 +1,75 @@
+#include "event-reporter/event/resource_state.hpp"
+
+#include <utility>
+
+#include "event-reporter/event/manifest.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+// managed-resources leaves hooks out: what the tree knows of a live one stands for its manifest.
+std::string live_stub(const ResourceId& id, JsonView node) {
+  const auto uid = node["uid"].text();
+  return uid.empty() ? std::string{} : stub(id, uid, node["resourceVersion"].text());
+}
+
+// Absent when the tree does not say.
+std::optional<Health> health_in_tree(JsonView node) {
+  if (!node.exists()) return std::nullopt;
+  if (node["health"].exists()) return read_health(node["health"]);
+  const bool lives = !node["uid"].text().empty() || !node["resourceVersion"].text().empty() ||
+                     node["createdAt"].exists();
+  return lives ? std::nullopt : std::optional(Health{"Missing", ""});
+}
+
+}  // namespace
+
+Health read_health(JsonView health) {
+  return {.status = std::string(health["status"].text()),
+          .message = std::string(health["message"].text())};
+}
+
+ResourceState resource_state(JsonView status, const std::string& identity, const AppView& app,
+                             const ManagedView& managed, const TreeView* tree,
+                             bool app_being_deleted) {
+  ResourceState state{.id = ResourceId::of(status),
+                      .sync_status = std::string(status["status"].text()),
+                      .health = resource_health(status, identity, tree),
+                      .desired = {},
+                      .actual = {},
+                      .object = {}};
+  if (auto states = managed.find(identity)) {
+    state.desired = std::move(states->desired);
+    state.actual = std::move(states->live);
+  } else if (tree != nullptr) {
+    state.actual = live_stub(state.id, tree->find(identity));
+  }
+  if (!state.actual.empty()) {
+    state.object = state.actual;
+  } else if (!state.desired.empty()) {
+    state.object = with_namespace(state.desired, state.id.ns);
+  } else {
+    state.object = stub(state.id);
+  }
+  const bool superfluous =
+      status["requiresPruning"].is_true() && !state.actual.empty() && app.manifests_rendered();
+  if (superfluous || app_being_deleted) {
+    state.desired.clear();
+    state.actual.clear();
+  }
+  return state;
+}
+
+std::optional<Health> resource_health(JsonView status, const std::string& identity,
+                                      const TreeView* tree) {
+  if (tree != nullptr) {
+    if (auto health = health_in_tree(tree->find(identity))) return health;
+  } else if (status["health"].exists()) {
+    return read_health(status["health"]);
+  }
+  // Says that a resource which was Missing before is there now.
+  if (status["status"].text() == "Synced") return Health{"Healthy", ""};
+  return std::nullopt;
+}
+
+}  // namespace gitops::reporter

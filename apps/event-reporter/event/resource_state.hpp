@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "event-reporter/event/app_view.hpp"
+#include "event-reporter/event/argo_answers.hpp"
+#include "event-reporter/event/resource_id.hpp"
+
+namespace gitops::reporter {
+
+struct Health {
+  std::string status;
+  std::string message;
+};
+// From the members "status" and "message"; empty where they are absent.
+Health read_health(JsonView health);
+
+// What one resource of an application looks like to a receiver. Manifests are JSON text.
+struct ResourceState {
+  ResourceId id;
+  std::string sync_status;
+  std::optional<Health> health;
+  std::string desired;  // empty when there is none, or none is wanted
+  std::string actual;   // empty when there is none
+  std::string object;   // the best that is known of it; never empty
+};
+
+// `status` is the resource's entry in status.resources of `app`, `identity` its identity; `tree` is
+// null when Argo CD did not give it.
+ResourceState resource_state(JsonView status, const std::string& identity, const AppView& app,
+                             const ManagedView& managed, const TreeView* tree,
+                             bool app_being_deleted);
+std::optional<Health> resource_health(JsonView status, const std::string& identity,
+                                      const TreeView* tree);
+
+}  // namespace gitops::reporter

@@ -1,0 +1,257 @@
+#include "event-reporter/ledger/ledger.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+namespace gitops::reporter {
+namespace {
+
+// How long a flush leaves a file alone that could not be written.
+constexpr auto kFlushRetry = std::chrono::milliseconds(200);
+
+}  // namespace
+
+Ledger::Ledger(const Executor& executor, Options options, Metrics& metrics)
+    : options_(std::move(options)),
+      metrics_(metrics),
+      work_(executor),
+      committed_(executor),
+      rows_(metrics.gauge("gitops_event_reporter_ledger_rows",
+                          "Applications that the ledger has an entry of")),
+      file_bytes_(metrics.gauge("gitops_event_reporter_ledger_file_bytes",
+                                "Size of the ledger's file, its log included")),
+      pending_(metrics.gauge("gitops_event_reporter_ledger_pending_rows",
+                             "Entries of the ledger that are not in its file yet")),
+      commit_seconds_(metrics.histogram("gitops_event_reporter_ledger_commit_seconds",
+                                        "Duration of a commit of the ledger",
+                                        {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5})),
+      rebuilt_(metrics.counter("gitops_event_reporter_ledger_rebuilt_total",
+                               "Times that a damaged ledger was set aside and made anew")),
+      damaged_rows_(metrics.counter("gitops_event_reporter_ledger_damaged_rows_total",
+                                    "Damaged entries of the ledger that were dropped")),
+      file_(options_.path) {}
+
+Ledger::~Ledger() {
+  pool_.join();
+}
+
+Task<Result<void>> Ledger::open() {
+  auto opened = co_await run_on(pool_, [this] { return std::pair(file_.open(), file_.bytes()); });
+  auto& [contents, bytes] = opened;
+  if (!contents) co_return std::unexpected(contents.error());
+  for (auto& [row, head] : contents->heads) {
+    if (is_witness_row(row)) witnessed_.emplace(row, std::move(head));
+  }
+  known_ = std::move(contents->heads);
+  std::erase_if(known_, [](const auto& row) { return is_witness_row(row.first); });
+  notes_ = std::move(contents->notes);
+  file_bytes_.Set(static_cast<double>(bytes));
+  update_gauges();
+  if (!contents->rebuilt.empty()) {
+    rebuilt_.Increment();
+    log_.error("the ledger was damaged, was set aside and made anew: everything is reported again",
+               {{"reason", contents->rebuilt}});
+  }
+  if (contents->damaged_rows > 0) {
+    damaged_rows_.Increment(static_cast<double>(contents->damaged_rows));
+    log_.error("damaged entries of the ledger were dropped: their applications are reported again",
+               {{"entries", contents->damaged_rows}});
+  }
+  co_return Result<void>();
+}
+
+void Ledger::start(TaskGroup& group) {
+  group.spawn("ledger", [this] { return commit_loop(); });
+}
+
+Task<Result<LedgerEntry>> Ledger::load(std::string key) {
+  const auto* newest = on_its_way(key);
+  if (newest == nullptr && !has(key)) co_return LedgerEntry{};
+  std::expected<LedgerFile::Read, LedgerFault> read = LedgerFile::Read{};
+  if (newest == nullptr) {
+    read = co_await run_on(pool_, [this, key] { return file_.read(key); });
+    newest = on_its_way(key);  // it may have been stored meanwhile
+  }
+  if (newest != nullptr) {
+    if (!*newest) co_return LedgerEntry{};
+    co_return decode_entry(**newest);
+  }
+  if (!read) {
+    count_failure(read.error(), "the ledger can't be read");
+    // The next commit makes the file anew and starts over.
+    if (read.error().kind == LedgerFault::Kind::damaged) changed();
+    co_return fail(ErrorCode::unavailable, read.error().message);
+  }
+  if (read->damaged) {
+    damaged_rows_.Increment();
+    log_.error("a damaged entry of the ledger was dropped: its application is reported again",
+               {{"application", key}});
+    erase(key);
+  }
+  co_return std::move(read->entry).value_or(LedgerEntry{});
+}
+
+void Ledger::store(const std::string& key, const LedgerEntry& entry) {
+  auto bytes = encode(entry);
+  if (bytes.size() > kMaxEntryBytes) {
+    log_.error("an application is too large for the ledger: each change reports all of it",
+               {{"application", key}, {"bytes", bytes.size()}});
+    erase(key);
+    return;
+  }
+  auto& head = is_witness_row(key) ? witnessed_[key] : known_[key];
+  head = {.uid = entry.uid, .change = entry.change};
+  put(key, std::move(bytes));
+}
+
+void Ledger::erase(const std::string& key) {
+  if (!has(key)) return;
+  known_.erase(key);
+  witnessed_.erase(key);
+  put(key, std::nullopt);
+}
+
+bool Ledger::has(const std::string& key) const {
+  return is_witness_row(key) ? witnessed_.contains(key) : known_.contains(key);
+}
+
+void Ledger::put(const std::string& key, std::optional<std::string> encoded) {
+  waiting_.rows.insert_or_assign(key, std::move(encoded));
+  changed();
+}
+
+std::optional<std::string> Ledger::note(const std::string& name) const {
+  const auto found = notes_.find(name);
+  return found == notes_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Ledger::set_note(const std::string& name, std::string value) {
+  notes_.insert_or_assign(name, value);
+  waiting_.notes.insert_or_assign(name, std::move(value));
+  changed();
+}
+
+void Ledger::changed() {
+  ++changes_;
+  update_gauges();
+  // The first one starts the interval, and many end it.
+  if (changes_ == durable_ + 1 || waiting_.rows.size() == options_.commit_early) work_.notify_all();
+}
+
+const std::optional<std::string>* Ledger::on_its_way(const std::string& key) const {
+  for (const auto* batch : std::initializer_list<const LedgerBatch*>{&waiting_, in_commit_.get()}) {
+    if (batch == nullptr) continue;
+    const auto found = batch->rows.find(key);
+    if (found != batch->rows.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+std::size_t Ledger::pending() const {
+  return waiting_.rows.size() + (in_commit_ ? in_commit_->rows.size() : 0);
+}
+
+Task<Result<void>> Ledger::flush(Deadline deadline) {
+  struct Flushing {
+    explicit Flushing(std::size_t& c) : count(c) { ++count; }
+    ~Flushing() { --count; }
+    Flushing(const Flushing&) = delete;
+    Flushing& operator=(const Flushing&) = delete;
+    std::size_t& count;
+  };
+  const auto wanted = changes_;
+  const Flushing flushing(flushing_);
+  work_.notify_all();
+  while (durable_ < wanted) {
+    if (!co_await committed_.wait(deadline)) {
+      co_return fail(ErrorCode::timeout, trouble_.empty() ? "the ledger's file is slow" : trouble_);
+    }
+  }
+  co_return Result<void>();
+}
+
+Task<> Ledger::commit_loop() {
+  Backoff backoff(options_.retry, random_seed());
+  while (true) {
+    while (durable_ == changes_) co_await work_.wait();
+    const auto due = deadline_after(options_.commit_interval);
+    while (flushing_ == 0 && waiting_.rows.size() < options_.commit_early && Clock::now() < due) {
+      co_await work_.wait(due);
+    }
+    while (!co_await commit()) {
+      const auto begin = Clock::now();
+      const auto delay = backoff.next();
+      const auto left = [&] {
+        return begin + (flushing_ > 0 ? std::min(delay, kFlushRetry) : delay);
+      };
+      while (Clock::now() < left()) co_await work_.wait(left());
+    }
+    backoff.reset();
+  }
+}
+
+// False when nothing could be written: what there was to write waits again.
+Task<bool> Ledger::commit() {
+  const auto upto = changes_;
+  const auto batch = std::make_shared<LedgerBatch>(std::exchange(waiting_, {}));
+  in_commit_ = batch;
+  auto written = co_await run_on(pool_, [this, batch] { return file_.write(*batch); });
+  in_commit_.reset();
+  if (written) {
+    durable_ = upto;
+    commit_seconds_.Observe(written->took.count());
+    file_bytes_.Set(static_cast<double>(written->file_bytes));
+    if (!trouble_.empty()) log_.info("the ledger can be written again");
+    trouble_.clear();
+    if (!written->rebuilt.empty()) start_over(written->rebuilt, *batch);
+  } else {
+    // What was stored meanwhile is newer.
+    waiting_.rows.merge(batch->rows);
+    waiting_.notes.merge(batch->notes);
+    trouble_ = written.error().message;
+    count_failure(written.error(),
+                  "the ledger can't be written: reporting goes on, but a restart "
+                  "would report again");
+  }
+  update_gauges();
+  committed_.notify_all();
+  co_return written.has_value();
+}
+
+// The file was made anew, with nothing but `written` in it.
+void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
+  rebuilt_.Increment();
+  log_.error(
+      "the ledger was damaged, was set aside and made anew: other applications are reported "
+      "again when they change, and all at the next start",
+      {{"reason", why}});
+  const auto is_lost = [&](const auto& row) {
+    return !written.rows.contains(row.first) && !waiting_.rows.contains(row.first);
+  };
+  std::erase_if(known_, is_lost);
+  std::erase_if(witnessed_, is_lost);
+  for (const auto& [name, value] : notes_) {
+    if (!written.notes.contains(name)) set_note(name, std::string(value));
+  }
+}
+
+void Ledger::count_failure(const LedgerFault& fault, std::string_view what) {
+  metrics_
+      .counter("gitops_event_reporter_ledger_failures_total",
+               "Failed attempts to read or write the ledger, by reason",
+               {{"reason", std::string(to_string(fault.kind))}})
+      .Increment();
+  const auto verdict = repeats_.check(std::string(what) + fault.message, Clock::now());
+  if (!verdict.pass) return;
+  log_.error(what, {{"reason", fault.message},
+                    {"waiting_entries", pending()},
+                    {"suppressed", verdict.suppressed}});
+}
+
+void Ledger::update_gauges() {
+  rows_.Set(static_cast<double>(known_.size()));
+  pending_.Set(static_cast<double>(pending()));
+}
+
+}  // namespace gitops::reporter

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/core/error.hpp"
+#include "event-reporter/ledger/ledger_entry.hpp"
+
+namespace gitops::reporter {
+
+// What one transaction writes.
+struct LedgerBatch {
+  std::map<std::string, std::optional<std::string>> rows;  // key → encoded entry; nothing: erase
+  std::map<std::string, std::string> notes;
+};
+
+// Why the file could not be written or read.
+struct LedgerFault {
+  enum class Kind { full, read_only, io, locked, damaged, other };
+  Kind kind = Kind::other;
+  std::string message;  // one line; names the file
+};
+std::string_view to_string(LedgerFault::Kind kind);
+
+// The SQLite file behind the ledger (docs/adr/0006-ledger-on-sqlite.md). Every call blocks; one
+// thread at a time. An empty path keeps everything in memory.
+//
+// Two tables: `application` (key, checksum, entry) and `meta` (name, value, checksum), which holds
+// the version of this schema under "schema" and notes under "note.<name>". Each row carries a
+// checksum. Beside the file lie its -wal and, for as long as it is open, a locked `<file>.lock`.
+class LedgerFile {
+ public:
+  explicit LedgerFile(std::string path);
+  ~LedgerFile();
+  LedgerFile(const LedgerFile&) = delete;
+  LedgerFile& operator=(const LedgerFile&) = delete;
+
+  struct Contents {
+    std::unordered_map<std::string, LedgerHead> heads;  // by key
+    std::map<std::string, std::string> notes;
+    std::size_t damaged_rows = 0;  // dropped
+    std::string rebuilt;           // why the file was set aside and made anew; empty: it was not
+  };
+  // Makes a missing file (mode 0600, in a folder that exists). One that is no database any more is
+  // renamed to `<file>.corrupt-<UTC time>`, of which the newest 3 are kept, and made anew. An error
+  // when the file is in use, belongs to another program or to a newer version of this one, or can't
+  // be read and written.
+  Result<Contents> open();
+
+  struct Read {
+    std::optional<LedgerEntry> entry;  // nothing: there is no row, or a damaged one
+    bool damaged = false;
+  };
+  std::expected<Read, LedgerFault> read(const std::string& key);
+
+  struct Written {
+    std::string rebuilt;  // why the file was made anew, with nothing in it but this batch
+    std::chrono::duration<double> took{0};
+    std::uint64_t file_bytes = 0;  // with its log
+  };
+  // All or nothing. A file that turns out to be damaged is set aside and made anew.
+  std::expected<Written, LedgerFault> write(const LedgerBatch& batch);
+
+  // Bytes on disk, or in memory when there is no file.
+  [[nodiscard]] std::uint64_t bytes() const;
+
+ private:
+  struct Database;
+  using Outcome = std::expected<void, LedgerFault>;
+  Outcome lock();
+  [[nodiscard]] Outcome check_file() const;
+  std::expected<Contents, LedgerFault> open_or_rebuild();
+  [[nodiscard]] Outcome set_aside() const;
+  Outcome make_ready();
+  LedgerFault give_up();
+
+  std::string path_;
+  int lock_ = -1;
+  std::unique_ptr<Database> database_;  // absent after a damage, until it is made anew
+  std::string damage_;                  // what happened to the file since the last write
+  bool damage_set_aside_ = false;
+};
+
+}  // namespace gitops::reporter

@@ -1,0 +1,339 @@
+#include "event-reporter/report/application_reporter.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <boost/asio/experimental/parallel_group.hpp>
+
+#include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
+#include "event-reporter/event/app_view.hpp"
+#include "event-reporter/event/event_body.hpp"
+#include "event-reporter/event/manifest.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+// A large application's progress is written down each time so many of its events were taken.
+constexpr std::size_t kStoreEvery = 100;
+// For the ledger's file to take what is about to be sent.
+constexpr auto kAnnounceTimeout = std::chrono::seconds(2);
+
+k8s::ObjectKey object_key(const std::string& key) {
+  const auto slash = key.find('/');
+  return {.ns = key.substr(0, slash), .name = key.substr(slash + 1)};
+}
+
+// Identifies one event: the same change of the same part with the same content has the same id, so
+// that a receiver can drop what it got twice.
+std::string event_id(const Report& report, std::string_view version, std::string_view part,
+                     std::string_view content) {
+  std::string id(report.uid());
+  id.append("/").append(version).append("/").append(part);
+  return id.append("/").append(content);
+}
+
+// The id's part for a resource: names come from the cluster and may hold anything.
+std::string part_of(const ResourceId& id) {
+  std::string out;
+  for (const auto& piece : {id.group, id.version, id.kind, id.ns, id.name}) {
+    if (!out.empty()) out += ':';
+    out += percent_encode(piece);
+  }
+  return out;
+}
+
+std::uint64_t version_number(std::string_view text) {
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gatherer,
+                                         Ledger& ledger, Delivery& delivery, Options options,
+                                         Metrics& metrics)
+    : executor_(executor),
+      gatherer_(gatherer),
+      ledger_(ledger),
+      delivery_(delivery),
+      options_(options),
+      metrics_(metrics) {}
+
+Task<Result<void>> ApplicationReporter::report_live(Live live) {
+  const auto& key = live.key;
+  auto gathered = co_await gatherer_.gather(object_key(key), std::move(live.text));
+  if (!gathered) {
+    if (gathered.error().code != ErrorCode::not_found) count_error(gathered.error());
+    co_return std::unexpected(gathered.error());
+  }
+  const Error gap{.code = ErrorCode::unavailable, .message = gathered->gap};
+  if (!gap.message.empty() && live.failures < options_.patience) {
+    count_error(gap);
+    co_return std::unexpected(gap);  // it may be there in a moment; do not report half of it yet
+  }
+  std::optional<Digest> tree;
+  if (gathered->material.tree) tree = tree_digest(*gathered->material.tree);
+  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings),
+                                   options_.resend_on_revision);
+  if (!report) {
+    count_error(report.error());
+    co_return std::unexpected(lasting(report.error(), live.failures));
+  }
+  if (is_overtaken(key, *report)) co_return Result<void>();
+
+  auto loaded = co_await ledger_.load(key);
+  if (!loaded) co_return std::unexpected(loaded.error());
+  auto entry = std::move(*loaded);
+  if (!entry.uid.empty() && entry.uid != report->uid()) {
+    // Deleted and made anew while nobody watched.
+    const auto gone = co_await report_gone(key, application_stub(object_key(key), entry.uid, ""));
+    if (!gone) co_return std::unexpected(gone.error());
+    entry = {};
+  }
+  entry.belong_to(report->uid());
+  if (const auto adopted = co_await adopt(key, entry); !adopted) {
+    co_return std::unexpected(adopted.error());
+  }
+  const auto now = wall_now();
+  const bool with_resources = report->resources_known() && !live.superseded;
+  const auto due = diff(entry, report->uid(), report->application_digest(),
+                        with_resources ? std::optional(report->resources()) : std::nullopt);
+  // Until all of it is acknowledged, a restart has to look at this application again.
+  entry.change.reset();
+  co_await announce(key, entry, *report, due);
+  const auto version = report->resource_version();
+  if (due.application || live.heartbeat) {
+    const auto& digest = report->application_digest();
+    const auto posted = co_await post("application", key,
+                                      event_id(*report, version, "application", to_hex(digest, 4)),
+                                      report->application_event(now));
+    if (!posted) co_return std::unexpected(posted.error());
+    entry.application = digest;
+    ledger_.store(key, entry);
+  }
+  const auto posted = co_await post_resources(key, *report, version, entry, due, now);
+  if (posted && gap.message.empty() && !live.superseded) {
+    entry.change = report->change();
+    entry.tree = tree;
+  }
+  ledger_.store(key, entry);
+  if (!posted) co_return std::unexpected(posted.error());
+  if (!gap.message.empty()) co_return std::unexpected(lasting(gap, live.failures));
+  co_return Result<void>();
+}
+
+Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string text) {
+  auto gathered = co_await gatherer_.gather_gone(std::move(text));
+  if (!gathered && gathered.error().code == ErrorCode::invalid_data) {
+    // Its last text is of no use; its name is.
+    gathered = co_await gatherer_.gather_gone(application_stub(object_key(key), "", ""));
+  }
+  if (!gathered) co_return std::unexpected(gathered.error());
+  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
+  if (!report) co_return std::unexpected(report.error());
+
+  auto loaded = co_await ledger_.load(key);
+  if (!loaded) co_return std::unexpected(loaded.error());
+  auto entry = std::move(*loaded);
+  const bool own = entry.uid == report->uid() || report->uid().empty();
+  if (!own) entry = {.uid = std::string(report->uid())};  // that entry is about its successor
+  const auto witness = witness_row(key, report->uid());
+  if (const auto added = co_await add_witnessed(witness, entry); !added) {
+    co_return std::unexpected(added.error());
+  }
+  const auto now = wall_now();
+  const auto version = version_of_deletion(key, *report);
+  const auto posted =
+      co_await post("application_gone", key, event_id(*report, version, "application", "gone"),
+                    report->application_event(now));
+  if (!posted) co_return std::unexpected(posted.error());
+  const auto resources = co_await post_resources(
+      key, *report, version, entry,
+      {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
+  if (resources) {
+    if (own) ledger_.erase(key);
+    ledger_.erase(witness);
+    // Of one that was made anew under its name something newer may be known already.
+    const auto newest = newest_.find(key);
+    if (newest != newest_.end() && newest->second.uid == report->uid()) newest_.erase(newest);
+  } else {
+    entry.change.reset();
+    ledger_.store(own ? key : witness, entry);
+  }
+  co_return resources;
+}
+
+// What was written of it while others reported it: its resources may be known, though we never told
+// of them. False when there is no such row.
+Task<Result<bool>> ApplicationReporter::add_witnessed(const std::string& row, LedgerEntry& entry) {
+  if (!ledger_.witnessed().contains(row)) co_return Result<bool>(false);
+  auto witnessed = co_await ledger_.load(row);
+  if (!witnessed) co_return std::unexpected(witnessed.error());
+  entry.resources.merge(std::move(witnessed->resources));
+  co_return Result<bool>(true);
+}
+
+// From now on that is in our own entry.
+Task<Result<void>> ApplicationReporter::adopt(const std::string& key, LedgerEntry& entry) {
+  const auto row = witness_row(key, entry.uid);
+  const auto added = co_await add_witnessed(row, entry);
+  if (!added) co_return std::unexpected(added.error());
+  if (!*added) co_return Result<void>();
+  entry.change.reset();
+  ledger_.store(key, entry);
+  ledger_.erase(row);
+  co_return Result<void>();
+}
+
+Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::string text) {
+  auto loaded = co_await ledger_.load(key);
+  if (!loaded) co_return std::unexpected(loaded.error());
+  auto entry = std::move(*loaded);
+  AppView app;
+  if (const auto read = app.read(text); !read) co_return Result<void>();  // of use to nobody
+  const auto version = version_number(app.metadata()["resourceVersion"].text());
+  const auto newest = newest_.find(key);
+  if (newest != newest_.end() && version < newest->second.version) co_return Result<void>();
+  if (!entry.uid.empty() && entry.uid != app.uid()) {
+    co_return co_await report_gone(key, application_stub(object_key(key), entry.uid, ""));
+  }
+  std::set<std::string> present;
+  for (const auto& id : app.resource_ids()) present.insert(id.identity());
+  Difference due;
+  for (auto& id : entry.resource_ids()) {
+    if (!present.contains(id.identity())) due.gone.push_back(std::move(id));
+  }
+  if (due.gone.empty()) co_return Result<void>();
+  auto gathered = co_await gatherer_.gather_gone(std::move(text));
+  if (!gathered) co_return std::unexpected(gathered.error());
+  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
+  if (!report) co_return std::unexpected(report.error());
+  const auto posted =
+      co_await post_resources(key, *report, report->resource_version(), entry, due, wall_now());
+  entry.change.reset();
+  ledger_.store(key, entry);
+  co_return posted;
+}
+
+// Writes down what is about to be sent: when the answer or this process gets lost, the control
+// plane may know it or not. Until there is an answer the ledger has no digest of it, so that a
+// return to the state before is due, too; and what is reported for the first time is known to it,
+// so that its deletion is found.
+Task<> ApplicationReporter::announce(const std::string& key, LedgerEntry& entry,
+                                     const Report& report, const Difference& due) {
+  if (!due.application && due.changed.empty() && due.gone.empty()) co_return;
+  if (due.application) entry.application.reset();
+  for (const auto index : due.changed) entry.acknowledge(report.resources()[index].id, {});
+  for (const auto& id : due.gone) entry.acknowledge(id, {});
+  ledger_.store(key, entry);
+  // Without a file to write to, reporting goes on.
+  if (ledger_.trouble().empty()) {
+    std::ignore = co_await ledger_.flush(deadline_after(kAnnounceTimeout));
+  }
+}
+
+// A list that lacks the application tells nothing about its end, and what the watch told last may
+// be older than what was read and reported since.
+std::string ApplicationReporter::version_of_deletion(const std::string& key,
+                                                     const Report& report) const {
+  const auto newest = newest_.find(key);
+  if (newest == newest_.end() || newest->second.uid != report.uid() ||
+      newest->second.version <= version_number(report.resource_version())) {
+    return std::string(report.resource_version());
+  }
+  return std::to_string(newest->second.version);
+}
+
+Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, const Report& report,
+                                                       std::string_view version, LedgerEntry& entry,
+                                                       const Difference& due, WallTime now) {
+  const auto count = due.changed.size() + due.gone.size();
+  if (count == 0) co_return Result<void>();
+  std::size_t next = 0;
+  std::size_t taken = 0;
+  Result<void> outcome;
+  // Each takes the next event until none is left. A failure does not hold up the others.
+  const auto post_some = [&]() -> Task<> {
+    while (next < count) {
+      const auto index = next++;
+      const bool gone = index >= due.changed.size();
+      const auto& id =
+          gone ? due.gone[index - due.changed.size()] : report.resources()[due.changed[index]].id;
+      const auto content = gone ? "gone" : to_hex(report.resources()[due.changed[index]].digest, 4);
+      const auto posted = co_await post(
+          gone ? "resource_gone" : "resource", key + " " + id.identity(),
+          event_id(report, version, part_of(id), content),
+          gone ? report.gone_event(id, now) : report.resource_event(due.changed[index], now));
+      if (!posted) {
+        if (outcome) outcome = std::unexpected(posted.error());
+        continue;
+      }
+      if (gone) {
+        entry.forget(id);
+      } else {
+        entry.acknowledge(id, report.resources()[due.changed[index]].digest);
+      }
+      if (++taken % kStoreEvery == 0) ledger_.store(key, entry);
+    }
+  };
+  using Poster = decltype(asio::co_spawn(executor_, post_some, asio::deferred));
+  std::vector<Poster> posters;
+  for (std::size_t i = 0; i < std::min(count, options_.resource_workers); ++i) {
+    posters.push_back(asio::co_spawn(executor_, post_some, asio::deferred));
+  }
+  auto group = asio::experimental::make_parallel_group(std::move(posters));
+  auto [order, failures] = co_await group.async_wait(asio::experimental::wait_for_all(), use_task);
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  co_return outcome;
+}
+
+Task<Result<Delivered>> ApplicationReporter::post(std::string part, std::string subject,
+                                                  std::string id, std::string body) {
+  co_return co_await delivery_.deliver({.part = std::move(part),
+                                        .subject = std::move(subject),
+                                        .id = std::move(id),
+                                        .body = std::move(body),
+                                        .reduce = reduced_event});
+}
+
+Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::string project) {
+  const auto entry = co_await ledger_.load(key);
+  if (!entry) co_return std::unexpected(entry.error());
+  const auto tree = co_await gatherer_.tree(object_key(key), std::move(project));
+  if (!tree) co_return std::unexpected(tree.error());
+  simdjson::dom::parser parser;
+  const bool usable = parse_object(parser, *tree, "the answer of resource-tree").has_value();
+  co_return Result<bool>(usable && entry->tree != tree_digest(*tree));
+}
+
+// What was read may be ahead of the watch, which then still tells of states before, also of another
+// object that had the name before: a resourceVersion belongs to the whole cluster.
+bool ApplicationReporter::is_overtaken(const std::string& key, const Report& report) {
+  auto& newest = newest_[key];
+  const auto version = version_number(report.resource_version());
+  if (version < newest.version) return true;
+  newest = {.uid = std::string(report.uid()), .version = version};
+  return false;
+}
+
+void ApplicationReporter::count_error(const Error& error) {
+  metrics_
+      .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
+               {{"peer", "argocd"}, {"code", std::string(to_string(error.code))}})
+      .Increment();
+}
+
+Error ApplicationReporter::lasting(Error error, unsigned failures) const {
+  if (failures >= options_.patience) error.retry_after = options_.gap_retry;
+  return error;
+}
+
+}  // namespace gitops::reporter

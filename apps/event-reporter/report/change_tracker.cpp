@@ -1,0 +1,239 @@
+#include "event-reporter/report/change_tracker.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "event-reporter/shards/shard.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+constexpr auto kClaimRetry = std::chrono::seconds(1);
+constexpr auto kReadTimeout = std::chrono::seconds(30);
+
+std::string shard_note(std::uint32_t shard) {
+  return "term of shard " + std::to_string(shard);
+}
+
+std::optional<Term> read_term(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  Term term = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), term);
+  if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
+  return term;
+}
+
+}  // namespace
+
+ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty,
+                             Options options, Metrics& metrics)
+    : ledger_(ledger),
+      dirty_(dirty),
+      options_(std::move(options)),
+      claims_changed_(executor),
+      witness_(executor, ledger, options_.witness),
+      unchanged_(metrics.counter("gitops_event_reporter_unchanged_total",
+                                 "Writes of objects that changed nothing to report")) {}
+
+void ChangeTracker::start(TaskGroup& group) {
+  witness_.start(group);
+  group.spawn("claims", [this] { return take_claims(); });
+}
+
+std::uint32_t ChangeTracker::shard_of_key(std::string_view key) const {
+  return shard_of(key.substr(key.rfind('/') + 1), options_.replicas);
+}
+
+bool ChangeTracker::is_reported(const std::string& key, const Digest& digest) const {
+  const auto known = ledger_.known().find(key);
+  return known != ledger_.known().end() && known->second.change == digest;
+}
+
+bool ChangeTracker::may_lose_parts(std::string_view key) const {
+  return options_.parts != nullptr && ledger_.known().contains(std::string(key));
+}
+
+std::size_t ChangeTracker::owned() const {
+  std::size_t count = 0;
+  for (const auto shard : held_) {
+    const auto found = seen_in_.find(shard);
+    if (found != seen_in_.end()) count += found->second;
+  }
+  return count;
+}
+
+// -- what changes --
+
+void ChangeTracker::changed(const std::string& key, std::string_view uid, const Digest& digest,
+                            std::string_view text, Milestone milestone) {
+  const auto [seen, first] = seen_.try_emplace(key, digest);
+  if (!first && seen->second == digest) {
+    unchanged_.Increment();
+    return;
+  }
+  if (first) ++seen_in_[shard_of_key(key)];
+  seen->second = digest;
+  witness_.misses_others(key, uid, Clock::now());
+  // What is as we reported it last has nothing that our own row lacks.
+  if (!owns(key) && options_.replicas > 1 && !is_reported(key, digest)) {
+    witness_.sees(key, uid, options_.parts ? options_.parts(text) : std::vector<ResourceId>{},
+                  Clock::now());
+  }
+  if (!owns(key) && !may_lose_parts(key)) return;
+  if (owns(key) && first && is_reported(key, digest) && !witness_.knows(key)) {
+    unchanged_.Increment();
+    return;
+  }
+  dirty_.changed(key, text, milestone, Clock::now());
+}
+
+void ChangeTracker::deleted(const std::string& key, std::string tombstone) {
+  const auto now = Clock::now();
+  const bool was_seen = seen_.erase(key) > 0;
+  if (was_seen) --seen_in_[shard_of_key(key)];
+  witness_.misses(key, now);
+  if ((was_seen && owns(key)) || ledger_.known().contains(key)) {
+    dirty_.deleted(key, std::move(tombstone), now);
+  }
+}
+
+void ChangeTracker::send_sign_of_life() {
+  const auto any =
+      std::ranges::find_if(seen_, [this](const auto& seen) { return owns(seen.first); });
+  if (any != seen_.end()) dirty_.heartbeat(any->first, Clock::now());
+}
+
+ChangeTracker::Missing ChangeTracker::missing(
+    const std::function<bool(std::string_view key)>& is_gone) const {
+  Missing missing;
+  for (const auto& [key, head] : ledger_.known()) {
+    if (is_gone(key)) missing.emplace_back(key, head.uid);
+  }
+  for (const auto& [row, head] : ledger_.witnessed()) {
+    if (is_gone(key_of_row(row))) missing.emplace_back(key_of_row(row), head.uid);
+  }
+  return missing;
+}
+
+void ChangeTracker::missed(const std::string& key, std::string_view uid, std::string tombstone) {
+  const auto now = Clock::now();
+  witness_.misses(key, uid, now);
+  if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
+}
+
+std::vector<std::string> ChangeTracker::predecessors(const std::string& key) const {
+  return owns(key) ? witness_.gone(key) : std::vector<std::string>{};
+}
+
+std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)>& which) {
+  std::erase_if(seen_, [&](const auto& seen) {
+    if (!which(seen.first)) return false;
+    --seen_in_[shard_of_key(seen.first)];
+    return true;
+  });
+  dirty_.drop(which);
+  std::vector<std::string> known;
+  for (const auto& [key, head] : ledger_.known()) {
+    if (which(key)) known.push_back(key);
+  }
+  for (const auto& key : known) ledger_.erase(key);
+  std::vector<std::string> witnessed;
+  for (const auto& [row, head] : ledger_.witnessed()) {
+    if (which(key_of_row(row))) witnessed.push_back(row);
+  }
+  for (const auto& row : witnessed) ledger_.erase(row);
+  return known.size();
+}
+
+// -- shards --
+
+void ChangeTracker::claimed(std::uint32_t shard, Term term) {
+  const Claim claim{.shard = shard, .term = term};
+  const auto before = read_term(ledger_.note(shard_note(shard)));
+  if (before && nobody_between(*before, term)) {
+    take_over(claim);
+    return;
+  }
+  claims_.push_back(claim);
+  claims_changed_.notify_all();
+}
+
+void ChangeTracker::released(std::uint32_t shard) {
+  held_.erase(shard);
+  std::erase_if(claims_, [shard](const Claim& claim) { return claim.shard == shard; });
+  dirty_.drop_live([this, shard](std::string_view key) {
+    return shard_of_key(key) == shard && !may_lose_parts(key);
+  });
+}
+
+bool ChangeTracker::busy(std::uint32_t shard) const {
+  return dirty_.in_work([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
+}
+
+Task<> ChangeTracker::take_claims() {
+  while (true) {
+    while (claims_.empty()) co_await claims_changed_.wait();
+    const auto claim = claims_.front();
+    if (!co_await start_anew(claim.shard)) {
+      co_await sleep_for(kClaimRetry);
+      continue;
+    }
+    // Released meanwhile?
+    if (claims_.empty() || claims_.front() != claim) continue;
+    claims_.pop_front();
+    take_over(claim);
+  }
+}
+
+// Somebody else reported this shard: what we know to be acknowledged may have been replaced since.
+// That it was reported stays known, so that its deletion is found.
+Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
+  std::vector<std::string> keys;
+  for (const auto& [key, head] : ledger_.known()) {
+    if (shard_of_key(key) == shard) keys.push_back(key);
+  }
+  for (const auto& key : keys) {
+    auto entry = co_await ledger_.load(key);
+    if (!entry) co_return false;
+    entry->change.reset();
+    entry->application.reset();
+    for (auto& [identity, resource] : entry->resources) resource.digest = {};
+    ledger_.store(key, *entry);
+  }
+  co_return true;
+}
+
+// The ledger says whose term it is true of only now: a kill in the middle of starting anew must not
+// leave the word of before under the new term.
+void ChangeTracker::take_over(Claim claim) {
+  const auto shard = claim.shard;
+  ledger_.set_note(shard_note(shard), std::to_string(claim.term));
+  held_.insert(shard);
+  const auto now = Clock::now();
+  // What others may have reported; its report finds out what of it is gone.
+  for (const auto& [row, head] : ledger_.witnessed()) {
+    const std::string key(key_of_row(row));
+    if (shard_of_key(key) != shard) continue;
+    if (seen_.contains(key) || !witness_.gone(key).empty()) dirty_.changed(key, {}, {}, now);
+  }
+  for (const auto& [key, digest] : seen_) {
+    if (shard_of_key(key) != shard || is_reported(key, digest)) continue;
+    dirty_.changed(key, {}, {}, now);
+  }
+}
+
+Task<bool> is_gone(k8s::Client& kubernetes, k8s::Resource resource, k8s::ObjectKey key,
+                   Backoff::Options backoff) {
+  Backoff pauses(backoff, random_seed());
+  while (true) {
+    const auto read = co_await kubernetes.get(resource, key, deadline_after(kReadTimeout));
+    if (read) co_return false;
+    if (!read.error().is_transient()) co_return read.error().code == ErrorCode::not_found;
+    co_await sleep_for(pauses.next(read.error().retry_after));
+  }
+}
+
+}  // namespace gitops::reporter

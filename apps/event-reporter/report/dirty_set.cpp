@@ -1,0 +1,165 @@
+#include "event-reporter/report/dirty_set.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gitops::reporter {
+
+DirtyWork& DirtySet::mark(const std::string& key, Clock::time_point now) {
+  auto& work = dirty_[key];
+  if (work.empty() && work.since == Clock::time_point{}) work.since = now;
+  enqueue(key);
+  return work;
+}
+
+void DirtySet::enqueue(const std::string& key) {
+  if (!queue_.add(key)) overdue_.insert(key);
+}
+
+void DirtySet::changed(const std::string& key, std::string_view text, Milestone milestone,
+                       Clock::time_point now) {
+  auto& work = mark(key, now);
+  // States that are to be read come before none that is kept: reading gives the newest.
+  const bool to_be_read = work.live && work.states.empty();
+  work.live = true;
+  if (text.empty() || to_be_read) {
+    drop_states(work);
+  } else {
+    keep(work, text, milestone);
+  }
+}
+
+void DirtySet::deleted(const std::string& key, std::string tombstone, Clock::time_point now) {
+  auto& work = mark(key, now);
+  drop_states(work);
+  work.live = false;
+  work.heartbeat = false;
+  if (work.tombstone.empty()) work.tombstone = std::move(tombstone);
+}
+
+void DirtySet::heartbeat(const std::string& key, Clock::time_point now) {
+  auto& work = mark(key, now);
+  work.live = true;
+  work.heartbeat = true;
+}
+
+void DirtySet::keep(DirtyWork& work, std::string_view text, Milestone milestone) {
+  if (!work.states.empty() && work.states.back().milestone == milestone) {
+    kept_bytes_ -= work.states.back().text.size();
+    work.states.pop_back();
+  }
+  if (kept_bytes_ + text.size() > limits_.bytes) {
+    drop_states(work);
+    return;
+  }
+  kept_bytes_ += text.size();
+  work.states.push_back({.text = std::string(text), .milestone = milestone});
+  fit(work);
+}
+
+void DirtySet::fit(DirtyWork& work) {
+  auto& states = work.states;
+  while (states.size() > limits_.states) {
+    // The oldest that a later one of the same operation stands in for, or else the oldest.
+    auto victim =
+        std::adjacent_find(states.begin(), states.end(), [](const auto& a, const auto& b) {
+          return a.milestone.operation == b.milestone.operation;
+        });
+    if (victim == states.end()) victim = states.begin();
+    kept_bytes_ -= victim->text.size();
+    states.erase(victim);
+  }
+}
+
+void DirtySet::drop_states(DirtyWork& work) {
+  for (const auto& state : work.states) kept_bytes_ -= state.text.size();
+  work.states.clear();
+}
+
+DirtyWork DirtySet::take(const std::string& key) {
+  overdue_.erase(key);
+  DirtyWork work;
+  if (const auto found = dirty_.find(key); found != dirty_.end()) {
+    work = std::move(found->second);
+    dirty_.erase(found);
+    for (const auto& state : work.states) kept_bytes_ -= state.text.size();
+    in_work_[key] = work.since;
+  }
+  return work;
+}
+
+void DirtySet::give_back(const std::string& key, DirtyWork rest) {
+  in_work_.erase(key);
+  auto& work = dirty_[key];
+  const bool newer = !work.empty();
+  const bool deleted_since = !work.tombstone.empty();
+  work.since = rest.since;
+  if (!rest.tombstone.empty()) work.tombstone = std::move(rest.tombstone);
+  if (!newer) {
+    work.live = rest.live;
+    work.heartbeat = rest.heartbeat;
+    for (auto& state : rest.states) keep(work, state.text, state.milestone);
+    return;
+  }
+  // Gone meanwhile, even if made anew, or its newest state is to be read: then the older ones do
+  // not count.
+  if (deleted_since || !work.live || work.states.empty() || rest.states.empty()) return;
+  for (const auto& state : rest.states) kept_bytes_ += state.text.size();
+  work.states.insert(work.states.begin(), std::make_move_iterator(rest.states.begin()),
+                     std::make_move_iterator(rest.states.end()));
+  fit(work);
+  if (kept_bytes_ > limits_.bytes) drop_states(work);
+}
+
+void DirtySet::refill() {
+  while (!overdue_.empty() && queue_.add(*overdue_.begin())) overdue_.erase(overdue_.begin());
+}
+
+void DirtySet::bring_forward() {
+  for (const auto& [key, work] : dirty_) enqueue(key);
+}
+
+void DirtySet::drop_live(const std::function<bool(std::string_view key)>& which) {
+  for (auto it = dirty_.begin(); it != dirty_.end();) {
+    auto& [key, work] = *it;
+    if (!which(key)) {
+      ++it;
+      continue;
+    }
+    drop_states(work);
+    work.live = false;
+    work.heartbeat = false;
+    if (work.tombstone.empty()) {
+      overdue_.erase(key);
+      it = dirty_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+void DirtySet::drop(const std::function<bool(std::string_view key)>& which) {
+  for (auto it = dirty_.begin(); it != dirty_.end();) {
+    auto& [key, work] = *it;
+    if (!which(key)) {
+      ++it;
+      continue;
+    }
+    drop_states(work);
+    overdue_.erase(key);
+    it = dirty_.erase(it);
+  }
+}
+
+bool DirtySet::in_work(const std::function<bool(std::string_view key)>& which) const {
+  return std::ranges::any_of(in_work_, [&which](const auto& work) { return which(work.first); });
+}
+
+Clock::duration DirtySet::oldest(Clock::time_point now) const {
+  auto oldest = now;
+  for (const auto& [key, work] : dirty_) oldest = std::min(oldest, work.since);
+  for (const auto& [key, since] : in_work_) oldest = std::min(oldest, since);
+  return now - oldest;
+}
+
+}  // namespace gitops::reporter

@@ -1,0 +1,281 @@
+#include "event-reporter/report/reporter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "event-reporter/config.hpp"
+#include "event-reporter/event/app_view.hpp"
+#include "event-reporter/event/manifest.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(1);
+constexpr auto kReadTimeout = std::chrono::seconds(30);
+
+// Fields of an Application that are kept of each.
+enum Field : std::size_t {
+  sync_status,
+  sync_revision,
+  sync_revisions,
+  health_status,
+  operation_phase,
+  operation_start,
+  project,
+  controller_namespace,
+};
+k8s::FieldSet fields() {
+  return k8s::FieldSet({"status.sync.status", "status.sync.revision", "status.sync.revisions",
+                        "status.health.status", "status.operationState.phase",
+                        "status.operationState.startedAt", "spec.project",
+                        "status.controllerNamespace"});
+}
+
+Milestone milestone_of(const k8s::Record& record) {
+  const auto text = [&record](Field field) {
+    return std::string(record.field(field).value_or(""));
+  };
+  const std::hash<std::string> hash;
+  std::string state;
+  for (const auto field : {sync_status, sync_revision, sync_revisions, health_status,
+                           operation_phase, operation_start}) {
+    state += text(field) + '\n';
+  }
+  return {.operation = hash(text(operation_start)), .state = hash(state)};
+}
+
+std::vector<ResourceId> resources_of(std::string_view application) {
+  AppView app;
+  return app.read(application) ? app.resource_ids() : std::vector<ResourceId>{};
+}
+
+ChangeTracker::Options with_parts(ChangeTracker::Options options) {
+  options.parts = resources_of;
+  return options;
+}
+
+k8s::ObjectKey object_key(const std::string& key) {
+  const auto slash = key.find('/');
+  return {.ns = key.substr(0, slash), .name = key.substr(slash + 1)};
+}
+
+}  // namespace
+
+Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& gatherer,
+                   Ledger& ledger, Delivery& delivery, Options options, Metrics& metrics)
+    : kubernetes_(kubernetes),
+      gatherer_(gatherer),
+      ledger_(ledger),
+      delivery_(delivery),
+      options_(std::move(options)),
+      queue_(
+          executor, delivery, options_.queue,
+          [this](const std::string& key, DirtyWork& work, unsigned failures) {
+            return report(key, work, failures);
+          },
+          metrics),
+      changes_(executor, ledger, queue_.dirty(), with_parts(options_.changes), metrics),
+      application_reporter_(executor, gatherer, ledger, delivery, options_.application, metrics),
+      informer_(
+          executor, kubernetes,
+          {.resource = k8s::resources::kApplications,
+           .ns = options_.application_namespaces.empty() ? options_.own_namespace : std::string{},
+           .fields = fields(),
+           .keep = [this](std::string_view ns, std::string_view) { return watches(ns); },
+           .reflector = options_.reflector},
+          [this](const k8s::Change& change) { on_change(change); }, metrics, "event_reporter"),
+      applications_(metrics.gauge("gitops_event_reporter_applications",
+                                  "Applications of the shards that this process reports")),
+      sweeps_(metrics.counter("gitops_event_reporter_tree_changes_total",
+                              "Resource trees found changed without a write to the Application")) {}
+
+void Reporter::start(TaskGroup& group) {
+  gatherer_.start(group);
+  informer_.start(group);
+  changes_.start(group);
+  group.spawn("find-deleted", [this] { return find_deleted(); });
+  group.spawn("sweep", [this] { return sweep(); });
+  group.spawn("tick", [this] { return tick(); });
+  queue_.start(group);
+}
+
+bool Reporter::watches(std::string_view ns) const {
+  return ns == options_.own_namespace || matches_any(ns, options_.application_namespaces);
+}
+
+// Several Argo CDs may share a cluster; each says whose an Application is once it has seen it.
+bool Reporter::is_ours(const k8s::Record& record) const {
+  const auto controller = record.field(controller_namespace);
+  return !controller || controller->empty() || *controller == options_.own_namespace;
+}
+
+// -- what changes --
+
+void Reporter::on_change(const k8s::Change& change) {
+  const auto& now = *change.now;
+  const auto key = now.key().to_string();
+  if (change.type == k8s::Change::Type::deleted) {
+    changes_.deleted(key, change.text.empty()
+                              ? application_stub(now.key(), now.uid(), now.resource_version())
+                              : std::string(change.text));
+  } else if (is_ours(now)) {
+    changes_.changed(key, now.uid(), change_digest(change.text), change.text, milestone_of(now));
+  }
+}
+
+// What was deleted while nobody watched: the ledger knows it, the first complete list does not.
+Task<> Reporter::find_deleted() {
+  co_await informer_.wait_synced(kNever);
+  const auto missing = changes_.missing([this](std::string_view key) {
+    return informer_.find(object_key(std::string(key))) == nullptr;
+  });
+  for (const auto& [key, uid] : missing) {
+    if (co_await is_gone(kubernetes_, k8s::resources::kApplications, object_key(key),
+                         options_.queue.backoff)) {
+      changes_.missed(key, uid, application_stub(object_key(key), uid, ""));
+    }
+  }
+}
+
+// -- workers --
+
+// Takes out of `work` what was reported.
+Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, unsigned failures) {
+  if (!work.tombstone.empty()) {
+    const auto gone = co_await application_reporter_.report_gone(key, work.tombstone);
+    if (!gone) co_return std::unexpected(gone.error());
+    work.tombstone.clear();
+  }
+  for (const auto& uid : changes_.predecessors(key)) {
+    const auto gone =
+        co_await application_reporter_.report_gone(key, application_stub(object_key(key), uid, ""));
+    if (!gone) co_return std::unexpected(gone.error());
+  }
+  if (!work.live && ledger_.known().contains(key)) co_return co_await report_predecessor(key);
+  while (work.live && changes_.owns(key)) {
+    const bool read = work.states.empty();
+    const auto reported = co_await application_reporter_.report_live(
+        {.key = key,
+         .text = read ? std::string{} : work.states.front().text,
+         .superseded = work.states.size() > 1,
+         .heartbeat = work.heartbeat,
+         .failures = failures});
+    if (!reported && reported.error().code == ErrorCode::not_found) break;  // the watch will tell
+    if (!reported) co_return std::unexpected(reported.error());
+    work.heartbeat = false;
+    if (!read) work.states.pop_front();
+    if (work.states.empty()) break;
+  }
+  if (work.live && !changes_.owns(key) && ledger_.known().contains(key)) {
+    co_return co_await report_lost_parts(
+        key, work.states.empty() ? std::string{} : work.states.back().text);
+  }
+  co_return Result<void>();
+}
+
+// What was reported under this name and deleted while nobody watched, when the one that was made
+// anew is gone before any report of it said so.
+Task<Result<void>> Reporter::report_predecessor(std::string key) {
+  const auto read = co_await kubernetes_.get(k8s::resources::kApplications, object_key(key),
+                                             deadline_after(kReadTimeout));
+  if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
+  const auto known = ledger_.known().find(key);
+  // One that exists is reported when the watch tells of it.
+  if (read || read.error().code != ErrorCode::not_found || known == ledger_.known().end()) {
+    co_return Result<void>();
+  }
+  co_return co_await application_reporter_.report_gone(
+      key, application_stub(object_key(key), known->second.uid, ""));
+}
+
+// Somebody else reports the application now, and knows only of resources that it saw itself.
+Task<Result<void>> Reporter::report_lost_parts(std::string key, std::string text) {
+  if (text.empty()) {
+    auto read = co_await kubernetes_.get(k8s::resources::kApplications, object_key(key),
+                                         deadline_after(kReadTimeout));
+    if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
+    if (!read) co_return Result<void>();  // the watch will tell
+    text = std::move(*read);
+  }
+  co_return co_await application_reporter_.report_lost_parts(key, std::move(text));
+}
+
+// -- what no watch tells --
+
+Task<> Reporter::sweep() {
+  while (true) {
+    co_await informer_.wait_synced(kNever);
+    std::vector<std::pair<std::string, std::string>> round;
+    informer_.for_each([&](const k8s::Record& record) {
+      auto key = record.key().to_string();
+      if (changes_.owns(key) && is_ours(record)) {
+        round.emplace_back(std::move(key), record.field(project).value_or(""));
+      }
+    });
+    const auto pace = options_.sweep / std::max<std::size_t>(round.size(), 1);
+    if (round.empty()) co_await sleep_for(pace);
+    for (const auto& [key, project] : round) {
+      co_await sleep_for(pace);
+      co_await look_at(key, project);
+    }
+  }
+}
+
+Task<> Reporter::look_at(std::string key, std::string project) {
+  if (!changes_.owns(key) || queue_.dirty().contains(key) || !gatherer_.argocd_trouble().empty())
+    co_return;
+  const auto changed = co_await application_reporter_.tree_changed(key, std::move(project));
+  if (!changed || !*changed || !changes_.owns(key) || queue_.dirty().contains(key)) co_return;
+  if (informer_.find(object_key(key)) == nullptr) co_return;
+  sweeps_.Increment();
+  queue_.dirty().changed(key, {}, {}, Clock::now());
+}
+
+Task<> Reporter::tick() {
+  while (true) {
+    const bool argocd_well = gatherer_.argocd_trouble().empty();
+    if (argocd_well && !argocd_well_) {
+      if (argocd_answered_) log_.info("Argo CD answers again");
+      argocd_answered_ = true;
+      queue_.dirty().bring_forward();
+    }
+    argocd_well_ = argocd_well;
+    if (queue_.silent()) changes_.send_sign_of_life();
+    applications_.Set(static_cast<double>(changes_.owned()));
+    co_await sleep_for(kTick);
+  }
+}
+
+// -- what people see --
+
+std::vector<ReadyCheck> Reporter::ready_checks() {
+  return {{"applications",
+           [this] {
+             if (!informer_.trouble().empty()) return informer_.trouble();
+             return informer_.has_synced() ? std::string{} : std::string("not listed yet");
+           }},
+          {"argocd", [this] { return gatherer_.argocd_trouble(); }},
+          {"platform", [this] { return delivery_.trouble(); }}};
+}
+
+std::string Reporter::status() const {
+  const auto line = [](std::string_view name, std::string_view value) {
+    return std::string(name) + ": " + std::string(value) + "\n";
+  };
+  std::string out = line("applications", std::to_string(changes_.owned()) +
+                                             (informer_.has_synced() ? "" : " (not listed yet)")) +
+                    queue_.status();
+  if (!informer_.trouble().empty()) out += line("kubernetes", informer_.trouble());
+  if (!gatherer_.argocd_trouble().empty()) out += line("argocd", gatherer_.argocd_trouble());
+  return out;
+}
+
+std::vector<k8s::ObjectKey> Reporter::applications() const {
+  std::vector<k8s::ObjectKey> out;
+  informer_.for_each([&](const k8s::Record& record) {
+    if (is_ours(record)) out.push_back(record.key());
+  });
+  return out;
+}
+
+}  // namespace gitops::reporter

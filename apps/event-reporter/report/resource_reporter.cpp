@@ -1,0 +1,458 @@
+#include "event-reporter/report/resource_reporter.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+#include "common/core/encoding.hpp"
+#include "event-reporter/config.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(1);
+constexpr auto kReadTimeout = std::chrono::seconds(10);
+// For the ledger's file to take what is about to be reported for the first time.
+constexpr auto kAnnounceTimeout = std::chrono::seconds(2);
+// A managed cluster that did not answer is left alone for so long.
+constexpr auto kReadPause = std::chrono::seconds(5);
+// Clusters that have a label of their own in the metrics.
+constexpr std::size_t kMostLabels = 100;
+
+std::uint64_t version_number(std::string_view text) {
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// As an event names the cluster: nothing for the runtime's own.
+std::string_view server_of(const ResourceKey& id) {
+  return id.cluster == kOwnCluster ? std::string_view() : std::string_view(id.cluster);
+}
+
+}  // namespace
+
+// A cluster that is watched. Shared with its task, and with reads that are under way.
+struct ResourceReporter::Cluster {
+  Cluster(const Executor& executor, std::string the_id, std::string the_name)
+      : id(std::move(the_id)),
+        name(std::move(the_name)),
+        tasks(executor, [this](const std::string& task, const std::string& what) {
+          failure = task + ": " + what;
+        }) {}
+
+  [[nodiscard]] bool is_own() const { return id == kOwnCluster; }
+  // Of the first kind that has some.
+  [[nodiscard]] std::string trouble() const {
+    for (const auto& watch : watches) {
+      if (auto text = watch->trouble(); !text.empty())
+        return watch->what().kind->name + ": " + text;
+    }
+    return {};
+  }
+
+  std::string id;    // ResourceKey::cluster
+  std::string name;  // for people
+  std::shared_ptr<k8s::Client> client;
+  std::vector<std::unique_ptr<KindWatch>> watches;
+  std::string failure;
+  std::size_t reads = 0;  // under way
+  Clock::time_point next_read{};
+  TaskGroup tasks;
+};
+
+ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubernetes,
+                                   Ledger& ledger, Delivery& delivery, Options options,
+                                   Metrics& metrics)
+    : executor_(executor),
+      kubernetes_(kubernetes),
+      ledger_(ledger),
+      delivery_(delivery),
+      options_(std::move(options)),
+      metrics_(metrics),
+      queue_(
+          executor, delivery, options_.queue,
+          [this](const std::string& key, DirtyWork& work, unsigned) { return report(key, work); },
+          metrics),
+      changes_(executor, ledger, queue_.dirty(), options_.changes, metrics),
+      resources_(metrics.gauge("gitops_event_reporter_resources",
+                               "Objects of the shards that this process reports")),
+      clusters_size_(metrics.gauge("gitops_event_reporter_managed_clusters",
+                                   "Managed clusters that are watched")),
+      failing_clusters_(metrics.gauge("gitops_event_reporter_failing_clusters",
+                                      "Managed clusters that are not watched in full now")),
+      unreadable_(metrics.counter("gitops_event_reporter_unreadable_total",
+                                  "States of objects that are not JSON and were not reported")) {}
+
+void ResourceReporter::start(TaskGroup& group) {
+  group_ = &group;
+  changes_.start(group);
+  queue_.start(group);
+  group.spawn("tick", [this] { return tick(); });
+  watch(std::string(kOwnCluster), std::string(kOwnCluster),
+        std::shared_ptr<k8s::Client>(std::shared_ptr<void>(), &kubernetes_),
+        kinds_of_own_cluster());
+}
+
+// -- what is watched --
+
+std::vector<WatchedKind> ResourceReporter::kinds_of_own_cluster() const {
+  std::vector<WatchedKind> out;
+  for (const auto* kind : options_.kinds) {
+    WatchedKind what{.kind = kind, .ns = {}};
+    if (options_.only_own_namespace) {
+      what.ns = options_.own_namespace;
+    } else if (kind->home == ResourceKind::Home::runtime) {
+      if (options_.runtime_namespaces.empty()) {
+        what.ns = options_.own_namespace;
+      } else {
+        what.keep_namespace = [this](std::string_view ns) {
+          return ns == options_.own_namespace || matches_any(ns, options_.runtime_namespaces);
+        };
+      }
+    }
+    out.push_back(std::move(what));
+  }
+  return out;
+}
+
+std::vector<WatchedKind> ResourceReporter::kinds_of(const ManagedCluster& managed) const {
+  std::vector<WatchedKind> out;
+  for (const auto* kind : options_.kinds) {
+    if (kind->home != ResourceKind::Home::everywhere) continue;
+    for (const auto& ns : managed.namespaces) out.push_back({.kind = kind, .ns = ns});
+    if (managed.namespaces.empty()) out.push_back({.kind = kind, .ns = {}});
+  }
+  return out;
+}
+
+std::string ResourceReporter::metric_label(const std::string& name) {
+  if (!metric_labels_.contains(name) && metric_labels_.size() >= kMostLabels) return "other";
+  metric_labels_.insert(name);
+  return name;
+}
+
+void ResourceReporter::watch(std::string id, const std::string& name,
+                             std::shared_ptr<k8s::Client> client, std::vector<WatchedKind> kinds) {
+  const auto cluster = std::make_shared<Cluster>(executor_, id, name);
+  cluster->client = std::move(client);
+  const std::weak_ptr<Cluster> weak = cluster;
+  for (auto& what : kinds) {
+    const auto* kind = what.kind;
+    KindWatch::Callbacks callbacks{
+        .changed = [this, cluster = cluster.get(),
+                    kind](const k8s::Change& change) { on_change(*cluster, *kind, change); },
+        .listed = [this,
+                   weak](const KindWatch& listed) { return find_deleted(weak.lock(), listed); }};
+    cluster->watches.push_back(
+        std::make_unique<KindWatch>(executor_, *cluster->client, std::move(what), options_.watch,
+                                    std::move(callbacks), metrics_, metric_label(name)));
+  }
+  clusters_[std::move(id)] = cluster;
+  group_->spawn("cluster " + name, [this, cluster] { return run(cluster); });
+}
+
+// Until the cluster is not watched any more.
+Task<> ResourceReporter::run(std::shared_ptr<Cluster> cluster) {
+  for (const auto& watch : cluster->watches) {
+    cluster->tasks.spawn(watch->what().kind->name, [watch = watch.get()] { return watch->run(); });
+  }
+  co_await cluster->tasks.join();
+  if (!cluster->failure.empty()) throw std::runtime_error(cluster->failure);
+}
+
+void ResourceReporter::watch_cluster(ManagedCluster managed) {
+  unwatch_cluster(managed.server);
+  log_.info("watching a managed cluster", {{"cluster", managed.name}, {"server", managed.server}});
+  auto kinds = kinds_of(managed);
+  watch(managed.server, managed.name, std::move(managed.client), std::move(kinds));
+}
+
+void ResourceReporter::unwatch_cluster(const std::string& server) {
+  const auto found = clusters_.find(server);
+  if (found == clusters_.end()) return;
+  found->second->tasks.cancel();
+  clusters_.erase(found);
+}
+
+void ResourceReporter::forget_cluster(const std::string& server) {
+  unwatch_cluster(server);
+  const auto objects = forget([&server](const std::string& cluster) { return cluster == server; });
+  log_.info("a cluster is not managed any more: its objects are forgotten",
+            {{"server", server}, {"objects", objects}});
+}
+
+void ResourceReporter::forget_clusters_but(const std::set<std::string>& servers) {
+  const auto objects = forget([&servers](const std::string& cluster) {
+    return cluster != kOwnCluster && !servers.contains(cluster);
+  });
+  if (objects == 0) return;
+  log_.info("clusters are not managed any more: their objects are forgotten",
+            {{"objects", objects}});
+}
+
+std::size_t ResourceReporter::forget(const std::function<bool(const std::string& cluster)>& which) {
+  return changes_.forget(
+      [&which](std::string_view key) { return which(parse_resource_key(key).cluster); });
+}
+
+// -- what changes --
+
+void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kind,
+                                 const k8s::Change& change) {
+  const auto& now = *change.now;
+  const auto key =
+      ResourceKey{.cluster = cluster.id, .kind = kind.name, .object = now.key()}.to_string();
+  if (change.type == k8s::Change::Type::deleted) {
+    changes_.deleted(
+        key, change.text.empty() ? resource_stub(now.key(), now.uid()) : std::string(change.text));
+    return;
+  }
+  // What was reported once is reported until it is gone.
+  if (!options_.any_owner && !has_owner(kind, now) && !changes_.sees(key) && !changes_.knows(key)) {
+    return;
+  }
+  changes_.changed(key, now.uid(), object_digest(change.text), change.text,
+                   milestone_of(kind, now));
+}
+
+// What was deleted while nobody watched: the ledger knows it, the first complete list does not.
+Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster, const KindWatch& watch) {
+  const auto missing = changes_.missing([&](std::string_view key) {
+    const auto id = parse_resource_key(key);
+    return id.cluster == cluster->id && id.kind == watch.what().kind->name &&
+           watch.what().covers(id.object.ns) && watch.find(id.object) == nullptr;
+  });
+  for (const auto& [key, uid] : missing) {
+    const auto object = parse_resource_key(key).object;
+    if (co_await is_gone(*cluster->client, watch.what().kind->resource, object,
+                         options_.queue.backoff)) {
+      changes_.missed(key, uid, resource_stub(object, uid));
+    }
+  }
+}
+
+// -- workers --
+
+// Takes out of `work` what was reported.
+Task<Result<void>> ResourceReporter::report(const std::string& key, DirtyWork& work) {
+  const auto id = parse_resource_key(key);
+  if (!work.tombstone.empty()) {
+    const auto gone = co_await report_gone(id, work.tombstone);
+    if (!gone) co_return std::unexpected(gone.error());
+    work.tombstone.clear();
+  }
+  for (const auto& uid : changes_.predecessors(key)) {
+    const auto gone = co_await post_gone(id, resource_stub(id.object, uid));
+    if (!gone) co_return std::unexpected(gone.error());
+    ledger_.erase(witness_row(key, uid));
+  }
+  while (work.live && changes_.owns(key)) {
+    const bool from_server = work.states.empty();
+    std::string text;
+    if (from_server) {
+      auto answer = co_await read(id);
+      // The watch will tell.
+      if (!answer && answer.error().code == ErrorCode::not_found) break;
+      if (!answer) co_return std::unexpected(answer.error());
+      text = std::move(*answer);
+    } else {
+      text = work.states.front().text;
+    }
+    const auto reported = co_await report_state(id, text, from_server, work.heartbeat);
+    if (!reported) co_return std::unexpected(reported.error());
+    work.heartbeat = false;
+    if (!from_server) work.states.pop_front();
+    if (work.states.empty()) break;
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id,
+                                                 const std::string& tombstone) {
+  const auto key = id.to_string();
+  const auto facts = read_resource(tombstone);
+  const std::string uid = facts ? facts->uid : std::string();
+  // One that was read before the watch told of it.
+  const auto read_ahead = newest_.find(key);
+  const bool has_successor =
+      !uid.empty() && read_ahead != newest_.end() && read_ahead->second.uid != uid;
+  const auto known = ledger_.known().find(key);
+  const std::string reported = known == ledger_.known().end() ? uid : known->second.uid;
+  if (!has_successor && !uid.empty() && reported != uid) {
+    // It had this name before, and its own deletion was not told yet.
+    const auto before = co_await post_gone(id, resource_stub(id.object, reported));
+    if (!before) co_return std::unexpected(before.error());
+  }
+  const auto posted =
+      co_await post_gone(id, facts ? tombstone : resource_stub(id.object, reported));
+  if (!posted) co_return std::unexpected(posted.error());
+  ledger_.erase(witness_row(key, uid));
+  if (!has_successor) {
+    ledger_.erase(key);
+    newest_.erase(key);
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const std::string& text,
+                                                  bool was_read, bool heartbeat) {
+  const auto key = id.to_string();
+  const auto facts = read_resource(text);
+  if (!facts) {
+    note_unreadable(key, facts.error());
+    co_return Result<void>();
+  }
+  if (is_overtaken(key, *facts, was_read)) co_return Result<void>();
+  LedgerHead before;
+  if (const auto known = ledger_.known().find(key); known != ledger_.known().end()) {
+    before = known->second;
+  }
+  if (before.uid == facts->uid && before.change == facts->digest && !heartbeat) {
+    ledger_.erase(witness_row(key, facts->uid));
+    co_return Result<void>();
+  }
+  if (!before.uid.empty() && before.uid != facts->uid) {
+    // Deleted and made anew while nobody watched.
+    const auto gone = co_await post_gone(id, resource_stub(id.object, before.uid));
+    if (!gone) co_return std::unexpected(gone.error());
+  }
+  co_await announce(key, facts->uid);
+  const auto& kind = *find_kind(id.kind);
+  const auto posted = co_await post(
+      id, kind.name, resource_event_id(*facts, kind.resource, id.object, to_hex(facts->digest, 4)),
+      resource_event(text, kind.resource, server_of(id)));
+  if (!posted) co_return std::unexpected(posted.error());
+  ledger_.store(key, {.uid = facts->uid, .change = facts->digest});
+  ledger_.erase(witness_row(key, facts->uid));
+  co_return Result<void>();
+}
+
+Task<Result<void>> ResourceReporter::post_gone(const ResourceKey& id, std::string_view text) {
+  const auto& kind = *find_kind(id.kind);
+  const auto facts = read_resource(text).value_or(ResourceFacts{});
+  co_return co_await post(id, kind.name + "_gone",
+                          resource_event_id(facts, kind.resource, id.object, "gone"),
+                          deleted_resource_event(text, kind.resource, server_of(id), wall_now()));
+}
+
+Task<Result<void>> ResourceReporter::post(const ResourceKey& id, std::string part,
+                                          std::string event_id, std::string body) {
+  const auto delivered = co_await delivery_.deliver({.part = std::move(part),
+                                                     .subject = id.to_string(),
+                                                     .id = std::move(event_id),
+                                                     .body = std::move(body),
+                                                     .reduce = reduced_resource_event});
+  if (!delivered) co_return std::unexpected(delivered.error());
+  co_return Result<void>();
+}
+
+// Writes down what is about to be reported for the first time: when the answer or this process gets
+// lost, the control plane may know it, and its deletion must be found.
+Task<> ResourceReporter::announce(const std::string& key, const std::string& uid) {
+  ledger_.store(key, {.uid = uid});
+  // Without a file to write to, reporting goes on.
+  if (ledger_.trouble().empty()) {
+    std::ignore = co_await ledger_.flush(deadline_after(kAnnounceTimeout));
+  }
+}
+
+// A managed cluster that does not answer must not keep the workers of all others.
+Task<Result<std::string>> ResourceReporter::read(const ResourceKey& id) {
+  const auto found = clusters_.find(id.cluster);
+  if (found == clusters_.end()) {
+    co_return fail(ErrorCode::unavailable, "the cluster is not watched now");
+  }
+  const auto cluster = found->second;
+  const auto most = cluster->is_own() ? options_.queue.workers
+                                      : std::max<std::size_t>(1, options_.queue.workers / 4);
+  if (cluster->reads >= most || Clock::now() < cluster->next_read) {
+    co_return std::unexpected(
+        Error{.code = ErrorCode::unavailable,
+              .message = cluster->name + ": its API server is busy, or does not answer",
+              .retry_after = std::chrono::seconds(1)});
+  }
+  struct Reading {
+    explicit Reading(std::size_t& c) : count(c) { ++count; }
+    ~Reading() { --count; }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    std::size_t& count;
+  };
+  const Reading reading(cluster->reads);
+  auto answer = co_await cluster->client->get(find_kind(id.kind)->resource, id.object,
+                                              deadline_after(kReadTimeout));
+  if (!answer && answer.error().code != ErrorCode::not_found) {
+    metrics_
+        .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
+                 {{"peer", "kubernetes"}, {"code", std::string(to_string(answer.error().code))}})
+        .Increment();
+    if (!cluster->is_own()) cluster->next_read = Clock::now() + kReadPause;
+  }
+  co_return answer;
+}
+
+bool ResourceReporter::is_overtaken(const std::string& key, const ResourceFacts& facts,
+                                    bool was_read) {
+  const auto version = version_number(facts.resource_version);
+  const auto newest = newest_.find(key);
+  // Also of another object that had the name before.
+  if (newest != newest_.end() && version < newest->second.version) return true;
+  if (was_read) {
+    newest_[key] = {.uid = facts.uid, .version = version};
+  } else if (newest != newest_.end()) {
+    newest_.erase(newest);
+  }
+  return false;
+}
+
+void ResourceReporter::note_unreadable(const std::string& key, const Error& error) {
+  unreadable_.Increment();
+  const auto verdict = repeats_.check(key, Clock::now());
+  if (!verdict.pass) return;
+  log_.warning("an object cannot be reported",
+               {{"resource", key}, {"reason", error.message}, {"suppressed", verdict.suppressed}});
+}
+
+Task<> ResourceReporter::tick() {
+  while (true) {
+    if (queue_.silent()) changes_.send_sign_of_life();
+    resources_.Set(static_cast<double>(changes_.owned()));
+    std::size_t failing = 0;
+    for (const auto& [id, cluster] : clusters_) {
+      if (!cluster->is_own() && !cluster->trouble().empty()) ++failing;
+    }
+    clusters_size_.Set(static_cast<double>(clusters_.size() - 1));
+    failing_clusters_.Set(static_cast<double>(failing));
+    co_await sleep_for(kTick);
+  }
+}
+
+// -- what people see --
+
+// A managed cluster that is away is not for this process to be restarted for.
+std::vector<ReadyCheck> ResourceReporter::ready_checks() {
+  return {{"resources",
+           [this] {
+             const auto own = clusters_.find(std::string(kOwnCluster));
+             return own == clusters_.end() ? std::string("not started") : own->second->trouble();
+           }},
+          {"platform", [this] { return delivery_.trouble(); }}};
+}
+
+std::string ResourceReporter::status() const {
+  std::string out = "resources: " + std::to_string(changes_.owned()) + "\n";
+  for (const auto& [id, cluster] : clusters_) {
+    out +=
+        cluster->is_own() ? "cluster " + id + "\n" : "cluster " + cluster->name + " (" + id + ")\n";
+    for (const auto& watch : cluster->watches) {
+      const auto& what = watch->what();
+      out += "  " + what.kind->name + (what.ns.empty() ? "" : " in " + what.ns) + ": " +
+             watch->status() + "\n";
+    }
+  }
+  return out + queue_.status();
+}
+
+}  // namespace gitops::reporter

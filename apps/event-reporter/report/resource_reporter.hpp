@@ -1,0 +1,135 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "common/core/log.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/task_group.hpp"
+#include "common/daemon/daemon.hpp"
+#include "event-reporter/delivery/delivery.hpp"
+#include "event-reporter/event/resource_event.hpp"
+#include "event-reporter/ledger/ledger.hpp"
+#include "event-reporter/report/change_tracker.hpp"
+#include "event-reporter/report/report_queue.hpp"
+#include "event-reporter/watch/kind_watch.hpp"
+#include "event-reporter/watch/resource_kinds.hpp"
+
+namespace gitops::reporter {
+
+// Reports every change of the objects of some kinds (resource_kinds.hpp), on the runtime's own
+// cluster and on managed ones: the whole object, as one event.
+//
+// What the ledger knows of a kind and its first complete list does not have is gone. A kind that a
+// cluster does not serve, a cluster that cannot be reached, and one that is not watched any more
+// tell nothing about their objects.
+//
+// Loop thread only. Runs as tasks of the group given to start(); what is passed in outlives it.
+class ResourceReporter {
+ public:
+  struct Options {
+    std::string own_namespace;
+    std::vector<const ResourceKind*> kinds;
+    // Patterns: further namespaces whose objects of ResourceKind::Home::runtime are reported.
+    std::vector<std::string> runtime_namespaces;
+    bool only_own_namespace = false;  // whatever the kind
+    bool any_owner = false;           // also objects without the owner that their kind asks for
+    ChangeTracker::Options changes = {};
+    ReportQueue::Options queue = {};
+    KindWatch::Options watch = {};
+  };
+  ResourceReporter(const Executor& executor, k8s::Client& kubernetes, Ledger& ledger,
+                   Delivery& delivery, Options options, Metrics& metrics);
+
+  void start(TaskGroup& group);
+  // No further object is taken up; reports that are under way go on.
+  void stop() { queue_.stop(); }
+
+  // For ShardLeases.
+  void claimed(std::uint32_t shard, Term term) { changes_.claimed(shard, term); }
+  void released(std::uint32_t shard) { changes_.released(shard); }
+  [[nodiscard]] bool busy(std::uint32_t shard) const { return changes_.busy(shard); }
+
+  // A managed cluster, after start(). One that is watched already is watched anew.
+  struct ManagedCluster {
+    std::string server;  // URL of its API server; identifies it
+    std::string name;    // for people
+    std::shared_ptr<k8s::Client> client;
+    std::vector<std::string> namespaces;  // empty: all
+  };
+  void watch_cluster(ManagedCluster managed);
+  // It can't be watched now; what was reported of it stays known.
+  void unwatch_cluster(const std::string& server);
+  // It is not managed any more: what is known of it is forgotten, and nothing is reported.
+  void forget_cluster(const std::string& server);
+  // Does so with every managed cluster but these.
+  void forget_clusters_but(const std::set<std::string>& servers);
+
+  [[nodiscard]] std::vector<ReadyCheck> ready_checks();
+  // For /statusz.
+  [[nodiscard]] std::string status() const;
+
+ private:
+  struct Cluster;
+
+  void watch(std::string id, const std::string& name, std::shared_ptr<k8s::Client> client,
+             std::vector<WatchedKind> kinds);
+  Task<> run(std::shared_ptr<Cluster> cluster);
+  [[nodiscard]] std::vector<WatchedKind> kinds_of_own_cluster() const;
+  [[nodiscard]] std::vector<WatchedKind> kinds_of(const ManagedCluster& managed) const;
+  [[nodiscard]] std::string metric_label(const std::string& name);
+  std::size_t forget(const std::function<bool(const std::string& cluster)>& which);
+
+  void on_change(const Cluster& cluster, const ResourceKind& kind, const k8s::Change& change);
+  Task<> find_deleted(std::shared_ptr<Cluster> cluster, const KindWatch& watch);
+
+  Task<Result<void>> report(const std::string& key, DirtyWork& work);
+  Task<Result<void>> report_gone(const ResourceKey& id, const std::string& tombstone);
+  Task<Result<void>> report_state(const ResourceKey& id, const std::string& text, bool was_read,
+                                  bool heartbeat);
+  Task<Result<void>> post_gone(const ResourceKey& id, std::string_view text);
+  Task<Result<void>> post(const ResourceKey& id, std::string part, std::string event_id,
+                          std::string body);
+  Task<> announce(const std::string& key, const std::string& uid);
+  Task<Result<std::string>> read(const ResourceKey& id);
+  void note_unreadable(const std::string& key, const Error& error);
+  // True when something newer was reported already.
+  bool is_overtaken(const std::string& key, const ResourceFacts& facts, bool was_read);
+  Task<> tick();
+
+  Executor executor_;
+  k8s::Client& kubernetes_;
+  Ledger& ledger_;
+  Delivery& delivery_;
+  Options options_;
+  Metrics& metrics_;
+  Log log_{"reporter"};
+  RepeatFilter repeats_{std::chrono::minutes(1)};
+  ReportQueue queue_;
+  ChangeTracker changes_;
+  TaskGroup* group_ = nullptr;                                // since start()
+  std::map<std::string, std::shared_ptr<Cluster>> clusters_;  // by ResourceKey::cluster
+  std::set<std::string> metric_labels_;
+  struct Newest {
+    std::string uid;
+    std::uint64_t version = 0;  // resourceVersion
+  };
+  std::unordered_map<std::string, Newest> newest_;  // of what was read instead of watched
+
+  Gauge& resources_;
+  Gauge& clusters_size_;
+  Gauge& failing_clusters_;
+  Counter& unreadable_;
+};
+
+}  // namespace gitops::reporter

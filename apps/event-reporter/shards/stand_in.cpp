@@ -1,0 +1,247 @@
+#include "event-reporter/shards/stand_in.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace gitops::reporter {
+namespace {
+
+using Json = nlohmann::json;
+
+const Log kLog("lease");
+constexpr std::chrono::milliseconds kBusyPoll{20};
+
+}  // namespace
+
+StandInSteps::StandInSteps(StandInOptions options) : options_(std::move(options)) {
+  for (const auto& name : options_.leases) views_.emplace_back(k8s::ObjectKey{options_.ns, name});
+}
+
+StandInSteps::Action StandInSteps::next(Clock::time_point now, WallTime wall) {
+  using Kind = Action::Kind;
+  Clock::time_point wake = list_at_;
+  if (held(now)) {
+    const std::string& wanted_by = views_[*lease_].wanted_by();
+    if (!wanted_by.empty() && wanted_by != options_.identity) {
+      parting_ = Parting::asked;
+      return {.kind = Kind::part,
+              .lease = *lease_,
+              .object = {},
+              .until = std::min(now + options_.farewell, held_until_)};
+    }
+    wake = std::min(wake, held_until_);
+  }
+  if (!lease_ && seen_ && may_write_) {
+    if (const auto next = next_due()) {
+      if (due(*next) <= now) lease_ = next;
+      wake = std::min(wake, due(*next));
+    }
+  }
+  if (lease_ && may_write_) {
+    may_write_ = false;
+    sent_at_ = now;
+    const k8s::LeaseView& view = views_[*lease_];
+    return {.kind = view.known() ? Kind::update : Kind::create,
+            .lease = *lease_,
+            .object = parting_ == Parting::no
+                          ? view.taken(options_.identity, options_.lease_duration, wall)
+                          : view.freed(wall),
+            .until = held(now) ? held_until_ : now + options_.retry_period};
+  }
+  if (now < list_at_) return {.kind = Kind::wait, .lease = 0, .object = {}, .until = wake};
+  list_at_ = now + options_.retry_period;
+  return {.kind = Kind::list,
+          .lease = 0,
+          .object = {},
+          .until = held(now) ? std::min(list_at_, held_until_) : list_at_};
+}
+
+void StandInSteps::on_list(const Result<std::string>& answer, Clock::time_point now) {
+  may_write_ = true;
+  seen_ = false;
+  if (!answer) return;
+  // More than one look was missed: the owners could not renew then, or it was us who stood still.
+  if (seen_at_ && now - *seen_at_ > options_.retry_period * 5 / 2) {
+    for (auto& view : views_) view.start_over(now);
+  }
+  seen_ = see(*answer, now);
+  if (!seen_) return;
+  seen_at_ = now;
+  if (lease_ && views_[*lease_].record().holder != options_.identity) forget();
+}
+
+void StandInSteps::on_written(const Result<std::string>& answer, Clock::time_point now) {
+  if (!answer) {
+    // Another was quicker. After any other failure the next list tells whether it is ours.
+    const bool refused =
+        answer.error().code == ErrorCode::conflict || answer.error().code == ErrorCode::not_found;
+    if (refused && parting_ == Parting::no && !held(now)) forget();
+    return;
+  }
+  k8s::LeaseView& view = views_[*lease_];
+  view.see(*answer, now);
+  if (view.record().holder == options_.identity) {
+    held_until_ = sent_at_ + options_.renew_deadline;
+  } else {
+    forget();
+  }
+}
+
+std::optional<std::size_t> StandInSteps::held(Clock::time_point now) const {
+  return parting_ == Parting::no && now < held_until_ ? lease_ : std::nullopt;
+}
+
+std::optional<std::size_t> StandInSteps::stop() {
+  const auto ours = lease_;
+  forget();
+  return ours;
+}
+
+Clock::time_point StandInSteps::due(std::size_t index) const {
+  const k8s::LeaseView& view = views_[index];
+  if (!view.since()) return kNever;
+  const std::string& holder = view.record().holder;
+  // The process before this one, of the same pod, had it.
+  if (holder == options_.identity) return {};
+  const auto over = holder.empty() ? *view.since() + options_.lease_duration
+                                   : view.expires(options_.lease_duration);
+  return over + options_.patience * index;
+}
+
+std::optional<std::size_t> StandInSteps::next_due() const {
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    if (due(i) < (first ? due(*first) : kNever)) first = i;
+  }
+  return first;
+}
+
+bool StandInSteps::see(const std::string& list, Clock::time_point now) {
+  const Json json = Json::parse(list, nullptr, false);
+  const auto items = json.is_object() ? json.find("items") : json.end();
+  if (items == json.end() || !items->is_array()) return false;
+  std::unordered_map<std::string, const Json*> by_name;
+  for (const auto& item : *items) {
+    const auto metadata = item.is_object() ? item.find("metadata") : item.end();
+    if (metadata == item.end() || !metadata->is_object()) continue;
+    const auto name = metadata->find("name");
+    if (name == metadata->end() || !name->is_string()) continue;
+    by_name.emplace(name->get<std::string>(), &item);
+  }
+  for (auto& view : views_) {
+    const auto found = by_name.find(view.key().name);
+    if (found == by_name.end()) {
+      view.see_none(now);
+    } else {
+      view.see(found->second->dump(-1, ' ', false, Json::error_handler_t::replace), now);
+    }
+  }
+  return true;
+}
+
+void StandInSteps::forget() {
+  lease_.reset();
+  held_until_ = {};
+  parting_ = Parting::no;
+}
+
+StandIn::StandIn(k8s::Client& client, StandInOptions options, Callbacks callbacks)
+    : client_(client), options_(options), callbacks_(std::move(callbacks)), steps_(options) {}
+
+void StandIn::start(TaskGroup& group) {
+  group.spawn("stand in for leases", [this] { return run(); });
+}
+
+std::optional<std::size_t> StandIn::held() const {
+  const auto held = steps_.held(Clock::now());
+  return held == told_ ? held : std::nullopt;
+}
+
+Task<> StandIn::run() {
+  try {
+    while (true) {
+      auto action = steps_.next(Clock::now(), wall_now());
+      tell();
+      co_await perform(std::move(action));
+      tell();
+    }
+  } catch (const boost::system::system_error& error) {
+    if (error.code() != asio::error::operation_aborted) throw;
+  }
+  const auto ours = steps_.stop();
+  tell();
+  if (!ours) co_return;
+  co_await asio::this_coro::reset_cancellation_state();
+  co_await give_back(client_, steps_.lease(*ours).key(), options_.identity);
+}
+
+Task<> StandIn::perform(StandInSteps::Action action) {
+  using Kind = StandInSteps::Action::Kind;
+  switch (action.kind) {
+    case Kind::wait:
+      co_await sleep_until(action.until);
+      break;
+    case Kind::list: {
+      k8s::ListOptions all;
+      all.limit = 0;
+      const auto answer =
+          co_await client_.list(k8s::resources::kLeases, options_.ns, std::move(all), action.until);
+      note(answer);
+      steps_.on_list(answer, Clock::now());
+      break;
+    }
+    case Kind::create: {
+      const auto answer = co_await client_.create(k8s::resources::kLeases, options_.ns,
+                                                  std::move(action.object), action.until);
+      note(answer);
+      steps_.on_written(answer, Clock::now());
+      break;
+    }
+    case Kind::update: {
+      const auto answer =
+          co_await client_.update(k8s::resources::kLeases, steps_.lease(action.lease).key(),
+                                  std::move(action.object), action.until);
+      note(answer);
+      steps_.on_written(answer, Clock::now());
+      break;
+    }
+    case Kind::part: {
+      const k8s::LeaseView& lease = steps_.lease(action.lease);
+      kLog.info("lease asked back",
+                {{"lease", lease.key().to_string()}, {"by", lease.wanted_by()}});
+      co_await finish_work(action.lease, action.until);
+      steps_.on_parted();
+      break;
+    }
+  }
+}
+
+Task<> StandIn::finish_work(std::size_t lease, Deadline deadline) {
+  while (callbacks_.busy(lease) && Clock::now() < deadline) co_await sleep_for(kBusyPoll);
+}
+
+// That another was quicker is no trouble.
+void StandIn::note(const Result<std::string>& answer) {
+  if (answer || answer.error().code == ErrorCode::conflict) return;
+  if (failures_.check(to_string(answer.error().code), Clock::now()).pass) {
+    kLog.warning("leases not reachable",
+                 {{"namespace", options_.ns}, {"error", answer.error().message}});
+  }
+}
+
+void StandIn::tell() {
+  const auto held = steps_.held(Clock::now());
+  if (held == told_) return;
+  const auto change = [this](std::size_t lease, bool now_held) {
+    kLog.info(now_held ? "standing in" : "not standing in any more",
+              {{"lease", steps_.lease(lease).key().to_string()}});
+    callbacks_.on_change(lease, now_held);
+  };
+  if (const auto before = std::exchange(told_, held)) change(*before, false);
+  if (held) change(*held, true);
+}
+
+}  // namespace gitops::reporter

@@ -1,0 +1,150 @@
+#include "event-reporter/shards/witness.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "event-reporter/event/digest.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(10);
+// For a ledger that can't be read.
+constexpr auto kRetry = std::chrono::seconds(1);
+
+LedgerEntry entry_of(std::string_view uid, const std::vector<ResourceId>& parts) {
+  LedgerEntry entry{.uid = std::string(uid)};
+  for (const auto& part : parts) entry.acknowledge(part, {});
+  Hasher hasher;
+  for (const auto& [identity, part] : entry.resources) hasher.add(identity);
+  entry.change = hasher.finish();
+  return entry;
+}
+
+// The rows of `key`: they lie side by side.
+auto rows_of(const Ledger& ledger, std::string_view key) {
+  const auto& rows = ledger.witnessed();
+  const auto begin = rows.lower_bound(witness_row(key, ""));
+  return std::ranges::subrange(begin, std::find_if(begin, rows.end(), [key](const auto& row) {
+                                 return key_of_row(row.first) != key;
+                               }));
+}
+
+}  // namespace
+
+Witness::Witness(const Executor& executor, Ledger& ledger, std::chrono::milliseconds memory)
+    : ledger_(ledger), memory_(memory), changed_(executor) {}
+
+void Witness::start(TaskGroup& group) {
+  group.spawn("witness", [this] { return keep_up(); });
+}
+
+// -- what is seen --
+
+void Witness::sees(const std::string& key, std::string_view uid,
+                   const std::vector<ResourceId>& parts, Clock::time_point now) {
+  const auto row = witness_row(key, uid);
+  auto newest = entry_of(uid, parts);
+  const auto written = ledger_.witnessed().find(row);
+  if (written == ledger_.witnessed().end()) {
+    ledger_.store(row, newest);
+    outdated_.erase(row);
+  } else if (written->second.change == newest.change) {
+    outdated_.erase(row);
+  } else if (!is_newest(row, newest)) {
+    outdate(row, std::move(newest), now);
+    unmerged_.insert(row);
+    changed_.notify_all();
+  }
+}
+
+void Witness::misses(std::string_view key, Clock::time_point now) {
+  for (const auto& [row, head] : rows_of(ledger_, key)) outdate(row, std::nullopt, now);
+}
+
+void Witness::misses(std::string_view key, std::string_view uid, Clock::time_point now) {
+  const auto row = witness_row(key, uid);
+  if (ledger_.witnessed().contains(row)) outdate(row, std::nullopt, now);
+}
+
+void Witness::misses_others(std::string_view key, std::string_view uid, Clock::time_point now) {
+  for (const auto& [row, head] : rows_of(ledger_, key)) {
+    if (uid_of_row(row) != uid) outdate(row, std::nullopt, now);
+  }
+}
+
+// What is gone is so from the first time on; of what changes again the last time counts.
+void Witness::outdate(const std::string& row, std::optional<LedgerEntry> newest,
+                      Clock::time_point now) {
+  const auto found = outdated_.find(row);
+  if (found != outdated_.end() && !newest && !found->second.newest) return;
+  outdated_.insert_or_assign(row, Outdated{.since = now, .newest = std::move(newest)});
+}
+
+bool Witness::is_newest(const std::string& row, const LedgerEntry& entry) const {
+  const auto found = outdated_.find(row);
+  return found != outdated_.end() && found->second.newest == entry;
+}
+
+bool Witness::knows(std::string_view key) const {
+  return !rows_of(ledger_, key).empty();
+}
+
+std::vector<std::string> Witness::gone(std::string_view key) const {
+  std::vector<std::string> uids;
+  for (const auto& [row, head] : rows_of(ledger_, key)) {
+    const auto found = outdated_.find(row);
+    if (found != outdated_.end() && !found->second.newest) uids.emplace_back(uid_of_row(row));
+  }
+  return uids;
+}
+
+// -- what is written --
+
+void Witness::expire(Clock::time_point now) {
+  std::erase_if(outdated_, [&](const auto& outdated) {
+    const auto& [row, what] = outdated;
+    if (now - what.since < memory_) return false;
+    // Unless somebody has made it his own meanwhile.
+    if (!ledger_.witnessed().contains(row)) return true;
+    if (what.newest) {
+      ledger_.store(row, *what.newest);
+    } else {
+      ledger_.erase(row);
+    }
+    return true;
+  });
+}
+
+Task<> Witness::keep_up() {
+  while (true) {
+    const auto next_tick = deadline_after(kTick);
+    while (unmerged_.empty() && Clock::now() < next_tick) co_await changed_.wait(next_tick);
+    while (!unmerged_.empty()) {
+      const auto row = *unmerged_.begin();
+      if (co_await merge(row)) {
+        unmerged_.erase(row);
+      } else {
+        co_await sleep_for(kRetry);
+      }
+    }
+    expire(Clock::now());
+  }
+}
+
+// The row gets what its object has now, and keeps what it had. Without a change it is not taken for
+// all there is to say.
+Task<bool> Witness::merge(std::string row) {
+  auto loaded = co_await ledger_.load(row);
+  if (!loaded) co_return false;
+  const auto outdated = outdated_.find(row);
+  if (outdated == outdated_.end() || !outdated->second.newest) co_return true;
+  if (!ledger_.witnessed().contains(row)) co_return true;
+  auto merged = *outdated->second.newest;
+  merged.change.reset();
+  merged.resources.merge(std::move(loaded->resources));
+  ledger_.store(row, merged);
+  co_return true;
+}
+
+}  // namespace gitops::reporter

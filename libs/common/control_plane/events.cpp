@@ -1,0 +1,127 @@
+#include "common/control_plane/events.hpp"
+
+#include <algorithm>
+#include <bitset>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/http/gzip.hpp"
+#include "common/http/message.hpp"
+#include "common/http/url.hpp"
+
+namespace gitops::control_plane {
+namespace {
+
+constexpr std::string_view kEventsPath = "/2.0/api/events";
+// Of an answer's body, more than is shown: the rest lets the connection be used again.
+constexpr std::size_t kMaxAnswer = 64 * 1024;
+constexpr auto kAnswerPatience = std::chrono::seconds(1);
+constexpr std::size_t kExcerpt = 200;
+constexpr std::size_t kLooked = 512;  // bytes that the excerpt is made of
+constexpr std::size_t kQuote = 12;    // a shorter run that both hold is a coincidence
+
+// Marks what `text` holds of `other` in runs of `run` bytes and more.
+void mark_quotes(std::string_view text, std::string_view other, std::size_t run,
+                 std::vector<bool>& marked) {
+  if (run == 0 || text.size() < run) return;
+  std::unordered_multimap<std::string_view, std::size_t> runs;
+  std::bitset<256 * 256> begins;  // spares most look-ups
+  const auto begin_of = [](std::string_view bytes) {
+    return bytes.size() < 2 ? std::size_t{0}
+                            : std::size_t{static_cast<unsigned char>(bytes[0])} * 256 +
+                                  static_cast<unsigned char>(bytes[1]);
+  };
+  for (std::size_t at = 0; at + run <= text.size(); ++at) {
+    runs.emplace(text.substr(at, run), at);
+    begins.set(begin_of(text.substr(at, run)));
+  }
+  for (std::size_t at = 0; at + run <= other.size(); ++at) {
+    const auto bytes = other.substr(at, run);
+    if (!begins.test(begin_of(bytes))) continue;
+    const auto [first, last] = runs.equal_range(bytes);
+    for (auto found = first; found != last; ++found) {
+      std::fill_n(marked.begin() + static_cast<std::ptrdiff_t>(found->second), run, true);
+    }
+  }
+}
+
+std::string excerpt_of(std::string_view answer, std::string_view payload, const Secret& token) {
+  const auto text = answer.substr(0, kLooked);
+  std::vector<bool> quoted(text.size());
+  mark_quotes(text, payload, kQuote, quoted);
+  mark_quotes(text, token.reveal(), std::min(kQuote, token.reveal().size()), quoted);
+  std::string out;
+  bool blank = true;  // white space becomes one blank, at the beginning none
+  for (std::size_t at = 0; at < text.size() && out.size() < kExcerpt; ++at) {
+    const char c = text[at];
+    if (quoted[at]) {
+      if (at == 0 || !quoted[at - 1]) out += "…";
+      blank = false;
+    } else if (c > ' ' && c <= '~') {
+      out += c;
+      blank = false;
+    } else if (!blank) {
+      out += ' ';
+      blank = true;
+    }
+  }
+  if (out.ends_with(' ')) out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+Client::Client(http::Client& http, http::Url url, std::function<Secret()> token)
+    : http_(http), url_(std::move(url)), token_(std::move(token)) {}
+
+Task<Result<Answer>> Client::post(std::string_view payload, std::string_view event_id,
+                                  Deadline deadline) {
+  const Secret token = token_();
+  http::Request request;
+  request.method = "POST";
+  request.target = http::join_target(url_, kEventsPath);
+  request.headers.set("Content-Type", "application/json");
+  request.headers.set("Content-Encoding", "gzip");
+  // Raw, without "Bearer": the control plane's rule.
+  request.headers.set("Authorization", std::string(token.reveal()));
+  request.headers.set("X-Event-Id", std::string(event_id));
+  // The length is known, so it is sent; receivers of the chunked form that peers use take both.
+  request.body = http::gzip_compress(payload);
+  auto exchange = co_await http_.open(url_, std::move(request), deadline);
+  if (!exchange) co_return fail("control plane: event", std::move(exchange.error()));
+  const auto head = co_await exchange->read_head();
+  if (!head) co_return fail("control plane: event", head.error());
+
+  Answer answer;
+  answer.status = head->status;
+  if (const auto value = head->headers.find("Retry-After")) {
+    answer.retry_after = parse_retry_after(*value, wall_now());
+  }
+  // The head is the verdict; the body only helps people and the connection.
+  exchange->set_deadline(std::min(deadline, deadline_after(kAnswerPatience)));
+  std::string body;
+  while (body.size() < kMaxAnswer) {
+    const auto part = co_await exchange->read_some();
+    if (!part || part->empty()) break;
+    body += *part;
+  }
+  if (!answer.is_success()) answer.excerpt = excerpt_of(body, payload, token);
+  co_return answer;
+}
+
+Task<Result<void>> Client::post_event(std::string payload, std::string event_id,
+                                      Deadline deadline) {
+  const auto answer = co_await post(payload, event_id, deadline);
+  if (!answer) co_return std::unexpected(answer.error());
+  if (answer->is_success()) co_return Result<void>();
+  co_return std::unexpected(Error{.code = error_code_of_status(answer->status),
+                                  .message = "control plane: event refused by " +
+                                             url_.host_header() + ": " +
+                                             std::to_string(answer->status) + " " +
+                                             std::string(http::reason_phrase(answer->status)),
+                                  .retry_after = answer->retry_after,
+                                  .http_status = answer->status});
+}
+
+}  // namespace gitops::control_plane

@@ -1,0 +1,249 @@
+#include "common/core/json_text.hpp"
+
+#include <utility>
+
+#include "common/core/encoding.hpp"
+
+namespace gitops {
+namespace {
+
+constexpr bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+std::size_t skip_blanks(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_blank(text[at])) ++at;
+  return at;
+}
+
+// `at` is the opening quote; returns the position after the closing one.
+std::size_t skip_string(std::string_view text, std::size_t at) {
+  for (++at; at < text.size(); ++at) {
+    if (text[at] == '\\') {
+      ++at;
+    } else if (text[at] == '"') {
+      return at + 1;
+    }
+  }
+  return text.size();
+}
+
+// `at` is the first character of a value; returns the position after its last one.
+std::size_t skip_value(std::string_view text, std::size_t at) {
+  std::size_t depth = 0;
+  while (at < text.size()) {
+    switch (text[at]) {
+      case '"':
+        at = skip_string(text, at);
+        if (depth == 0) return at;
+        break;
+      case '{':
+      case '[':
+        ++depth;
+        ++at;
+        break;
+      case '}':
+      case ']':
+        if (depth == 0) return at;
+        ++at;
+        if (--depth == 0) return at;
+        break;
+      case ',':
+        if (depth == 0) return at;
+        ++at;
+        break;
+      default:
+        if (depth == 0 && is_blank(text[at])) return at;
+        ++at;
+    }
+  }
+  return text.size();
+}
+
+}  // namespace
+
+JsonView::JsonView(simdjson::dom::element element) {
+  if (!element.is_null()) element_ = element;
+}
+
+JsonView JsonView::operator[](std::string_view key) const {
+  simdjson::dom::element found;
+  if (!element_ || !element_->is_object() ||
+      element_->at_key(key).get(found) != simdjson::SUCCESS) {
+    return {};
+  }
+  return JsonView(found);
+}
+
+std::string_view JsonView::text() const {
+  std::string_view value;
+  if (!element_ || element_->get_string().get(value) != simdjson::SUCCESS) return {};
+  return value;
+}
+
+std::int64_t JsonView::number() const {
+  std::int64_t value = 0;
+  if (!element_ || element_->get_int64().get(value) != simdjson::SUCCESS) return 0;
+  return value;
+}
+
+bool JsonView::is_true() const {
+  bool value = false;
+  return element_ && element_->get_bool().get(value) == simdjson::SUCCESS && value;
+}
+
+simdjson::dom::array JsonView::items() const {
+  static simdjson::dom::parser parser;
+  static const simdjson::dom::array none = parser.parse(std::string_view("[]")).get_array();
+  simdjson::dom::array value;
+  if (!element_ || element_->get_array().get(value) != simdjson::SUCCESS) return none;
+  return value;
+}
+
+simdjson::dom::object JsonView::members() const {
+  static simdjson::dom::parser parser;
+  static const simdjson::dom::object none = parser.parse(std::string_view("{}")).get_object();
+  simdjson::dom::object value;
+  if (!element_ || element_->get_object().get(value) != simdjson::SUCCESS) return none;
+  return value;
+}
+
+Result<JsonView> parse_object(simdjson::dom::parser& with, std::string_view text,
+                              std::string_view what) {
+  simdjson::dom::element root;
+  const auto error = with.parse(text.data(), text.size()).get(root);
+  if (error != simdjson::SUCCESS || !root.is_object()) {
+    const std::string reason =
+        error == simdjson::SUCCESS ? "not an object" : simdjson::error_message(error);
+    return fail(ErrorCode::invalid_data, std::string(what) + " is not usable JSON: " + reason);
+  }
+  return JsonView(root);
+}
+
+ObjectWriter::ObjectWriter(std::string& out) : out_(out) {
+  out_ += '{';
+}
+
+void ObjectWriter::text(std::string_view key, std::string_view value) {
+  append_json_string(begin(key), value);
+}
+
+void ObjectWriter::raw(std::string_view key, std::string_view json) {
+  begin(key) += json;
+}
+
+std::string& ObjectWriter::begin(std::string_view key) {
+  if (!first_) out_ += ',';
+  first_ = false;
+  out_ += '"';
+  out_ += key;
+  out_ += "\":";
+  return out_;
+}
+
+void ObjectWriter::end() {
+  out_ += '}';
+}
+
+void for_each_member(
+    std::string_view object,
+    const std::function<bool(std::string_view key, std::string_view value)>& visit) {
+  auto at = skip_blanks(object, 0);
+  if (at >= object.size() || object[at] != '{') return;
+  ++at;
+  while (true) {
+    at = skip_blanks(object, at);
+    if (at >= object.size() || object[at] != '"') return;
+    const auto key_end = skip_string(object, at);
+    const auto key = object.substr(at + 1, key_end - at > 2 ? key_end - at - 2 : 0);
+    at = skip_blanks(object, key_end);
+    if (at >= object.size() || object[at] != ':') return;
+    const auto begin = skip_blanks(object, at + 1);
+    const auto end = skip_value(object, begin);
+    if (!visit(key, object.substr(begin, end - begin))) return;
+    at = skip_blanks(object, end);
+    if (at >= object.size() || object[at] != ',') return;
+    ++at;
+  }
+}
+
+void for_each_item(std::string_view array,
+                   const std::function<void(std::string_view item)>& visit) {
+  auto at = skip_blanks(array, 0);
+  if (at >= array.size() || array[at] != '[') return;
+  while (true) {
+    const auto begin = skip_blanks(array, at + 1);
+    const auto end = skip_value(array, begin);
+    if (begin == end) return;
+    visit(array.substr(begin, end - begin));
+    at = skip_blanks(array, end);
+    if (at >= array.size() || array[at] != ',') return;
+  }
+}
+
+std::string edit_member(std::string_view object, std::string_view key,
+                        const std::function<std::string(std::string_view value)>& edit) {
+  std::string_view value;
+  for_each_member(object, [&](std::string_view name, std::string_view text) {
+    if (name != key) return true;
+    value = text;
+    return false;
+  });
+  std::string out;
+  if (value.data() != nullptr) {
+    const auto begin = static_cast<std::size_t>(value.data() - object.data());
+    const auto replacement = edit(value);
+    out.reserve(object.size() + replacement.size());
+    out.append(object.substr(0, begin)).append(replacement);
+    out.append(object.substr(begin + value.size()));
+    return out;
+  }
+  const auto open = object.find('{');
+  if (open == std::string_view::npos) return std::string(object);
+  const auto inside = skip_blanks(object, open + 1);
+  out.append(object.substr(0, open + 1));
+  append_json_string(out, key);
+  out.append(":").append(edit({}));
+  if (inside < object.size() && object[inside] != '}') out.append(",");
+  out.append(object.substr(open + 1));
+  return out;
+}
+
+std::string edit_present_member(std::string_view object, std::string_view key,
+                                const std::function<std::string(std::string_view value)>& edit) {
+  return has_member(object, key) ? edit_member(object, key, edit) : std::string(object);
+}
+
+bool has_member(std::string_view object, std::string_view key) {
+  bool found = false;
+  for_each_member(object, [&](std::string_view name, std::string_view) {
+    found = found || name == key;
+    return !found;
+  });
+  return found;
+}
+
+std::string keep_members(std::string_view object, std::initializer_list<KeptMember> kept) {
+  std::string out;
+  ObjectWriter writer(out);
+  for_each_member(object, [&](std::string_view key, std::string_view value) {
+    for (const auto& [name, reduce] : kept) {
+      if (key == name) writer.raw(name, reduce ? reduce(value) : std::string(value));
+    }
+    return true;
+  });
+  writer.end();
+  return out;
+}
+
+std::string with_strings(
+    std::string_view object,
+    std::initializer_list<std::pair<std::string_view, std::string_view>> members) {
+  std::string out(object.starts_with('{') ? object : "{}");
+  for (const auto& [key, value] : members) {
+    out = edit_member(out, key, [&value](std::string_view) { return json_string(value); });
+  }
+  return out;
+}
+
+}  // namespace gitops

@@ -1,0 +1,270 @@
+#include "common/core/yaml_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <string_view>
+
+namespace gitops {
+namespace {
+
+using simdjson::dom::array;
+using simdjson::dom::element;
+using simdjson::dom::element_type;
+using simdjson::dom::object;
+
+// Longer keys may not be written as "key: value" (YAML 1.2, 7.4: 1,024 characters).
+constexpr std::size_t kMaxImplicitKey = 1000;
+
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool all(std::string_view text, std::string_view allowed) {
+  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+bool is_word_of_another_type(std::string_view text) {
+  if (text.size() > 5) return false;
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  static constexpr std::array<std::string_view, 14> words = {
+      "null", "~", "true", "false", "yes", "no", "on", "off", "y", "n", "<<", "=", ".inf", ".nan"};
+  return std::ranges::find(words, lower) != words.end() || lower == "+.inf" || lower == "-.inf";
+}
+
+// True for what some YAML reader takes for an integer, a float, a date or a base-60 number.
+bool looks_like_number(std::string_view text) {
+  if (text.front() == '+' || text.front() == '-') text.remove_prefix(1);
+  if (text.empty() || !(is_digit(text.front()) || text.front() == '.')) return false;
+  if (text.size() > 2 && text[0] == '0') {
+    const auto digits = text.substr(2);
+    if ((text[1] == 'x' || text[1] == 'X') && all(digits, "0123456789abcdefABCDEF_")) return true;
+    if ((text[1] == 'o' || text[1] == 'b') && all(digits, "01234567_")) return true;
+  }
+  if (all(text, "0123456789_") || all(text, "0123456789:_.")) return true;  // also 190:20:30.15
+  if (text.size() >= 8 && all(text.substr(0, 4), "0123456789") && text[4] == '-') return true;
+  // Float: digits, at most one point, an exponent.
+  const auto exponent = text.find_first_of("eE");
+  const auto mantissa = text.substr(0, exponent);
+  if (!all(mantissa, "0123456789._")) return false;
+  if (exponent == std::string_view::npos) return true;
+  auto power = text.substr(exponent + 1);
+  if (!power.empty() && (power.front() == '+' || power.front() == '-')) power.remove_prefix(1);
+  return all(power, "0123456789");
+}
+
+// Characters that only a double-quoted scalar can hold: controls, line separators of other kinds,
+// the byte order mark.
+bool needs_escapes(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if ((c < 0x20 && c != '\n') || c == 0x7f) return true;
+    if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+      return true;  // U+0080..U+009F, next line among them
+    }
+    const auto three = text.substr(i, 3);
+    if (three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9" || three == "\xef\xbb\xbf") return true;
+  }
+  return false;
+}
+
+bool plain_allowed(std::string_view text) {
+  static constexpr std::string_view indicators = ",[]{}#&*!|>'\"%@`";
+  if (indicators.contains(text.front())) return false;
+  if ((text.front() == '-' || text.front() == '?' || text.front() == ':') &&
+      (text.size() == 1 || text[1] == ' ')) {
+    return false;
+  }
+  if (text == "---" || text == "..." || text.starts_with("--- ") || text.starts_with("... ")) {
+    return false;
+  }
+  if (text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
+  return text.find(": ") == std::string_view::npos && text.find(" #") == std::string_view::npos;
+}
+
+void append_double_quoted(std::string& out, std::string_view text) {
+  static constexpr std::string_view hex = "0123456789abcdef";
+  out += '"';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto three = text.substr(i, 3);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += text[i];
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c < 0x20 || c == 0x7f) {
+      out += "\\x";
+      out += hex[c >> 4U];
+      out += hex[c & 15U];
+    } else if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+      const auto code = static_cast<unsigned char>(text[++i]);
+      out += "\\x";
+      out += hex[code >> 4U];
+      out += hex[code & 15U];
+    } else if (three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9" || three == "\xef\xbb\xbf") {
+      out += three == "\xe2\x80\xa8" ? "\\u2028" : three == "\xe2\x80\xa9" ? "\\u2029" : "\\ufeff";
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  out += '"';
+}
+
+// A literal block keeps its text only when the first line gives the indentation and no line ends in
+// a blank (which readers and editors tend to lose).
+bool literal_allowed(std::string_view text) {
+  return text.front() != ' ' && text.front() != '\n' && text.front() != '\t' &&
+         text.find(" \n") == std::string_view::npos && text.back() != ' ';
+}
+
+void append_literal(std::string& out, std::string_view text, std::size_t indent) {
+  out += '|';
+  if (!text.ends_with('\n')) {
+    out += '-';
+  } else if (text.ends_with("\n\n")) {
+    out += '+';
+  }
+  out += '\n';
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const auto line = text.substr(0, end);
+    if (!line.empty()) out.append(indent, ' ').append(line);
+    out += '\n';
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  out.pop_back();  // the caller ends the line
+}
+
+enum class Place { key, value };
+
+// Writes the scalar without a line end; `indent` is where a block's lines begin.
+void append_string(std::string& out, std::string_view text, std::size_t indent, Place place) {
+  if (text.empty()) {
+    out += "\"\"";
+    return;
+  }
+  const bool lines = text.contains('\n');
+  if (needs_escapes(text) || (lines && (place == Place::key || !literal_allowed(text)))) {
+    append_double_quoted(out, text);
+  } else if (lines) {
+    append_literal(out, text, indent);
+  } else if (is_word_of_another_type(text) || looks_like_number(text)) {
+    append_double_quoted(out, text);
+  } else if (plain_allowed(text)) {
+    out += text;
+  } else {
+    out += '\'';
+    for (const char c : text) {
+      if (c == '\'') out += '\'';
+      out += c;
+    }
+    out += '\'';
+  }
+}
+
+void append_number(std::string& out, element value) {
+  std::array<char, 40> text{};
+  std::to_chars_result end{};
+  if (value.type() == element_type::INT64) {
+    end = std::to_chars(text.begin(), text.end(), value.get_int64().value_unsafe());
+  } else if (value.type() == element_type::UINT64) {
+    end = std::to_chars(text.begin(), text.end(), value.get_uint64().value_unsafe());
+  } else {
+    end = std::to_chars(text.begin(), text.end(), value.get_double().value_unsafe());
+  }
+  out.append(text.begin(), end.ptr);
+}
+
+void append_value(std::string& out, element value, std::size_t indent);
+
+void append_object(std::string& out, object value, std::size_t indent) {
+  std::map<std::string_view, element> sorted;
+  for (const auto [key, member] : value) sorted.insert_or_assign(key, member);
+  bool first = true;
+  for (const auto& [key, member] : sorted) {
+    if (!first) out.append(indent, ' ');
+    first = false;
+    if (key.size() > kMaxImplicitKey) {
+      out += "? ";
+      append_string(out, key, indent + 2, Place::key);
+      out += '\n';
+      out.append(indent, ' ');
+    } else {
+      append_string(out, key, indent + 2, Place::key);
+    }
+    out += ':';
+    const bool is_block_object =
+        member.is_object() && member.get_object().value_unsafe().size() > 0;
+    const bool is_block_array = member.is_array() && member.get_array().value_unsafe().size() > 0;
+    if (is_block_object) {
+      out += '\n';
+      out.append(indent + 2, ' ');
+      append_value(out, member, indent + 2);
+    } else if (is_block_array) {
+      out += '\n';
+      out.append(indent, ' ');
+      append_value(out, member, indent);
+    } else {
+      out += ' ';
+      append_value(out, member, indent + 2);
+    }
+  }
+}
+
+// Writes the value and its line end; the current line is already indented.
+void append_value(std::string& out, element value, std::size_t indent) {
+  switch (value.type()) {
+    case element_type::OBJECT: {
+      const auto members = value.get_object().value_unsafe();
+      if (members.size() > 0) return append_object(out, members, indent);
+      out += "{}";
+      break;
+    }
+    case element_type::ARRAY: {
+      const auto items = value.get_array().value_unsafe();
+      if (items.size() > 0) {
+        bool first = true;
+        for (const auto item : items) {
+          if (!first) out.append(indent, ' ');
+          first = false;
+          out += "- ";
+          append_value(out, item, indent + 2);
+        }
+        return;
+      }
+      out += "[]";
+      break;
+    }
+    case element_type::STRING:
+      append_string(out, value.get_string().value_unsafe(), indent, Place::value);
+      break;
+    case element_type::BOOL:
+      out += value.get_bool().value_unsafe() ? "true" : "false";
+      break;
+    case element_type::NULL_VALUE:
+      out += "null";
+      break;
+    default:
+      append_number(out, value);
+  }
+  out += '\n';
+}
+
+}  // namespace
+
+std::string to_yaml(element document) {
+  std::string out;
+  append_value(out, document, 0);
+  return out;
+}
+
+}  // namespace gitops

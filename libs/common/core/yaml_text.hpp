@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include <simdjson.h>
+
+namespace gitops {
+
+// A JSON document as block-style YAML, the way Kubernetes tools print it: keys sorted, two spaces,
+// sequences not indented, text of several lines as a literal block, strings quoted only where they
+// would otherwise be read as something else (by YAML 1.1 rules). Parsing it gives the same data.
+std::string to_yaml(simdjson::dom::element document);
+
+}  // namespace gitops

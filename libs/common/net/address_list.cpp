@@ -1,0 +1,108 @@
+#include "common/net/address_list.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+namespace gitops::net {
+namespace {
+
+namespace ip = boost::asio::ip;
+
+// The IPv4 address that an IPv6 one stands for: mapped, compatible, NAT64 (RFC 6052), 6to4.
+std::optional<ip::address_v4> embedded(const ip::address_v6& address) {
+  const auto bytes = address.to_bytes();
+  const auto at = [&bytes](std::size_t i) {
+    return ip::address_v4({bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]});
+  };
+  const bool ten_zeros =
+      std::all_of(bytes.begin(), bytes.begin() + 10, [](auto b) { return b == 0; });
+  if (ten_zeros && bytes[10] == 0xff && bytes[11] == 0xff) return at(12);
+  if (ten_zeros && bytes[10] == 0 && bytes[11] == 0 && (bytes[12] | bytes[13] | bytes[14]) != 0) {
+    return at(12);
+  }
+  const bool nat64 =
+      bytes[0] == 0 && bytes[1] == 0x64 && bytes[2] == 0xff && bytes[3] == 0x9b &&
+      std::all_of(bytes.begin() + 4, bytes.begin() + 12, [](auto b) { return b == 0; });
+  if (nat64) return at(12);
+  if (bytes[0] == 0x20 && bytes[1] == 0x02) return at(2);
+  return std::nullopt;
+}
+
+template <class Bytes>
+bool same_prefix(const Bytes& a, const Bytes& b, unsigned bits) {
+  for (std::size_t i = 0; i < a.size() && bits > 0; ++i) {
+    const unsigned here = std::min(bits, 8U);
+    const auto mask = static_cast<std::uint8_t>(0xffU << (8U - here));
+    if ((a[i] & mask) != (b[i] & mask)) return false;
+    bits -= here;
+  }
+  return true;
+}
+
+bool is_special_v4(const ip::address_v4& address) {
+  const auto bytes = address.to_bytes();
+  return bytes[0] == 0 || bytes[0] == 127 || (bytes[0] == 169 && bytes[1] == 254) ||
+         bytes[0] >= 224;
+}
+
+}  // namespace
+
+ip::address plain_address(const ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return ip::make_address_v4(ip::v4_mapped, address.to_v6());
+  }
+  return address;
+}
+
+Result<AddressList> AddressList::parse(const std::vector<std::string>& items) {
+  AddressList list;
+  for (const auto& item : items) {
+    const auto wrong = [&item] {
+      return fail(ErrorCode::invalid_argument, "\"" + item + "\" is not an address or a network");
+    };
+    const auto slash = item.find('/');
+    boost::system::error_code ec;
+    Network network{.address = ip::make_address(item.substr(0, slash), ec)};
+    if (ec) return wrong();
+    network.address = plain_address(network.address);
+    const unsigned most = network.address.is_v4() ? 32 : 128;
+    network.bits = most;
+    if (slash != std::string::npos) {
+      const auto* end = item.data() + item.size();
+      const auto [rest, error] = std::from_chars(item.data() + slash + 1, end, network.bits);
+      if (error != std::errc{} || rest != end || network.bits > most) return wrong();
+    }
+    list.networks_.push_back(network);
+  }
+  return list;
+}
+
+bool AddressList::contains(const ip::address& given) const {
+  if (networks_.empty()) return false;
+  const auto address = plain_address(given);
+  return std::ranges::any_of(networks_, [&address](const Network& network) {
+    if (network.address.is_v4() != address.is_v4()) return false;
+    if (address.is_v4()) {
+      return same_prefix(network.address.to_v4().to_bytes(), address.to_v4().to_bytes(),
+                         network.bits);
+    }
+    return same_prefix(network.address.to_v6().to_bytes(), address.to_v6().to_bytes(),
+                       network.bits);
+  });
+}
+
+bool is_special_address(const ip::address& address) {
+  if (address.is_v4()) return is_special_v4(address.to_v4());
+  const auto& six = address.to_v6();
+  if (six.is_loopback() || six.is_unspecified() || six.is_link_local() || six.is_multicast()) {
+    return true;
+  }
+  // Amazon serves metadata at a unique local address, too.
+  if (six == ip::make_address_v6("fd00:ec2::254")) return true;
+  const auto four = embedded(six);
+  return four && is_special_v4(*four);
+}
+
+}  // namespace gitops::net

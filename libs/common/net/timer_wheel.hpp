@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+
+#include "common/core/async.hpp"
+
+namespace gitops::net {
+
+class WheelTimer;
+
+// Deadlines that are moved all the time and hardly ever pass: one timer of the loop for all of
+// them, and moving one later is a store. Coarse: a deadline is noticed up to 100 ms late, never
+// early. Loop thread only; outlives its timers. The loop's timer runs only while something is
+// armed.
+class TimerWheel {
+ public:
+  explicit TimerWheel(const Executor& executor);
+  ~TimerWheel();
+  TimerWheel(const TimerWheel&) = delete;
+  TimerWheel& operator=(const TimerWheel&) = delete;
+
+ private:
+  friend class WheelTimer;
+  static constexpr std::size_t kSlots = 1024;
+
+  void insert(WheelTimer& timer);
+  void arm();
+  void tick();
+
+  struct Link {
+    Link* next = nullptr;
+    Link* previous = nullptr;
+  };
+  Timer timer_;
+  Clock::time_point begin_ = Clock::now();
+  std::array<Link, kSlots> slots_;  // heads of circular lists
+  std::size_t current_ = 0;         // ticks since begin_ that are done
+  std::size_t armed_ = 0;           // timers in slots
+  bool running_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// One deadline. Calls its function once when the deadline has passed, from the loop; the function
+// may destroy the timer.
+class WheelTimer : private TimerWheel::Link {
+ public:
+  WheelTimer(TimerWheel& wheel, std::move_only_function<void()> on_expiry)
+      : wheel_(wheel), on_expiry_(std::move(on_expiry)) {}
+  ~WheelTimer() { unlink(); }
+  WheelTimer(const WheelTimer&) = delete;
+  WheelTimer& operator=(const WheelTimer&) = delete;
+
+  // kNever: not at all.
+  void expires_at(Deadline deadline) {
+    deadline_ = deadline;
+    if (deadline < looked_at_) wheel_.insert(*this);
+  }
+
+ private:
+  friend class TimerWheel;
+  void unlink();
+
+  TimerWheel& wheel_;
+  Deadline deadline_ = kNever;
+  Deadline looked_at_ = kNever;  // when its slot comes up; kNever while in none
+  std::move_only_function<void()> on_expiry_;
+};
+
+}  // namespace gitops::net

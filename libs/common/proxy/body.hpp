@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/buffer.hpp>
+
+#include "common/http/body_reader.hpp"
+#include "common/proxy/forward.hpp"
+
+namespace gitops::proxy {
+
+// A body on its way through the proxy: reads it by one framing and writes it in another, without
+// copying its data. Chunks are written anew, one for everything that came at once, so that no chunk
+// extension and no odd chunk size gets through. Pure; used by both directions.
+class BodyRelay {
+ public:
+  explicit BodyRelay(std::size_t max_trailers) : reader_(max_trailers) {}
+
+  void start(const BodyFraming& in, BodyFraming::Kind out);
+
+  // Looks at `input` and fills buffers() with what is to be sent for it, at most a few slices: call
+  // again with what was not consumed. An error tells by http_status what a client should hear.
+  Result<std::size_t> feed(std::string_view input);
+  // The connection ended: true when that is the end of the body; buffers() then holds the rest.
+  bool feed_eof();
+
+  // Slices of the last input and of this object; valid until the next call.
+  [[nodiscard]] std::span<const boost::asio::const_buffer> buffers() const {
+    return std::span(buffers_).subspan(first_, count_);
+  }
+  // Data in the last input, without framing, and in all of them.
+  [[nodiscard]] std::size_t fed() const { return fed_; }
+  [[nodiscard]] std::uint64_t total() const { return total_; }
+  [[nodiscard]] bool done() const { return reader_.done(); }
+
+  // The data of the last input, when it is to be changed before it is sent: take it, and hand in
+  // what shall stand for it. `ended` as done().
+  [[nodiscard]] std::span<const boost::asio::const_buffer> data() const {
+    return std::span(buffers_).subspan(1, data_count_);
+  }
+  void replace_data(std::string_view text);
+
+ private:
+  static constexpr std::size_t kSlices = 12;
+  void frame();
+
+  http::BodyReader reader_;
+  BodyFraming::Kind out_ = BodyFraming::Kind::none;
+  // [0] chunk head, [1..] data, then the chunk's end and the body's.
+  std::array<boost::asio::const_buffer, kSlices + 2> buffers_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+  std::size_t data_count_ = 0;
+  std::size_t fed_ = 0;
+  std::size_t sent_ = 0;
+  std::uint64_t total_ = 0;
+  std::array<char, 24> chunk_head_;
+  std::string tail_;
+};
+
+}  // namespace gitops::proxy

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gitops::proxy {
+
+// Blocks of memory that connections take for as long as something is in them, so that idle ones
+// cost none. Small ones hold the heads of requests, which wait for their answers; large ones hold
+// what passes through. Loop thread only; outlives its blocks.
+class BlockPool {
+ public:
+  static constexpr std::size_t kSmall = 4 * 1024;
+  static constexpr std::size_t kLarge = 32 * 1024;
+
+  char* take(std::size_t size) {
+    auto& free = free_of(size);
+    if (free.empty()) return new char[size];
+    char* block = free.back().release();
+    free.pop_back();
+    return block;
+  }
+  void give(char* block, std::size_t size) {
+    std::unique_ptr<char[]> owned(block);
+    auto& free = free_of(size);
+    if (block != nullptr && free.size() < (size == kSmall ? kKept : kKeptLarge))
+      free.push_back(std::move(owned));
+  }
+
+ private:
+  // Of each kind at most so many stay: for a thousand requests that wait at once, for 32 that pass.
+  static constexpr std::size_t kKept = 1024;
+  static constexpr std::size_t kKeptLarge = 32;
+  std::vector<std::unique_ptr<char[]>>& free_of(std::size_t size) {
+    return size == kSmall ? small_ : large_;
+  }
+  std::vector<std::unique_ptr<char[]>> small_;
+  std::vector<std::unique_ptr<char[]>> large_;
+};
+
+// The bytes of a connection that were received and not yet consumed, in one block.
+class ProxyBuffer {
+ public:
+  // `first`: the size of the block that is taken first.
+  explicit ProxyBuffer(BlockPool& pool, std::size_t first = BlockPool::kLarge)
+      : pool_(&pool), first_(first) {}
+  ~ProxyBuffer() { pool_->give(data_, size_); }
+  ProxyBuffer(const ProxyBuffer&) = delete;
+  ProxyBuffer& operator=(const ProxyBuffer&) = delete;
+
+  [[nodiscard]] std::string_view bytes() const { return {data_ + begin_, end_ - begin_}; }
+  [[nodiscard]] bool empty() const { return begin_ == end_; }
+  void consume(std::size_t size) { begin_ += size; }
+
+  // Room behind the bytes; none when the block is full. Bytes stay where they are.
+  std::span<char> room() {
+    if (data_ == nullptr) {
+      size_ = first_;
+      data_ = pool_->take(size_);
+      begin_ = end_ = 0;
+    }
+    if (empty()) begin_ = end_ = 0;
+    return {data_ + end_, size_ - end_};
+  }
+  void commit(std::size_t size) { end_ += size; }
+
+  // When a small block is full: takes a large one. True when it did; slices are then invalid.
+  bool grow() {
+    if (data_ == nullptr || end_ < size_ || size_ == BlockPool::kLarge) return false;
+    char* larger = pool_->take(BlockPool::kLarge);
+    std::memcpy(larger, data_ + begin_, end_ - begin_);
+    pool_->give(data_, size_);
+    data_ = larger;
+    size_ = BlockPool::kLarge;
+    end_ -= begin_;
+    begin_ = 0;
+    return true;
+  }
+  // Moves the bytes to the start of the block; slices of them become invalid.
+  void compact() {
+    if (begin_ == 0) return;
+    std::memmove(data_, data_ + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  // Gives the block back while nothing is in it.
+  void release() {
+    if (!empty()) return;
+    pool_->give(std::exchange(data_, nullptr), size_);
+    begin_ = end_ = 0;
+  }
+  // Exchanges blocks.
+  void swap(ProxyBuffer& other) {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(begin_, other.begin_);
+    std::swap(end_, other.end_);
+  }
+
+ private:
+  BlockPool* pool_;
+  std::size_t first_;
+  char* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+}  // namespace gitops::proxy

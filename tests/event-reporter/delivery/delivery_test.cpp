@@ -1,0 +1,851 @@
+#include "event-reporter/delivery/delivery.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "common/core/task_group.hpp"
+#include "common/net/resolve.hpp"
+#include "support/fake_platform.hpp"
+#include "support/http_script.hpp"
+#include "support/log_capture.hpp"
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using State = Breaker::State;
+using test::HttpScript;
+using test::LogCapture;
+using test::RawConnection;
+using test::run_coro;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+// A control plane that takes its time, counts what it is asked at the same time, and may have an
+// opinion of its own about a request.
+class Intake : public test::FakePlatform {
+ public:
+  using FakePlatform::FakePlatform;
+
+  struct Arrival {
+    std::size_t together;  // requests at this moment, this one included
+    std::size_t answered;  // requests answered before
+  };
+  std::vector<Arrival> arrivals;
+  std::chrono::milliseconds work{0};  // before each answer
+  std::function<std::optional<http::Response>(const http::Request&)> opinion;
+
+ protected:
+  Task<> handle(http::Exchange& exchange) override {
+    arrivals.push_back({.together = ++together_, .answered = answered_});
+    {
+      const Working working(*this);
+      if (work > 0ms) co_await sleep_for(work);
+    }
+    ++answered_;
+    auto response = opinion ? opinion(exchange.request()) : std::nullopt;
+    if (!response) {
+      co_await FakePlatform::handle(exchange);
+      co_return;
+    }
+    const auto body = co_await exchange.read_body(64 * 1024 * 1024);
+    if (body) std::ignore = co_await exchange.reply(std::move(*response));
+  }
+
+ private:
+  struct Working {
+    explicit Working(Intake& i) : intake(i) {}
+    ~Working() { --intake.together_; }
+    Working(const Working&) = delete;
+    Working& operator=(const Working&) = delete;
+    Intake& intake;
+  };
+  std::size_t together_ = 0;
+  std::size_t answered_ = 0;
+};
+
+Delivery::Options fast_options() {
+  Delivery::Options options;
+  options.backoff = {.initial = 5ms, .max = 20ms};
+  options.post_timeout = 2s;
+  options.unauthorized_pause = 100ms;
+  options.probe_turn = 300ms;
+  options.breaker.pauses = {.initial = 10ms, .max = 80ms};
+  options.breaker.max_permits = 16;
+  return options;
+}
+
+Delivery::Event event(const std::string& id, const std::string& more = {}) {
+  const Json object = {{"kind", "ConfigMap"}, {"metadata", {{"name", id}}}};
+  return {.part = "resource",
+          .subject = "shop/web /ConfigMap:shop/" + id,
+          .id = id,
+          .body = Json{{"data", {{"object", object.dump()}, {"more", more}}}}.dump()};
+}
+
+// A control plane and a Delivery to it; `reachable` decides whether it listens from the beginning.
+struct Bench {
+  struct Setup {
+    Delivery::Options options = fast_options();
+    std::string token_file = {};  // empty: the token that the control plane expects
+    bool reachable = true;
+    std::optional<http::Url> url = {};  // somewhere else
+  };
+  Bench(const Executor& with, const Setup& setup)
+      : executor(with),
+        platform(with),
+        resolver(with, pool),
+        http(with, resolver, {}),
+        token(setup.token_file.empty() ? Credential::fixed(Secret("platform-token"))
+                                       : Credential::file(setup.token_file)),
+        client(http, listening_url(setup), [this] { return token.current(); }),
+        delivery(with, client, token, setup.options, metrics),
+        tasks(with, [](const std::string& task, const std::string& what) {
+          ADD_FAILURE() << task << ": " << what;
+        }) {}
+
+  // The port is known only once it has listened.
+  http::Url listening_url(const Setup& setup) {
+    if (setup.url) return *setup.url;
+    EXPECT_TRUE(platform.start());
+    return platform.url();
+  }
+
+  Task<Result<Delivered>> deliver(Delivery::Event what) {
+    return delivery.deliver(std::move(what));
+  }
+  // What a worker of the reporter does with an event, until it is delivered.
+  void insist(Delivery::Event what) {
+    tasks.spawn("insist", [this, what = std::move(what)]() -> Task<> {
+      while (true) {
+        co_await delivery.ready();
+        auto delivered = co_await delivery.deliver(what);
+        if (delivered) {
+          ended[what.id] = *delivered;
+          co_return;
+        }
+        ++put_back;
+      }
+    });
+  }
+  void insist_on(int count) {
+    for (int i = 0; i < count; ++i) insist(event("e-" + std::to_string(i)));
+  }
+  // Opens it by an outage that lasts.
+  Task<> open() {
+    co_await platform.stop();
+    const auto failed = co_await delivery.deliver(event("opens"));
+    EXPECT_FALSE(failed);
+    EXPECT_NE(delivery.breaker().state(), State::closed);
+  }
+  [[nodiscard]] std::map<std::string, int> acknowledgements() const {
+    std::map<std::string, int> out;
+    for (const auto& report : platform.reports()) ++out[report.event_id];
+    return out;
+  }
+  double metric(const std::string& line_start) {
+    const auto text = metrics.expose();
+    const auto at = text.find("\n" + line_start);
+    if (at == std::string::npos) return -1;
+    const auto line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+    return std::stod(line.substr(line.rfind(' ') + 1));
+  }
+
+  Executor executor;
+  asio::thread_pool pool{1};
+  Metrics metrics;
+  Intake platform;
+  net::Resolver resolver;
+  http::Client http;
+  Credential token;
+  control_plane::Client client;
+  Delivery delivery;
+  TaskGroup tasks;
+  std::map<std::string, Delivered> ended;
+  int put_back = 0;
+};
+
+Task<bool> until(std::function<bool()> condition, Clock::duration patience = 5s) {
+  const auto deadline = deadline_after(patience);
+  while (!condition()) {
+    if (Clock::now() >= deadline) co_return false;
+    co_await sleep_for(2ms);
+  }
+  co_return true;
+}
+
+void with_bench(const std::function<Task<>(Bench&)>& body, const Bench::Setup& setup = {}) {
+  const LogCapture log;
+  run_coro(
+      [&]() -> Task<> {
+        Bench bench(co_await asio::this_coro::executor, setup);
+        if (!setup.reachable) co_await bench.platform.stop();
+        co_await body(bench);
+        bench.tasks.cancel();
+        co_await bench.tasks.join();
+        EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
+        co_await bench.platform.stop();
+        bench.http.close_idle();
+      },
+      15s);
+}
+
+TEST(Delivery, TheTableOfAnswersIsComplete) {
+  const std::set<int> unauthorized = {401, 403};
+  const std::set<int> outages = {408, 425, 429, 499};
+  const std::set<int> misdirected = {402, 404, 405, 406, 407, 410, 411,
+                                     415, 417, 421, 426, 501, 505};
+  for (int status = 100; status < 600; ++status) {
+    auto expected = Verdict::refused;
+    if (status < 200 || (status >= 300 && status < 400) || misdirected.contains(status)) {
+      expected = Verdict::misdirected;
+    } else if (status < 300) {
+      expected = Verdict::acknowledged;
+    } else if (status >= 500 || outages.contains(status)) {
+      expected = Verdict::outage;
+    } else if (unauthorized.contains(status)) {
+      expected = Verdict::unauthorized;
+    } else if (status == 413) {
+      expected = Verdict::too_large;
+    }
+    EXPECT_EQ(verdict_of(status), expected) << status;
+  }
+}
+
+TEST(Delivery, DeliversAndKeepsARecord) {
+  with_bench([](Bench& bench) -> Task<> {
+    co_await bench.delivery.ready();
+    const auto delivered = co_await bench.deliver(event("uid-1"));
+    CO_ASSERT_OK(delivered);
+    EXPECT_EQ(*delivered, Delivered::acknowledged);
+    CO_ASSERT_EQ(bench.platform.reports().size(), 1U);
+    EXPECT_EQ(bench.platform.reports()[0].event_id, "uid-1");
+    EXPECT_EQ(bench.delivery.trouble(), "");
+    EXPECT_THAT(bench.delivery.status(),
+                AllOf(StartsWith("control plane: takes events, 0 under way of 16 at a time\n"),
+                      HasSubstr("\nlast acknowledgement: 20"), Not(HasSubstr("dead letters"))));
+    const auto journal = Json::parse(bench.delivery.journal().json("shop/web"));
+    CO_ASSERT_EQ(journal["deliveries"].size(), 1U);
+    const auto& entry = journal["deliveries"][0];
+    EXPECT_EQ(entry["result"], "acknowledged");
+    EXPECT_EQ(entry["http_status"], 200);
+    EXPECT_EQ(entry["attempt"], 1);
+    EXPECT_EQ(entry["bytes"], event("uid-1").body.size());
+    EXPECT_EQ(bench.metric(
+                  R"(gitops_event_reporter_reports_total{part="resource",result="acknowledged"})"),
+              1);
+    EXPECT_EQ(bench.metric("gitops_event_reporter_breaker_state "), 0);
+    EXPECT_EQ(bench.metric("gitops_event_reporter_permitted_posts "), 16);
+    EXPECT_EQ(bench.metric("gitops_event_reporter_posts_in_flight "), 0);
+    EXPECT_EQ(bench.metric("gitops_event_reporter_next_probe_timestamp_seconds "), 0);
+  });
+}
+
+TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
+  const auto patient = [] {
+    auto options = fast_options();
+    options.max_attempts = 3;
+    return options;
+  };
+  with_bench(
+      [](Bench& bench) -> Task<> {
+        int recoveries = 0;
+        bench.delivery.on_recovery([&] { ++recoveries; });
+        bench.insist_on(30);
+        CO_ASSERT_TRUE(
+            co_await until([&] { return bench.delivery.breaker().state() != State::closed; }));
+        EXPECT_THAT(bench.delivery.trouble(), HasSubstr("refused"));
+        EXPECT_THAT(bench.delivery.status(), StartsWith("control plane: takes no events since 20"));
+        EXPECT_GE(bench.metric("gitops_event_reporter_breaker_state "), 1);
+        CO_ASSERT_TRUE(co_await until([&] {
+          return bench.metric("gitops_event_reporter_next_probe_timestamp_seconds ") > 1e9;
+        }));
+        co_await sleep_for(200ms);
+        CO_ASSERT_OK(bench.platform.start());
+        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 30; }));
+        EXPECT_THAT(bench.acknowledgements(), SizeIs(30));
+        for (const auto& [id, times] : bench.acknowledgements()) EXPECT_EQ(times, 1) << id;
+        EXPECT_EQ(recoveries, 1);
+        EXPECT_EQ(bench.delivery.trouble(), "");
+        EXPECT_EQ(bench.metric("gitops_event_reporter_next_probe_timestamp_seconds "), 0);
+      },
+      {.options = patient(), .reachable = false});
+}
+
+TEST(Delivery, TellsWhenAnOutageBeginsAndEndsAndHowLongItWas) {
+  const LogCapture log;
+  run_coro([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor, {});
+    co_await bench.platform.stop();
+    bench.insist_on(20);
+    CO_ASSERT_TRUE(co_await until([&] { return log.count("still takes no events") > 0; }));
+    CO_ASSERT_OK(bench.platform.start());
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 20; }));
+    EXPECT_EQ(log.count("the control plane takes no events"), 1U) << log.text();
+    EXPECT_EQ(log.count("the control plane takes events again"), 1U);
+    EXPECT_EQ(log.count("the control plane still takes no events"), 1U) << "repeats are held back";
+    EXPECT_EQ(log.count(R"("after_ms":)"), 1U);
+    EXPECT_EQ(log.count(R"("failed_probes":)"), 1U);
+    co_await bench.tasks.join();
+    co_await bench.platform.stop();
+    bench.http.close_idle();
+  });
+}
+
+TEST(Delivery, RetryAfterIsHonoured) {
+  for (const int status : {503, 429}) {
+    with_bench([&](Bench& bench) -> Task<> {
+      bench.platform.fail_next(1, status, 1s);
+      const auto refused = co_await bench.deliver(event("first"));
+      CO_ASSERT_TRUE(!refused);
+      EXPECT_EQ(refused.error().http_status, status);
+      EXPECT_EQ(bench.delivery.breaker().state(), State::open);
+      const auto other = co_await bench.deliver(event("other"));
+      CO_ASSERT_TRUE(!other);
+      EXPECT_EQ(bench.platform.requests().size(), 1U) << "nothing is sent in between";
+      bench.insist(event("first"));
+      CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
+      const auto& requests = bench.platform.requests();
+      CO_ASSERT_EQ(requests.size(), 2U);
+      EXPECT_GE(requests[1].when - requests[0].when, 1s);
+      EXPECT_LE(requests[1].when - requests[0].when, 1900ms);
+    });
+  }
+}
+
+TEST(Delivery, PassingFailuresAreTriedAgainAtOnce) {
+  for (const int status : {408, 425, 429, 500, 502, 503, 504}) {
+    with_bench([&](Bench& bench) -> Task<> {
+      bench.platform.fail_next(3, status);
+      const auto delivered = co_await bench.deliver(event("once"));
+      CO_ASSERT_OK(delivered);
+      EXPECT_EQ(*delivered, Delivered::acknowledged);
+      EXPECT_EQ(bench.platform.requests().size(), 4U);
+      EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
+      EXPECT_EQ(
+          bench.metric(R"(gitops_event_reporter_reports_total{part="resource",result="failed"})"),
+          3);
+      const auto journal = Json::parse(bench.delivery.journal().json("shop/web"));
+      EXPECT_EQ(journal["deliveries"][0]["attempt"], 4);
+      EXPECT_EQ(journal["deliveries"][1]["result"], "failed");
+      EXPECT_EQ(journal["deliveries"][1]["http_status"], status);
+    });
+  }
+}
+
+TEST(Delivery, AttemptsAreBounded) {
+  auto options = fast_options();
+  options.max_attempts = 3;
+  with_bench(
+      [](Bench& bench) -> Task<> {
+        bench.platform.fail_next(3, 500);
+        const auto delivered = co_await bench.deliver(event("x"));
+        CO_ASSERT_TRUE(!delivered);
+        EXPECT_EQ(delivered.error().http_status, 500);
+        EXPECT_EQ(bench.platform.requests().size(), 3U);
+        EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
+      },
+      {.options = options});
+}
+
+TEST(Delivery, ManyCallersMakeFewAttemptsInAnOutage) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.platform.fail_next(10'000, 503);
+    bench.insist_on(100);
+    CO_ASSERT_TRUE(
+        co_await until([&] { return bench.delivery.breaker().state() != State::closed; }));
+    co_await sleep_for(1s);
+    // The first 16 and a few that were under way when it opened, then one at a time with pauses of
+    // 40 ms on average.
+    EXPECT_LE(bench.platform.requests().size(), 90U);
+    EXPECT_GE(bench.platform.requests().size(), 20U);
+    // Each of those that were there when it opened once, and then the probes.
+    EXPECT_LE(bench.put_back, 100 + static_cast<int>(bench.platform.requests().size()));
+  });
+}
+
+TEST(Delivery, ANewerTokenIsTriedAtOnce) {
+  const test::TempDir folder;
+  const auto file = (folder / "token").string();
+  test::write_file(file, "old-token\n");
+  const LogCapture log;
+  with_bench(
+      [&](Bench& bench) -> Task<> {
+        bench.platform.set_token("old-token");
+        CO_ASSERT_OK(co_await bench.deliver(event("1")));
+        bench.platform.set_token("new-token");
+        test::write_file(file, "new-token\n");
+        for (const char* id : {"2", "3", "4", "5"}) bench.insist(event(id));
+        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 4; }));
+        EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
+        EXPECT_EQ(bench.put_back, 0);
+        EXPECT_THAT(bench.platform.refused(), SizeIs(4));
+      },
+      {.token_file = file});
+}
+
+TEST(Delivery, ATokenThatStaysRefusedIsAnAlarmAndFewLogins) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.platform.set_token("another");
+    bench.insist_on(50);
+    CO_ASSERT_TRUE(
+        co_await until([&] { return bench.delivery.breaker().state() != State::closed; }));
+    co_await sleep_for(1050ms);
+    const auto& requests = bench.platform.requests();
+    // Those that were under way together, then at most one in 100 ms.
+    EXPECT_LE(requests.size(), 16U + 11U);
+    EXPECT_GE(requests.size(), 5U);
+    for (std::size_t i = 17; i < requests.size(); ++i) {
+      EXPECT_GE(requests[i].when - requests[i - 1].when, 95ms);
+    }
+    EXPECT_THAT(bench.delivery.trouble(), HasSubstr("401 Unauthorized, it refuses the token"));
+    EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
+    bench.platform.set_token("platform-token");
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 50; }));
+    EXPECT_THAT(bench.acknowledgements(), SizeIs(50));
+    EXPECT_EQ(bench.delivery.trouble(), "");
+  });
+}
+
+TEST(Delivery, ANewerTokenEndsTheLongPause) {
+  const test::TempDir folder;
+  const auto file = (folder / "token").string();
+  test::write_file(file, "old-token");
+  auto options = fast_options();
+  options.unauthorized_pause = 4min;
+  with_bench(
+      [&](Bench& bench) -> Task<> {
+        bench.insist(event("1"));
+        CO_ASSERT_TRUE(
+            co_await until([&] { return bench.delivery.breaker().state() == State::open; }));
+        test::write_file(file, "platform-token");
+        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
+        EXPECT_EQ(bench.platform.requests().size(), 2U);
+      },
+      {.options = options, .token_file = file});
+}
+
+TEST(Delivery, NothingIsSentWithoutAUsableToken) {
+  const test::TempDir folder;
+  const auto file = (folder / "token").string();
+  with_bench(
+      [&](Bench& bench) -> Task<> {
+        const auto none = co_await bench.deliver(event("1"));
+        CO_ASSERT_TRUE(!none);
+        EXPECT_EQ(none.error().code, ErrorCode::unauthenticated);
+        EXPECT_THAT(bench.delivery.trouble(), HasSubstr(file));
+        bench.insist(event("2"));
+        test::write_file(file, "two\nlines");
+        CO_ASSERT_TRUE(
+            co_await until([&] { return bench.delivery.trouble().contains("must not be sent"); }));
+        EXPECT_THAT(bench.delivery.trouble(), Not(HasSubstr("two")));
+        EXPECT_THAT(bench.platform.requests(), IsEmpty());
+        test::write_file(file, "platform-token");
+        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
+      },
+      {.token_file = file});
+}
+
+// 413 for everything whose compressed body is larger than `limit`.
+auto at_most(std::size_t limit) {
+  return [limit](const http::Request& request) -> std::optional<http::Response> {
+    if (std::stoul(std::string(request.headers.find("Content-Length").value_or("0"))) <= limit) {
+      return std::nullopt;
+    }
+    return http::Response{.status = 413, .headers = {}, .body = "too much"};
+  };
+}
+
+std::string noise(std::size_t size) {
+  std::string out;
+  for (std::size_t i = 0; out.size() < size; ++i) out += std::to_string(i * 2654435761U % 1000003U);
+  return out;
+}
+
+TEST(Delivery, WhatIsTooLargeIsReduced) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.platform.opinion = at_most(1000);
+    auto large = event("large", noise(20'000));
+    int reductions = 0;
+    large.reduce = [&](std::string_view) {
+      ++reductions;
+      return event("large").body;
+    };
+    const auto delivered = co_await bench.deliver(std::move(large));
+    CO_ASSERT_OK(delivered);
+    EXPECT_EQ(*delivered, Delivered::reduced);
+    EXPECT_EQ(reductions, 1);
+    CO_ASSERT_EQ(bench.platform.reports().size(), 1U);
+    EXPECT_EQ(bench.platform.reports()[0].event_id, "large");
+    EXPECT_EQ(bench.platform.reports()[0].data["more"], "");
+    EXPECT_EQ(
+        bench.metric(R"(gitops_event_reporter_reports_total{part="resource",result="reduced"})"),
+        1);
+    EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
+  });
+}
+
+TEST(Delivery, WhatCannotBeReducedEnoughIsADeadLetter) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.platform.opinion = at_most(1000);
+    const auto large = event("large", noise(20'000));
+    auto nothing_less = large;
+    nothing_less.reduce = [](std::string_view) { return std::string(); };
+    auto still_large = large;
+    still_large.reduce = [](std::string_view) { return event("large", noise(10'000)).body; };
+    std::size_t buried = 0;
+    for (const auto& one : {large, nothing_less, still_large}) {
+      const auto delivered = co_await bench.deliver(one);
+      CO_ASSERT_OK(delivered);
+      EXPECT_EQ(*delivered, Delivered::dead_lettered);
+      CO_ASSERT_EQ(bench.delivery.dead_letters().size(), ++buried);
+      EXPECT_THAT(bench.delivery.dead_letters().back().reason, HasSubstr("413"));
+    }
+    EXPECT_EQ(bench.platform.requests().size(), 4U);
+    EXPECT_EQ(bench.metric(R"(gitops_event_reporter_dead_letters_total{reason="413"})"), 3);
+  });
+}
+
+TEST(Delivery, ARefusedEventIsADeadLetterAndTheNextGoesOn) {
+  for (const int status : {400, 409, 422}) {
+    with_bench([&](Bench& bench) -> Task<> {
+      bench.platform.opinion = [&](const http::Request& request) -> std::optional<http::Response> {
+        if (request.headers.find("X-Event-Id") != "bad") return std::nullopt;
+        return http::Response{
+            .status = status, .headers = {}, .body = "{\"message\": \"no such\n kind\"}"};
+      };
+      for (int i = 0; i < 10; ++i) {
+        const auto bad = co_await bench.deliver(event("bad"));
+        CO_ASSERT_OK(bad);
+        EXPECT_EQ(*bad, Delivered::dead_lettered);
+      }
+      const auto good = co_await bench.deliver(event("good"));
+      CO_ASSERT_OK(good);
+      EXPECT_EQ(*good, Delivered::acknowledged);
+      EXPECT_EQ(bench.platform.requests().size(), 11U) << "one attempt each";
+      EXPECT_EQ(bench.delivery.trouble(), "");
+      const auto& letter = bench.delivery.dead_letters().front();
+      EXPECT_EQ(letter.subject, "shop/web /ConfigMap:shop/bad");
+      EXPECT_EQ(letter.part, "resource");
+      EXPECT_EQ(letter.event_id, "bad");
+      EXPECT_THAT(letter.reason, AllOf(HasSubstr(std::to_string(status)),
+                                       HasSubstr("{\"message\": \"no such kind\"}")));
+      EXPECT_THAT(bench.delivery.status(),
+                  AllOf(HasSubstr("dead letters: the last 10\n"),
+                        HasSubstr("shop/web /ConfigMap:shop/bad (resource, event bad): ")));
+    });
+  }
+}
+
+TEST(Delivery, KeepsABoundedNumberOfDeadLetters) {
+  auto options = fast_options();
+  options.dead_letters = 3;
+  with_bench(
+      [](Bench& bench) -> Task<> {
+        bench.platform.fail_next(10, 400);
+        for (int i = 0; i < 10; ++i) {
+          CO_ASSERT_OK(co_await bench.deliver(event(std::to_string(i))));
+        }
+        CO_ASSERT_EQ(bench.delivery.dead_letters().size(), 3U);
+        EXPECT_EQ(bench.delivery.dead_letters().front().event_id, "7");
+        EXPECT_EQ(bench.metric(R"(gitops_event_reporter_dead_letters_total{reason="400"})"), 10);
+      },
+      {.options = options});
+}
+
+TEST(Delivery, AnIdThatCannotBeSentIsADeadLetter) {
+  with_bench([](Bench& bench) -> Task<> {
+    const auto delivered = co_await bench.deliver(event("a\r\nX-Evil: 1"));
+    CO_ASSERT_OK(delivered);
+    EXPECT_EQ(*delivered, Delivered::dead_lettered);
+    EXPECT_THAT(bench.platform.requests(), IsEmpty());
+  });
+}
+
+TEST(Delivery, AWrongEndpointCostsNoEvent) {
+  for (const int status : {302, 404, 501}) {
+    with_bench([&](Bench& bench) -> Task<> {
+      bench.platform.fail_next(12, status);
+      for (int i = 0; i < 3; ++i) bench.insist(event("e-" + std::to_string(i)));
+      CO_ASSERT_TRUE(co_await until(
+          [&] { return bench.delivery.trouble().contains("this is not the event endpoint"); }));
+      CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 3; }));
+      EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
+      EXPECT_THAT(bench.acknowledgements(), SizeIs(3));
+    });
+  }
+}
+
+TEST(Delivery, ASlowPeerIsAnOutage) {
+  auto options = fast_options();
+  options.post_timeout = 100ms;
+  with_bench(
+      [](Bench& bench) -> Task<> {
+        bench.platform.delay_answers(1s);
+        const auto late = co_await bench.deliver(event("late"));
+        CO_ASSERT_TRUE(!late);
+        EXPECT_EQ(late.error().code, ErrorCode::timeout);
+        EXPECT_NE(bench.delivery.breaker().state(), State::closed);
+        bench.insist(event("late"));
+        bench.platform.delay_answers(0ms);
+        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
+        EXPECT_GE(bench.acknowledgements()["late"], 1);
+      },
+      {.options = options});
+}
+
+TEST(Delivery, APeerThatIsNotTrustedIsAnOutage) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Intake plain(executor);
+    CO_ASSERT_OK(plain.start());
+    auto url = plain.url();
+    url.scheme = "https";
+    {
+      Bench bench(executor, {.url = url});
+      const auto failed = co_await bench.deliver(event("1"));
+      CO_ASSERT_TRUE(!failed);
+      EXPECT_EQ(failed.error().code, ErrorCode::tls);
+      EXPECT_NE(bench.delivery.breaker().state(), State::closed);
+      EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
+    }
+    co_await plain.stop();
+  });
+}
+
+TEST(Delivery, AnAnswerCutInItsHeadIsNoneAndOneCutInItsBodyIs) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    HttpScript server(
+        executor, {HttpScript::answer("HTTP/1.1 20"), HttpScript::answer("HTTP/1.1 200 OK\r\nCont"),
+                   HttpScript::answer("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"a"),
+                   HttpScript::answer("HTTP/1.1 422 No\r\nContent-Length: 99\r\n\r\nbecause")});
+    {
+      Bench bench(executor, {.url = server.url()});
+      const auto delivered = co_await bench.deliver(event("1"));
+      CO_ASSERT_OK(delivered);
+      EXPECT_EQ(*delivered, Delivered::acknowledged);
+      EXPECT_EQ(server.connections(), 3U);
+      CO_ASSERT_OK(co_await bench.deliver(event("2")));
+      CO_ASSERT_EQ(bench.delivery.dead_letters().size(), 1U);
+      EXPECT_THAT(bench.delivery.dead_letters()[0].reason, HasSubstr("422"));
+      EXPECT_THAT(bench.delivery.dead_letters()[0].reason, HasSubstr(": because"));
+    }
+    co_await server.stop();
+  });
+}
+
+TEST(Delivery, APeerThatDoesNotSpeakHttpIsAnOutage) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    HttpScript server(executor, std::vector<HttpScript::Script>(
+                                    5, HttpScript::answer("SSH-2.0-OpenSSH_9.2\r\n\r\n")));
+    {
+      Bench bench(executor, {.url = server.url()});
+      const auto failed = co_await bench.deliver(event("1"));
+      CO_ASSERT_TRUE(!failed);
+      EXPECT_NE(bench.delivery.breaker().state(), State::closed);
+      EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
+    }
+    co_await server.stop();
+  });
+}
+
+TEST(Delivery, OnlyOneCallerAtATimeIsLetThroughInAnOutage) {
+  with_bench([](Bench& bench) -> Task<> {
+    co_await bench.open();
+    int through = 0;
+    for (int i = 0; i < 10; ++i) {
+      bench.tasks.spawn("waits", [&]() -> Task<> {
+        co_await bench.delivery.ready();
+        ++through;
+      });
+    }
+    CO_ASSERT_TRUE(co_await until([&] { return through == 1; }));
+    co_await sleep_for(200ms);
+    EXPECT_EQ(through, 1) << "within the turn of the first";
+    CO_ASSERT_TRUE(co_await until([&] { return through == 2; })) << "the first had no event";
+    CO_ASSERT_OK(bench.platform.start());
+    bench.insist(event("probe"));
+    CO_ASSERT_TRUE(co_await until([&] { return through == 10; }));
+  });
+}
+
+TEST(Delivery, NoHerdAfterAnOutage) {
+  with_bench([](Bench& bench) -> Task<> {
+    co_await bench.open();
+    bench.insist_on(200);
+    co_await sleep_for(100ms);
+    bench.platform.work = 20ms;
+    CO_ASSERT_OK(bench.platform.start());
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 200; }));
+    const auto& arrivals = bench.platform.arrivals;
+    EXPECT_EQ(arrivals.front().together, 1U);
+    // Each answer permits one more: what is under way at most doubles in a round trip.
+    for (const auto& arrival : arrivals) {
+      EXPECT_LE(arrival.together, std::clamp<std::size_t>(arrival.answered, 1, 16));
+    }
+    EXPECT_GT(std::ranges::max(arrivals, {}, &Intake::Arrival::together).together, 4U);
+    EXPECT_EQ(bench.delivery.breaker().permitted(), 16U) << "full speed in the end";
+    for (const auto& [id, times] : bench.acknowledgements()) EXPECT_EQ(times, 1) << id;
+  });
+}
+
+TEST(Delivery, NeverSendsMoreAtATimeThanPermitted) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.platform.work = 20ms;
+    bench.insist_on(300);
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 300; }));
+    const auto peak =
+        std::ranges::max(bench.platform.arrivals, {}, &Intake::Arrival::together).together;
+    EXPECT_LE(peak, 16U);
+    EXPECT_GT(peak, 4U) << "but several";
+  });
+}
+
+TEST(Delivery, EventsLeaveInTheOrderTheyCame) {
+  auto options = fast_options();
+  options.breaker.max_permits = 1;
+  with_bench(
+      [](Bench& bench) -> Task<> {
+        bench.insist_on(50);
+        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 50; }));
+        for (std::size_t i = 0; i < 50; ++i) {
+          EXPECT_EQ(bench.platform.reports()[i].event_id, "e-" + std::to_string(i));
+        }
+      },
+      {.options = options});
+}
+
+// Wherever it waits: for readiness, for a permit, between attempts, for an answer.
+TEST(Delivery, CancellationLeavesNothingBehind) {
+  with_bench([](Bench& bench) -> Task<> {
+    TaskGroup callers(bench.executor, [](const std::string& task, const std::string& what) {
+      ADD_FAILURE() << task << ": " << what;
+    });
+    const auto call = [&](const std::string& id) {
+      callers.spawn("call", [&bench, id]() -> Task<> {
+        std::ignore = co_await bench.delivery.deliver(event(id));
+        ADD_FAILURE() << "not cancelled";
+      });
+    };
+    bench.platform.delay_answers(1h);
+    for (int i = 0; i < 40; ++i) call("under way or in line " + std::to_string(i));
+    CO_ASSERT_TRUE(co_await until([&] { return bench.platform.requests().size() == 16; }));
+    callers.cancel();
+    co_await callers.join();
+    EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
+    EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
+
+    bench.platform.delay_answers(0ms);
+    CO_ASSERT_OK(co_await bench.deliver(event("after")));
+
+    co_await bench.open();
+    TaskGroup waiters(bench.executor);
+    for (int i = 0; i < 5; ++i) {
+      waiters.spawn("wait", [&]() -> Task<> {
+        while (true) {
+          co_await bench.delivery.ready();
+          std::ignore = co_await bench.delivery.deliver(event("wait"));
+        }
+      });
+    }
+    co_await sleep_for(50ms);
+    waiters.cancel();
+    co_await waiters.join();
+    EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
+
+    CO_ASSERT_OK(bench.platform.start());
+    bench.insist(event("at last"));
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.contains("at last"); }));
+  });
+}
+
+TEST(Delivery, ACancelledProbeMakesRoomForTheNext) {
+  with_bench([](Bench& bench) -> Task<> {
+    co_await bench.open();
+    bench.platform.delay_answers(1h);
+    const auto asked = bench.platform.requests().size();
+    CO_ASSERT_OK(bench.platform.start());
+    TaskGroup prober(bench.executor);
+    prober.spawn("probe", [&]() -> Task<> {
+      co_await bench.delivery.ready();
+      std::ignore = co_await bench.delivery.deliver(event("cancelled"));
+    });
+    CO_ASSERT_TRUE(co_await until([&] { return bench.platform.requests().size() == asked + 1; }));
+    EXPECT_EQ(bench.delivery.breaker().state(), State::probing);
+    bench.insist(event("next"));
+    bench.platform.delay_answers(0ms);
+    co_await sleep_for(20ms);
+    EXPECT_FALSE(bench.ended.contains("next"));
+    prober.cancel();
+    co_await prober.join();
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.contains("next"); }));
+  });
+}
+
+// A peer that shows in its answers whatever it was sent.
+TEST(Delivery, AC28_NeitherTokenNorEventIsSeenAnywhere) {
+  const std::string token = "CANARY-token-5c1d8a7b9e10";
+  const std::string content = "CANARY-content-0a9b8c7d6e5f";
+  const test::TempDir folder;
+  const auto file = (folder / "credential").string();
+  test::write_file(file, token);
+  const LogCapture log(LogLevel::debug);
+  std::string visible;
+  run_coro(
+      [&]() -> Task<> {
+        Bench bench(co_await asio::this_coro::executor, {.token_file = file});
+        bench.platform.set_token(token);
+        int status = 0;
+        const auto sent = event("seen", content);
+        bench.platform.opinion = [&](const http::Request& request) {
+          return http::Response{.status = status,
+                                .headers = {},
+                                .body = "you sent " +
+                                        std::string(request.headers.find("Authorization").value()) +
+                                        " with " + sent.body};
+        };
+        for (const int next : {200, 302, 400, 401, 403, 404, 413, 422, 429, 500}) {
+          status = next;
+          TaskGroup group(bench.executor);
+          group.spawn("deliver", [&]() -> Task<> {
+            for (int i = 0; i < 6; ++i) {
+              co_await bench.delivery.ready();
+              const auto delivered = co_await bench.deliver(sent);
+              if (!delivered) visible += delivered.error().message + "\n";
+              visible += bench.delivery.trouble() + "\n" + bench.delivery.status();
+              if (delivered) break;
+            }
+          });
+          co_await group.join();
+          visible += bench.delivery.journal().json_all(1000) + bench.metrics.expose();
+          for (const auto& letter : bench.delivery.dead_letters()) visible += letter.reason;
+        }
+        EXPECT_THAT(bench.delivery.dead_letters(), SizeIs(3));
+        co_await bench.platform.stop();
+        bench.http.close_idle();
+      },
+      20s);
+  visible += log.text();
+  EXPECT_THAT(visible, HasSubstr("you sent … with "));
+  EXPECT_THAT(visible, Not(HasSubstr("CANARY")));
+  EXPECT_THAT(visible, Not(HasSubstr(content.substr(8))));
+  EXPECT_THAT(visible, Not(HasSubstr(token.substr(8))));
+}
+
+}  // namespace
+}  // namespace gitops::reporter

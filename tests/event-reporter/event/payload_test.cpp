@@ -1,0 +1,359 @@
+#include "event-reporter/event/payload.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/core/encoding.hpp"
+#include "event-reporter/event/golden_case.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A golden case holds readable objects where the wire has JSON text: manifests, and the decoded
+// "object". These helpers translate.
+std::string managed_answer(const json& items) {
+  json out = json::array();
+  for (const auto& item : items) {
+    json entry = item;
+    entry["targetState"] = item.at("target").dump();
+    entry["liveState"] = item.at("live").dump();
+    entry.erase("target");
+    entry.erase("live");
+    out.push_back(std::move(entry));
+  }
+  return json{{"items", std::move(out)}}.dump();
+}
+
+std::optional<std::vector<Revision>> revisions(const json& list) {
+  if (!list.is_array()) return std::nullopt;
+  std::vector<Revision> out;
+  for (const auto& entry : list) {
+    out.push_back({entry.at("revision"),
+                   entry.contains("metadata") ? entry.at("metadata").dump() : std::string{}});
+  }
+  return out;
+}
+
+AppMaterial app_material(const json& input) {
+  AppMaterial material;
+  material.application = input.at("application").dump();
+  if (input.contains("managed")) material.managed = managed_answer(input["managed"]);
+  if (input.contains("revisions")) {
+    material.sync_revisions = revisions(input["revisions"].value("sync", json()));
+    material.change_revisions = revisions(input["revisions"].value("change", json()));
+  }
+  return material;
+}
+
+TrackingSettings tracking(const json& input) {
+  TrackingSettings settings;
+  settings.argocd_namespace = "argocd";
+  if (input.contains("settings")) {
+    settings.method = input["settings"].value("method", settings.method);
+    settings.installation_id = input["settings"].value("installationId", "");
+  }
+  return settings;
+}
+
+Result<Report> report_of(const json& input) {
+  Material material;
+  material.app = app_material(input);
+  if (input.contains("tree")) material.tree = input["tree"].dump();
+  if (input.contains("parent")) material.parent = app_material(input["parent"]);
+  material.gone = input.value("gone", false);
+  return Report::read(std::move(material), tracking(input));
+}
+
+json readable(const std::string& body) {
+  auto data = json::parse(body).at("data");
+  const auto object = base64_decode(data.at("object").get<std::string>());
+  EXPECT_TRUE(object);
+  data["object"] = json::parse(*object);
+  for (const auto* key : {"desiredManifest", "actualManifest"}) {
+    auto& manifest = data["source"][key];
+    if (manifest != "") manifest = json::parse(manifest.get<std::string>());
+  }
+  // The one annotation that is JSON text itself.
+  for (auto* object_json : {&data["object"], &data["source"]["actualManifest"]}) {
+    const json::json_pointer at("/metadata/annotations/app.meta.revisions-metadata");
+    if (object_json->is_object() && object_json->contains(at)) {
+      (*object_json)[at] = json::parse((*object_json)[at].get<std::string>());
+    }
+  }
+  return data;
+}
+
+// "SAME" stands for the input's status, "SAME AS OBJECT" for the event's own object (of a child:
+// for the input application).
+json filled(json expected, const json& input) {
+  if (expected["object"].value("status", json()) == "SAME") {
+    expected["object"]["status"] = input["application"]["status"];
+  }
+  if (expected["source"]["actualManifest"] == "SAME AS OBJECT") {
+    expected["source"]["actualManifest"] =
+        input.contains("parent") ? input["application"] : expected["object"];
+  }
+  return expected;
+}
+
+void expect_same(const json& expected, const json& actual, const std::string& what) {
+  EXPECT_EQ(expected, actual) << what << ", difference:\n" << json::diff(expected, actual).dump(1);
+}
+
+class Golden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, EventsAreAsDocumented) {
+  const auto input = golden_case(GetParam());
+  const auto now = *parse_rfc3339(input.at("now").get<std::string>());
+  const auto report = report_of(input);
+  ASSERT_TRUE(report) << report.error().message;
+  const auto& expected = input.at("expected");
+  if (expected.contains("application")) {
+    expect_same(filled(expected["application"], input), readable(report->application_event(now)),
+                "application");
+  }
+  json resources = json::object();
+  for (std::size_t i = 0; i < report->resources().size(); ++i) {
+    resources[report->resources()[i].id.to_string()] = readable(report->resource_event(i, now));
+  }
+  if (expected.contains("resources")) {
+    for (const auto& [id, event] : resources.items()) {
+      ASSERT_TRUE(expected["resources"].contains(id)) << "unexpected event of " << id;
+      expect_same(expected["resources"][id], event, id);
+    }
+    EXPECT_EQ(resources.size(), expected["resources"].size());
+  }
+  for (const auto& [id, event] : expected.value("gone", json::object()).items()) {
+    expect_same(event, readable(report->gone_event(ResourceId::parse(id), now)), id);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Payload, Golden,
+                         ::testing::Values("resource", "root-application", "child-application",
+                                           "application-in-deletion", "unusual-resources"),
+                         [](const auto& test) {
+                           auto name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+json small_case() {
+  return golden_case("resource");
+}
+
+std::string resource_body(const json& input) {
+  const auto report = report_of(input);
+  EXPECT_TRUE(report) << (report ? "" : report.error().message);
+  return report->resource_event(0, *parse_rfc3339("2026-03-04T09:15:27.412Z"));
+}
+
+TEST(Payload, ManifestsTravelAsTheTextThatWasReceived) {
+  auto input = small_case();
+  const std::string odd = R"({"kind":"Deployment",  "apiVersion":"apps/v1","n":1.50,"e":1e2 })";
+  Material material;
+  material.app.application = input["application"].dump();
+  material.app.managed = json{{"items",
+                               {{{"group", "apps"},
+                                 {"kind", "Deployment"},
+                                 {"namespace", "demo"},
+                                 {"name", "guestbook-ui"},
+                                 {"targetState", odd},
+                                 {"liveState", odd}}}}}
+                             .dump();
+  const auto report = Report::read(std::move(material), {});
+  ASSERT_TRUE(report);
+  const auto body = json::parse(report->resource_event(0, WallTime{}));
+  EXPECT_EQ(body["data"]["source"]["desiredManifest"], odd);
+  EXPECT_EQ(body["data"]["source"]["actualManifest"], odd);
+  EXPECT_EQ(*base64_decode(body["data"]["object"].get<std::string>()), odd);
+}
+
+TEST(Payload, EscapesLikeGoDoes) {
+  auto input = small_case();
+  input["revisions"]["sync"][0]["metadata"]["message"] = "a<b> & \xe2\x80\xa8 \"q\" \\ \t";
+  const auto body = resource_body(input);
+  EXPECT_THAT(body, HasSubstr(R"("commitMessage":"a\u003cb\u003e \u0026 \u2028 \"q\" \\ \t")"));
+  EXPECT_THAT(body, Not(HasSubstr("<")));
+}
+
+TEST(Payload, FieldsComeInTheDocumentedOrder) {
+  const auto body = resource_body(small_case());
+  std::size_t at = 0;
+  for (const auto* key : {"{\"data\":{\"timestamp\":\"2026-03-04T09:15:27.412Z\"",
+                          "\"object\":",
+                          "\"source\":{",
+                          "\"desiredManifest\":",
+                          "\"actualManifest\":",
+                          "\"gitManifest\":",
+                          "\"repoURL\":",
+                          "\"path\":",
+                          "\"revision\":",
+                          "\"commitMessage\":",
+                          "\"commitAuthor\":",
+                          "\"commitDate\":",
+                          "\"appName\":",
+                          "\"appLabels\":",
+                          "\"syncStatus\":",
+                          "\"syncStartedAt\":",
+                          "\"syncFinishedAt\":",
+                          "\"healthStatus\":",
+                          "\"healthMessage\":",
+                          "\"cluster\":",
+                          "\"historyId\":",
+                          "\"operationSyncRevision\":",
+                          "\"appUID\":",
+                          "\"appNamespace\":",
+                          "\"appInstanceLabelKey\":",
+                          "\"trackingMethod\":",
+                          "\"errors\":",
+                          "\"appVersions\":{}}}"}) {
+    at = body.find(key, at);
+    ASSERT_NE(at, std::string::npos) << key;
+  }
+}
+
+TEST(Payload, TimesAreUtcWholeSeconds) {
+  auto input = small_case();
+  input["application"]["status"]["operationState"]["startedAt"] = "2026-03-04T11:13:40.999+02:00";
+  EXPECT_THAT(resource_body(input), HasSubstr(R"("syncStartedAt":"2026-03-04T09:13:40Z")"));
+}
+
+TEST(Payload, WithoutAnOperationTheSyncStartedNow) {
+  auto input = small_case();
+  input["application"]["status"].erase("operationState");
+  const auto body = resource_body(input);
+  EXPECT_THAT(body, HasSubstr(R"("syncStartedAt":"2026-03-04T09:15:27Z")"));
+  EXPECT_THAT(body, Not(HasSubstr("syncFinishedAt")));
+}
+
+TEST(Payload, ADigestIgnoresTimesAndCommits) {
+  const auto input = small_case();
+  const auto digest = [](const json& of) { return report_of(of)->resources()[0].digest; };
+  const auto before = digest(input);
+  auto changed = input;
+  changed["application"]["status"]["operationState"]["startedAt"] = "2026-05-05T00:00:00Z";
+  changed["application"]["status"]["operationState"]["finishedAt"] = "2026-05-05T00:00:01Z";
+  changed["application"]["status"]["history"][0]["revision"] = "another";
+  changed["application"]["status"]["history"][0]["id"] = 8;
+  changed["application"]["status"]["operationState"]["operation"]["sync"]["revision"] = "another";
+  changed["application"]["status"]["sync"]["revision"] = "another";
+  changed["application"]["metadata"]["resourceVersion"] = "999999";
+  changed["revisions"]["sync"][0]["metadata"]["message"] = "another";
+  changed["tree"]["nodes"][1]["createdAt"] = "2026-05-05T00:00:00Z";
+  EXPECT_EQ(digest(changed), before);
+
+  for (const auto& [pointer, value] : std::vector<std::pair<std::string, json>>{
+           {"/managed/0/live/spec/replicas", 9},
+           {"/managed/0/target/spec/replicas", 9},
+           {"/application/status/resources/0/status", "OutOfSync"},
+           {"/application/metadata/uid", "other"},
+           {"/application/metadata/deletionTimestamp", "2026-05-05T00:00:00Z"},
+           {"/tree/nodes/0/health/status", "Healthy"},
+           {"/tree/nodes/1/health/message", "other"}}) {
+    changed = input;
+    changed[json::json_pointer(pointer)] = value;
+    EXPECT_NE(digest(changed), before) << pointer;
+  }
+}
+
+TEST(Payload, ADigestIsAnotherUntilTheHistoryHoldsTheSyncedRevision) {
+  // Argo CD calls a resource Synced before it adds to the history, where an event's revision is
+  // taken from.
+  auto input = small_case();
+  const auto resource = [&] { return report_of(input)->resources()[0]; };
+  const auto settled = resource();
+  EXPECT_EQ(settled.settled_digest, std::nullopt);
+  input["application"]["status"]["operationState"]["operation"]["sync"]["revision"] = "next";
+  EXPECT_THAT(resource_body(input), Not(HasSubstr(R"("revision":"next")")));
+  const auto during = resource();
+  EXPECT_NE(during.digest, settled.digest);
+  EXPECT_EQ(during.settled_digest, settled.digest);
+  input["application"]["status"]["history"].push_back({{"id", 8}, {"revision", "next"}});
+  EXPECT_THAT(resource_body(input), HasSubstr(R"("revision":"next")"));
+  EXPECT_EQ(resource().digest, settled.digest);
+  EXPECT_EQ(resource().settled_digest, std::nullopt);
+}
+
+TEST(Payload, WithoutManagedResourcesNothingIsKnownOfResources) {
+  auto input = small_case();
+  input.erase("managed");
+  const auto report = report_of(input);
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->resources_known());
+  EXPECT_TRUE(report->resources().empty());
+}
+
+TEST(Payload, ATreeThatGoesInCirclesEnds) {
+  auto input = small_case();
+  input["tree"]["nodes"][0]["parentRefs"] = json::array({input["tree"]["nodes"][1]});
+  EXPECT_THAT(resource_body(input), HasSubstr("Back-off pulling image"));
+}
+
+TEST(Payload, AC24_MalformedInputIsAnErrorNotACrash) {
+  const auto good = small_case();
+  for (const auto* text :
+       {"", "null", "[]", "{", "{\"metadata\":{}}", "{\"metadata\":{\"name\":1}}",
+        "{\"metadata\":[]}", "\xff", "{\"metadata\":{\"name\":\"\xff\"}}"}) {
+    Material material;
+    material.app.application = text;
+    EXPECT_FALSE(Report::read(std::move(material), {})) << text;
+    EXPECT_FALSE(questions_about(text, {})) << text;
+  }
+  for (const auto* text : {"", "null", "{\"items\":", "[]"}) {
+    Material material;
+    material.app.application = good["application"].dump();
+    material.app.managed = text;
+    EXPECT_FALSE(Report::read(std::move(material), {})) << text;
+    material.app.application = good["application"].dump();
+    material.app.managed.reset();
+    material.tree = text;
+    EXPECT_FALSE(Report::read(std::move(material), {})) << text;
+  }
+}
+
+TEST(Payload, AC25_WrongTypesAnywhereAreTakenAsAbsent) {
+  const auto good = golden_case("root-application");
+  const auto now = WallTime{};
+  for (const auto* place : {"/application/metadata/labels",
+                            "/application/metadata/annotations",
+                            "/application/metadata/uid",
+                            "/application/spec",
+                            "/application/spec/source",
+                            "/application/spec/destination",
+                            "/application/status",
+                            "/application/status/sync",
+                            "/application/status/health",
+                            "/application/status/conditions",
+                            "/application/status/conditions/0",
+                            "/application/status/resources",
+                            "/application/status/resources/0",
+                            "/application/status/resources/0/name",
+                            "/application/status/history",
+                            "/application/status/history/0",
+                            "/application/status/operationState",
+                            "/application/status/operationState/syncResult",
+                            "/tree/nodes",
+                            "/tree/nodes/0",
+                            "/tree/nodes/0/health",
+                            "/tree/nodes/0/parentRefs"}) {
+    for (const json& value : {json(), json(7), json("text"), json::array({1, "x", nullptr}),
+                              json{{"k", 1}}, json(true)}) {
+      auto input = good;
+      input[json::json_pointer(place)] = value;
+      const auto report = report_of(input);
+      ASSERT_TRUE(report) << place << " " << value;
+      EXPECT_TRUE(json::accept(report->application_event(now))) << place << " " << value;
+      for (std::size_t i = 0; i < report->resources().size(); ++i) {
+        EXPECT_TRUE(json::accept(report->resource_event(i, now))) << place << " " << value;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gitops::reporter

@@ -1,0 +1,97 @@
+#include "event-reporter/event/questions.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "event-reporter/event/golden_case.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using nlohmann::json;
+
+json application() {
+  return golden_case("resource")["application"];
+}
+
+json app_with(const json& metadata) {
+  auto app = application();
+  app["metadata"].merge_patch(metadata);
+  return app;
+}
+
+std::optional<std::string> parent(const json& app, TrackingSettings settings) {
+  settings.argocd_namespace = "argocd";
+  const auto questions = questions_about(app.dump(), settings);
+  EXPECT_TRUE(questions);
+  if (!questions->parent) return std::nullopt;
+  return questions->parent->to_string();
+}
+
+TEST(Questions, ParentComesFromTheTrackingMark) {
+  const auto by_label = app_with({{"labels", {{"app.kubernetes.io/instance", "apps"}}}});
+  const auto by_annotation = app_with(
+      {{"annotations",
+        {{"argocd.argoproj.io/tracking-id", "apps:argoproj.io/Application:argocd/guestbook"}}}});
+  EXPECT_EQ(parent(by_label, {.method = "label"}), "argocd/apps");
+  EXPECT_EQ(parent(by_label, {.method = "annotation"}), std::nullopt);
+  EXPECT_EQ(parent(by_annotation, {.method = "annotation"}), "argocd/apps");
+  EXPECT_EQ(parent(by_annotation, {.method = "annotation+label"}), "argocd/apps");
+  EXPECT_EQ(parent(by_annotation, {.method = "label"}), std::nullopt);
+  EXPECT_EQ(parent(app_with(json::object()), {.method = "annotation"}), std::nullopt);
+}
+
+TEST(Questions, ParentMayLiveInAnotherNamespace) {
+  const auto app = app_with({{"labels", {{"app.kubernetes.io/instance", "team_apps"}}}});
+  EXPECT_EQ(parent(app, {.method = "label"}), "team/apps");
+}
+
+TEST(Questions, AMarkOfAnotherInstallationIsNotOurs) {
+  const json annotations = {{"argocd.argoproj.io/tracking-id", "apps:a/B:c/d"},
+                            {"argocd.argoproj.io/installation-id", "east"}};
+  const auto app = app_with({{"annotations", annotations}});
+  EXPECT_EQ(parent(app, {.method = "annotation", .installation_id = "east"}), "argocd/apps");
+  EXPECT_EQ(parent(app, {.method = "annotation", .installation_id = "west"}), std::nullopt);
+}
+
+TEST(Questions, AnApplicationIsNotItsOwnParent) {
+  const auto app = app_with(
+      {{"namespace", "argocd"}, {"labels", {{"app.kubernetes.io/instance", "guestbook"}}}});
+  EXPECT_EQ(parent(app, {.method = "label"}), std::nullopt);
+}
+
+TEST(Questions, RevisionsComeFromTheLastOperationThenTheNextThenTheStatus) {
+  auto app = application();
+  app["status"]["operationState"]["operation"]["sync"] = {{"revision", "last"}};
+  app["operation"]["sync"] = {{"revision", "next"}};
+  app["status"]["sync"]["revision"] = "status";
+  const auto first = [&app] {
+    const auto questions = questions_about(app.dump(), {});
+    return questions->sync_revisions.empty() ? "" : questions->sync_revisions[0].revision;
+  };
+  EXPECT_EQ(first(), "last");
+  app["status"].erase("operationState");
+  EXPECT_EQ(first(), "next");
+  app.erase("operation");
+  EXPECT_EQ(first(), "status");
+  app["status"].erase("sync");
+  EXPECT_EQ(first(), "");
+}
+
+TEST(Questions, HelmSourcesAreNotAsked) {
+  auto app = application();
+  app["spec"].erase("source");
+  app["spec"]["sources"] = {{{"repoURL", "https://charts"}, {"chart", "nginx"}},
+                            {{"repoURL", "https://git"}, {"path", "."}}};
+  app["status"]["operationState"]["operation"]["sync"] = {{"revisions", {"1.2.3", "abc"}}};
+  const auto questions = questions_about(app.dump(), {});
+  ASSERT_TRUE(questions);
+  ASSERT_EQ(questions->sync_revisions.size(), 2U);
+  EXPECT_FALSE(questions->sync_revisions[0].ask);
+  EXPECT_TRUE(questions->sync_revisions[1].ask);
+  EXPECT_EQ(questions->sync_revisions[1].source_index, 1);
+  EXPECT_EQ(questions->sync_revisions[1].repo_url, "https://git");
+}
+
+}  // namespace
+}  // namespace gitops::reporter

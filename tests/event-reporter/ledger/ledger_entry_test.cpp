@@ -1,0 +1,197 @@
+#include "event-reporter/ledger/ledger_entry.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gitops::reporter {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const ResourceId kDeployment{"apps", "v1", "Deployment", "shop", "web"};
+const ResourceId kService{"", "v1", "Service", "shop", "web"};
+
+Digest digest(std::uint8_t value) {
+  return Digest{value};
+}
+
+using Resources = std::vector<Report::Resource>;
+
+Difference due(const LedgerEntry& entry, const Digest& application, const Resources& resources,
+               std::string_view uid = "u1") {
+  return diff(entry, uid, application, std::span<const Report::Resource>(resources));
+}
+
+LedgerEntry sample() {
+  LedgerEntry entry{.uid = "u1", .change = digest(7), .application = digest(1), .resources = {}};
+  entry.acknowledge(kDeployment, digest(2));
+  entry.acknowledge(kService, digest(3));
+  return entry;
+}
+
+TEST(LedgerEntry, EverythingIsDueAtFirst) {
+  const auto all = due({}, digest(1), {{kDeployment, digest(2)}, {kService, digest(3)}});
+  EXPECT_TRUE(all.application);
+  EXPECT_THAT(all.changed, ElementsAre(0, 1));
+  EXPECT_THAT(all.gone, IsEmpty());
+}
+
+TEST(LedgerEntry, OnlyWhatChangedIsDueAgain) {
+  const auto entry = sample();
+  const auto same = due(entry, digest(1), {{kDeployment, digest(2)}, {kService, digest(3)}});
+  EXPECT_FALSE(same.application);
+  EXPECT_THAT(same.changed, IsEmpty());
+  EXPECT_THAT(same.gone, IsEmpty());
+
+  const auto one = due(entry, digest(9), {{kService, digest(4)}, {kDeployment, digest(2)}});
+  EXPECT_TRUE(one.application);
+  EXPECT_THAT(one.changed, ElementsAre(0));
+}
+
+TEST(LedgerEntry, WhatWasReportedDuringASyncIsDueOnceMoreAfterwards) {
+  auto entry = sample();
+  // The sync changes one of the two.
+  const Resources during{{kDeployment, digest(12), digest(2)}, {kService, digest(14), digest(4)}};
+  EXPECT_THAT(due(entry, digest(1), during).changed, ElementsAre(1));
+  entry.acknowledge(kService, digest(14));
+  EXPECT_THAT(due(entry, digest(1), during).changed, IsEmpty());
+
+  const Resources afterwards{{kDeployment, digest(2)}, {kService, digest(4)}};
+  EXPECT_THAT(due(entry, digest(1), afterwards).changed, ElementsAre(1));
+  entry.acknowledge(kService, digest(4));
+  EXPECT_THAT(due(entry, digest(1), afterwards).changed, IsEmpty());
+}
+
+TEST(LedgerEntry, AResourceThatIsMissingIsGoneUntilThatWasAcknowledged) {
+  auto entry = sample();
+  EXPECT_THAT(due(entry, digest(1), {{kDeployment, digest(2)}}).gone, ElementsAre(kService));
+  entry.forget(kService);
+  EXPECT_THAT(due(entry, digest(1), {{kDeployment, digest(2)}}).gone, IsEmpty());
+}
+
+TEST(LedgerEntry, UnknownResourcesAreNeverTakenForGone) {
+  const auto unknown = diff(sample(), "u1", digest(9), std::nullopt);
+  EXPECT_THAT(unknown.gone, IsEmpty());
+  EXPECT_THAT(unknown.changed, IsEmpty());
+  EXPECT_TRUE(unknown.application);
+}
+
+TEST(LedgerEntry, AnotherVersionOfTheSameObjectIsAChangeNotADeletion) {
+  LedgerEntry entry{.uid = "u1"};
+  const ResourceId old{"batch", "v1beta1", "CronJob", "shop", "tick"};
+  const ResourceId now{"batch", "v1", "CronJob", "shop", "tick"};
+  entry.acknowledge(old, digest(2));
+  const auto changed = due(entry, digest(1), {{now, digest(5)}});
+  EXPECT_THAT(changed.changed, ElementsAre(0));
+  EXPECT_THAT(changed.gone, IsEmpty());
+}
+
+TEST(LedgerEntry, AnApplicationMadeAnewStartsFromNothing) {
+  auto entry = sample();
+  const auto anew = due(entry, digest(1), {{kService, digest(3)}}, "u2");
+  EXPECT_TRUE(anew.application);
+  EXPECT_THAT(anew.changed, ElementsAre(0));
+  EXPECT_THAT(anew.gone, IsEmpty());
+  entry.belong_to("u1");
+  EXPECT_EQ(entry, sample());
+  entry.belong_to("u2");
+  EXPECT_EQ(entry, LedgerEntry{.uid = "u2"});
+}
+
+TEST(LedgerEntry, NamesItsResourcesWithTheVersionTheyWereReportedWith) {
+  EXPECT_THAT(sample().resource_ids(), ElementsAre(kService, kDeployment));
+  LedgerEntry odd{.uid = "u1"};
+  const ResourceId strange{"", "v1/with/slashes", "Kind", "", "na/me"};
+  odd.acknowledge(strange, digest(1));
+  EXPECT_THAT(odd.resource_ids(), ElementsAre(strange));
+}
+
+// -- as bytes --
+
+TEST(LedgerEntry, SurvivesEncoding) {
+  auto entry = sample();
+  entry.acknowledge({"x", std::string(200, 'v'), "Kind", "", std::string(20'000, 'n')}, digest(8));
+  entry.acknowledge({"y", "", "Kind\0nul", "\xff\xfe", ""}, digest(9));
+  const auto bytes = encode(entry);
+  const auto decoded = decode_entry(bytes);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(*decoded, entry);
+  EXPECT_EQ(*decode_head(bytes), (LedgerHead{.uid = "u1", .change = digest(7)}));
+
+  for (const auto& small : {LedgerEntry{}, LedgerEntry{.uid = "u1"},
+                            LedgerEntry{.uid = "u1", .change = {}, .application = digest(4)}}) {
+    EXPECT_EQ(*decode_entry(encode(small)), small);
+  }
+}
+
+TEST(LedgerEntry, DecodesOnlyWhatItWouldEncode) {
+  const auto good = encode(sample());
+  const auto check = [](const std::string& bytes) {
+    const auto decoded = decode_entry(bytes);
+    if (decoded) {
+      EXPECT_EQ(encode(*decoded), bytes);
+      EXPECT_EQ(decode_head(bytes)->uid, decoded->uid);
+    }
+    return decoded.has_value();
+  };
+  EXPECT_FALSE(check(""));
+  std::size_t whole = 0;
+  for (std::size_t size = 0; size < good.size(); ++size) whole += check(good.substr(0, size));
+  EXPECT_EQ(whole, 2U);  // cut after the head, and after the first resource
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      auto flipped = good;
+      flipped[at] = static_cast<char>(static_cast<unsigned char>(flipped[at]) ^ (1U << bit));
+      check(flipped);
+    }
+  }
+}
+
+TEST(LedgerEntry, RefusesWhatNobodyWrites) {
+  using namespace std::string_literals;
+  const auto code = [](const std::string& bytes) {
+    const auto decoded = decode_entry(bytes);
+    return decoded ? std::string("none") : std::string(to_string(decoded.error().code));
+  };
+  const auto resource = [](std::string_view identity) {
+    return "\0"s + static_cast<char>(identity.size()) + std::string(identity) + "\1v" +
+           std::string(16, 'd');
+  };
+  const auto after = [](char shared, std::string_view rest) {
+    return std::string(1, shared) + static_cast<char>(rest.size()) + std::string(rest) + "\1v" +
+           std::string(16, 'd');
+  };
+  const auto head = "\1\0\2u1"s;
+  EXPECT_EQ(code(head), "none");
+  EXPECT_EQ(code(head + resource("a/b/c/d") + resource("b/b/c/d")), "none");
+  EXPECT_EQ(code("\2\0\2u1"s), "invalid_data") << "another format";
+  EXPECT_EQ(code("\1\4\2u1"s), "invalid_data") << "an unknown flag";
+  EXPECT_EQ(code("\1\0\x82\0u1"s), "invalid_data") << "a length with more digits than it needs";
+  EXPECT_EQ(code("\1\0\xff\xff\xff\xff\x7f"s), "invalid_data") << "a length beyond the end";
+  EXPECT_EQ(code(head + resource("b/b/c/d") + resource("a/b/c/d")), "invalid_data") << "order";
+  EXPECT_EQ(code(head + resource("a/b/c/d") + resource("a/b/c/d")), "invalid_data") << "twice";
+  EXPECT_EQ(code(head + resource("a/b/c/d") + after(6, "e")), "none");
+  EXPECT_EQ(code(head + resource("a/b/c/d") + after(5, "/e")), "invalid_data") << "shares more";
+  EXPECT_EQ(code(head + resource("a/b/c/d") + after(9, "e")), "invalid_data") << "shares too much";
+  EXPECT_EQ(code(head + resource("abc")), "invalid_data") << "not an identity";
+  EXPECT_EQ(code(head + std::string(kMaxEntryBytes, 'x')), "too_large");
+}
+
+TEST(LedgerEntry, AFewBytesDoNotBecomeManyMegabytes) {
+  const std::string name(2'000'000, 'n');
+  LedgerEntry entry{.uid = "u1"};
+  for (int i = 0; i < 10; ++i) entry.acknowledge({"g", "v", "k", "", name + char('0' + i)}, {});
+  const auto bytes = encode(entry);
+  EXPECT_LT(bytes.size(), 2'001'000U);
+  EXPECT_EQ(decode_entry(bytes).error().code, ErrorCode::too_large);
+}
+
+TEST(LedgerEntry, AChecksumBelongsToItsKey) {
+  EXPECT_EQ(row_checksum("ns/a", "x"), row_checksum("ns/a", "x"));
+  EXPECT_NE(row_checksum("ns/a", "x"), row_checksum("ns/b", "x"));
+  EXPECT_NE(row_checksum("ns/a", "x"), row_checksum("ns/", "ax"));
+}
+
+}  // namespace
+}  // namespace gitops::reporter

@@ -1,0 +1,503 @@
+#include "event-reporter/ledger/ledger.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sqlite_probe.hpp"
+#include "support/log_capture.hpp"
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using test::TempDir;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+LedgerEntry entry_of(int generation, int resources = 5, std::string_view mark = "web") {
+  LedgerEntry entry{.uid = "uid",
+                    .change = Digest{static_cast<std::uint8_t>(generation)},
+                    .application = Digest{1},
+                    .resources = {}};
+  for (int i = 0; i < resources; ++i) {
+    entry.acknowledge({"apps", std::to_string(generation), "Deployment", "shop",
+                       std::string(mark) + "-" + std::to_string(i)},
+                      Digest{2});
+  }
+  return entry;
+}
+
+// A ledger with its task, on the loop of the coroutine that made it.
+struct Running {
+  Running(const Executor& executor, Ledger::Options options)
+      : ledger(executor, std::move(options), metrics), group(executor) {}
+  Task<> start() {
+    const auto opened = co_await ledger.open();
+    EXPECT_TRUE(opened) << opened.error().message;
+    ledger.start(group);
+  }
+  Task<> stop() {
+    group.cancel();
+    co_await group.join();
+  }
+  // The value of one line of /metrics.
+  [[nodiscard]] double metric(const std::string& name) {
+    const auto text = metrics.expose();
+    const auto at = text.find("\n" + name + " ");
+    return at == std::string::npos ? 0 : std::atof(text.c_str() + at + name.size() + 2);
+  }
+  Metrics metrics;
+  Ledger ledger;
+  TaskGroup group;
+};
+
+// Runs `body` with an open ledger, without its log lines.
+void with_ledger(const Ledger::Options& options, const std::function<Task<>(Running&)>& body) {
+  const test::LogCapture quiet;
+  test::run_coro(
+      [&]() -> Task<> {
+        Running running(co_await asio::this_coro::executor, options);
+        co_await running.start();
+        std::exception_ptr failure;
+        try {
+          co_await body(running);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        co_await running.stop();
+        if (failure) std::rethrow_exception(failure);
+      },
+      60s);
+}
+
+Deadline soon() {
+  return deadline_after(30s);
+}
+
+// Polls until it holds.
+Task<bool> eventually(std::function<bool()> condition) {
+  const auto deadline = soon();
+  while (!condition()) {
+    if (Clock::now() > deadline) co_return false;
+    co_await sleep_for(1ms);
+  }
+  co_return true;
+}
+
+TEST(Ledger, WhatIsStoredCountsAtOnceAndAfterARestart) {
+  const TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db", .commit_interval = 1h};
+  with_ledger(options, [](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    EXPECT_EQ(*co_await ledger.load("ns/a"), LedgerEntry{});
+    ledger.store("ns/a", entry_of(1));
+    ledger.store("ns/b", entry_of(2));
+    ledger.store("ns/c", entry_of(3));
+    ledger.erase("ns/b");
+    ledger.set_note("epoch", "4");
+    EXPECT_EQ(ledger.pending(), 3U);
+    EXPECT_EQ(*co_await ledger.load("ns/a"), entry_of(1));
+    EXPECT_EQ(*co_await ledger.load("ns/b"), LedgerEntry{});
+    EXPECT_THAT(ledger.known(), SizeIs(2));
+    const auto flushed = co_await ledger.flush(soon());
+    EXPECT_TRUE(flushed) << flushed.error().message;
+    EXPECT_EQ(ledger.pending(), 0U);
+    EXPECT_EQ(*co_await ledger.load("ns/a"), entry_of(1));
+    EXPECT_EQ(*co_await ledger.load("ns/b"), LedgerEntry{});
+    EXPECT_EQ(running.metric("gitops_event_reporter_ledger_rows"), 2);
+    EXPECT_GT(running.metric("gitops_event_reporter_ledger_file_bytes"), 0);
+    ledger.store("ns/lost", entry_of(9));  // not flushed
+  });
+  with_ledger(options, [](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    EXPECT_THAT(
+        ledger.known(),
+        UnorderedElementsAre(std::pair("ns/a", LedgerHead{.uid = "uid", .change = Digest{1}}),
+                             std::pair("ns/c", LedgerHead{.uid = "uid", .change = Digest{3}})));
+    EXPECT_EQ(*co_await ledger.load("ns/c"), entry_of(3));
+    EXPECT_EQ(ledger.note("epoch"), "4");
+    EXPECT_EQ(ledger.note("other"), std::nullopt);
+  });
+}
+
+TEST(Ledger, WithoutAFileItForgetsAtTheEnd) {
+  for (const bool first : {true, false}) {
+    with_ledger({}, [first](Running& running) -> Task<> {
+      EXPECT_THAT(running.ledger.known(), IsEmpty()) << first;
+      running.ledger.store("ns/a", entry_of(1));
+      EXPECT_TRUE(co_await running.ledger.flush(soon()));
+      EXPECT_EQ(*co_await running.ledger.load("ns/a"), entry_of(1));
+    });
+  }
+}
+
+TEST(Ledger, ManyChangesShareACommit) {
+  const TempDir folder;
+  with_ledger({.path = folder / "ledger.db", .commit_interval = 50ms},
+              [](Running& running) -> Task<> {
+                for (int i = 0; i < 100; ++i) {
+                  running.ledger.store("ns/app" + std::to_string(i), entry_of(i));
+                }
+                CO_ASSERT_TRUE(co_await eventually([&] { return running.ledger.pending() == 0; }));
+                EXPECT_EQ(running.metric("gitops_event_reporter_ledger_commit_seconds_count"), 1);
+              });
+}
+
+TEST(Ledger, ManyChangesDoNotWaitForTheInterval) {
+  const TempDir folder;
+  with_ledger({.path = folder / "ledger.db", .commit_interval = 1h, .commit_early = 10},
+              [](Running& running) -> Task<> {
+                co_await sleep_for(1ms);  // it waits for the first
+                for (int i = 0; i < 10; ++i) {
+                  running.ledger.store("ns/app" + std::to_string(i), entry_of(i));
+                  co_await asio::post(co_await asio::this_coro::executor, use_task);
+                }
+                EXPECT_TRUE(co_await eventually([&] { return running.ledger.pending() == 0; }));
+              });
+}
+
+TEST(Ledger, AFlushWithNothingToWriteReturnsAtOnce) {
+  with_ledger({}, [](Running& running) -> Task<> {
+    EXPECT_TRUE(co_await running.ledger.flush(Clock::now() - 1s));
+  });
+}
+
+TEST(Ledger, AnEntryThatIsTooLargeIsNotKept) {
+  with_ledger({}, [](Running& running) -> Task<> {
+    LedgerEntry huge{.uid = std::string(kMaxEntryBytes, 'u')};
+    running.ledger.store("ns/a", entry_of(1));
+    running.ledger.store("ns/a", huge);
+    EXPECT_THAT(running.ledger.known(), IsEmpty());
+    EXPECT_EQ(*co_await running.ledger.load("ns/a"), LedgerEntry{});
+    EXPECT_TRUE(co_await running.ledger.flush(soon()));
+  });
+}
+
+TEST(Ledger, EndsWithACommitUnderWay) {
+  const TempDir folder;
+  with_ledger(
+      {.path = folder / "ledger.db", .commit_interval = 0ms}, [](Running& running) -> Task<> {
+        for (int i = 0; i < 500; ++i) {
+          running.ledger.store("ns/app" + std::to_string(i), entry_of(i, 30));
+        }
+        EXPECT_TRUE(co_await eventually(
+            [&] { return running.metric("gitops_event_reporter_ledger_pending_rows") > 0; }));
+      });
+}
+
+TEST(Ledger, AStartIsRefusedWhenTheFileIsInUse) {
+  const TempDir folder;
+  with_ledger({.path = folder / "ledger.db"}, [&](Running&) -> Task<> {
+    Running second(co_await asio::this_coro::executor, {.path = folder / "ledger.db"});
+    const auto opened = co_await second.ledger.open();
+    EXPECT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::conflict);
+  });
+}
+
+// -- damage --
+
+TEST(Ledger, AC31_ADamagedFileIsReportedLoudly) {
+  const TempDir folder;
+  test::write_file(folder / "ledger.db", std::string(5000, 'x'));
+  const test::LogCapture log;
+  test::run_coro([&]() -> Task<> {
+    Running running(co_await asio::this_coro::executor, {.path = folder / "ledger.db"});
+    co_await running.start();
+    EXPECT_EQ(running.metric("gitops_event_reporter_ledger_rebuilt_total"), 1);
+    EXPECT_THAT(log.text(), HasSubstr(R"("level":"error","logger":"ledger")"));
+    EXPECT_THAT(log.text(), HasSubstr("set aside and made anew"));
+    co_await running.stop();
+  });
+}
+
+constexpr int kMany = 1000;   // more than the page cache holds
+constexpr int kVictim = 100;  // among the first keys: what was read first leaves the cache first
+
+LedgerEntry bulky_entry(std::string_view mark) {
+  auto entry = entry_of(1, 40, mark);
+  for (auto& [identity, resource] : entry.resources) resource.version = std::string(150, 'v');
+  return entry;
+}
+
+Task<> store_many(Running& running) {
+  for (int i = 0; i < kMany; ++i) {
+    running.ledger.store("ns/app" + std::to_string(i),
+                         bulky_entry(i == kVictim ? "victim" : "common"));
+  }
+  EXPECT_TRUE(co_await running.ledger.flush(soon()));
+}
+
+TEST(Ledger, AC31_ARowThatIsDamagedWhileRunningIsLostAlone) {
+  const TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db"};
+  with_ledger(options, [](Running& running) -> Task<> { co_await store_many(running); });
+  with_ledger(options, [&](Running& running) -> Task<> {
+    const auto bytes = test::read_file(options.path);
+    std::fstream file(options.path, std::ios::in | std::ios::out | std::ios::binary);
+    for (auto at = bytes.find("victim"); at != std::string::npos;
+         at = bytes.find("victim", at + 1)) {
+      file.seekp(static_cast<std::streamoff>(at));
+      file << "VICTIM";
+    }
+    file.flush();
+    const auto victim = "ns/app" + std::to_string(kVictim);
+    EXPECT_EQ(*co_await running.ledger.load(victim), LedgerEntry{});
+    EXPECT_EQ(running.metric("gitops_event_reporter_ledger_damaged_rows_total"), 1);
+    EXPECT_FALSE(running.ledger.known().contains(victim));
+    EXPECT_EQ(*co_await running.ledger.load("ns/app3"), bulky_entry("common"));
+    EXPECT_TRUE(co_await running.ledger.flush(soon()));
+  });
+  with_ledger(options, [](Running& running) -> Task<> {
+    EXPECT_THAT(running.ledger.known(), SizeIs(kMany - 1));
+    EXPECT_EQ(running.metric("gitops_event_reporter_ledger_damaged_rows_total"), 0);
+    co_return;
+  });
+}
+
+TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
+  const TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db"};
+  with_ledger(options, [](Running& running) -> Task<> {
+    co_await store_many(running);
+    running.ledger.set_note("epoch", "5");
+    EXPECT_TRUE(co_await running.ledger.flush(soon()));
+  });
+  with_ledger(options, [&](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    const auto size = fs::file_size(options.path);
+    std::fstream(options.path, std::ios::in | std::ios::out | std::ios::binary)
+        << std::string(size, '#');
+    bool failed = false;
+    for (int i = 0; i < kMany && !failed; ++i) {
+      failed = !co_await ledger.load("ns/app" + std::to_string(i));
+    }
+    EXPECT_TRUE(failed);
+    // That alone sets it right; nothing has to be stored for it.
+    CO_ASSERT_TRUE(co_await eventually(
+        [&] { return running.metric("gitops_event_reporter_ledger_rebuilt_total") == 1; }));
+    ledger.store("ns/new", entry_of(3));
+    EXPECT_TRUE(co_await ledger.flush(soon()));
+    EXPECT_EQ(ledger.trouble(), "");
+    EXPECT_THAT(ledger.known(), UnorderedElementsAre(testing::Key("ns/new")));
+    EXPECT_EQ(*co_await ledger.load("ns/app7"), LedgerEntry{});
+  });
+  with_ledger(options, [](Running& running) -> Task<> {
+    EXPECT_THAT(running.ledger.known(), UnorderedElementsAre(testing::Key("ns/new")));
+    EXPECT_EQ(running.ledger.note("epoch"), "5");
+    co_return;
+  });
+}
+
+// -- a disk that takes nothing --
+
+struct DiskCase {
+  int error;
+  const char* reason;
+};
+
+class LedgerOnABrokenDisk : public testing::TestWithParam<DiskCase> {};
+
+TEST_P(LedgerOnABrokenDisk, AC31_KeepsTheNewestAndWritesItLater) {
+  const TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db", .commit_interval = 1ms};
+  with_ledger(options, [](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    ledger.store("ns/a", entry_of(1));
+    ledger.store("ns/gone", entry_of(1));
+    CO_ASSERT_TRUE(co_await ledger.flush(soon()));
+    {
+      const test::BrokenDisk broken(GetParam().error);
+      ledger.store("ns/a", entry_of(2));
+      CO_ASSERT_TRUE(co_await eventually([&] { return !ledger.trouble().empty(); }));
+      ledger.store("ns/a", entry_of(3));
+      ledger.store("ns/b", entry_of(1));
+      ledger.erase("ns/gone");
+      ledger.set_note("epoch", "1");
+      const auto flushed = co_await ledger.flush(deadline_after(300ms));
+      CO_ASSERT_TRUE(!flushed);
+      EXPECT_EQ(flushed.error().code, ErrorCode::timeout);
+      EXPECT_EQ(flushed.error().message, ledger.trouble());
+      EXPECT_EQ(ledger.pending(), 3U);
+      EXPECT_EQ(*co_await ledger.load("ns/a"), entry_of(3));
+      EXPECT_EQ(*co_await ledger.load("ns/gone"), LedgerEntry{});
+      EXPECT_GT(running.metric("gitops_event_reporter_ledger_failures_total{reason=\"" +
+                               std::string(GetParam().reason) + "\"}"),
+                0)
+          << ledger.trouble();
+    }
+    const auto flushed = co_await ledger.flush(soon());
+    CO_ASSERT_OK(flushed);
+    EXPECT_EQ(ledger.trouble(), "");
+  });
+  with_ledger(options, [](Running& running) -> Task<> {
+    EXPECT_THAT(running.ledger.known(), SizeIs(2));
+    EXPECT_EQ(*co_await running.ledger.load("ns/a"), entry_of(3));
+    EXPECT_EQ(*co_await running.ledger.load("ns/b"), entry_of(1));
+    EXPECT_EQ(running.ledger.note("epoch"), "1");
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Disks, LedgerOnABrokenDisk,
+                         testing::Values(DiskCase{ENOSPC, "full"}, DiskCase{EDQUOT, "full"},
+                                         DiskCase{EROFS, "read_only"}, DiskCase{EIO, "io"}),
+                         [](const auto& disk) { return strerrorname_np(disk.param.error); });
+
+// A folder on a file system of 256 KiB where mounting is allowed; elsewhere a limit of this process
+// on the size of a file. make_room() lifts it.
+class TinyDisk {
+ public:
+  TinyDisk() {
+    mounted_ = ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=256k") == 0;
+    if (mounted_) return;
+    before_ = std::signal(SIGXFSZ, SIG_IGN);
+    limit(256 * 1024);
+  }
+  ~TinyDisk() {
+    if (mounted_) {
+      ::umount2(folder_.path().c_str(), MNT_DETACH);
+    } else {
+      make_room();
+      std::signal(SIGXFSZ, before_);
+    }
+  }
+  TinyDisk(const TinyDisk&) = delete;
+  TinyDisk& operator=(const TinyDisk&) = delete;
+  void make_room() {
+    if (mounted_) {
+      EXPECT_EQ(::mount("tmpfs", folder_.path().c_str(), "tmpfs", MS_REMOUNT, "size=64m"), 0);
+    } else {
+      limit(RLIM_INFINITY);
+    }
+  }
+  [[nodiscard]] fs::path path() const { return folder_.path(); }
+
+ private:
+  static void limit(rlim_t bytes) {
+    rlimit now{};
+    ::getrlimit(RLIMIT_FSIZE, &now);
+    now.rlim_cur = bytes;
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &now), 0);
+  }
+  TempDir folder_;
+  bool mounted_ = false;
+  void (*before_)(int) = SIG_DFL;
+};
+
+TEST(Ledger, AC31_AFullDiskDelaysButLosesNothing) {
+  TinyDisk disk;
+  const Ledger::Options options{.path = disk.path() / "ledger.db", .commit_interval = 1ms};
+  with_ledger(options, [&](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    int stored = 0;
+    while (ledger.trouble().empty() && stored < 2000) {
+      ledger.store("ns/app" + std::to_string(stored), entry_of(stored % 100, 30));
+      ++stored;
+      co_await sleep_for(1ms);
+    }
+    EXPECT_GT(running.metric("gitops_event_reporter_ledger_failures_total{reason=\"full\"}"), 0)
+        << ledger.trouble();
+    disk.make_room();
+    CO_ASSERT_OK(co_await ledger.flush(soon()));
+    EXPECT_EQ(ledger.trouble(), "");
+    for (int i = 0; i < stored; ++i) {
+      EXPECT_EQ(*co_await ledger.load("ns/app" + std::to_string(i)), entry_of(i % 100, 30));
+    }
+  });
+}
+
+// -- kill -9 --
+
+// Stores and flushes without end; tells after each flush how many rounds are in the file.
+[[noreturn]] void write_until_killed(const std::string& path, int told) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const test::LogCapture quiet;
+  Loop loop(1);
+  Running running(loop.get_executor(), {.path = path, .commit_interval = 1ms, .commit_early = 3});
+  asio::co_spawn(
+      loop,
+      [&]() -> Task<> {
+        co_await running.start();
+        auto& ledger = running.ledger;
+        const auto begin = std::stoi(ledger.note("round").value_or("0"));
+        for (int round = begin + 1;; ++round) {
+          for (int app = 0; app < 8; ++app) {
+            ledger.store("ns/app" + std::to_string(app), entry_of(round, 1 + (round + app) % 50));
+          }
+          ledger.erase("ns/round" + std::to_string(round - 1));
+          ledger.store("ns/round" + std::to_string(round), entry_of(round));
+          ledger.set_note("round", std::to_string(round));
+          if (round % 3 == 0) continue;
+          if (!co_await ledger.flush(soon())) ::_exit(3);
+          if (::write(told, &round, sizeof round) != sizeof round) ::_exit(4);
+        }
+      },
+      [](const std::exception_ptr&) { ::_exit(5); });
+  loop.run();
+  ::_exit(6);
+}
+
+TEST(Ledger, AC31_KillingItLosesNothingThatWasFlushed) {
+  const TempDir folder;
+  const std::string path = folder / "ledger.db";
+  int last_told = 0;
+  for (int life = 0; life < 15; ++life) {
+    std::array<int, 2> pipe{};
+    ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+    const auto child = ::fork();
+    if (child == 0) write_until_killed(path, pipe[1]);
+    ::close(pipe[1]);
+    // Let it live until it told a few rounds, and then some microseconds more.
+    for (int i = 0; i < 1 + life % 5; ++i) {
+      ASSERT_EQ(::read(pipe[0], &last_told, sizeof last_told), ssize_t{sizeof last_told});
+    }
+    const auto until = Clock::now() + std::chrono::microseconds(life * 173);
+    while (Clock::now() < until) {
+    }
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "ended by itself with " << status;
+    while (::read(pipe[0], &last_told, sizeof last_told) == ssize_t{sizeof last_told}) {
+    }
+    ::close(pipe[0]);
+
+    with_ledger({.path = path}, [&](Running& running) -> Task<> {
+      auto& ledger = running.ledger;
+      EXPECT_EQ(running.metric("gitops_event_reporter_ledger_rebuilt_total"), 0);
+      EXPECT_EQ(running.metric("gitops_event_reporter_ledger_damaged_rows_total"), 0);
+      const int round = std::stoi(ledger.note("round").value_or("0"));
+      EXPECT_GE(round, last_told);
+      // A commit holds all that was stored before it in one turn, so a round is there as a whole.
+      EXPECT_THAT(ledger.known(), SizeIs(9));
+      for (int app = 0; app < 8; ++app) {
+        EXPECT_EQ(*co_await ledger.load("ns/app" + std::to_string(app)),
+                  entry_of(round, 1 + (round + app) % 50));
+      }
+      EXPECT_EQ(*co_await ledger.load("ns/round" + std::to_string(round)), entry_of(round));
+    });
+  }
+  EXPECT_GT(last_told, 15);
+}
+
+}  // namespace
+}  // namespace gitops::reporter

@@ -1,0 +1,183 @@
+#include "event-reporter/report/change_tracker.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "event-reporter/shards/shard.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+Digest digest(std::uint8_t value) {
+  Digest out{};
+  out[0] = value;
+  return out;
+}
+
+// One of three replicas; "web" is of one shard, kElsewhere of another.
+struct ChangeTrackerTest : testing::Test {
+  Loop loop;
+  Metrics metrics;
+  WorkQueue queue{loop.get_executor(), 100};
+  DirtySet dirty{queue, {}};
+  Ledger ledger{loop.get_executor(), {}, metrics};
+  ChangeTracker changes{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
+  std::uint32_t shard = shard_of("web", 3);
+
+  void hold_again() { changes.claimed(shard, 7); }
+  // Without anybody in between, so that it is held at once.
+  void hold() {
+    ledger.set_note("term of shard " + std::to_string(shard), "7");
+    changes.claimed(shard, 7);
+  }
+};
+
+TEST_F(ChangeTrackerTest, OnlyChangesInShardsHeldAreDue) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_FALSE(dirty.contains("a/web"));
+  hold();
+  EXPECT_TRUE(dirty.take("a/web").live) << "it was seen before";
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_TRUE(dirty.take("a/web").empty()) << "unchanged";
+  changes.changed("a/web", "u", digest(2), "two", {});
+  EXPECT_EQ(dirty.take("a/web").states.size(), 1U);
+  dirty.done("a/web");
+  changes.changed("a/web", "u", digest(3), "three", {});
+  changes.released(shard);
+  EXPECT_FALSE(dirty.contains("a/web"));
+}
+
+TEST_F(ChangeTrackerTest, WhatTheLedgerHasIsNotDue) {
+  hold();
+  ledger.store("a/web", {.uid = "u", .change = digest(1)});
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_FALSE(dirty.contains("a/web"));
+  changes.changed("a/web", "u", digest(2), "two", {});
+  EXPECT_TRUE(dirty.contains("a/web"));
+}
+
+TEST_F(ChangeTrackerTest, WhatWasReportedOnceIsReportedAsGoneByWhomeverDidSo) {
+  ledger.store("a/web", {.uid = "u"});
+  changes.changed("a/web", "u", digest(1), "one", {});
+  changes.changed("b/web", "u", digest(1), "one", {});
+  changes.deleted("a/web", "stone");
+  changes.deleted("b/web", "stone");
+  EXPECT_EQ(dirty.take("a/web").tombstone, "stone");
+  EXPECT_FALSE(dirty.contains("b/web")) << "its shard is somebody else's";
+  hold();
+  EXPECT_TRUE(dirty.contains("b/web")) << "who may have died before telling it";
+  EXPECT_THAT(changes.predecessors("b/web"), testing::ElementsAre("u"));
+}
+
+TEST_F(ChangeTrackerTest, WhatOthersAddToWhatItReportedIsWitnessed) {
+  ledger.store("a/web", {.uid = "u", .change = digest(1)});
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_TRUE(ledger.witnessed().empty()) << "that it knows itself";
+  changes.changed("a/web", "u", digest(2), "two", {});
+  EXPECT_TRUE(ledger.witnessed().contains(witness_row("a/web", "u")));
+}
+
+// Its own ledger is gone with the replica that reported it.
+TEST_F(ChangeTrackerTest, WhatOthersReportedIsMissedToo) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  next.claimed(0, 0);
+  EXPECT_TRUE(next.knows("a/web"));
+  const auto missing =
+      next.missing([&](std::string_view key) { return !next.sees(std::string(key)); });
+  EXPECT_THAT(missing, testing::ElementsAre(std::pair("a/web", "u")));
+  ledger.set_note("term of shard 0", "0");
+  next.claimed(0, 0);
+  next.missed("a/web", "u", "stone");
+  EXPECT_EQ(dirty.take("a/web").tombstone, "stone");
+}
+
+TEST_F(ChangeTrackerTest, WhatIsMissedInAShardOfAnotherIsReportedWhenItIsTakenOver) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
+  next.missed("a/web", "u", "stone");
+  EXPECT_FALSE(dirty.contains("a/web"));
+  ledger.set_note("term of shard " + std::to_string(shard), "7");
+  next.claimed(shard, 7);
+  EXPECT_TRUE(dirty.contains("a/web"));
+  EXPECT_THAT(next.predecessors("a/web"), testing::ElementsAre("u"));
+}
+
+// Its first list may not be complete yet.
+TEST_F(ChangeTrackerTest, WhatIsNeitherSeenNorMissedIsNotReportedGone) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
+  ledger.set_note("term of shard " + std::to_string(shard), "7");
+  next.claimed(shard, 7);
+  EXPECT_FALSE(dirty.contains("a/web"));
+  next.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_TRUE(dirty.contains("a/web")) << "to be made its own";
+}
+
+TEST_F(ChangeTrackerTest, WhatHadTheNameOfSomethingThatIsThereIsMissedToo) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  ledger.set_note("term of shard 0", "0");
+  next.claimed(0, 0);
+  next.changed("a/web", "v", digest(2), "two", {});
+  EXPECT_THAT(next.predecessors("a/web"), testing::ElementsAre("u"));
+}
+
+TEST_F(ChangeTrackerTest, WhatWasMadeAnewBeforeAShardIsTakenOverHasItsPredecessors) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  changes.deleted("a/web", "stone");
+  changes.changed("a/web", "v", digest(2), "two", {});
+  changes.changed("a/web", "w", digest(3), "three", {});
+  hold();
+  EXPECT_THAT(changes.predecessors("a/web"), testing::ElementsAre("u", "v"));
+  EXPECT_TRUE(dirty.take("a/web").live);
+}
+
+// The claim that starts anew takes its time, and the process may be killed meanwhile.
+TEST_F(ChangeTrackerTest, AClaimThatDidNotGetThroughStartsAnewTheNextTime) {
+  const auto note = "term of shard " + std::to_string(shard);
+  ledger.set_note(note, "7");
+  changes.claimed(shard, 9);
+  EXPECT_FALSE(changes.owns("a/web"));
+  EXPECT_EQ(ledger.note(note), "7");
+  changes.released(shard);
+  // What a new process finds in the ledger: not nobody between 7 and 9.
+  changes.claimed(shard, 9);
+  EXPECT_FALSE(changes.owns("a/web"));
+}
+
+// Others reported its objects while there were more replicas.
+TEST_F(ChangeTrackerTest, TheOnlyReplicaStartsAnewWhenItWasOneOfSeveral) {
+  ChangeTracker alone{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  ledger.set_note("term of shard 0", "7");
+  alone.claimed(0, 0);
+  EXPECT_FALSE(alone.owns("a/web"));
+  alone.released(0);
+  ledger.set_note("term of shard 0", "0");
+  alone.claimed(0, 0);
+  EXPECT_TRUE(alone.owns("a/web"));
+}
+
+TEST_F(ChangeTrackerTest, WhatIsForgottenIsNeitherDueNorKnown) {
+  hold();
+  for (const auto* key : {"a/web", "b/web"}) {
+    ledger.store(key, {.uid = "u"});
+    changes.changed(key, "u", digest(1), "one", {});
+  }
+  EXPECT_EQ(changes.owned(), 2U);
+  changes.deleted("a/web", "stone");
+  EXPECT_EQ(changes.owned(), 1U);
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_EQ(changes.forget([](std::string_view key) { return key.starts_with("a/"); }), 1U);
+  EXPECT_FALSE(dirty.contains("a/web"));
+  EXPECT_FALSE(changes.sees("a/web"));
+  EXPECT_FALSE(ledger.known().contains("a/web"));
+  EXPECT_TRUE(dirty.contains("b/web"));
+  EXPECT_TRUE(ledger.known().contains("b/web"));
+  EXPECT_EQ(changes.owned(), 1U);
+  changes.released(shard);
+  EXPECT_EQ(changes.owned(), 0U);
+}
+
+}  // namespace
+}  // namespace gitops::reporter

@@ -1,0 +1,914 @@
+#include "event-reporter/report/reporter.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/encoding.hpp"
+#include "scene.hpp"
+#include "support/log_capture.hpp"
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+constexpr auto kLimit = std::chrono::seconds(20);
+
+// Runs a test's body with a scene around it, and always stops the scene.
+void play(Scene::Options options, const std::function<Task<>(Scene&)>& body) {
+  const test::LogCapture quiet;
+  test::run_coro(
+      [&]() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, options);
+        scene.log = &quiet;
+        std::exception_ptr failure;
+        try {
+          co_await body(scene);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        co_await scene.stop();
+        EXPECT_THAT(scene.platform.refused(), IsEmpty());
+        if (failure) std::rethrow_exception(failure);
+      },
+      kLimit);
+  if (::testing::Test::HasFailure()) std::cerr << quiet.text() << "\n";
+}
+
+void play(const std::function<Task<>(Scene&)>& body) {
+  play(Scene::fast_options(), body);
+}
+
+TEST(Reporter, ReportsAnApplicationFirstAndThenItsResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.put({.resources = 3});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_EQ(scene.events()[0], "web");
+    EXPECT_THAT(scene.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1", "c-2"));
+    const auto& first = scene.platform.reports()[1];
+    EXPECT_EQ(first.source("commitMessage"), "commit r1");
+    EXPECT_EQ(first.source("trackingMethod"), "annotation");
+    EXPECT_THAT(first.event_id, HasSubstr("uid-1/"));
+    EXPECT_EQ(scene.not_ready("applications"), "");
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+    EXPECT_EQ(scene.not_ready("platform"), "");
+  });
+}
+
+TEST(Reporter, ReadsArgoCdTwiceWhateverTheNumberOfResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    std::size_t expected = 0;
+    for (const auto& [name, count] : {std::pair{"small", 5}, std::pair{"big", 100}}) {
+      scene.put({.name = name, .resources = count});
+      expected += static_cast<std::size_t>(count) + 1;
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(expected));
+    }
+    EXPECT_EQ(scene.argocd.reads().tree, 2U);
+    EXPECT_EQ(scene.argocd.reads().managed, 2U);
+    EXPECT_EQ(scene.argocd.reads().revisions, 1U);  // both are at the same commit
+    scene.put({.name = "small", .revision = "r2", .content = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(expected + 6));
+    EXPECT_EQ(scene.argocd.reads().tree, 3U);
+    EXPECT_EQ(scene.argocd.reads().managed, 3U);
+    EXPECT_EQ(scene.argocd.reads().revisions, 2U);
+  });
+}
+
+TEST(Reporter, ARefreshIsNeitherReadNorReported) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app;
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    const auto reads = scene.argocd.reads().total();
+    auto refreshed = app.application();
+    for (const auto* time : {"2026-03-04T09:03:00Z", "2026-03-04T09:06:00Z"}) {
+      refreshed["status"]["reconciledAt"] = time;
+      scene.kube.put(k8s::resources::kApplications, refreshed);
+    }
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.metric("gitops_event_reporter_unchanged_total") == 2; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 6U);
+    EXPECT_EQ(scene.argocd.reads().total(), reads);
+  });
+}
+
+TEST(Reporter, PostsOnlyWhatChanged) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 100});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(101));
+    scene.put({.revision = "r2", .resources = 100, .other_content = {{42, 7}}});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(103));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 101), ElementsAre("web", "c-42"));
+    EXPECT_EQ(scene.platform.reports()[102].source("revision"), "r2");
+    EXPECT_EQ(scene.platform.reports()[102].source("commitMessage"), "commit r2");
+  });
+}
+
+TEST(Reporter, ASlowApplicationHoldsUpNoOther) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow/");
+    scene.put({.name = "slow", .resources = 1});
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.argocd.count("GET", "/applications/slow/") > 0; }));
+    for (int i = 0; i < 20; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(40));
+    EXPECT_THAT(scene.events("Application"), SizeIs(20));
+    EXPECT_THAT(scene.events("Application"), Not(Contains("slow")));
+    scene.argocd.end_faults();
+    CO_ASSERT_OK(co_await scene.argocd.restart());
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(42));
+  });
+}
+
+TEST(Reporter, AResourceThatIsRemovedIsReportedAsGone) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    scene.put({.revision = "r2", .resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 4), ElementsAre("web", "c-2 gone"));
+    EXPECT_EQ(scene.platform.reports()[5].source("desiredManifest"), "");
+  });
+}
+
+TEST(Reporter, ADeletedApplicationIsReportedWithItsResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 2};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    const auto reads = scene.argocd.reads().total();
+    scene.remove(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_EQ(scene.events("", 3)[0], "web gone");
+    EXPECT_THAT(scene.events("ConfigMap", 3), UnorderedElementsAre("c-0 gone", "c-1 gone"));
+    EXPECT_EQ(scene.argocd.reads().total(), reads);
+  });
+}
+
+TEST(Reporter, AnApplicationThatVanishedDuringACutIsReportedByName) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.kube.cut_watches();
+    scene.remove(app);
+    scene.kube.compact();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "c-0 gone"));
+  });
+}
+
+TEST(Reporter, AnApplicationMadeAnewIsReportedGoneAndThenNew) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.remove({});
+    scene.put({.uid = "uid-2", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "c-0 gone", "web", "c-0"));
+    EXPECT_EQ(scene.platform.reports()[5].source("appUID"), "uid-2");
+  });
+}
+
+TEST(Reporter, APlatformOutageLosesNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(30, 503);
+    for (int i = 0; i < 8; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(24));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("Application"), SizeIs(8));
+    EXPECT_THAT(scene.events("ConfigMap"), SizeIs(16));
+    EXPECT_EQ(scene.not_ready("platform"), "");
+    EXPECT_EQ(
+        scene.metric("gitops_event_reporter_errors_total{code=\"unavailable\",peer=\"platform\"}"),
+        30);
+  });
+}
+
+TEST(Reporter, ARefusedEventDoesNotHoldUpTheOthersAndComesBack) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1, 413);
+    scene.put({.resources = 1});
+    scene.put({.name = "other", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("Application"), UnorderedElementsAre("web", "other"));
+    EXPECT_EQ(scene.platform.count("POST"), 5U);
+    EXPECT_GE(scene.log->count("413"), 1U);
+  });
+}
+
+// However long its own attempts have taken.
+TEST(Reporter, TheFirstToComeIsTheProbeOfThePlatform) {
+  auto options = Scene::fast_options();
+  options.reporter.queue.backoff = {.initial = std::chrono::minutes(60),
+                                    .max = std::chrono::minutes(60)};
+  options.delivery.max_attempts = 1;
+  options.delivery.breaker.failures = 1;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(3, 503);
+    scene.put({.name = "web", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_THAT(scene.events(), ElementsAre("web"));
+  });
+}
+
+TEST(Reporter, WhatWaitedForThePlatformGoesOutWhenItTakesEventsAgain) {
+  auto options = Scene::fast_options();
+  options.reporter.queue.backoff = {.initial = std::chrono::minutes(60),
+                                    .max = std::chrono::minutes(60)};
+  options.delivery.max_attempts = 1;
+  options.delivery.breaker.failures = 2;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(2, 503);
+    scene.put({.name = "waits", .resources = 0});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.platform.requests().size() == 1; }));
+    scene.put({.name = "works", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_THAT(scene.events(), ElementsAre("works", "waits"));
+  });
+}
+
+TEST(Reporter, RetryAfterIsHonoured) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1, 429, std::chrono::seconds(1));
+    scene.put({.resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    const auto& requests = scene.platform.requests();
+    CO_ASSERT_EQ(requests.size(), 2U);
+    EXPECT_GE(requests[1].when - requests[0].when, std::chrono::seconds(1));
+  });
+}
+
+TEST(Reporter, NothingIsLostWhenTheQueueIsFull) {
+  auto options = Scene::fast_options();
+  options.reporter.queue.capacity = 2;
+  options.reporter.queue.workers = 1;
+  options.reporter.queue.dirty.bytes = 3000;  // most texts are read from the API server again
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    for (int i = 0; i < 30; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(60));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("Application"), SizeIs(30));
+    EXPECT_EQ(scene.platform.reports().size(), 60U);
+  });
+}
+
+TEST(Reporter, TheNewestStateOfAnApplicationIsItsLastReport) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    for (int content = 1; content <= 20; ++content) {
+      scene.put({.revision = "r1",
+                 .resources = 1,
+                 .content = content,
+                 .metadata = {{"labels", {{"content", std::to_string(content)}}}}});
+    }
+    const auto* last = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.kind() == "ConfigMap" && report.object["data"]["content"] == "20";
+        },
+        deadline_after(std::chrono::seconds(5)));
+    CO_ASSERT_TRUE(last != nullptr);
+    EXPECT_TRUE(co_await scene.is_quiet());
+    int before = 0;
+    for (const auto* report : scene.platform.find("Application", "web")) {
+      const int content =
+          std::stoi(report->object["metadata"]["labels"]["content"].get<std::string>());
+      EXPECT_GT(content, before);
+      before = content;
+    }
+    EXPECT_EQ(before, 20);
+  });
+}
+
+TEST(Reporter, ResourcesGoWithTheNewestStateAlone) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    // So long that the second state comes before the next attempt with the first one.
+    scene.platform.fail_next(1, 503, std::chrono::seconds(2));
+    scene.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
+    scene.put({.revision = "r3", .resources = 1, .content = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "web", "c-0"));
+    const auto& last = scene.platform.reports().back();
+    EXPECT_EQ(last.object["data"]["content"], "3");
+    EXPECT_EQ(last.source("revision"), "r3");
+  });
+}
+
+TEST(Reporter, ArgoCdAwayMeansNotReadyAndNothingLost) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await scene.argocd.stop();
+    scene.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("argocd").empty(); }));
+    CO_ASSERT_OK(scene.argocd.start());
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "c-0"));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+  });
+}
+
+TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
+  auto options = Scene::fast_options();
+  options.reporter.application.patience = 2;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    // Argo CD does not know this one; its own event goes out all the same, without resources.
+    const SampleApp unknown{.name = "unknown", .resources = 2};
+    scene.kube.put(k8s::resources::kApplications, unknown.application());
+    // Of this one it tells nonsense.
+    SampleApp odd{.name = "odd", .resources = 1};
+    scene.put(odd);
+    scene.argocd.set_managed_resources("odd", json{{"not", "an array"}});
+    scene.argocd.set_tree("odd", json::array({1, 2}));
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("ConfigMap"), Contains("c-1"));
+    EXPECT_THAT(scene.events("Application"), Contains("unknown"));
+    // It is told as soon as it makes sense.
+    scene.put(odd);
+    const auto* healed = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.kind() == "ConfigMap" && report.source("appName") == "odd" &&
+                 !report.source("actualManifest").empty();
+        },
+        deadline_after(std::chrono::seconds(5)));
+    EXPECT_NE(healed, nullptr);
+  });
+}
+
+TEST(Reporter, AC26_ReportsOnlyItsShardAndItsNamespaces) {
+  auto options = Scene::fast_options();
+  options.reporter.changes.replicas = 3;
+  options.shard = 2;
+  options.reporter.application_namespaces = {"team-*"};
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    for (const auto* ns : {"argocd", "team-a", "foreign"}) {
+      for (int i = 0; i < 6; ++i) {  // app-0, app-3 and app-5 belong to shard 2 of 3
+        scene.put({.name = "app-" + std::to_string(i), .ns = ns, .resources = 0});
+      }
+    }
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    std::vector<std::string> seen;
+    for (const auto* report : scene.platform.find("Application", "")) {
+      seen.push_back(report->object["metadata"]["namespace"].get<std::string>() + "/" +
+                     report->name());
+    }
+    EXPECT_THAT(seen, UnorderedElementsAre("argocd/app-0", "argocd/app-3", "argocd/app-5",
+                                           "team-a/app-0", "team-a/app-3", "team-a/app-5"));
+  });
+}
+
+TEST(Reporter, AMarkOfAParentThatDoesNotExistHidesNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.kube.put(k8s::resources::kConfigMaps,
+                   {{"apiVersion", "v1"},
+                    {"kind", "ConfigMap"},
+                    {"metadata", {{"name", "argocd-cm"}, {"namespace", "argocd"}}},
+                    {"data", {{"application.resourceTrackingMethod", "label"}}}});
+    scene.put({.resources = 0,
+               .metadata = {{"labels", {{"app.kubernetes.io/instance", "some-helm-release"}}}}});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_EQ(scene.platform.reports()[0].source("appName"), "");
+    EXPECT_EQ(scene.platform.reports()[0].source("trackingMethod"), "label");
+  });
+}
+
+TEST(Reporter, AChildApplicationIsReportedAsItsParentsResource) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.put({.name = "apps", .uid = "uid-apps", .resources = 0});
+    const json mark = {
+        {"argocd.argoproj.io/tracking-id", "apps:argoproj.io/Application:argocd/web"}};
+    const SampleApp child{.resources = 0, .metadata = {{"annotations", mark}}};
+    scene.argocd.set_managed_resources("apps", json::array({{{"group", "argoproj.io"},
+                                                             {"kind", "Application"},
+                                                             {"namespace", "argocd"},
+                                                             {"name", "web"},
+                                                             {"targetState", R"({"desired":true})"},
+                                                             {"liveState", "null"}}}));
+    scene.put(child);
+    co_await scene.start_reporter();
+    const auto* report = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& candidate) { return candidate.name() == "web"; },
+        deadline_after(std::chrono::seconds(3)));
+    CO_ASSERT_TRUE(report != nullptr);
+    EXPECT_EQ(report->source("appName"), "apps");
+    EXPECT_EQ(report->source("appUID"), "uid-apps");
+    EXPECT_EQ(report->source("desiredManifest"), R"({"desired":true})");
+  });
+}
+
+TEST(Reporter, ARotatedArgoCdTokenIsPickedUp) {
+  play([](Scene& scene) -> Task<> {
+    const auto put_token = [&scene](const std::string& token) {
+      scene.kube.put(k8s::resources::kSecrets,
+                     {{"apiVersion", "v1"},
+                      {"kind", "Secret"},
+                      {"metadata", {{"name", "argocd-token"}, {"namespace", "argocd"}}},
+                      {"data", {{"token", base64_encode(token)}}}});
+      scene.argocd.set_token(token);
+    };
+    scene.argocd_token_secret = "argocd-token";
+    co_await scene.start_doubles();
+    put_token("first.token.x");
+    co_await scene.start_reporter();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    put_token("second.token.x");
+    scene.put({.resources = 1, .content = 2, .metadata = {{"labels", {{"touched", "yes"}}}}});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+  });
+}
+
+TEST(Reporter, StatusShowsWhereItStands) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1, 503);
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    const auto status = scene.status();
+    EXPECT_THAT(status, HasSubstr("applications: 1\n"));
+    EXPECT_THAT(status, HasSubstr("last acknowledgement: 20"));
+    EXPECT_THAT(status, HasSubstr("last error of platform: 20"));
+    EXPECT_THAT(status, HasSubstr("503"));
+  });
+}
+
+// -- what the ledger is for --
+
+Scene::Options with_ledger(const test::TempDir& folder) {
+  auto options = Scene::fast_options();
+  options.ledger.path = (folder / "ledger.db").string();
+  return options;
+}
+
+TEST(Reporter, AnUnchangedRestartReadsAndReportsNothing) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    for (int i = 0; i < 20; ++i) scene.put({.name = "web-" + std::to_string(i), .resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(60));
+    co_await scene.stop_reporter();
+    const auto reads = scene.argocd.reads().total();
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("argocd").empty(); }));
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("applications").empty(); }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 60U);
+    EXPECT_EQ(scene.argocd.reads().total(), reads);
+  });
+}
+
+TEST(Reporter, WhatChangedWhileItWasDownIsReportedAndNothingElse) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "same", .uid = "uid-same", .resources = 2});
+    scene.put({.name = "web", .resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(7));
+    co_await scene.stop_reporter();
+    scene.put({.name = "web", .revision = "r2", .resources = 3, .other_content = {{1, 7}}});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(9));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 7), ElementsAre("web", "c-1"));
+  });
+}
+
+TEST(Reporter, WhatWasDeletedWhileItWasDownIsReportedAsGone) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 2};
+    scene.put(app);
+    scene.put({.name = "stays", .uid = "uid-stays", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    co_await scene.stop_reporter();
+    scene.remove(app);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(7));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.events("", 4)[0], "web gone");
+    EXPECT_THAT(scene.events("ConfigMap", 4), UnorderedElementsAre("c-0 gone", "c-1 gone"));
+  });
+}
+
+TEST(Reporter, WhatWasMadeAnewWhileItWasDownIsReportedGoneAndThenNew) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await scene.stop_reporter();
+    scene.remove(app);
+    scene.put({.uid = "uid-2", .resources = 1});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "c-0 gone", "web", "c-0"));
+  });
+}
+
+TEST(Reporter, ASignOfLifeComesWhenThereIsNothingToReport) {
+  auto options = Scene::fast_options();
+  options.reporter.queue.heartbeat = std::chrono::milliseconds(1500);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 3), ElementsAre("web"));
+  });
+}
+
+TEST(Reporter, AResourceThatChangesWithoutAWriteToItsApplicationIsFound) {
+  auto options = Scene::fast_options();
+  options.reporter.sweep = std::chrono::milliseconds(100);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 2};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    auto tree = app.tree();
+    tree["nodes"][1]["health"] = {{"status", "Degraded"}, {"message", "no space"}};
+    scene.argocd.set_tree(app.name, tree);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    const auto found = scene.platform.find("ConfigMap", "c-1");
+    EXPECT_EQ(found.back()->source("healthStatus"), "Degraded");
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 3), UnorderedElementsAre("web", "c-1"));
+  });
+}
+
+TEST(Reporter, EveryStateOfAnotherMilestoneIsReportedWhileAllIsWell) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("applications").empty(); }));
+    for (int i = 0; i < 8; ++i) {
+      scene.put({.revision = i % 2 == 0 ? "r1" : "r2",
+                 .sync_status = i % 2 == 0 ? "OutOfSync" : "Synced",
+                 .resources = 0});
+    }
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+  });
+}
+
+TEST(Reporter, AnApplicationOfAnotherArgoCdIsNotReported) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    auto foreign = SampleApp{.name = "foreign", .uid = "uid-f", .resources = 0}.application();
+    foreign["status"]["controllerNamespace"] = "other-argocd";
+    scene.kube.put(k8s::resources::kApplications, foreign);
+    scene.put({.name = "own", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("own"));
+  });
+}
+
+TEST(Reporter, ANewRevisionResendsEveryResourceWhereThatIsAskedFor) {
+  auto options = Scene::fast_options();
+  options.reporter.application.resend_on_revision = true;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    scene.put({.revision = "r2", .resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+  });
+}
+
+// -- shards --
+
+// app-0 belongs to shard 2 of 3, app-1 to 0, app-2 to 1.
+Scene::Options of_three(std::uint32_t shard) {
+  auto options = Scene::fast_options();
+  options.reporter.changes.replicas = 3;
+  options.shard = shard;
+  return options;
+}
+
+TEST(Reporter, AShardThatIsTakenOverIsReportedAndOneThatIsReleasedIsNot) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    for (int i = 0; i < 3; ++i) {
+      const auto number = std::to_string(i);
+      scene.put({.name = "app-" + number, .uid = "uid-" + number, .resources = 0});
+    }
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("app-1"));
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_THAT(scene.events("", 1), ElementsAre("app-0"));
+    scene.reporter().released(2);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.reporter().busy(2); }));
+    scene.put({.name = "app-0", .uid = "uid-0", .revision = "r2", .resources = 0});
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 2U);
+  });
+}
+
+TEST(Reporter, ADeletionInAShardThatIsTakenOverAfterwardsIsReported) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp foreign{.name = "app-0", .resources = 0};
+    scene.put(foreign);
+    scene.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    scene.remove(foreign);
+    EXPECT_TRUE(co_await scene.is_quiet());
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_THAT(scene.events("", 1), ElementsAre("app-0 gone"));
+  });
+}
+
+TEST(Reporter, TheDeletionOfWhatItReportedIsReportedAlsoWhenItsShardIsAnothers) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp foreign{.name = "app-0", .resources = 1};
+    scene.put(foreign);
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.reporter().released(2);
+    scene.remove(foreign);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("app-0 gone", "c-0 gone"));
+  });
+}
+
+// Who holds the shard now may never have heard of the resource.
+TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsAnothers) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "app-0", .resources = 2});
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    scene.reporter().released(2);
+    scene.put({.name = "app-0", .revision = "r2", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 3), ElementsAre("c-1 gone"));
+  });
+}
+
+// It was reported by a replica that is no more, and so is its ledger.
+TEST(Reporter, WhatGoesWhileAReplicaIsScaledAwayIsReportedGoneByTheOthers) {
+  const test::TempDir folder;
+  auto options = of_three(0);
+  options.ledger.path = (folder / "ledger.db").string();
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp deleted{.name = "app-0", .uid = "uid-0", .resources = 2};
+    scene.put(deleted);
+    scene.put({.name = "app-2", .uid = "uid-2", .resources = 2});
+    scene.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    co_await scene.stop_reporter();
+    scene.remove(deleted);
+    scene.put({.name = "app-2", .uid = "uid-2", .resources = 1});
+    scene.options.reporter.changes.replicas = 1;
+    scene.options.term = 0;
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 1), UnorderedElementsAre("app-1", "app-2", "c-0", "c-1 gone",
+                                                          "app-0 gone", "c-0 gone", "c-1 gone"));
+    EXPECT_EQ(scene.ledger().witnessed().size(), 0U) << "all is its own now";
+  });
+}
+
+// This one reported the application once, and another one a resource that came later.
+TEST(Reporter, WhatOthersAddedToWhatItReportedIsReportedGoneToo) {
+  play(of_three(2), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp with_another{.name = "app-0", .uid = "uid-0", .resources = 2};
+    scene.put({.name = "app-0", .uid = "uid-0", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.reporter().released(2);
+    scene.put(with_another);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.ledger().witnessed().empty(); }));
+    scene.remove(with_another);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("app-0 gone", "c-0 gone", "c-1 gone"));
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.ledger().known().empty(); }));
+    EXPECT_TRUE(scene.ledger().witnessed().empty());
+  });
+}
+
+// The replica that reported it is dead when a resource goes, and stays so.
+TEST(Reporter, AResourceThatGoesBeforeAShardIsTakenOverIsReportedGone) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "app-0", .uid = "uid-0", .resources = 2});
+    scene.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    scene.put({.name = "app-0", .uid = "uid-0", .resources = 1});
+    scene.put({.name = "app-1", .uid = "uid-1", .revision = "r2", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.reporter().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("app-0", "c-0", "c-1 gone"));
+  });
+}
+
+TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAnew) {
+  const test::TempDir folder;
+  auto options = of_three(2);
+  options.ledger.path = (folder / "ledger.db").string();
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "app-0", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.reporter().released(2);
+    scene.reporter().claimed(2, 2);  // nobody in between
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 2U);
+    scene.reporter().released(2);
+    scene.reporter().claimed(2, 4);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("app-0", "c-0"));
+  });
+}
+
+// An attempt without an acknowledgement may have arrived all the same.
+TEST(Reporter, WhatMayHaveBeenReportedIsReportedGone) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    scene.platform.forget_requests();
+    scene.platform.fail_next(1'000'000, 503);
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    scene.remove({});
+    CO_ASSERT_TRUE(co_await Scene::until([&] {
+      return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
+        return request.headers.find("X-Event-Id").value_or("").ends_with("/application/gone");
+      });
+    }));
+    scene.platform.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_THAT(scene.events("", 1), ElementsAre("web gone", "c-0 gone"));
+  });
+}
+
+// The control plane has a state whose acknowledgement got lost; then all is as it was before.
+TEST(Reporter, AStateThatCameBackIsReportedWhenTheOneBetweenMayHaveArrived) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.platform.lose_answers([](const auto&) { return true; });
+    scene.put({.sync_status = "OutOfSync", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    co_await scene.stop_reporter();
+    scene.put(app);
+    scene.platform.lose_answers(nullptr);
+    const auto before = scene.platform.reports().size();
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(before + 1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.find("Application", "web").back()->source("syncStatus"), "Synced");
+  });
+}
+
+// As when a commit is reverted before the deletion was acknowledged.
+TEST(Reporter, AResourceThatCameBackIsReportedWhenItsDeletionMayHaveArrived) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 2};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    scene.platform.lose_answers([](const auto& report) { return report.kind() != "Application"; });
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_EQ(scene.events("ConfigMap").back(), "c-1 gone");
+    co_await scene.stop_reporter();
+    scene.put(app);
+    scene.platform.lose_answers(nullptr);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return scene.events("ConfigMap").back() == "c-1"; }));
+  });
+}
+
+// A list that lacks the application tells nothing about its end.
+TEST(Reporter, ADeletionIsNeverOlderThanWhatWasReported) {
+  auto options = Scene::fast_options();
+  options.reporter.sweep = std::chrono::milliseconds(50);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    // The watch is silent; a look at the resource tree finds the change.
+    scene.kube.stall_watches(true);
+    scene.put({.revision = "r2", .resources = 2});
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return std::ranges::count(scene.events("ConfigMap"), "c-1") == 1; }));
+    const auto id = scene.platform.find("Application", "web").back()->event_id;
+    scene.remove({});
+    scene.kube.compact();
+    scene.kube.cut_watches();
+    scene.kube.stall_watches(false);
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return scene.events("Application").back() == "web gone"; }));
+    const auto version = id.substr(0, id.find("/application"));
+    EXPECT_EQ(scene.platform.find("Application", "web").back()->event_id,
+              version + "/application/gone");
+  });
+}
+
+// It was made anew while nobody watched, and the new one went before any report of it.
+TEST(Reporter, APredecessorIsReportedGoneAlsoWhenItsSuccessorNeverWasReported) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await scene.stop_reporter();
+    scene.remove(app);
+    scene.put({.uid = "uid-2", .resources = 1});
+    scene.platform.forget_requests();
+    scene.platform.fail_next(1'000'000, 503);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    scene.remove(app);
+    CO_ASSERT_TRUE(co_await Scene::until([&] {
+      return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
+        const auto id = request.headers.find("X-Event-Id").value_or("");
+        return id.starts_with("uid-2/") && id.ends_with("/application/gone");
+      });
+    }));
+    scene.platform.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "web gone", "c-0 gone"));
+    EXPECT_TRUE(scene.platform.reports()[2].event_id.starts_with("uid-2/"));
+    EXPECT_TRUE(scene.platform.reports()[3].event_id.starts_with("uid-1/"));
+  });
+}
+
+TEST(Reporter, AKillAfterTheFirstReportForgetsNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(1'000'000, 503);
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    EXPECT_EQ(scene.metric("gitops_event_reporter_ledger_rows"), 1);
+    EXPECT_EQ(scene.metric("gitops_event_reporter_ledger_pending_rows"), 0);
+    scene.platform.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::reporter

@@ -1,0 +1,486 @@
+#include "event-reporter/shards/shard_leases.hpp"
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "support/fake_kube_api.hpp"
+#include "support/run_coro.hpp"
+#include "support/tcp_relay.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::resources::kLeases;
+using test::run_coro;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+using Json = nlohmann::json;
+using Shards = std::vector<std::uint32_t>;
+
+// A process: its own way to the API server, and what it was told.
+class Pod {
+ public:
+  Pod(const Executor& executor, const test::FakeKubeApi& api, Shard own)
+      : api_(api.cluster_config()),
+        relay(executor, "127.0.0.1", api_.server.port),
+        resolver_(executor, pool_),
+        client_(executor, resolver_, through(relay), {}, "test"),
+        group_(executor),
+        leases(client_,
+               {.ns = "runtime",
+                .name = "reporter",
+                .identity = "reporter-" + std::to_string(own.ordinal),
+                .own = own,
+                .lease_duration = 2s,
+                .renew_deadline = 1500ms,
+                .retry_period = 300ms,
+                .patience = 500ms,
+                .farewell = 1s},
+               {.claimed =
+                    [this](std::uint32_t shard, Term term) {
+                      EXPECT_TRUE(claimed.insert(shard).second);
+                      terms[shard].push_back(term);
+                      EXPECT_TRUE(leases.holds(shard));
+                    },
+                .released =
+                    [this](std::uint32_t shard) {
+                      EXPECT_EQ(claimed.erase(shard), 1U);
+                      EXPECT_FALSE(leases.holds(shard));
+                    },
+                .busy =
+                    [this](std::uint32_t shard) {
+                      EXPECT_FALSE(claimed.contains(shard));
+                      return busy;
+                    }}) {
+    leases.start(group_);
+  }
+  // As SIGTERM.
+  Task<> stop() {
+    group_.cancel();
+    co_await group_.join();
+    EXPECT_TRUE(claimed.empty());
+    co_await relay.stop();
+  }
+  // As SIGKILL: nothing that it wants to give back arrives.
+  Task<> kill() {
+    relay.close();
+    co_await stop();
+  }
+
+ private:
+  k8s::ClusterConfig through(const test::TcpRelay& relay_to) const {
+    auto config = api_;
+    config.server.port = relay_to.port();
+    return config;
+  }
+  k8s::ClusterConfig api_;
+
+ public:
+  test::TcpRelay relay;
+  std::set<std::uint32_t> claimed;
+  std::map<std::uint32_t, std::vector<Term>> terms;
+  bool busy = false;
+
+ private:
+  asio::thread_pool pool_{1};
+  net::Resolver resolver_;
+  k8s::Client client_;
+  TaskGroup group_;
+
+ public:
+  ShardLeases leases;
+};
+
+// An API server and the pods of a StatefulSet.
+class Scene {
+ public:
+  Scene(const Executor& executor, std::uint32_t replicas) : api(executor), replicas_(replicas) {}
+
+  Task<> begin() {
+    if (!api.start()) throw std::runtime_error("no API server");
+    api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
+    for (std::uint32_t i = 0; i < replicas_; ++i) co_await start(i);
+    EXPECT_TRUE(co_await until([this] { return all_home(); }));
+  }
+  Task<> start(std::uint32_t ordinal) {
+    pods[ordinal] = std::make_unique<Pod>(co_await asio::this_coro::executor, api,
+                                          Shard{.replicas = replicas_, .ordinal = ordinal});
+  }
+  Task<> kill(std::uint32_t ordinal) {
+    co_await pods.at(ordinal)->kill();
+    pods.erase(ordinal);
+  }
+  Task<> stop(std::uint32_t ordinal) {
+    co_await pods.at(ordinal)->stop();
+    pods.erase(ordinal);
+  }
+  Task<> end() {
+    for (auto& [ordinal, pod] : pods) co_await pod->stop();
+    pods.clear();
+    co_await api.stop();
+  }
+
+  // Waits, and checks all the time that nobody claims what another has.
+  Task<bool> until(std::function<bool()> condition, Clock::duration limit = 12s) {
+    const Deadline deadline = deadline_after(limit);
+    while (!condition() && Clock::now() < deadline) {
+      std::set<std::uint32_t> seen;
+      for (const auto& [ordinal, pod] : pods) {
+        for (const auto shard : pod->leases.held()) EXPECT_TRUE(seen.insert(shard).second) << shard;
+      }
+      co_await sleep_for(10ms);
+    }
+    co_return condition();
+  }
+  bool has(std::uint32_t ordinal, const Shards& shards) const {
+    return pods.at(ordinal)->leases.held() == shards;
+  }
+  bool all_home() const {
+    return std::ranges::all_of(pods,
+                               [this](const auto& pod) { return has(pod.first, {pod.first}); });
+  }
+  Json lease(std::uint32_t shard) const { return api.find(kLeases, key(shard)).value_or(Json()); }
+  Json layout() const { return api.find(kLeases, {"runtime", "reporter-layout"}).value_or(Json()); }
+  k8s::ObjectKey key(std::uint32_t shard) const {
+    return {"runtime", "reporter-" + std::to_string(shard)};
+  }
+
+  test::FakeKubeApi api;
+  std::map<std::uint32_t, std::unique_ptr<Pod>> pods;
+
+ private:
+  std::uint32_t replicas_;
+};
+
+void play(std::uint32_t replicas, const std::function<Task<>(Scene&)>& body) {
+  run_coro(
+      [&]() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, replicas);
+        co_await scene.begin();
+        co_await body(scene);
+        co_await scene.end();
+      },
+      40s);
+}
+
+TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
+  play(1, [](Scene& scene) -> Task<> {
+    Pod& pod = *scene.pods.at(0);
+    EXPECT_THAT(pod.claimed, ElementsAre(0));
+    EXPECT_THAT(pod.terms[0], ElementsAre(0));
+    EXPECT_TRUE(pod.leases.holds(0));
+    EXPECT_FALSE(pod.leases.holds(1));
+    EXPECT_EQ(pod.leases.status(), "shards: all, no leases\n");
+    EXPECT_EQ(scene.api.requests().size(), 1U) << "was there ever more than one?";
+    EXPECT_EQ(scene.layout(), Json());
+    co_return;
+  });
+}
+
+TEST(ShardLeases, OneReplicaThatMayNotSeeTheLayoutHasEverythingToo) {
+  run_coro(
+      []() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, 1);
+        scene.api.set_access([](const auto& access) { return access.resource != "leases"; });
+        co_await scene.begin();
+        EXPECT_THAT(scene.pods.at(0)->terms[0], ElementsAre(0));
+        co_await scene.end();
+      },
+      30s);
+}
+
+// Nobody touches the Lease of a replica that is scaled away, and its own ledger may come back.
+TEST(ShardLeases, ASmallerNumberOfReplicasInBetweenIsSeen) {
+  for (const std::uint32_t fewer : {1U, 2U}) {
+    play(3, [fewer](Scene& scene) -> Task<> {
+      const Term before = scene.pods.at(2)->terms[2].at(0);
+      EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "3 replicas");
+      EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
+      co_await scene.stop(2);
+      {
+        Pod other(co_await asio::this_coro::executor, scene.api,
+                  {.replicas = fewer, .ordinal = fewer - 1});
+        co_await scene.stop(fewer - 1);
+        EXPECT_TRUE(co_await scene.until([&] { return other.leases.holds(fewer - 1); }));
+        EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 1);
+        co_await other.stop();
+      }
+      co_await scene.start(fewer - 1);
+      co_await scene.start(2);
+      EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+      EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 2);
+      EXPECT_FALSE(nobody_between(before, scene.pods.at(2)->terms[2].at(0)));
+    });
+  }
+}
+
+TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
+  play(2, [](Scene& scene) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto alone = [&]() -> Task<Term> {
+      Pod pod(executor, scene.api, {.replicas = 1, .ordinal = 0});
+      EXPECT_TRUE(co_await scene.until([&] { return pod.leases.holds(0); }));
+      const Term term = pod.terms[0].at(0);
+      co_await pod.stop();
+      co_return term;
+    };
+    co_await scene.stop(0);
+    co_await scene.stop(1);
+    const Term first = co_await alone();
+    EXPECT_TRUE(nobody_between(first, co_await alone()));
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_FALSE(nobody_between(first, co_await alone()));
+  });
+}
+
+// Pods that start at the same moment write it once.
+TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
+  run_coro(
+      []() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, 2);
+        scene.api.set_access([](const auto& access) { return access.verb != "create"; });
+        CO_ASSERT_OK(scene.api.start());
+        scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
+        co_await scene.start(0);
+        co_await scene.start(1);
+        const auto refused = [&] { return scene.api.count("POST", "/leases") >= 4; };
+        EXPECT_TRUE(co_await scene.until(refused));
+        EXPECT_EQ(scene.api.count("", "leases/reporter-0"), 0U);
+        scene.api.set_access({});
+        EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+        EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
+        co_await scene.end();
+      },
+      30s);
+}
+
+TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
+  play(2, [](Scene& scene) -> Task<> {
+    Pod& first = *scene.pods.at(0);
+    const Term before = scene.pods.at(1)->terms[1].at(0);
+    co_await scene.kill(1);
+    EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "reporter-1") << "it could not say goodbye";
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_THAT(first.claimed, ElementsAre(0, 1));
+    EXPECT_THAT(first.leases.status(), HasSubstr("shard 1: held by reporter-0 since"));
+    EXPECT_THAT(first.leases.status(), HasSubstr("this process as a stand-in"));
+
+    first.busy = true;
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0}); }));
+    EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "reporter-0") << "reports are under way";
+    EXPECT_TRUE(scene.has(1, {}));
+    first.busy = false;
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(1, {1}); }));
+    EXPECT_EQ(scene.lease(1)["metadata"].value("annotations", Json::object()), Json::object());
+
+    Pod& second = *scene.pods.at(1);
+    EXPECT_FALSE(nobody_between(before, second.terms[1].at(0)));
+    EXPECT_TRUE(nobody_between(first.terms[0].at(0), first.terms[0].at(0)));
+    EXPECT_THAT(first.terms[0], testing::SizeIs(1)) << "its own shard was never touched";
+    EXPECT_THAT(second.leases.status(),
+                testing::AllOf(HasSubstr("shard 1 (own): held by reporter-1 since "),
+                               HasSubstr(", this process\nshard 0: held by reporter-0 since ")));
+  });
+}
+
+TEST(ShardLeases, AnOrderlyRestartMovesNothing) {
+  play(2, [](Scene& scene) -> Task<> {
+    const Term before = scene.pods.at(1)->terms[1].at(0);
+    co_await scene.stop(1);
+    EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "");
+    EXPECT_THAT(scene.pods.at(0)->leases.held(), ElementsAre(0));
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_THAT(scene.pods.at(0)->claimed, ElementsAre(0));
+    EXPECT_EQ(scene.pods.at(0)->terms.size(), 1U) << "was never told of another";
+    EXPECT_TRUE(nobody_between(before, scene.pods.at(1)->terms[1].at(0)));
+  });
+}
+
+TEST(ShardLeases, ACrashOfTheOwnerAloneCountsAsNobodyBetween) {
+  play(2, [](Scene& scene) -> Task<> {
+    const Term before = scene.pods.at(1)->terms[1].at(0);
+    co_await scene.kill(1);
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }, 1500ms)) << "need not wait";
+    EXPECT_TRUE(nobody_between(before, scene.pods.at(1)->terms[1].at(0)));
+  });
+}
+
+TEST(ShardLeases, TakesOneMoreAndNotTwo) {
+  play(3, [](Scene& scene) -> Task<> {
+    co_await scene.kill(1);
+    co_await scene.kill(2);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.pods.at(0)->claimed.size() > 1; }));
+    EXPECT_FALSE(co_await scene.until([&] { return scene.pods.at(0)->claimed.size() > 2; }, 3s));
+    co_await scene.start(1);
+    co_await scene.start(2);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+  });
+}
+
+TEST(ShardLeases, AStandInThatStopsGivesBoth) {
+  play(2, [](Scene& scene) -> Task<> {
+    co_await scene.kill(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    co_await scene.stop(0);
+    EXPECT_EQ(scene.lease(0)["spec"]["holderIdentity"], "");
+    EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "");
+  });
+}
+
+TEST(ShardLeases, AnotherStandsInForADeadStandIn) {
+  play(3, [](Scene& scene) -> Task<> {
+    co_await scene.kill(1);
+    const auto standing_in = [&]() -> std::optional<std::uint32_t> {
+      for (const auto& [ordinal, pod] : scene.pods) {
+        if (pod->leases.holds(1)) return ordinal;
+      }
+      return std::nullopt;
+    };
+    EXPECT_TRUE(co_await scene.until([&] { return standing_in().has_value(); }));
+    const auto first = standing_in();
+    CO_ASSERT_TRUE(first);
+    co_await scene.kill(*first);
+    EXPECT_TRUE(
+        co_await scene.until([&] { return scene.pods.begin()->second->claimed.size() == 2; }));
+    co_await scene.start(*first);
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+  });
+}
+
+TEST(ShardLeases, ACutOffOwnerStopsBeforeAnotherStarts) {
+  play(2, [](Scene& scene) -> Task<> {
+    scene.pods.at(1)->relay.close();
+    // until() checks that nobody claims what another has.
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_THAT(scene.pods.at(1)->claimed, IsEmpty());
+    scene.pods.at(1)->relay.open();
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_FALSE(
+        nobody_between(scene.pods.at(1)->terms[1].at(0), scene.pods.at(1)->terms[1].at(1)));
+  });
+}
+
+TEST(ShardLeases, AnApiServerThatWasAwayMovesNothing) {
+  play(2, [](Scene& scene) -> Task<> {
+    co_await scene.api.stop();
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {}) && scene.has(1, {}); }));
+    EXPECT_THAT(scene.pods.at(0)->leases.status(), HasSubstr("held by reporter-0"));
+    EXPECT_THAT(scene.pods.at(0)->leases.status(), HasSubstr("not renewed"));
+    CO_ASSERT_OK(scene.api.start());
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    for (const auto& [ordinal, pod] : scene.pods) {
+      EXPECT_EQ(pod->terms.size(), 1U) << "had but its own";
+      const auto& terms = pod->terms[ordinal];
+      EXPECT_TRUE(nobody_between(terms.at(0), terms.at(1)));
+    }
+  });
+}
+
+TEST(ShardLeases, KeepsItsLeaseWhenOthersWriteOnIt) {
+  play(2, [](Scene& scene) -> Task<> {
+    for (int i = 0; i < 4; ++i) {
+      Json lease = scene.lease(1);
+      lease["metadata"]["labels"] = {{"count", std::to_string(i)}};
+      scene.api.put(kLeases, lease);
+      const auto written = lease["spec"]["renewTime"];
+      EXPECT_TRUE(
+          co_await scene.until([&] { return scene.lease(1)["spec"]["renewTime"] != written; }));
+    }
+    EXPECT_EQ(scene.lease(1)["metadata"]["labels"]["count"], "3");
+    EXPECT_EQ(scene.pods.at(1)->terms[1].size(), 1U) << "held it all the time";
+  });
+}
+
+TEST(ShardLeases, LeavesShardsAloneThatDoNotExist) {
+  run_coro(
+      []() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, 2);
+        const Json foreign = {
+            {"metadata", {{"namespace", "runtime"}, {"name", "reporter-2"}}},
+            {"spec", {{"holderIdentity", "reporter-2"}, {"leaseDurationSeconds", 1}}}};
+        scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
+        const Json before = scene.api.put(kLeases, foreign);
+        co_await scene.begin();
+        EXPECT_FALSE(co_await scene.until([&] { return !scene.all_home(); }, 3500ms));
+        EXPECT_EQ(scene.lease(2), before);
+        EXPECT_EQ(scene.api.count("", "reporter-2"), 0U);
+        co_await scene.end();
+      },
+      30s);
+}
+
+TEST(ShardLeases, AC24_ADamagedLeaseIsMended) {
+  play(2, [](Scene& scene) -> Task<> {
+    for (const Json& spec :
+         {Json(5), Json::object(), Json{{"holderIdentity", {1}}},
+          Json{{"holderIdentity", "some\nbody\x7f"},
+               {"leaseDurationSeconds", 3},
+               {"leaseTransitions", -1}},
+          Json{{"holderIdentity", std::string(100'000, 'x')}, {"leaseDurationSeconds", "long"}}}) {
+      Json lease = scene.lease(1);
+      lease["spec"] = spec;
+      scene.api.put(kLeases, lease);
+      std::size_t longest = 0;
+      EXPECT_TRUE(co_await scene.until([&] {
+        const auto status = scene.pods.at(0)->leases.status();
+        longest = std::max(longest, status.size());
+        EXPECT_EQ(std::ranges::count(status, '\n'), 2) << status;
+        const Json now = scene.lease(1)["spec"];
+        return now != spec && now["holderIdentity"] == "reporter-1" && scene.all_home();
+      }));
+      EXPECT_LT(longest, 1000U);
+    }
+  });
+}
+
+TEST(ShardLeases, AC24_AnAbsurdNumberOfReplicasCostsLittle) {
+  run_coro(
+      []() -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        test::FakeKubeApi api(executor);
+        CO_ASSERT_OK(api.start());
+        Pod pod(executor, api, {.replicas = 2'147'483'647, .ordinal = 2'147'483'646});
+        EXPECT_TRUE(
+            co_await api.wait_until([&] { return api.count("GET") > 0; }, deadline_after(5s)));
+        const auto status = pod.leases.status();
+        EXPECT_EQ(std::ranges::count(status, '\n'), 64);
+        EXPECT_THAT(status, HasSubstr("shard 2147483646 (own): "));
+        EXPECT_THAT(status, HasSubstr("shard 0: "));
+        co_await pod.stop();
+        co_await api.stop();
+      },
+      20s);
+}
+
+TEST(ShardLeases, TermsOfOtherLeasesAndReplicasAreNotComparable) {
+  play(2, [](Scene& scene) -> Task<> {
+    const Term before = scene.pods.at(1)->terms[1].at(0);
+    co_await scene.stop(1);
+    EXPECT_TRUE(scene.api.remove(kLeases, scene.key(1)));
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_FALSE(nobody_between(before, scene.pods.at(1)->terms[1].at(0)));
+    const Term second = scene.pods.at(1)->terms[1].at(0);
+    co_await scene.stop(1);
+    Pod other(co_await asio::this_coro::executor, scene.api, {.replicas = 3, .ordinal = 1});
+    EXPECT_TRUE(co_await scene.until([&] { return other.leases.holds(1); }));
+    EXPECT_FALSE(nobody_between(second, other.terms[1].at(0)));
+    co_await other.stop();
+  });
+}
+
+}  // namespace
+}  // namespace gitops::reporter
