@@ -1,4 +1,4 @@
-# The three kinds of target of this project. Sources are listed explicitly, never globbed.
+# The kinds of target of this project. Sources are listed explicitly, never globbed.
 
 # gitops_library(core SOURCES a.cpp ... DEPENDS gitops::x pkg::y ...)
 # A static library target gitops_<name> with the alias gitops::<name>; include root is libs/.
@@ -26,6 +26,15 @@ function(gitops_app name)
     target_link_libraries(${name} PRIVATE -Wl,--push-state,--no-as-needed mimalloc -Wl,--pop-state)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endfunction()
+
+# gitops_test_library(test_http SOURCES a.cpp ... DEPENDS gitops::x ...)
+# What several suites share: a library whose include root is also tests/, and which knows where the
+# programs under test are (GITOPS_BIN_DIR).
+function(gitops_test_library name)
+  gitops_library(${name} ${ARGN})
+  target_include_directories(gitops_${name} PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(gitops_${name} PRIVATE GITOPS_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
 endfunction()
 
 # gitops_test(core_test TIER unit [THREADS] SOURCES ... DEPENDS ...)

@@ -11,12 +11,12 @@
 
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
+#include "doubles/fake_platform.hpp"
 #include "narrator.hpp"
+#include "peers/peer_bed.hpp"
+#include "peers/peer_events.hpp"
 #include "scene.hpp"
-#include "support/fake_platform.hpp"
 #include "support/git_server.hpp"
-#include "support/peer_bed.hpp"
-#include "support/peer_events.hpp"
 #include "support/process.hpp"
 #include "world.hpp"
 

@@ -9,11 +9,11 @@
 
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
+#include "daemons/router_bed.hpp"
+#include "doubles/fake_platform.hpp"
 #include "narrator.hpp"
-#include "support/fake_platform.hpp"
 #include "support/git_server.hpp"
 #include "support/process.hpp"
-#include "support/router_bed.hpp"
 #include "world.hpp"
 
 namespace gitops::demo {

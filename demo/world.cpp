@@ -3,13 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/task_group.hpp"
-#include "support/bus_subscription.hpp"
-#include "support/fake_argocd.hpp"
-#include "support/fake_kube_api.hpp"
-#include "support/peer_argocd.hpp"
-#include "support/peer_cluster.hpp"
-#include "support/peer_events.hpp"
-#include "support/raw_http.hpp"
+#include "doubles/fake_argocd.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "peers/bus_subscription.hpp"
+#include "peers/peer_argocd.hpp"
+#include "peers/peer_cluster.hpp"
+#include "peers/peer_events.hpp"
+#include "test_http/raw_http.hpp"
 
 namespace gitops::demo {
 

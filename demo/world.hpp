@@ -50,7 +50,7 @@ inline constexpr const char* kAppName = "guestbook";
 inline constexpr const char* kDestination = "demo";
 inline constexpr const char* kWebhook = "/webhooks/argo/github";
 
-// The doubles of tests/support, on this loop.
+// The doubles of tests/doubles, on this loop.
 Task<World> embedded_world(const test::GitServer& git);
 
 // The real programs: the call starts them, in about ten seconds, and must come from the main

@@ -21,7 +21,7 @@
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
 #include "common/http/server.hpp"
-#include "support/fake_kube_api.hpp"
+#include "doubles/fake_kube_api.hpp"
 #include "support/process.hpp"
 #include "support/sample_application.hpp"
 

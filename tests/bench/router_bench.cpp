@@ -34,9 +34,9 @@
 
 #include "bench/median.hpp"
 #include "bench/proc.hpp"
+#include "daemons/router_bed.hpp"
 #include "support/process.hpp"
-#include "support/raw_http.hpp"
-#include "support/router_bed.hpp"
+#include "test_http/raw_http.hpp"
 
 namespace gitops::test {
 namespace {

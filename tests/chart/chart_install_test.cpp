@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "chart/helm.hpp"
-#include "support/peer_cluster.hpp"
+#include "peers/peer_cluster.hpp"
 #include "support/yaml_manifests.hpp"
 
 namespace gitops::test {

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "support/peer_cluster.hpp"
+#include "peers/peer_cluster.hpp"
 #include "support/yaml_manifests.hpp"
 
 namespace gitops::test {

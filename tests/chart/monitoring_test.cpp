@@ -15,11 +15,11 @@
 #include <sys/resource.h>
 
 #include "chart/helm.hpp"
-#include "support/fake_argocd.hpp"
-#include "support/fake_kube_api.hpp"
-#include "support/fake_platform.hpp"
-#include "support/reporter_process.hpp"
-#include "support/router_bed.hpp"
+#include "daemons/reporter_process.hpp"
+#include "daemons/router_bed.hpp"
+#include "doubles/fake_argocd.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/fake_platform.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::test {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/fake_argocd.hpp"
-#include "support/fake_kube_api.hpp"
+#include "doubles/fake_argocd.hpp"
+#include "doubles/fake_kube_api.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::test {

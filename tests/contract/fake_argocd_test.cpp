@@ -1,4 +1,4 @@
-#include "support/fake_argocd.hpp"
+#include "doubles/fake_argocd.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "support/fake_kube_api.hpp"
+#include "doubles/fake_kube_api.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "support/fake_platform.hpp"
+#include "doubles/fake_platform.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/fake_kube_api.hpp"
+#include "doubles/fake_kube_api.hpp"
 
 namespace gitops::test {
 namespace {

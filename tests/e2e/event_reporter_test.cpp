@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "doubles/event_checks.hpp"
+#include "doubles/fake_argocd.hpp"
 #include "e2e/reporter_world.hpp"
-#include "support/event_checks.hpp"
-#include "support/fake_argocd.hpp"
 #include "support/git_server.hpp"
 #include "support/yaml_manifests.hpp"
 

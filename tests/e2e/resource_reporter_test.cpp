@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
-#include "support/fake_kube_api.hpp"
-#include "support/fake_platform.hpp"
-#include "support/reporter_process.hpp"
+#include "daemons/reporter_process.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/fake_platform.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "support/router_bed.hpp"
+#include "daemons/router_bed.hpp"
 
 // Hostile input against the real daemon, by the ids of the list of attack cases.
 namespace gitops::test {

@@ -1,4 +1,4 @@
-#include "support/router_cases.hpp"
+#include "e2e/router_cases.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "support/router_bed.hpp"
+#include "daemons/router_bed.hpp"
 
 // The numbered cases of what a router in this place is asked, each by a raw socket against the real
 // daemon between recording upstreams.

@@ -5,8 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "daemons/router_bed.hpp"
 #include "support/browser.hpp"
-#include "support/router_bed.hpp"
 
 // WebSockets and event streams with clients and servers that share no code with the router.
 namespace gitops::test {

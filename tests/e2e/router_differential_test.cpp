@@ -7,8 +7,8 @@
 
 #include <gmock/gmock.h>
 
-#include "support/router_bed.hpp"
-#include "support/router_cases.hpp"
+#include "daemons/router_bed.hpp"
+#include "e2e/router_cases.hpp"
 
 // The router beside nginx, configured with the semantics of the router it replaces, and beside
 // HAProxy: the same bytes to each. Where they differ, it is because we mean it.

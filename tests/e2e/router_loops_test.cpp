@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/router_bed.hpp"
+#include "daemons/router_bed.hpp"
 
 // Several loops in one router, and what they share.
 namespace gitops::test {

@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 
-#include "support/router_bed.hpp"
+#include "daemons/router_bed.hpp"
 #include "support/test_certs.hpp"
 
 // What lasts: large bodies, pooled connections, reloads, the end of the daemon.

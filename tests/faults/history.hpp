@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "doubles/fake_argocd.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/fake_platform.hpp"
 #include "faults/history_model.hpp"
 #include "faults/reporter_pod.hpp"
-#include "support/fake_argocd.hpp"
-#include "support/fake_kube_api.hpp"
-#include "support/fake_platform.hpp"
 
 namespace gitops::test {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/core/time.hpp"
-#include "support/fake_platform.hpp"
+#include "doubles/fake_platform.hpp"
 
 namespace gitops::test {
 

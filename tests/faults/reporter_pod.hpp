@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "support/double_server.hpp"
-#include "support/fake_kube_api.hpp"
+#include "daemons/reporter_process.hpp"
+#include "doubles/double_server.hpp"
+#include "doubles/fake_kube_api.hpp"
 #include "support/process.hpp"
-#include "support/reporter_process.hpp"
 #include "support/tcp_relay.hpp"
 
 namespace gitops::test {

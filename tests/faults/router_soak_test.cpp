@@ -11,7 +11,7 @@
 
 #include <gmock/gmock.h>
 
-#include "support/router_bed.hpp"
+#include "daemons/router_bed.hpp"
 
 // The router at full rate with everything that clients and upstreams do to it, good and bad: its
 // memory and its descriptors stay as they are. Counted in requests; GITOPS_SOAK=1 makes it thirty

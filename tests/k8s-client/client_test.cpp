@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "support/canned_server.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "test_http/canned_server.hpp"
 
 namespace gitops::k8s {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/kube_watch_contract.hpp"
-#include "support/fake_kube_api.hpp"
+#include "doubles/fake_kube_api.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/argocd_contract.hpp"
-#include "support/peer_bed.hpp"
+#include "peers/peer_bed.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::test {

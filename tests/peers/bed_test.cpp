@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/peer_bed.hpp"
+#include "peers/peer_bed.hpp"
 #include "support/process.hpp"
 
 namespace gitops::test {

@@ -12,13 +12,13 @@
 
 #include "chart/helm.hpp"
 #include "common/core/task_group.hpp"
-#include "support/fake_platform.hpp"
-#include "support/peer_bed.hpp"
-#include "support/peer_rollouts.hpp"
-#include "support/peer_workflows.hpp"
-#include "support/rendered_workload.hpp"
-#include "support/reporter_process.hpp"
-#include "support/router_bed.hpp"
+#include "daemons/reporter_process.hpp"
+#include "daemons/router_bed.hpp"
+#include "doubles/fake_platform.hpp"
+#include "peers/peer_bed.hpp"
+#include "peers/peer_rollouts.hpp"
+#include "peers/peer_workflows.hpp"
+#include "peers/rendered_workload.hpp"
 #include "support/run_coro.hpp"
 
 // Both reporters as helm installs them, every shard of them, while a release is upgraded and

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "peers/bus_subscription.hpp"
+#include "peers/peer_events.hpp"
 #include "peers/shared_cluster.hpp"
-#include "support/bus_subscription.hpp"
-#include "support/peer_events.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::test {

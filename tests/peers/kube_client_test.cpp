@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "contract/kube_client_contract.hpp"
-#include "support/peer_cluster.hpp"
+#include "peers/peer_cluster.hpp"
 
 namespace gitops::test {
 namespace {

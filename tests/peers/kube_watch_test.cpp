@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "contract/kube_watch_contract.hpp"
-#include "support/peer_cluster.hpp"
+#include "peers/peer_cluster.hpp"
 
 namespace gitops::test {
 namespace {

@@ -1,9 +1,9 @@
-#include "support/rendered_workload.hpp"
+#include "peers/rendered_workload.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/peer_bed.hpp"
+#include "peers/peer_bed.hpp"
 
 // What a kubelet would make of these objects.
 namespace gitops::test {

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "chart/helm.hpp"
-#include "support/event_checks.hpp"
-#include "support/fake_platform.hpp"
-#include "support/peer_bed.hpp"
-#include "support/rendered_workload.hpp"
-#include "support/reporter_process.hpp"
+#include "daemons/reporter_process.hpp"
+#include "doubles/event_checks.hpp"
+#include "doubles/fake_platform.hpp"
+#include "peers/peer_bed.hpp"
+#include "peers/rendered_workload.hpp"
 
 namespace gitops::test {
 

@@ -13,11 +13,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "daemons/reporter_process.hpp"
+#include "doubles/fake_platform.hpp"
+#include "peers/peer_rollouts.hpp"
+#include "peers/peer_workflows.hpp"
 #include "peers/shared_cluster.hpp"
-#include "support/fake_platform.hpp"
-#include "support/peer_rollouts.hpp"
-#include "support/peer_workflows.hpp"
-#include "support/reporter_process.hpp"
 #include "support/run_coro.hpp"
 
 // What the event-reporter in mode `resource` tells of an object's phases, compared with what the

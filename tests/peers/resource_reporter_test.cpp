@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
-#include "support/fake_platform.hpp"
-#include "support/peer_cluster.hpp"
-#include "support/peer_rollouts.hpp"
-#include "support/peer_workflows.hpp"
-#include "support/reporter_process.hpp"
+#include "daemons/reporter_process.hpp"
+#include "doubles/fake_platform.hpp"
+#include "peers/peer_cluster.hpp"
+#include "peers/peer_rollouts.hpp"
+#include "peers/peer_workflows.hpp"
 #include "support/run_coro.hpp"
 
 // The event-reporter in mode `resource` with real Kubernetes, Rollouts and Workflows around it and

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "peers/peer_rollouts.hpp"
 #include "peers/shared_cluster.hpp"
-#include "support/peer_rollouts.hpp"
 
 namespace gitops::test {
 namespace {

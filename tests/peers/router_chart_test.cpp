@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "chart/helm.hpp"
+#include "daemons/router_bed.hpp"
+#include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"
-#include "support/rendered_workload.hpp"
-#include "support/router_bed.hpp"
 
 // The request-router as the chart installs it: into a real API server by the real helm, read back
 // from there, and run as the node would run it.

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "daemons/router_bed.hpp"
+#include "peers/bus_subscription.hpp"
+#include "peers/peer_events.hpp"
 #include "peers/shared_cluster.hpp"
-#include "support/bus_subscription.hpp"
-#include "support/peer_events.hpp"
-#include "support/router_bed.hpp"
 #include "support/run_coro.hpp"
 
 // Webhooks of GitHub through the real router to a real event source and its bus.

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "daemons/router_bed.hpp"
 #include "peers/shared_cluster.hpp"
 #include "support/browser.hpp"
-#include "support/router_bed.hpp"
 
 // The real API server of Argo Workflows below /workflows/ of the real router.
 namespace gitops::test {

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "support/peer_cluster.hpp"
+#include "peers/peer_cluster.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "support/peer_cluster.hpp"
-#include "support/peer_rollouts.hpp"
-#include "support/peer_workflows.hpp"
+#include "peers/peer_cluster.hpp"
+#include "peers/peer_rollouts.hpp"
+#include "peers/peer_workflows.hpp"
 
 namespace gitops::test {
 

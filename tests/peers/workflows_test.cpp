@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "peers/peer_workflows.hpp"
 #include "peers/shared_cluster.hpp"
-#include "support/peer_workflows.hpp"
 
 namespace gitops::test {
 namespace {

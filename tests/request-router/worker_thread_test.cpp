@@ -13,8 +13,8 @@
 #include "common/daemon/loop_thread.hpp"
 #include "request-router/worker.hpp"
 #include "support/process.hpp"
-#include "support/raw_http.hpp"
 #include "support/run_coro.hpp"
+#include "test_http/raw_http.hpp"
 
 namespace gitops::router {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "common/http/gzip.hpp"
-#include "support/canned_server.hpp"
 #include "support/run_coro.hpp"
+#include "test_http/canned_server.hpp"
 
 namespace gitops::argo {
 namespace {

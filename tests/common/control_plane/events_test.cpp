@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "common/http/gzip.hpp"
-#include "support/canned_server.hpp"
-#include "support/http_script.hpp"
 #include "support/run_coro.hpp"
+#include "test_http/canned_server.hpp"
+#include "test_http/http_script.hpp"
 
 namespace gitops::control_plane {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "common/http/client.hpp"
 #include "common/http/server.hpp"
-#include "support/http_script.hpp"
 #include "support/run_coro.hpp"
+#include "test_http/http_script.hpp"
 
 namespace gitops::http {
 

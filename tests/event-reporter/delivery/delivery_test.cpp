@@ -10,11 +10,11 @@
 
 #include "common/core/task_group.hpp"
 #include "common/net/resolve.hpp"
-#include "support/fake_platform.hpp"
-#include "support/http_script.hpp"
+#include "doubles/fake_platform.hpp"
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "test_http/http_script.hpp"
 
 namespace gitops::reporter {
 namespace {

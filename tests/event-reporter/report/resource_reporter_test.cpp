@@ -6,9 +6,9 @@
 
 #include "common/control_plane/events.hpp"
 #include "common/net/resolve.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/fake_platform.hpp"
 #include "event-reporter/argo/credential.hpp"
-#include "support/fake_kube_api.hpp"
-#include "support/fake_platform.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 

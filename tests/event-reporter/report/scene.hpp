@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/async.hpp"
+#include "doubles/fake_argocd.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/fake_platform.hpp"
 #include "event-reporter/report/reporter.hpp"
-#include "support/fake_argocd.hpp"
-#include "support/fake_kube_api.hpp"
-#include "support/fake_platform.hpp"
 #include "support/log_capture.hpp"
 
 namespace gitops::reporter {

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "support/fake_kube_api.hpp"
+#include "doubles/fake_kube_api.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "support/process.hpp"
+#include "test_http/raw_http.hpp"
+
+namespace gitops::test {
+
+// The real request-router as a child process that listens on free ports of 127.0.0.1 and looks
+// names up in a hosts file of its own (libnss-wrapper, so that no machine needs special names).
+// Main thread.
+class RouterProcess {
+ public:
+  // Returns when it listens; throws, with its log, when it does not. argv[0] is the program's path;
+  // the environment is on top of this process's own.
+  RouterProcess(std::vector<std::string> argv, Environment environment, const std::string& hosts);
+
+  // The main port.
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::uint16_t admin_port() const { return admin_port_; }
+  [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  // What names resolve to from now on: lines of a hosts file. nss_wrapper reads it at the next
+  // lookup, and a lookup of another thread that comes meanwhile finds no host: a test of several
+  // loops lets one lookup end first.
+  void set_hosts(const std::string& lines);
+  Process& process() { return process_; }
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
+  [[nodiscard]] const TempDir& folder() const { return folder_; }
+
+ private:
+  ProcessOptions options(std::vector<std::string> argv, Environment environment,
+                         const std::string& hosts);
+
+  TempDir folder_;
+  Process process_;
+  std::uint16_t port_ = 0;
+  std::uint16_t admin_port_ = 0;
+};
+
+// The request-router between recording upstreams. Main thread.
+class RouterBed {
+ public:
+  struct Options {
+    Environment environment = {};
+    RecordingUpstream::Answer app_proxy = {};
+    RecordingUpstream::Answer workflows = {};
+    RecordingUpstream::Answer events = {};
+    std::filesystem::path standard_output = {};  // a file or pipe instead of the log
+    bool app_proxy_down = false;
+    bool workflows_down = false;
+  };
+  RouterBed() : RouterBed(Options{}) {}
+  explicit RouterBed(Options options);
+
+  // The main port.
+  [[nodiscard]] std::uint16_t port() const { return router_.port(); }
+  [[nodiscard]] std::uint16_t admin_port() const { return router_.admin_port(); }
+  RecordingUpstream& app_proxy() { return *app_proxy_; }
+  RecordingUpstream& workflows() { return *workflows_; }
+  RecordingUpstream& events() { return *events_; }
+  Process& process() { return router_.process(); }
+  [[nodiscard]] std::string log() const { return router_.log(); }
+  [[nodiscard]] const TempDir& folder() const { return router_.folder(); }
+  // Requests that reached any upstream since the last call of forget().
+  [[nodiscard]] std::size_t forwarded() const;
+  void forget();
+  // What the names of event sources resolve to from now on: lines of a hosts file.
+  void set_hosts(const std::string& lines) { router_.set_hosts(lines); }
+  // Resident memory in KiB, and open descriptors.
+  [[nodiscard]] std::size_t memory() const;
+  [[nodiscard]] std::size_t descriptors() const;
+
+  // "GET target HTTP/1.1" with Host; `more` are lines with their ends.
+  static std::string request(const std::string& method, const std::string& target,
+                             const std::string& more = {}, const std::string& body = {});
+  RawResponse get(const std::string& target, const std::string& more = {}) const {
+    return raw_call(port(), request("GET", target, more));
+  }
+
+ private:
+  RouterProcess start(Options& from);
+
+  std::unique_ptr<RecordingUpstream> app_proxy_;
+  std::unique_ptr<RecordingUpstream> workflows_;
+  std::unique_ptr<RecordingUpstream> events_;
+  RouterProcess router_;
+};
+
+// The path of the library that lets a child process use a hosts file of its own.
+std::string hosts_library();
+
+}  // namespace gitops::test

@@ -1,0 +1,293 @@
+#include "doubles/fake_argocd.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "doubles/argocd_objects.hpp"
+
+namespace gitops::test {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kNode = "sim-0";
+
+// A uid that is the same each time.
+std::string derived_uid(const std::string& from) {
+  const auto a = hex8(from + "a");
+  const auto b = hex8(from + "b");
+  return a + "-" + b.substr(0, 4) + "-4" + b.substr(5) + "-8" + a.substr(0, 3) + "-" +
+         hex8(from + "c") + hex8(from + "d").substr(4);
+}
+
+// A Secret as argocd-server shows it: values replaced by runs of '+'.
+Json masked(Json object) {
+  if (!object.is_object() || object.value("kind", "") != "Secret") return object;
+  if (object.contains("data")) {
+    for (auto& value : object["data"]) value = "++++++++";
+  }
+  if (auto& metadata = object["metadata"]; metadata.contains("annotations")) {
+    auto& annotations = metadata["annotations"];
+    if (annotations.contains(kLastApplied)) annotations[std::string(kLastApplied)] = "++++++++";
+  }
+  return object;
+}
+
+// What Kubernetes makes for a Deployment, given its node: a ReplicaSet and pods.
+void add_owned_nodes(Json& nodes, const Json& deployment, const Json& object) {
+  const auto child = [&deployment](const std::string& kind, const std::string& name,
+                                   const Json& parent) {
+    Json reference{{"version", parent["version"]},
+                   {"kind", parent["kind"]},
+                   {"name", parent["name"]},
+                   {"namespace", parent["namespace"]},
+                   {"uid", parent["uid"]}};
+    if (parent.contains("group")) reference["group"] = parent["group"];
+    return Json{{"version", "v1"},
+                {"kind", kind},
+                {"namespace", deployment["namespace"]},
+                {"name", name},
+                {"uid", derived_uid(kind + name)},
+                {"parentRefs", Json::array({std::move(reference)})},
+                {"resourceVersion", deployment["resourceVersion"]},
+                {"createdAt", deployment["createdAt"]},
+                {"health", {{"status", "Healthy"}}}};
+  };
+  const auto set_name = deployment["name"].get<std::string>() + "-" +
+                        hex8(value_at(object, "/spec/template", Json()).dump());
+  Json set = child("ReplicaSet", set_name, deployment);
+  set["group"] = "apps";
+  set["info"] = deployment["info"];
+  nodes.push_back(set);
+  for (int i = 0; i < replicas_of(object); ++i) {
+    const auto suffix = hex8(set_name + std::to_string(i)).substr(0, 5);
+    Json pod = child("Pod", set_name + "-" + suffix, set);
+    pod["images"] = images_of(object);
+    pod["info"] = Json::array({{{"name", "Status Reason"}, {"value", "Running"}},
+                               {{"name", "Node"}, {"value", kNode}},
+                               {{"name", "Containers"}, {"value", "1/1"}}});
+    nodes.push_back(std::move(pod));
+  }
+}
+
+void sort_nodes(Json& nodes) {
+  const auto place = [](const Json& node) {
+    return std::array<std::string, 4>{node.value("group", ""), node.value("kind", ""),
+                                      node.value("namespace", ""), node.value("name", "")};
+  };
+  std::sort(nodes.begin(), nodes.end(),
+            [&](const Json& a, const Json& b) { return place(a) < place(b); });
+}
+
+http::Response invalid_content_type() {
+  http::Response response;
+  response.status = 415;
+  response.body = "Invalid content type\n";
+  return response;
+}
+
+http::Response unknown_path() {
+  http::Response response;
+  response.status = 404;
+  response.headers.set("Content-Type", "text/plain; charset=utf-8");
+  response.body = "Not Found\n";
+  return response;
+}
+
+}  // namespace
+
+FakeArgoCd::FakeArgoCd(const Executor& executor, FakeKubeApi& cluster, Options options)
+    : DoubleServer(executor, options.server),
+      options_(std::move(options)),
+      cluster_(cluster),
+      folder_("gitops-argocd") {}
+
+FakeArgoCd::~FakeArgoCd() = default;
+
+Json FakeArgoCd::tree_of(const State& state) const {
+  if (state.tree) return *state.tree;
+  Json nodes = Json::array();
+  for (const auto& [id, managed] : state.resources) {
+    const Json object = live(managed);
+    Json node = node_of(managed, object);
+    const bool owns = managed.type.kind == "Deployment" && !object.is_null();
+    if (owns) node["info"] = Json::array({{{"name", "Revision"}, {"value", "Rev:1"}}});
+    nodes.push_back(node);
+    if (owns) add_owned_nodes(nodes, node, object);
+  }
+  sort_nodes(nodes);
+  const bool has_pods = std::ranges::any_of(nodes, [](const Json& node) {
+    return node.value("kind", "") == "Pod" && node.contains("info");
+  });
+  Json tree{{"nodes", std::move(nodes)}};
+  if (has_pods) tree["hosts"] = Json::array({{{"name", kNode}}});
+  return tree;
+}
+
+Json FakeArgoCd::node_of(const Managed& managed, const Json& object) {
+  Json node{
+      {"version", managed.type.version}, {"kind", managed.type.kind}, {"name", managed.key.name}};
+  if (!managed.type.group.empty()) node["group"] = managed.type.group;
+  if (!managed.key.ns.empty()) node["namespace"] = managed.key.ns;
+  if (object.is_null()) {
+    node["health"] = {{"status", "Missing"}};
+    return node;
+  }
+  const auto& metadata = object["metadata"];
+  node["uid"] = metadata["uid"];
+  node["resourceVersion"] = metadata["resourceVersion"];
+  node["createdAt"] = metadata["creationTimestamp"];
+  if (!managed.health.empty()) {
+    node["health"] = {{"status", managed.health}};
+    if (!managed.health_message.empty()) node["health"]["message"] = managed.health_message;
+  }
+  return node;
+}
+
+Json FakeArgoCd::managed_of(const State& state) const {
+  if (state.managed) return *state.managed;
+  Json items = Json::array();
+  for (const auto& [id, managed] : state.resources) {
+    const Json object = masked(live(managed));
+    const Json target = masked(managed.target);
+    // What Argo CD leaves out of both sides before it compares them.
+    Json normalized = object;
+    if (normalized.is_object()) {
+      normalized.erase("status");
+      normalized["metadata"].erase("creationTimestamp");
+    }
+    Json predicted = target;
+    if (normalized.is_object() && target.is_object()) {
+      predicted = normalized;
+      predicted.merge_patch(target);
+    }
+    Json item{{"kind", managed.type.kind},
+              {"name", managed.key.name},
+              {"targetState", target.dump()},
+              {"liveState", object.dump()},
+              {"normalizedLiveState", normalized.dump()},
+              {"predictedLiveState", predicted.dump()}};
+    if (!managed.type.group.empty()) item["group"] = managed.type.group;
+    if (!managed.key.ns.empty()) item["namespace"] = managed.key.ns;
+    if (!object.is_null()) item["resourceVersion"] = object["metadata"]["resourceVersion"];
+    if (target.is_object() && !is_synced(managed)) item["modified"] = true;
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+void FakeArgoCd::set_tree(const std::string& app, Json tree) {
+  auto& state = apps_[app];
+  state.spec.name = app;
+  state.tree = std::move(tree);
+}
+
+void FakeArgoCd::set_managed_resources(const std::string& app, Json items) {
+  auto& state = apps_[app];
+  state.spec.name = app;
+  state.managed = std::move(items);
+}
+
+void FakeArgoCd::set_revision(const std::string& revision, Json metadata) {
+  revisions_[revision] = std::move(metadata);
+}
+
+FakeArgoCd::Reads FakeArgoCd::reads() const {
+  return {.tree = count("GET", "/resource-tree"),
+          .managed = count("GET", "/managed-resources"),
+          .revisions = count("GET", "/revisions/")};
+}
+
+http::Response FakeArgoCd::refuse(int status, int code, const std::string& message) const {
+  return json_response(status,
+                       Json{{"error", message}, {"code", code}, {"message", message}}.dump());
+}
+
+http::Response FakeArgoCd::failure(int status) const {
+  // gRPC's numbers for what the gateway translates.
+  static const std::map<int, std::pair<int, std::string>> codes{
+      {400, {3, "invalid argument"}},         {401, {16, "no session information"}},
+      {403, {7, "permission denied"}},        {404, {5, "not found"}},
+      {429, {8, "resource exhausted"}},       {503, {14, "connection refused"}},
+      {504, {4, "context deadline exceeded"}}};
+  const auto code = codes.find(status);
+  if (code == codes.end()) return refuse(status, 13, "internal error");
+  return refuse(status, code->second.first, code->second.second);
+}
+
+Task<> FakeArgoCd::handle(http::Exchange& exchange) {
+  auto body = co_await exchange.read_body(1024 * 1024);
+  if (!body) co_return;
+  auto response =
+      answer(exchange.request(), path_segments(exchange.path()), Query(exchange.query()), *body);
+  if (auto sent = co_await exchange.reply(std::move(response)); !sent) co_return;
+}
+
+http::Response FakeArgoCd::answer(const http::Request& request,
+                                  const std::vector<std::string>& path, const Query& query,
+                                  const std::string& body) {
+  using Path = std::vector<std::string>;
+  if (path == Path{"healthz"}) return json_response(200, "ok");
+  if (path == Path{"api", "version"}) {
+    return json_response(200, Json{{"Version", "v3.2.11+unknown"}}.dump());
+  }
+  if (path == Path{"api", "v1", "session"} && request.method == "POST") {
+    return log_in(request, body);
+  }
+  const auto authorization = request.headers.find("Authorization").value_or("");
+  const auto token = authorization.substr(std::min<std::size_t>(7, authorization.size()));
+  if (!authorization.starts_with("Bearer ") || token != options_.token) {
+    // The real server looks no further than whether the token is shaped like a JWT.
+    const bool shaped = std::ranges::count(token, '.') == 2;
+    return refuse(401, 16,
+                  shaped ? "invalid session: token signature is invalid: signature is invalid"
+                         : "no session information");
+  }
+  const bool of_app = path.size() >= 5 && path[0] == "api" && path[1] == "v1" &&
+                      path[2] == "applications" && request.method == "GET";
+  return of_app ? answer_about_app(path, query) : unknown_path();
+}
+
+http::Response FakeArgoCd::log_in(const http::Request& request, const std::string& body) const {
+  const auto type = request.headers.find("Content-Type").value_or("");
+  if (!type.starts_with("application/json")) return invalid_content_type();
+  const Json login = Json::parse(body, nullptr, false);
+  const bool right = login.is_object() && login.value("username", "") == options_.username &&
+                     login.value("password", "") == options_.password;
+  if (!right) return refuse(401, 16, "Invalid username or password");
+  return json_response(200, Json{{"token", options_.token}}.dump());
+}
+
+http::Response FakeArgoCd::answer_about_app(const std::vector<std::string>& path,
+                                            const Query& query) const {
+  const auto& name = path[3];
+  const auto ns = query.get("appNamespace");
+  const auto project = query.get("project");
+  const auto state = apps_.find(name);
+  const bool served = ns.empty() || ns == options_.ns;
+  const bool known =
+      state != apps_.end() && served && (project.empty() || project == state->second.spec.project);
+  if (!known) {
+    // Only those who name the project, and a namespace that is served, may learn what is missing.
+    return project.empty() || !served
+               ? refuse(403, 7, "permission denied")
+               : refuse(404, 5, "applications.argoproj.io \"" + name + "\" not found");
+  }
+  if (path.size() == 5 && path[4] == "resource-tree") {
+    return json_response(200, tree_of(state->second).dump());
+  }
+  if (path.size() == 5 && path[4] == "managed-resources") {
+    return json_response(200, Json{{"items", managed_of(state->second)}}.dump());
+  }
+  if (path.size() != 7 || path[4] != "revisions" || path[6] != "metadata") return unknown_path();
+  const auto metadata = revisions_.find(path[5]);
+  if (metadata != revisions_.end()) return json_response(200, metadata->second.dump());
+  return refuse(500, 2,
+                "error acquiring repo lock: failed to initialize repository resources: rpc error: "
+                "code = Internal desc = Failed to checkout revision " +
+                    path[5]);
+}
+
+}  // namespace gitops::test

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/thread_pool.hpp>
+#include <nlohmann/json.hpp>
+
+#include "doubles/double_server.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/git_commit.hpp"
+#include "support/process.hpp"
+
+namespace gitops::test {
+
+// Argo CD 3.2 in one object: the reads of argocd-server that this project makes, and a controller
+// that brings what a Git repository holds into a FakeKubeApi and writes Applications as the real
+// one does (health in the resource tree, not in the Application). Reads plain YAML folders with the
+// real git; knows Deployments with their pods, and any other kind that the FakeKubeApi serves.
+// Nothing happens by itself: tests say when it looks at Git and when it syncs. Faults: those of
+// DoubleServer. Lives on the loop; git runs on a thread of its own.
+class FakeArgoCd : public DoubleServer {
+ public:
+  using Json = nlohmann::json;
+
+  struct Options {
+    http::ServerOptions server = {};
+    std::string token = "argocd.double.token";  // shaped like a JWT
+    std::string username = "admin";             // for POST /api/v1/session
+    std::string password = "argocd-password";
+    std::string ns = "argocd";  // of the Applications
+  };
+  // `cluster` outlives this.
+  FakeArgoCd(const Executor& executor, FakeKubeApi& cluster, Options options);
+  FakeArgoCd(const Executor& executor, FakeKubeApi& cluster)
+      : FakeArgoCd(executor, cluster, Options()) {}
+  ~FakeArgoCd() override;
+
+  // An Application as its user writes it.
+  struct App {
+    std::string name;
+    std::string repo_url;  // http(s) URL or local path
+    std::string git_username = {};
+    std::string git_password = {};
+    std::string path = ".";
+    std::string target_revision = "main";
+    std::string project = "default";
+    std::string destination_namespace = "default";
+    std::map<std::string, std::string> labels = {};
+    std::map<std::string, std::string> annotations = {};
+  };
+  // Writes the Application and compares it once: OutOfSync, Missing.
+  Task<Result<void>> create_app(App app);
+  // Reads Git and compares: writes status.sync and status.resources; resources that left Git need
+  // pruning. Returns the revision.
+  Task<Result<std::string>> refresh(const std::string& app);
+  // Refreshes, applies and prunes, through operation, operationState and history.
+  Task<Result<std::string>> sync(const std::string& app);
+  // Deletes the Application: deletionTimestamp, its resources, then the finalizer.
+  Result<void> delete_app(const std::string& app);
+  // A resource's health from now on; the Application is written only when its own health changes
+  // by it, as since Argo CD 3.0.
+  Result<void> set_health(const std::string& app, const std::string& kind, const std::string& name,
+                          const std::string& health, const std::string& message = {});
+  // What the periodic refresh does when nothing changed: a new status.reconciledAt.
+  Result<void> touch(const std::string& app);
+
+  // Answers given by hand, for applications that the controller above does not know.
+  void set_tree(const std::string& app, Json tree);
+  void set_managed_resources(const std::string& app, Json items);
+  void set_revision(const std::string& revision, Json metadata);
+
+  void set_token(std::string token) { options_.token = std::move(token); }
+  // Requests so far: for the tree, for managed resources, and for revision metadata.
+  struct Reads {
+    std::size_t tree = 0;
+    std::size_t managed = 0;
+    std::size_t revisions = 0;
+    [[nodiscard]] std::size_t total() const { return tree + managed + revisions; }
+  };
+  [[nodiscard]] Reads reads() const;
+
+ protected:
+  Task<> handle(http::Exchange& exchange) override;
+  [[nodiscard]] http::Response failure(int status) const override;
+
+ private:
+  struct Managed {
+    k8s::Resource type;
+    k8s::ObjectKey key;
+    Json target;  // null: not in Git
+    std::string health;
+    std::string health_message;
+  };
+  struct State {
+    App spec;
+    std::string revision;
+    std::map<std::string, Managed> resources;  // by group/kind/namespace/name
+    std::optional<Json> tree;                  // set by hand
+    std::optional<Json> managed;
+  };
+
+  // In fake_argocd_controller.cpp.
+  Task<Result<GitCommit>> fetch(const App& app);
+  Result<void> take_manifests(State& state, const GitCommit& commit);
+  void write_comparison(State& state);
+  [[nodiscard]] Json live(const Managed& managed) const;
+  [[nodiscard]] bool is_synced(const Managed& managed) const;
+  [[nodiscard]] static std::string health_of(const State& state);
+  void apply(Managed& managed);
+  Json sync_resource(Managed& managed);
+  // Reads, changes and writes the Application.
+  void edit(const State& state, const std::function<void(Json& app)>& change);
+
+  [[nodiscard]] Json tree_of(const State& state) const;
+  [[nodiscard]] static Json node_of(const Managed& managed, const Json& object);
+  [[nodiscard]] Json managed_of(const State& state) const;
+  [[nodiscard]] http::Response refuse(int status, int code, const std::string& message) const;
+  http::Response answer(const http::Request& request, const std::vector<std::string>& path,
+                        const Query& query, const std::string& body);
+  [[nodiscard]] http::Response log_in(const http::Request& request, const std::string& body) const;
+  [[nodiscard]] http::Response answer_about_app(const std::vector<std::string>& path,
+                                                const Query& query) const;
+
+  Options options_;
+  FakeKubeApi& cluster_;
+  TempDir folder_;
+  boost::asio::thread_pool git_{1};
+  std::map<std::string, State> apps_;
+  std::map<std::string, Json> revisions_;
+};
+
+}  // namespace gitops::test

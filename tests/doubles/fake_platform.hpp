@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "doubles/double_server.hpp"
+
+namespace gitops::test {
+
+// A control plane that records: POST /2.0/api/events is checked (token, gzip, JSON, the frame of a
+// payload) and kept in the order of arrival; GET /events shows the record. Faults: those of
+// DoubleServer.
+class FakePlatform : public DoubleServer {
+ public:
+  using Json = nlohmann::json;
+
+  struct Options {
+    http::ServerOptions server = {};
+    std::string token = "platform-token";  // the whole Authorization header; empty: not checked
+  };
+  explicit FakePlatform(const Executor& executor, Options options);
+  explicit FakePlatform(const Executor& executor) : FakePlatform(executor, Options()) {}
+
+  // One event as it was received and acknowledged.
+  struct Report {
+    Clock::time_point arrived;
+    http::Headers headers;
+    std::string event_id;  // X-Event-Id, may be empty
+    Json data;             // the payload, without its {"data":…} frame
+    Json object;           // data.object decoded, from base64 or from JSON text
+
+    [[nodiscard]] std::string kind() const;
+    [[nodiscard]] std::string name() const;
+    // A string of data.source; empty when it has none.
+    [[nodiscard]] std::string source(std::string_view field) const;
+  };
+  [[nodiscard]] const std::deque<Report>& reports() const { return reports_; }
+  // In the order of arrival, from report number `first` on; empty texts mean any.
+  [[nodiscard]] std::vector<const Report*> find(std::string_view kind, std::string_view name,
+                                                std::size_t first = 0) const;
+  // Waits for a report that matches, looking at those from number `first` on; nullptr at the
+  // deadline.
+  Task<const Report*> wait_for(std::function<bool(const Report&)> matches, Deadline deadline,
+                               std::size_t first = 0);
+  // Waits until at least `count` reports arrived; false at the deadline.
+  Task<bool> wait_for_count(std::size_t count, Deadline deadline);
+  // Waits until no report has arrived for `quiet`; false at the deadline.
+  Task<bool> wait_until_quiet(Clock::duration quiet, Deadline deadline);
+
+  // Fault: acknowledges each n-th event without recording it; 0 ends it.
+  void forget_every(std::size_t n) { forget_every_ = n; }
+  [[nodiscard]] const std::vector<std::string>& forgotten() const { return forgotten_; }
+  // Fault: records the events that `which` names and closes their connections without an answer;
+  // nullptr ends it.
+  void lose_answers(std::function<bool(const Report&)> which) { loses_answer_ = std::move(which); }
+
+  // Why requests were answered 4xx, one line each; a correct reporter leaves it empty.
+  [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
+  void set_token(std::string token) { options_.token = std::move(token); }
+
+ protected:
+  Task<> handle(http::Exchange& exchange) override;
+  [[nodiscard]] http::Response failure(int status) const override;
+
+ private:
+  http::Response take(const http::Request& request, std::string body);
+  [[nodiscard]] std::string record() const;
+
+  Options options_;
+  std::deque<Report> reports_;
+  std::vector<std::string> refused_;
+  std::size_t forget_every_ = 0;
+  std::size_t taken_ = 0;
+  std::function<bool(const Report&)> loses_answer_;
+  std::vector<std::string> forgotten_;  // event ids
+};
+
+}  // namespace gitops::test

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "peers/peer_cluster.hpp"
+#include "peers/peer_programs.hpp"
+
+namespace gitops::test {
+
+/// Argo Events of real programs: a NATS server with JetStream as its bus, which speaks TLS and asks
+/// for no password, the CRDs, and one process at a time that serves an EventSource. Nothing acts on
+/// the objects in the cluster: the tests start what the controller would.
+///
+/// The process of an EventSource listens on all interfaces, with port 7777 fixed for its metrics.
+/// So there is one PeerEvents at a time on a machine: the constructor waits for up to two minutes
+/// until no other one is there. The cluster is borrowed and must outlive the object.
+class PeerEvents {
+ public:
+  explicit PeerEvents(PeerCluster& cluster);
+
+  /// What a machine lacks for it, in one line; nullopt: nothing.
+  static std::optional<std::string> missing();
+
+  /// Creates the EventSource in the cluster, from its spec as JSON, and serves it in place of the
+  /// last one. The spec has a webhook on `port`; returns when that answers. An EventBus `default`
+  /// that describes the bus is made in the namespace, too.
+  void serve(const std::string& ns, const std::string& name, const std::string& spec, int port);
+
+  /// A spec for serve(): one event `push` of GitHub's webhooks at `target`, which asks for no
+  /// signature.
+  static std::string github_push(const std::string& target, int port);
+
+  /// What the event in a message of the bus holds, as JSON; for webhooks `headers` and `body`.
+  static std::string data_of(const std::string& payload);
+
+  /// Where the bus listens, on 127.0.0.1: subjects are default.EVENTSOURCE.EVENT.
+  int bus_port() const { return bus_port_; }
+  std::string bus_url() const { return "nats://127.0.0.1:" + std::to_string(bus_port_); }
+  /// How many messages the bus holds.
+  long stored_messages() const;
+
+  Process& event_source() { return programs_.at("eventsource"); }
+  Process& bus() { return programs_.at("nats-server"); }
+
+ private:
+  class MachineLock;
+
+  void start_bus();
+
+  PeerCluster& cluster_;
+  std::shared_ptr<MachineLock> lock_;
+  int bus_port_;
+  int monitor_port_;
+  PeerPrograms programs_{"gitops-events"};
+};
+
+}  // namespace gitops::test
