@@ -22,7 +22,7 @@ LAYERS = {
     "libs/common/argo": HTTP,
     "libs/common/control_plane": HTTP,
     "libs/common/daemon": HTTP,
-    "libs/common/cli": HTTP,
+    "libs/common/cli": CORE,
     "libs/k8s-client": HTTP,
 }
 APP_MAY = list(LAYERS)

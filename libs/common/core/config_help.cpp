@@ -42,6 +42,11 @@ std::string code(std::string_view text) {
   return "`" + markdown_cell(text) + "`";
 }
 
+// "--output", or "-o, --output" with a letter.
+std::string flag_names(char letter, const std::string& flag) {
+  return (letter == 0 ? "--" : "-" + std::string(1, letter) + ", --") + flag;
+}
+
 struct HelpLine {
   std::string left, right;
 };
@@ -50,9 +55,10 @@ struct HelpGroup {
   std::vector<HelpLine> lines;
 };
 
-HelpGroup common_flags() {
-  HelpGroup group{"Start", {}};
+HelpGroup common_flags(ProgramKind kind) {
+  HelpGroup group{kind == ProgramKind::daemon ? "Start" : "Common", {}};
   for (const CommonFlag& flag : kCommonFlags) {
+    if (!is_shown(flag, kind)) continue;
     std::string left = "  --" + std::string(flag.flag);
     if (!flag.kind.empty()) left += ' ' + std::string(flag.kind);
     group.lines.push_back({left, std::string(flag.help)});
@@ -89,11 +95,16 @@ void append_line(std::string& out, const HelpLine& line, std::size_t column) {
 }  // namespace
 
 std::string ConfigReader::help() const {
+  return program_ + ": " + summary_ + "\n\nUsage: " + program_ + " [--name=value ...]\n" +
+         flags_help();
+}
+
+std::string ConfigReader::flags_help() const {
   std::vector<HelpGroup> groups;
   for (const Row& row : rows_) {
     auto found = std::ranges::find(groups, row.group, &HelpGroup::title);
     if (found == groups.end()) found = groups.insert(groups.end(), HelpGroup{row.group, {}});
-    std::string left = "  --" + row.flag;
+    std::string left = "  " + flag_names(row.letter, row.flag);
     if (row.shape != Shape::boolean) left += ' ' + row.kind;
     std::vector<std::string> notes;
     if (!row.env.empty()) {
@@ -104,10 +115,10 @@ std::string ConfigReader::help() const {
     found->lines.push_back(
         {left, row.help + (notes.empty() ? "" : " (" + join(notes, "; ") + ")")});
   }
-  groups.push_back(common_flags());
+  groups.push_back(common_flags(kind_));
 
   const std::size_t column = right_column(groups);
-  std::string out = program_ + ": " + summary_ + "\n\nUsage: " + program_ + " [--name=value ...]\n";
+  std::string out;
   for (const HelpGroup& group : groups) {
     out += '\n' + (group.title.empty() ? "Settings" : group.title) + ":\n";
     for (const HelpLine& line : group.lines) append_line(out, line, column);
@@ -127,7 +138,7 @@ std::string ConfigReader::markdown_table() const {
     for (const std::string& name : row.env) env.push_back(code(name));
     const std::string kind = row.shape == Shape::boolean ? "" : " " + row.kind;
     out +=
-        "| " + code("--" + row.flag + kind) + " | " + join(env, ", ") + " | " +
+        "| " + code(flag_names(row.letter, row.flag) + kind) + " | " + join(env, ", ") + " | " +
         (row.default_text.empty() ? "" : code(row.default_text)) + " | " + markdown_cell(row.help) +
         (row.shape == Shape::secret_file && !env.empty() ? "; the variable holds the value itself"
                                                          : "") +

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -57,21 +56,6 @@ std::optional<bool> parse_bool(std::string_view text) {
   return std::nullopt;
 }
 
-// How many characters must be changed, added or dropped to get from one to the other.
-std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t changed = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row[to.size()];
-}
-
 std::string_view without_line_end(std::string_view text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   return text;
@@ -87,8 +71,8 @@ struct ConfigReader::Sources {
   std::set<Outcome::Action> actions;
 };
 
-ConfigReader::ConfigReader(std::string program, std::string summary)
-    : program_(std::move(program)), summary_(std::move(summary)) {}
+ConfigReader::ConfigReader(std::string program, std::string summary, ProgramKind kind)
+    : program_(std::move(program)), summary_(std::move(summary)), kind_(kind) {}
 
 void ConfigReader::add(SettingNames names, std::string& target) {
   add_row(std::move(names),
@@ -239,15 +223,18 @@ void ConfigReader::add_row(SettingNames names, Row row) {
   row.flag = names.flag;
   row.env.assign(names.env.begin(), names.env.end());
   row.help = names.help;
+  row.letter = names.letter;
   const auto known_env = environment_names();
   for (const std::string& name : row.env) {
     if (std::ranges::find(known_env, name) != known_env.end()) {
       throw std::logic_error("two settings read the environment variable " + name);
     }
   }
-  if (find_row(row.flag) != nullptr ||
-      std::ranges::find(kCommonFlags, row.flag, &CommonFlag::flag) != kCommonFlags.end()) {
+  if (find_row(row.flag) != nullptr || find_common(row.flag, kind_) != nullptr) {
     throw std::logic_error("two settings have the flag --" + row.flag);
+  }
+  if (row.letter != 0 && (row.letter == 'h' || find_letter(row.letter) != nullptr)) {
+    throw std::logic_error("two settings have the flag -" + std::string(1, row.letter));
   }
   rows_.push_back(std::move(row));
 }
@@ -257,29 +244,26 @@ const ConfigReader::Row* ConfigReader::find_row(std::string_view flag) const {
   return found == rows_.end() ? nullptr : &*found;
 }
 
+const ConfigReader::Row* ConfigReader::find_letter(char letter) const {
+  const auto found = std::ranges::find(rows_, letter, &Row::letter);
+  return found == rows_.end() ? nullptr : &*found;
+}
+
 const ConfigReader::Row* ConfigReader::find_secret(std::string_view stem) const {
   const Row* row = find_row(std::string(stem) + std::string(kFileSuffix));
   return row != nullptr && row->shape == Shape::secret_file ? row : nullptr;
 }
 
 std::string ConfigReader::suggestion(std::string_view name, std::string_view prefix) const {
-  constexpr std::size_t kLongest = 100;  // of a name that is worth comparing
-  if (name.size() > kLongest) return {};
-  std::string_view nearest;
-  std::size_t distance = std::max<std::size_t>(2, name.size() / 3) + 1;
-  const auto consider = [&](std::string_view known) {
-    const std::size_t candidate = edit_distance(name, known);
-    if (candidate < distance && candidate < known.size()) {
-      distance = candidate;
-      nearest = known;
-    }
-  };
-  for (const Row& row : rows_) consider(row.flag);
+  std::vector<std::string_view> known;
+  for (const Row& row : rows_) known.push_back(row.flag);
   if (!prefix.empty()) {
-    for (const CommonFlag& common : kCommonFlags) consider(common.flag);
+    for (const CommonFlag& common : kCommonFlags) {
+      if (is_shown(common, kind_)) known.push_back(common.flag);
+    }
   }
-  if (nearest.empty()) return {};
-  return ", did you mean " + std::string(prefix) + std::string(nearest) + "?";
+  const auto meant = nearest(name, known);
+  return meant ? ", did you mean " + std::string(prefix) + std::string(*meant) + "?" : "";
 }
 
 namespace {
@@ -294,20 +278,28 @@ std::string secret_hint(const std::string& file_flag, const std::vector<std::str
 
 }  // namespace
 
+// "-o json" and "-ojson" as "--output json" and "--output=json"; anything else as it is.
+std::string ConfigReader::long_form(const std::string& argument) const {
+  if (argument == "-h") return "--help";
+  if (argument.size() < 2 || argument[0] != '-' || argument[1] == '-') return argument;
+  const Row* row = find_letter(argument[1]);
+  if (row == nullptr) return argument;
+  const std::string_view value = std::string_view(argument).substr(2);
+  if (value.empty()) return "--" + row->flag;
+  if (!value.starts_with('=') && row->shape == Shape::boolean) return argument;
+  return "--" + row->flag + (value.starts_with('=') ? "" : "=") + std::string(value);
+}
+
 void ConfigReader::read_flags(const std::vector<std::string>& arguments, Sources& out) const {
   std::set<std::string, std::less<>> seen;
   const auto mistake = [&](std::string_view name, std::string_view text) {
     out.flag_mistakes.push_back("flag --" + std::string(name) + ": " + std::string(text));
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
+    const std::string argument = long_form(arguments[i]);
     if (!argument.starts_with("--") || argument.size() == 2) {
-      const bool short_help = argument == "-h";
-      if (short_help) out.actions.insert(Outcome::Action::help);
-      if (!short_help) {
-        out.flag_mistakes.push_back("argument " + shown(argument) +
-                                    ": not expected, settings are given as --name=value");
-      }
+      out.flag_mistakes.push_back("argument " + shown(argument) +
+                                  ": not expected, settings are given as --name=value");
       continue;
     }
     const auto equals = argument.find('=');
@@ -320,7 +312,8 @@ void ConfigReader::read_flags(const std::vector<std::string>& arguments, Sources
         {"version", Outcome::Action::version},
         {"check-config", Outcome::Action::check},
         {"print-config-table", Outcome::Action::table}};
-    if (const auto action = actions.find(name); action != actions.end()) {
+    const auto action = actions.find(name);
+    if (action != actions.end() && find_common(name, kind_) != nullptr) {
       if (value) {
         mistake(name, "takes no value");
       } else {
@@ -484,6 +477,24 @@ ConfigReader::Outcome ConfigReader::load(const std::vector<std::string>& argumen
     outcome.mistakes.push_back(join(given, ", ") + ": " + mistake);
   }
   return outcome;
+}
+
+std::vector<ConfigReader::Flag> ConfigReader::flags() const {
+  std::vector<Flag> flags;
+  for (const Row& row : rows_) {
+    flags.push_back({.name = row.flag,
+                     .letter = row.letter,
+                     .kind = row.shape == Shape::boolean ? "" : row.kind,
+                     .help = row.help});
+  }
+  for (const CommonFlag& common : kCommonFlags) {
+    if (!is_shown(common, kind_)) continue;
+    flags.push_back({.name = std::string(common.flag),
+                     .letter = common.flag == "help" ? 'h' : '\0',
+                     .kind = std::string(common.kind),
+                     .help = std::string(common.help)});
+  }
+  return flags;
 }
 
 std::vector<std::string> ConfigReader::environment_names() const {

@@ -24,10 +24,15 @@ struct SettingNames {
   std::string_view flag;                   // without dashes
   std::vector<std::string_view> env = {};  // first is the documented one, the rest are aliases
   std::string_view help = {};              // one sentence, ends without a full stop
+  char letter = '\0';                      // of a short flag: 'o' for -o
 };
 
-// The configuration table of one daemon: each row binds a setting to a field of the daemon's plain
-// Config struct; the field's value at that time is the default. --help, docs/configuration.md and
+// Whose settings a table holds. A command of a command-line program has no --check-config and no
+// --version.
+enum class ProgramKind { daemon, command };
+
+// The configuration table of one program: each row binds a setting to a field of its plain Config
+// struct; the field's value at that time is the default. --help, docs/configuration.md and
 // the loader are all made from these rows.
 //
 // Precedence: flag > environment > YAML file (--config FILE) > default. An empty environment value
@@ -36,7 +41,7 @@ struct SettingNames {
 class ConfigReader {
  public:
   // `program` as in the usage line, `summary` one sentence for --help.
-  ConfigReader(std::string program, std::string summary);
+  ConfigReader(std::string program, std::string summary, ProgramKind kind = ProgramKind::daemon);
 
   // Rows that are added from here on stand under this title in --help.
   void group(std::string title) { group_ = std::move(title); }
@@ -81,20 +86,31 @@ class ConfigReader {
     // for help, version and table.
     std::vector<std::string> mistakes = {};
   };
-  // argv without the program name. Flags: --name=value or --name value; booleans also --name and
-  // --no-name. Unknown flags and unknown YAML keys are mistakes (with the nearest known name), and
-  // so is a setting that stands twice in one source. Environment variables that no row names are
-  // ignored. The file named by --config (or GITOPS_CONFIG) is one YAML document of at most 1 MiB.
+  // argv without the program name. Flags: --name=value or --name value, with a letter also -n
+  // value, -n=value and -nvalue; booleans also --name, --no-name and -n. Unknown flags and unknown
+  // YAML keys are mistakes (with the nearest known name), and so is a setting that stands twice in
+  // one source. Environment variables that no row names are ignored. The file named by --config (or
+  // GITOPS_CONFIG) is one YAML document of at most 1 MiB.
   Outcome load(const std::vector<std::string>& arguments,
                const std::map<std::string, std::string>& environment);
 
   // The text of --help, at most 100 columns wide.
   [[nodiscard]] std::string help() const;
+  // Its part about the flags, without program, summary and usage.
+  [[nodiscard]] std::string flags_help() const;
   // The rows as a Markdown table: Flag | Environment | Default | Meaning. Printed by
   // --print-config-table for docs/configuration.md.
   [[nodiscard]] std::string markdown_table() const;
   // The environment names of all rows, aliases included; the chart test compares with them.
   [[nodiscard]] std::vector<std::string> environment_names() const;
+  // All flags that --help shows, in its order; shells complete them.
+  struct Flag {
+    std::string name;
+    char letter;
+    std::string kind;  // as in --help; empty when it takes no value
+    std::string help;
+  };
+  [[nodiscard]] std::vector<Flag> flags() const;
 
  private:
   using Assign = std::function<std::string(const std::string& text)>;
@@ -104,6 +120,7 @@ class ConfigReader {
   struct Row {
     std::string group = {};
     std::string flag = {};  // of a secret: "<flag>-file"
+    char letter = '\0';
     std::vector<std::string> env = {};
     std::string help = {};
     std::string
@@ -133,6 +150,8 @@ class ConfigReader {
                       const std::vector<std::string_view>& choices,
                       std::function<void(std::size_t)> assign);
   [[nodiscard]] const Row* find_row(std::string_view flag) const;
+  [[nodiscard]] const Row* find_letter(char letter) const;
+  [[nodiscard]] std::string long_form(const std::string& argument) const;
   // The secret whose value somebody tries to give under this name.
   [[nodiscard]] const Row* find_secret(std::string_view stem) const;
   // ", did you mean --port?" or an empty text.
@@ -143,6 +162,7 @@ class ConfigReader {
 
   std::string program_;
   std::string summary_;
+  ProgramKind kind_;
   std::string group_;
   std::vector<Row> rows_;
   std::vector<Rule> rules_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,11 @@ namespace gitops {
 
 // Without blanks, tabs and line ends on both sides.
 std::string_view trimmed(std::string_view text);
+
+// The known name that somebody may have meant by a mistyped one: the first of those that need the
+// fewest changes, if these are few for its length.
+std::optional<std::string_view> nearest(std::string_view name,
+                                        const std::vector<std::string_view>& known);
 
 std::string join(const std::vector<std::string>& items, std::string_view separator);
 

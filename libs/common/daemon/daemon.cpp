@@ -10,10 +10,8 @@
 
 #include <boost/asio/basic_signal_set.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <malloc.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
+#include "common/core/process.hpp"
 #include "common/daemon/loop_thread.hpp"
 
 namespace gitops {
@@ -30,24 +28,6 @@ constexpr std::size_t kPoolThreads = 2;
 constexpr milliseconds kStopGrace = seconds(1);    // a stop() may overrun its deadline by this
 constexpr milliseconds kCancelGrace = seconds(2);  // for cancelled tasks to end
 constexpr milliseconds kPoolGrace = seconds(2);    // for a blocking call that nobody waits for
-
-std::map<std::string, std::string> read_environment() {
-  std::map<std::string, std::string> environment;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const auto equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return environment;
-}
-
-void prepare_process() {
-  const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  std::signal(SIGPIPE, SIG_IGN);
-  ::mallopt(M_ARENA_MAX, 2);
-}
 
 http::Response text_response(int status, std::string body) {
   http::Response response{.status = status, .headers = {}, .body = std::move(body)};
@@ -77,7 +57,7 @@ class Frame {
         }) {
     metrics_
         .gauge("gitops_build_info", "1; labels tell the program and its version",
-               {{"program", spec.name}, {"version", GITOPS_VERSION}})
+               {{"program", spec.name}, {"version", std::string(version())}})
         .Set(1);
   }
 
@@ -190,7 +170,7 @@ class Frame {
       phase_ = Phase::running;
       const std::chrono::duration<double, std::milli> took = Clock::now() - began_;
       log_.info("started", {{"program", spec_.name},
-                            {"version", GITOPS_VERSION},
+                            {"version", version()},
                             {"admin_port", admin_.port()},
                             {"start_ms", static_cast<std::int64_t>(took.count())}});
     }
@@ -244,7 +224,8 @@ class Frame {
 
   [[nodiscard]] std::string status_text() const {
     const auto uptime = std::chrono::duration_cast<seconds>(Clock::now() - began_);
-    std::string text = spec_.name + " " + GITOPS_VERSION + "\nup " + format_duration(uptime) + "\n";
+    std::string text =
+        spec_.name + " " + std::string(version()) + "\nup " + format_duration(uptime) + "\n";
     const std::string reasons = not_ready_because();
     text += reasons.empty() ? "ready\n" : "not ready:\n" + reasons;
     if (phase_ == Phase::running && app_.status) text += '\n' + app_.status();
@@ -351,7 +332,7 @@ void DaemonConfig::add_to(ConfigReader& reader, std::string_view admin_address_e
 
 int run_daemon(const DaemonSpec& spec, int argc, char** argv) {
   prepare_process();
-  const auto environment = read_environment();
+  const auto environment = process_environment();
   DaemonConfig config;
   ConfigReader reader(spec.name, spec.summary);
   if (spec.bind) spec.bind(reader);
@@ -362,7 +343,7 @@ int run_daemon(const DaemonSpec& spec, int argc, char** argv) {
     case Action::help:
       return print(reader.help());
     case Action::version:
-      return print(spec.name + " " + GITOPS_VERSION + "\n");
+      return print(spec.name + " " + std::string(version()) + "\n");
     case Action::table:
       return print(reader.markdown_table());
     case Action::check:

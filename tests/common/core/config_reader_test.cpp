@@ -447,6 +447,65 @@ Flags that take no value are switched off by --no-NAME. Durations: 300ms, 10s, 1
 )");
 }
 
+TEST_F(ConfigReaderTest, AFlagMayHaveALetter) {
+  std::string output = "text";
+  bool verbose = false;
+  const auto load_letters = [&](const std::vector<std::string>& arguments) {
+    output = "text";
+    verbose = false;
+    ConfigReader reader("sample", "Has letters");
+    reader.add({.flag = "output", .letter = 'o'}, output);
+    reader.add({.flag = "verbose", .letter = 'v'}, verbose);
+    return reader.load(arguments, {}).mistakes;
+  };
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"-o", "json", "-v"}, {"-ojson", "-v"}, {"-v", "-o=json"}}) {
+    EXPECT_THAT(load_letters(arguments), IsEmpty());
+    EXPECT_EQ(output, "json");
+    EXPECT_TRUE(verbose);
+  }
+  EXPECT_THAT(load_letters({"-v=false"}), IsEmpty());
+  EXPECT_FALSE(verbose);
+  EXPECT_THAT(load_letters({"-o"}), ElementsAre("flag --output: needs a value"));
+  EXPECT_THAT(load_letters({"-ojson", "--output=text"}),
+              ElementsAre("flag --output: given more than once"));
+  EXPECT_THAT(load_letters({"-vx", "-x"}),
+              ElementsAre(HasSubstr("argument \"-vx\""), HasSubstr("argument \"-x\"")));
+}
+
+TEST_F(ConfigReaderTest, TwoFlagsCannotHaveTheSameLetter) {
+  std::string text;
+  ConfigReader reader("sample", "Has letters");
+  reader.add({.flag = "output", .letter = 'o'}, text);
+  EXPECT_THROW(reader.add({.flag = "other", .letter = 'o'}, text), std::logic_error);
+  EXPECT_THROW(reader.add({.flag = "host", .letter = 'h'}, text), std::logic_error);
+}
+
+TEST_F(ConfigReaderTest, ACommandHasOnlyTheCommonFlagsThatMakeSenseForIt) {
+  std::string output = "text";
+  ConfigReader reader("sample check", "Looks", ProgramKind::command);
+  reader.group("Output");
+  reader.add({.flag = "output", .help = "Form of the output", .letter = 'o'}, output);
+  EXPECT_EQ(reader.flags_help(), R"(
+Output:
+  -o, --output TEXT  Form of the output (default text)
+
+Common:
+  --config FILE      YAML file with settings, named as the flags (env GITOPS_CONFIG)
+  --help             Print this text, and end
+
+A flag wins over the environment, the environment over the file, the file over the default.
+Flags that take no value are switched off by --no-NAME. Durations: 300ms, 10s, 1m30s, 24h.
+)");
+  EXPECT_THAT(reader.load({"--version", "--check-config"}, {}).mistakes,
+              ElementsAre("flag \"--version\": unknown", HasSubstr("\"--check-config\": unknown")));
+  EXPECT_EQ(reader.load({"--print-config-table"}, {}).action, Action::table);
+  EXPECT_THAT(reader.markdown_table(), HasSubstr("| `-o, --output TEXT` |"));
+  std::vector<std::string> names;
+  for (const auto& flag : reader.flags()) names.push_back(flag.name);
+  EXPECT_THAT(names, ElementsAre("output", "config", "help"));
+}
+
 TEST_F(ConfigReaderTest, TheMarkdownTableHasARowForEachSetting) {
   Config config;
   ConfigReader reader("sample", "Shows what a table gives");

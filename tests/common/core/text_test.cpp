@@ -18,5 +18,18 @@ TEST(Text, JoinsItems) {
   EXPECT_EQ(join({"a", "b", "c"}, ", "), "a, b, c");
 }
 
+TEST(Text, NearestFindsTheNameThatWasMeant) {
+  EXPECT_EQ(nearest("chekc", {"version", "check"}), "check");
+  EXPECT_EQ(nearest("vers", {"version", "check"}), std::nullopt);
+  EXPECT_EQ(nearest("contxt", {"config", "context"}), "context");
+  EXPECT_EQ(nearest("ab", {"xy"}), std::nullopt) << "nothing of it is left";
+  EXPECT_EQ(nearest("a", {}), std::nullopt);
+  EXPECT_EQ(nearest(std::string(101, 'a'), {std::string_view("a")}), std::nullopt);
+}
+
+TEST(Text, NearestTakesTheFirstOfEquals) {
+  EXPECT_EQ(nearest("bat", {"cat", "hat"}), "cat");
+}
+
 }  // namespace
 }  // namespace gitops

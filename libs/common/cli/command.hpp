@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "common/core/config_reader.hpp"
+
+namespace gitops::cli {
+
+// Exit codes of every command-line program of the suite.
+enum ExitCode : int {
+  kDone = 0,
+  kFailed = 1,         // what was asked for failed, or what was checked is not as it should be
+  kWrongUsage = 2,     // unknown command, wrong flag or setting
+  kNotKnown = 3,       // it could not be found out; nothing says that it failed
+  kInterrupted = 130,  // SIGINT, as shells report it
+  kTerminated = 143,   // SIGTERM
+};
+
+// Where a command writes. `out` takes what was asked for, `err` what went wrong.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  bool colour = false;  // `out` is a terminal that shows colours
+};
+
+using Environment = std::map<std::string, std::string>;
+
+// One command of a program: `gitopsctl check`.
+struct Command {
+  std::string name;              // one word, lower case
+  std::string summary;           // one line without a full stop, for the list of commands
+  std::string description = {};  // for its own --help, in lines of at most 100 columns
+  // Adds its settings. Called once before run(), and for completion scripts and help.
+  std::function<void(ConfigReader&)> bind = {};
+  // Called when every setting was good; returns the exit code.
+  std::function<int(const Environment&, Console&)> run;
+};
+
+// A command-line program as the table of its commands. Besides them it has `completion SHELL`,
+// `help [COMMAND]`, --help and --version.
+struct Program {
+  std::string name;     // "gitopsctl"
+  std::string summary;  // one line without a full stop
+  std::vector<Command> commands;
+};
+
+// Finds the command, reads its settings (flag > environment > YAML file > default) and runs it.
+// Unknown commands and flags are answered with the nearest known name and exit code 2.
+int run(const Program& program, const std::vector<std::string>& arguments,
+        const Environment& environment, Console& console);
+
+// The body of main(): run() with the arguments, the environment and the standard streams of this
+// process. Colours are used on terminals, unless NO_COLOR is set or TERM is "dumb". Standard output
+// that cannot be written is a failure; one whose reader left is not worth a message.
+int run_main(const Program& program, int argc, char** argv);
+
+}  // namespace gitops::cli

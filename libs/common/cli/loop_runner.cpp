@@ -1,0 +1,118 @@
+#include "common/cli/loop_runner.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <future>
+#include <optional>
+
+#include <boost/asio/basic_signal_set.hpp>
+
+#include "common/core/log.hpp"
+#include "common/core/task_group.hpp"
+#include "common/core/time.hpp"
+
+namespace gitops::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kPoolThreads = 2;
+constexpr milliseconds kDeadlineGrace = seconds(1);  // work may overrun its deadline by this
+constexpr milliseconds kCancelGrace = seconds(1);    // for cancelled work to end
+constexpr milliseconds kPoolGrace = milliseconds(100);
+
+// Ends the process although something still runs that refers to what lives in it.
+[[noreturn]] void end_process(Console& console, int code) {
+  console.out.flush();
+  console.err.flush();
+  std::_Exit(code);
+}
+
+// One run: the work, and what ends it before its time. Lives on the loop thread.
+class Run {
+ public:
+  Run(const LoopOptions& options, Console& console,
+      std::function<Task<int>(const LoopContext&)> work)
+      : options_(options), console_(console), work_(std::move(work)) {}
+
+  int run() {
+    asio::co_spawn(
+        loop_.get_executor(), [this] { return live(); },
+        [](const std::exception_ptr& failure) {
+          if (failure) std::rethrow_exception(failure);
+        });
+    loop_.run();
+    const int code = code_.value_or(kFailed);
+    const auto joined = std::async(std::launch::async, [this] { pool_.join(); });
+    if (joined.wait_for(kPoolGrace) != std::future_status::ready) end_process(console_, code);
+    return code;
+  }
+
+ private:
+  Task<> live() {
+    TaskGroup tasks(loop_.get_executor(), [this](const std::string&, const std::string& what) {
+      console_.err << "failed unexpectedly: " << what << '\n';
+      end_with(kFailed);
+    });
+    const LoopContext context{.executor = loop_.get_executor(),
+                              .pool = pool_,
+                              .deadline = deadline_after(options_.timeout)};
+    asio::basic_signal_set<Executor> signals(loop_.get_executor(), SIGINT, SIGTERM);
+    tasks.spawn("signals", [this, &signals]() -> Task<> {
+      const int number = co_await signals.async_wait(use_task);
+      end_with(number == SIGINT ? kInterrupted : kTerminated);
+    });
+    tasks.spawn("work", [this, &context]() -> Task<> { end_with(co_await work_(context)); });
+    const Deadline latest = context.deadline == kNever ? kNever : context.deadline + kDeadlineGrace;
+    while (!code_ && co_await changed_.wait(latest)) {
+    }
+    if (!code_) {
+      console_.err << "not done within " << format_duration(options_.timeout)
+                   << "; --timeout gives it more time\n";
+      code_ = kNotKnown;
+    }
+    tasks.cancel();
+    TaskGroup watchdog(loop_.get_executor());
+    watchdog.spawn("watchdog", [this]() -> Task<> {
+      co_await sleep_for(kCancelGrace);
+      end_process(console_, *code_);
+    });
+    co_await tasks.join();
+    watchdog.cancel();
+    co_await watchdog.join();
+  }
+
+  // The first reason to end counts.
+  void end_with(int code) {
+    if (!code_) code_ = code;
+    changed_.notify_all();
+  }
+
+  const LoopOptions& options_;
+  Console& console_;
+  std::function<Task<int>(const LoopContext&)> work_;
+  Loop loop_{1};
+  asio::thread_pool pool_{kPoolThreads};
+  Event changed_{loop_.get_executor()};
+  std::optional<int> code_;
+};
+
+}  // namespace
+
+void LoopOptions::add_to(ConfigReader& reader) {
+  reader.group("Run");
+  reader.add({.flag = "timeout", .help = "How long all of it may take"}, timeout, milliseconds(1),
+             std::chrono::hours(24));
+  reader.add({.flag = "verbose", .help = "Write log lines to standard error", .letter = 'v'},
+             verbose);
+}
+
+int run_on_loop(const LoopOptions& options, Console& console,
+                std::function<Task<int>(const LoopContext&)> work) {
+  configure_logging(options.verbose ? LogLevel::debug : LogLevel::off, LogFormat::text);
+  return Run(options, console, std::move(work)).run();
+}
+
+}  // namespace gitops::cli

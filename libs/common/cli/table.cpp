@@ -1,0 +1,91 @@
+#include "common/cli/table.hpp"
+
+#include <algorithm>
+
+#include "common/core/encoding.hpp"
+
+namespace gitops::cli {
+
+namespace {
+
+// How many columns a valid UTF-8 text takes, as one per character.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string_view colour_of(Tone tone) {
+  switch (tone) {
+    case Tone::plain:
+      return {};
+    case Tone::good:
+      return "\x1b[32m";
+    case Tone::bad:
+      return "\x1b[31m";
+    case Tone::doubtful:
+      return "\x1b[33m";
+    case Tone::faint:
+      return "\x1b[2m";
+    case Tone::strong:
+      return "\x1b[1m";
+  }
+  std::unreachable();
+}
+
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;  // U+0080 to U+009F
+}
+
+}  // namespace
+
+void add_output_row(ConfigReader& reader, OutputFormat& format) {
+  reader.add_choice({.flag = "output", .help = "Form of the output", .letter = 'o'}, format,
+                    {"text", "json"});
+}
+
+std::string painted(std::string_view text, Tone tone, bool colour) {
+  const std::string_view begin = colour_of(tone);
+  if (!colour || begin.empty()) return std::string(text);
+  return std::string(begin) + std::string(text) + "\x1b[0m";
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length == 0) {
+      out += "\uFFFD";
+    } else if (is_control(character)) {
+      out += ' ';
+    } else {
+      out += character;
+    }
+    text.remove_prefix(character.size());
+  }
+  return out;
+}
+
+std::string Table::text(std::size_t indent, bool colour) const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      widths[i] = std::max(widths[i], width(row[i].text));
+    }
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    out.append(indent, ' ');
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      out += painted(row[i].text, row[i].tone, colour);
+      if (i + 1 < row.size()) out.append(widths[i] + 2 - width(row[i].text), ' ');
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace gitops::cli

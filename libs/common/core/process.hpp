@@ -1,0 +1,20 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+// What every program of the suite does with its own process, daemon or not.
+namespace gitops {
+
+// "0.1.0"; chart and programs carry the same version.
+std::string_view version();
+
+// A copy of the environment; programs read it once at start and pass it down.
+std::map<std::string, std::string> process_environment();
+
+// Switches off core files, which would hold secrets, and SIGPIPE, and keeps malloc from taking an
+// arena per thread. Call it first, before any thread starts.
+void prepare_process();
+
+}  // namespace gitops
