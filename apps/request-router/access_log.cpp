@@ -59,7 +59,7 @@ void append_access_line(std::string& out, const proxy::ExchangeRecord& record,
       append_text(out, R"(,"traceparent":)", trace->substr(0, 64));
     }
   }
-  if (record.failure != proxy::ProxyFailure::none) {
+  if (record.failure != proxy::Failure::none) {
     out.append(R"(,"failure":")").append(to_string(record.failure)).append("\"");
     append_text(out, R"(,"detail":)", record.detail);
   }

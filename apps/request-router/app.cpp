@@ -41,7 +41,7 @@ class App {
                 .pool = context.pool,
                 .access_log = access_log_,
                 .traffic = traffic_,
-                .totals = std::make_shared<proxy::ProxyTotals>(),
+                .totals = std::make_shared<proxy::Totals>(),
                 .app_proxy_down = [this] { return app_proxy_down(); },
                 .fail =
                     [executor = context.executor, fail = context.fail](const std::string& why) {

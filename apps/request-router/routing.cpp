@@ -35,19 +35,19 @@ std::function<bool(const boost::asio::ip::address&)> only_allowed(
   };
 }
 
-std::string_view message_for(proxy::ProxyFailure failure, int status) {
+std::string_view message_for(proxy::Failure failure, int status) {
   switch (failure) {
-    case proxy::ProxyFailure::connect_failed:
-    case proxy::ProxyFailure::connect_timeout:
+    case proxy::Failure::connect_failed:
+    case proxy::Failure::connect_timeout:
       return "the service behind this path cannot be reached";
-    case proxy::ProxyFailure::upstream_lost:
-    case proxy::ProxyFailure::malformed_answer:
+    case proxy::Failure::upstream_lost:
+    case proxy::Failure::malformed_answer:
       return "the service behind this path gave no valid answer";
-    case proxy::ProxyFailure::answer_timeout:
+    case proxy::Failure::answer_timeout:
       return "the service behind this path did not answer in time";
-    case proxy::ProxyFailure::address_refused:
+    case proxy::Failure::address_refused:
       return "the service behind this path has no address that may be used";
-    case proxy::ProxyFailure::no_such_host:
+    case proxy::Failure::no_such_host:
       return status == 404 ? "no such event source" : "the service behind this path is not there";
     default:
       return {};
@@ -56,9 +56,9 @@ std::string_view message_for(proxy::ProxyFailure failure, int status) {
 
 }  // namespace
 
-Routing::Routing(proxy::ProxyLoop& loop, const RouteSettings& settings,
+Routing::Routing(net::Resolver& resolver, const RouteSettings& settings,
                  std::shared_ptr<Gates> gates, std::function<std::string()> app_proxy_down)
-    : loop_(loop),
+    : resolver_(resolver),
       settings_(settings),
       gates_(std::move(gates)),
       app_proxy_down_(std::move(app_proxy_down)),
@@ -100,17 +100,16 @@ proxy::RouteLimits Routing::limits(std::int64_t max_body) const {
 Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const std::string& text,
                                     net::TlsOptions tls, proxy::RouteLimits limits) const {
   const auto url = http::parse_url(text).value();
-  proxy::UpstreamOptions upstream;
-  upstream.host = url.host;
-  upstream.port = url.port;
+  proxy::TcpDialerOptions upstream{.host = url.host, .port = url.port};
   if (url.is_tls()) upstream.tls = std::move(tls);
-  upstream.connect_timeout = settings_.connect_timeout;
   if (!is_address(url.host)) upstream.allowed = only_allowed(allowed_);
-  auto route = std::make_shared<proxy::ProxyRoute>();
+  auto route = std::make_shared<proxy::Route>();
   route->name = name;
   route->id = std::to_underlying(id);
   route->limits = limits;
-  route->upstream = std::make_shared<proxy::Upstream>(loop_, std::move(upstream));
+  route->upstream = std::make_shared<proxy::Upstream>(
+      proxy::tcp_dialer(resolver_, std::move(upstream)),
+      proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout});
   route->host = url.host_header();
   route->own_origin = url.scheme + "://" + url.host_header();
   if (id == RouteId::workflows) route->location_prefix = "/workflows";
@@ -122,12 +121,6 @@ Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
   if (!host) return std::unexpected(host.error());
   if (const auto known = events_.find(*host); known != events_.end()) return known->second;
   if (events_.size() >= kMaxEventSources) forget_event_sources();
-  proxy::UpstreamOptions upstream;
-  upstream.host = *host;
-  upstream.port = static_cast<std::uint16_t>(settings_.webhook_port);
-  upstream.connect_timeout = settings_.connect_timeout;
-  upstream.allowed = only_allowed(allowed_);
-  upstream.max_idle = 64;
   auto route = std::make_shared<WebhookRoute>();
   route->gate = gates_->of(*host);
   if (const auto* rule = signature_rule(match)) {
@@ -140,7 +133,11 @@ Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
   route->host = *host;
   if (settings_.webhook_port != 80) route->host += ":" + std::to_string(settings_.webhook_port);
   route->own_origin = "http://" + route->host;
-  route->upstream = std::make_shared<proxy::Upstream>(loop_, std::move(upstream));
+  route->upstream = std::make_shared<proxy::Upstream>(
+      proxy::tcp_dialer(resolver_, {.host = *host,
+                                    .port = static_cast<std::uint16_t>(settings_.webhook_port),
+                                    .allowed = only_allowed(allowed_)}),
+      proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout, .max_idle = 64});
   events_.emplace(std::move(*host), route);
   return EventRoute(route);
 }
@@ -229,12 +226,9 @@ std::optional<http::Response> Routing::admit(const EventRoute& route,
   if (!route->gate->enter(Clock::now())) {
     return error_answer(429, "too many webhooks for this event source", accept);
   }
+  forward.admission = {route->gate.get(),
+                       [gate = route->gate](Gate* entered) { entered->leave(); }};
   return std::nullopt;
-}
-
-void Routing::leave(const proxy::ExchangeRecord& record) {
-  if (record.route == nullptr || record.route->id != std::to_underlying(RouteId::webhooks)) return;
-  static_cast<const WebhookRoute*>(record.route)->gate->leave();
 }
 
 http::Response Routing::answer_health(const RouteMatch& match) const {
@@ -250,13 +244,12 @@ http::Response Routing::answer_health(const RouteMatch& match) const {
   return response;
 }
 
-http::Response Routing::failed(const proxy::RequestHead* head, const proxy::ProxyRoute* route,
-                               proxy::ProxyFailure failure, int status,
-                               std::string_view detail) const {
+http::Response Routing::failed(const proxy::RequestHead* head, const proxy::Route* route,
+                               proxy::Failure failure, int status, std::string_view detail) const {
   const bool is_app_proxy = route != nullptr && route->id == std::to_underlying(RouteId::app_proxy);
   const bool is_webhook = route != nullptr && route->id == std::to_underlying(RouteId::webhooks);
-  if (failure == proxy::ProxyFailure::no_such_host && is_webhook) status = 404;
-  if (failure == proxy::ProxyFailure::connect_timeout && is_webhook) status = 502;
+  if (failure == proxy::Failure::no_such_host && is_webhook) status = 404;
+  if (failure == proxy::Failure::connect_timeout && is_webhook) status = 502;
   const auto origin =
       head == nullptr ? std::optional<std::string_view>{} : head->find(proxy::FieldId::origin);
   const bool unreachable = status == 502 || status == 504;

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "common/net/address_list.hpp"
-#include "common/proxy/server.hpp"
+#include "common/net/resolve.hpp"
+#include "common/proxy/policy.hpp"
+#include "common/proxy/upstream.hpp"
 #include "request-router/config.hpp"
 #include "request-router/cors.hpp"
 #include "request-router/gate.hpp"
@@ -17,11 +19,11 @@
 
 namespace gitops::router {
 
-// Ids of routes, for ProxyRoute::id and metrics.
+// Ids of routes, for proxy::Route::id and metrics.
 enum class RouteId : std::size_t { app_proxy, workflows, webhooks };
 
 // The way to one event source.
-struct WebhookRoute : proxy::ProxyRoute {
+struct WebhookRoute : proxy::Route {
   std::shared_ptr<Gate> gate;
   SignatureKind signature = SignatureKind::github;
   std::shared_ptr<SignatureSecret> secret;  // null: webhooks need not be signed
@@ -33,14 +35,12 @@ struct WebhookRoute : proxy::ProxyRoute {
 class Routing {
  public:
   // The settings were checked when they were read. `app_proxy_down` tells why, or is empty.
-  Routing(proxy::ProxyLoop& loop, const RouteSettings& settings, std::shared_ptr<Gates> gates,
+  Routing(net::Resolver& resolver, const RouteSettings& settings, std::shared_ptr<Gates> gates,
           std::function<std::string()> app_proxy_down);
 
   proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
-  http::Response failed(const proxy::RequestHead* head, const proxy::ProxyRoute* route,
-                        proxy::ProxyFailure failure, int status, std::string_view detail) const;
-  // A request has come to its end.
-  static void leave(const proxy::ExchangeRecord& record);
+  http::Response failed(const proxy::RequestHead* head, const proxy::Route* route,
+                        proxy::Failure failure, int status, std::string_view detail) const;
   // Who is behind the request: the peer, or whom a trusted one names.
   [[nodiscard]] std::string_view client_of(const proxy::RequestHead& head,
                                            const proxy::PeerInfo& peer) const;
@@ -50,7 +50,7 @@ class Routing {
   void sweep();
 
  private:
-  using Route = std::shared_ptr<const proxy::ProxyRoute>;
+  using Route = std::shared_ptr<const proxy::Route>;
 
   [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const std::string& url,
                                   net::TlsOptions tls, proxy::RouteLimits limits) const;
@@ -64,7 +64,7 @@ class Routing {
   [[nodiscard]] http::Response answer_health(const RouteMatch& match) const;
   [[nodiscard]] proxy::RouteLimits limits(std::int64_t max_body) const;
 
-  proxy::ProxyLoop& loop_;
+  net::Resolver& resolver_;
   RouteSettings settings_;
   std::shared_ptr<Gates> gates_;
   std::function<std::string()> app_proxy_down_;

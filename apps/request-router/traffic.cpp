@@ -34,7 +34,7 @@ void Traffic::count(const proxy::ExchangeRecord& record) {
   route.seconds->Observe(std::chrono::duration<double>(record.took).count());
   if (record.bytes_in > 0) route.bytes_in->Increment(static_cast<double>(record.bytes_in));
   route.bytes_out->Increment(static_cast<double>(record.bytes_out));
-  if (record.failure != proxy::ProxyFailure::none) {
+  if (record.failure != proxy::Failure::none) {
     metrics_
         .counter("gitops_router_failures_total",
                  "Requests that were not, or not completely, answered",

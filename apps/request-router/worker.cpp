@@ -7,12 +7,11 @@ namespace {
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
 
-proxy::ProxyOptions proxy_options(std::uint16_t port, const WorkerContext& context) {
+proxy::ServerOptions proxy_options(std::uint16_t port, const WorkerContext& context) {
   const auto& config = context.config;
-  proxy::ProxyOptions options;
-  options.address = config.listen_address;
-  options.port = port;
-  options.shares_port = config.loops > 1;
+  proxy::ServerOptions options;
+  options.listen = {
+      .address = config.listen_address, .port = port, .shares_port = config.loops > 1};
   options.max_connections = static_cast<std::size_t>(config.max_connections);
   options.head_timeout = config.head_timeout;
   options.idle_timeout = config.idle_timeout;
@@ -28,11 +27,11 @@ proxy::ProxyOptions proxy_options(std::uint16_t port, const WorkerContext& conte
 
 Worker::Worker(const Executor& executor, std::uint16_t port, const WorkerContext& context)
     : context_(context),
+      executor_(executor),
       resolver_(executor, context.pool),
-      loop_(executor, resolver_),
       access_log_(context.access_log),
       server_(
-          loop_, proxy_options(port, context),
+          executor, proxy_options(port, context),
           {.decide = [this](const auto& head,
                             const auto& peer) { return routing_->decide(head, peer); },
            .failed =
@@ -52,7 +51,8 @@ Result<void> Worker::start(const RouteSettings& settings, std::shared_ptr<Gates>
 }
 
 void Worker::use(const RouteSettings& settings, std::shared_ptr<Gates> gates) {
-  routing_ = std::make_shared<Routing>(loop_, settings, std::move(gates), context_.app_proxy_down);
+  routing_ =
+      std::make_shared<Routing>(resolver_, settings, std::move(gates), context_.app_proxy_down);
 }
 
 Task<> Worker::stop(Deadline deadline) {
@@ -64,7 +64,6 @@ Task<> Worker::stop(Deadline deadline) {
 
 void Worker::done(const proxy::ExchangeRecord& record) {
   context_.traffic.count(record);
-  Routing::leave(record);
   if (!context_.config.access_log) return;
   const auto client =
       record.head == nullptr ? record.peer->text : routing_->client_of(*record.head, *record.peer);

@@ -20,7 +20,7 @@ struct WorkerContext {
   asio::thread_pool& pool;  // for lookups
   LineWriter& access_log;
   Traffic& traffic;
-  std::shared_ptr<proxy::ProxyTotals> totals;
+  std::shared_ptr<proxy::Totals> totals;
   std::function<std::string()> app_proxy_down;
   std::function<void(const std::string& why)> fail;
 };
@@ -40,7 +40,7 @@ class Worker {
   // Waits for requests under way until the deadline, then cancels them.
   Task<> stop(Deadline deadline);
 
-  [[nodiscard]] const Executor& executor() const { return loop_.executor; }
+  [[nodiscard]] const Executor& executor() const { return executor_; }
   [[nodiscard]] std::uint16_t port() const { return server_.port(); }
   [[nodiscard]] std::shared_ptr<Routing> routing() const { return routing_; }
 
@@ -49,11 +49,11 @@ class Worker {
   Task<> keep_house();
 
   const WorkerContext& context_;
+  Executor executor_;
   net::Resolver resolver_;
-  proxy::ProxyLoop loop_;
   AccessLog access_log_;
   std::shared_ptr<Routing> routing_;
-  proxy::ProxyServer server_;
+  proxy::Server server_;
   TaskGroup tasks_;
 };
 

@@ -70,7 +70,7 @@ TEST(AccessLine, HoldsNoQuery) {
   proxy::ExchangeRecord record;
   record.head = &parser.head();
   record.status = 502;
-  record.failure = proxy::ProxyFailure::connect_failed;
+  record.failure = proxy::Failure::connect_failed;
   record.detail = "refused";
   record.request_id = "id";
   record.took = std::chrono::microseconds(1500);

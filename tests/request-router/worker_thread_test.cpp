@@ -33,7 +33,7 @@ class Workers {
                  .pool = pool_,
                  .access_log = writer_,
                  .traffic = traffic_,
-                 .totals = std::make_shared<proxy::ProxyTotals>(),
+                 .totals = std::make_shared<proxy::Totals>(),
                  .app_proxy_down = [] { return std::string{}; },
                  .fail = [](const std::string& why) { ADD_FAILURE() << why; }} {}
 

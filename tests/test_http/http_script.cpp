@@ -4,14 +4,16 @@
 #include <stdexcept>
 
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/redirect_error.hpp>
+
+#include "common/net/socket_channel.hpp"
+#include "common/net/tls_channel.hpp"
 
 namespace gitops::test {
 
 Task<bool> RawConnection::fill() {
   if (ended_ || was_reset_) co_return false;
   std::array<char, 16384> buffer;
-  const auto size = co_await stream_.read_some(buffer);
+  const auto size = co_await channel_->read_some(buffer);
   ended_ = size && *size == 0;
   was_reset_ = !size;
   if (!size || *size == 0) co_return false;
@@ -54,7 +56,7 @@ Task<std::string> RawConnection::read_some() {
 }
 
 Task<bool> RawConnection::send(std::string_view bytes) {
-  const auto sent = co_await stream_.write(bytes);
+  const auto sent = co_await channel_->write(bytes);
   co_return sent.has_value();
 }
 
@@ -87,10 +89,10 @@ Task<> join(RawConnection& left, RawConnection right) {
 
 Task<RawConnection> raw_connect(std::uint16_t port) {
   const asio::ip::tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
-  auto socket =
-      co_await net::connect_any(std::span(&endpoint, 1), deadline_after(std::chrono::seconds(5)));
-  if (!socket) throw std::runtime_error("cannot connect: " + socket.error().message);
-  co_return RawConnection(net::Stream(std::move(*socket)));
+  auto channel = co_await net::SocketChannel::connect(std::span(&endpoint, 1),
+                                                      deadline_after(std::chrono::seconds(5)));
+  if (!channel) throw std::runtime_error("cannot connect: " + channel.error().message);
+  co_return RawConnection(std::move(*channel));
 }
 
 Task<std::string> raw_exchange(std::uint16_t port, std::string bytes) {
@@ -101,18 +103,20 @@ Task<std::string> raw_exchange(std::uint16_t port, std::string bytes) {
 
 HttpScript::HttpScript(const Executor& executor, std::vector<Script> scripts,
                        std::optional<net::TlsOptions> tls)
-    : executor_(executor),
-      acceptor_(executor, {asio::ip::address_v4::loopback(), 0}),
-      scripts_(std::move(scripts)),
-      port_(acceptor_.local_endpoint().port()),
-      tasks_(executor) {
+    : listener_(executor), scripts_(std::move(scripts)), tasks_(executor) {
   if (tls) tls_.emplace(net::TlsContext::Role::server, std::move(*tls));
-  tasks_.spawn("accept", [this] { return accept_loop(); });
+  const auto port = listener_.listen({.address = "127.0.0.1"});
+  if (!port) throw std::runtime_error(port.error().message);
+  port_ = *port;
+  tasks_.spawn("accept", [this] {
+    return listener_.run([this](std::unique_ptr<net::Channel> channel, const asio::ip::address&) {
+      accepted(std::move(channel));
+    });
+  });
 }
 
 Task<> HttpScript::stop() {
-  boost::system::error_code ec;
-  acceptor_.close(ec);
+  listener_.close();
   tasks_.cancel();
   co_await tasks_.join();
 }
@@ -144,31 +148,23 @@ HttpScript::Script HttpScript::answer_each(std::string bytes, int requests) {
   };
 }
 
-Task<> HttpScript::accept_loop() {
-  while (acceptor_.is_open()) {
-    auto socket = std::make_shared<net::Socket>(executor_);
-    boost::system::error_code ec;
-    co_await acceptor_.async_accept(*socket, asio::redirect_error(use_task, ec));
-    if (ec) co_return;
-    const std::size_t index = accepted_++;
-    if (index < scripts_.size()) {
-      tasks_.spawn("script", [this, socket, index] { return run(socket, index); });
-    }
-  }
+void HttpScript::accepted(std::unique_ptr<net::Channel> channel) {
+  const std::size_t index = accepted_++;
+  if (index >= scripts_.size()) return;
+  // A std::function must be copyable.
+  auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(channel));
+  tasks_.spawn("script", [this, shared, index] { return run(std::move(*shared), index); });
 }
 
-Task<> HttpScript::run(std::shared_ptr<net::Socket> socket, std::size_t index) {
-  std::shared_ptr<asio::ssl::context> context;
+Task<> HttpScript::run(std::unique_ptr<net::Channel> channel, std::size_t index) {
   if (tls_) {
-    auto loaded = tls_->get(Clock::now());
-    if (!loaded) throw std::runtime_error(loaded.error().message);
-    context = *loaded;
+    auto context = tls_->get(Clock::now());
+    if (!context) throw std::runtime_error(context.error().message);
+    auto tls = std::make_unique<net::TlsChannel>(std::move(channel), *context);
+    if (!co_await tls->handshake_server()) co_return;
+    channel = std::move(tls);
   }
-  boost::system::error_code ec;
-  socket->set_option(asio::ip::tcp::no_delay(true), ec);
-  net::Stream stream(std::move(*socket), context);
-  if (context && !co_await stream.handshake_server()) co_return;
-  RawConnection& connection = live_.emplace_back(std::move(stream));
+  RawConnection& connection = live_.emplace_back(std::move(channel));
   co_await scripts_[index](connection);
   connection.close();
 }

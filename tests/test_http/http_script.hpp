@@ -12,7 +12,8 @@
 #include "common/core/async.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/url.hpp"
-#include "common/net/stream.hpp"
+#include "common/net/channel.hpp"
+#include "common/net/listener.hpp"
 #include "common/net/tls_context.hpp"
 
 namespace gitops::test {
@@ -21,7 +22,7 @@ namespace gitops::test {
 // of the connection. Loop thread only.
 class RawConnection {
  public:
-  explicit RawConnection(net::Stream stream) : stream_(std::move(stream)) {}
+  explicit RawConnection(std::unique_ptr<net::Channel> channel) : channel_(std::move(channel)) {}
 
   // Through the first occurrence of `mark`.
   Task<std::string> read_until(std::string_view mark);
@@ -36,8 +37,8 @@ class RawConnection {
   // In pieces that the other side gets to see one by one.
   Task<bool> send_in_pieces(std::string_view bytes, std::size_t size);
 
-  void close() { stream_.close(); }
-  void reset() { stream_.abort(); }
+  void close() { channel_->close(); }
+  void reset() { channel_->abort(); }
   // True after a read that found the other side's orderly end; false after a reset.
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] bool was_reset() const { return was_reset_; }
@@ -49,7 +50,7 @@ class RawConnection {
  private:
   Task<bool> fill();
 
-  net::Stream stream_;
+  std::unique_ptr<net::Channel> channel_;
   std::string received_;
   std::size_t taken_ = 0;  // what reads have returned of it
   bool ended_ = false;
@@ -88,11 +89,10 @@ class HttpScript {
   static Script answer_each(std::string bytes, int requests);
 
  private:
-  Task<> accept_loop();
-  Task<> run(std::shared_ptr<net::Socket> socket, std::size_t index);
+  void accepted(std::unique_ptr<net::Channel> channel);
+  Task<> run(std::unique_ptr<net::Channel> channel, std::size_t index);
 
-  Executor executor_;
-  asio::basic_socket_acceptor<asio::ip::tcp, Executor> acceptor_;
+  net::Listener listener_;
   std::vector<Script> scripts_;
   std::optional<net::TlsContext> tls_;
   std::uint16_t port_ = 0;

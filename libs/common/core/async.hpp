@@ -61,7 +61,7 @@ Task<T> spawnable(Task<T> work) {
 
 // Runs `work` and gives up at the deadline: it is then cancelled, awaited, and the result is
 // ErrorCode::timeout. Cancellation from outside passes through to `work`. Costs a spawn and a
-// timer; connections have deadlines of their own (http/stream.hpp), so hot paths do not need it.
+// timer; connections have deadlines of their own (net/channel.hpp), so hot paths do not need it.
 template <class T>
 Task<Result<T>> with_timeout(Deadline deadline, Task<Result<T>> work) {
   const auto executor = co_await asio::this_coro::executor;

@@ -133,7 +133,7 @@ Task<Result<void>> ClientExchange::State::obtain(bool may_reuse) {
     if (!made) co_return std::unexpected(made.error());
     connection = std::move(*made);
   }
-  connection->stream.set_deadline(deadline);
+  connection->channel->set_deadline(deadline);
   connection->expect_answer(request.method == "HEAD");
   co_return Result<void>{};
 }
@@ -144,11 +144,11 @@ Task<Result<void>> ClientExchange::State::send_request() {
     std::string& out = connection->out;
     out.clear();
     if (auto head = append_head(out); !head) {
-      connection->stream.close();
+      connection->channel->close();
       co_return failed(head.error());
     }
     const std::array<asio::const_buffer, 2> buffers{asio::buffer(out), asio::buffer(request.body)};
-    auto sent = co_await connection->stream.write(buffers);
+    auto sent = co_await connection->channel->write(buffers);
     if (sent) {
       request_ended = body_kind == Client::Body::inline_body;
       co_return Result<void>{};
@@ -177,7 +177,7 @@ Task<Result<void>> ClientExchange::State::write(std::string_view bytes) {
   size += "\r\n";
   const std::array<asio::const_buffer, 3> buffers{
       asio::buffer(size), asio::buffer(bytes.data(), bytes.size()), asio::buffer("\r\n", 2)};
-  auto sent = co_await connection->stream.write(buffers);
+  auto sent = co_await connection->channel->write(buffers);
   if (!sent) {
     write_error = sent.error();
     co_return failed(sent.error());
@@ -228,7 +228,7 @@ Task<Result<Response>> ClientExchange::State::read_head() {
         if (auto sent = co_await send_request(); !sent) co_return std::unexpected(sent.error());
         continue;
       }
-      connection->stream.close();
+      connection->channel->close();
       co_return failed(lost && write_error ? *write_error : found.error());
     }
     connection->in.consume(found->consumed);
@@ -237,7 +237,7 @@ Task<Result<Response>> ClientExchange::State::read_head() {
     connection->parser.reset(request.method == "HEAD");
   }
   if (auto checked = check_final_head(); !checked) {
-    connection->stream.close();
+    connection->channel->close();
     co_return std::unexpected(checked.error());
   }
   Response response = std::move(connection->parser.head());
@@ -257,14 +257,14 @@ Task<Result<void>> ClientExchange::State::read_into(std::string& out) {
       const auto part = std::string_view(compressed).substr(inflated, kInflateStep);
       inflated += part.size();
       if (auto fed = inflater->feed(part, out); !fed) {
-        connection->stream.close();
+        connection->channel->close();
         co_return failed(fed.error());
       }
       continue;
     }
     const auto found = co_await connection->next();
     if (!found) {
-      connection->stream.close();
+      connection->channel->close();
       co_return failed(found.error());
     }
     if (found->event == ParseStep::Event::body) {
@@ -278,7 +278,7 @@ Task<Result<void>> ClientExchange::State::read_into(std::string& out) {
     connection->in.consume(found->consumed);
     if (found->event == ParseStep::Event::end) {
       if (inflater && !inflater->finished()) {
-        connection->stream.close();
+        connection->channel->close();
         co_return failed(
             {.code = ErrorCode::invalid_data, .message = "the compressed answer is cut off"});
       }
@@ -296,7 +296,7 @@ void ClientExchange::State::complete() {
   if (reusable) {
     client->pool->put(std::move(connection));
   } else {
-    connection->stream.close();
+    connection->channel->close();
     connection.reset();
   }
 }
@@ -320,7 +320,7 @@ Task<Result<void>> ClientExchange::finish() {
     co_return state.failed(
         {.code = ErrorCode::unavailable, .message = "the answer ended before the request"});
   }
-  auto sent = co_await state.connection->stream.write("0\r\n\r\n");
+  auto sent = co_await state.connection->channel->write("0\r\n\r\n");
   if (!sent) {
     state.write_error = sent.error();
     co_return state.failed(sent.error());
@@ -341,7 +341,7 @@ Task<Result<std::string>> ClientExchange::read_some() {
 
 void ClientExchange::set_deadline(Deadline deadline) {
   state_->deadline = deadline;
-  if (state_->connection) state_->connection->stream.set_deadline(deadline);
+  if (state_->connection) state_->connection->channel->set_deadline(deadline);
 }
 
 Client::Client(const Executor& executor, net::Resolver& resolver, ClientOptions options)
@@ -374,7 +374,7 @@ Task<Result<Response>> Client::send(const Url& url, Request request, Deadline de
   auto response = co_await state.read_head();
   if (!response) co_return response;
   const auto too_large = [&] {
-    if (state.connection) state.connection->stream.close();
+    if (state.connection) state.connection->channel->close();
     return state.failed(
         {.code = ErrorCode::too_large,
          .message = "the answer is larger than " + std::to_string(max_body) + " bytes"});

@@ -22,10 +22,10 @@ std::unique_ptr<Connection> ConnectionPool::take(const std::string& key) {
   while (!queue.empty() && !connection) {
     Idle last = std::move(queue.back());
     queue.pop_back();
-    if (last.expires > now && !last.connection->stream.is_stale()) {
+    if (last.expires > now && !last.connection->channel->is_stale()) {
       connection = std::move(last.connection);
     } else {
-      last.connection->stream.close();
+      last.connection->channel->close();
     }
   }
   if (queue.empty()) idle_.erase(found);
@@ -33,13 +33,13 @@ std::unique_ptr<Connection> ConnectionPool::take(const std::string& key) {
 }
 
 void ConnectionPool::put(std::unique_ptr<Connection> connection) {
-  connection->stream.set_deadline(kNever);
-  if (max_idle_per_key_ == 0) return connection->stream.close();
+  connection->channel->set_deadline(kNever);
+  if (max_idle_per_key_ == 0) return connection->channel->close();
   connection->in.release();
   if (connection->out.capacity() > kKeepOutput) connection->out = {};
   auto& queue = idle_[connection->key];
   if (queue.size() >= max_idle_per_key_) {
-    queue.front().connection->stream.close();
+    queue.front().connection->channel->close();
     queue.pop_front();
   }
   queue.push_back({std::move(connection), Clock::now() + idle_timeout_});
@@ -48,7 +48,7 @@ void ConnectionPool::put(std::unique_ptr<Connection> connection) {
 
 void ConnectionPool::close_all() {
   for (auto& [key, queue] : idle_) {
-    for (Idle& entry : queue) entry.connection->stream.close();
+    for (Idle& entry : queue) entry.connection->channel->close();
   }
   idle_.clear();
   sweeper_.cancel();
@@ -64,7 +64,7 @@ void ConnectionPool::sweep(Clock::time_point now) {
   for (auto item = idle_.begin(); item != idle_.end();) {
     auto& queue = item->second;
     while (!queue.empty() && queue.front().expires <= now) {
-      queue.front().connection->stream.close();
+      queue.front().connection->channel->close();
       queue.pop_front();
     }
     item = queue.empty() ? idle_.erase(item) : std::next(item);

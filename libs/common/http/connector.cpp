@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "common/http/wire_text.hpp"
+#include "common/net/connector.hpp"
+#include "common/net/tls_channel.hpp"
 
 namespace gitops::http {
 namespace {
@@ -32,7 +34,7 @@ Task<Result<ParseStep>> Connection::next() {
     auto found = parser.next(in.bytes());
     if (!found || found->event != ParseStep::Event::more) co_return found;
     in.consume(found->consumed);
-    const auto size = co_await stream.read_some(in.prepare(kReadBuffer));
+    const auto size = co_await channel->read_some(in.prepare(kReadBuffer));
     if (!size) co_return std::unexpected(size.error());
     if (*size == 0) {
       if (!answered && in.empty()) {
@@ -86,36 +88,27 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
   // Others may be loaded while we connect with these.
   std::string key = current_key(url, proxy);
 
-  auto endpoints = co_await resolver_.resolve(first.host, first.port, limit);
-  if (!endpoints) {
-    auto error = endpoints.error();
+  auto channel = co_await net::connect_host(resolver_, first.host, first.port, {}, limit);
+  if (!channel) {
+    auto error = channel.error();
     if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
     co_return fail(first_name, std::move(error));
   }
-  auto socket = co_await net::connect_any(*endpoints, limit);
-  if (!socket) {
-    resolver_.forget(first.host);
-    co_return fail(first_name, socket.error());
-  }
-  auto connection =
-      std::make_unique<Connection>(net::Stream(std::move(*socket)), max_response_head_);
+  auto connection = std::make_unique<Connection>(std::move(*channel), max_response_head_);
   connection->key = std::move(key);
   if (context == nullptr) co_return connection;
 
-  connection->stream.set_deadline(limit);
   if (proxy != nullptr) {
+    connection->channel->set_deadline(limit);
     if (auto opened = co_await open_tunnel(*connection, url, *proxy); !opened) {
       co_return fail(first_name, opened.error());
     }
   }
-  connection->stream.start_tls(std::move(context));
   const std::string& name = tls_.options().server_name;
-  if (auto done = co_await connection->stream.handshake_client(name.empty() ? url.host : name);
-      !done) {
-    Error error = done.error();
-    if (error.code == ErrorCode::timeout) error.message = "the TLS handshake timed out";
-    co_return fail(host_port(url), std::move(error));
-  }
+  auto secured = co_await net::start_tls(std::move(connection->channel), std::move(context),
+                                         name.empty() ? url.host : name, limit);
+  if (!secured) co_return fail(host_port(url), secured.error());
+  connection->channel = std::move(*secured);
   co_return connection;
 }
 
@@ -131,7 +124,7 @@ Task<Result<void>> Connector::open_tunnel(Connection& connection, const Url& url
     append_field(head, "Proxy-Authorization", *credentials);
   }
   head += "\r\n";
-  if (auto sent = co_await connection.stream.write(head); !sent) co_return sent;
+  if (auto sent = co_await connection.channel->write(head); !sent) co_return sent;
 
   int status = 0;
   while (status < 200) {

@@ -10,15 +10,16 @@
 #include "common/http/buffer.hpp"
 #include "common/http/parser.hpp"
 #include "common/http/url.hpp"
+#include "common/net/channel.hpp"
 #include "common/net/resolve.hpp"
-#include "common/net/stream.hpp"
 #include "common/net/tls_context.hpp"
 
 namespace gitops::http {
 
 // A client's connection, with what it keeps from one request to the next.
 struct Connection {
-  Connection(net::Stream s, std::size_t max_head) : stream(std::move(s)), parser(max_head) {}
+  Connection(std::unique_ptr<net::Channel> c, std::size_t max_head)
+      : channel(std::move(c)), parser(max_head) {}
 
   // Makes ready for the answer to the next request; `no_body` as in ResponseParser::reset.
   void expect_answer(bool no_body);
@@ -26,7 +27,7 @@ struct Connection {
   // caller consumes from `in`.
   Task<Result<ParseStep>> next();
 
-  net::Stream stream;
+  std::unique_ptr<net::Channel> channel;
   ResponseParser parser;
   ReadBuffer in;
   std::string out;

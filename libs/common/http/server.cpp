@@ -4,8 +4,6 @@
 #include <list>
 #include <vector>
 
-#include <boost/asio/redirect_error.hpp>
-
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/buffer.hpp"
@@ -13,19 +11,16 @@
 #include "common/http/wire_text.hpp"
 #include "common/net/address_list.hpp"
 #include "common/net/listener.hpp"
-#include "common/net/stream.hpp"
+#include "common/net/tls_channel.hpp"
 
 namespace gitops::http {
 namespace {
-
-using boost::system::error_code;
 
 const Log kLog("http-server");
 
 constexpr std::size_t kHeadBuffer = 4 * 1024;  // first size; grows with the head
 constexpr std::size_t kBodyBuffer = 16 * 1024;
 constexpr std::size_t kMaxDrain = 64 * 1024;
-constexpr std::size_t kMaxLinger = 1024 * 1024;
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
 
 bool has_no_body(int status) {
@@ -36,18 +31,17 @@ bool has_no_body(int status) {
 
 struct Server::State {
   State(const Executor& e, ServerOptions o, Handler h)
-      : executor(e), options(std::move(o)), handler(std::move(h)), acceptor(e), tasks(e), ended(e) {
+      : executor(e), options(std::move(o)), handler(std::move(h)), listener(e), tasks(e), ended(e) {
     if (options.tls) tls.emplace(net::TlsContext::Role::server, *options.tls);
   }
 
-  Task<> accept_loop();
-  Task<> serve(net::Socket socket);
+  void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer);
 
   Executor executor;
   ServerOptions options;
   Handler handler;
   std::optional<net::TlsContext> tls;
-  net::Acceptor acceptor;
+  net::Listener listener;
   std::uint16_t port = 0;
   bool draining = false;
   std::list<ServerConnection*> connections;
@@ -60,9 +54,10 @@ struct Server::State {
 // One accepted connection and the exchange that is running on it.
 class ServerConnection {
  public:
-  ServerConnection(Server::State& s, net::Stream st)
+  ServerConnection(Server::State& s, std::unique_ptr<net::Channel> c, asio::ip::address p)
       : server(s),
-        stream(std::move(st)),
+        channel(std::move(c)),
+        peer(std::move(p)),
         parser(s.options.max_head),
         place(s.connections.insert(s.connections.end(), this)) {}
   ~ServerConnection() {
@@ -80,6 +75,7 @@ class ServerConnection {
   };
 
   Task<> run();
+  Task<bool> start_tls();
   Task<bool> read_request();
   Task<bool> run_handler();
   Task<bool> drain_body();
@@ -90,10 +86,11 @@ class ServerConnection {
   Result<void> append_head(const Response& response, std::optional<std::uint64_t> length,
                            bool chunked);
   Task<Result<void>> send(std::string_view body);
-  void begin_write() { stream.set_deadline(Clock::now() + server.options.body_timeout); }
+  void begin_write() { channel->set_write_deadline(Clock::now() + server.options.body_timeout); }
 
   Server::State& server;
-  net::Stream stream;
+  std::unique_ptr<net::Channel> channel;
+  asio::ip::address peer;
   RequestParser parser;
   ReadBuffer in;
   std::string out;  // the head, or chunk header, that is sent next
@@ -110,7 +107,7 @@ class ServerConnection {
 
 // Reads more; an end of the stream is an error.
 Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
-  const auto size = co_await stream.read_some(in.prepare(capacity));
+  const auto size = co_await channel->read_some(in.prepare(capacity));
   if (!size) co_return std::unexpected(size.error());
   if (*size == 0) co_return fail(ErrorCode::unavailable, "the client closed the connection");
   in.commit(*size);
@@ -133,12 +130,12 @@ Task<bool> ServerConnection::read_request() {
       if (step->event == ParseStep::Event::head) break;
       if (!head_begun) {
         head_begun = true;
-        stream.set_deadline(Clock::now() + options.head_timeout);
+        channel->set_deadline(Clock::now() + options.head_timeout);
       }
     } else {
       if (server.draining) co_return false;
       in.release();
-      stream.set_deadline(Clock::now() + options.idle_timeout);
+      channel->set_deadline(Clock::now() + options.idle_timeout);
     }
     idle = in.empty();
     const auto filled = co_await fill(kHeadBuffer);
@@ -150,7 +147,7 @@ Task<bool> ServerConnection::read_request() {
       co_return false;
     }
   }
-  stream.set_deadline(kNever);
+  channel->set_deadline(kNever);
   answer = Answer::none;
   const Request& request = parser.head();
   is_head = request.method == "HEAD";
@@ -178,7 +175,7 @@ Task<> ServerConnection::refuse(int status, std::string_view why) {
     begin_write();
     const auto sent = co_await send(response.body);
     // A client that was too slow is not given more time.
-    if (sent && status != 408) co_await stream.close_gracefully(kMaxLinger);
+    if (sent && status != 408) co_await channel->close_gracefully();
   }
 }
 
@@ -188,7 +185,7 @@ Task<Result<void>> ServerConnection::read_into(std::string& target) {
     awaits_continue = false;
     if (answer == Answer::none && in.empty()) {
       begin_write();
-      if (auto sent = co_await stream.write("HTTP/1.1 100 Continue\r\n\r\n"); !sent) {
+      if (auto sent = co_await channel->write("HTTP/1.1 100 Continue\r\n\r\n"); !sent) {
         answer = Answer::broken;
         co_return sent;
       }
@@ -209,9 +206,9 @@ Task<Result<void>> ServerConnection::read_into(std::string& target) {
       if (target.size() - before >= kBodyBuffer) co_return Result<void>{};
     }
     if (body_ended || target.size() > before) break;
-    stream.set_deadline(Clock::now() + server.options.body_timeout);
+    channel->set_read_deadline(Clock::now() + server.options.body_timeout);
     const auto filled = co_await fill(kBodyBuffer);
-    stream.set_deadline(kNever);
+    channel->set_read_deadline(kNever);
     if (!filled) {
       keep_alive = false;
       co_return filled;
@@ -272,7 +269,7 @@ Result<void> ServerConnection::append_head(const Response& response,
 Task<Result<void>> ServerConnection::send(std::string_view body) {
   const std::array<asio::const_buffer, 2> buffers{asio::buffer(out),
                                                   asio::buffer(body.data(), body.size())};
-  auto sent = co_await stream.write(buffers);
+  auto sent = co_await channel->write(buffers);
   out.clear();
   if (!sent) answer = Answer::broken;
   co_return sent;
@@ -316,33 +313,40 @@ Task<bool> ServerConnection::run_handler() {
     kLog.error("a request handler gave no answer",
                {{"method", parser.head().method}, {"path", exchange.path()}});
   }
-  if (answer == Answer::none && stream.is_open()) {
+  if (answer == Answer::none && channel->is_open()) {
     keep_alive = keep_alive && !failure;
     (void)co_await exchange.reply(Response{.status = 500, .headers = {}, .body = {}});
   }
-  stream.set_deadline(kNever);
+  channel->set_deadline(kNever);
   if (answer != Answer::complete) {
-    stream.abort();
+    channel->abort();
     co_return false;
   }
   if (keep_alive && !awaits_continue && co_await drain_body()) co_return true;
   if (body_ended) {
-    stream.close();
+    channel->close();
   } else {
-    co_await stream.close_gracefully(kMaxLinger);
+    co_await channel->close_gracefully();
   }
   co_return false;
 }
 
+Task<bool> ServerConnection::start_tls() {
+  auto context = server.tls->get(Clock::now());
+  if (!context) co_return false;  // listen() has checked it; the last good one stays in use
+  auto made = std::make_unique<net::TlsChannel>(std::move(channel), std::move(*context));
+  net::TlsChannel& tls = *made;
+  channel = std::move(made);
+  tls.set_deadline(Clock::now() + server.options.head_timeout);
+  co_return (co_await tls.handshake_server()).has_value();
+}
+
 Task<> ServerConnection::run() {
-  if (server.tls) {
-    stream.set_deadline(Clock::now() + server.options.head_timeout);
-    if (!co_await stream.handshake_server()) co_return;
-  }
+  if (server.tls && !co_await start_tls()) co_return;
   while (co_await read_request() && co_await run_handler()) {
     if (out.capacity() > kKeepOutput) out = {};
   }
-  stream.close();
+  channel->close();
 }
 
 const Request& Exchange::request() const {
@@ -361,7 +365,7 @@ std::string_view Exchange::query() const {
 }
 
 std::string Exchange::peer_address() const {
-  return net::plain_address(connection_->stream.remote().address()).to_string();
+  return net::plain_address(connection_->peer).to_string();
 }
 
 Task<Result<std::string>> Exchange::read_body(std::size_t limit) {
@@ -433,7 +437,7 @@ Task<Result<void>> Exchange::write(std::string_view bytes) {
   c.out.append("\r\n");
   const std::array<asio::const_buffer, 3> buffers{
       asio::buffer(c.out), asio::buffer(bytes.data(), bytes.size()), asio::buffer("\r\n", 2)};
-  auto sent = co_await c.stream.write(buffers);
+  auto sent = co_await c.channel->write(buffers);
   c.out.clear();
   if (!sent) c.answer = ServerConnection::Answer::broken;
   co_return sent;
@@ -454,48 +458,31 @@ Task<Result<void>> Exchange::finish() {
 
 void Exchange::abort() {
   connection_->answer = ServerConnection::Answer::broken;
-  connection_->stream.abort();
+  connection_->channel->abort();
 }
 
-Task<> Server::State::serve(net::Socket socket) {
-  std::shared_ptr<asio::ssl::context> context;
-  if (tls) {
-    auto loaded = tls->get(Clock::now());
-    if (!loaded) co_return;  // listen() has checked it; files may vanish later only after a success
-    context = *loaded;
-  }
-  ServerConnection connection(*this, net::Stream(std::move(socket), std::move(context)));
-  co_await connection.run();
+namespace {
+
+Task<> serve(std::unique_ptr<ServerConnection> connection) {
+  co_await connection->run();
 }
 
-Task<> Server::State::accept_loop() {
-  while (acceptor.is_open()) {
-    net::Socket socket(executor);
-    error_code ec;
-    co_await acceptor.async_accept(socket, asio::redirect_error(use_task, ec));
-    if (ec) {
-      if (!acceptor.is_open()) co_return;
-      // Out of descriptors or memory: wait instead of spinning.
-      if (ec != asio::error::connection_aborted) {
-        if (const auto verdict = repeated.check("accept", Clock::now()); verdict.pass) {
-          kLog.error("cannot accept connections",
-                     {{"error", ec.message()}, {"suppressed", verdict.suppressed}});
-        }
-        co_await sleep_for(std::chrono::milliseconds(100));
-      }
-      continue;
+}  // namespace
+
+void Server::State::adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer) {
+  if (draining) return;
+  if (connections.size() >= options.max_connections) {
+    if (const auto verdict = repeated.check("limit", Clock::now()); verdict.pass) {
+      kLog.warning(
+          "too many connections; further ones are closed",
+          {{"limit", std::uint64_t{options.max_connections}}, {"suppressed", verdict.suppressed}});
     }
-    if (connections.size() >= options.max_connections) {
-      if (const auto verdict = repeated.check("limit", Clock::now()); verdict.pass) {
-        kLog.warning("too many connections; further ones are closed",
-                     {{"limit", std::uint64_t{options.max_connections}},
-                      {"suppressed", verdict.suppressed}});
-      }
-      continue;
-    }
-    auto shared = std::make_shared<net::Socket>(std::move(socket));
-    tasks.spawn("connection", [this, shared] { return serve(std::move(*shared)); });
+    return;
   }
+  // Counts from now on; a std::function must be copyable.
+  auto shared = std::make_shared<std::unique_ptr<ServerConnection>>(
+      std::make_unique<ServerConnection>(*this, std::move(channel), peer));
+  tasks.spawn("connection", [shared] { return serve(std::move(*shared)); });
 }
 
 Server::Server(const Executor& executor, ServerOptions options, Handler handler)
@@ -508,12 +495,20 @@ Result<void> Server::listen() {
     if (auto context = state.tls->get(Clock::now()); !context)
       return std::unexpected(context.error());
   }
-  const auto port = net::listen_on(state.acceptor,
-                                   {.address = state.options.address, .port = state.options.port});
+  const auto port =
+      state.listener.listen({.address = state.options.address, .port = state.options.port});
   if (!port) return std::unexpected(port.error());
   state.port = *port;
-  state.tasks.spawn("accept", [&state] { return state.accept_loop(); });
+  state.tasks.spawn("accept", [&state] {
+    return state.listener.run([&state](std::unique_ptr<net::Channel> channel, const auto& peer) {
+      state.adopt(std::move(channel), peer);
+    });
+  });
   return {};
+}
+
+void Server::adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer) {
+  state_->adopt(std::move(channel), peer);
 }
 
 std::uint16_t Server::port() const {
@@ -523,10 +518,9 @@ std::uint16_t Server::port() const {
 void Server::drain() {
   State& state = *state_;
   state.draining = true;
-  error_code ec;
-  state.acceptor.close(ec);
+  state.listener.close();
   for (ServerConnection* connection : state.connections) {
-    if (connection->idle) connection->stream.close();
+    if (connection->idle) connection->channel->close();
   }
 }
 

@@ -7,8 +7,11 @@
 #include <memory>
 #include <string>
 
+#include <boost/asio/ip/address.hpp>
+
 #include "common/core/async.hpp"
 #include "common/http/message.hpp"
+#include "common/net/channel.hpp"
 #include "common/net/tls_context.hpp"
 
 namespace gitops::http {
@@ -81,6 +84,10 @@ class Server {
   // Binds and starts to accept; an error names address and port.
   Result<void> listen();
   [[nodiscard]] std::uint16_t port() const;
+  // Serves a connection that was made elsewhere (a tunnel, a pair in memory) as if it had been
+  // accepted, with the limits and the TLS of this server. Closes it when the server is full or
+  // drains. `peer` is what Exchange::peer_address() tells.
+  void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer);
   // Stops accepting and closes idle connections; requests in flight go on and get
   // "Connection: close".
   void drain();

@@ -1,18 +1,13 @@
 #include "common/net/poller.hpp"
 
 #include <cerrno>
-#include <utility>
 
 #include <system_error>
 
 namespace gitops::net {
 namespace {
 
-// Of the CPU's caches, fetched for that many events ahead.
-constexpr std::size_t kAhead = 3;
-constexpr std::size_t kSocketLines = 4;
-constexpr std::size_t kUserLines = 10;
-constexpr int kMaxRounds = 8;  // before others on the loop get their turn
+constexpr int kMaxRounds = 8;  // before other work on the loop gets its turn
 
 int new_epoll() {
   const int fd = ::epoll_create1(EPOLL_CLOEXEC);
@@ -20,28 +15,14 @@ int new_epoll() {
   return fd;
 }
 
-// Of many connections the next one is in no cache of the CPU.
-void prefetch(const void* object, std::size_t lines) {
-  constexpr std::size_t kLine = 64;
-  if (object == nullptr) return;
-  for (std::size_t at = 0; at < lines; ++at) {
-    __builtin_prefetch(static_cast<const char*>(object) + at * kLine);
-  }
-}
-
-const void* user_of(const epoll_event& event) {
-  const auto* socket = static_cast<const PolledSocket*>(event.data.ptr);
-  return socket == nullptr ? nullptr : socket->user;
-}
-
-void resume(Readiness& readiness) {
-  if (!readiness.waiter) return;
-  std::exchange(readiness.waiter, nullptr)();
+void tell(Direction& direction) {
+  direction.ready = true;
+  if (direction.waker != nullptr) direction.waker->wake();
 }
 
 }  // namespace
 
-Poller::Poller(const Executor& executor) : executor_(executor), epoll_(executor, new_epoll()) {}
+Poller::Poller(const Executor& executor) : epoll_(executor, new_epoll()) {}
 
 Poller::~Poller() {
   *alive_ = false;
@@ -78,14 +59,14 @@ void Poller::arm() {
   });
 }
 
-// Under load the next sockets are ready by now: asking for them here saves what the loop does for
-// each wait.
+// Under load, further sockets have become ready by now. Asking for them here saves a round of the
+// loop for each.
 void Poller::collect() {
   for (int round = 0; round < kMaxRounds && deliver(); ++round) {
   }
 }
 
-// False when there was nothing.
+// False when no socket was ready.
 bool Poller::deliver() {
   const int count =
       ::epoll_wait(epoll_.native_handle(), events_.data(), static_cast<int>(events_.size()), 0);
@@ -93,29 +74,21 @@ bool Poller::deliver() {
   event_count_ = static_cast<std::size_t>(count);
   now_ = Clock::now();
   for (std::size_t i = 0; i < event_count_; ++i) {
-    if (i + 2 * kAhead < event_count_) prefetch(events_[i + 2 * kAhead].data.ptr, kSocketLines);
-    if (i + kAhead < event_count_) prefetch(user_of(events_[i + kAhead]), kUserLines);
     const auto what = events_[i].events;
     const auto socket_of = [this, i] { return static_cast<PolledSocket*>(events_[i].data.ptr); };
+    const bool broken = (what & (EPOLLHUP | EPOLLERR)) != 0;
+    const bool readable = broken || (what & (EPOLLIN | EPOLLRDHUP)) != 0;
+    const bool writable = broken || (what & EPOLLOUT) != 0;
     if (auto* socket = socket_of()) {
-      const bool broken = (what & (EPOLLHUP | EPOLLERR)) != 0;
-      socket->hung_up = socket->hung_up || broken || (what & EPOLLRDHUP) != 0;
-      if (broken || (what & (EPOLLIN | EPOLLRDHUP)) != 0) socket->read.ready = true;
-      if (broken || (what & EPOLLOUT) != 0) socket->write.ready = true;
-      if (socket->read.ready) resume(socket->read);
+      if (broken || (what & EPOLLRDHUP) != 0) socket->hung_up = true;
+      if (writable) socket->write.ready = true;
+      if (readable) tell(socket->read);
     }
-    // The reader may have removed it.
-    if (auto* socket = socket_of(); socket != nullptr && socket->write.ready) {
-      resume(socket->write);
-    }
+    // Whoever was resumed may have removed the socket.
+    if (auto* socket = socket_of(); socket != nullptr && writable) tell(socket->write);
   }
   event_count_ = 0;
   return true;
-}
-
-void Poller::wake(Readiness& readiness) {
-  if (!readiness.waiter) return;
-  asio::post(executor_, std::exchange(readiness.waiter, nullptr));
 }
 
 }  // namespace gitops::net

@@ -15,25 +15,55 @@
 
 namespace gitops::net {
 
-// What a Poller tells about one socket. `ready` says that the last attempt may not have found
-// everything; whoever reads or writes and finds nothing more sets it to false.
-struct Readiness {
+// Resumes one coroutine. Directions point to it while the coroutine waits for them. A wake-up
+// without a waiter is not remembered: the coroutine looks at its conditions before it waits.
+class Waker {
+ public:
+  // To be awaited at once: suspends until wake(), post() or the cancellation of the coroutine.
+  auto wait(const Executor& executor) {
+    return asio::async_initiate<const asio::deferred_t&, void()>(
+        [this, executor](auto handler) {
+          if (auto slot = asio::get_associated_cancellation_slot(handler); slot.is_connected()) {
+            slot.assign([this, executor](asio::cancellation_type) { post(executor); });
+          }
+          waiter_ = std::move(handler);
+        },
+        asio::deferred);
+  }
+  // Resumes the waiter before it returns.
+  void wake() {
+    if (waiter_) std::exchange(waiter_, nullptr)();
+  }
+  // Resumes the waiter from the loop.
+  void post(const Executor& executor) {
+    if (waiter_) asio::post(executor, std::exchange(waiter_, nullptr));
+  }
+
+ private:
+  std::move_only_function<void()> waiter_;
+};
+
+// One direction of a connection. `ready` means that the next attempt to read or write may succeed.
+// An attempt that finds nothing to do sets it to false.
+struct Direction {
   bool ready = false;
-  std::move_only_function<void()> waiter;  // resumed once by the next event
+  Waker* waker = nullptr;  // told when the direction becomes ready
 };
 
-struct PolledSocket {
+struct Readiness {
+  Direction read;
+  Direction write;
+  bool hung_up = false;  // the peer closed its side, or the connection broke
+};
+
+struct PolledSocket : Readiness {
   int fd = -1;
-  bool hung_up = false;        // the peer closed its side, or the connection broke
-  const void* user = nullptr;  // what its waiter will work on; only fetched ahead, never read
-  Readiness read;
-  Readiness write;
 };
 
-// Tells many sockets' readiness edge-triggered through one epoll instance of its own, which the
-// loop watches as one descriptor. A socket costs a system call when it is added and none per wait,
-// where Asio re-arms it (or tries a read in vain) each time; for a proxy that is an eighth of its
-// time. Loop thread only; outlives its sockets.
+// Watches the readiness of many sockets, edge-triggered, through one epoll instance of its own. The
+// loop watches that instance as a single descriptor. A socket costs one system call when it is
+// added and none per wait; Asio's own reactor re-arms a descriptor for each wait, or tries a read
+// in vain. Loop thread only; outlives its sockets.
 class Poller {
  public:
   explicit Poller(const Executor& executor);
@@ -42,32 +72,17 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
 
   void add(PolledSocket& socket);
-  // Forgets it; its waiters are not called. The caller closes the descriptor.
+  // Forgets the socket without waking its waiters. The caller closes the descriptor.
   void remove(PolledSocket& socket);
 
-  // To be awaited at once: suspends until the next event, or until wake(); also ends when the
-  // coroutine is cancelled. The caller looks at its condition again.
-  auto wait(Readiness& readiness) {
-    return asio::async_initiate<const asio::deferred_t&, void()>(
-        [this, &readiness](auto handler) {
-          if (auto slot = asio::get_associated_cancellation_slot(handler); slot.is_connected()) {
-            slot.assign([this, &readiness](asio::cancellation_type) { wake(readiness); });
-          }
-          readiness.waiter = std::move(handler);
-        },
-        asio::deferred);
-  }
-  // The time, read once for everything that was found ready together; exact outside of that.
+  // The time, read once for all events that were delivered together; exact outside of that.
   [[nodiscard]] Clock::time_point now() const { return event_count_ > 0 ? now_ : Clock::now(); }
-  // Resumes who waits, from the loop.
-  void wake(Readiness& readiness);
 
  private:
   void arm();
   void collect();
   bool deliver();
 
-  Executor executor_;
   asio::posix::basic_stream_descriptor<Executor> epoll_;
   std::size_t sockets_ = 0;
   bool armed_ = false;

@@ -23,7 +23,14 @@ void WheelTimer::unlink() {
   next->previous = previous;
   next = previous = nullptr;
   looked_at_ = kNever;
-  --wheel_.armed_;
+  if (--wheel_.armed_ == 0) wheel_.rest();
+}
+
+// Nothing is armed any more: an idle wheel does not keep the loop busy.
+void TimerWheel::rest() {
+  if (ticking_ || !running_) return;
+  running_ = false;
+  timer_.cancel();
 }
 
 void TimerWheel::insert(WheelTimer& timer) {
@@ -57,6 +64,7 @@ void TimerWheel::arm() {
 void TimerWheel::tick() {
   const auto now = Clock::now();
   running_ = false;
+  ticking_ = true;
   while (begin_ + kTick * static_cast<std::int64_t>(current_ + 1) <= now) {
     ++current_;
     Link& slot = slots_[current_ % kSlots];
@@ -74,6 +82,7 @@ void TimerWheel::tick() {
       running_ = false;
     }
   }
+  ticking_ = false;
   if (armed_ > 0) arm();
 }
 

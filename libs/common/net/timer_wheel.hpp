@@ -26,6 +26,7 @@ class TimerWheel {
   static constexpr std::size_t kSlots = 1024;
 
   void insert(WheelTimer& timer);
+  void rest();
   void arm();
   void tick();
 
@@ -39,6 +40,7 @@ class TimerWheel {
   std::size_t current_ = 0;         // ticks since begin_ that are done
   std::size_t armed_ = 0;           // timers in slots
   bool running_ = false;
+  bool ticking_ = false;  // within tick()
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -8,24 +8,10 @@
 
 #include "common/core/error.hpp"
 #include "common/core/log.hpp"
-#include "common/core/secret.hpp"
 #include "common/core/time.hpp"
+#include "common/net/tls_options.hpp"
 
 namespace gitops::net {
-
-// What to trust and who to be, for one peer. A server that is given a CA demands a client
-// certificate signed by it. Files win over inline PEM and are read again when they change
-// (rotation), at most once per second. Every empty field means "default".
-struct TlsOptions {
-  std::string ca_file = {};  // PEM bundle that replaces the system's roots
-  std::string ca_pem = {};
-  std::string certificate_file = {};  // client (or server) certificate chain, PEM
-  std::string certificate_pem = {};
-  std::string key_file = {};
-  Secret key_pem = {};
-  std::string server_name = {};  // SNI and the name checked, when not the URL's host
-  bool insecure_skip_verify = false;
-};
 
 // Builds OpenSSL contexts from TlsOptions and builds a new one when a file changed. TLS 1.2
 // and 1.3, OpenSSL's default ciphers. Loop thread only. System roots are loaded only when no CA is

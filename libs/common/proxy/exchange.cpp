@@ -1,19 +1,30 @@
 #include "common/proxy/exchange.hpp"
 
-#include <array>
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "common/http/wire_text.hpp"
-#include "common/proxy/connection.hpp"
+#include "common/proxy/forward.hpp"
 
-// A request from its head to its record, and what we answer ourselves.
 namespace gitops::proxy {
 namespace {
 
+using net::Transfer;
+
 constexpr std::size_t kMaxTrailers = 8 * 1024;
-constexpr std::size_t kKeepOutput = 2 * 1024;  // capacity that may be lent again
+constexpr std::size_t kKeepOutput = 2 * 1024;  // capacity that the next request may find
 constexpr std::size_t kMaxReason = 200;
 constexpr HeadLimits kAnswerLimits{.max_line = 32 * 1024, .max_head = 32 * 1024, .max_fields = 200};
+constexpr int kMaxInterim = 16;  // 1xx answers before the one that counts
+constexpr auto kHangUpGrace = std::chrono::seconds(1);
+constexpr std::size_t kWorthCompressing = 1000;  // bytes, when the length is known
+constexpr int kCompressionLevel = 4;
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+boost::asio::const_buffer buffer_of(std::string_view text) {
+  return boost::asio::const_buffer(text.data(), text.size());
+}
 
 void append_hex(std::string& out, std::uint64_t value) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
@@ -28,261 +39,722 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ value >> 31U;
 }
 
+void trim(std::string& text) {
+  if (text.capacity() > kKeepOutput) text = {};
+}
+
+bool is_compressible(std::string_view type) {
+  const auto name = type.substr(0, type.find_first_of("; \t"));
+  for (const std::string_view known :
+       {"application/json", "text/html", "text/plain", "text/css", "application/xml", "text/xml",
+        "application/javascript", "text/javascript", "application/yaml", "text/yaml"}) {
+    if (http::equal_ignoring_case(name, known)) return true;
+  }
+  return false;
+}
+
+// RFC 9110 section 12.5.3, as far as it is about gzip: what is said of gzip itself counts more than
+// what is said of every coding.
+bool accepts_gzip(const RequestHead& head) {
+  std::optional<bool> named;
+  bool any = false;
+  for (const auto& field : head.fields) {
+    if (field.id != FieldId::accept_encoding) continue;
+    for_each_element(field.value, [&](std::string_view element) {
+      const auto semicolon = element.find(';');
+      auto coding = element.substr(0, semicolon);
+      while (!coding.empty() && coding.back() == ' ') coding.remove_suffix(1);
+      const auto weight =
+          semicolon == std::string_view::npos ? std::string_view{} : element.substr(semicolon);
+      const auto value = weight.find("q=");
+      const bool zero = value != std::string_view::npos &&
+                        weight.find_first_not_of("0.", value + 2) == std::string_view::npos;
+      if (http::equal_ignoring_case(coding, "gzip")) named = !zero;
+      if (coding == "*") any = !zero;
+    });
+  }
+  return named.value_or(any);
+}
+
+bool is_compressible(const ResponseHead& answer) {
+  if (answer.status != 200 || answer.find(FieldId::content_encoding)) return false;
+  if (answer.content_length && *answer.content_length < kWorthCompressing) return false;
+  const auto type = answer.find(FieldId::content_type);
+  if (!type || !is_compressible(*type)) return false;
+  const auto cache = answer.find("Cache-Control");
+  return !cache || !cache->contains("no-transform");
+}
+
+Problem too_large() {
+  return {
+      .failure = Failure::body_too_large, .status = 413, .detail = "the request body is too large"};
+}
+
+Problem lost(std::string detail) {
+  return {.failure = Failure::upstream_lost, .status = 502, .detail = std::move(detail)};
+}
+
+Problem malformed_answer(std::string detail) {
+  return {.failure = Failure::malformed_answer, .status = 502, .detail = std::move(detail)};
+}
+
 }  // namespace
 
-ProxyExchange::ProxyExchange(ProxyServer& server)
-    : server_(server),
-      body_in_(server.loop_.blocks),
-      parser_(server.options_.limits),
+Exchange::Exchange(ExchangeContext& context)
+    : context_(context),
+      body_in_(context.blocks),
+      parser_(context.limits),
       answer_parser_(kAnswerLimits),
       request_body_(kMaxTrailers),
-      answer_body_(kMaxTrailers),
-      upload_ended_(server.loop_.executor) {}
+      answer_body_(kMaxTrailers) {}
 
-ProxyExchange::~ProxyExchange() = default;
-
-Wire& ProxyExchange::client() {
-  return connection_->client_;
+Exchange::~Exchange() {
+  release_held();
 }
 
-ProxyBuffer& ProxyExchange::in() {
-  return connection_->in_;
-}
-
-const PeerInfo& ProxyExchange::peer() const {
-  return connection_->peer_;
-}
-
-void ProxyExchange::begin(ProxyConnection& connection) {
-  connection_ = &connection;
+void Exchange::begin(net::Buffer& in, const PeerInfo& peer, Clock::time_point now) {
+  in_ = &in;
+  upstream_in_ = nullptr;
+  peer_ = &peer;
+  action_ = Action::move_bytes;
+  client_end_ = ClientEnd::close;
+  now_ = {};
+  now_.began = now;
+  deadlines_ = {};
+  problem_ = {};
+  request_id_.clear();
   parser_.reset();
   request_body_.start({}, BodyFraming::Kind::none);
-  request_id_.clear();
-  head_size_ = body_taken_ = 0;
-  head_begun_ = head_read_ = body_read_ = continue_sent_ = recorded_ = reused_ = false;
-  began_ = now();
-  bytes_in_tunnel_ = bytes_out_ = 0;
-  upload_stopped_ = client_gone_ = false;
-  upload_problem_ = {};
-  waiting_for_ = nullptr;
+  to_client_.clear();
+  to_upstream_.clear();
+  in.compact();
+  parse_head(now);
 }
 
-void ProxyExchange::end() {
-  in().consume(head_size_ + body_taken_);
-  if (in().empty() && !body_in_.empty()) in().swap(body_in_);
+void Exchange::end() {
+  in_->consume(now_.head_size + now_.body_taken);
+  if (in_->empty() && !body_in_.empty()) in_->swap(body_in_);
+  body_in_.consume(body_in_.bytes().size());
   body_in_.release();
   release_held();
-  if (out_.capacity() > kKeepOutput) out_ = {};
+  forward_ = {};
+  deflater_.reset();
+  for (auto* text : {&request_, &out_, &own_body_, &compressed_}) trim(*text);
 }
 
-void ProxyExchange::make_request_id(std::string_view given) {
-  request_id_.clear();
-  if (!given.empty()) {
-    request_id_ = given;
+// -- the request --
+
+void Exchange::parse_head(Clock::time_point now) {
+  while (true) {
+    const auto size = parser_.next(in_->bytes());
+    if (!size) {
+      return fail({.failure = Failure::malformed_request,
+                   .status = size.error().http_status,
+                   .detail = size.error().message});
+    }
+    if (*size > 0) {
+      now_.head_size = *size;
+      break;
+    }
+    if (!in_->grow()) {
+      if (in_->room().empty()) {
+        return fail({.failure = Failure::malformed_request,
+                     .status = 431,
+                     .detail = "the request head is too large"});
+      }
+      if (!std::exchange(now_.head_begun, true)) {
+        deadlines_.client_read = now + context_.head_timeout;
+      }
+      return;
+    }
+    parser_.reset();  // its slices were of the smaller block
+  }
+  now_.head_read = true;
+  now_.began = now;
+  deadlines_.client_read = kNever;
+  action_ = Action::decide;
+}
+
+void Exchange::decided(Forward forward, Clock::time_point now) {
+  forward_ = std::move(forward);
+  make_request_id(forward_.request_id);
+  action_ = Action::move_bytes;
+  start_forwarding(now);
+}
+
+void Exchange::start_forwarding(Clock::time_point now) {
+  const auto& head = parser_.head();
+  framing_ = request_framing(head);
+  if (limits().max_body > 0 && head.content_length.value_or(0) > limits().max_body) {
+    return fail(too_large());
+  }
+  if (forward_.verify) {
+    now_.holding = true;
+    held_.clear();
+    request_body_.start(framing_, BodyFraming::Kind::none);
+    return hold_body(now);
+  }
+  request_body_.start(framing_, framing_.kind);
+  if (auto problem = feed_body()) return fail(std::move(problem));
+  now_.body_taken = std::exchange(now_.piece, 0);
+  now_.whole = now_.body_read = request_body_.done();
+  build_request();
+  action_ = Action::get_upstream;
+}
+
+void Exchange::build_request() {
+  RequestEdits edits;
+  edits.target =
+      forward_.rewritten.empty() ? forward_.target : std::string_view(forward_.rewritten);
+  edits.host = forward_.route->host;
+  edits.client = peer_->text;
+  edits.scheme = peer_->tls ? "https" : "http";
+  edits.request_id = request_id_;
+  edits.trusted_peer = forward_.trusted_peer;
+  edits.websocket = limits().websocket && parser_.head().wants_websocket();
+  request_.clear();
+  append_forwarded_request(request_, parser_.head(), edits, framing_);
+}
+
+// What there is of the body: behind the head, or what came later.
+std::string_view Exchange::body_input() {
+  const auto with_head = in_->bytes().substr(now_.head_size + now_.body_taken);
+  return with_head.empty() ? body_in_.bytes() : with_head;
+}
+
+void Exchange::consume_body(std::size_t size) {
+  if (in_->bytes().size() > now_.head_size + now_.body_taken) {
+    now_.body_taken += size;
+  } else {
+    body_in_.consume(size);
+    body_in_.release();
+  }
+}
+
+// Feeds what can be sent at once and enforces the limit.
+Problem Exchange::feed_body() {
+  const auto fed = request_body_.feed(body_input());
+  if (!fed) {
+    return {.failure = Failure::malformed_body,
+            .status = fed.error().http_status,
+            .detail = fed.error().message};
+  }
+  now_.piece = *fed;
+  if (limits().max_body > 0 && request_body_.total() > limits().max_body) return too_large();
+  return {};
+}
+
+// Collects the body for its verification.
+void Exchange::hold_body(Clock::time_point now) {
+  while (!request_body_.done()) {
+    if (body_input().empty()) {
+      offer_continue(now);
+      deadlines_.client_read = now + limits().body_timeout;
+      return;
+    }
+    if (auto problem = feed_body()) return fail(std::move(problem));
+    for (const auto& slice : request_body_.data()) {
+      held_.append(static_cast<const char*>(slice.data()), slice.size());
+    }
+    const auto held = context_.totals->held += request_body_.fed();
+    if (held > context_.max_held) {
+      return fail({.failure = Failure::too_much_held,
+                   .status = 503,
+                   .detail = "too many bodies are being verified"});
+    }
+    consume_body(std::exchange(now_.piece, 0));
+  }
+  now_.holding = false;
+  now_.body_read = true;
+  deadlines_.client_read = kNever;
+  action_ = Action::verify;
+}
+
+void Exchange::verified() {
+  framing_ = {.kind = BodyFraming::Kind::length, .length = held_.size()};
+  now_.whole = true;
+  build_request();
+  action_ = Action::get_upstream;
+}
+
+// A client that waits for it is told to send its body.
+void Exchange::offer_continue(Clock::time_point now) {
+  if (!parser_.head().expects_continue || now_.continue_sent) return;
+  if (in_->bytes().size() > now_.head_size) return;
+  now_.continue_sent = true;
+  to_client_.add(buffer_of(kContinue));
+  deadlines_.client_write = now + context_.head_timeout;
+}
+
+// -- to the upstream --
+
+void Exchange::upstream_ready(net::Buffer& in, bool reused, Clock::time_point now) {
+  upstream_in_ = &in;
+  now_.tried = true;
+  now_.has_upstream = true;
+  now_.reused = reused;
+  now_.untouched = true;
+  now_.upload = Upload::first;
+  now_.answer = Answer::awaited;
+  now_.answer_begun = false;
+  now_.interim = 0;
+  answer_parser_.reset();
+  to_upstream_.clear();
+  to_upstream_.add(buffer_of(request_));
+  if (forward_.verify) {
+    to_upstream_.add(buffer_of(held_));
+  } else {
+    to_upstream_.add(request_body_.buffers());
+  }
+  deadlines_.upstream_write = now + limits().body_timeout;
+  deadlines_.upstream_read = kNever;
+  if (!now_.whole) offer_continue(now);
+  action_ = Action::move_bytes;
+}
+
+void Exchange::upstream_failed(const Error& error, Clock::time_point) {
+  Problem problem{.failure = Failure::connect_failed, .status = 502, .detail = error.message};
+  if (error.code == ErrorCode::not_found) problem.failure = Failure::no_such_host;
+  if (error.code == ErrorCode::forbidden) problem.failure = Failure::address_refused;
+  if (error.code == ErrorCode::timeout) {
+    problem.failure = Failure::connect_timeout;
+    problem.status = 504;
+  }
+  now_.tried = true;
+  fail(std::move(problem));
+}
+
+void Exchange::upstream_wrote(Transfer written, Clock::time_point now) {
+  if (written.what == Transfer::data) {
+    now_.untouched = false;
+    to_upstream_.consume(written.size);
+    if (to_upstream_.empty()) go_on_uploading(now);
     return;
   }
-  append_hex(request_id_, server_.id_prefix_);
-  append_hex(request_id_, mix(server_.id_prefix_ + ++server_.next_id_));
+  if (now_.upload == Upload::first) {
+    return fail(lost(written.what == Transfer::timeout
+                         ? "the upstream took the request too slowly"
+                         : "the connection to the upstream was lost"));
+  }
+  // It takes no more of the body: its answer tells why.
+  now_.upload = Upload::stopped;
+  to_upstream_.clear();
+  deadlines_.client_read = kNever;
+  deadlines_.upstream_write = kNever;
+  if (now_.answer == Answer::awaited) deadlines_.upstream_read = now + limits().answer_timeout;
 }
 
-bool ProxyExchange::client_keeps() const {
-  return head_read_ && parser_.head().keep_alive() && !server_.draining_;
+// What was offered has been sent: offers the next piece of the body, or waits for the answer.
+void Exchange::go_on_uploading(Clock::time_point now) {
+  deadlines_.upstream_write = kNever;
+  if (now_.upload == Upload::first) {
+    now_.upload = now_.whole ? Upload::complete : Upload::streaming;
+  } else {
+    consume_body(std::exchange(now_.piece, 0));
+  }
+  while (now_.upload == Upload::streaming) {
+    if (request_body_.done()) {
+      now_.upload = Upload::complete;
+      now_.body_read = true;
+      break;
+    }
+    if (body_input().empty()) {
+      offer_continue(now);
+      deadlines_.client_read = now + limits().body_timeout;
+      return;
+    }
+    if (auto problem = feed_body()) return fail(std::move(problem));
+    if (!request_body_.buffers().empty()) {
+      to_upstream_.add(request_body_.buffers());
+      deadlines_.client_read = kNever;
+      deadlines_.upstream_write = now + limits().body_timeout;
+      return;
+    }
+    consume_body(std::exchange(now_.piece, 0));
+  }
+  deadlines_.client_read = kNever;
+  if (now_.answer == Answer::awaited) deadlines_.upstream_read = now + limits().answer_timeout;
 }
 
-// True: the connection goes on with its next request.
-Task<bool> ProxyExchange::run() {
-  in().compact();
+// -- from the client --
+
+net::Buffer* Exchange::client_room() {
+  if (action_ != Action::move_bytes) return nullptr;
+  if (!now_.head_read) return now_.answer == Answer::none ? in_ : nullptr;
+  const bool uploads = now_.upload == Upload::streaming && to_upstream_.empty();
+  return now_.holding || uploads ? &body_in_ : nullptr;
+}
+
+void Exchange::client_read(Transfer read, Clock::time_point now) {
+  if (!now_.head_read) {
+    if (read.what == Transfer::data) return parse_head(now);
+    if (read.what != Transfer::timeout) return finish(ClientEnd::close);
+    return fail({.failure = Failure::head_timeout,
+                 .status = 408,
+                 .detail = "the request head took too long"});
+  }
+  if (read.what != Transfer::data) return client_problem(read.what);
+  if (now_.holding) return hold_body(now);
+  go_on_uploading(now);
+}
+
+// The client is lost, or too slow, within its body.
+void Exchange::client_problem(Transfer::What what) {
+  if (what == Transfer::timeout) {
+    return fail({.failure = Failure::body_timeout,
+                 .status = 408,
+                 .detail = "the request body took too long"});
+  }
+  fail({.failure = Failure::client_gone,
+        .status = 499,
+        .detail = "the client went away within its request"});
+}
+
+bool Exchange::waits_for_upstream() const {
+  if (action_ != Action::move_bytes || !now_.has_upstream || !to_client_.empty()) return false;
+  return now_.upload == Upload::complete || now_.upload == Upload::stopped;
+}
+
+void Exchange::client_hung_up(Clock::time_point now) {
+  if (!waits_for_upstream()) return;
+  const auto given_up = now_.began + kHangUpGrace;
+  if (now < given_up) {
+    deadlines_.client_read = given_up;
+    return;
+  }
+  fail({.failure = Failure::client_gone, .status = 499, .detail = {}});
+}
+
+// -- from the upstream --
+
+net::Buffer* Exchange::upstream_room() {
+  if (action_ != Action::move_bytes || !now_.has_upstream) return nullptr;
+  if (now_.answer == Answer::awaited) return upstream_in_;
+  const bool passes = now_.answer == Answer::passing && to_client_.empty() && !answer_body_.done();
+  return passes ? upstream_in_ : nullptr;
+}
+
+void Exchange::upstream_read(Transfer read, Clock::time_point now) {
+  if (now_.answer == Answer::awaited) {
+    switch (read.what) {
+      case Transfer::data:
+        now_.answer_begun = true;
+        return parse_answer(now);
+      case Transfer::timeout:
+        return fail({.failure = Failure::answer_timeout,
+                     .status = 504,
+                     .detail = "the upstream did not answer in time"});
+      default:
+        return fail(lost("the upstream closed the connection before it answered"));
+    }
+  }
+  switch (read.what) {
+    case Transfer::data:
+      return pass_answer(now);
+    case Transfer::timeout:
+      return fail({.failure = Failure::answer_timeout,
+                   .status = 504,
+                   .detail = "the upstream's answer came to a halt"});
+    case Transfer::end:
+      if (!answer_body_.feed_eof()) {
+        return fail(lost("the upstream closed the connection within its answer"));
+      }
+      now_.answer_ended = true;
+      return pass_answer(now);
+    default:
+      return fail(lost("the connection to the upstream was lost"));
+  }
+}
+
+void Exchange::parse_answer(Clock::time_point now) {
+  while (!upstream_in_->empty()) {
+    const auto size = answer_parser_.next(upstream_in_->bytes());
+    if (!size) return fail(malformed_answer(size.error().message));
+    if (*size == 0) {
+      if (upstream_in_->room().empty()) {
+        fail(malformed_answer("the head of the answer is too large"));
+      }
+      return;
+    }
+    now_.answer_head_size = *size;
+    const int status = answer_parser_.head().status;
+    if (status >= 200 || status == 101) return start_answer(now);
+    if (++now_.interim > kMaxInterim) return fail(malformed_answer("too many interim answers"));
+    upstream_in_->consume(*size);
+    upstream_in_->compact();
+    answer_parser_.reset();
+  }
+}
+
+void Exchange::start_answer(Clock::time_point now) {
+  const auto& head = parser_.head();
+  const auto& answer = answer_parser_.head();
+  if (answer.status == 101) {
+    if (limits().websocket && head.wants_websocket()) return switch_protocols(now);
+    return fail(malformed_answer("the upstream switched protocols unasked"));
+  }
+  const bool varies = limits().gzip && is_compressible(answer);
+  const bool gzip = varies && head.http_1_1 && head.method != "HEAD" && accepts_gzip(head);
+  if (gzip) deflater_.emplace(kCompressionLevel);
+  const auto body = answer_body(answer, head.method, head.http_1_1, gzip);
+  answer_body_.start(body.in, body.out.kind);
+  now_.status = answer.status;
+  now_.answer = Answer::passing;
+  now_.keep = client_keeps() && now_.body_read && body.out.kind != BodyFraming::Kind::until_close;
+  now_.answer_allows_reuse = answer.keep_alive() && body.in.kind != BodyFraming::Kind::until_close;
+
+  AnswerEdits edits;
+  edits.client_http_1_1 = head.http_1_1;
+  edits.keep_alive = now_.keep;
+  edits.gzip = gzip;
+  edits.gzip_varies = varies;
+  edits.request_id = request_id_;
+  edits.own_origin = forward_.route->own_origin;
+  edits.location_prefix = forward_.route->location_prefix;
+  out_.clear();
+  append_forwarded_answer(out_, answer, edits, body.out);
+  upstream_in_->consume(now_.answer_head_size);
+  to_client_.add(buffer_of(out_));
+  pass_answer(now);
+}
+
+void Exchange::switch_protocols(Clock::time_point now) {
+  AnswerEdits edits;
+  edits.websocket = true;
+  edits.request_id = request_id_;
+  out_.clear();
+  append_forwarded_answer(out_, answer_parser_.head(), edits, {});
+  upstream_in_->consume(now_.answer_head_size);
+  const auto early = in_->bytes().substr(now_.head_size);
+  if (!early.empty()) std::memcpy(body_in_.room().data(), early.data(), early.size());
+  body_in_.commit(early.size());
+  now_.body_taken = early.size();
+  now_.status = 101;
+  now_.answer = Answer::switching;
+  to_client_.add(buffer_of(out_));
+  deadlines_.client_write = now + limits().tunnel_timeout;
+  deadlines_.upstream_read = kNever;
+}
+
+std::chrono::milliseconds Exchange::relay_idle() const {
+  return limits().tunnel_timeout;
+}
+
+void Exchange::relayed(std::uint64_t bytes_in, std::uint64_t bytes_out) {
+  now_.bytes_in = bytes_in;
+  now_.bytes_out = bytes_out;
+  finish(ClientEnd::close);
+}
+
+void Exchange::compress_piece() {
+  if (!deflater_ || (answer_body_.fed() == 0 && !answer_body_.done())) return;
+  using Flush = http::Deflater::Flush;
+  compressed_.clear();
+  for (const auto& slice : answer_body_.data()) {
+    deflater_->feed({static_cast<const char*>(slice.data()), slice.size()}, Flush::none,
+                    compressed_);
+  }
+  deflater_->feed({}, answer_body_.done() ? Flush::finish : Flush::sync, compressed_);
+  answer_body_.replace_data(compressed_);
+}
+
+// Offers the next piece of the answer, or waits for it; behind the head, if that was not sent yet.
+void Exchange::pass_answer(Clock::time_point now) {
   while (true) {
-    if (in().grow()) {
-      client().take_what_is_there(in());
-      parser_.reset();  // its slices were of the smaller block
+    if (!now_.answer_ended) {
+      const auto fed = answer_body_.feed(upstream_in_->bytes());
+      if (!fed) return fail(malformed_answer(fed.error().message));
+      upstream_in_->consume(*fed);
     }
-    const auto size = parser_.next(in().bytes());
-    if (!size) {
-      co_return co_await refuse({.failure = ProxyFailure::malformed_request,
-                                 .status = size.error().http_status,
-                                 .detail = size.error().message},
-                                nullptr);
+    compress_piece();
+    for (const auto& part : answer_body_.buffers()) {
+      to_client_.add(part);
+      now_.bytes_out += part.size();
     }
-    head_size_ = *size;
-    if (head_size_ > 0) break;
-    if (!std::exchange(head_begun_, true)) {
-      client().set_read_deadline(deadline_in(server_.options_.head_timeout));
+    if (!to_client_.empty()) {
+      deadlines_.upstream_read = kNever;
+      deadlines_.client_write = now + limits().body_timeout;
+      return;
     }
-    auto read = client().read_now(in());
-    while (read.what == WireRead::nothing) {
-      co_await client().readable();
-      read = client().read_now(in());
+    if (answer_body_.done()) {
+      now_.upstream_reusable = now_.answer_allows_reuse && now_.body_read && upstream_in_->empty();
+      return finish(now_.keep ? ClientEnd::keep
+                              : (now_.body_read ? ClientEnd::close : ClientEnd::linger));
     }
-    if (read.what == WireRead::timeout) {
-      co_return co_await refuse({.failure = ProxyFailure::head_timeout,
-                                 .status = 408,
-                                 .detail = "the request head took too long"},
-                                nullptr);
+    if (upstream_in_->empty()) {
+      deadlines_.upstream_read = now + limits().body_timeout;
+      return;
     }
-    if (read.what != WireRead::data) co_return false;
   }
-  head_read_ = true;
-  client().set_read_deadline(kNever);
-  began_ = now();
-  auto decision = server_.policy_.decide(parser_.head(), peer());
-  if (auto* to = std::get_if<Forward>(&decision)) {
-    make_request_id(to->request_id);
-    co_return co_await forward(*to);
-  }
-  auto& response = std::get<http::Response>(decision);
-  const int status = response.status;
-  const bool again = co_await reply(std::move(response));
-  finish(nullptr, status);
-  co_return again;
 }
 
-Task<bool> ProxyExchange::refuse(const Problem& problem, const ProxyRoute* route) {
-  if (problem.failure == ProxyFailure::client_gone) {
-    finish(route, 499, problem);
-    client().abort();
-    co_return false;
+// -- to the client --
+
+void Exchange::client_wrote(Transfer written, Clock::time_point now) {
+  if (written.what != Transfer::data) {
+    if (now_.answer == Answer::own) return finish(ClientEnd::close);
+    return fail({.failure = Failure::client_gone,
+                 .status = 499,
+                 .detail = written.what == Transfer::timeout
+                               ? "the client took the answer too slowly"
+                               : "the client went away within its answer"});
   }
-  auto response = server_.policy_.failed(head_read_ ? &parser_.head() : nullptr, route,
-                                         problem.failure, problem.status, problem.detail);
-  const int status = response.status;
-  const bool again = co_await reply(std::move(response));
-  finish(route, status, problem);
-  co_return again;
+  to_client_.consume(written.size);
+  if (!to_client_.empty()) return;
+  deadlines_.client_write = kNever;
+  switch (now_.answer) {
+    case Answer::own:
+      return finish(now_.keep ? ClientEnd::keep
+                              : (now_.status == 408 ? ClientEnd::close : ClientEnd::linger));
+    case Answer::passing:
+      if (!answer_body_.done()) return pass_answer(now);
+      now_.upstream_reusable = now_.answer_allows_reuse && now_.body_read && upstream_in_->empty();
+      return finish(now_.keep ? ClientEnd::keep
+                              : (now_.body_read ? ClientEnd::close : ClientEnd::linger));
+    case Answer::switching:
+      deadlines_ = {};
+      action_ = Action::relay;
+      return;
+    case Answer::none:
+    case Answer::awaited:
+      return;  // 100 Continue
+  }
 }
 
 // Answers ourselves. A request whose body has not come yet is not waited for.
-Task<bool> ProxyExchange::reply(http::Response response) {
+void Exchange::answer(http::Response response, std::string_view date, Clock::time_point now) {
   const auto& head = parser_.head();
   if (request_id_.empty()) make_request_id({});
   absorb_body();
-  const bool again = body_read_ && client_keeps();
-  const bool bodiless =
-      (head_read_ && head.method == "HEAD") || response.status == 204 || response.status == 304;
+  now_.upload = Upload::stopped;
+  now_.holding = false;
+  now_.answer = Answer::own;
+  now_.status = response.status;
+  now_.keep = now_.body_read && client_keeps();
+  own_body_ = std::move(response.body);
+  const bool no_content = response.status == 204 || response.status == 304;
+  const bool bodiless = (now_.head_read && head.method == "HEAD") || no_content;
   out_.assign("HTTP/1.1 ");
   http::append_number(out_, static_cast<std::uint64_t>(response.status));
   out_.append(" ").append(http::reason_phrase(response.status)).append("\r\n");
   for (const auto& [name, value] : response.headers) http::append_field(out_, name, value);
-  http::append_field(out_, "Date", server_.loop_.date.now());
+  http::append_field(out_, "Date", date);
   http::append_field(out_, "X-Request-Id", request_id_);
-  if (response.status != 204 && response.status != 304) {
-    http::append_field(out_, "Content-Length", response.body.size());
-  }
-  if (!again) {
+  if (!no_content) http::append_field(out_, "Content-Length", own_body_.size());
+  if (!now_.keep) {
     out_.append("Connection: close\r\n");
   } else if (!head.http_1_1) {
     out_.append("Connection: keep-alive\r\n");
   }
   out_.append("\r\n");
-  const std::array<asio::const_buffer, 2> buffers{
-      asio::buffer(out_), bodiless ? asio::const_buffer{} : asio::buffer(response.body)};
-  bytes_out_ = bodiless ? 0 : response.body.size();
-  client().set_write_deadline(deadline_in(server_.options_.head_timeout));
-  const bool sent = (co_await client().write(buffers)).has_value();
-  client().set_write_deadline(kNever);
-  if (sent && !again && response.status != 408) co_await client().close_gracefully();
-  co_return sent&& again;
-}
-
-std::string_view ProxyExchange::body_input() {
-  const auto with_head = in().bytes().substr(head_size_ + body_taken_);
-  return with_head.empty() ? body_in_.bytes() : with_head;
-}
-
-void ProxyExchange::consume_body(std::size_t size) {
-  if (in().bytes().size() > head_size_ + body_taken_) {
-    body_taken_ += size;
-  } else {
-    body_in_.consume(size);
-  }
-}
-
-Task<ProxyExchange::Problem> ProxyExchange::next_piece(const RouteLimits& limits,
-                                                       std::size_t& taken) {
-  if (body_input().empty()) {
-    if (!co_await send_continue()) co_return Problem{.failure = ProxyFailure::client_gone};
-    client().set_read_deadline(deadline_in(limits.body_timeout));
-    const auto read = co_await client().read_into(body_in_);
-    client().set_read_deadline(kNever);
-    if (read.what == WireRead::timeout) {
-      co_return Problem{.failure = ProxyFailure::body_timeout,
-                        .status = 408,
-                        .detail = "the request body took too long"};
-    }
-    if (read.what != WireRead::data) {
-      co_return Problem{.failure = ProxyFailure::client_gone,
-                        .status = 499,
-                        .detail = "the client went away within its request"};
-    }
-  }
-  co_return feed_request(limits, taken);
+  to_client_.add(buffer_of(out_));
+  if (!bodiless) to_client_.add(buffer_of(own_body_));
+  now_.bytes_out = bodiless ? 0 : own_body_.size();
+  deadlines_ = {};
+  deadlines_.client_write = now + context_.head_timeout;
+  action_ = Action::move_bytes;
 }
 
 // Takes in a body that came with its head and is of no use.
-void ProxyExchange::absorb_body() {
+void Exchange::absorb_body() {
   const auto& head = parser_.head();
-  if (!head_read_ || body_read_) return;
+  if (!now_.head_read || now_.body_read) return;
   if (!head.has_body()) {
-    body_read_ = true;
+    now_.body_read = true;
     return;
   }
-  if (continue_sent_ || request_body_.total() > 0) return;
+  if (now_.continue_sent || request_body_.total() > 0) return;
   request_body_.start(request_framing(head), BodyFraming::Kind::none);
-  body_taken_ = 0;
+  now_.body_taken = 0;
   while (!request_body_.done()) {
-    const auto fed = request_body_.feed(in().bytes().substr(head_size_ + body_taken_));
+    const auto fed = request_body_.feed(in_->bytes().substr(now_.head_size + now_.body_taken));
     if (!fed || *fed == 0) return;
-    body_taken_ += *fed;
+    now_.body_taken += *fed;
   }
-  body_read_ = true;
+  now_.body_read = true;
 }
 
-// False when the client has gone.
-Task<bool> ProxyExchange::send_continue() {
-  if (!parser_.head().expects_continue || continue_sent_ || in().bytes().size() > head_size_) {
-    co_return true;
+// -- failures and the end --
+
+void Exchange::fail(Problem problem) {
+  problem_ = std::move(problem);
+  deadlines_ = {};
+  if (now_.has_upstream) {
+    action_ = Action::drop_upstream;
+  } else {
+    end_failed();
   }
-  continue_sent_ = true;
-  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-  const std::array<asio::const_buffer, 1> buffers{asio::buffer(kContinue)};
-  client().set_write_deadline(deadline_in(server_.options_.head_timeout));
-  const bool sent = (co_await client().write(buffers)).has_value();
-  client().set_write_deadline(kNever);
-  co_return sent;
 }
 
-void ProxyExchange::check_client() {
-  if (waiting_for_ == nullptr || uploading_ || Clock::now() - began_ < std::chrono::seconds(1)) {
-    return;
-  }
-  if (!client().peer_closed()) return;
-  client_gone_ = true;
-  waiting_for_->abort();
+void Exchange::upstream_dropped(Clock::time_point) {
+  now_.has_upstream = false;
+  upstream_in_ = nullptr;
+  to_upstream_.clear();
+  const bool again = problem_.failure == Failure::upstream_lost && now_.reused && now_.whole &&
+                     now_.answer == Answer::awaited && !now_.answer_begun &&
+                     (now_.untouched || parser_.head().is_idempotent());
+  if (!again) return end_failed();
+  problem_ = {};
+  action_ = Action::get_upstream;
 }
 
-void ProxyExchange::release_held() {
-  if (held_.capacity() <= kKeepOutput && held_.empty()) return;
-  server_.options_.totals->held -= held_.size();
+void Exchange::end_failed() {
+  if (now_.answer == Answer::passing || now_.answer == Answer::switching) {
+    return finish(ClientEnd::abort);
+  }
+  if (problem_.failure == Failure::client_gone) {
+    now_.status = 499;
+    return finish(ClientEnd::abort);
+  }
+  now_.answer = Answer::none;
+  action_ = Action::word_failure;
+}
+
+void Exchange::finish(ClientEnd client) {
+  client_end_ = client;
+  deadlines_ = {};
+  action_ = Action::finish;
+}
+
+ExchangeRecord Exchange::record(Clock::time_point now) const {
+  ExchangeRecord record;
+  record.head = head();
+  record.route = route();
+  record.peer = peer_;
+  record.status = now_.status;
+  record.failure = problem_.failure;
+  record.detail = std::string_view(problem_.detail).substr(0, kMaxReason);
+  record.request_id = request_id_;
+  record.bytes_in = request_body_.total() + now_.bytes_in;
+  record.bytes_out = now_.bytes_out;
+  record.took = now - now_.began;
+  record.reused = now_.reused;
+  record.upgraded = now_.status == 101;
+  return record;
+}
+
+void Exchange::recorded() {
+  forward_.admission.reset();
+  release_held();
+}
+
+void Exchange::release_held() {
+  context_.totals->held -= held_.size();
   held_ = {};
 }
 
-void ProxyExchange::finish(const ProxyRoute* route, int status, const Problem& problem) {
-  release_held();
-  if (std::exchange(recorded_, true) || !server_.policy_.done) return;
-  ExchangeRecord record;
-  if (head_read_) record.head = &parser_.head();
-  record.route = route;
-  record.peer = &peer();
-  record.status = status;
-  record.failure = problem.failure;
-  record.detail = std::string_view(problem.detail).substr(0, kMaxReason);
-  record.request_id = request_id_;
-  record.bytes_in = request_body_.total() + bytes_in_tunnel_;
-  record.bytes_out = bytes_out_;
-  record.took = Clock::now() - began_;
-  record.reused = reused_;
-  record.upgraded = status == 101;
-  server_.policy_.done(record);
+void Exchange::make_request_id(std::string_view given) {
+  request_id_.clear();
+  if (!given.empty()) {
+    request_id_ = given;
+    return;
+  }
+  append_hex(request_id_, context_.id_prefix);
+  append_hex(request_id_, mix(context_.id_prefix + ++context_.ids));
+}
+
+bool Exchange::client_keeps() const {
+  return now_.head_read && parser_.head().keep_alive() && !context_.draining;
 }
 
 }  // namespace gitops::proxy

@@ -1,134 +1,266 @@
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include <boost/asio/buffer.hpp>
+
 #include "common/http/gzip.hpp"
+#include "common/net/buffer.hpp"
+#include "common/net/channel.hpp"
 #include "common/proxy/body.hpp"
-#include "common/proxy/server.hpp"
+#include "common/proxy/policy.hpp"
 
 namespace gitops::proxy {
 
-// Why a request cannot go on, and what its client is told.
-struct ProxyProblem {
-  ProxyFailure failure = ProxyFailure::none;
-  int status = 0;
-  std::string detail = {};
-  explicit operator bool() const { return failure != ProxyFailure::none; }
+// What the servers of several loops count together.
+struct Totals {
+  std::atomic<std::size_t> connections = 0;
+  std::atomic<std::size_t> held = 0;  // bytes of bodies that are held for verification
 };
 
-// One request of a connection and its answer: all that is needed from the first byte of the head to
-// the record of its end; internal to the proxy core. The server lends it to a connection and takes
-// it back, so that an idle connection has none, and the next request finds it in the caches of the
-// CPU.
-class ProxyExchange {
- public:
-  explicit ProxyExchange(ProxyServer& server);
-  ~ProxyExchange();
-  ProxyExchange(const ProxyExchange&) = delete;
-  ProxyExchange& operator=(const ProxyExchange&) = delete;
+// What all exchanges of one server share. Loop thread only, but for the totals.
+struct ExchangeContext {
+  net::BlockPool& blocks;
+  HeadLimits limits = {};
+  std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head
+  std::size_t max_held = 64 * 1024 * 1024;         // of Totals::held
+  std::shared_ptr<Totals> totals = std::make_shared<Totals>();
+  bool draining = false;        // clients are told that their connection ends
+  std::uint64_t id_prefix = 0;  // random; makes request ids of two servers differ
+  std::uint64_t ids = 0;        // made so far
+};
 
-  // Before and after a request of this connection, which holds its first bytes, and those behind it
-  // afterwards.
-  void begin(ProxyConnection& connection);
-  void end();
-  // True: the connection goes on with its next request.
-  Task<bool> run();
-  // Looks whether the client has gone while we wait for the upstream.
-  void check_client();
+// Bytes that are to be written, as slices of memory that stays where it is.
+class Outgoing {
+ public:
+  [[nodiscard]] bool empty() const { return first_ == count_; }
+  [[nodiscard]] std::span<const boost::asio::const_buffer> parts() const {
+    return std::span(parts_).subspan(first_, count_ - first_);
+  }
+  void add(boost::asio::const_buffer part) {
+    if (empty()) first_ = count_ = 0;
+    if (part.size() > 0) parts_[count_++] = part;
+  }
+  void add(std::span<const boost::asio::const_buffer> parts) {
+    for (const auto& part : parts) add(part);
+  }
+  void clear() { first_ = count_ = 0; }
+  void consume(std::size_t size) {
+    while (size > 0) {
+      const auto step = std::min(size, parts_[first_].size());
+      parts_[first_] += step;
+      size -= step;
+      if (parts_[first_].size() == 0) ++first_;
+    }
+  }
 
  private:
-  using UpstreamPtr = std::shared_ptr<UpstreamConnection>;
-  using Problem = ProxyProblem;
-  struct UploadEnd;
+  std::array<boost::asio::const_buffer, 18> parts_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+};
 
-  // exchange.cpp
-  Task<bool> refuse(const Problem& problem, const ProxyRoute* route);
-  Task<bool> reply(http::Response response);
-  Task<bool> send_continue();
-  // The request's body: what is there of it behind the head or beyond; the step that waits for
-  // something and feeds it; and the one that is done with as much.
+// One request of a connection and its answer, from the first byte of the head to the record of its
+// end. Pure: it owns no connection and reads no clock. A driver (driver.hpp) does what action()
+// asks for, moves the bytes that to_client(), client_room() and their like offer, and tells what
+// came of it. Objects are used for one request after the other, so that the next one finds its
+// memory in the CPU's caches.
+//
+// Rules that no driver has to know: an upstream that answers early ends the upload; a request is
+// sent a second time only on a new connection, after a pooled one died before any byte of an
+// answer, and only when it is idempotent or nothing of it had been written; what a client got of an
+// answer that breaks off never looks complete.
+class Exchange {
+ public:
+  explicit Exchange(ExchangeContext& context);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // `in` holds the first bytes of the request, and those behind it after end(). Both references
+  // stay valid until end().
+  void begin(net::Buffer& in, const PeerInfo& peer, Clock::time_point now);
+  void end();
+
+  enum class Action {
+    move_bytes,     // read and write what is offered, then wait
+    decide,         // ask the policy about head(), then decided() or answer()
+    verify,         // ask forward().verify about held(), then verified() or answer()
+    word_failure,   // ask the policy for an answer to problem(), then answer()
+    get_upstream,   // a pooled connection if may_reuse(), else a new one; then upstream_ready() or
+                    // upstream_failed()
+    drop_upstream,  // abort the connection to the upstream, then upstream_dropped()
+    relay,          // pass bytes unread in both directions, then relayed()
+    finish,         // record(), and then outcome() says what becomes of the connections
+  };
+  [[nodiscard]] Action action() const { return action_; }
+
+  // -- what the driver is asked, and answers --
+  [[nodiscard]] const RequestHead* head() const {
+    return now_.head_read ? &parser_.head() : nullptr;
+  }
+  [[nodiscard]] const Route* route() const { return forward_.route.get(); }
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+  [[nodiscard]] const Forward& forward() const { return forward_; }
+  [[nodiscard]] std::string_view held() const { return held_; }
+  void decided(Forward forward, Clock::time_point now);
+  void verified();
+  // `date`: of the Date field.
+  void answer(http::Response response, std::string_view date, Clock::time_point now);
+  [[nodiscard]] bool may_reuse() const { return !now_.tried; }
+  // `in` is the upstream's buffer, until the upstream is given back or dropped.
+  void upstream_ready(net::Buffer& in, bool reused, Clock::time_point now);
+  void upstream_failed(const Error& error, Clock::time_point now);
+  void upstream_dropped(Clock::time_point now);
+  // Bytes of the client's early data are in relay_buffer().
+  [[nodiscard]] net::Buffer& relay_buffer() { return body_in_; }
+  [[nodiscard]] std::chrono::milliseconds relay_idle() const;
+  void relayed(std::uint64_t bytes_in, std::uint64_t bytes_out);
+
+  // -- bytes; each `_room` is null while nothing is to be read --
+  [[nodiscard]] net::Buffer* client_room();
+  void client_read(net::Transfer read, Clock::time_point now);
+  [[nodiscard]] const Outgoing& to_client() const { return to_client_; }
+  void client_wrote(net::Transfer written, Clock::time_point now);
+  [[nodiscard]] net::Buffer* upstream_room();
+  void upstream_read(net::Transfer read, Clock::time_point now);
+  [[nodiscard]] const Outgoing& to_upstream() const { return to_upstream_; }
+  void upstream_wrote(net::Transfer written, Clock::time_point now);
+
+  // When the next read or write must have succeeded.
+  struct Deadlines {
+    Deadline client_read = kNever;
+    Deadline client_write = kNever;
+    Deadline upstream_read = kNever;
+    Deadline upstream_write = kNever;
+  };
+  [[nodiscard]] const Deadlines& deadlines() const { return deadlines_; }
+  // The client has ended its sending side, or its connection broke. A client that does so gives its
+  // request up, unless the answer comes within a second of the request's begin: otherwise an event
+  // stream without events would never end. Called each time the driver looks, so that the second
+  // can pass; deadlines().client_read tells when to look again.
+  void client_hung_up(Clock::time_point now);
+
+  // -- the end --
+  // False for a connection that ended before a head was read: there is nothing to tell.
+  [[nodiscard]] bool recordable() const { return now_.head_read || problem_; }
+  [[nodiscard]] ExchangeRecord record(Clock::time_point now) const;
+  // The record was taken: lets go of the admission and of a body that was held.
+  void recorded();
+  enum class ClientEnd {
+    keep,  // the connection goes on with its next request
+    close,
+    linger,  // close, but let the client read the answer first: there is input that was not read
+    abort,   // the client must not take what it has for complete
+  };
+  [[nodiscard]] ClientEnd client_end() const { return client_end_; }
+  // The upstream's connection can serve another request.
+  [[nodiscard]] bool upstream_reusable() const { return now_.upstream_reusable; }
+
+ private:
+  // The request on its way to the upstream.
+  enum class Upload {
+    none,       // it has no upstream yet
+    first,      // its head, and the part of its body that was there with it
+    streaming,  // the rest of its body, as it comes
+    complete,
+    stopped,  // the upstream takes no more; its answer tells why
+  };
+  enum class Answer {
+    none,
+    awaited,
+    passing,    // from the upstream
+    own,        // ours
+    switching,  // 101, to be followed by a relay
+  };
+  // Everything about one request that is a plain value.
+  struct Now {
+    std::size_t head_size = 0;   // where in() begins with
+    std::size_t body_taken = 0;  // of in(), behind the head
+    std::size_t piece = 0;       // of the body's input that is being sent
+    std::size_t answer_head_size = 0;
+    int interim = 0;  // 1xx answers so far
+    int status = 0;   // of the answer
+    Upload upload = Upload::none;
+    Answer answer = Answer::none;
+    bool head_begun = false;
+    bool head_read = false;
+    bool body_read = false;  // everything of the request was taken in
+    bool whole = false;      // the first part is all of it, so that it can be sent again
+    bool holding = false;    // the body is collected for verification
+    bool continue_sent = false;
+    bool answer_begun = false;
+    bool answer_ended = false;  // the upstream closed, which was the end of its body
+    bool keep = false;
+    bool tried = false;  // a pooled connection
+    bool reused = false;
+    bool has_upstream = false;
+    bool untouched = true;  // nothing was written to the upstream
+    bool upstream_reusable = false;
+    bool answer_allows_reuse = false;
+    Clock::time_point began{};
+    std::uint64_t bytes_in = 0;  // of a relay
+    std::uint64_t bytes_out = 0;
+  };
+
+  void parse_head(Clock::time_point now);
+  void start_forwarding(Clock::time_point now);
+  void build_request();
   [[nodiscard]] std::string_view body_input();
-  Task<Problem> next_piece(const RouteLimits& limits, std::size_t& taken);
   void consume_body(std::size_t size);
+  Problem feed_body();
+  void hold_body(Clock::time_point now);
+  void go_on_uploading(Clock::time_point now);
+  void offer_continue(Clock::time_point now);
+  void client_problem(net::Transfer::What what);
+  void parse_answer(Clock::time_point now);
+  void start_answer(Clock::time_point now);
+  void switch_protocols(Clock::time_point now);
+  void pass_answer(Clock::time_point now);
+  void compress_piece();
+  void fail(Problem problem);
+  void end_failed();
+  void finish(ClientEnd client);
   void absorb_body();
-  void finish(const ProxyRoute* route, int status, const Problem& problem = {});
   void release_held();
   void make_request_id(std::string_view given);
   [[nodiscard]] bool client_keeps() const;
+  [[nodiscard]] bool waits_for_upstream() const;
+  [[nodiscard]] const RouteLimits& limits() const { return forward_.route->limits; }
 
-  // To the upstream and to the head of its answer; exchange_request.cpp. What forward() would inline
-  // grows its frame, which is allocated for each request, from 848 to 1,088 bytes: too large for
-  // what Asio and malloc keep at hand.
-  Task<bool> forward(Forward& to);
-  Task<bool> verify_body(const Forward& to, bool& again);
-  Task<Problem> hold_body(const RouteLimits& limits);
-  [[gnu::noinline]] Problem feed_request(const RouteLimits& limits, std::size_t& taken);
-  [[gnu::noinline]] void build_request(const Forward& to, const BodyFraming& framing);
-  Task<UpstreamPtr> connect_upstream(const ProxyRoute& route, Problem& problem);
-  std::span<const asio::const_buffer> request_parts(const Forward& to,
-                                                    std::span<asio::const_buffer> parts) const;
-  [[gnu::noinline]] bool send_now(Wire& upstream, const Forward& to, std::size_t& written);
-  Task<Problem> send_rest(Wire& upstream, const Forward& to, std::size_t& written);
-  [[gnu::noinline]] bool take_answer(UpstreamConnection& upstream, const RouteLimits& limits,
-                                     Problem& problem);
-
-  // The answer and what goes on beside it; exchange_streams.cpp.
-  void start_upload(const UpstreamPtr& upstream, const RouteLimits& limits);
-  Task<> upload(UpstreamPtr upstream, RouteLimits limits);
-  Task<Problem> upload_all(Wire& upstream, const RouteLimits& limits);
-  Task<> end_upload();
-  Task<bool> pass_answer(UpstreamPtr upstream, const Forward& to);
-  Task<Problem> pass_body(UpstreamConnection& upstream, const RouteLimits& limits,
-                          http::Deflater* deflater);
-  Task<> tunnel(UpstreamPtr upstream, const Forward& to);
-  Task<> pump(Wire& from, ProxyBuffer& buffer, Wire& to, std::chrono::milliseconds idle,
-              std::uint64_t& count);
-
-  // Of the connection.
-  [[nodiscard]] Wire& client();
-  [[nodiscard]] ProxyBuffer& in();
-  [[nodiscard]] const PeerInfo& peer() const;
-  [[nodiscard]] Clock::time_point now() const { return server_.loop_.poller.now(); }
-  [[nodiscard]] Deadline deadline_in(std::chrono::milliseconds wait) const { return now() + wait; }
-
-  ProxyServer& server_;
-  ProxyConnection* connection_ = nullptr;
-  ProxyBuffer body_in_;  // what comes while the head is still in use
+  ExchangeContext& context_;
+  net::Buffer* in_ = nullptr;
+  net::Buffer* upstream_in_ = nullptr;
+  const PeerInfo* peer_ = nullptr;
+  Action action_ = Action::move_bytes;
+  ClientEnd client_end_ = ClientEnd::close;
+  Now now_;
+  Deadlines deadlines_;
+  Problem problem_;
+  Forward forward_;
+  BodyFraming framing_;
+  net::Buffer body_in_;  // what comes while the head is still in use
   RequestHeadParser parser_;
   ResponseHeadParser answer_parser_;
   BodyRelay request_body_;
   BodyRelay answer_body_;
-  std::string out_;   // the head that is sent next
-  std::string held_;  // a body that is verified before it goes on
+  std::optional<http::Deflater> deflater_;
+  Outgoing to_client_;
+  Outgoing to_upstream_;
+  std::string request_;   // the head for the upstream
+  std::string out_;       // the head for the client
+  std::string own_body_;  // of an answer of ours
+  std::string held_;      // a body that is verified before it goes on
   std::string compressed_;
   std::string request_id_;
-
-  std::size_t head_size_ = 0;   // where in() begins with
-  std::size_t body_taken_ = 0;  // of in(), behind the head
-  std::size_t answer_head_size_ = 0;
-  int interim_ = 0;  // 1xx answers so far
-  bool head_begun_ = false;
-  bool head_read_ = false;
-  bool body_read_ = false;  // everything of the request was taken in
-  bool continue_sent_ = false;
-  bool answer_begun_ = false;
-  bool recorded_ = false;
-  bool reused_ = false;
-  Clock::time_point began_{};
-  std::uint64_t bytes_in_tunnel_ = 0;
-  std::uint64_t bytes_out_ = 0;
-
-  // While its body is sent up by the second coroutine.
-  bool uploading_ = false;
-  bool upload_stopped_ = false;
-  Problem upload_problem_;
-  Wire* waiting_for_ = nullptr;  // the upstream whose answer we wait for
-  bool client_gone_ = false;
-  Event upload_ended_;
 };
 
 }  // namespace gitops::proxy

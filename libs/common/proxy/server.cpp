@@ -1,129 +1,109 @@
 #include "common/proxy/server.hpp"
 
-#include <cerrno>
 #include <random>
-
-#include <boost/asio/redirect_error.hpp>
-#include <sys/socket.h>
-#include <system_error>
-#include <unistd.h>
+#include <utility>
 
 #include "common/core/log.hpp"
-#include "common/proxy/connection.hpp"
-#include "common/proxy/exchange.hpp"
+#include "common/net/address_list.hpp"
+#include "common/net/tls_channel.hpp"
 
 namespace gitops::proxy {
 namespace {
 
-using boost::system::error_code;
-
 const Log kLog("proxy");
-
-constexpr auto kWatchPeriod = std::chrono::seconds(1);
-constexpr int kMaxAccepts = 64;
-constexpr std::size_t kSpareExchanges = 1024;
 
 }  // namespace
 
-std::string_view to_string(ProxyFailure failure) {
-  switch (failure) {
-    case ProxyFailure::none:
-      return "none";
-    case ProxyFailure::malformed_request:
-      return "malformed_request";
-    case ProxyFailure::head_timeout:
-      return "head_timeout";
-    case ProxyFailure::body_too_large:
-      return "body_too_large";
-    case ProxyFailure::body_timeout:
-      return "body_timeout";
-    case ProxyFailure::malformed_body:
-      return "malformed_body";
-    case ProxyFailure::too_much_held:
-      return "too_much_held";
-    case ProxyFailure::no_such_host:
-      return "no_such_host";
-    case ProxyFailure::address_refused:
-      return "address_refused";
-    case ProxyFailure::connect_failed:
-      return "connect_failed";
-    case ProxyFailure::connect_timeout:
-      return "connect_timeout";
-    case ProxyFailure::answer_timeout:
-      return "answer_timeout";
-    case ProxyFailure::upstream_lost:
-      return "upstream_lost";
-    case ProxyFailure::malformed_answer:
-      return "malformed_answer";
-    case ProxyFailure::client_gone:
-      return "client_gone";
+// One client, from the moment that it was accepted.
+class Server::Connection {
+ public:
+  Connection(Server& server, std::unique_ptr<net::Channel> channel, PeerInfo peer)
+      : server_(server),
+        channel_(std::move(channel)),
+        peer_(std::move(peer)),
+        place_(server.connections_.insert(server.connections_.end(), this)) {
+    ++server_.options_.totals->connections;
   }
-  return "unknown";
-}
+  ~Connection() {
+    driver_.reset();
+    server_.connections_.erase(place_);
+    --server_.options_.totals->connections;
+    server_.ended_.notify_all();
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
-ProxyServer::ProxyServer(ProxyLoop& loop, ProxyOptions options, ProxyPolicy policy)
-    : loop_(loop),
-      options_(std::move(options)),
-      policy_(std::move(policy)),
-      acceptor_(loop.executor),
-      tasks_(loop.executor),
-      ended_(loop.executor) {
+  Task<> run(bool handshake) {
+    if (handshake && !co_await start_tls()) co_return;
+    driver_.emplace(server_.context_, std::move(channel_), std::move(peer_));
+    co_await driver_->run();
+  }
+
+  void close_if_idle() {
+    if (channel_) channel_->close();
+    if (driver_ && driver_->idle()) driver_->close();
+  }
+
+ private:
+  Task<bool> start_tls() {
+    auto context = server_.tls_->get(Clock::now());
+    // listen() has checked it; later only good ones are taken over.
+    if (!context) co_return false;
+    auto tls = std::make_unique<net::TlsChannel>(std::move(channel_), std::move(*context));
+    auto& handshaking = *tls;
+    channel_ = std::move(tls);
+    channel_->set_deadline(server_.context_.reactor.now() + server_.options_.head_timeout);
+    const bool done = (co_await handshaking.handshake_server()).has_value();
+    channel_->set_deadline(kNever);
+    co_return done;
+  }
+
+  Server& server_;
+  std::unique_ptr<net::Channel> channel_;  // until the driver has it
+  PeerInfo peer_;
+  std::optional<Driver> driver_;
+  std::list<Connection*>::iterator place_;
+};
+
+Server::Server(const Executor& executor, ServerOptions options, Policy policy)
+    : options_(std::move(options)),
+      context_(net::Reactor::of(executor), std::move(policy)),
+      listener_(executor),
+      tasks_(executor),
+      ended_(executor) {
   if (options_.tls) tls_.emplace(net::TlsContext::Role::server, *options_.tls);
+  context_.idle_timeout = options_.idle_timeout;
+  auto& exchanges = context_.exchanges;
+  exchanges.limits = options_.limits;
+  exchanges.head_timeout = options_.head_timeout;
+  exchanges.max_held = options_.max_held;
+  exchanges.totals = options_.totals;
   std::random_device random;
-  id_prefix_ = std::uint64_t{random()} << 32U | random();
+  exchanges.id_prefix = std::uint64_t{random()} << 32U | random();
 }
 
-ProxyServer::~ProxyServer() = default;
+Server::~Server() = default;
 
-Result<void> ProxyServer::listen() {
+Result<void> Server::listen() {
   if (tls_) {
     if (auto context = tls_->get(Clock::now()); !context) {
       return std::unexpected(context.error());
     }
   }
-  const auto port = net::listen_on(
-      acceptor_,
-      {.address = options_.address, .port = options_.port, .shares_port = options_.shares_port});
+  const auto port = listener_.listen(options_.listen);
   if (!port) return std::unexpected(port.error());
   port_ = *port;
-  acceptor_.native_non_blocking(true);
-  tasks_.spawn("accept", [this] { return accept_loop(); });
-  tasks_.spawn("watch clients", [this] { return watch_clients(); });
+  tasks_.spawn("accept", [this] {
+    return listener_.run(
+        [this](std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
+          accepted(std::move(channel), address);
+        });
+  });
   return {};
 }
 
-// Accepts what there is, at most so many at once that the connections get their turn.
-Task<> ProxyServer::accept_loop() {
-  while (acceptor_.is_open()) {
-    error_code ec;
-    co_await acceptor_.async_wait(net::Acceptor::wait_read, asio::redirect_error(use_task, ec));
-    for (int i = 0; i < kMaxAccepts && acceptor_.is_open(); ++i) {
-      asio::ip::tcp::endpoint client;
-      auto size = static_cast<socklen_t>(client.capacity());
-      const int descriptor =
-          ::accept4(acceptor_.native_handle(), client.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (descriptor >= 0) {
-        client.resize(size);
-        accepted(descriptor, client.address());
-        continue;
-      }
-      const int number = errno;
-      if (number == EAGAIN || number == EWOULDBLOCK) break;
-      if (number == ECONNABORTED || number == EINTR) continue;
-      // Out of descriptors or memory: wait instead of spinning.
-      if (const auto verdict = repeated_.check("accept", Clock::now()); verdict.pass) {
-        kLog.error("cannot accept connections", {{"error", std::generic_category().message(number)},
-                                                 {"suppressed", verdict.suppressed}});
-      }
-      co_await sleep_for(std::chrono::milliseconds(100));
-      break;
-    }
-  }
-}
-
-void ProxyServer::accepted(int descriptor, const asio::ip::address& client) {
+void Server::accepted(std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
   if (options_.totals->connections >= options_.max_connections) {
-    ::close(descriptor);
     if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
       kLog.warning(
           "too many connections; further ones are closed",
@@ -131,44 +111,32 @@ void ProxyServer::accepted(int descriptor, const asio::ip::address& client) {
     }
     return;
   }
-  auto connection = std::make_shared<ProxyConnection>(*this, descriptor, client);
-  tasks_.spawn("connection", [connection = std::move(connection)] { return connection->run(); });
+  PeerInfo peer;
+  peer.address = net::plain_address(address);
+  peer.text = peer.address.to_string();
+  peer.tls = tls_.has_value();
+  const bool handshake = tls_.has_value();
+  serve(std::move(channel), std::move(peer), handshake);
 }
 
-std::unique_ptr<ProxyExchange> ProxyServer::lend_exchange(ProxyConnection& connection) {
-  std::unique_ptr<ProxyExchange> exchange;
-  if (exchanges_.empty()) {
-    exchange = std::make_unique<ProxyExchange>(*this);
-  } else {
-    exchange = std::move(exchanges_.back());
-    exchanges_.pop_back();
-  }
-  exchange->begin(connection);
-  return exchange;
+void Server::adopt(std::unique_ptr<net::Channel> channel, PeerInfo peer) {
+  serve(std::move(channel), std::move(peer), false);
 }
 
-void ProxyServer::take_back(std::unique_ptr<ProxyExchange> exchange) {
-  exchange->end();
-  if (exchanges_.size() < kSpareExchanges) exchanges_.push_back(std::move(exchange));
+void Server::serve(std::unique_ptr<net::Channel> channel, PeerInfo peer, bool handshake) {
+  auto connection = std::make_shared<Connection>(*this, std::move(channel), std::move(peer));
+  tasks_.spawn("connection", [connection = std::move(connection), handshake] {
+    return connection->run(handshake);
+  });
 }
 
-Task<> ProxyServer::watch_clients() {
-  while (true) {
-    co_await sleep_for(kWatchPeriod);
-    for (ProxyConnection* connection : connections_) connection->check_client();
-  }
+void Server::drain() {
+  context_.exchanges.draining = true;
+  listener_.close();
+  for (Connection* connection : connections_) connection->close_if_idle();
 }
 
-void ProxyServer::drain() {
-  draining_ = true;
-  error_code ec;
-  acceptor_.close(ec);
-  for (ProxyConnection* connection : connections_) {
-    if (connection->idle()) connection->close();
-  }
-}
-
-Task<> ProxyServer::stop(Deadline deadline) {
+Task<> Server::stop(Deadline deadline) {
   drain();
   while (!connections_.empty() && Clock::now() < deadline) co_await ended_.wait(deadline);
   tasks_.cancel();

@@ -78,5 +78,21 @@ TEST(Inflater, ReadsSeveralMembers) {
   EXPECT_EQ(*gzip_decompress(gzip_compress("one ") + gzip_compress("two"), kUnlimited), "one two");
 }
 
+TEST(Deflater, CanBeReadAfterEachSync) {
+  Deflater deflater(4);
+  std::string out;
+  deflater.feed("first, ", Deflater::Flush::sync, out);
+  Inflater inflater(1 << 20);
+  std::string text;
+  ASSERT_TRUE(inflater.feed(out, text));
+  EXPECT_EQ(text, "first, ");
+  out.clear();
+  deflater.feed(std::string(100'000, 'x'), Deflater::Flush::none, out);
+  deflater.feed({}, Deflater::Flush::finish, out);
+  ASSERT_TRUE(inflater.feed(out, text));
+  EXPECT_TRUE(inflater.finished());
+  EXPECT_EQ(text.size(), 100'007U);
+}
+
 }  // namespace
 }  // namespace gitops::http

@@ -1,6 +1,7 @@
 #include "common/http/server.hpp"
 
 #include "common/http/loopback.hpp"
+#include "common/net/memory_channel.hpp"
 #include "support/log_capture.hpp"
 
 namespace gitops::http {
@@ -542,6 +543,40 @@ TEST(Server, ListenErrorsNameAddressAndPort) {
     EXPECT_THAT(listening.error().message, HasSubstr("127.0.0.1:" + std::to_string(server.port())));
     Server third(co_await asio::this_coro::executor, {.address = "not-an-ip"}, echo);
     EXPECT_FALSE(third.listen());
+  });
+}
+
+// A server without a port, whose connections are made in memory.
+TEST(Server, AdoptedConnectionsAreServedLikeAcceptedOnes) {
+  test::run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Server server(executor, {.max_connections = 1}, [](Exchange& exchange) -> Task<> {
+      co_await answer(exchange, exchange.peer_address());
+    });
+    const auto peer = asio::ip::make_address("::ffff:192.0.2.7");
+    auto [mine, its] = net::MemoryChannel::pair(executor);
+    server.adopt(std::move(its), peer);
+    EXPECT_EQ(server.connections(), 1u);
+    test::RawConnection connection(std::move(mine));
+    for (int i = 0; i < 2; ++i) {
+      co_await connection.send(get("/"));
+      EXPECT_THAT(co_await connection.read_until("192.0.2.7"), EndsWith("\r\n\r\n192.0.2.7"));
+    }
+    {
+      auto [other, its_other] = net::MemoryChannel::pair(executor);
+      server.adopt(std::move(its_other), peer);
+      test::RawConnection refused(std::move(other));
+      EXPECT_EQ(co_await refused.read_to_end(), "");  // the limit is one
+    }
+    server.drain();  // ends the read of the idle connection
+    EXPECT_EQ(co_await connection.read_to_end(), "");
+    EXPECT_TRUE(connection.ended());
+    auto [late, its_late] = net::MemoryChannel::pair(executor);
+    server.adopt(std::move(its_late), peer);
+    EXPECT_FALSE(its_late);
+    EXPECT_TRUE(late->is_stale());
+    co_await server.stop(deadline_after(seconds(1)));
+    EXPECT_EQ(server.connections(), 0u);
   });
 }
 

@@ -52,7 +52,7 @@ TEST(ServerSentEvents, DataCannotBecomeAnotherField) {
 }
 
 TEST(ServerSentEvents, TypesAndIdsWithLineEndsAreRefused) {
-  for (const std::string wrong :
+  for (const std::string& wrong :
        {std::string("a\nb"), std::string("a\r"), std::string("a\0b", 3)}) {
     std::string out = "before";
     EXPECT_FALSE(append_event(out, {.event = wrong}));

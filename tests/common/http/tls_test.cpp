@@ -6,6 +6,8 @@
 #include <openssl/x509.h>
 
 #include "common/http/loopback.hpp"
+#include "common/net/socket_channel.hpp"
+#include "common/net/tls_channel.hpp"
 #include "common/net/tls_context.hpp"
 #include "support/log_capture.hpp"
 #include "support/test_certs.hpp"
@@ -176,14 +178,13 @@ TEST(Tls, SpeaksVersions12And13Only) {
       SSL_CTX_set_min_proto_version(context->native_handle(), version);
       SSL_CTX_set_max_proto_version(context->native_handle(), version);
       const asio::ip::tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server.port());
-      auto socket = co_await net::connect_any(std::span(&endpoint, 1), deadline_after(seconds(2)));
-      CO_ASSERT_OK(socket);
-      net::Stream stream(std::move(*socket), context);
-      stream.set_deadline(deadline_after(seconds(2)));
-      const auto shaken = co_await stream.handshake_client("");
-      EXPECT_EQ(shaken.has_value(), version != TLS1_1_VERSION) << version;
-      if (!shaken) continue;
-      test::RawConnection connection(std::move(stream));
+      const auto deadline = deadline_after(seconds(2));
+      auto plain = co_await net::SocketChannel::connect(std::span(&endpoint, 1), deadline);
+      CO_ASSERT_OK(plain);
+      auto secured = co_await net::start_tls(std::move(*plain), context, "", deadline);
+      EXPECT_EQ(secured.has_value(), version != TLS1_1_VERSION) << version;
+      if (!secured) continue;
+      test::RawConnection connection(std::move(*secured));
       co_await connection.send("GET /v HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
       EXPECT_THAT(co_await connection.read_to_end(), testing::EndsWith("\r\n\r\n/v"));
       EXPECT_TRUE(connection.ended());  // with close_notify

@@ -3,14 +3,14 @@
 #include <filesystem>
 #include <thread>
 
-#include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <gtest/gtest.h>
 
 #include "common/core/task_group.hpp"
+#include "common/net/connector.hpp"
+#include "common/net/listener.hpp"
 #include "common/net/resolve.hpp"
-#include "common/net/stream.hpp"
+#include "common/net/tls_channel.hpp"
 #include "common/net/tls_context.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
@@ -20,7 +20,6 @@ namespace gitops::http {
 namespace {
 
 namespace fs = std::filesystem;
-using asio::ip::tcp;
 using std::chrono::seconds;
 
 constexpr int kConnections = 40;
@@ -71,53 +70,51 @@ class RotatingFiles {
 };
 
 // Takes one connection and sends back what it gets.
-Task<> serve_one(asio::basic_socket_acceptor<tcp, Executor>& acceptor,
-                 std::shared_ptr<asio::ssl::context> context) {
-  boost::system::error_code ec;
-  auto socket = co_await acceptor.async_accept(asio::redirect_error(use_task, ec));
-  CO_ASSERT_TRUE(!ec);
-  net::Stream stream(std::move(socket), std::move(context));
-  stream.set_deadline(deadline_after(seconds(10)));
-  CO_ASSERT_OK(co_await stream.handshake_server());
+Task<> serve_one(net::Listener& listener, std::shared_ptr<asio::ssl::context> context) {
+  std::unique_ptr<net::Channel> accepted;
+  co_await listener.run([&](std::unique_ptr<net::Channel> channel, const asio::ip::address&) {
+    accepted = std::move(channel);
+    listener.close();
+  });
+  net::TlsChannel channel(std::move(accepted), std::move(context));
+  channel.set_deadline(deadline_after(seconds(10)));
+  CO_ASSERT_OK(co_await channel.handshake_server());
   std::array<char, 64> buffer;
-  const auto size = co_await stream.read_some(buffer);
+  const auto size = co_await channel.read_some(buffer);
   CO_ASSERT_OK(size);
-  CO_ASSERT_OK(co_await stream.write(std::string_view(buffer.data(), *size)));
-  stream.close();
+  CO_ASSERT_OK(co_await channel.write(std::string_view(buffer.data(), *size)));
+  channel.close();
 }
 
 // Looks the server up on the pool and talks to it, with the certificates of now on both sides.
 Task<> connect_once(net::Resolver& resolver, net::TlsContext& server, net::TlsContext& client,
                     Clock::time_point now) {
   const auto executor = co_await asio::this_coro::executor;
-  asio::basic_socket_acceptor<tcp, Executor> acceptor(
-      executor, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  net::Listener listener(executor);
+  const auto port = listener.listen({.address = "127.0.0.1"});
+  CO_ASSERT_OK(port);
   const auto deadline = deadline_after(seconds(10));
   const auto served_with = server.get(now);
   CO_ASSERT_OK(served_with);
   TaskGroup tasks(executor);
-  tasks.spawn("serve", [&acceptor, context = *served_with]() -> Task<> {
-    co_await serve_one(acceptor, context);
+  tasks.spawn("serve", [&listener, context = *served_with]() -> Task<> {
+    co_await serve_one(listener, context);
   });
 
   resolver.forget("localhost");
-  const auto endpoints =
-      co_await resolver.resolve("localhost", acceptor.local_endpoint().port(), deadline);
-  CO_ASSERT_OK(endpoints);
-  auto socket = co_await net::connect_any(*endpoints, deadline);
-  CO_ASSERT_OK(socket);
-  net::Stream stream(std::move(*socket));
-  stream.set_deadline(deadline);
+  auto plain = co_await net::connect_host(resolver, "localhost", *port, {}, deadline);
+  CO_ASSERT_OK(plain);
   const auto trusted = client.get(now);
   CO_ASSERT_OK(trusted);
-  stream.start_tls(*trusted);
-  CO_ASSERT_OK(co_await stream.handshake_client(client.options().server_name));
-  CO_ASSERT_OK(co_await stream.write("hello"));
+  auto channel =
+      co_await net::start_tls(std::move(*plain), *trusted, client.options().server_name, deadline);
+  CO_ASSERT_OK(channel);
+  CO_ASSERT_OK(co_await (*channel)->write("hello"));
   std::array<char, 64> buffer;
-  const auto size = co_await stream.read_some(buffer);
+  const auto size = co_await (*channel)->read_some(buffer);
   CO_ASSERT_OK(size);
   EXPECT_EQ(std::string_view(buffer.data(), *size), "hello");
-  stream.close();
+  (*channel)->close();
   co_await tasks.join();
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace gitops::proxy {
+namespace gitops::net {
 
 // Blocks of memory that connections take for as long as something is in them, so that idle ones
 // cost none. Small ones hold the heads of requests, which wait for their answers; large ones hold
@@ -45,14 +45,14 @@ class BlockPool {
 };
 
 // The bytes of a connection that were received and not yet consumed, in one block.
-class ProxyBuffer {
+class Buffer {
  public:
   // `first`: the size of the block that is taken first.
-  explicit ProxyBuffer(BlockPool& pool, std::size_t first = BlockPool::kLarge)
+  explicit Buffer(BlockPool& pool, std::size_t first = BlockPool::kLarge)
       : pool_(&pool), first_(first) {}
-  ~ProxyBuffer() { pool_->give(data_, size_); }
-  ProxyBuffer(const ProxyBuffer&) = delete;
-  ProxyBuffer& operator=(const ProxyBuffer&) = delete;
+  ~Buffer() { pool_->give(data_, size_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
 
   [[nodiscard]] std::string_view bytes() const { return {data_ + begin_, end_ - begin_}; }
   [[nodiscard]] bool empty() const { return begin_ == end_; }
@@ -96,7 +96,7 @@ class ProxyBuffer {
     begin_ = end_ = 0;
   }
   // Exchanges blocks.
-  void swap(ProxyBuffer& other) {
+  void swap(Buffer& other) {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(begin_, other.begin_);
@@ -112,4 +112,4 @@ class ProxyBuffer {
   std::size_t end_ = 0;
 };
 
-}  // namespace gitops::proxy
+}  // namespace gitops::net

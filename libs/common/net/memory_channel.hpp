@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/net/channel.hpp"
+
+namespace gitops::net {
+
+// One end of a connection in memory, with a bounded buffer in each direction: for tests, where each
+// end of a conversation is played step by step. Both ends belong to one loop.
+class MemoryChannel : public Channel {
+ public:
+  using Ptr = std::unique_ptr<MemoryChannel>;
+  // `capacity`: bytes that each direction holds until they are read.
+  static std::pair<Ptr, Ptr> pair(const Executor& executor, std::size_t capacity = 64 * 1024);
+  ~MemoryChannel() override;
+
+  [[nodiscard]] bool is_open() const override { return open_; }
+  void shutdown_send() override;
+  void close() override;
+  void abort() override;
+  Transfer try_read(std::span<char> room) override;
+  Transfer try_write(std::span<const asio::const_buffer> buffers) override;
+
+ private:
+  // The bytes on their way to one end.
+  struct Pipe {
+    std::string bytes;
+    bool ended = false;   // the sender has ended
+    bool broken = false;  // the sender has aborted, or the receiver is gone
+  };
+  struct Ends;
+
+  MemoryChannel(Reactor& reactor, std::shared_ptr<Ends> ends, std::size_t own);
+  void leave();
+  void tell_peer();
+  [[nodiscard]] Pipe& incoming();
+  [[nodiscard]] Pipe& outgoing();
+
+  Readiness readiness_;
+  std::shared_ptr<Ends> ends_;
+  std::size_t own_;  // 0 or 1: which end this is
+  bool open_ = true;
+};
+
+}  // namespace gitops::net

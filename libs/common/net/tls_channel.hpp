@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include <boost/asio/ssl/context.hpp>
+
+#include "common/net/channel.hpp"
+
+namespace gitops::net {
+
+// TLS over any other channel, which it owns. The handshake comes first and ends within the
+// deadlines that were set on this channel; a failed handshake leaves the channel closed.
+//
+// TLS that ends without close_notify is `lost`, since anybody could have ended it. Our close_notify
+// goes out when the channel below has room for it at once; nothing waits for it. Small parts of a
+// write share a record.
+class TlsChannel : public Channel {
+ public:
+  // Keeps the context alive.
+  TlsChannel(std::unique_ptr<Channel> below, std::shared_ptr<asio::ssl::context> context);
+  ~TlsChannel() override;
+
+  // `verify_name` is checked against the certificate and sent as SNI (not for IP addresses), unless
+  // it is empty or the context does not verify. Errors: tls, timeout, unavailable.
+  Task<Result<void>> handshake_client(const std::string& verify_name);
+  Task<Result<void>> handshake_server();
+
+  [[nodiscard]] bool is_open() const override { return below_->is_open(); }
+  void shutdown_send() override;
+  void close() override;
+  void abort() override;
+  Transfer try_read(std::span<char> room) override;
+  Transfer try_write(std::span<const asio::const_buffer> buffers) override;
+
+ private:
+  struct Engine;
+
+  Task<Result<void>> handshake();
+  Transfer failed(int returned);
+  void send_close_notify();
+
+  std::unique_ptr<Channel> below_;
+  std::unique_ptr<Engine> engine_;
+};
+
+// Puts TLS over a connected channel and does the handshake of a client within the deadline.
+Task<Result<std::unique_ptr<Channel>>> start_tls(std::unique_ptr<Channel> channel,
+                                                 std::shared_ptr<asio::ssl::context> context,
+                                                 const std::string& verify_name, Deadline deadline);
+
+}  // namespace gitops::net

@@ -1,0 +1,242 @@
+#include "common/proxy/driver.hpp"
+
+#include <utility>
+
+#include "common/net/relay.hpp"
+
+namespace gitops::proxy {
+namespace {
+
+using net::Transfer;
+
+constexpr std::size_t kSpareExchanges = 1024;
+// Requests served, or rounds of moving bytes, without ever waiting: then others on the loop get a
+// turn.
+constexpr int kMaxRounds = 16;
+
+}  // namespace
+
+std::unique_ptr<Exchange> DriverContext::lend() {
+  if (spare_.empty()) return std::make_unique<Exchange>(exchanges);
+  auto exchange = std::move(spare_.back());
+  spare_.pop_back();
+  return exchange;
+}
+
+void DriverContext::take_back(std::unique_ptr<Exchange> exchange) {
+  exchange->end();
+  if (spare_.size() < kSpareExchanges) spare_.push_back(std::move(exchange));
+}
+
+Driver::Driver(DriverContext& context, std::unique_ptr<net::Channel> client, PeerInfo peer)
+    : context_(context),
+      client_(std::move(client)),
+      peer_(std::move(peer)),
+      in_(context.reactor.blocks, net::BlockPool::kSmall) {}
+
+Driver::~Driver() {
+  if (exchange_) context_.take_back(std::move(exchange_));
+}
+
+Task<> Driver::run() {
+  for (int rounds = 0;; ++rounds) {
+    if (in_.empty()) {
+      if (!co_await wait_for_request()) break;
+      rounds = 0;
+    } else if (rounds >= kMaxRounds) {
+      rounds = 0;
+      co_await asio::post(context_.reactor.executor, use_task);
+    }
+    exchange_ = context_.lend();
+    exchange_->begin(in_, peer_, context_.reactor.now());
+    const bool again = co_await serve();
+    context_.take_back(std::move(exchange_));
+    in_.release();
+    if (!again) break;
+  }
+  client_->close();
+}
+
+// False when the connection is done.
+Task<bool> Driver::wait_for_request() {
+  if (context_.exchanges.draining) co_return false;
+  client_->set_read_deadline(context_.reactor.now() + context_.idle_timeout);
+  idle_ = true;
+  auto read = client_->read_now(in_.room());
+  while (read.what == Transfer::nothing) {
+    in_.release();
+    co_await client_->readable();
+    read = client_->read_now(in_.room());
+  }
+  idle_ = false;
+  in_.commit(read.size);
+  client_->set_read_deadline(kNever);
+  co_return read.what == Transfer::data;
+}
+
+Task<bool> Driver::serve() {
+  Exchange& exchange = *exchange_;
+  auto& reactor = context_.reactor;
+  int rounds = 0;
+  while (true) {
+    switch (exchange.action()) {
+      case Exchange::Action::move_bytes:
+        if (!move_bytes(exchange)) {
+          rounds = 0;
+          co_await wait(exchange);
+        } else if (++rounds >= kMaxRounds) {
+          rounds = 0;
+          co_await asio::post(reactor.executor, use_task);
+        }
+        break;
+      case Exchange::Action::decide: {
+        auto decision = context_.policy.decide(*exchange.head(), peer_);
+        if (auto* forward = std::get_if<Forward>(&decision)) {
+          exchange.decided(std::move(*forward), reactor.now());
+        } else {
+          exchange.answer(std::move(std::get<http::Response>(decision)), context_.date.now(),
+                          reactor.now());
+        }
+        break;
+      }
+      case Exchange::Action::verify:
+        if (auto refusal = exchange.forward().verify(*exchange.head(), exchange.held())) {
+          exchange.answer(std::move(*refusal), context_.date.now(), reactor.now());
+        } else {
+          exchange.verified();
+        }
+        break;
+      case Exchange::Action::word_failure: {
+        const auto& problem = exchange.problem();
+        exchange.answer(context_.policy.failed(exchange.head(), exchange.route(), problem.failure,
+                                               problem.status, problem.detail),
+                        context_.date.now(), reactor.now());
+        break;
+      }
+      case Exchange::Action::get_upstream:
+        if (exchange.may_reuse()) upstream_ = exchange.route()->upstream->take();
+        if (upstream_) {
+          exchange.upstream_ready(upstream_->in, true, reactor.now());
+        } else {
+          co_await get_upstream(exchange);
+        }
+        break;
+      case Exchange::Action::drop_upstream:
+        upstream_->channel->abort();
+        upstream_.reset();
+        exchange.upstream_dropped(reactor.now());
+        break;
+      case Exchange::Action::relay:
+        co_await relay(exchange);
+        break;
+      case Exchange::Action::finish:
+        co_return co_await end(exchange);
+    }
+  }
+}
+
+Task<> Driver::get_upstream(Exchange& exchange) {
+  auto connected = co_await exchange.route()->upstream->connect();
+  if (connected) {
+    upstream_ = std::move(*connected);
+    exchange.upstream_ready(upstream_->in, false, context_.reactor.now());
+  } else {
+    exchange.upstream_failed(connected.error(), context_.reactor.now());
+  }
+}
+
+// False when there was nothing to write.
+bool Driver::write_to(net::Channel& channel, const Outgoing& out, Transfer& written) {
+  if (out.empty()) return false;
+  written = channel.write_now(out.parts());
+  return written.what != Transfer::nothing;
+}
+
+// Moves what can be moved at once. False when nothing could.
+bool Driver::move_bytes(Exchange& exchange) {
+  const auto now = context_.reactor.now();
+  Transfer moved;
+  bool any = false;
+  if (upstream_ && write_to(*upstream_->channel, exchange.to_upstream(), moved)) {
+    exchange.upstream_wrote(moved, now);
+    any = true;
+  }
+  if (write_to(*client_, exchange.to_client(), moved)) {
+    exchange.client_wrote(moved, now);
+    any = true;
+  }
+  if (net::Buffer* room = exchange.upstream_room()) {
+    moved = upstream_->channel->read_now(room->room());
+    room->commit(moved.size);
+    if (moved.size == 0) room->release();
+    if (moved.what != Transfer::nothing) {
+      exchange.upstream_read(moved, now);
+      any = true;
+    }
+  }
+  if (net::Buffer* room = exchange.client_room()) {
+    moved = client_->read_now(room->room());
+    room->commit(moved.size);
+    if (moved.size == 0) room->release();
+    if (moved.what != Transfer::nothing) {
+      exchange.client_read(moved, now);
+      any = true;
+    }
+  }
+  if (!any && client_->peer_closed()) {
+    exchange.client_hung_up(now);
+    any = exchange.action() != Exchange::Action::move_bytes;
+  }
+  return any;
+}
+
+Task<> Driver::wait(Exchange& exchange) {
+  const auto& deadlines = exchange.deadlines();
+  client_->set_read_deadline(deadlines.client_read);
+  client_->set_write_deadline(deadlines.client_write);
+  if (upstream_) {
+    upstream_->channel->set_read_deadline(deadlines.upstream_read);
+    upstream_->channel->set_write_deadline(deadlines.upstream_write);
+  }
+  net::AnyChannel either{client_.get(), upstream_ ? upstream_->channel.get() : nullptr};
+  co_await either.happens(context_.reactor.executor);
+}
+
+Task<> Driver::relay(Exchange& exchange) {
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  co_await net::relay(
+      {.channel = *client_, .received = exchange.relay_buffer(), .passed_on = bytes_in},
+      {.channel = *upstream_->channel, .received = upstream_->in, .passed_on = bytes_out},
+      exchange.relay_idle());
+  exchange.relayed(bytes_in, bytes_out);
+}
+
+Task<bool> Driver::end(Exchange& exchange) {
+  if (upstream_) {
+    if (exchange.upstream_reusable()) {
+      exchange.route()->upstream->put(std::move(upstream_));
+    } else {
+      upstream_.reset();
+    }
+  }
+  if (exchange.recordable() && context_.policy.done) {
+    context_.policy.done(exchange.record(Clock::now()));
+  }
+  exchange.recorded();
+  switch (exchange.client_end()) {
+    case Exchange::ClientEnd::keep:
+      co_return true;
+    case Exchange::ClientEnd::linger:
+      co_await client_->close_gracefully();
+      break;
+    case Exchange::ClientEnd::abort:
+      client_->abort();
+      break;
+    case Exchange::ClientEnd::close:
+      break;
+  }
+  co_return false;
+}
+
+}  // namespace gitops::proxy

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include <boost/asio/ip/address.hpp>
+
+#include "common/core/time.hpp"
+#include "common/http/message.hpp"
+#include "common/proxy/head.hpp"
+
+// What a program tells the proxy core: where a request goes, what holds for it, and how failures
+// are worded. The core knows no route by itself.
+namespace gitops::proxy {
+
+class Upstream;
+
+// Who sent a request.
+struct PeerInfo {
+  boost::asio::ip::address address = {};
+  std::string text = {};  // the address
+  bool tls = false;
+};
+
+// What holds for every request of a route. 0 bytes: no limit.
+struct RouteLimits {
+  std::uint64_t max_body = 0;
+  std::chrono::milliseconds answer_timeout{60'000};     // request sent -> head of the answer
+  std::chrono::milliseconds body_timeout{60'000};       // each read or write of a body
+  std::chrono::milliseconds tunnel_timeout{3'600'000};  // WebSocket: nothing in either direction
+  bool websocket = false;
+  bool gzip = false;
+};
+
+// A way to an upstream; shared by the requests that are on it, so that it can be replaced
+// meanwhile.
+struct Route {
+  std::string name;    // for logs and metrics: bounded
+  std::size_t id = 0;  // the policy's own
+  std::shared_ptr<Upstream> upstream;
+  RouteLimits limits;
+  std::string host;        // Host for the upstream
+  std::string own_origin;  // see AnswerEdits
+  std::string location_prefix;
+};
+
+struct Forward {
+  std::shared_ptr<const Route> route;
+  std::string_view target;  // into the request's head, or into `rewritten`
+  std::string rewritten = {};
+  std::string_view request_id = {};  // empty: a new one
+  bool trusted_peer = false;
+  // Asked with the whole body, which is held in memory for it (at most max_body bytes): nothing
+  // when the request may go on, else the answer to it.
+  std::function<std::optional<http::Response>(const RequestHead&, std::string_view body)> verify =
+      {};
+  // Released at the end of the request, after it was recorded.
+  std::shared_ptr<void> admission = {};
+};
+
+using Decision = std::variant<Forward, http::Response>;
+
+// Why a request was not, or not completely, answered by its upstream.
+enum class Failure {
+  none,
+  malformed_request,
+  head_timeout,
+  body_too_large,
+  body_timeout,
+  malformed_body,
+  too_much_held,
+  no_such_host,
+  address_refused,
+  connect_failed,
+  connect_timeout,
+  answer_timeout,
+  upstream_lost,
+  malformed_answer,
+  client_gone,
+};
+std::string_view to_string(Failure failure);
+
+// Why a request cannot go on, and what its client is told.
+struct Problem {
+  Failure failure = Failure::none;
+  int status = 0;
+  std::string detail = {};
+  explicit operator bool() const { return failure != Failure::none; }
+};
+
+// One request that has come to its end, for logs and metrics.
+struct ExchangeRecord {
+  const RequestHead* head = nullptr;  // null when it could not be read
+  const Route* route = nullptr;       // null when we answered ourselves
+  const PeerInfo* peer = nullptr;
+  int status = 0;  // 499: the client went away before an answer
+  Failure failure = Failure::none;
+  std::string_view detail;  // of the failure
+  std::string_view request_id;
+  std::uint64_t bytes_in = 0;  // bodies
+  std::uint64_t bytes_out = 0;
+  Clock::duration took{};
+  bool reused = false;    // the upstream's connection
+  bool upgraded = false;  // became a tunnel
+};
+
+// What decides; called on the loop thread, must not wait. The head is that of the current request.
+struct Policy {
+  std::function<Decision(const RequestHead& head, const PeerInfo& peer)> decide;
+  // The answer for a failure with this status; `head` is null when it could not be read.
+  std::function<http::Response(const RequestHead* head, const Route* route, Failure failure,
+                               int status, std::string_view detail)>
+      failed;
+  // Called once for each request that was decided on or failed.
+  std::function<void(const ExchangeRecord& record)> done;
+};
+
+}  // namespace gitops::proxy

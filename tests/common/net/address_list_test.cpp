@@ -1,0 +1,43 @@
+#include "common/net/address_list.hpp"
+
+#include <string>
+
+#include <gmock/gmock.h>
+
+namespace gitops::net {
+namespace {
+
+boost::asio::ip::address address(const std::string& text) {
+  return boost::asio::ip::make_address(text);
+}
+
+TEST(AddressList, HoldsNetworksAndAddresses) {
+  const auto list = AddressList::parse({"10.0.0.0/8", "192.168.1.7", "fd00::/8", "::ffff:1.2.3.4"});
+  ASSERT_TRUE(list);
+  for (const auto* inside :
+       {"10.255.0.1", "192.168.1.7", "fd12::1", "::ffff:10.0.0.1", "1.2.3.4"}) {
+    EXPECT_TRUE(list->contains(address(inside))) << inside;
+  }
+  for (const auto* outside : {"11.0.0.1", "192.168.1.8", "fe00::1", "::a00:1"}) {
+    EXPECT_FALSE(list->contains(address(outside))) << outside;
+  }
+  for (const auto* wrong : {"10.0.0.0/33", "10.0.0/8", "x", "10.0.0.0/", "10.0.0.0/8x", "::/129"}) {
+    EXPECT_FALSE(AddressList::parse({wrong})) << wrong;
+  }
+  EXPECT_TRUE(AddressList::parse({"0.0.0.0/0"})->contains(address("8.8.8.8")));
+}
+
+TEST(AddressList, AC02_KnowsAddressesThatNoServiceHas) {
+  for (const auto* special :
+       {"127.0.0.1", "127.255.255.255", "0.0.0.0", "169.254.169.254", "224.0.0.1",
+        "255.255.255.255", "::1", "::", "fe80::1", "ff02::1", "::ffff:127.0.0.1", "::127.0.0.1",
+        "64:ff9b::7f00:1", "2002:7f00:1::", "fd00:ec2::254"}) {
+    EXPECT_TRUE(is_special_address(address(special))) << special;
+  }
+  for (const auto* plain : {"10.0.0.1", "8.8.8.8", "fd00::1", "2001:db8::1", "::ffff:10.0.0.1"}) {
+    EXPECT_FALSE(is_special_address(address(plain))) << plain;
+  }
+}
+
+}  // namespace
+}  // namespace gitops::net

@@ -1,0 +1,172 @@
+#include "common/net/relay.hpp"
+
+#include "common/net/channel_pair.hpp"
+
+namespace gitops::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kIdle = milliseconds(1000);
+
+// A client and a server with a relay between them.
+struct Bed {
+  Bed(const Executor& executor, std::size_t capacity)
+      : to_client(memory_pair(executor, capacity)),
+        to_server(memory_pair(executor, capacity)),
+        from_client(Reactor::of(executor).blocks),
+        from_server(Reactor::of(executor).blocks),
+        tasks(executor) {}
+
+  Channel& client() { return *to_client.left; }
+  Channel& server() { return *to_server.right; }
+
+  void start() {
+    tasks.spawn("relay", [this]() -> Task<> {
+      co_await relay({*to_client.right, from_client, client_bytes},
+                     {*to_server.left, from_server, server_bytes}, kIdle);
+      ended = true;
+    });
+  }
+
+  ChannelPair to_client;
+  ChannelPair to_server;
+  Buffer from_client;
+  Buffer from_server;
+  std::uint64_t client_bytes = 0;
+  std::uint64_t server_bytes = 0;
+  bool ended = false;
+  TaskGroup tasks;
+};
+
+void run(const std::function<Task<>(Bed&)>& body, std::size_t capacity = 64 * 1024) {
+  test::run_in_test_time([&]() -> Task<> {
+    Bed bed(co_await asio::this_coro::executor, capacity);
+    co_await body(bed);
+    co_await bed.tasks.join();
+  });
+}
+
+TEST(Relay, PassesBytesBothWaysUntilBothHaveEnded) {
+  run([](Bed& bed) -> Task<> {
+    bed.start();
+    CO_ASSERT_OK(co_await bed.client().write("ping"));
+    EXPECT_EQ(co_await read_exactly(bed.server(), 4), "ping");
+    CO_ASSERT_OK(co_await bed.server().write("pong!"));
+    EXPECT_EQ(co_await read_exactly(bed.client(), 5), "pong!");
+    bed.client().shutdown_send();
+    bed.server().shutdown_send();
+    co_await bed.tasks.join();
+    EXPECT_EQ(bed.client_bytes, 4u);
+    EXPECT_EQ(bed.server_bytes, 5u);
+    EXPECT_EQ(co_await read(bed.client()), "(end)");
+    EXPECT_EQ(co_await read(bed.server()), "(end)");
+  });
+}
+
+TEST(Relay, PassesOnFirstWhatWasReceivedBefore) {
+  run([](Bed& bed) -> Task<> {
+    const std::string_view early = "early ";
+    std::copy(early.begin(), early.end(), bed.from_client.room().begin());
+    bed.from_client.commit(early.size());
+    bed.start();
+    CO_ASSERT_OK(co_await bed.client().write("late"));
+    EXPECT_EQ(co_await read_exactly(bed.server(), 10), "early late");
+    EXPECT_EQ(bed.client_bytes, 10u);
+    bed.client().abort();
+  });
+}
+
+TEST(Relay, TheEndOfOneSideLetsTheOtherGoOn) {
+  run([](Bed& bed) -> Task<> {
+    bed.start();
+    CO_ASSERT_OK(co_await bed.client().write("question"));
+    bed.client().shutdown_send();
+    EXPECT_EQ(co_await read_all(bed.server()), "question(end)");
+    CO_ASSERT_OK(co_await bed.server().write("answer"));
+    EXPECT_EQ(co_await read_exactly(bed.client(), 6), "answer");
+    EXPECT_FALSE(bed.ended);
+    bed.server().shutdown_send();
+    EXPECT_EQ(co_await read(bed.client()), "(end)");
+    co_await bed.tasks.join();
+  });
+}
+
+TEST(Relay, MuchGoesBothWaysThroughLittleRoom) {
+  run(
+      [](Bed& bed) -> Task<> {
+        bed.start();
+        const std::string there = long_text(100'000);
+        const std::string back(there.rbegin(), there.rend());
+        bed.tasks.spawn("client", [&]() -> Task<> {
+          CO_ASSERT_OK(co_await bed.client().write(there));
+          bed.client().shutdown_send();
+        });
+        bed.tasks.spawn("server", [&]() -> Task<> {
+          CO_ASSERT_OK(co_await bed.server().write(back));
+          bed.server().shutdown_send();
+        });
+        std::string got_back;
+        bed.tasks.spawn("client reads",
+                        [&]() -> Task<> { got_back = co_await read_all(bed.client()); });
+        const auto got_there = co_await read_all(bed.server());
+        co_await bed.tasks.join();
+        EXPECT_TRUE(got_there == there + "(end)");
+        EXPECT_TRUE(got_back == back + "(end)");
+        EXPECT_EQ(bed.client_bytes, there.size());
+        EXPECT_EQ(bed.server_bytes, back.size());
+      },
+      1000);
+}
+
+TEST(Relay, IdleConnectionsAreAborted) {
+  run([](Bed& bed) -> Task<> {
+    bed.start();
+    const auto begin = Clock::now();
+    EXPECT_THAT(co_await read(bed.client()), testing::StartsWith("(unavailable: "));
+    EXPECT_THAT(co_await read(bed.server()), testing::StartsWith("(unavailable: "));
+    EXPECT_GE(Clock::now() - begin, kIdle);
+    EXPECT_LE(Clock::now() - begin, 2 * kIdle);
+  });
+}
+
+TEST(Relay, OneDirectionThatMovesKeepsBothAlive) {
+  run([](Bed& bed) -> Task<> {
+    bed.start();
+    for (int i = 0; i < 5; ++i) {
+      co_await sleep_for(milliseconds(600));
+      CO_ASSERT_OK(co_await bed.server().write("tick"));
+      EXPECT_EQ(co_await read_exactly(bed.client(), 4), "tick");
+    }
+    CO_ASSERT_OK(co_await bed.client().write("still there"));
+    EXPECT_EQ(co_await read_exactly(bed.server(), 11), "still there");
+    bed.client().abort();
+  });
+}
+
+// A stalled receiver is idle, too.
+TEST(Relay, AReceiverThatStallsIsAborted) {
+  run(
+      [](Bed& bed) -> Task<> {
+        bed.start();
+        const auto written = co_await bed.client().write(std::string(100'000, 'x'));
+        CO_ASSERT_TRUE(!written);
+        EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+        co_await bed.tasks.join();
+      },
+      1000);
+}
+
+TEST(Relay, ALostPeerIsPassedOnAsAReset) {
+  run([](Bed& bed) -> Task<> {
+    bed.start();
+    CO_ASSERT_OK(co_await bed.client().write("half of i"));
+    EXPECT_EQ(co_await read_exactly(bed.server(), 9), "half of i");
+    bed.client().abort();
+    EXPECT_THAT(co_await read(bed.server()), testing::StartsWith("(unavailable: "));
+    co_await bed.tasks.join();
+  });
+}
+
+}  // namespace
+}  // namespace gitops::net

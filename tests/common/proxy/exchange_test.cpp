@@ -1,0 +1,1017 @@
+#include "common/proxy/exchange.hpp"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "common/http/gzip.hpp"
+#include "common/net/memory_channel.hpp"
+#include "common/proxy/server.hpp"
+#include "support/run_coro.hpp"
+
+// Every race of a proxied request, played step by step: client and upstream are the far ends of
+// channels in memory, and the clock stands still while anything can happen.
+namespace gitops::proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using net::MemoryChannel;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+const std::string kGet = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
+const std::string kPost = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody";
+const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const std::string kUpgrade =
+    "GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+const std::string kSwitching =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+
+// What was recorded of a request.
+struct Recorded {
+  int status = 0;
+  Failure failure = Failure::none;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  bool reused = false;
+  std::string path;
+  bool operator==(const Recorded&) const = default;
+};
+
+class Bed {
+ public:
+  explicit Bed(const Executor& executor) : executor_(executor), arrived_(executor) {
+    auto made = std::make_shared<Route>();
+    made->name = "r";
+    made->host = "up";
+    made->limits.websocket = true;
+    made->upstream = std::make_shared<Upstream>(Dialer{.dial = [this](Deadline) { return dial(); }},
+                                                UpstreamOptions{});
+    route = made;
+    server = std::make_unique<Server>(
+        executor, ServerOptions{},
+        Policy{.decide = [this](const RequestHead& head, const PeerInfo&) { return decide(head); },
+               .failed =
+                   [](const RequestHead*, const Route*, Failure failure, int status,
+                      std::string_view) {
+                     return http::Response{
+                         .status = status, .headers = {}, .body = std::string(to_string(failure))};
+                   },
+               .done =
+                   [this](const ExchangeRecord& record) {
+                     records.push_back(
+                         {record.status, record.failure, record.bytes_in, record.bytes_out,
+                          record.reused,
+                          record.head == nullptr ? "" : std::string(record.head->path)});
+                   }});
+  }
+
+  // A new client; its end of the connection.
+  MemoryChannel& connect(std::size_t capacity = 64 * 1024) {
+    auto [near, far] = MemoryChannel::pair(executor_, capacity);
+    server->adopt(std::move(near), {.text = "192.0.2.1"});
+    clients_.push_back(std::move(far));
+    return *clients_.back();
+  }
+  // The far end of the n-th connection that was made to the upstream, as soon as there is one.
+  Task<MemoryChannel*> upstream(std::size_t n = 0) {
+    while (upstreams.size() <= n) co_await arrived_.wait();
+    co_return upstreams[n].get();
+  }
+
+  Decision decide(const RequestHead& head) {
+    if (head.path == "/own") return http::Response{.status = 200, .headers = {}, .body = "own"};
+    Forward forward{.route = route, .target = head.target};
+    forward.verify = verify;
+    if (count_admissions) {
+      ++admitted;
+      forward.admission = {this, [](Bed* bed) { --bed->admitted; }};
+    }
+    return forward;
+  }
+
+  Task<Result<std::unique_ptr<net::Channel>>> dial() {
+    if (dial_takes > 0s) co_await sleep_for(dial_takes);
+    if (dial_error) co_return std::unexpected(*dial_error);
+    auto [near, far] = MemoryChannel::pair(executor_, upstream_capacity);
+    upstreams.push_back(std::move(far));
+    arrived_.notify_all();
+    co_return std::move(near);
+  }
+
+  RouteLimits& limits() { return route->limits; }
+
+  std::shared_ptr<Route> route;
+  std::function<std::optional<http::Response>(const RequestHead&, std::string_view)> verify;
+  std::optional<Error> dial_error;
+  Clock::duration dial_takes{};
+  std::size_t upstream_capacity = 64 * 1024;
+  std::deque<std::unique_ptr<MemoryChannel>> upstreams;
+  std::vector<Recorded> records;
+  bool count_admissions = false;
+  int admitted = 0;
+  std::unique_ptr<Server> server;
+
+ private:
+  Executor executor_;
+  Event arrived_;
+  std::deque<std::unique_ptr<MemoryChannel>> clients_;
+};
+
+// Reads until `until` is in the text, or the connection ends ("<end>") or breaks ("<reset>").
+Task<std::string> read(MemoryChannel& channel, std::string until = "<end>") {
+  std::string text;
+  std::array<char, 8192> room;
+  while (!text.contains(until)) {
+    const auto size = co_await channel.read_some(room);
+    if (!size) co_return text + "<reset>";
+    if (*size == 0) co_return text + "<end>";
+    text.append(room.data(), *size);
+  }
+  co_return text;
+}
+
+Task<> send(MemoryChannel& channel, std::string text) {
+  CO_ASSERT_OK(co_await channel.write(text));
+}
+
+using Play = std::function<Task<>(Bed&)>;
+void play(const Play& scene) {
+  test::run_in_test_time([&]() -> Task<> {
+    Bed bed(co_await asio::this_coro::executor);
+    co_await scene(bed);
+    co_await bed.server->stop(Clock::now());
+  });
+}
+
+// -- the plain way --
+
+TEST(Exchange, RequestAndAnswerPassAndConnectionsAreKept) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    for (const bool reused : {false, true}) {
+      co_await send(client, kGet);
+      auto& upstream = *co_await bed.upstream();
+      const auto request = co_await read(upstream, "\r\n\r\n");
+      EXPECT_THAT(request, StartsWith("GET /x HTTP/1.1\r\nHost: up\r\n"));
+      EXPECT_THAT(request, HasSubstr("X-Forwarded-For: 192.0.2.1\r\n"));
+      co_await send(upstream, kOk);
+      EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200 OK\r\n"));
+      EXPECT_EQ(bed.records.size(), reused ? 2U : 1U);
+      EXPECT_EQ(bed.records.back(),
+                (Recorded{.status = 200, .bytes_out = 2, .reused = reused, .path = "/x"}));
+    }
+    EXPECT_EQ(bed.upstreams.size(), 1U);
+  });
+}
+
+TEST(Exchange, PipelinedRequestsAreAnsweredInOrder) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet + "GET /own HTTP/1.1\r\nHost: a\r\n\r\n" + kPost);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(upstream, "body"), HasSubstr("POST /x"));
+    co_await send(upstream, "HTTP/1.1 201 Created\r\nContent-Length: 3\r\n\r\nend");
+    const auto answers = co_await read(client, "end");
+    EXPECT_LT(answers.find("200 OK"), answers.find("own"));
+    EXPECT_LT(answers.find("own"), answers.find("201 Created"));
+  });
+}
+
+TEST(Exchange, OneClientThatPipelinesDoesNotHoldUpOthers) {
+  play([](Bed& bed) -> Task<> {
+    auto& many = bed.connect();
+    auto& one = bed.connect();
+    std::string requests;
+    for (int i = 0; i < 500; ++i) requests += "GET /own HTTP/1.1\r\nHost: a\r\n\r\n";
+    co_await send(many, requests);
+    co_await send(one, "GET /own HTTP/1.1\r\nHost: b\r\n\r\n");
+    (void)co_await read(one, "own");
+    EXPECT_LT(bed.records.size(), 300U);
+  });
+}
+
+TEST(Exchange, TheAnswerToHeadHasNoBody) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+    EXPECT_THAT(co_await read(client, "\r\n\r\n"), HasSubstr("Content-Length: 1000"));
+    co_await send(client, kGet);
+    EXPECT_THAT(co_await read(upstream, "\r\n\r\n"), HasSubstr("GET /x"));
+  });
+}
+
+TEST(Exchange, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 200 OK\r\n\r\nall of it");
+    upstream.shutdown_send();
+    EXPECT_THAT(co_await read(client, "0\r\n\r\n"), HasSubstr("all of it"));
+    EXPECT_EQ(bed.records.back().failure, Failure::none);
+  });
+}
+
+TEST(Exchange, TheAdmissionEndsWithTheRequest) {
+  play([](Bed& bed) -> Task<> {
+    bed.count_admissions = true;
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    EXPECT_EQ(bed.admitted, 1);
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, kOk);
+    (void)co_await read(client, "ok");
+    EXPECT_EQ(bed.admitted, 0);
+  });
+}
+
+// -- the client before its request is complete --
+
+TEST(Exchange, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
+  play([](Bed& bed) -> Task<> {
+    auto& silent = bed.connect();
+    silent.shutdown_send();
+    EXPECT_EQ(co_await read(silent), "<end>");
+    auto& half = bed.connect();
+    co_await send(half, "GET /x HT");
+    half.shutdown_send();
+    EXPECT_EQ(co_await read(half), "<end>");
+    EXPECT_THAT(bed.records, IsEmpty());
+    EXPECT_THAT(bed.upstreams, IsEmpty());
+  });
+}
+
+TEST(Exchange, AnIdleClientIsClosedAfterItsTime) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    const auto begin = Clock::now();
+    EXPECT_EQ(co_await read(client), "<end>");
+    EXPECT_GE(Clock::now() - begin, 65s);
+    EXPECT_LT(Clock::now() - begin, 66s);
+  });
+}
+
+TEST(Exchange, AHeadThatComesTooSlowlyIsAnswered408) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "GET /x HTTP/1.1\r\n");
+    co_await sleep_for(8s);
+    co_await send(client, "Host: a\r\n");  // buys no time
+    const auto begin = Clock::now();
+    EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 408"));
+    EXPECT_LT(Clock::now() - begin, 3s);
+    EXPECT_EQ(bed.records.back().failure, Failure::head_timeout);
+  });
+}
+
+TEST(Exchange, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "GET /x HTTP/1.1\r\nHost : a\r\n\r\n");
+    const auto answer = co_await read(client);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 400"));
+    EXPECT_THAT(answer, EndsWith("malformed_request<end>"));
+    EXPECT_THAT(bed.upstreams, IsEmpty());
+  });
+}
+
+TEST(Exchange, AHeadThatIsTooLargeIsAnswered431) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    std::string head = "GET /x HTTP/1.1\r\nHost: a\r\n";
+    for (int i = 0; i < 10; ++i) head += "X-Field: " + std::string(4000, 'x') + "\r\n";
+    co_await send(client, head);
+    EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 431"));
+  });
+}
+
+// -- bodies of requests --
+
+TEST(Exchange, ABodyPassesAsItComes) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nab");
+    auto& upstream = *co_await bed.upstream();
+    EXPECT_THAT(co_await read(upstream, "ab"), HasSubstr("Content-Length: 6"));
+    co_await send(client, "cd");
+    EXPECT_EQ(co_await read(upstream, "cd"), "cd");
+    co_await send(client, "ef");
+    EXPECT_EQ(co_await read(upstream, "ef"), "ef");
+    co_await send(upstream, kOk);
+    (void)co_await read(client, "ok");
+    EXPECT_EQ(bed.records.back().bytes_in, 6U);
+    co_await send(client, kGet);  // the connection goes on
+    EXPECT_THAT(co_await read(upstream, "\r\n\r\n"), HasSubstr("GET /x"));
+  });
+}
+
+TEST(Exchange, ChunksAreFramedAnew) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client,
+                  "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                  "2;ext=1\r\nab\r\n1\r\nc\r\n");
+    auto& upstream = *co_await bed.upstream();
+    const auto request = co_await read(upstream, "abc\r\n");
+    EXPECT_THAT(request, HasSubstr("\r\n\r\n3\r\nabc\r\n"));
+    co_await send(client, "0\r\n\r\n");
+    EXPECT_EQ(co_await read(upstream, "0\r\n\r\n"), "0\r\n\r\n");
+  });
+}
+
+TEST(Exchange, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
+  play([](Bed& bed) -> Task<> {
+    bed.dial_takes = 2s;
+    auto& client = bed.connect();
+    const auto begin = Clock::now();
+    co_await send(
+        client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+    EXPECT_EQ(co_await read(client, "\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+    EXPECT_GE(Clock::now() - begin, 2s);
+    co_await send(client, "body");
+    auto& upstream = *co_await bed.upstream();
+    EXPECT_THAT(co_await read(upstream, "body"), Not(HasSubstr("Expect")));
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+  });
+}
+
+TEST(Exchange, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
+  play([](Bed& bed) -> Task<> {
+    bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
+    auto& client = bed.connect();
+    co_await send(
+        client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+    EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 502"));
+  });
+}
+
+TEST(Exchange, ABodyThatIsTooLargeByItsLengthReachesNobody) {
+  play([](Bed& bed) -> Task<> {
+    bed.limits().max_body = 3;
+    auto& client = bed.connect();
+    co_await send(client, kPost);
+    EXPECT_THAT(co_await read(client, "body_too_large"), StartsWith("HTTP/1.1 413"));
+    EXPECT_THAT(bed.upstreams, IsEmpty());
+  });
+}
+
+TEST(Exchange, ABodyThatGrowsTooLargeIsCutOff) {
+  play([](Bed& bed) -> Task<> {
+    bed.limits().max_body = 5;
+    auto& client = bed.connect();
+    co_await send(client,
+                  "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "abc");
+    co_await send(client, "3\r\ndef\r\n");
+    EXPECT_THAT(co_await read(client, "body_too_large"), StartsWith("HTTP/1.1 413"));
+    EXPECT_THAT(co_await read(upstream), EndsWith("<reset>"));
+  });
+}
+
+TEST(Exchange, AMalformedBodyIsCutOff) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client,
+                  "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "abc");
+    co_await send(client, "zz\r\n");
+    EXPECT_THAT(co_await read(client, "malformed_body"), StartsWith("HTTP/1.1 400"));
+    EXPECT_THAT(co_await read(upstream), EndsWith("<reset>"));
+  });
+}
+
+TEST(Exchange, AClientLostWithinItsBodyIsRecordedAsSuch) {
+  for (const bool half_close : {false, true}) {
+    play([half_close](Bed& bed) -> Task<> {
+      auto& client = bed.connect();
+      co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+      auto& upstream = *co_await bed.upstream();
+      (void)co_await read(upstream, "bo");
+      if (half_close) {
+        client.shutdown_send();
+      } else {
+        client.abort();
+      }
+      EXPECT_EQ(co_await read(upstream), "<reset>");
+      EXPECT_EQ(bed.records.back().status, 499);
+      EXPECT_EQ(bed.records.back().failure, Failure::client_gone);
+    });
+  }
+}
+
+TEST(Exchange, ABodyThatComesToAHaltIsAnswered408) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    auto& upstream = *co_await bed.upstream();
+    EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 408"));
+    EXPECT_THAT(co_await read(upstream), EndsWith("<reset>"));
+    EXPECT_EQ(bed.records.back().failure, Failure::body_timeout);
+  });
+}
+
+TEST(Exchange, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
+  play([](Bed& bed) -> Task<> {
+    bed.upstream_capacity = 8 * 1024;
+    auto& client = bed.connect();
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n");
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(client, std::string(40'000, 'x'));
+    co_await sleep_for(61s);  // longer than each write may take
+    co_await send(upstream, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno");
+    EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 413"));
+    EXPECT_EQ(
+        bed.records.back(),
+        (Recorded{
+            .status = 413, .bytes_in = bed.records.back().bytes_in, .bytes_out = 2, .path = "/x"}));
+  });
+}
+
+TEST(Exchange, AnEarlyAnswerEndsTheUpload) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nab");
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "ab");
+    co_await send(upstream, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    const auto answer = co_await read(client);
+    EXPECT_THAT(answer, HasSubstr("Connection: close"));
+    EXPECT_THAT(answer, EndsWith("no<end>"));
+    EXPECT_EQ(bed.records.back().failure, Failure::none);
+    EXPECT_NE(co_await read(upstream), "");
+    co_await send(bed.connect(), kGet);
+    (void)co_await bed.upstream(1);  // that connection is not used again
+  });
+}
+
+TEST(Exchange, AnAnswerMayPassWhileTheBodyStillComes) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "bo");
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
+    EXPECT_THAT(co_await read(client, "on\r\n"), StartsWith("HTTP/1.1 200"));
+    co_await send(client, "dy");
+    EXPECT_EQ(co_await read(upstream, "dy"), "dy");
+    co_await send(upstream, "1\r\ne\r\n0\r\n\r\n");
+    EXPECT_THAT(co_await read(client), EndsWith("0\r\n\r\n<end>"));
+    EXPECT_EQ(bed.records.back().bytes_in, 4U);
+  });
+}
+
+// -- bodies that are verified --
+
+TEST(Exchange, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
+  play([](Bed& bed) -> Task<> {
+    std::string seen;
+    bed.verify = [&seen](const RequestHead&,
+                         std::string_view body) -> std::optional<http::Response> {
+      seen = body;
+      if (body == "good") return std::nullopt;
+      return http::Response{.status = 401, .headers = {}, .body = "wrong"};
+    };
+    auto& client = bed.connect();
+    co_await send(client, kPost);
+    EXPECT_THAT(co_await read(client, "wrong"), StartsWith("HTTP/1.1 401"));
+    EXPECT_THAT(bed.upstreams, IsEmpty());
+    co_await send(client,
+                  "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ngo\r\n");
+    co_await send(client, "2\r\nod\r\n0\r\n\r\n");
+    auto& upstream = *co_await bed.upstream();
+    const auto request = co_await read(upstream, "good");
+    EXPECT_THAT(request, HasSubstr("Content-Length: 4"));
+    EXPECT_THAT(request, Not(HasSubstr("chunked")));
+    EXPECT_EQ(seen, "good");
+  });
+}
+
+TEST(Exchange, BodiesThatAreVerifiedAreBoundedTogether) {
+  play([](Bed& bed) -> Task<> {
+    bed.verify = [](const RequestHead&, std::string_view) { return std::nullopt; };
+    auto totals = std::make_shared<Totals>();
+    Server small(
+        co_await asio::this_coro::executor, ServerOptions{.max_held = 3, .totals = totals},
+        Policy{
+            .decide = [&bed](const RequestHead& head, const PeerInfo&) { return bed.decide(head); },
+            .failed =
+                [](const RequestHead*, const Route*, Failure failure, int status,
+                   std::string_view) {
+                  return http::Response{
+                      .status = status, .headers = {}, .body = std::string(to_string(failure))};
+                },
+            .done = {}});
+    auto [near, far] = MemoryChannel::pair(co_await asio::this_coro::executor);
+    small.adopt(std::move(near), {});
+    co_await send(*far, kPost);
+    EXPECT_THAT(co_await read(*far, "too_much_held"), StartsWith("HTTP/1.1 503"));
+    EXPECT_EQ(totals->held, 0U);
+    co_await small.stop(Clock::now());
+    EXPECT_EQ(totals->connections, 0U);
+  });
+}
+
+// -- the client while it waits, and within its answer --
+
+TEST(Exchange, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
+  for (const bool half_close : {false, true}) {
+    play([half_close](Bed& bed) -> Task<> {
+      auto& client = bed.connect();
+      co_await send(client, kGet);
+      auto& upstream = *co_await bed.upstream();
+      (void)co_await read(upstream, "\r\n\r\n");
+      const auto begin = Clock::now();
+      if (half_close) {
+        client.shutdown_send();
+      } else {
+        client.abort();
+      }
+      EXPECT_EQ(co_await read(upstream), "<reset>");
+      EXPECT_LT(Clock::now() - begin, 2s);
+      EXPECT_EQ(bed.records.back().status, 499);
+      EXPECT_EQ(bed.records.back().failure, Failure::client_gone);
+    });
+  }
+}
+
+TEST(Exchange, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    client.shutdown_send();
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await sleep_for(500ms);
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+  });
+}
+
+TEST(Exchange, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
+  play([](Bed& bed) -> Task<> {
+    bed.dial_takes = 3s;
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    co_await sleep_for(1s);
+    client.abort();
+    auto& upstream = *co_await bed.upstream();
+    EXPECT_THAT(co_await read(upstream), EndsWith("<reset>"));
+    EXPECT_EQ(bed.records.back().failure, Failure::client_gone);
+  });
+}
+
+TEST(Exchange, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
+    (void)co_await read(client, "on\r\n");
+    client.abort();
+    EXPECT_EQ(co_await read(upstream), "<reset>");
+    EXPECT_EQ(bed.records.back().status, 200);
+    EXPECT_EQ(bed.records.back().failure, Failure::client_gone);
+  });
+}
+
+TEST(Exchange, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    auto& upstream = *co_await bed.upstream();
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
+    (void)co_await read(client, "on\r\n");
+    client.abort();
+    (void)co_await read(upstream);
+    EXPECT_EQ(bed.records.back().failure, Failure::client_gone);
+  });
+}
+
+TEST(Exchange, AClientThatDoesNotTakeItsAnswerIsCutOff) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect(1024);
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream,
+                  "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n" + std::string(9000, 'x'));
+    EXPECT_EQ(co_await read(upstream), "<reset>");
+    EXPECT_EQ(bed.records.back().failure, Failure::client_gone);
+    EXPECT_THAT(co_await read(client), EndsWith("<reset>"));
+  });
+}
+
+TEST(Exchange, ASlowClientHoldsTheUpstreamBack) {
+  play([](Bed& bed) -> Task<> {
+    bed.upstream_capacity = 1024;
+    auto& client = bed.connect(1024);
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
+    std::size_t taken = 0;
+    const std::string piece(1024, 'x');
+    const asio::const_buffer buffer(piece.data(), piece.size());
+    for (int i = 0; i < 200; ++i) {
+      taken += upstream.write_now(std::span(&buffer, 1)).size;
+      co_await sleep_for(1ms);
+    }
+    EXPECT_LE(taken, net::BlockPool::kLarge + 4 * 1024);  // what one block and the channels hold
+  });
+}
+
+// -- the upstream --
+
+TEST(Exchange, FailuresToConnectAreToldApart) {
+  const auto status = [](ErrorCode code) {
+    Recorded recorded;
+    play([&recorded, code](Bed& bed) -> Task<> {
+      bed.dial_error = Error{.code = code, .message = "why"};
+      auto& client = bed.connect();
+      co_await send(client, kGet);
+      (void)co_await read(client, "\r\n\r\n");
+      co_await sleep_for(1ms);
+      recorded = bed.records.back();
+    });
+    return std::pair(recorded.status, recorded.failure);
+  };
+  EXPECT_EQ(status(ErrorCode::unavailable), std::pair(502, Failure::connect_failed));
+  EXPECT_EQ(status(ErrorCode::tls), std::pair(502, Failure::connect_failed));
+  EXPECT_EQ(status(ErrorCode::not_found), std::pair(502, Failure::no_such_host));
+  EXPECT_EQ(status(ErrorCode::forbidden), std::pair(502, Failure::address_refused));
+  EXPECT_EQ(status(ErrorCode::timeout), std::pair(504, Failure::connect_timeout));
+}
+
+TEST(Exchange, AnUpstreamLostBeforeItsAnswerIs502) {
+  for (const bool reset : {false, true}) {
+    play([reset](Bed& bed) -> Task<> {
+      auto& client = bed.connect();
+      co_await send(client, kGet);
+      auto& upstream = *co_await bed.upstream();
+      (void)co_await read(upstream, "\r\n\r\n");
+      if (reset) {
+        upstream.abort();
+      } else {
+        upstream.close();
+      }
+      EXPECT_THAT(co_await read(client, "upstream_lost"), StartsWith("HTTP/1.1 502"));
+      EXPECT_EQ(bed.upstreams.size(), 1U);  // a new connection is not tried twice
+    });
+  }
+}
+
+// Serves one request on a first connection, so that it is kept.
+Task<MemoryChannel*> warm(Bed& bed, MemoryChannel& client) {
+  co_await send(client, kGet);
+  auto* upstream = co_await bed.upstream();
+  (void)co_await read(*upstream, "\r\n\r\n");
+  co_await send(*upstream, kOk);
+  (void)co_await read(client, "ok");
+  co_return upstream;
+}
+
+TEST(Exchange, AKeptConnectionThatClosedIsNotUsed) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    (co_await warm(bed, client))->close();
+    co_await send(client, kPost);
+    auto& second = *co_await bed.upstream(1);
+    EXPECT_THAT(co_await read(second, "body"), HasSubstr("POST"));
+  });
+}
+
+TEST(Exchange, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    auto& first = *co_await warm(bed, client);
+    co_await send(client, kGet);
+    (void)co_await read(first, "\r\n\r\n");
+    first.abort();
+    auto& second = *co_await bed.upstream(1);
+    EXPECT_THAT(co_await read(second, "\r\n\r\n"), HasSubstr("GET /x"));
+    co_await send(second, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+    EXPECT_FALSE(bed.records.back().reused);
+    EXPECT_EQ(bed.records.back().failure, Failure::none);
+  });
+}
+
+TEST(Exchange, OtherRequestsAreNotSentTwice) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    auto& first = *co_await warm(bed, client);
+    co_await send(client, kPost);
+    (void)co_await read(first, "body");
+    first.abort();
+    EXPECT_THAT(co_await read(client, "upstream_lost"), StartsWith("HTTP/1.1 502"));
+    EXPECT_EQ(bed.upstreams.size(), 1U);
+  });
+}
+
+TEST(Exchange, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    auto& first = *co_await warm(bed, client);
+    co_await send(client, kGet);
+    (void)co_await read(first, "\r\n\r\n");
+    co_await send(first, "HTTP/1.1 2");
+    co_await sleep_for(1ms);
+    first.close();
+    EXPECT_THAT(co_await read(client, "upstream_lost"), StartsWith("HTTP/1.1 502"));
+    EXPECT_EQ(bed.upstreams.size(), 1U);
+  });
+}
+
+TEST(Exchange, ARequestIsSentAgainOnlyOnce) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    auto& first = *co_await warm(bed, client);
+    co_await send(client, kGet);
+    (void)co_await read(first, "\r\n\r\n");
+    first.abort();
+    auto& second = *co_await bed.upstream(1);
+    (void)co_await read(second, "\r\n\r\n");
+    second.abort();
+    EXPECT_THAT(co_await read(client, "upstream_lost"), StartsWith("HTTP/1.1 502"));
+    EXPECT_EQ(bed.upstreams.size(), 2U);
+  });
+}
+
+TEST(Exchange, AnAnswerThatBreaksOffDoesNotLookComplete) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    (void)co_await read(client, "half");
+    upstream.close();
+    EXPECT_EQ(co_await read(client), "<reset>");
+    EXPECT_EQ(bed.records.back().status, 200);
+    EXPECT_EQ(bed.records.back().failure, Failure::upstream_lost);
+  });
+}
+
+TEST(Exchange, AnAnswerHasOneDeadlineForItsWholeHead) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    const auto begin = Clock::now();
+    for (const char c : std::string("HTTP/1.1 2")) {
+      co_await send(upstream, std::string(1, c));
+      co_await sleep_for(5s);
+    }
+    EXPECT_THAT(co_await read(client, "answer_timeout"), StartsWith("HTTP/1.1 504"));
+    EXPECT_LT(Clock::now() - begin, 62s);
+  });
+}
+
+TEST(Exchange, AnAnswerThatComesToAHaltIsCutOff) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    EXPECT_THAT(co_await read(client), EndsWith("half<reset>"));
+    EXPECT_EQ(bed.records.back().failure, Failure::answer_timeout);
+  });
+}
+
+TEST(Exchange, ATimeoutDoesNotStickToAKeptConnection) {
+  play([](Bed& bed) -> Task<> {
+    bed.limits().body_timeout = 1s;
+    bed.upstream_capacity = 1024;
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+    for (const char c : std::string("slow")) {  // longer than body_timeout altogether
+      co_await sleep_for(600ms);
+      co_await send(upstream, std::string(1, c));
+    }
+    (void)co_await read(client, "slow");
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" +
+                              std::string(20'000, 'x'));
+    std::string got;
+    while (got.size() < 20'000) got += co_await read(upstream, "x");
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+    EXPECT_TRUE(bed.records.back().reused);
+  });
+}
+
+TEST(Exchange, InterimAnswersAreDropped) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + kOk);
+    const auto answer = co_await read(client, "ok");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(answer, Not(HasSubstr("Early")));
+  });
+}
+
+TEST(Exchange, InterimAnswersWithoutEndAreRefused) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    for (int i = 0; i < 17; ++i) co_await send(upstream, "HTTP/1.1 103 Early Hints\r\n\r\n");
+    EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
+  });
+}
+
+TEST(Exchange, AMalformedAnswerIs502) {
+  for (const std::string answer :
+       {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
+    play([answer](Bed& bed) -> Task<> {
+      auto& client = bed.connect();
+      co_await send(client, kGet);
+      auto& upstream = *co_await bed.upstream();
+      (void)co_await read(upstream, "\r\n\r\n");
+      co_await send(upstream, answer);
+      EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
+    });
+  }
+}
+
+TEST(Exchange, WhatFollowsAnAnswerMakesItsConnectionUseless) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, kOk + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+    (void)co_await read(client, "ok");
+    co_await send(client, kGet);
+    auto& second = *co_await bed.upstream(1);
+    (void)co_await read(second, "\r\n\r\n");
+    co_await send(second, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), Not(HasSubstr("evil")));
+  });
+}
+
+TEST(Exchange, GzipIsRefusedByItsOwnWeight) {
+  for (const std::string accepted : {"gzip;q=0, *", "*;q=0", "identity"}) {
+    play([accepted](Bed& bed) -> Task<> {
+      bed.limits().gzip = true;
+      auto& client = bed.connect();
+      co_await send(client,
+                    "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + accepted + "\r\n\r\n");
+      auto& upstream = *co_await bed.upstream();
+      (void)co_await read(upstream, "\r\n\r\n");
+      co_await send(upstream,
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2000\r\n\r\n" +
+                        std::string(1999, 'x') + "e");
+      EXPECT_THAT(co_await read(client, "xe"), Not(HasSubstr("Content-Encoding")));
+    });
+  }
+}
+
+// -- upgrades --
+
+TEST(Exchange, AnUpgradePassesEarlyBytesOfBothSides) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kUpgrade + "early");
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, kSwitching + "hello");
+    EXPECT_THAT(co_await read(client, "hello"), StartsWith("HTTP/1.1 101"));
+    EXPECT_EQ(co_await read(upstream, "early"), "early");
+    co_await send(client, "up");
+    EXPECT_EQ(co_await read(upstream, "up"), "up");
+    co_await send(upstream, "down");
+    EXPECT_EQ(co_await read(client, "down"), "down");
+    client.shutdown_send();
+    EXPECT_EQ(co_await read(upstream), "<end>");
+    co_await send(upstream, "last");
+    EXPECT_EQ(co_await read(client, "last"), "last");
+    upstream.shutdown_send();
+    EXPECT_EQ(co_await read(client), "<end>");
+    EXPECT_EQ(bed.records.back(),
+              (Recorded{.status = 101, .bytes_in = 7, .bytes_out = 13, .path = "/x"}));
+  });
+}
+
+TEST(Exchange, AnUpgradeThatLosesOneEndLosesTheOther) {
+  for (const bool of_client : {false, true}) {
+    play([of_client](Bed& bed) -> Task<> {
+      auto& client = bed.connect();
+      co_await send(client, kUpgrade);
+      auto& upstream = *co_await bed.upstream();
+      (void)co_await read(upstream, "\r\n\r\n");
+      co_await send(upstream, kSwitching);
+      (void)co_await read(client, "\r\n\r\n");
+      (of_client ? client : upstream).abort();
+      EXPECT_EQ(co_await read(of_client ? upstream : client), "<reset>");
+    });
+  }
+}
+
+TEST(Exchange, AnUpgradeThatIsSilentInBothDirectionsEnds) {
+  play([](Bed& bed) -> Task<> {
+    bed.limits().tunnel_timeout = 30s;
+    auto& client = bed.connect();
+    co_await send(client, kUpgrade);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, kSwitching);
+    (void)co_await read(client, "\r\n\r\n");
+    co_await sleep_for(20s);
+    co_await send(upstream, "x");  // keeps both directions alive
+    const auto begin = Clock::now();
+    EXPECT_EQ(co_await read(client), "x<reset>");
+    EXPECT_GE(Clock::now() - begin, 30s);
+    EXPECT_LT(Clock::now() - begin, 31s);
+  });
+}
+
+TEST(Exchange, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kUpgrade);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno");
+    (void)co_await read(client, "no");
+    co_await send(client, kGet);
+    EXPECT_THAT(co_await read(upstream, "\r\n\r\n"), HasSubstr("GET /x"));
+  });
+}
+
+TEST(Exchange, AnUpstreamMayNotSwitchUnasked) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    co_await send(upstream, kSwitching);
+    EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
+    EXPECT_EQ(co_await read(upstream), "<reset>");
+  });
+}
+
+// -- drain and stop --
+
+TEST(Exchange, ADrainClosesIdleClientsAndLetsRequestsEnd) {
+  play([](Bed& bed) -> Task<> {
+    auto& idle = bed.connect();
+    auto& busy = bed.connect();
+    co_await send(busy, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    bed.server->drain();
+    EXPECT_EQ(co_await read(idle), "<end>");
+    co_await send(upstream, kOk);
+    const auto answer = co_await read(busy);
+    EXPECT_THAT(answer, HasSubstr("Connection: close"));
+    EXPECT_THAT(answer, EndsWith("ok<end>"));
+  });
+}
+
+TEST(Exchange, AStopCutsOffWhatIsLeftAtItsDeadline) {
+  play([](Bed& bed) -> Task<> {
+    bed.count_admissions = true;
+    auto& client = bed.connect();
+    co_await send(client, kGet);
+    auto& upstream = *co_await bed.upstream();
+    (void)co_await read(upstream, "\r\n\r\n");
+    const auto begin = Clock::now();
+    co_await bed.server->stop(begin + 3s);
+    EXPECT_GE(Clock::now() - begin, 3s);
+    EXPECT_LT(Clock::now() - begin, 4s);
+    EXPECT_THAT(co_await read(client), Not(HasSubstr("200")));
+    EXPECT_EQ(bed.admitted, 0);
+  });
+}
+
+}  // namespace
+}  // namespace gitops::proxy
