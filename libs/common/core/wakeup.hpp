@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "common/core/async.hpp"
+
+namespace gitops {
+
+// Lets any thread wake one coroutine that waits on its loop, once. Both sides hold it by
+// std::shared_ptr: ring() is safe at any time, also when the waiter has left or its loop is gone.
+class Wakeup : public std::enable_shared_from_this<Wakeup> {
+ public:
+  // `executor`: the loop of the coroutine that waits.
+  explicit Wakeup(const Executor& executor) : executor_(executor) {}
+  Wakeup(const Wakeup&) = delete;
+  Wakeup& operator=(const Wakeup&) = delete;
+
+  // Any thread. What was written before it can be read after wait(). False when the waiter has left
+  // already.
+  bool ring();
+  // On the loop, once. True when it was rung, also before this call; false at the deadline. Throws
+  // operation_aborted when the waiting coroutine is cancelled.
+  Task<bool> wait(Deadline deadline);
+
+ private:
+  Executor executor_;
+  std::mutex mutex_;
+  bool rung_ = false;
+  bool left_ = false;
+  Timer* timer_ = nullptr;  // in the frame of wait(); written by the loop alone
+};
+
+}  // namespace gitops
