@@ -4,15 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "common/core/encoding.hpp"
+
 namespace gitops::router {
 namespace {
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // The byte that the escape at `at` stands for; nothing when it is malformed.
 std::optional<unsigned char> escaped(std::string_view text, std::size_t at) {

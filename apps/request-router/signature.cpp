@@ -1,12 +1,9 @@
 #include "request-router/signature.hpp"
 
-#include <array>
 #include <optional>
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
 #include "common/core/small_file.hpp"
 #include "common/http/message.hpp"
 #include "request-router/route.hpp"
@@ -15,24 +12,6 @@ namespace gitops::router {
 namespace {
 
 constexpr std::string_view kAlgorithm = "sha256=";
-
-std::string hex_hmac(std::string_view secret, std::string_view body) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned size = 0;
-  ::HMAC(::EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-         reinterpret_cast<const unsigned char*>(body.data()), body.size(), digest.data(), &size);
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) {
-    hex += kDigits[digest.at(i) >> 4U];
-    hex += kDigits[digest.at(i) & 0xfU];
-  }
-  return hex;
-}
-
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 // The field when there is exactly one.
 std::optional<std::string_view> only_field(const proxy::RequestHead& head, std::string_view name) {
@@ -90,7 +69,8 @@ bool is_signed(SignatureKind kind, std::string_view secret, const proxy::Request
   if (secret.empty() || !proof) return false;
   if (kind == SignatureKind::gitlab) return equal_in_constant_time(*proof, secret);
   if (!proof->starts_with(kAlgorithm)) return false;
-  return equal_in_constant_time(proof->substr(kAlgorithm.size()), hex_hmac(secret, body));
+  return equal_in_constant_time(proof->substr(kAlgorithm.size()),
+                                hex_encode(bytes_of(hmac_sha256(secret, body))));
 }
 
 std::string_view SignatureSecret::current(Clock::time_point now) {

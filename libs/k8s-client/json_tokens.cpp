@@ -8,6 +8,8 @@
 
 #include <simdjson.h>
 
+#include "common/core/encoding.hpp"
+
 namespace gitops::k8s::json {
 
 namespace {
@@ -67,13 +69,6 @@ std::size_t end_of_value(std::string_view text, std::size_t at) {
     if (depth == 0) return at;
   }
   return std::string_view::npos;
-}
-
-int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 // The four hex digits at `at`, or -1.

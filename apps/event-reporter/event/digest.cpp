@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <stdexcept>
 #include <vector>
 
-#include <openssl/evp.h>
-
+#include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 
 namespace gitops::reporter {
@@ -77,40 +75,21 @@ void add_status(Hasher& hasher, std::string_view status,
 
 }  // namespace
 
-void Hasher::Free::operator()(evp_md_ctx_st* context) const {
-  EVP_MD_CTX_free(context);
-}
-
-Hasher::Hasher() : context_(EVP_MD_CTX_new()) {
-  // Looked up once: for each hash that would cost as much as the hash of a short text.
-  static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  if (EVP_DigestInit_ex(context_.get(), sha256, nullptr) != 1) {
-    throw std::runtime_error("SHA-256 is not available");
-  }
-}
-
 void Hasher::add(std::string_view text) {
   const std::uint64_t size = text.size();
-  EVP_DigestUpdate(context_.get(), &size, sizeof size);
-  EVP_DigestUpdate(context_.get(), text.data(), text.size());
+  hash_.add({reinterpret_cast<const char*>(&size), sizeof size});
+  hash_.add(text);
 }
 
 Digest Hasher::finish() {
-  std::array<std::uint8_t, EVP_MAX_MD_SIZE> full{};
-  EVP_DigestFinal_ex(context_.get(), full.data(), nullptr);
+  const auto full = hash_.finish();
   Digest digest{};
   std::copy_n(full.begin(), digest.size(), digest.begin());
   return digest;
 }
 
 std::string to_hex(const Digest& digest, std::size_t bytes) {
-  static constexpr std::string_view hex = "0123456789abcdef";
-  std::string out;
-  for (std::size_t i = 0; i < std::min(bytes, digest.size()); ++i) {
-    out += hex[digest[i] >> 4U];
-    out += hex[digest[i] & 15U];
-  }
-  return out;
+  return hex_encode({reinterpret_cast<const char*>(digest.data()), std::min(bytes, digest.size())});
 }
 
 Digest change_digest(std::string_view application) {

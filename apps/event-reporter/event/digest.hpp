@@ -2,12 +2,11 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-struct evp_md_ctx_st;  // of OpenSSL
+#include "common/core/crypto.hpp"
 
 namespace gitops::reporter {
 
@@ -20,16 +19,11 @@ std::string to_hex(const Digest& digest, std::size_t bytes = 16);
 // Digests a sequence of texts; ("ab", "c") differs from ("a", "bc").
 class Hasher {
  public:
-  Hasher();
-
   void add(std::string_view text);
   [[nodiscard]] Digest finish();
 
  private:
-  struct Free {
-    void operator()(evp_md_ctx_st* context) const;
-  };
-  std::unique_ptr<evp_md_ctx_st, Free> context_;
+  Sha256 hash_;
 };
 
 // The digest of everything in an Application that counts as a change. Left out: what Argo CD

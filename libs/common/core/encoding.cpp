@@ -34,13 +34,6 @@ bool is_unreserved(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // What JSON does with an ASCII character: 0 keep, 1 escape always, 2 escape for
 // JsonEscape::like_go.
 constexpr std::array<std::uint8_t, 128> make_json_classes() {
@@ -151,6 +144,16 @@ Result<std::string> base64_decode(std::string_view text) {
   } else {
     out += static_cast<char>(bits >> 10 & 255);
     out += static_cast<char>(bits >> 2 & 255);
+  }
+  return out;
+}
+
+std::string hex_encode(std::string_view bytes) {
+  std::string out;
+  out.reserve(2 * bytes.size());
+  for (const char c : bytes) {
+    out += kHexLower[byte_of(c) >> 4];
+    out += kHexLower[byte_of(c) & 15];
   }
   return out;
 }

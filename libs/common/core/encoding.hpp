@@ -13,6 +13,16 @@ namespace gitops {
 std::string base64_encode(std::string_view bytes);
 Result<std::string> base64_decode(std::string_view text);
 
+// Lower-case hex, two digits a byte.
+std::string hex_encode(std::string_view bytes);
+// The value of a hex digit of either case; -1 for any other character.
+constexpr int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
 // Percent-encodes everything but RFC 3986 unreserved characters: safe as a path segment and as a
 // query value.
 std::string percent_encode(std::string_view text);

@@ -1,11 +1,11 @@
 #include "common/core/secret.hpp"
 
-#include <openssl/crypto.h>
+#include "common/core/crypto.hpp"
 
 namespace gitops {
 
 Secret::Secret(std::string text) : text_(text.begin(), text.end()) {
-  OPENSSL_cleanse(text.data(), text.size());
+  wipe(text.data(), text.size());
 }
 
 Secret::Secret(const Secret& other) = default;
@@ -20,12 +20,11 @@ Secret& Secret::operator=(Secret other) noexcept {
 }
 
 Secret::~Secret() {
-  OPENSSL_cleanse(text_.data(), text_.size());
+  wipe(text_.data(), text_.size());
 }
 
 bool Secret::operator==(const Secret& other) const {
-  return text_.size() == other.text_.size() &&
-         CRYPTO_memcmp(text_.data(), other.text_.data(), text_.size()) == 0;
+  return equal_in_constant_time(reveal(), other.reveal());
 }
 
 }  // namespace gitops

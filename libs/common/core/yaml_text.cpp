@@ -6,6 +6,8 @@
 #include <map>
 #include <string_view>
 
+#include "common/core/encoding.hpp"
+
 namespace gitops {
 namespace {
 
@@ -87,7 +89,6 @@ bool plain_allowed(std::string_view text) {
 }
 
 void append_double_quoted(std::string& out, std::string_view text) {
-  static constexpr std::string_view hex = "0123456789abcdef";
   out += '"';
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -100,14 +101,9 @@ void append_double_quoted(std::string& out, std::string_view text) {
     } else if (c == '\t') {
       out += "\\t";
     } else if (c < 0x20 || c == 0x7f) {
-      out += "\\x";
-      out += hex[c >> 4U];
-      out += hex[c & 15U];
+      out += "\\x" + hex_encode(text.substr(i, 1));
     } else if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
-      const auto code = static_cast<unsigned char>(text[++i]);
-      out += "\\x";
-      out += hex[code >> 4U];
-      out += hex[code & 15U];
+      out += "\\x" + hex_encode(text.substr(++i, 1));
     } else if (three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9" || three == "\xef\xbb\xbf") {
       out += three == "\xe2\x80\xa8" ? "\\u2028" : three == "\xe2\x80\xa9" ? "\\u2029" : "\\ufeff";
       i += 2;

@@ -2,19 +2,13 @@
 
 #include <algorithm>
 
+#include "common/core/encoding.hpp"
 #include "common/http/message.hpp"
 
 namespace gitops::http {
 namespace {
 
 constexpr std::size_t kMaxChunkExtension = 256;
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 }  // namespace
 

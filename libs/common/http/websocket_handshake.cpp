@@ -1,10 +1,8 @@
 #include "common/http/websocket_handshake.hpp"
 
 #include <algorithm>
-#include <array>
 
-#include <openssl/evp.h>
-
+#include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 
@@ -54,9 +52,7 @@ std::string joined(std::span<const std::string_view> protocols) {
 std::string accept_value(std::string_view key) {
   std::string text(key);
   text += "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";  // RFC 6455 section 1.3
-  std::array<unsigned char, 20> hash{};
-  EVP_Digest(text.data(), text.size(), hash.data(), nullptr, EVP_sha1(), nullptr);
-  return base64_encode({reinterpret_cast<const char*>(hash.data()), hash.size()});
+  return base64_encode(bytes_of(sha1(text)));
 }
 
 bool is_upgrade(const Request& request) {

@@ -1,0 +1,210 @@
+#include "common/core/crypto.hpp"
+
+#include <limits>
+#include <stdexcept>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+
+namespace gitops {
+namespace {
+
+void check(int outcome, const char* what) {
+  if (outcome != 1) throw std::runtime_error(std::string("OpenSSL refuses ") + what);
+}
+
+// Algorithms are looked up once: for each sum that would cost as much as the sum of a short text.
+template <class Algorithm>
+Algorithm* available(Algorithm* algorithm, const char* name) {
+  check(algorithm != nullptr ? 1 : 0, name);
+  return algorithm;
+}
+
+const unsigned char* bytes(std::string_view text) {
+  // A pointer is wanted for an empty text, too.
+  return reinterpret_cast<const unsigned char*>(text.data() == nullptr ? "" : text.data());
+}
+
+unsigned char* bytes(std::string& text) {
+  return reinterpret_cast<unsigned char*>(text.data());
+}
+
+OSSL_PARAM parameter(const char* name, std::string_view value) {
+  // OpenSSL takes it as its own to read.
+  return OSSL_PARAM_construct_octet_string(name, const_cast<unsigned char*>(bytes(value)),
+                                           value.size());
+}
+
+OSSL_PARAM sha256_parameter(const char* name) {
+  static char sha256[] = "SHA256";
+  return OSSL_PARAM_construct_utf8_string(name, sha256, 0);
+}
+
+struct FreeCipher {
+  void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
+};
+using Cipher = std::unique_ptr<EVP_CIPHER_CTX, FreeCipher>;
+
+enum class Direction { open, seal };
+
+Cipher new_cipher(Direction direction, const Secret& key, std::string_view nonce) {
+  static EVP_CIPHER* const gcm =
+      available(EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr), "AES-256-GCM");
+  if (key.reveal().size() != kSealKeySize || nonce.size() != kSealNonceSize) {
+    throw std::invalid_argument("a key of 32 bytes and a nonce of 12 are needed");
+  }
+  Cipher cipher(EVP_CIPHER_CTX_new());
+  check(EVP_CipherInit_ex2(cipher.get(), gcm, bytes(key.reveal()), bytes(nonce),
+                           direction == Direction::seal ? 1 : 0, nullptr),
+        "AES-256-GCM");
+  return cipher;
+}
+
+// `out`: null for what is only authenticated.
+void update(const Cipher& cipher, unsigned char* out, std::string_view in) {
+  if (in.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw std::invalid_argument("too much to seal in one go");
+  }
+  int size = 0;
+  check(EVP_CipherUpdate(cipher.get(), out, &size, bytes(in), static_cast<int>(in.size())),
+        "AES-256-GCM");
+}
+
+}  // namespace
+
+void Sha256::Free::operator()(evp_md_ctx_st* context) const {
+  EVP_MD_CTX_free(context);
+}
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  static EVP_MD* const sha256 = available(EVP_MD_fetch(nullptr, "SHA256", nullptr), "SHA-256");
+  check(EVP_DigestInit_ex(context_.get(), sha256, nullptr), "SHA-256");
+}
+
+void Sha256::add(std::string_view bytes) {
+  check(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()), "SHA-256");
+}
+
+Sha256Sum Sha256::finish() {
+  Sha256Sum sum;
+  check(EVP_DigestFinal_ex(context_.get(), sum.data(), nullptr), "SHA-256");
+  return sum;
+}
+
+Sha256Sum sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.finish();
+}
+
+Sha1Sum sha1(std::string_view bytes) {
+  static EVP_MD* const sha1 = available(EVP_MD_fetch(nullptr, "SHA1", nullptr), "SHA-1");
+  Sha1Sum sum;
+  check(EVP_Digest(bytes.data(), bytes.size(), sum.data(), nullptr, sha1, nullptr), "SHA-1");
+  return sum;
+}
+
+void HmacSha256::Free::operator()(evp_mac_ctx_st* context) const {
+  EVP_MAC_CTX_free(context);
+}
+
+HmacSha256::HmacSha256(std::string_view key) {
+  static EVP_MAC* const hmac = available(EVP_MAC_fetch(nullptr, "HMAC", nullptr), "HMAC");
+  context_.reset(EVP_MAC_CTX_new(hmac));
+  const std::array parameters = {sha256_parameter(OSSL_MAC_PARAM_DIGEST),
+                                 OSSL_PARAM_construct_end()};
+  check(EVP_MAC_init(context_.get(), bytes(key), key.size(), parameters.data()), "HMAC");
+}
+
+void HmacSha256::add(std::string_view text) {
+  check(EVP_MAC_update(context_.get(), bytes(text), text.size()), "HMAC");
+}
+
+Sha256Sum HmacSha256::finish() {
+  Sha256Sum sum;
+  std::size_t size = 0;
+  check(EVP_MAC_final(context_.get(), sum.data(), &size, sum.size()), "HMAC");
+  return sum;
+}
+
+Sha256Sum hmac_sha256(std::string_view key, std::string_view bytes) {
+  HmacSha256 hmac(key);
+  hmac.add(bytes);
+  return hmac.finish();
+}
+
+Secret hkdf_sha256(std::string_view secret, std::string_view salt, std::string_view info,
+                   std::size_t size) {
+  static EVP_KDF* const hkdf = available(EVP_KDF_fetch(nullptr, "HKDF", nullptr), "HKDF");
+  struct Free {
+    void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
+  };
+  const std::unique_ptr<EVP_KDF_CTX, Free> context(EVP_KDF_CTX_new(hkdf));
+  const std::array parameters = {sha256_parameter(OSSL_KDF_PARAM_DIGEST),
+                                 parameter(OSSL_KDF_PARAM_KEY, secret),
+                                 parameter(OSSL_KDF_PARAM_SALT, salt),
+                                 parameter(OSSL_KDF_PARAM_INFO, info), OSSL_PARAM_construct_end()};
+  std::string derived(size, '\0');
+  check(EVP_KDF_derive(context.get(), bytes(derived), size, parameters.data()), "HKDF");
+  return Secret(std::move(derived));
+}
+
+std::string seal(const Secret& key, std::string_view nonce, std::string_view plain,
+                 std::string_view associated) {
+  const auto cipher = new_cipher(Direction::seal, key, nonce);
+  std::string sealed(plain.size() + kSealTagSize, '\0');
+  if (!associated.empty()) update(cipher, nullptr, associated);
+  if (!plain.empty()) update(cipher, bytes(sealed), plain);
+  auto* tag = bytes(sealed) + plain.size();
+  int size = 0;
+  check(EVP_CipherFinal_ex(cipher.get(), tag, &size), "AES-256-GCM");
+  check(
+      EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_AEAD_GET_TAG, static_cast<int>(kSealTagSize), tag),
+      "AES-256-GCM");
+  return sealed;
+}
+
+Result<std::string> unseal(const Secret& key, std::string_view nonce, std::string_view sealed,
+                           std::string_view associated) {
+  const auto cipher = new_cipher(Direction::open, key, nonce);
+  if (sealed.size() < kSealTagSize) {
+    return fail(ErrorCode::invalid_data, "the sealed text is too short");
+  }
+  const auto hidden = sealed.substr(0, sealed.size() - kSealTagSize);
+  std::string tag(sealed.substr(hidden.size()));
+  std::string plain(hidden.size(), '\0');
+  if (!associated.empty()) update(cipher, nullptr, associated);
+  if (!hidden.empty()) update(cipher, bytes(plain), hidden);
+  check(EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_AEAD_SET_TAG, static_cast<int>(kSealTagSize),
+                            tag.data()),
+        "AES-256-GCM");
+  int size = 0;
+  if (EVP_CipherFinal_ex(cipher.get(), bytes(tag), &size) != 1) {
+    OPENSSL_cleanse(plain.data(), plain.size());  // nobody vouches for it
+    return fail(ErrorCode::invalid_data, "the sealed text was changed, or the key is another");
+  }
+  return plain;
+}
+
+std::string random_bytes(std::size_t size) {
+  std::string out(size, '\0');
+  if (size > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw std::invalid_argument("too many random bytes in one go");
+  }
+  check(RAND_bytes(bytes(out), static_cast<int>(size)), "random bytes");
+  return out;
+}
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+void wipe(void* memory, std::size_t size) {
+  OPENSSL_cleanse(memory, size);
+}
+
+}  // namespace gitops

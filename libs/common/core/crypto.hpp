@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+
+struct evp_md_ctx_st;   // of OpenSSL
+struct evp_mac_ctx_st;  // of OpenSSL
+
+// Hashing, sealing and randomness by OpenSSL's EVP; no algorithm is written here. Texts are bytes.
+// Functions are for any thread, an object is for one at a time. OpenSSL that refuses (no such
+// algorithm, no memory, no entropy) is a broken process: std::runtime_error.
+namespace gitops {
+
+// A SHA-256, or an HMAC with it: 32 bytes.
+using Sha256Sum = std::array<std::uint8_t, 32>;
+
+// SHA-256 (FIPS 180-4) of bytes that come in parts.
+class Sha256 {
+ public:
+  Sha256();
+  void add(std::string_view bytes);
+  // The sum of all parts; once.
+  [[nodiscard]] Sha256Sum finish();
+
+ private:
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+[[nodiscard]] Sha256Sum sha256(std::string_view bytes);
+
+// SHA-1, 20 bytes, for old protocols that ask for it (the WebSocket handshake): who wants to can make
+// two texts with the same sum.
+using Sha1Sum = std::array<std::uint8_t, 20>;
+[[nodiscard]] Sha1Sum sha1(std::string_view bytes);
+
+// HMAC-SHA-256 (RFC 2104) of bytes that come in parts. The key may be empty.
+class HmacSha256 {
+ public:
+  explicit HmacSha256(std::string_view key);
+  void add(std::string_view bytes);
+  // The code of all parts; once.
+  [[nodiscard]] Sha256Sum finish();
+
+ private:
+  struct Free {
+    void operator()(evp_mac_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_mac_ctx_st, Free> context_;
+};
+[[nodiscard]] Sha256Sum hmac_sha256(std::string_view key, std::string_view bytes);
+
+// Derives `size` bytes (at most 8,160) from a secret by HKDF-SHA-256 (RFC 5869). `salt` may be
+// empty; `info` says what the bytes are for.
+[[nodiscard]] Secret hkdf_sha256(std::string_view secret, std::string_view salt,
+                                 std::string_view info, std::size_t size);
+
+// AES-256-GCM (NIST SP 800-38D).
+inline constexpr std::size_t kSealKeySize = 32;
+inline constexpr std::size_t kSealNonceSize = 12;
+inline constexpr std::size_t kSealTagSize = 16;
+// Encrypts `plain` and returns it with a tag of 16 bytes behind it; the tag covers `associated`,
+// too, which is not in the result. A key must never see the same nonce twice: who can read two
+// texts sealed that way can forge more. Other sizes of key and nonce: std::invalid_argument.
+[[nodiscard]] std::string seal(const Secret& key, std::string_view nonce, std::string_view plain,
+                               std::string_view associated = {});
+// The plain text again. invalid_data when the key, the nonce, the text or `associated` is not the
+// one it was sealed with.
+[[nodiscard]] Result<std::string> unseal(const Secret& key, std::string_view nonce,
+                                         std::string_view sealed, std::string_view associated = {});
+
+// Bytes that nobody can guess: for keys, nonces and tokens.
+[[nodiscard]] std::string random_bytes(std::size_t size);
+
+// Takes as long wherever they differ; tells nothing but, by its time, whether the sizes are equal.
+[[nodiscard]] bool equal_in_constant_time(std::string_view a, std::string_view b);
+
+// Overwrites memory that held a secret; the compiler does not leave it out.
+void wipe(void* memory, std::size_t size);
+
+// The bytes of a sum, for what takes text.
+template <std::size_t size>
+[[nodiscard]] std::string_view bytes_of(const std::array<std::uint8_t, size>& sum) {
+  return {reinterpret_cast<const char*>(sum.data()), sum.size()};
+}
+
+}  // namespace gitops
