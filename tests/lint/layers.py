@@ -35,7 +35,7 @@ FENCES = {
     r"git2": r"apps/app-proxy/git/(repository|transport)\.cpp",
     # Besides core/crypto the TLS files; stream and wire go with the move to net/tls_*.
     r"openssl/": r"libs/common/(core/crypto|net/(tls_[a-z_]+|stream)|proxy/wire)\.cpp|tests/common/.*",
-    r"sqlite3\.h": r"apps/event-reporter/ledger/ledger_file\.cpp|tests/event-reporter/ledger/sqlite_probe\.cpp",
+    r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
     r"simdjson": r"libs/(common/core/(json|yaml)_text|k8s-client/json_tokens)\.[ch]pp|apps/event-reporter/.*|tests/.*",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

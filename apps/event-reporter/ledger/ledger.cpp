@@ -68,7 +68,7 @@ void Ledger::start(TaskGroup& group) {
 Task<Result<LedgerEntry>> Ledger::load(std::string key) {
   const auto* newest = on_its_way(key);
   if (newest == nullptr && !has(key)) co_return LedgerEntry{};
-  std::expected<LedgerFile::Read, LedgerFault> read = LedgerFile::Read{};
+  std::expected<LedgerFile::Read, sqlite::Fault> read = LedgerFile::Read{};
   if (newest == nullptr) {
     read = co_await run_on(pool_, [this, key] { return file_.read(key); });
     newest = on_its_way(key);  // it may have been stored meanwhile
@@ -80,7 +80,7 @@ Task<Result<LedgerEntry>> Ledger::load(std::string key) {
   if (!read) {
     count_failure(read.error(), "the ledger can't be read");
     // The next commit makes the file anew and starts over.
-    if (read.error().kind == LedgerFault::Kind::damaged) changed();
+    if (read.error().kind == sqlite::Fault::Kind::damaged) changed();
     co_return fail(ErrorCode::unavailable, read.error().message);
   }
   if (read->damaged) {
@@ -236,7 +236,7 @@ void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
   }
 }
 
-void Ledger::count_failure(const LedgerFault& fault, std::string_view what) {
+void Ledger::count_failure(const sqlite::Fault& fault, std::string_view what) {
   metrics_
       .counter("gitops_event_reporter_ledger_failures_total",
                "Failed attempts to read or write the ledger, by reason",

@@ -86,7 +86,7 @@ class Ledger {
   Task<> commit_loop();
   Task<bool> commit();
   void start_over(const std::string& why, const LedgerBatch& written);
-  void count_failure(const LedgerFault& fault, std::string_view what);
+  void count_failure(const sqlite::Fault& fault, std::string_view what);
   void update_gauges();
 
   Options options_;

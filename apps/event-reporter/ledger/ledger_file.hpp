@@ -11,6 +11,8 @@
 #include <unordered_map>
 
 #include "common/core/error.hpp"
+#include "common/sqlite/fault.hpp"
+#include "common/sqlite/file_guard.hpp"
 #include "event-reporter/ledger/ledger_entry.hpp"
 
 namespace gitops::reporter {
@@ -20,14 +22,6 @@ struct LedgerBatch {
   std::map<std::string, std::optional<std::string>> rows;  // key → encoded entry; nothing: erase
   std::map<std::string, std::string> notes;
 };
-
-// Why the file could not be written or read.
-struct LedgerFault {
-  enum class Kind { full, read_only, io, locked, damaged, other };
-  Kind kind = Kind::other;
-  std::string message;  // one line; names the file
-};
-std::string_view to_string(LedgerFault::Kind kind);
 
 // The SQLite file behind the ledger (docs/adr/0006-ledger-on-sqlite.md). Every call blocks; one
 // thread at a time. An empty path keeps everything in memory.
@@ -58,7 +52,7 @@ class LedgerFile {
     std::optional<LedgerEntry> entry;  // nothing: there is no row, or a damaged one
     bool damaged = false;
   };
-  std::expected<Read, LedgerFault> read(const std::string& key);
+  std::expected<Read, sqlite::Fault> read(const std::string& key);
 
   struct Written {
     std::string rebuilt;  // why the file was made anew, with nothing in it but this batch
@@ -66,25 +60,21 @@ class LedgerFile {
     std::uint64_t file_bytes = 0;  // with its log
   };
   // All or nothing. A file that turns out to be damaged is set aside and made anew.
-  std::expected<Written, LedgerFault> write(const LedgerBatch& batch);
+  std::expected<Written, sqlite::Fault> write(const LedgerBatch& batch);
 
   // Bytes on disk, or in memory when there is no file.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:
-  struct Database;
-  using Outcome = std::expected<void, LedgerFault>;
-  Outcome lock();
-  [[nodiscard]] Outcome check_file() const;
-  std::expected<Contents, LedgerFault> open_or_rebuild();
-  [[nodiscard]] Outcome set_aside() const;
-  Outcome make_ready();
-  LedgerFault give_up();
+  struct Tables;
+  std::expected<Contents, sqlite::Fault> open_or_rebuild();
+  sqlite::Outcome make_ready();
+  sqlite::Fault give_up();
 
   std::string path_;
-  int lock_ = -1;
-  std::unique_ptr<Database> database_;  // absent after a damage, until it is made anew
-  std::string damage_;                  // what happened to the file since the last write
+  sqlite::FileGuard guard_;         // unlocks after the database was closed
+  std::unique_ptr<Tables> tables_;  // absent after a damage, until the file is made anew
+  std::string damage_;              // what happened to the file since the last write
   bool damage_set_aside_ = false;
 };
 

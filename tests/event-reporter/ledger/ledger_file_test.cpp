@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sqlite_probe.hpp"
+#include "common/sqlite/sqlite_probe.hpp"
 #include "support/process.hpp"
 
 namespace gitops::reporter {

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sqlite_probe.hpp"
+#include "common/sqlite/sqlite_probe.hpp"
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"

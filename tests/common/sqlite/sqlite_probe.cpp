@@ -1,4 +1,4 @@
-#include "sqlite_probe.hpp"
+#include "common/sqlite/sqlite_probe.hpp"
 
 #include <atomic>
 #include <cerrno>

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/sqlite/fault.hpp"
+
+struct sqlite3;       // of SQLite
+struct sqlite3_stmt;  // of SQLite
+
+namespace gitops::sqlite {
+
+class Statement;
+
+// A connection to a SQLite file that exists (FileGuard makes it), or to memory, and the first thing
+// that failed on it: after a failure every further call does nothing, until the failure is taken.
+// So a caller writes down what it wants and asks once at the end.
+//
+// Whatever the file says, it makes this process run nothing and hold no more than the caller's
+// values need: triggers and views are off, the schema is not trusted, defensive mode is on.
+//
+// Every call blocks; one thread at a time. Statements do not outlive their database.
+class Database {
+ public:
+  struct Options {
+    std::string path;     // empty: in memory
+    std::string what;     // begins every message: "ledger"
+    int max_value_bytes;  // of a text, a blob or a row; more is refused
+  };
+  explicit Database(Options options);
+  ~Database() = default;
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  [[nodiscard]] bool good() const { return !failure_; }
+  // What failed first; there must be something.
+  [[nodiscard]] Fault take_failure();
+  // A failure that the caller found. Counts like one of SQLite's.
+  void fail(Fault::Kind kind, const std::string& why);
+  // An error in an SQL text, or a value over the limit, counts as damage of the file: for a caller
+  // whose statements are known to be right for a file that is whole.
+  void take_statement_errors_for_damage();
+
+  // Drops a failure, unless the file is damaged: for work that can as well be left undone.
+  void forgive_all_but_damage();
+
+  // Runs SQL without results.
+  void run(const std::string& sql);
+  [[nodiscard]] Statement prepare(const std::string& sql);
+  // Calls `row` with the statement for each row of a query.
+  template <class Row>
+  void each(const std::string& sql, const Row& row);
+  // The first column of the last row; empty when there is none.
+  std::string value(const std::string& sql);
+  // Runs `body` as one transaction: all of it counts, or nothing.
+  template <class Body>
+  void transact(const Body& body);
+
+  // Whether the write-ahead log is moved into the file and removed when the database is closed.
+  // Off at first: a file that turns out to be damaged is left as it is.
+  void write_at_close(bool on);
+  [[nodiscard]] bool is_read_only() const;
+
+ private:
+  friend class Statement;
+  struct Close {
+    void operator()(sqlite3* handle) const;
+  };
+  void check(int code);
+  [[nodiscard]] int os_error() const;
+  void roll_back();
+
+  Options options_;
+  std::unique_ptr<sqlite3, Close> handle_;
+  std::optional<Fault> failure_;
+  int failure_code_ = 0;
+};
+
+// A prepared statement. One that could not be prepared does nothing: the failure is the database's.
+class Statement {
+ public:
+  Statement() = default;
+
+  // Parameters are numbered from 1. The bytes are not copied: they stay until the next execute(),
+  // step() or rewind().
+  void bind_text(int at, std::string_view text);
+  void bind_blob(int at, std::string_view bytes);
+  // True when there is a row to read.
+  bool step();
+  // A column of the row, from 0, as bytes; valid until the next step.
+  [[nodiscard]] std::string_view column(int at) const;
+  // Ready to be used again, with nothing bound.
+  void rewind();
+  // Runs it for its effect, and rewinds it.
+  void execute();
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* handle) const;
+  };
+  Statement(Database& database, sqlite3_stmt* handle) : database_(&database), handle_(handle) {}
+
+  Database* database_ = nullptr;
+  std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+};
+
+template <class Row>
+void Database::each(const std::string& sql, const Row& row) {
+  auto statement = prepare(sql);
+  while (statement.step()) row(statement);
+}
+
+template <class Body>
+void Database::transact(const Body& body) {
+  run("BEGIN IMMEDIATE");
+  body();
+  run("COMMIT");
+  if (!good()) roll_back();
+}
+
+}  // namespace gitops::sqlite
