@@ -1,7 +1,11 @@
 #include "common/http/parser.hpp"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "common/http/hostile_heads.hpp"
 
 namespace gitops::http {
 namespace {
@@ -122,110 +126,22 @@ TEST(RequestParser, WaitsForMore) {
             "[POST / Host=h Content-Length=5 keep](hel");
 }
 
-TEST(RequestParser, AC04_RefusesAmbiguousFraming) {
-  const std::string post = "POST / HTTP/1.1\r\nHost: h\r\n";
-  for (const std::string& fields : {
-           std::string("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"),
-           std::string("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"),
-           std::string("Content-Length: 5\r\nContent-Length: 6\r\n"),
-           std::string("Content-Length: 5\r\nContent-Length: 5\r\n"),
-           std::string("Content-Length: 5, 5\r\n"),
-           std::string("Content-Length: 5,6\r\n"),
-           std::string("Content-Length: +5\r\n"),
-           std::string("Content-Length: -5\r\n"),
-           std::string("Content-Length: 0x5\r\n"),
-           std::string("Content-Length: 5 5\r\n"),
-           std::string("Content-Length: five\r\n"),
-           std::string("Content-Length:\r\n"),
-           std::string("Content-Length: 18446744073709551616\r\n"),
-           std::string("Content-Length: 99999999999999999999999\r\n"),
-           std::string("Content-Length : 5\r\n"),
-           std::string("Content-Length\t: 5\r\n"),
-           std::string(" Content-Length: 5\r\n"),
-           std::string("Content-Length: \r\n 5\r\n"),
-           std::string("X: y\r\n\tContent-Length: 5\r\n"),
-           std::string("Transfer-Encoding : chunked\r\n"),
-           std::string("Transfer-Encoding:\x0b"
-                       "chunked\r\n"),
-           std::string("Transfer-Encoding\x01: chunked\r\n"),
-           std::string("Transfer-Encoding\r\n: chunked\r\n"),
-           std::string("X: y\nTransfer-Encoding: chunked\r\n"),
-           std::string("X: y\n\nGET /admin HTTP/1.1\r\n"),
-           std::string("X: y\rTransfer-Encoding: chunked\r\n"),
-           std::string("X: y\r\rZ: z\r\n"),
-           std::string("X: a\0b\r\n", 8),
-           std::string("X\0: a\r\n", 7),
-           std::string("X: \x7f\r\n"),
-           std::string(": x\r\n"),
-           std::string("X\r\n"),
-           std::string("X Y: z\r\n"),
-           std::string("X(: z\r\n"),
-           std::string("\xc3\xa4: z\r\n"),
-           std::string("Host: other\r\n"),
-       }) {
-    EXPECT_THAT(request(post + fields + "\r\n0\r\n\r\n"), "error 400 invalid_data") << fields;
+TEST(RequestParser, AC04_RefusesWhatCouldBeReadInTwoWays) {
+  for (const auto& [text, status] : test::hostile_requests()) {
+    std::set<std::string> expected;
+    for (const int one : status == 0 ? std::vector{400, 501, 505} : std::vector{status}) {
+      expected.insert("error " + std::to_string(one) +
+                      (one == 400 ? " invalid_data" : " unsupported"));
+    }
+    EXPECT_THAT(expected, testing::Contains(request(text))) << text;
   }
-  for (const std::string& coding :
-       {"identity", "gzip", "gzip, chunked", "chunked, identity", "chunked, chunked", "xchunked",
-        "chunkedx", "\"chunked\"", "chunked;q=1", "chunked,", ",chunked", ""}) {
-    EXPECT_EQ(request(post + "Transfer-Encoding: " + coding + "\r\n\r\n0\r\n\r\n"),
-              "error 501 unsupported")
-        << coding;
-  }
-  EXPECT_THAT(
-      request(post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-      testing::StartsWith("error"));
-  EXPECT_THAT(
-      request(post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n"),
-      testing::StartsWith("error"));
-  EXPECT_EQ(request("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-            "error 400 invalid_data");
 }
 
-TEST(RequestParser, AC04_RefusesMalformedRequestLines) {
-  for (const std::string& line : {
-           std::string("GET /"),  // HTTP/0.9
-           std::string("GET / HTTP/1.1 "),
-           std::string("GET  / HTTP/1.1"),
-           std::string("GET /  HTTP/1.1"),
-           std::string(" GET / HTTP/1.1"),
-           std::string("GET\t/ HTTP/1.1"),
-           std::string("GET /a b HTTP/1.1"),
-           std::string("GET /\x01 HTTP/1.1"),
-           std::string("GET /\0 HTTP/1.1", 16),
-           std::string("GET /\xff HTTP/1.1"),
-           std::string("GET /#f HTTP/1.1"),
-           std::string("GET http://h/ HTTP/1.1"),
-           std::string("GET h:80 HTTP/1.1"),
-           std::string("OPTIONS * HTTP/1.1"),
-           std::string("G(T / HTTP/1.1"),
-           std::string("GET / HTTP/1.1\rX: y"),
-           std::string("GET / http/1.1"),
-           std::string("GET / HTTP/11"),
-           std::string("GET / HTTP/1.x"),
-           std::string("\r\nGET / HTTP/1.1"),
-           std::string("\x16\x03\x01\x02"),
-           std::string("PRI * HTTP/2.0"),
-       }) {
-    EXPECT_THAT(request(line + "\r\nHost: h\r\n\r\n"),
-                testing::AnyOf("error 400 invalid_data", "error 505 unsupported"))
-        << line;
+TEST(RequestParser, AC04_RefusesTargetsThatAreNoPaths) {
+  for (const std::string line : {"GET http://h/ HTTP/1.1", "OPTIONS * HTTP/1.1"}) {
+    EXPECT_EQ(request(line + "\r\nHost: h\r\n\r\n"), "error 400 invalid_data") << line;
   }
-  EXPECT_EQ(request("GET / HTTP/2.0\r\nHost: h\r\n\r\n"), "error 505 unsupported");
-  EXPECT_EQ(request("GET / HTTP/1.2\r\nHost: h\r\n\r\n"), "error 505 unsupported");
   EXPECT_EQ(request("CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\n"), "error 501 unsupported");
-  EXPECT_EQ(request("GET / HTTP/1.1\nHost: h\n\n"), "error 400 invalid_data");
-}
-
-TEST(RequestParser, AC04_RefusesBadHosts) {
-  EXPECT_EQ(request("GET / HTTP/1.1\r\n\r\n"), "error 400 invalid_data");
-  for (const char* host :
-       {"", "a b", "a,b", "a/b", "a@b", "a?b", "a#b", "a\\b", "\"a\"", "\xc3\xa4"}) {
-    EXPECT_EQ(request("GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n"),
-              "error 400 invalid_data")
-        << host;
-  }
-  EXPECT_EQ(request("GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n"), "error 400 invalid_data");
 }
 
 TEST(RequestParser, AC04_RefusesMalformedChunks) {
@@ -358,23 +274,8 @@ TEST(ResponseParser, AnswersToHeadHaveNoBody) {
 }
 
 TEST(ResponseParser, AC04_RefusesAmbiguousFraming) {
-  for (const std::string& text : {
-           std::string(
-               "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"),
-           std::string("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"),
-           std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
-           std::string("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
-           std::string("HTTP/1.1 200 OK\nContent-Length: 5\n\n"),
-           std::string("HTTP/1.1 200 OK\r\nX: y\r\n folded\r\n\r\n"),
-           std::string("HTTP/1.1 99 Low\r\n\r\n"),
-           std::string("HTTP/1.1 099 Low\r\n\r\n"),
-           std::string("HTTP/1.1 20x OK\r\n\r\n"),
-           std::string("HTTP/2 200 OK\r\n\r\n"),
-           std::string("ICY 200 OK\r\n\r\n"),
-           std::string("SSH-2.0-OpenSSH\r\n"),
-           std::string("\x15\x03\x01 binary\r\n\r\n"),
-       }) {
-    EXPECT_THAT(response(text), testing::EndsWith("error 0 protocol")) << text;
+  for (const auto& hostile : test::hostile_responses()) {
+    EXPECT_THAT(response(hostile.text), testing::EndsWith("error 0 protocol")) << hostile.text;
   }
   EXPECT_EQ(response("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
             "[200 Content-Length=5 Content-Length=5 keep](hello)");

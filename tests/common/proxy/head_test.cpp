@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "common/http/hostile_heads.hpp"
+
 namespace gitops::proxy {
 namespace {
 
@@ -92,6 +94,19 @@ TEST(ProxyHead, AC04_RefusesWhatCouldBeReadInTwoWays) {
   EXPECT_EQ(status_of("GET / HTTP/3.0\r\n\r\n"), 505);
   EXPECT_EQ(status_of("GET /\r\n\r\n"), 400);
   EXPECT_EQ(status_of("\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), 400);
+}
+
+TEST(ProxyHead, AC04_RefusesWhatHandlersAreSparedToo) {
+  for (const auto& [text, status] : test::hostile_requests()) {
+    const int actual = status_of(text);
+    EXPECT_TRUE(status == 0 ? actual == 400 || actual == 501 || actual == 505 : actual == status)
+        << actual << "\n"
+        << text;
+  }
+  for (const auto& hostile : test::hostile_responses()) {
+    ResponseHeadParser parser({});
+    EXPECT_FALSE(parser.next(hostile.text)) << hostile.text;
+  }
 }
 
 TEST(ProxyHead, AC07_LimitsLinesFieldsAndHeads) {
