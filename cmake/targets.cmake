@@ -26,6 +26,7 @@ function(gitops_app name)
     target_link_libraries(${name} PRIVATE -Wl,--push-state,--no-as-needed mimalloc -Wl,--pop-state)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  set_property(GLOBAL APPEND PROPERTY GITOPS_PROGRAMS ${name})
 endfunction()
 
 # gitops_test_library(test_http SOURCES a.cpp ... DEPENDS gitops::x ...)
@@ -37,12 +38,13 @@ function(gitops_test_library name)
   target_compile_definitions(gitops_${name} PRIVATE GITOPS_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
 endfunction()
 
-# gitops_test(core_test TIER unit [THREADS] SOURCES ... DEPENDS ...)
-# One gtest binary, one ctest entry, labelled with its tier (unit, contract, e2e, peers, faults).
-# THREADS: several threads meet in it, so ./dev test runs it under ThreadSanitizer too; keep what
-# it depends on small.
+# gitops_test(core_test TIER unit [THREADS] [LABELS x ...] SOURCES ... DEPENDS ...)
+# One gtest binary, one ctest entry, labelled with its tier (lint, unit, component, contract, e2e,
+# peers, faults). THREADS: several threads meet in it, so ./dev test runs it under ThreadSanitizer
+# too; keep what it depends on small. LABELS: more labels. ./dev finds the binary of a test in
+# suites.txt, a line "name|labels|sources" each.
 function(gitops_test name)
-  cmake_parse_arguments(ARG "THREADS" "TIER;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "TIER;TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -51,11 +53,14 @@ function(gitops_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE GITOPS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GITOPS_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   add_test(NAME ${name} COMMAND ${name})
-  set(labels ${ARG_TIER})
+  set(labels ${ARG_TIER} ${ARG_LABELS})
   if(ARG_THREADS)
     list(APPEND labels threads)
-    set_property(GLOBAL APPEND PROPERTY GITOPS_THREAD_TESTS ${name})
   endif()
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  string(REPLACE ";" "," sources "${ARG_SOURCES}")
+  string(REPLACE ";" "," suite "${name}|${labels}|${sources}")
+  set_property(GLOBAL APPEND PROPERTY GITOPS_SUITES "${suite}")
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/")
 endfunction()
