@@ -231,9 +231,9 @@ TEST(TestTime, AnHourPassesInAMoment) {
     const auto wall = wall_now();
     co_await sleep_for(std::chrono::hours(1));
     EXPECT_GE(Clock::now() - before, std::chrono::hours(1));
-    EXPECT_LE(Clock::now() - before, std::chrono::minutes(63));
+    EXPECT_LE(Clock::now() - before, std::chrono::minutes(66));
     EXPECT_GE(wall_now() - wall, std::chrono::hours(1));
-    EXPECT_LE(wall_now() - wall, std::chrono::minutes(63));
+    EXPECT_LE(wall_now() - wall, std::chrono::minutes(66));
   });
   EXPECT_LE(Clock::now() - std::chrono::steady_clock::now(), milliseconds(1)) << "runs again";
 }
