@@ -10,6 +10,16 @@ function(gitops_library name)
   target_link_libraries(gitops_${name} PRIVATE gitops::compiler PUBLIC ${ARG_DEPENDS})
 endfunction()
 
+# gitops_app_folder(event-reporter ledger SOURCES ... DEPENDS ...)
+# One folder of an app as the library gitops::<app>_<folder>. Sources are named from the folder on.
+function(gitops_app_folder app folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  string(REPLACE "-" "_" library ${app}_${folder})
+  list(TRANSFORM ARG_SOURCES PREPEND ${folder}/)
+  gitops_library(${library} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
+  target_include_directories(gitops_${library} PUBLIC ${PROJECT_SOURCE_DIR}/apps)
+endfunction()
+
 # gitops_app(event-reporter [MIMALLOC] SOURCES ... DEPENDS ...)
 # Everything but main.cpp becomes the library gitops::<name>_app, which the tests link too.
 # MIMALLOC: a release allocates by mimalloc; docs/adr/0009-allocator-of-the-router.md.

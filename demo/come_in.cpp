@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scene.hpp"
+#include "support/run_on.hpp"
 
 namespace gitops::demo {
 namespace {
@@ -30,13 +31,14 @@ std::string describe_push(const std::string& body) {
 
 Task<test::RawResponse> Scene::send_webhook(std::string secret) {
   const auto body = json{{"ref", "refs/heads/main"}, {"after", last_revision_}}.dump();
-  const auto signature = co_await run_on(pool_, [&] { return test::hmac_sha256(secret, body); });
+  const auto signature =
+      co_await test::run_on(pool_, [&] { return test::hmac_sha256(secret, body); });
   const auto bytes = test::RouterBed::request(
       "POST", kWebhook,
       "Content-Type: application/json\r\nX-GitHub-Event: push\r\nX-Hub-Signature-256: sha256=" +
           signature + "\r\n",
       body);
-  co_return co_await run_on(pool_, [&] { return test::raw_call(router_->port(), bytes); });
+  co_return co_await test::run_on(pool_, [&] { return test::raw_call(router_->port(), bytes); });
 }
 
 Task<> Scene::come_in() {
@@ -67,7 +69,7 @@ Task<> Scene::come_in() {
   check(world_.events().size() == before + 1, "an event came of a forged webhook");
   narrator_.step("the same with a forged one: 401, event source received nothing");
 
-  const auto answer = co_await run_on(pool_, [this] {
+  const auto answer = co_await test::run_on(pool_, [this] {
     return test::raw_call(router_->port(),
                           test::RouterBed::request("POST", "/app-proxy/api/graphql", {}, "{}"));
   });

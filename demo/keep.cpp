@@ -3,6 +3,7 @@
 #include <string>
 
 #include "scene.hpp"
+#include "support/run_on.hpp"
 
 namespace gitops::demo {
 namespace {
@@ -31,7 +32,7 @@ Task<> Scene::follow() {
     for (const auto events = world_.events(); seen_events < events.size(); ++seen_events) {
       narrator_.step("event source received: " + describe_push(events[seen_events]));
     }
-    const auto head = co_await run_on(pool_, [this] { return git_.head(kRepository); });
+    const auto head = co_await test::run_on(pool_, [this] { return git_.head(kRepository); });
     if (head != known) {
       known = head;
       narrator_.step("new commit " + head.substr(0, 7) + ", Argo CD syncs");

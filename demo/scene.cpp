@@ -12,6 +12,7 @@
 
 #include "common/core/error.hpp"
 #include "common/core/task_group.hpp"
+#include "support/run_on.hpp"
 
 namespace gitops::demo {
 
@@ -146,7 +147,7 @@ void Scene::check(bool condition, const std::string& otherwise) const {
 }
 
 Task<std::string> Scene::push(test::FileChanges changes, std::string message) {
-  const auto revision = co_await run_on(pool_, [this, &changes, &message] {
+  const auto revision = co_await test::run_on(pool_, [this, &changes, &message] {
     return git_.commit(kRepository, changes, message, kAuthor);
   });
   last_revision_ = revision;
@@ -194,7 +195,8 @@ Task<> Scene::while_syncing(std::string said, std::function<Task<>()> body) {
 }
 
 Task<> Scene::play(bool keep) {
-  repository_url_ = co_await run_on(pool_, [this] { return git_.create_repository(kRepository); });
+  repository_url_ =
+      co_await test::run_on(pool_, [this] { return git_.create_repository(kRepository); });
   narrator_.headline("On this machine: " + world_.description);
   narrator_.step("Kubernetes API  " + world_.kubernetes_url);
   narrator_.step("Argo CD         " + world_.argocd_url);
@@ -230,7 +232,8 @@ Task<> Scene::play(bool keep) {
 }
 
 Task<Result<http::Response>> Scene::ask_daemon(std::string target) {
-  net::Resolver resolver(co_await asio::this_coro::executor, pool_);
+  Metrics metrics;
+  net::Resolver resolver(metrics);
   http::Client client(co_await asio::this_coro::executor, resolver, {});
   http::Url admin;
   admin.scheme = "http";

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/thread_pool.hpp>
+
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
 #include "daemons/router_bed.hpp"

@@ -9,6 +9,7 @@
 #include "peers/peer_argocd.hpp"
 #include "peers/peer_cluster.hpp"
 #include "peers/peer_events.hpp"
+#include "support/run_on.hpp"
 #include "test_http/raw_http.hpp"
 
 namespace gitops::demo {
@@ -134,7 +135,7 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
                        test::PeerEvents::github_push(kWebhook, peers->event_source_port),
                        peers->event_source_port);
   return [peers](asio::thread_pool& pool, const test::GitServer& git) -> Task<World> {
-    const auto on_pool = [&pool](auto function) { return run_on(pool, std::move(function)); };
+    const auto on_pool = [&pool](auto function) { return test::run_on(pool, std::move(function)); };
     co_await on_pool([peers] { peers->cluster->create_namespace(kDestination); });
     const auto bus = std::make_shared<BusReader>(co_await asio::this_coro::executor);
     co_await bus->start(peers->events->bus_port());

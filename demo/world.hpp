@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/thread_pool.hpp>
+
 #include "common/core/async.hpp"
 #include "narrator.hpp"
 #include "support/git_server.hpp"

@@ -2,14 +2,17 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "common/argo/argocd_client.hpp"
+#include "common/http/router.hpp"
 #include "common/http/server.hpp"
+#include "event-reporter/argo/argocd_token.hpp"
 #include "event-reporter/argo/gather.hpp"
 #include "event-reporter/foundation.hpp"
 #include "event-reporter/report/reporter.hpp"
 #include "event-reporter/resource_app.hpp"
-#include "event-reporter/watch/app_distribution.hpp"
+#include "event-reporter/shards/app_distribution.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -22,15 +25,15 @@ Credential argocd_password(const Config& config) {
 }
 
 Credential argocd_credential(const Environment& with, k8s::Client& kubernetes,
-                             Credential::LogIn log_in) {
+                             Credential::Fetch log_in) {
   const auto& config = with.config;
   if (!config.argocd_password.empty() || !config.argocd_password_file.empty()) {
-    return Credential::session(std::move(log_in));
+    return session_credential(std::move(log_in));
   }
   if (!config.argocd_token_secret.empty()) {
-    return Credential::secret(kubernetes,
-                              {.ns = with.own_namespace, .name = config.argocd_token_secret},
-                              config.argocd_token_key);
+    return secret_credential(kubernetes,
+                             {.ns = with.own_namespace, .name = config.argocd_token_secret},
+                             config.argocd_token_key);
   }
   if (!config.argocd_token_file.empty()) return Credential::file(config.argocd_token_file);
   return Credential::fixed(config.argocd_token);
@@ -79,7 +82,7 @@ class App {
                    {.address = base_.with.config.listen_address,
                     .port = static_cast<std::uint16_t>(base_.with.config.listen_port),
                     .tls = std::nullopt},
-                   [this](http::Exchange& exchange) { return answer(exchange); }) {}
+                   [this](http::Exchange& exchange) { return routes_.serve(exchange); }) {}
 
   Task<Result<void>> start() {
     if (auto opened = co_await base_.open_ledger(); !opened) {
@@ -133,25 +136,20 @@ class App {
                                       deadline_after(kLoginTimeout));
   }
 
-  Task<> answer(http::Exchange& exchange) const {
-    http::Response response;
-    response.headers.set("Content-Type", "text/plain");
-    if (exchange.path() != "/healthz" && exchange.path() != "/app-distribution") {
-      response.status = 404;
-      response.body = "not found\n";
-    } else if (exchange.request().method != "GET" && exchange.request().method != "HEAD") {
-      response.status = 405;
-      response.headers.set("Allow", "GET, HEAD");
-    } else if (exchange.path() == "/healthz") {
-      response.body = "ok\n";
-    } else if (auto json = distribution(exchange.query())) {
-      response.headers.set("Content-Type", "application/json");
-      response.body = std::move(*json);
-    } else {
-      response.status = 400;
-      response.body = json.error().message + "\n";
-    }
-    std::ignore = co_await exchange.reply(std::move(response));
+  [[nodiscard]] std::vector<http::Route> routes() const {
+    return {
+        {"GET", "/healthz", http::open_to_all(), http::answer_with([](const auto&, const auto&) {
+           return http::text_response(200, "ok\n");
+         })},
+        {"GET", "/app-distribution", http::open_to_all(),
+         http::answer_with([this](const http::Exchange& exchange, const auto&) {
+           auto json = distribution(exchange.query());
+           if (!json) return http::text_response(400, json.error().message + "\n");
+           auto response = http::text_response(200, std::move(*json));
+           response.headers.set("Content-Type", "application/json");
+           return response;
+         })},
+    };
   }
 
   [[nodiscard]] Result<std::string> distribution(std::string_view query) const {
@@ -172,6 +170,7 @@ class App {
   Gatherer gatherer_;
   Reporter reporter_;
   ShardLeases leases_;
+  http::Router routes_{routes()};
   http::Server main_port_;
 };
 

@@ -14,29 +14,6 @@
 namespace gitops::reporter {
 namespace {
 
-bool matches(std::string_view name, std::string_view pattern) {
-  std::size_t at = 0;
-  std::size_t in_pattern = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t star_at = 0;
-  while (at < name.size()) {
-    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
-      star = in_pattern++;
-      star_at = at;
-    } else if (in_pattern < pattern.size() &&
-               (pattern[in_pattern] == '?' || pattern[in_pattern] == name[at])) {
-      ++at;
-      ++in_pattern;
-    } else if (star != std::string_view::npos) {
-      in_pattern = star + 1;
-      at = ++star_at;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', in_pattern) == std::string_view::npos;
-}
-
 std::string argocd_mistake(const Config& config) {
   if (const auto server = argo::parse_server(config.argocd_server); !server) {
     return server.error().message;
@@ -268,11 +245,6 @@ void bind(ConfigReader& reader, Config& config) {
              config.own_namespace);
   reader.add({"runtime-version", {"RUNTIME_VERSION"}, "Version shown to peers as User-Agent"},
              config.version);
-}
-
-bool matches_any(std::string_view name, const std::vector<std::string>& patterns) {
-  return std::ranges::any_of(patterns,
-                             [name](const std::string& pattern) { return matches(name, pattern); });
 }
 
 std::string host_name() {

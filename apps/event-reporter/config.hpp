@@ -66,9 +66,6 @@ struct Config {
 // Adds every row and the rules over several of them; `config` outlives the reader.
 void bind(ConfigReader& reader, Config& config);
 
-// True when the name matches one of the patterns: '*' stands for any text, '?' for one character.
-bool matches_any(std::string_view name, const std::vector<std::string>& patterns);
-
 // The name of this machine, in a pod the pod's name.
 std::string host_name();
 

@@ -75,7 +75,7 @@ ShardLeases::Options lease_options(const Environment& with, std::string name) {
 
 Foundation::Foundation(const DaemonContext& context, Environment environment)
     : with(std::move(environment)),
-      resolver(context.executor, context.pool),
+      resolver(context.metrics),
       kubernetes(context.executor, resolver, with.cluster, with.proxy,
                  client_options(with, {}, false).user_agent),
       platform_http(context.executor, resolver, platform_options(with)),

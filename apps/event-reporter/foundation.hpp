@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "common/control_plane/events.hpp"
+#include "common/core/credential.hpp"
 #include "common/daemon/daemon.hpp"
 #include "common/http/client.hpp"
 #include "common/http/proxy_settings.hpp"
 #include "common/net/resolve.hpp"
-#include "event-reporter/argo/credential.hpp"
 #include "event-reporter/config.hpp"
 #include "event-reporter/delivery/delivery.hpp"
 #include "event-reporter/ledger/ledger.hpp"

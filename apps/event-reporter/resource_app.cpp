@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "common/http/router.hpp"
 #include "common/http/server.hpp"
+#include "event-reporter/report/managed_clusters.hpp"
 #include "event-reporter/report/resource_reporter.hpp"
-#include "event-reporter/watch/managed_clusters.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -48,7 +50,7 @@ class ResourceApp {
                    {.address = base_.with.config.listen_address,
                     .port = static_cast<std::uint16_t>(base_.with.config.listen_port),
                     .tls = std::nullopt},
-                   [](http::Exchange& exchange) { return answer(exchange); }) {
+                   [this](http::Exchange& exchange) { return routes_.serve(exchange); }) {
     if (!base_.with.config.managed_clusters) return;
     clusters_.emplace(
         context.executor, base_.kubernetes, base_.with.own_namespace, reporter_,
@@ -113,19 +115,11 @@ class ResourceApp {
   }
 
  private:
-  static Task<> answer(http::Exchange& exchange) {
-    http::Response response;
-    response.headers.set("Content-Type", "text/plain");
-    if (exchange.path() != "/healthz") {
-      response.status = 404;
-      response.body = "not found\n";
-    } else if (exchange.request().method != "GET" && exchange.request().method != "HEAD") {
-      response.status = 405;
-      response.headers.set("Allow", "GET, HEAD");
-    } else {
-      response.body = "ok\n";
-    }
-    std::ignore = co_await exchange.reply(std::move(response));
+  static std::vector<http::Route> routes() {
+    return {
+        {"GET", "/healthz", http::open_to_all(), http::answer_with([](const auto&, const auto&) {
+           return http::text_response(200, "ok\n");
+         })}};
   }
 
   Log log_{"event-reporter"};
@@ -133,6 +127,7 @@ class ResourceApp {
   ResourceReporter reporter_;
   std::optional<ManagedClusters> clusters_;
   ShardLeases leases_;
+  http::Router routes_{routes()};
   http::Server main_port_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "common/daemon/loop_thread.hpp"
 #include "request-router/config.hpp"
 #include "request-router/routes_file.hpp"
 #include "request-router/worker.hpp"
@@ -37,8 +38,11 @@ class App {
         bad_reloads_(context.metrics.counter("gitops_router_bad_reloads_total",
                                              "Routes files that were not, because of mistakes")),
         connections_(context.metrics.gauge("gitops_router_connections", "Connections of clients")),
+        names_(context.metrics),
+        event_source_names_(context.metrics, {.name = "event-source-lookup"}),
         shared_{.config = config,
-                .pool = context.pool,
+                .names = names_,
+                .event_source_names = event_source_names_,
                 .access_log = access_log_,
                 .traffic = traffic_,
                 .totals = std::make_shared<proxy::Totals>(),
@@ -171,6 +175,8 @@ class App {
   Gauge& connections_;
   mutable std::mutex app_proxy_mutex_;
   std::string app_proxy_down_ = "not asked yet";
+  net::Resolver names_;
+  net::Resolver event_source_names_;
   WorkerContext shared_;
   std::vector<std::unique_ptr<Worker>> workers_;
   TaskGroup tasks_;

@@ -56,9 +56,11 @@ std::string_view message_for(proxy::Failure failure, int status) {
 
 }  // namespace
 
-Routing::Routing(net::Resolver& resolver, const RouteSettings& settings,
-                 std::shared_ptr<Gates> gates, std::function<std::string()> app_proxy_down)
-    : resolver_(resolver),
+Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
+                 const RouteSettings& settings, std::shared_ptr<Gates> gates,
+                 std::function<std::string()> app_proxy_down)
+    : names_(names),
+      event_source_names_(event_source_names),
       settings_(settings),
       gates_(std::move(gates)),
       app_proxy_down_(std::move(app_proxy_down)),
@@ -108,7 +110,7 @@ Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const s
   route->id = std::to_underlying(id);
   route->limits = limits;
   route->upstream = std::make_shared<proxy::Upstream>(
-      proxy::tcp_dialer(resolver_, std::move(upstream)),
+      proxy::tcp_dialer(names_, std::move(upstream)),
       proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout});
   route->host = url.host_header();
   route->own_origin = url.scheme + "://" + url.host_header();
@@ -134,9 +136,10 @@ Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
   if (settings_.webhook_port != 80) route->host += ":" + std::to_string(settings_.webhook_port);
   route->own_origin = "http://" + route->host;
   route->upstream = std::make_shared<proxy::Upstream>(
-      proxy::tcp_dialer(resolver_, {.host = *host,
-                                    .port = static_cast<std::uint16_t>(settings_.webhook_port),
-                                    .allowed = only_allowed(allowed_)}),
+      proxy::tcp_dialer(event_source_names_,
+                        {.host = *host,
+                         .port = static_cast<std::uint16_t>(settings_.webhook_port),
+                         .allowed = only_allowed(allowed_)}),
       proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout, .max_idle = 64});
   events_.emplace(std::move(*host), route);
   return EventRoute(route);

@@ -34,9 +34,11 @@ struct WebhookRoute : proxy::Route {
 // its own, with the gates of all of them. Loop thread only.
 class Routing {
  public:
-  // The settings were checked when they were read. `app_proxy_down` tells why, or is empty.
-  Routing(net::Resolver& resolver, const RouteSettings& settings, std::shared_ptr<Gates> gates,
-          std::function<std::string()> app_proxy_down);
+  // `names` looks up the configured upstreams, `event_source_names` the hosts of event sources, which
+  // whoever sends a webhook chooses. The settings were checked when they were read.
+  // `app_proxy_down` tells why, or is empty.
+  Routing(net::Resolver& names, net::Resolver& event_source_names, const RouteSettings& settings,
+          std::shared_ptr<Gates> gates, std::function<std::string()> app_proxy_down);
 
   proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
   http::Response failed(const proxy::RequestHead* head, const proxy::Route* route,
@@ -64,7 +66,8 @@ class Routing {
   [[nodiscard]] http::Response answer_health(const RouteMatch& match) const;
   [[nodiscard]] proxy::RouteLimits limits(std::int64_t max_body) const;
 
-  net::Resolver& resolver_;
+  net::Resolver& names_;
+  net::Resolver& event_source_names_;
   RouteSettings settings_;
   std::shared_ptr<Gates> gates_;
   std::function<std::string()> app_proxy_down_;

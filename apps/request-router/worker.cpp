@@ -28,7 +28,6 @@ proxy::ServerOptions proxy_options(std::uint16_t port, const WorkerContext& cont
 Worker::Worker(const Executor& executor, std::uint16_t port, const WorkerContext& context)
     : context_(context),
       executor_(executor),
-      resolver_(executor, context.pool),
       access_log_(context.access_log),
       server_(
           executor, proxy_options(port, context),
@@ -51,8 +50,8 @@ Result<void> Worker::start(const RouteSettings& settings, std::shared_ptr<Gates>
 }
 
 void Worker::use(const RouteSettings& settings, std::shared_ptr<Gates> gates) {
-  routing_ =
-      std::make_shared<Routing>(resolver_, settings, std::move(gates), context_.app_proxy_down);
+  routing_ = std::make_shared<Routing>(context_.names, context_.event_source_names, settings,
+                                       std::move(gates), context_.app_proxy_down);
 }
 
 Task<> Worker::stop(Deadline deadline) {

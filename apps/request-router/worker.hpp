@@ -17,7 +17,8 @@ namespace gitops::router {
 // and outlives the workers.
 struct WorkerContext {
   const Config& config;
-  asio::thread_pool& pool;  // for lookups
+  net::Resolver& names;               // of the configured upstreams
+  net::Resolver& event_source_names;  // strangers choose them
   LineWriter& access_log;
   Traffic& traffic;
   std::shared_ptr<proxy::Totals> totals;
@@ -50,7 +51,6 @@ class Worker {
 
   const WorkerContext& context_;
   Executor executor_;
-  net::Resolver resolver_;
   AccessLog access_log_;
   std::shared_ptr<Routing> routing_;
   proxy::Server server_;

@@ -1,11 +1,13 @@
 #include "k8s-client/client.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "common/core/json_value.hpp"
 
 namespace gitops::k8s {
 namespace {
@@ -14,85 +16,12 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxBody = 64 * 1024 * 1024;
 constexpr std::size_t kMaxErrorBody = 64 * 1024;
-constexpr std::size_t kMaxMessage = 500;
-constexpr std::chrono::seconds kMaxRetryAfter{300};
-constexpr std::string_view kJson = "application/json";
-
-std::string to_text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// The member of an object; null when there is none.
-const Json& member(const Json& json, const char* key) {
-  static const Json null;
-  if (!json.is_object()) return null;
-  const auto found = json.find(key);
-  return found == json.end() ? null : *found;
-}
-
-std::string text_member(const Json& json, const char* key) {
-  const Json& value = member(json, key);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
+constexpr std::size_t kMaxDiscovery = 16 * 1024 * 1024;
 
 Result<Json> parse_answer(const std::string& text, std::string_view what) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = parse_json_object(text);
   if (json.is_object()) return json;
   return fail(ErrorCode::protocol, std::string(what) + ": the answer is not a JSON object");
-}
-
-// Parameters of a request target; empty values are left out.
-class QueryText {
- public:
-  QueryText& add(std::string_view name, std::string_view value) {
-    if (value.empty()) return *this;
-    text_ += text_.empty() ? '?' : '&';
-    text_ += name;
-    text_ += '=';
-    text_ += percent_encode(value);
-    return *this;
-  }
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-// Empty names would address the collection, dots another path.
-Result<void> check_name(const Resource& resource, const ObjectKey& key) {
-  const auto usable = [](const std::string& text) {
-    return !text.empty() && text != "." && text != "..";
-  };
-  if (!usable(key.name) || (resource.namespaced && !usable(key.ns))) {
-    return fail(ErrorCode::invalid_argument,
-                resource.full_name() + ": '" + key.to_string() + "' names no object");
-  }
-  return {};
-}
-
-http::Request make_request(std::string method, std::string target, std::string body = {},
-                           std::string_view content_type = kJson) {
-  http::Request request;
-  request.method = std::move(method);
-  request.target = std::move(target);
-  // No gzip: inflating a list costs more than moving it inside a cluster.
-  request.headers.set("Accept-Encoding", "identity");
-  request.headers.set("Accept", std::string(kJson));
-  if (!body.empty()) request.headers.set("Content-Type", std::string(content_type));
-  request.body = std::move(body);
-  return request;
-}
-
-std::string_view content_type_of(PatchType type) {
-  switch (type) {
-    case PatchType::merge:
-      return "application/merge-patch+json";
-    case PatchType::json:
-      return "application/json-patch+json";
-    case PatchType::apply:
-      return "application/apply-patch+yaml";
-  }
-  std::unreachable();
 }
 
 http::ClientOptions client_options(const ClusterConfig& config,
@@ -106,7 +35,11 @@ http::ClientOptions client_options(const ClusterConfig& config,
   return options;
 }
 
-// As much of a refused watch's body as an error message needs.
+bool is_success(int status) {
+  return status >= 200 && status < 300;
+}
+
+// As much of a refused stream's body as an error message needs.
 Task<std::string> read_error_body(http::ClientExchange& exchange) {
   std::string body;
   while (body.size() < kMaxErrorBody) {
@@ -117,239 +50,210 @@ Task<std::string> read_error_body(http::ClientExchange& exchange) {
   co_return body;
 }
 
+// The number that a text such as "27+" begins with.
+unsigned leading_number(const std::string& text) {
+  unsigned value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 }  // namespace
 
-Error error_from_status(const http::Response& response, std::string_view what, bool show_message) {
-  Error error;
-  error.code = error_code_of_status(response.status);
-  error.http_status = response.status;
-  error.message = std::string(what) + ": " + std::to_string(response.status);
-  if (const auto value = response.headers.find("Retry-After")) {
-    error.retry_after = parse_retry_after(*value, wall_now());
-  }
-  Json status;
-  if (response.body.size() <= kMaxErrorBody) {
-    status = Json::parse(response.body, nullptr, false);
-  }
-  if (text_member(status, "kind") != "Status") {
-    error.message += ' ';
-    error.message += http::reason_phrase(response.status);
-    return error;
-  }
-  const std::string reason = text_member(status, "reason");
-  error.message += ' ';
-  error.message += reason.empty() ? http::reason_phrase(response.status) : std::string_view(reason);
-  if (const std::string message = text_member(status, "message");
-      show_message && !message.empty()) {
-    error.message += ": " + message.substr(0, kMaxMessage);
-  }
-  const Json& seconds = member(member(status, "details"), "retryAfterSeconds");
-  if (seconds.is_number_unsigned()) {
-    error.retry_after = std::chrono::seconds(
-        std::min(seconds.get<std::uint64_t>(), std::uint64_t{kMaxRetryAfter.count()}));
-  }
-  return error;
-}
-
 Client::Client(const Executor& executor, net::Resolver& resolver, ClusterConfig config,
-               const http::ProxySettings& environment_proxy, std::string user_agent)
+               const http::ProxySettings& environment_proxy, std::string user_agent,
+               RetryPolicy retry)
     : config_(std::move(config)),
+      retry_(retry),
       tokens_(executor, config_),
-      http_(executor, resolver, client_options(config_, environment_proxy, std::move(user_agent))) {
+      executor_(executor),
+      resolver_(resolver),
+      http_options_(client_options(config_, environment_proxy, std::move(user_agent))),
+      http_(std::make_shared<http::Client>(executor_, resolver_, http_options_)) {}
+
+Error Client::refused(const http::Response& response, const ApiRequest& request) const {
+  return error_of(response, request.purpose + " at " + config_.server.host_header(), request.words);
 }
 
-Client::Purpose Client::purpose(std::string_view verb, const Resource& resource,
-                                const ObjectKey& key) {
-  Purpose purpose{.text = std::string(verb) + " " + resource.full_name(),
-                  .secret = resource.group.empty() && resource.plural == "secrets"};
-  if (!key.name.empty()) {
-    purpose.text += " " + key.to_string();
-  } else if (!key.ns.empty()) {
-    purpose.text += " in " + key.ns;
+std::shared_ptr<http::Client> Client::connections() {
+  if (tokens_.certificate() == certificate_) return http_;
+  // Connections are who their certificate says: none of the old ones is used again.
+  certificate_ = tokens_.certificate();
+  http_options_.tls = config_.tls;
+  if (!certificate_.certificate_pem.empty()) {
+    http_options_.tls.certificate_file.clear();
+    http_options_.tls.key_file.clear();
+    http_options_.tls.certificate_pem = certificate_.certificate_pem;
+    http_options_.tls.key_pem = certificate_.key_pem;
   }
-  return purpose;
+  http_ = std::make_shared<http::Client>(executor_, resolver_, http_options_);
+  return http_;
 }
 
-Error Client::refused(const http::Response& response, const Purpose& purpose) const {
-  return error_from_status(response, purpose.text + " at " + config_.server.host_header(),
-                           !purpose.secret);
-}
-
-Task<Result<void>> Client::authorize(http::Request& request, const Purpose& purpose,
-                                     Deadline deadline) {
+Task<Result<void>> Client::authorize(ApiRequest& request, Deadline deadline) {
   auto authorization = co_await tokens_.authorization(deadline);
-  if (!authorization) co_return fail(purpose.text, std::move(authorization.error()));
+  if (!authorization) co_return fail(request.purpose, std::move(authorization.error()));
   if (!authorization->empty()) {
-    request.headers.set("Authorization", std::string(authorization->reveal()));
+    request.request.headers.set("Authorization", std::string(authorization->reveal()));
   }
   co_return Result<void>();
 }
 
-bool Client::can_retry(const http::Request& request) {
-  const auto sent = request.headers.find("Authorization");
-  return sent && tokens_.invalidate(Secret(std::string(*sent)));
+bool Client::has_other_credential(const http::Request& request) {
+  return tokens_.invalidate(
+      Secret(std::string(request.headers.find("Authorization").value_or(std::string_view()))));
 }
 
-Task<Result<std::string>> Client::send(http::Request request, Purpose purpose, Deadline deadline) {
-  request.target = http::join_target(config_.server, request.target);
-  for (bool retried = false;; retried = true) {
-    auto authorized = co_await authorize(request, purpose, deadline);
-    if (!authorized) co_return std::unexpected(std::move(authorized.error()));
-    auto response = co_await http_.send(config_.server, request, deadline, kMaxBody);
-    if (!response) co_return fail(purpose.text, std::move(response.error()));
-    if (response->status >= 200 && response->status < 300) co_return std::move(response->body);
-    if (response->status != 401 || retried || !can_retry(request)) {
-      co_return std::unexpected(refused(*response, purpose));
+Task<Result<Client::Answer>> Client::perform(ApiRequest request, Read read, Deadline deadline) {
+  request.request.target = http::join_target(config_.server, request.request.target);
+  Retry retry(retry_, request.idempotent, random_seed());
+  bool reauthorized = false;
+  while (true) {
+    if (auto authorized = co_await authorize(request, deadline); !authorized) {
+      co_return std::unexpected(std::move(authorized.error()));
     }
-  }
-}
-
-Task<Result<WatchStream>> Client::watch(const Resource& resource, std::string ns,
-                                        WatchOptions options, Deadline deadline) {
-  QueryText query;
-  query.add("watch", "1")
-      .add("allowWatchBookmarks", "true")
-      .add("timeoutSeconds", std::to_string(options.timeout.count()))
-      .add("resourceVersion", options.resource_version)
-      .add("labelSelector", options.label_selector)
-      .add("fieldSelector", options.field_selector);
-  if (options.send_initial_events) {
-    query.add("sendInitialEvents", "true").add("resourceVersionMatch", "NotOlderThan");
-  }
-  http::Request request = make_request(
-      "GET", http::join_target(config_.server, collection_path(resource, ns) + query.text()));
-  const Purpose what = purpose("watch", resource, {.ns = ns, .name = {}});
-  for (bool retried = false;; retried = true) {
-    auto authorized = co_await authorize(request, what, deadline);
-    if (!authorized) co_return std::unexpected(std::move(authorized.error()));
-    auto exchange = co_await http_.open(config_.server, request, deadline);
-    if (!exchange) co_return fail(what.text, std::move(exchange.error()));
-    auto head = co_await exchange->read_head();
-    if (!head) co_return fail(what.text, std::move(head.error()));
-    if (head->status == 200) {
+    const auto connections = this->connections();
+    auto exchange = co_await connections->open(config_.server, request.request, deadline);
+    Result<http::Response> response;
+    if (!exchange) {
+      response = std::unexpected(exchange.error());
+    } else if (read == Read::whole) {
+      response = co_await exchange->read_all(kMaxBody);
+    } else {
+      response = co_await exchange->read_head();
+    }
+    if (response && is_success(response->status)) {
+      if (read == Read::whole) co_return Answer{.body = std::move(response->body), .stream = {}};
       exchange->set_deadline(kNever);
-      co_return std::move(*exchange);
+      co_return Answer{.body = {}, .stream = std::move(*exchange)};
     }
-    head->body = co_await read_error_body(*exchange);
-    if (head->status != 401 || retried || !can_retry(request)) {
-      co_return std::unexpected(refused(*head, what));
+    if (response && read == Read::stream) response->body = co_await read_error_body(*exchange);
+    if (response && response->status == 401 && !std::exchange(reauthorized, true) &&
+        has_other_credential(request.request)) {
+      continue;
     }
+    Error error = response ? refused(*response, request)
+                           : fail(request.purpose, std::move(response.error())).error();
+    const auto sent = exchange ? Retry::Sent::maybe : Retry::Sent::nothing;
+    const auto wait = retry.after(error, sent, Clock::now(), deadline);
+    if (!wait) co_return std::unexpected(std::move(error));
+    co_await sleep_for(*wait);
   }
+}
+
+Task<Result<std::string>> Client::send(Result<ApiRequest> request, Deadline deadline) {
+  if (!request) co_return std::unexpected(std::move(request.error()));
+  auto answer = co_await perform(std::move(*request), Read::whole, deadline);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  co_return std::move(answer->body);
+}
+
+Task<Result<http::ClientExchange>> Client::open(Result<ApiRequest> request, Deadline deadline) {
+  if (!request) co_return std::unexpected(std::move(request.error()));
+  auto answer = co_await perform(std::move(*request), Read::stream, deadline);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  co_return std::move(*answer->stream);
 }
 
 Task<Result<std::string>> Client::get(const Resource& resource, ObjectKey key, Deadline deadline) {
-  if (auto usable = check_name(resource, key); !usable) {
-    co_return std::unexpected(std::move(usable.error()));
-  }
-  co_return co_await send(make_request("GET", object_path(resource, key)),
-                          purpose("get", resource, key), deadline);
+  return send(get_request(resource, key), deadline);
 }
 
 Task<Result<std::string>> Client::list(const Resource& resource, std::string ns,
                                        ListOptions options, Deadline deadline) {
-  QueryText query;
-  query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
-  if (options.limit > 0) query.add("limit", std::to_string(options.limit));
-  // A continue token holds its version; the server refuses both together.
-  if (options.continue_token.empty()) {
-    query.add("resourceVersion", options.resource_version);
-  } else {
-    query.add("continue", options.continue_token);
-  }
-  co_return co_await send(make_request("GET", collection_path(resource, ns) + query.text()),
-                          purpose("list", resource, {.ns = ns, .name = {}}), deadline);
+  return send(list_request(resource, ns, options), deadline);
 }
 
 Task<Result<std::string>> Client::create(const Resource& resource, std::string ns,
-                                         std::string object, Deadline deadline) {
-  // The name is in the object; only the namespace is needed here.
-  if (auto usable = check_name(resource, {.ns = ns, .name = "-"}); !usable) {
-    co_return std::unexpected(std::move(usable.error()));
-  }
-  co_return co_await send(make_request("POST", collection_path(resource, ns), std::move(object)),
-                          purpose("create", resource, {.ns = ns, .name = {}}), deadline);
+                                         std::string object, Deadline deadline,
+                                         CreateOptions options) {
+  return send(create_request(resource, ns, std::move(object), options), deadline);
 }
 
 Task<Result<std::string>> Client::update(const Resource& resource, ObjectKey key,
                                          std::string object, Deadline deadline,
-                                         std::string subresource) {
-  if (auto usable = check_name(resource, key); !usable) {
-    co_return std::unexpected(std::move(usable.error()));
-  }
-  co_return co_await send(
-      make_request("PUT", object_path(resource, key, subresource), std::move(object)),
-      purpose("update", resource, key), deadline);
+                                         UpdateOptions options) {
+  return send(update_request(resource, key, std::move(object), options), deadline);
 }
 
 Task<Result<std::string>> Client::patch(const Resource& resource, ObjectKey key, PatchType type,
-                                        std::string body, Deadline deadline,
-                                        std::string subresource, std::string field_manager,
-                                        bool force) {
-  if (auto usable = check_name(resource, key); !usable) {
-    co_return std::unexpected(std::move(usable.error()));
-  }
-  QueryText query;
-  query.add("fieldManager", field_manager);
-  if (force) query.add("force", "true");
-  co_return co_await send(
-      make_request("PATCH", object_path(resource, key, subresource) + query.text(), std::move(body),
-                   content_type_of(type)),
-      purpose("patch", resource, key), deadline);
+                                        std::string body, Deadline deadline, PatchOptions options) {
+  return send(patch_request(resource, key, type, std::move(body), options), deadline);
 }
 
 Task<Result<std::string>> Client::remove(const Resource& resource, ObjectKey key, Deadline deadline,
-                                         std::string options) {
-  if (auto usable = check_name(resource, key); !usable) {
-    co_return std::unexpected(std::move(usable.error()));
-  }
-  co_return co_await send(make_request("DELETE", object_path(resource, key), std::move(options)),
-                          purpose("delete", resource, key), deadline);
+                                         DeleteOptions options) {
+  return send(delete_request(resource, key, options), deadline);
 }
 
-Task<Result<bool>> Client::can_i(const Resource& resource, std::string verb, std::string ns,
-                                 Deadline deadline) {
+Task<Result<std::string>> Client::remove_all(const Resource& resource, std::string ns,
+                                             Selectors selectors, Deadline deadline,
+                                             DeleteOptions options) {
+  return send(delete_collection_request(resource, ns, selectors, options), deadline);
+}
+
+Task<Result<WatchStream>> Client::watch(const Resource& resource, std::string ns,
+                                        WatchOptions options, Deadline deadline) {
+  return open(watch_request(resource, ns, options), deadline);
+}
+
+Task<Result<LogStream>> Client::log(ObjectKey pod, LogOptions options, Deadline deadline) {
+  return open(log_request(pod, options), deadline);
+}
+
+Task<Result<std::string>> Client::raw(RawRequest request, Deadline deadline) {
+  return send(raw_request(std::move(request)), deadline);
+}
+
+Task<Result<bool>> Client::can_i(Access access, Deadline deadline) {
   const Resource& reviews = resources::kSelfSubjectAccessReviews;
+  Json asked{{"verb", access.verb}, {"group", access.group}, {"resource", access.resource}};
+  if (!access.subresource.empty()) asked["subresource"] = access.subresource;
+  if (!access.ns.empty()) asked["namespace"] = access.ns;
+  if (!access.name.empty()) asked["name"] = access.name;
   const Json review{{"apiVersion", reviews.api_version()},
                     {"kind", reviews.kind},
-                    {"spec",
-                     {{"resourceAttributes",
-                       {{"namespace", ns},
-                        {"verb", verb},
-                        {"group", resource.group},
-                        {"version", resource.version},
-                        {"resource", resource.plural}}}}}};
+                    {"spec", {{"resourceAttributes", std::move(asked)}}}};
   auto answer = co_await create(reviews, {}, to_text(review), deadline);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   auto json = parse_answer(*answer, "access review");
   if (!json) co_return std::unexpected(std::move(json.error()));
-  const Json& allowed = member(member(*json, "status"), "allowed");
+  const Json& allowed = value_at(*json, {"status", "allowed"});
   if (!allowed.is_boolean()) {
     co_return fail(ErrorCode::protocol, "access review: the answer has no status.allowed");
   }
   co_return allowed.get<bool>();
 }
 
+Task<Result<std::string>> Client::who_am_i(Deadline deadline) {
+  const Resource& reviews = resources::kSelfSubjectReviews;
+  const Json review{{"apiVersion", reviews.api_version()}, {"kind", reviews.kind}};
+  auto answer = co_await create(reviews, {}, to_text(review), deadline);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  auto json = parse_answer(*answer, "review of oneself");
+  if (!json) co_return std::unexpected(std::move(json.error()));
+  std::string name = string_at(*json, {"status", "userInfo", "username"});
+  if (name.empty()) {
+    co_return fail(ErrorCode::protocol, "review of oneself: the answer names no user");
+  }
+  co_return name;
+}
+
 Task<Result<Client::BoundToken>> Client::request_token(ObjectKey service_account,
                                                        std::vector<std::string> audiences,
                                                        std::chrono::seconds lifetime,
                                                        Deadline deadline) {
-  if (auto usable = check_name(resources::kServiceAccounts, service_account); !usable) {
-    co_return std::unexpected(std::move(usable.error()));
-  }
   const Json wanted{{"apiVersion", "authentication.k8s.io/v1"},
                     {"kind", "TokenRequest"},
                     {"spec", {{"audiences", audiences}, {"expirationSeconds", lifetime.count()}}}};
-  const std::string what = "request a token for service account " + service_account.to_string();
+  const std::string what = "token of service account " + service_account.to_string();
   auto answer = co_await send(
-      make_request("POST", object_path(resources::kServiceAccounts, service_account, "token"),
-                   to_text(wanted)),
-      {.text = what, .secret = false}, deadline);
+      subresource_request(resources::kServiceAccounts, service_account, "token", to_text(wanted)),
+      deadline);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   auto json = parse_answer(*answer, what);
   if (!json) co_return std::unexpected(std::move(json.error()));
-  const Json& status = member(*json, "status");
-  std::string token = text_member(status, "token");
-  const auto expires = parse_rfc3339(text_member(status, "expirationTimestamp"));
+  std::string token = string_at(*json, {"status", "token"});
+  const auto expires = parse_rfc3339(string_at(*json, {"status", "expirationTimestamp"}));
   if (token.empty() || !expires) {
     co_return fail(ErrorCode::protocol, what + ": the answer lacks the token or its end");
   }
@@ -357,26 +261,51 @@ Task<Result<Client::BoundToken>> Client::request_token(ObjectKey service_account
 }
 
 Task<Result<bool>> Client::exists(const Resource& resource, Deadline deadline) {
-  const std::string what = "discover " + resource.api_version();
-  auto answer = co_await send(make_request("GET", group_version_path(resource)),
-                              {.text = what, .secret = false}, deadline);
+  auto answer = co_await raw({.target = group_version_path(resource)}, deadline);
   if (!answer && answer.error().code == ErrorCode::not_found) co_return false;
   if (!answer) co_return std::unexpected(std::move(answer.error()));
-  auto json = parse_answer(*answer, what);
+  auto json = parse_answer(*answer, "discovery of " + resource.api_version());
   if (!json) co_return std::unexpected(std::move(json.error()));
-  for (const Json& known : member(*json, "resources")) {
-    if (text_member(known, "name") == resource.plural) co_return true;
+  for (const Json& known : value_at(*json, {"resources"})) {
+    if (string_at(known, {"name"}) == resource.plural) co_return true;
   }
   co_return false;
 }
 
-Task<Result<std::string>> Client::raw(std::string method, std::string target, std::string body,
-                                      std::string content_type, Deadline deadline) {
-  Purpose what{.text = method + " " + target.substr(0, target.find('?')),
-               .secret = target.contains("/secrets")};
-  co_return co_await send(
-      make_request(std::move(method), std::move(target), std::move(body), content_type),
-      std::move(what), deadline);
+Task<Result<Discovery>> Client::discover(Deadline deadline) {
+  Discovery discovery;
+  std::vector<Discovery::GroupVersion> rest;
+  for (const char* target : {"/api", "/apis"}) {
+    auto text = co_await raw({.target = target, .accept = kAggregatedDiscovery}, deadline);
+    if (!text) co_return std::unexpected(std::move(text.error()));
+    if (text->size() > kMaxDiscovery) {
+      co_return fail(ErrorCode::too_large, "discovery: the answer is over 16 MiB");
+    }
+    if (discovery.add_aggregated(*text)) continue;
+    auto groups = discovery.add_groups(*text);
+    if (!groups) co_return std::unexpected(std::move(groups.error()));
+    rest.insert(rest.end(), groups->begin(), groups->end());
+  }
+  for (const Discovery::GroupVersion& each : rest) {
+    const Resource any{.group = each.group, .version = each.version, .plural = {}, .kind = {}};
+    auto text = co_await raw({.target = group_version_path(any)}, deadline);
+    if (!text && text.error().code == ErrorCode::timeout && Clock::now() >= deadline) {
+      co_return std::unexpected(std::move(text.error()));
+    }
+    // One server of an aggregated API that is down must not hide what the others serve.
+    if (!text || !discovery.add_resources(each, *text)) discovery.set_not_known(each);
+  }
+  co_return discovery;
+}
+
+Task<Result<ServerVersion>> Client::server_version(Deadline deadline) {
+  auto answer = co_await raw({.target = "/version"}, deadline);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  auto json = parse_answer(*answer, "version of the API server");
+  if (!json) co_return std::unexpected(std::move(json.error()));
+  co_return ServerVersion{.major = leading_number(string_at(*json, {"major"})),
+                          .minor = leading_number(string_at(*json, {"minor"})),
+                          .git_version = string_at(*json, {"gitVersion"})};
 }
 
 }  // namespace gitops::k8s

@@ -1,46 +1,47 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
+#include "k8s-client/api_request.hpp"
 #include "k8s-client/config.hpp"
+#include "k8s-client/discovery.hpp"
 #include "k8s-client/resource.hpp"
+#include "k8s-client/retry.hpp"
+#include "k8s-client/status.hpp"
 #include "k8s-client/token_source.hpp"
 
 namespace gitops::k8s {
 
-struct ListOptions {
-  std::string label_selector;
-  std::string field_selector;
-  std::string resource_version;  // "0": any version a watch cache has
-  std::size_t limit = 500;       // objects per page; 0: no paging
-  std::string continue_token;
-};
-
-struct WatchOptions {
-  std::string label_selector;
-  std::string field_selector;
-  std::string resource_version;
-  std::chrono::seconds timeout{300};  // the server ends the watch after it
-  bool send_initial_events = false;   // streaming list (Kubernetes 1.32+, KEP-3157)
-};
-
-enum class PatchType { merge, json, apply };  // apply: server-side, needs a field manager
-
-// What a watch is read from: an exchange whose body is newline-separated JSON.
+// Answers that are read while they come, in pieces that end anywhere: newline-separated JSON of a
+// watch, the text of a log. An empty piece is the end; destroying one ends the request. The caller
+// sets a deadline per read.
 using WatchStream = http::ClientExchange;
+using LogStream = http::ClientExchange;
+
+// The version of an API server ("/version").
+struct ServerVersion {
+  unsigned major = 0;
+  unsigned minor = 0;
+  std::string git_version;  // "v1.36.3", with what a distribution appends to it
+};
 
 // One API server. Answers are the JSON text as received; failures are Errors made from the Status
-// object (code, reason, message, Retry-After), their message one line that says what was attempted.
-// A 401 re-reads the credential and is tried once more; 429 and 5xx are not retried here, callers
-// have a Backoff. Bodies over 64 MiB are refused. Loop thread only; outlives its watches.
+// object (status.hpp), their message one line that says what was attempted. A request that fails is
+// sent again by the rules of retry.hpp, and once more after a 401 when there is another credential.
+// Bodies over 64 MiB are refused. Loop thread only; outlives its streams.
+//
+// Arguments: what is asked for, then the deadline, then how it is to be done.
 class Client {
  public:
   Client(const Executor& executor, net::Resolver& resolver, ClusterConfig config,
-         const http::ProxySettings& environment_proxy, std::string user_agent);
+         const http::ProxySettings& environment_proxy, std::string user_agent,
+         RetryPolicy retry = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -48,24 +49,42 @@ class Client {
   // One page; metadata.continue and .resourceVersion are in the text.
   Task<Result<std::string>> list(const Resource& resource, std::string ns, ListOptions options,
                                  Deadline deadline);
+  // The object as stored. It exists already: `conflict` with reasons::kAlreadyExists.
   Task<Result<std::string>> create(const Resource& resource, std::string ns, std::string object,
-                                   Deadline deadline);
-  // Replaces; the object carries its resourceVersion.
+                                   Deadline deadline, CreateOptions options = {});
+  // Replaces; the object carries its resourceVersion. A stale one: `conflict`.
   Task<Result<std::string>> update(const Resource& resource, ObjectKey key, std::string object,
-                                   Deadline deadline, std::string subresource = {});
+                                   Deadline deadline, UpdateOptions options = {});
   Task<Result<std::string>> patch(const Resource& resource, ObjectKey key, PatchType type,
-                                  std::string body, Deadline deadline, std::string subresource = {},
-                                  std::string field_manager = {}, bool force = false);
+                                  std::string body, Deadline deadline, PatchOptions options = {});
+  // The object, when it stays for a while (finalizers, a grace period), or a Status.
   Task<Result<std::string>> remove(const Resource& resource, ObjectKey key, Deadline deadline,
-                                   std::string options = {});
+                                   DeleteOptions options = {});
+  // Deletes all objects of a namespace that the selectors choose; empty ones choose all. The answer
+  // is the list of what was chosen.
+  Task<Result<std::string>> remove_all(const Resource& resource, std::string ns,
+                                       Selectors selectors, Deadline deadline,
+                                       DeleteOptions options = {});
 
-  // Opens a watch. The deadline covers the head only; then the caller sets one per read.
+  // Opens a watch. The deadline covers the head only.
   Task<Result<WatchStream>> watch(const Resource& resource, std::string ns, WatchOptions options,
                                   Deadline deadline);
+  // Opens the log of a container. The deadline covers the head only.
+  Task<Result<LogStream>> log(ObjectKey pod, LogOptions options, Deadline deadline);
 
+  // What a rule of RBAC is about.
+  struct Access {
+    std::string verb;
+    std::string group;  // empty for the core group
+    std::string resource;
+    std::string subresource = {};
+    std::string ns = {};    // empty: all namespaces
+    std::string name = {};  // empty: objects of any name
+  };
   // May we? (SelfSubjectAccessReview)
-  Task<Result<bool>> can_i(const Resource& resource, std::string verb, std::string ns,
-                           Deadline deadline);
+  Task<Result<bool>> can_i(Access access, Deadline deadline);
+  // The user name that the server knows us by (SelfSubjectReview, Kubernetes 1.28+).
+  Task<Result<std::string>> who_am_i(Deadline deadline);
   struct BoundToken {
     Secret token;
     WallTime expires;
@@ -76,35 +95,39 @@ class Client {
                                          std::chrono::seconds lifetime, Deadline deadline);
   // Does the server know this type now? (discovery of its group and version)
   Task<Result<bool>> exists(const Resource& resource, Deadline deadline);
+  // All types that the server knows, in two requests where it offers aggregated discovery, else in
+  // one per group and version. Groups that could not be read are in it as "not known".
+  Task<Result<Discovery>> discover(Deadline deadline);
+  Task<Result<ServerVersion>> server_version(Deadline deadline);
 
-  // Any other path, e.g. "/version", "/readyz".
-  Task<Result<std::string>> raw(std::string method, std::string target, std::string body,
-                                std::string content_type, Deadline deadline);
+  Task<Result<std::string>> raw(RawRequest request, Deadline deadline);
 
   [[nodiscard]] const ClusterConfig& config() const { return config_; }
 
  private:
-  // What a request is for, as its errors name it.
-  struct Purpose {
-    std::string text;
-    bool secret = false;  // the peer's words may quote what they complain about: leave them out
+  enum class Read { whole, stream };
+  struct Answer {
+    std::string body;                            // Read::whole
+    std::optional<http::ClientExchange> stream;  // Read::stream
   };
-  [[nodiscard]] static Purpose purpose(std::string_view verb, const Resource& resource,
-                                       const ObjectKey& key);
-  [[nodiscard]] Error refused(const http::Response& response, const Purpose& purpose) const;
-  Task<Result<void>> authorize(http::Request& request, const Purpose& purpose, Deadline deadline);
+  [[nodiscard]] Error refused(const http::Response& response, const ApiRequest& request) const;
+  // The connections to use with the credentials as they are now.
+  std::shared_ptr<http::Client> connections();
+  Task<Result<void>> authorize(ApiRequest& request, Deadline deadline);
   // Whether a 401 to this request is worth another attempt.
-  bool can_retry(const http::Request& request);
-  Task<Result<std::string>> send(http::Request request, Purpose purpose, Deadline deadline);
+  bool has_other_credential(const http::Request& request);
+  Task<Result<Answer>> perform(ApiRequest request, Read read, Deadline deadline);
+  Task<Result<std::string>> send(Result<ApiRequest> request, Deadline deadline);
+  Task<Result<http::ClientExchange>> open(Result<ApiRequest> request, Deadline deadline);
 
   ClusterConfig config_;
+  RetryPolicy retry_;
   TokenSource tokens_;
-  http::Client http_;
+  Executor executor_;
+  net::Resolver& resolver_;
+  http::ClientOptions http_options_;
+  std::shared_ptr<http::Client> http_;
+  ClientCertificate certificate_;  // of a plugin, that http_ was made with
 };
-
-// The Error behind an HTTP answer that is not 2xx: `what` was attempted, then status, reason and,
-// when `show_message`, the message of the Status object if the body is one.
-Error error_from_status(const http::Response& response, std::string_view what,
-                        bool show_message = true);
 
 }  // namespace gitops::k8s

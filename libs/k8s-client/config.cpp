@@ -1,12 +1,15 @@
 #include "k8s-client/config.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
+#include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
 #include "common/core/encoding.hpp"
+#include "common/core/json_value.hpp"
 #include "common/core/small_file.hpp"
 #include "common/core/text.hpp"
 #include "common/http/message.hpp"
@@ -19,7 +22,10 @@ constexpr std::size_t kMaxFileBytes = 1024 * 1024;
 constexpr std::size_t kMaxEntries = 10'000;
 constexpr std::size_t kMaxKeys = 200;
 constexpr std::size_t kMaxExecItems = 1'000;
+constexpr std::size_t kMaxSettings = 10'000;
+constexpr unsigned kMaxDepth = 50;
 constexpr std::size_t kMaxMistakes = 20;
+constexpr const char* kExecExtension = "client.authentication.k8s.io/exec";
 
 using Environment = std::map<std::string, std::string>;
 
@@ -40,6 +46,40 @@ void note_mistake(Mistakes& mistakes, const std::string& file, int line, std::st
 // A name as it may stand in a message.
 std::string shown(std::string_view name) {
   return "'" + std::string(name.substr(0, 100)) + "'";
+}
+
+// A plain YAML scalar is what it looks like, a quoted one is a text.
+nlohmann::json scalar_to_json(const YAML::Node& node) {
+  const std::string& text = node.Scalar();
+  if (node.Tag() == "!") return text;
+  if (bool flag = false; YAML::convert<bool>::decode(node, flag)) return flag;
+  if (std::int64_t number = 0; YAML::convert<std::int64_t>::decode(node, number)) return number;
+  double number = 0;
+  const bool finite = YAML::convert<double>::decode(node, number) && std::isfinite(number);
+  return finite ? nlohmann::json(number) : nlohmann::json(text);
+}
+
+// Nothing when there are too many nodes, as aliases can make of a few, or too deep ones.
+std::optional<nlohmann::json> to_json(const YAML::Node& node, std::size_t& nodes, unsigned depth) {
+  if (++nodes > kMaxSettings || depth > kMaxDepth) return std::nullopt;
+  if (node.IsScalar()) return scalar_to_json(node);
+  nlohmann::json out;
+  if (node.IsSequence()) {
+    out = nlohmann::json::array();
+    for (const YAML::Node& item : node) {
+      auto value = to_json(item, nodes, depth + 1);
+      if (!value) return std::nullopt;
+      out.push_back(std::move(*value));
+    }
+  } else if (node.IsMap()) {
+    out = nlohmann::json::object();
+    for (const auto& entry : node) {
+      auto value = to_json(entry.second, nodes, depth + 1);
+      if (!value) return std::nullopt;
+      if (entry.first.IsScalar()) out[entry.first.Scalar()] = std::move(*value);
+    }
+  }
+  return out;
 }
 
 // A YAML mapping of one file. Reads values by key and notes every mistake with its file and line.
@@ -76,6 +116,17 @@ class Mapping {
       return {};
     }
     return value.Scalar();
+  }
+
+  // The value as JSON text.
+  [[nodiscard]] std::string json(const char* key) const {
+    std::size_t nodes = 0;
+    const auto value = to_json(get(key), nodes, 0);
+    if (!value) {
+      mistake(key, "is too large or nested too deeply");
+      return {};
+    }
+    return to_text(*value);
   }
 
   [[nodiscard]] bool flag(const char* key) const {
@@ -252,7 +303,16 @@ ExecPlugin read_exec(const Mapping& exec) {
     }
     plugin.environment[name] = variable.text("value");
   }
+  plugin.install_hint = exec.text("installHint");
   plugin.provide_cluster_info = exec.flag("provideClusterInfo");
+  const std::string mode = exec.text("interactiveMode");
+  if (mode == "Always") {
+    exec.mistake("interactiveMode",
+                 "is Always: the program wants to ask a person at a terminal, "
+                 "which it is not given here");
+  } else if (!mode.empty() && mode != "Never" && mode != "IfAvailable") {
+    exec.mistake("interactiveMode", "must be Never, IfAvailable or Always");
+  }
   return plugin;
 }
 
@@ -319,6 +379,14 @@ const Mapping* referred(const Mapping& from, const char* key,
   return nullptr;
 }
 
+// The settings that a cluster has for exec plugins, as JSON.
+std::string exec_settings(const Mapping& cluster) {
+  for (const Mapping& extension : cluster.maps("extensions", kMaxExecItems)) {
+    if (extension.text("name") == kExecExtension) return extension.json("extension");
+  }
+  return {};
+}
+
 ClusterConfig read_context(const Mapping& context, const Merged& merged, ExecPolicy exec) {
   ClusterConfig config;
   if (const std::string ns = context.text("namespace"); !ns.empty()) config.default_namespace = ns;
@@ -328,6 +396,11 @@ ClusterConfig read_context(const Mapping& context, const Merged& merged, ExecPol
   }
   if (const Mapping* user = referred(context, "user", merged.users)) {
     read_user(user->map("user"), exec, config);
+  }
+  if (config.exec && config.exec->provide_cluster_info) {
+    if (const Mapping* cluster = referred(context, "cluster", merged.clusters)) {
+      config.exec->cluster_settings = exec_settings(cluster->map("cluster"));
+    }
   }
   return config;
 }
@@ -363,6 +436,21 @@ std::vector<std::string> split_path_list(const std::string& list) {
     begin = end + 1;
   }
   return files;
+}
+
+// Gives a program what it needs to be found and to find its own settings; what the kubeconfig sets
+// wins.
+void add_surroundings(ExecPlugin& plugin, const Environment& environment, ExecPolicy policy) {
+  if (policy == ExecPolicy::allow_inheriting) {
+    plugin.environment.insert(environment.begin(), environment.end());
+    return;
+  }
+  for (const char* name : {"PATH", "HOME", "USER", "LANG", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY",
+                           "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}) {
+    if (const auto found = environment.find(name); found != environment.end()) {
+      plugin.environment.insert(*found);
+    }
+  }
 }
 
 }  // namespace
@@ -467,15 +555,7 @@ Result<ClusterConfig> load_cluster_config(const std::string& path, const std::st
     files = {file};
   }
   auto config = kubeconfig(files, context, exec);
-  if (config && config->exec) {
-    // What programs need to be found and to find their own settings; nothing of ours.
-    for (const char* name : {"PATH", "HOME", "USER", "LANG", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY",
-                             "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}) {
-      if (const auto found = environment.find(name); found != environment.end()) {
-        config->exec->environment.insert(*found);
-      }
-    }
-  }
+  if (config && config->exec) add_surroundings(*config->exec, environment, exec);
   return config;
 }
 

@@ -20,9 +20,12 @@ struct ExecPlugin {
   std::string command;  // looked up in PATH when it has no slash, otherwise absolute
   std::vector<std::string> arguments;
   // All that the program gets to see: nothing is inherited, so that a credential in our own
-  // environment stays ours. load_cluster_config() adds PATH, HOME and their like.
+  // environment stays ours. load_cluster_config() adds what ExecPolicy says.
   std::map<std::string, std::string> environment;
+  std::string install_hint = {};  // shown when there is no such program
   bool provide_cluster_info = false;
+  // JSON: the cluster's extension "client.authentication.k8s.io/exec", told with the cluster.
+  std::string cluster_settings = {};
 };
 
 // How to reach and authenticate to one API server; a plain value, loaded below and then only read.
@@ -46,7 +49,15 @@ Result<ClusterConfig> in_cluster_config(
     const std::map<std::string, std::string>& environment,
     const std::string& mount = "/var/run/secrets/kubernetes.io/serviceaccount");
 
-enum class ExecPolicy { refuse, allow };
+// May a kubeconfig name a program to run, and what does the program see of our environment?
+enum class ExecPolicy {
+  refuse,
+  // Yes, with PATH, HOME and a few more: for daemons, whose environment may hold credentials.
+  allow,
+  // Yes, with all of it: for a tool that a person runs. Plugins of cloud providers find their
+  // profile and their session there.
+  allow_inheriting,
+};
 
 // Reads and merges kubeconfig files as client-go does: the first file that has an entry of a name,
 // or a current-context, wins; entries of different files are not mixed. Relative paths are relative
@@ -54,7 +65,8 @@ enum class ExecPolicy { refuse, allow };
 // skipped when there are several. Files are YAML or JSON of at most 1 MiB.
 //
 // Every mistake in the chosen entries is reported, each with file and line, never with a
-// credential. Refused with a hint: programs (unless allowed), auth-provider entries, impersonation.
+// credential. Refused with a hint: programs (unless allowed) and those that want a terminal,
+// auth-provider entries, impersonation.
 Result<ClusterConfig> kubeconfig(const std::vector<std::string>& files, const std::string& context,
                                  ExecPolicy exec);
 

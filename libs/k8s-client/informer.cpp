@@ -1,5 +1,6 @@
 #include "k8s-client/informer.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
@@ -30,7 +31,8 @@ struct Name {
 // An object of the store. Its name never changes, so the rest may while it stands in the set.
 struct Entry {
   mutable Record record;
-  mutable std::uint32_t list = 0;  // the last list, or watch after it, that had it
+  mutable std::uint32_t list = 0;   // the last list, or watch after it, that had it
+  mutable std::uint32_t epoch = 0;  // of the record's version
 
   [[nodiscard]] Name name() const { return {record.ns(), record.name()}; }
 };
@@ -112,14 +114,24 @@ class Counters {
   std::map<WatchEvent::Type, Counter*> events_;
 };
 
+// The resourceVersion of a list.
+Result<std::string> list_version(std::string_view list) {
+  ObjectDecoder decoder{FieldSet({})};
+  auto meta = decoder.decode_list(list, [](Record&&, std::string_view) {}, [](Quarantined&&) {});
+  if (!meta) return std::unexpected(std::move(meta.error()));
+  if (meta->resource_version.empty()) {
+    return fail(ErrorCode::invalid_data, "list: no resourceVersion");
+  }
+  return std::move(meta->resource_version);
+}
+
 }  // namespace
 
 struct Informer::State {
-  State(const Executor& executor, Client& the_client, InformerOptions the_options,
-        OnChange the_on_change, Metrics& metrics, const std::string& program)
+  State(const Executor& executor, Client& the_client, InformerOptions the_options, Metrics& metrics,
+        const std::string& program)
       : client(the_client),
         options(std::move(the_options)),
-        on_change(std::move(the_on_change)),
         counters(metrics, program, options),
         objects(options.fields, options.keep, options.limits),
         events(objects),
@@ -127,6 +139,7 @@ struct Informer::State {
         synced_changed(executor) {}
 
   Task<> run();
+  Task<> run_check();
   Task<> run_list(Reflector::Action action);
   std::optional<Error> take_page(const std::string& page, const Reflector::Action& action,
                                  bool& complete);
@@ -135,6 +148,7 @@ struct Informer::State {
   std::optional<Error> take_events(std::string_view bytes);
   void take_event(WatchEvent&& event);
 
+  [[nodiscard]] std::uint32_t epoch() const;
   void apply(Record&& record, std::string_view text, bool live);
   void remove(const Record& record, std::string_view text);
   void quarantine(const Quarantined& bad, bool deletion);
@@ -147,7 +161,7 @@ struct Informer::State {
 
   Client& client;
   InformerOptions options;
-  OnChange on_change;
+  std::vector<std::weak_ptr<const OnChange>> subscribers;
   Counters counters;
   Log log{"informer"};
   RepeatFilter repeats{kRepeatPeriod};
@@ -173,6 +187,9 @@ Task<> Informer::State::run() {
       case Reflector::Action::Kind::wait:
         co_await sleep_for(action.delay);
         break;
+      case Reflector::Action::Kind::check:
+        co_await run_check();
+        break;
       case Reflector::Action::Kind::list:
         co_await run_list(std::move(action));
         break;
@@ -183,9 +200,33 @@ Task<> Informer::State::run() {
   }
 }
 
+// Without selectors: with them the server may have to read many objects to find one.
+Task<> Informer::State::run_check() {
+  ListOptions one;
+  one.limit = 1;
+  const auto page = co_await client.list(options.resource, options.ns, std::move(one),
+                                         deadline_after(options.list_timeout));
+  auto version = page ? list_version(*page) : std::unexpected(page.error());
+  if (!version) {
+    reflector.on_check_error(version.error());
+    report_trouble("check", version.error());
+    co_return;
+  }
+  counters.note_contact();
+  const auto before = reflector.epoch();
+  const auto ours = reflector.resource_version();
+  reflector.on_server_version(*version);
+  if (reflector.epoch() == before) co_return;
+  log.warning("the API server was restored from a backup: all objects are listed again",
+              {{"resource", options.resource.plural},
+               {"server_version", *version},
+               {"known_version", ours}});
+}
+
 Task<> Informer::State::run_list(Reflector::Action action) {
   ListOptions page_options;
   page_options.label_selector = options.label_selector;
+  page_options.field_selector = options.field_selector;
   page_options.limit = action.limit;
   page_options.continue_token = action.continue_token;
   bool complete = false;
@@ -224,6 +265,7 @@ std::optional<Error> Informer::State::take_page(const std::string& page,
 Task<> Informer::State::run_watch(Reflector::Action action) {
   WatchOptions watch_options;
   watch_options.label_selector = options.label_selector;
+  watch_options.field_selector = options.field_selector;
   watch_options.resource_version = action.resource_version;
   watch_options.timeout = action.timeout;
   watch_options.send_initial_events = action.send_initial_events;
@@ -246,8 +288,9 @@ Task<std::optional<Error>> Informer::State::read_watch(WatchStream& stream,
                                                        const Reflector::Action& action) {
   events.reset();
   for (;;) {
-    const bool listing = reflector.in_streaming_list();
-    const auto quiet = listing ? options.list_timeout : action.timeout + options.watch_grace;
+    std::chrono::milliseconds quiet = action.timeout + options.watch_grace;
+    if (reflector.has_seen_bookmark()) quiet = std::min(quiet, options.bookmark_silence);
+    if (reflector.in_streaming_list()) quiet = options.list_timeout;
     stream.set_deadline(deadline_after(quiet));
     const auto bytes = co_await stream.read_some();
     if (!bytes && bytes.error().code == ErrorCode::timeout) {
@@ -305,29 +348,37 @@ void Informer::State::take_event(WatchEvent&& event) {
   reflector.on_event(event.resource_version);
 }
 
+std::uint32_t Informer::State::epoch() const {
+  return static_cast<std::uint32_t>(reflector.epoch());
+}
+
 void Informer::State::apply(Record&& record, std::string_view text, bool live) {
   const auto found = store.find(Name{record.ns(), record.name()});
   if (found != store.end()) {
     found->list = list;
     auto& known = found->record;
-    if (live && is_older_version(record.resource_version(), known.resource_version())) return;
+    const bool comparable = std::exchange(found->epoch, epoch()) == epoch();
+    const auto version = record.resource_version();
+    if (live && comparable && is_older_version(version, known.resource_version())) return;
     if (record.uid() == known.uid()) {
-      const auto version = record.resource_version();
-      if (!version.empty() && version == known.resource_version()) return;
+      if (comparable && !version.empty() && version == known.resource_version()) return;
       const auto before = std::exchange(known, std::move(record));
       deliver(Change::Type::modified, &before, &known, text);
       return;
     }
     deliver_deletion(found, nullptr, {});
   }
-  const auto [added, is_new] = store.insert(Entry{std::move(record), list});
+  const auto [added, is_new] = store.insert(Entry{std::move(record), list, epoch()});
   deliver(Change::Type::added, nullptr, &added->record, text);
 }
 
 void Informer::State::remove(const Record& record, std::string_view text) {
   const auto found = store.find(Name{record.ns(), record.name()});
   if (found == store.end()) return;
-  if (is_older_version(record.resource_version(), found->record.resource_version())) return;
+  if (found->epoch == epoch() &&
+      is_older_version(record.resource_version(), found->record.resource_version())) {
+    return;
+  }
   deliver_deletion(found, &record, text);
 }
 
@@ -378,7 +429,13 @@ void Informer::State::deliver_deletion(Store::iterator found, const Record* last
 void Informer::State::deliver(Change::Type type, const Record* before, const Record* now,
                               std::string_view text) {
   counters.set_objects(store.size());
-  if (on_change) on_change({.type = type, .before = before, .now = now, .text = text});
+  const Change change{.type = type, .before = before, .now = now, .text = text};
+  // Who subscribes within a callback has been told of the store with this change in it.
+  const auto count = subscribers.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const auto subscriber = subscribers[i].lock()) (*subscriber)(change);
+  }
+  std::erase_if(subscribers, [](const auto& subscriber) { return subscriber.expired(); });
 }
 
 void Informer::State::report_trouble(std::string_view doing, const Error& error) {
@@ -403,11 +460,20 @@ void Informer::State::report_health() {
 }
 
 Informer::Informer(const Executor& executor, Client& client, InformerOptions options,
-                   OnChange on_change, Metrics& metrics, const std::string& program)
-    : state_(std::make_unique<State>(executor, client, std::move(options), std::move(on_change),
-                                     metrics, program)) {}
+                   Metrics& metrics, const std::string& program)
+    : state_(std::make_unique<State>(executor, client, std::move(options), metrics, program)) {}
 Informer::~Informer() {
   state_->counters.note_end();
+}
+
+Informer::Subscription Informer::subscribe(OnChange on_change) {
+  const auto subscriber = std::make_shared<const OnChange>(std::move(on_change));
+  state_->subscribers.emplace_back(subscriber);
+  for (const auto& entry : state_->store) {
+    (*subscriber)(
+        {.type = Change::Type::added, .before = nullptr, .now = &entry.record, .text = {}});
+  }
+  return subscriber;
 }
 
 void Informer::start(TaskGroup& group) {
@@ -428,6 +494,10 @@ Task<bool> Informer::wait_synced(Deadline deadline) {
 
 const std::string& Informer::trouble() const {
   return state_->trouble;
+}
+
+std::uint64_t Informer::epoch() const {
+  return state_->reflector.epoch();
 }
 
 const Record* Informer::find(const ObjectKey& key) const {

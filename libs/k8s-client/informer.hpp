@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,8 +22,9 @@ struct Change {
   enum class Type { added, modified, deleted } type;
   const Record* before;  // null when added
   const Record* now;     // the last known state when deleted
-  // The object's JSON as received, valid during the callback; empty for a deletion that was found
-  // by difference, or whose object could not be read (it is gone, only `now` is left).
+  // The object's JSON as received, valid during the callback. Empty when nothing was received: for
+  // a deletion that was found by difference or whose object could not be read, and for what a
+  // subscriber is told of the store when it arrives late. Ask for the field "" to keep the text.
   std::string_view text;
 };
 
@@ -30,6 +32,7 @@ struct InformerOptions {
   Resource resource;
   std::string ns = {};  // empty: all namespaces
   std::string label_selector = {};
+  std::string field_selector = {};
   FieldSet fields;
   ObjectDecoder::Keep keep = {};  // objects it refuses are never stored
   ObjectLimits limits = {};
@@ -37,23 +40,28 @@ struct InformerOptions {
   Reflector::Options reflector = {};
   // For a page of a list, and between two pieces of a streaming list.
   std::chrono::milliseconds list_timeout{60'000};
-  // A watch that is silent for longer than its timeout by this much is cut.
+  // A watch is cut when it is silent for longer than its timeout by this much, or, once the server
+  // has sent a bookmark, for `bookmark_silence`: bookmarks come about every minute.
   std::chrono::milliseconds watch_grace{30'000};
+  std::chrono::milliseconds bookmark_silence{180'000};
 };
 
-// A live, trimmed copy of one resource type, kept current by a Reflector. Guarantees, as
-// client-go's shared informer gives them:
+// A live, trimmed copy of one resource type, kept current by a Reflector through one watch for any
+// number of subscribers. Guarantees, as client-go's shared informer gives them:
 //
 // - Callbacks come on the loop thread, one at a time, in the order in which the API server sent the
-//   changes; per object a watch never brings an older version (a list may, from a restored server).
+//   changes; subscribers are called in the order in which they came. Within an epoch a watch never
+//   brings an older version of an object.
 // - The store already holds the new state when the callback runs.
-// - Changes may be merged: a re-list shows only the latest. An object that was deleted and made
-// anew
-//   arrives as deleted, then added, also when nobody saw it go.
-// - Every object that exists when has_synced() turns true was delivered before; an object that
+// - Changes may be merged: a list after a gap shows only the latest state. An object that was
+//   deleted and made anew arrives as deleted, then added, also when nobody saw it go.
+// - Every object that exists when has_synced() turns true was delivered before. An object that
 //   vanished while the watch was down is delivered as deleted, once, after the next *complete*
 //   list, never on an incomplete one.
-// - An object seen again with an unchanged resourceVersion is not delivered.
+// - An object seen again with an unchanged resourceVersion is not delivered, except after a
+// restore.
+// - When the API server was restored from a backup, a new epoch begins: every object is delivered
+//   again, and versions may be older than before, or the same for another state.
 // - A quarantined object is counted and logged, keeps its last good record, and is never taken for
 //   deleted while its name can be read.
 //
@@ -66,11 +74,17 @@ struct InformerOptions {
 class Informer {
  public:
   using OnChange = std::function<void(const Change&)>;
+  // Ends with its last copy, which may go within a callback and after the informer.
+  using Subscription = std::shared_ptr<const void>;
 
   // `program` as it stands in the metrics' names. `client` and `metrics` outlive the informer.
-  Informer(const Executor& executor, Client& client, InformerOptions options, OnChange on_change,
-           Metrics& metrics, const std::string& program);
+  Informer(const Executor& executor, Client& client, InformerOptions options, Metrics& metrics,
+           const std::string& program);
   ~Informer();
+
+  // Tells `on_change` every change from now on. What the store holds already is told within this
+  // call, as added.
+  [[nodiscard]] Subscription subscribe(OnChange on_change);
 
   void start(TaskGroup& group);
 
@@ -80,6 +94,9 @@ class Informer {
   Task<bool> wait_synced(Deadline deadline);
   // Why the copy may be stale right now: the last failure, empty while list or watch work.
   [[nodiscard]] const std::string& trouble() const;
+  // How often the API server was found to be restored from a backup. Has its new value when the
+  // first change of the new epoch is delivered.
+  [[nodiscard]] std::uint64_t epoch() const;
 
   // Valid until the loop runs other work.
   [[nodiscard]] const Record* find(const ObjectKey& key) const;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/backoff.hpp"
+#include "common/core/json_value.hpp"
 #include "common/core/log.hpp"
 
 namespace gitops::k8s {
@@ -17,16 +18,6 @@ using Json = nlohmann::json;
 const Log kLog("lease");
 constexpr std::chrono::seconds kReleaseTimeout{2};
 
-std::string text_of(const Json& spec, const char* key) {
-  const auto found = spec.find(key);
-  return found != spec.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-std::int64_t number_of(const Json& spec, const char* key) {
-  const auto found = spec.find(key);
-  return found != spec.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
-
 // The member of that name, made an object if it is none.
 Json& object_in(Json& json, const char* key) {
   Json& member = json[key];
@@ -35,14 +26,19 @@ Json& object_in(Json& json, const char* key) {
 }
 
 LeaseRecord parse_record(const Json& lease) {
-  const auto spec = lease.find("spec");
-  if (spec == lease.end() || !spec->is_object()) return {};
-  return {.holder = text_of(*spec, "holderIdentity"),
+  const Json& spec = value_at(lease, {"spec"});
+  return {.holder = string_at(spec, {"holderIdentity"}),
           .duration = std::chrono::seconds(std::clamp<std::int64_t>(
-              number_of(*spec, "leaseDurationSeconds"), 0, std::int64_t{24} * 3600)),
-          .acquired = text_of(*spec, "acquireTime"),
-          .renewed = text_of(*spec, "renewTime"),
-          .transitions = number_of(*spec, "leaseTransitions")};
+              integer_at(spec, {"leaseDurationSeconds"}).value_or(0), 0, std::int64_t{24} * 3600)),
+          .acquired = string_at(spec, {"acquireTime"}),
+          .renewed = string_at(spec, {"renewTime"}),
+          .transitions = integer_at(spec, {"leaseTransitions"}).value_or(0)};
+}
+
+void add_labels(Json& lease, const Labels& labels) {
+  if (labels.empty()) return;
+  Json& present = object_in(object_in(lease, "metadata"), "labels");
+  for (const auto& [key, value] : labels) present[key] = value;
 }
 
 // The counter is an int32 that the API server refuses to exceed.
@@ -53,19 +49,28 @@ std::int64_t after(std::int64_t transitions) {
 
 }  // namespace
 
+std::string label_selector(const Labels& labels) {
+  std::string text;
+  for (const auto& [key, value] : labels) {
+    if (!text.empty()) text += ',';
+    text.append(key).append("=").append(value);
+  }
+  return text;
+}
+
 void LeaseView::see(const std::string& lease, Clock::time_point now) {
-  const Json json = Json::parse(lease, nullptr, false);
-  const auto metadata = json.is_object() ? json.find("metadata") : json.end();
-  if (metadata == json.end() || !metadata->is_object()) {
+  const Json json = parse_json_object(lease);
+  const Json& metadata = value_at(json, {"metadata"});
+  if (!metadata.is_object()) {
     object_.clear();
     return;
   }
   object_ = lease;
-  uid_ = text_of(*metadata, "uid");
-  const auto annotations = metadata->find("annotations");
-  wanted_by_ = annotations != metadata->end() && annotations->is_object()
-                   ? text_of(*annotations, kWantedBy)
-                   : std::string();
+  uid_ = string_at(metadata, {"uid"});
+  wanted_by_ = string_at(metadata, {"annotations", kWantedBy});
+  labelled_ = std::ranges::all_of(labels_, [&](const auto& label) {
+    return string_at(metadata, {"labels", label.first}) == label.second;
+  });
   LeaseRecord record = parse_record(json);
   if (since_ && record == record_) return;
   record_ = std::move(record);
@@ -74,7 +79,7 @@ void LeaseView::see(const std::string& lease, Clock::time_point now) {
 
 void LeaseView::see_none(Clock::time_point now) {
   if (since_ && !known() && record_ == LeaseRecord()) return;
-  *this = LeaseView(std::move(key_));
+  *this = LeaseView(std::move(key_), std::move(labels_));
   since_ = now;
 }
 
@@ -106,7 +111,14 @@ std::string LeaseView::freed(WallTime wall) const {
 std::string LeaseView::asked(const std::string& identity) const {
   Json json = Json::parse(object_, nullptr, false);
   object_in(object_in(json, "metadata"), "annotations")[kWantedBy] = identity;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  add_labels(json, labels_);
+  return to_text(json);
+}
+
+std::string LeaseView::with_labels() const {
+  Json json = Json::parse(object_, nullptr, false);
+  add_labels(json, labels_);
+  return to_text(json);
 }
 
 std::string LeaseView::with(const LeaseRecord& record) const {
@@ -117,19 +129,20 @@ std::string LeaseView::with(const LeaseRecord& record) const {
   json["apiVersion"] = resources::kLeases.api_version();
   json["kind"] = resources::kLeases.kind;
   if (!wanted_by_.empty()) json["metadata"]["annotations"].erase(kWantedBy);
+  add_labels(json, labels_);
   Json& spec = object_in(json, "spec");
   spec["holderIdentity"] = record.holder;
   spec["leaseDurationSeconds"] = record.duration.count();
   spec["acquireTime"] = record.acquired;
   spec["renewTime"] = record.renewed;
   spec["leaseTransitions"] = record.transitions;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return to_text(json);
 }
 
 LeaseSteps::LeaseSteps(LeaseOptions options, std::uint64_t seed)
     : options_(std::move(options)),
       random_(static_cast<std::minstd_rand::result_type>(seed % 2147483646 + 1)),
-      view_(options_.key) {}
+      view_(options_.key, options_.labels) {}
 
 LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   if (now < wait_until_) {

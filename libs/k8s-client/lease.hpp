@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -13,9 +14,14 @@
 
 namespace gitops::k8s {
 
+using Labels = std::map<std::string, std::string>;
+// "key=value,…": what has all these labels.
+std::string label_selector(const Labels& labels);
+
 struct LeaseOptions {
   ObjectKey key;         // the coordination.k8s.io/v1 Lease
   std::string identity;  // unique per process, e.g. the pod's name
+  Labels labels = {};    // that the Lease gets whenever it is written, besides those of others
   std::chrono::seconds lease_duration{15};
   std::chrono::milliseconds renew_deadline{10'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline
@@ -41,7 +47,9 @@ struct LeaseRecord {
 // makes to be sent keeps everything that others wrote on the Lease.
 class LeaseView {
  public:
-  explicit LeaseView(ObjectKey key) : key_(std::move(key)) {}
+  // What is made to be sent has `labels`, besides those that others wrote.
+  explicit LeaseView(ObjectKey key, Labels labels = {})
+      : key_(std::move(key)), labels_(std::move(labels)) {}
 
   // What the API server has. A text that is no Lease leaves everything but known() as it is.
   void see(const std::string& lease, Clock::time_point now);
@@ -58,6 +66,8 @@ class LeaseView {
   [[nodiscard]] const LeaseRecord& record() const { return record_; }
   [[nodiscard]] const std::string& uid() const { return uid_; }
   [[nodiscard]] const std::string& wanted_by() const { return wanted_by_; }
+  // The Lease has our labels.
+  [[nodiscard]] bool labelled() const { return labelled_; }
   // When the record last changed; nothing before the first look.
   [[nodiscard]] std::optional<Clock::time_point> since() const { return since_; }
   // When the holder's time is over unless it renews; it is never less than `least`, nor more than
@@ -71,15 +81,19 @@ class LeaseView {
   [[nodiscard]] std::string freed(WallTime wall) const;
   // Unchanged but for the annotation that asks for it.
   [[nodiscard]] std::string asked(const std::string& identity) const;
+  // Unchanged but for our labels.
+  [[nodiscard]] std::string with_labels() const;
 
  private:
   [[nodiscard]] std::string with(const LeaseRecord& record) const;
 
   ObjectKey key_;
+  Labels labels_;
   std::string object_;  // as last received; empty: there is none
   LeaseRecord record_;
   std::string uid_;
   std::string wanted_by_;
+  bool labelled_ = false;
   std::optional<Clock::time_point> since_;
 };
 

@@ -71,6 +71,7 @@ FieldSet::FieldSet(std::vector<std::string> paths) : paths_(std::move(paths)) {
 
 FieldSet::Node& FieldSet::make_node(const std::string& path) {
   Node* node = &root_;
+  if (path.empty()) return *node;
   for (auto& part : split_path(path)) {
     if (part.empty()) throw std::invalid_argument("field path with an empty part: " + path);
     const auto found = std::ranges::find(node->below, part, &Node::key);
@@ -197,6 +198,7 @@ std::optional<ObjectDecoder::Item> ObjectDecoder::decode_at(json::Walk& walk) {
     if (text.empty()) return std::nullopt;
   }
 
+  if (complete && fields_.root_.field >= 0) take(fields_.root_, text);
   auto& reason = scratch.reason;
   if (!complete && reason.empty()) {
     reason = text.front() == '{' ? "malformed JSON" : "not an object";

@@ -18,8 +18,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The server has no state as new as our version: it was restored from a backup, or its data was
-// replaced. The API tells this by its message alone.
+// The cause ResourceVersionTooLarge, of which an Error has the message alone.
 bool is_ahead_of_server(const Error& error) {
   return error.http_status == kGatewayTimeout &&
          error.message.contains("Too large resource version");
@@ -37,7 +36,7 @@ Reflector::Reflector(Options options, std::uint64_t seed)
     : options_(options),
       backoff_(options.backoff, seed),
       random_(static_cast<std::minstd_rand::result_type>(seed >> 32)) {
-  options_.page_limit = std::max<std::size_t>(options_.page_limit, 1);
+  page_limit_ = options_.page_limit = std::max<std::size_t>(options_.page_limit, 1);
   options_.watch_timeout_max = std::max(options_.watch_timeout_max, options_.watch_timeout_min);
 }
 
@@ -47,10 +46,14 @@ Reflector::Action Reflector::next() {
     action.delay = *std::exchange(wait_, std::nullopt);
     return action;
   }
-  if (phase_ == Phase::list && !options_.streaming_list) {
+  if (unverified_ && is_number(resource_version_)) {
+    action.kind = Action::Kind::check;
+    return action;
+  }
+  if (phase_ == Phase::list && !streams()) {
     action.kind = Action::Kind::list;
     action.continue_token = continue_token_;
-    action.limit = options_.page_limit;
+    action.limit = unpaged_ ? 0 : page_limit_;
     return action;
   }
   action.kind = Action::Kind::watch;
@@ -64,22 +67,37 @@ Reflector::Action Reflector::next() {
   return action;
 }
 
+void Reflector::on_server_version(const std::string& resource_version) {
+  unverified_ = false;
+  if (!is_older_version(resource_version, resource_version_)) return;
+  ++epoch_;
+  resource_version_.clear();
+  need_list("restored");
+  if (++gone_in_a_row_ > 1) back_off();
+}
+
+void Reflector::on_check_error(const Error& error) {
+  back_off(error.retry_after);
+}
+
 bool Reflector::on_list_page(const std::string& resource_version, std::string continue_token) {
   if (continue_token_.empty()) list_version_ = resource_version;
   continue_token_ = std::move(continue_token);
   if (!continue_token_.empty()) return false;
-  phase_ = Phase::watch;
-  resource_version_ = list_version_;
+  complete_list(list_version_);
   return true;
 }
 
 void Reflector::on_list_error(const Error& error) {
-  if (error.code == ErrorCode::too_large && options_.page_limit > 1) {
-    options_.page_limit /= 2;
+  if (error.code == ErrorCode::too_large && !unpaged_ && page_limit_ > 1) {
+    page_limit_ /= 2;
     return;
   }
+  unverified_ = true;
+  const bool was_paging = !continue_token_.empty();
   if (error.code == ErrorCode::gone) {
     on_gone();
+    unpaged_ = was_paging;
     return;
   }
   if (!error.is_transient()) need_list("failed");
@@ -100,7 +118,9 @@ void Reflector::on_event(const std::string& resource_version) {
 }
 
 void Reflector::on_bookmark(const std::string& resource_version) {
-  if (in_streaming_list_ || is_older_version(resource_version, resource_version_)) return;
+  if (in_streaming_list_) return;
+  has_seen_bookmark_ = true;
+  if (is_older_version(resource_version, resource_version_)) return;
   resource_version_ = resource_version;
 }
 
@@ -109,12 +129,20 @@ void Reflector::on_initial_events_end(const std::string& resource_version) {
     on_bookmark(resource_version);
     return;
   }
-  phase_ = Phase::watch;
-  resource_version_ = resource_version;
   unfinished_streaming_ = 0;
+  complete_list(resource_version);
+}
+
+void Reflector::complete_list(const std::string& version) {
+  phase_ = Phase::watch;
+  resource_version_ = version;
+  pages_this_time_ = false;
+  unpaged_ = false;
+  page_limit_ = std::min(page_limit_ * 2, options_.page_limit);
 }
 
 void Reflector::on_watch_end(const Error* error, Clock::time_point now) {
+  unverified_ = true;
   const auto lived = opened_at_ ? now - *opened_at_ : Clock::duration::zero();
   if (lived >= kHealthy) {
     backoff_.reset();
@@ -139,14 +167,16 @@ void Reflector::on_watch_end(const Error* error, Clock::time_point now) {
 void Reflector::on_streaming_list_end(const Error* error) {
   if (error == nullptr) {
     if (++unfinished_streaming_ >= kUnfinishedMost) {
-      refuse_streaming();
+      list_in_pages("streaming_failed");
     } else {
       need_list("failed");
       back_off();
     }
-  } else if (error->code == ErrorCode::invalid_argument ||
-             (error->code == ErrorCode::timeout && opened_at_)) {
-    refuse_streaming();
+  } else if (error->code == ErrorCode::invalid_argument) {
+    options_.streaming_list = false;
+    need_list("streaming_refused");
+  } else if (error->code == ErrorCode::timeout && opened_at_) {
+    list_in_pages("streaming_failed");
   } else if (error->code == ErrorCode::gone) {
     on_gone();
   } else {
@@ -158,12 +188,13 @@ void Reflector::on_streaming_list_end(const Error* error) {
 void Reflector::need_list(std::string_view reason) {
   phase_ = Phase::list;
   continue_token_.clear();
+  unpaged_ = false;
   list_reason_ = reason;
 }
 
-void Reflector::refuse_streaming() {
-  options_.streaming_list = false;
-  need_list("streaming_refused");
+void Reflector::list_in_pages(std::string_view reason) {
+  pages_this_time_ = true;
+  need_list(reason);
 }
 
 void Reflector::on_gone() {

@@ -18,29 +18,38 @@ namespace gitops::k8s {
 // clients, so this may only serve to ignore what is certainly stale.
 bool is_older_version(std::string_view version, std::string_view than);
 
-// The list/watch state machine of client-go's reflector, without I/O: told what happened, it says
-// what to do next. Rules (client-go tools/cache/reflector.go is the model for behaviour):
+// The state machine behind a live copy of one resource type, without I/O: told what happened, it
+// says what to do next. It behaves as the reflector of client-go (tools/cache/reflector.go) does:
 //
-// - Starts with a streaming list when allowed. A server that refuses it (400, 422), that sends
-//   nothing in time once it has accepted it, or that twice in a row ends it without its bookmark,
-//   gets paged lists for the rest of the process.
-// - Lists ask for no version (the newest state). Not for version "0": servers with a watch cache
-//   answer that whole, whatever the limit, and 10,000 applications are 86 MB.
-// - A page that is too large for us is asked for again with half the limit. A page that fails for a
-//   passing reason is asked for again, any other failure starts the list from the beginning.
-// - Watches resume from the last version seen, bookmarks included, with a random timeout of 5-10
-// min.
-// - A watch that ends cleanly is re-opened at once, unless it lived less than 1 s without news:
-// then
-//   with backoff. Failures back off with full jitter, at least Retry-After; backoff resets after a
-//   watch has been healthy for 2 minutes or brought news, that is an object's event with another
-//   version than the one we had. Bookmarks and the events of a list are no news.
-// - 410 (as status or as an ERROR event), or a version that the server says is ahead of its own
-//   (restored from a backup): re-list. The second such answer without news in between, and every
-//   later one, backs off.
-// - A version is kept as text and never compared as a number, except to notice one that went back
-// in
-//   bookmarks, which is ignored.
+// - A copy begins with a list. The first choice is a streaming list: a watch that sends the objects
+//   first (KEP-3157). A server that refuses it (400, 422) gets paged lists from then on. One that
+//   accepts it and then sends nothing in time, or ends it twice in a row without its bookmark, gets
+//   a paged list now; the next list is a streaming one again.
+// - Paged lists ask for no version, that is for the newest state. Version "0" would be answered
+// from
+//   the watch cache, whole, whatever the limit: 10,000 applications are 86 MB.
+// - A page that is too large for us is asked for again with half the limit; each complete list
+//   doubles the limit again, up to the configured one. A page that fails for a passing reason is
+//   asked for again. When the rest of the pages is gone (410), the list was slower than the
+//   server's compaction: one list without pages follows. Any other failure starts the list from the
+//   beginning.
+// - Watches resume from the last version seen, bookmarks included, with a random timeout of 5 to 10
+//   minutes.
+// - Before a watch resumes, and before the next list, a check asks for the server's newest version
+//   (a list of one object without a version, which etcd answers by quorum). A server restored from
+//   a backup is behind the version seen here, and does not refuse a watch from it but stays silent
+//   until it gets there. Then the copy is listed anew and a new epoch begins. A server that has
+//   already gone past that version can't be told from one that was never restored, unless the
+//   restore bumped the revision and marked the older ones as compacted
+//   (https://etcd.io/docs/v3.6/op-guide/recovery/): then the watch gets 410.
+// - A watch that ends cleanly is opened again at once, unless it lived for less than 1 s without
+//   news. Failures back off with full jitter, and for at least Retry-After. The backoff starts over
+//   after a watch that was healthy for 2 minutes or brought news: an object's event with another
+//   version than the last one. Bookmarks and the events of a list are no news.
+// - 410 (as status or as an ERROR event) and the cause ResourceVersionTooLarge lead to a list. The
+//   second such answer without news in between, and every later one, backs off.
+// - Versions are compared as numbers in two places only: for a bookmark that went back, which is
+//   ignored, and in the check. A version that is no number passes both.
 class Reflector {
  public:
   struct Options {
@@ -53,10 +62,15 @@ class Reflector {
   Reflector(Options options, std::uint64_t seed);
 
   struct Action {
-    enum class Kind { wait, list, watch } kind = Kind::wait;
+    enum class Kind {
+      wait,
+      check,  // ask for the server's newest version: a list of one object, without a version
+      list,
+      watch,
+    } kind = Kind::wait;
     std::chrono::milliseconds delay{0};  // wait
     std::string continue_token;          // list: empty for the first page
-    std::size_t limit = 0;               // list: objects per page
+    std::size_t limit = 0;               // list: objects per page; 0: no pages
     std::string resource_version;        // watch
     std::chrono::seconds timeout{0};     // watch: the server ends it then
     bool send_initial_events = false;    // watch: as a streaming list
@@ -68,9 +82,13 @@ class Reflector {
   };
   // What to do now, to be answered by one of the functions below; after `wait` just call it again.
   Action next();
-  // Why there is a list: "start", "gone", "streaming_refused" or "failed".
+  // Why there is a list: "start", "gone", "restored", "streaming_refused" (for good),
+  // "streaming_failed" (this time) or "failed".
   [[nodiscard]] std::string_view list_reason() const { return list_reason_; }
 
+  // The answer to a check: the resourceVersion of the list.
+  void on_server_version(const std::string& resource_version);
+  void on_check_error(const Error& error);
   // A page arrived. True when it was the last: the list is complete.
   bool on_list_page(const std::string& resource_version, std::string continue_token);
   void on_list_error(const Error& error);
@@ -89,22 +107,35 @@ class Reflector {
   // A streaming list is under way: events are its content until its end.
   [[nodiscard]] bool in_streaming_list() const { return in_streaming_list_; }
   [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
+  // How often the server was found to be restored from a backup. Versions of different epochs can't
+  // be compared, and the same version may stand for another state.
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  // The server sends bookmarks to watches, about one a minute, so silence means something.
+  [[nodiscard]] bool has_seen_bookmark() const { return has_seen_bookmark_; }
 
  private:
   void back_off(std::chrono::milliseconds floor = {}) { wait_ = backoff_.next(floor); }
   void need_list(std::string_view reason);
-  void refuse_streaming();
+  void list_in_pages(std::string_view reason);
+  void complete_list(const std::string& version);
   void on_gone();
   void on_streaming_list_end(const Error* error);
+  [[nodiscard]] bool streams() const { return options_.streaming_list && !pages_this_time_; }
 
   Options options_;
   Backoff backoff_;
   std::minstd_rand random_;
   enum class Phase { list, watch } phase_ = Phase::list;
   std::optional<std::chrono::milliseconds> wait_;  // before whatever is next
-  std::string resource_version_;                   // to watch from
+  std::string resource_version_;                   // to watch from; the last one seen
+  bool unverified_ = false;  // check the server's version before anything else
+  std::uint64_t epoch_ = 0;
+  bool has_seen_bookmark_ = false;
 
   std::string_view list_reason_ = "start";
+  bool pages_this_time_ = false;
+  bool unpaged_ = false;  // this list is taken without pages
+  std::size_t page_limit_;
   std::string continue_token_;
   std::string list_version_;           // of the first page: nothing after it is missed
   unsigned unfinished_streaming_ = 0;  // streaming lists in a row that ended without their bookmark

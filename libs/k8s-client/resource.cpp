@@ -19,6 +19,8 @@ const Resource kReplicaSets{"apps", "v1", "replicasets", "ReplicaSet", true};
 const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease", true};
 const Resource kSelfSubjectAccessReviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews",
                                          "SelfSubjectAccessReview", false};
+const Resource kSelfSubjectReviews{"authentication.k8s.io", "v1", "selfsubjectreviews",
+                                   "SelfSubjectReview", false};
 }  // namespace resources
 
 std::string Resource::api_version() const {

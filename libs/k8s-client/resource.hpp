@@ -33,6 +33,7 @@ extern const Resource kDeployments;
 extern const Resource kReplicaSets;
 extern const Resource kLeases;
 extern const Resource kSelfSubjectAccessReviews;
+extern const Resource kSelfSubjectReviews;  // Kubernetes 1.28+
 }  // namespace resources
 
 // Names one object; namespace is empty for cluster-scoped ones.

@@ -1,21 +1,10 @@
 #include "k8s-client/token_source.hpp"
 
 #include <algorithm>
-#include <array>
-#include <spawn.h>
 #include <utility>
 
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <fcntl.h>
-#include <nlohmann/json.hpp>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <system_error>
-#include <unistd.h>
-
 #include "common/core/encoding.hpp"
+#include "common/core/race.hpp"
 #include "common/core/small_file.hpp"
 #include "common/core/text.hpp"
 #include "common/http/message.hpp"
@@ -23,203 +12,9 @@
 namespace gitops::k8s {
 namespace {
 
-using Descriptor = asio::posix::basic_stream_descriptor<Executor>;
-
 constexpr std::chrono::minutes kReread{1};
-constexpr std::chrono::minutes kPluginTimeout{1};
 // A plugin whose answer was refused is not asked again sooner.
 constexpr std::chrono::seconds kPluginPause{10};
-constexpr std::size_t kMaxOutput = 1024 * 1024;
-constexpr std::size_t kKeptStderr = 4096;
-
-std::unexpected<Error> system_failure(std::string_view what, int error) {
-  return fail(ErrorCode::unavailable,
-              std::string(what) + ": " + std::generic_category().message(error));
-}
-
-// A started program, in a process group of its own that does not outlive this object.
-class Child {
- public:
-  Child(const Executor& executor, pid_t pid, int pidfd) : pid_(pid), exit_(executor, pidfd) {}
-  ~Child() { end(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  // Until the program itself has ended; then what it left behind is killed too.
-  Task<> wait() {
-    co_await exit_.async_wait(Descriptor::wait_read, use_task);
-    kill();
-  }
-  void kill() { ::kill(-pid_, SIGKILL); }
-  // Its status as waitpid gives it; kills what still runs.
-  int end() {
-    if (pid_ == 0) return status_;
-    kill();
-    while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = 0;
-    return status_;
-  }
-
- private:
-  pid_t pid_;
-  int status_ = 0;
-  Descriptor exit_;
-};
-
-struct Pipe {
-  int read = -1;
-  int write = -1;
-  Pipe() {
-    std::array<int, 2> ends{-1, -1};
-    if (::pipe2(ends.data(), O_CLOEXEC) == 0) std::tie(read, write) = std::pair(ends[0], ends[1]);
-  }
-  ~Pipe() {
-    if (read >= 0) ::close(read);
-    if (write >= 0) ::close(write);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-};
-
-// The program's process id, or the error as a negative number.
-pid_t spawn(const ExecPlugin& plugin, const std::string& info, const Pipe& output,
-            const Pipe& errors) {
-  std::vector<std::string> texts{plugin.command};
-  texts.insert(texts.end(), plugin.arguments.begin(), plugin.arguments.end());
-  const std::size_t argument_count = texts.size();
-  for (const auto& [name, value] : plugin.environment) {
-    if (name != "KUBERNETES_EXEC_INFO") texts.push_back(name + "=" + value);
-  }
-  texts.push_back("KUBERNETES_EXEC_INFO=" + info);
-  std::vector<char*> arguments;
-  std::vector<char*> environment;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    (i < argument_count ? arguments : environment).push_back(texts[i].data());
-  }
-  arguments.push_back(nullptr);
-  environment.push_back(nullptr);
-
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&files, output.write, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, errors.write, STDERR_FILENO);
-  // Asio's sockets are not close-on-exec.
-  ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, plugin.command.c_str(), &files, &attributes,
-                                   arguments.data(), environment.data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  return error == 0 ? pid : -error;
-}
-
-// The output to its end; an error, and the end of the program, when it is over the limit.
-Task<Result<std::string>> read_output(Descriptor& pipe, Child& child) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  boost::system::error_code error;
-  while (!error) {
-    const std::size_t n =
-        co_await pipe.async_read_some(asio::buffer(buffer), asio::redirect_error(use_task, error));
-    text.append(buffer.data(), n);
-    if (text.size() > kMaxOutput) {
-      child.kill();
-      co_return fail(ErrorCode::too_large, "printed more than 1 MiB");
-    }
-  }
-  co_return text;
-}
-
-Task<std::string> read_errors(Descriptor& pipe) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  boost::system::error_code error;
-  while (!error) {
-    const std::size_t n =
-        co_await pipe.async_read_some(asio::buffer(buffer), asio::redirect_error(use_task, error));
-    text.append(buffer.data(), std::min(n, kKeptStderr - text.size()));
-  }
-  co_return text;
-}
-
-// What may be shown of a program's complaints: the first line, without words that are long enough
-// to be a credential.
-std::string first_line(std::string_view text) {
-  constexpr std::size_t kMaxWord = 30;
-  constexpr std::size_t kMaxLine = 200;
-  std::string shown;
-  std::string word;
-  for (const char c : std::string(text.substr(0, text.find('\n'))) + ' ') {
-    if (c > ' ') {
-      word += c;
-      continue;
-    }
-    if (word.empty()) continue;
-    if (!shown.empty()) shown += ' ';
-    shown += word.size() > kMaxWord ? "[...]" : word;
-    word.clear();
-  }
-  return shown.substr(0, kMaxLine);
-}
-
-std::string how_it_ended(int status, std::string_view errors) {
-  std::string text = WIFEXITED(status)
-                         ? "ended with exit code " + std::to_string(WEXITSTATUS(status))
-                         : "was ended by signal " + std::to_string(WTERMSIG(status));
-  if (const std::string line = first_line(errors); !line.empty()) text += " (" + line + ")";
-  return text;
-}
-
-// What the program printed.
-Task<Result<std::string>> run_program(const ExecPlugin& plugin, std::string info) {
-  const auto executor = co_await asio::this_coro::executor;
-  Pipe output;
-  Pipe errors;
-  if (output.read < 0 || errors.read < 0) co_return system_failure("no pipe", errno);
-  const pid_t pid = spawn(plugin, info, output, errors);
-  if (pid < 0) co_return system_failure("cannot be started", -pid);
-  // glibc 2.36 declares pidfd_open without C linkage.
-  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (pidfd < 0) {
-    const int error = errno;
-    ::kill(-pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-    co_return system_failure("cannot be watched", error);
-  }
-  Child child(executor, pid, pidfd);
-  ::close(std::exchange(output.write, -1));
-  ::close(std::exchange(errors.write, -1));
-  Descriptor output_end(executor, std::exchange(output.read, -1));
-  Descriptor errors_end(executor, std::exchange(errors.read, -1));
-
-  auto all = asio::experimental::make_parallel_group(
-      asio::co_spawn(executor, read_output(output_end, child), asio::deferred),
-      asio::co_spawn(executor, read_errors(errors_end), asio::deferred),
-      asio::co_spawn(executor, child.wait(), asio::deferred));
-  auto [order, failure, printed, complaint_failure, complaint, wait_failure] =
-      co_await all.async_wait(asio::experimental::wait_for_all(), use_task);
-  for (const auto& exception : {failure, complaint_failure, wait_failure}) {
-    if (exception) std::rethrow_exception(exception);
-  }
-  const int status = child.end();
-  if (!printed) co_return std::move(printed);
-  if (status != 0) co_return fail(ErrorCode::unavailable, how_it_ended(status, complaint));
-  co_return std::move(printed);
-}
 
 // How long an answer is used: until a minute before its end, or half of a short life.
 Clock::time_point usable_until(WallTime expires, Clock::time_point now) {
@@ -238,61 +33,6 @@ Result<std::string> read_token(const std::string& path) {
 }
 
 }  // namespace
-
-Result<std::string> exec_info(const ClusterConfig& config) {
-  nlohmann::json spec{{"interactive", false}};
-  if (config.exec->provide_cluster_info) {
-    nlohmann::json cluster{{"server", config.server.to_string()}};
-    if (!config.tls.server_name.empty()) cluster["tls-server-name"] = config.tls.server_name;
-    if (config.tls.insecure_skip_verify) cluster["insecure-skip-tls-verify"] = true;
-    std::string ca = config.tls.ca_pem;
-    if (!config.tls.ca_file.empty()) {
-      auto text = read_small_file(config.tls.ca_file);
-      if (!text) return fail(config.tls.ca_file, std::move(text.error()));
-      ca = std::move(*text);
-    }
-    if (!ca.empty()) cluster["certificate-authority-data"] = base64_encode(ca);
-    if (config.proxy) cluster["proxy-url"] = config.proxy->to_string();
-    spec["cluster"] = std::move(cluster);
-  }
-  const nlohmann::json credential{
-      {"apiVersion", config.exec->api_version}, {"kind", "ExecCredential"}, {"spec", spec}};
-  return credential.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-Result<ExecCredential> parse_exec_credential(std::string_view text, std::string_view api_version) {
-  const auto bad = [](std::string_view what) {
-    return fail(ErrorCode::invalid_data, "its output " + std::string(what));
-  };
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return bad("is not a JSON object");
-  const auto text_of = [](const nlohmann::json& object, const char* key) -> std::string {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  if (text_of(json, "kind") != "ExecCredential") return bad("is not an ExecCredential");
-  if (text_of(json, "apiVersion") != api_version) {
-    return bad("has another apiVersion than the kubeconfig asks for");
-  }
-  const auto status = json.find("status");
-  if (status == json.end() || !status->is_object()) return bad("has no status");
-  ExecCredential credential;
-  std::string token = text_of(*status, "token");
-  if (token.empty() && status->contains("clientCertificateData")) {
-    return fail(
-        ErrorCode::unsupported,
-        "it gives a client certificate, which is not supported: use one that gives a token");
-  }
-  if (token.empty()) return bad("has no status.token");
-  if (!http::is_field_value(token)) return bad("has a status.token with control characters");
-  credential.token = Secret(std::move(token));
-  if (status->contains("expirationTimestamp")) {
-    auto expires = parse_rfc3339(text_of(*status, "expirationTimestamp"));
-    if (!expires) return bad("has an unreadable status.expirationTimestamp");
-    credential.expires = *expires;
-  }
-  return credential;
-}
 
 TokenSource::TokenSource(const Executor& executor, const ClusterConfig& config)
     : config_(config), finished_(executor) {}
@@ -314,13 +54,13 @@ Task<Result<Secret>> TokenSource::authorization(Deadline deadline) {
                      "exec plugin " + config_.exec->command + ": deadline passed");
     }
   }
-  if (!cached_.empty() && Clock::now() < expires_) co_return cached_;
+  if (known_ && Clock::now() < expires_) co_return cached_;
   if (waited && plugin_failure_) co_return std::unexpected(*plugin_failure_);
   co_return co_await run_plugin(deadline);
 }
 
 bool TokenSource::invalidate(const Secret& refused) {
-  if (cached_.empty() || !config_.token.empty() || !config_.username.empty()) return false;
+  if (!known_ || !config_.token.empty() || !config_.username.empty()) return false;
   if (!(cached_ == refused)) return true;
   if (!config_.token_file.empty()) {
     expires_ = {};
@@ -328,17 +68,18 @@ bool TokenSource::invalidate(const Secret& refused) {
     return token && !(*token == refused);
   }
   if (Clock::now() < obtained_ + kPluginPause) return false;
-  cached_ = Secret();
+  known_ = false;
   return true;
 }
 
 Result<Secret> TokenSource::read_token_file(Clock::time_point now) {
-  if (!cached_.empty() && now < expires_) return cached_;
+  if (known_ && now < expires_) return cached_;
   expires_ = now + kReread;
   auto token = read_token(config_.token_file);
   if (token) {
     cached_ = Secret("Bearer " + *token);
-  } else if (cached_.empty()) {
+    known_ = true;
+  } else if (!known_) {
     return fail("token file " + config_.token_file, std::move(token.error()));
   }
   return cached_;
@@ -355,26 +96,18 @@ Task<Result<Secret>> TokenSource::run_plugin(Deadline deadline) {
   } running(*this);
 
   plugin_failure_.reset();
-  const ExecPlugin& plugin = *config_.exec;
-  Result<ExecCredential> credential;
-  auto printed = exec_info(config_);
-  if (printed) {
-    printed = co_await with_timeout(std::min(deadline, Clock::now() + kPluginTimeout),
-                                    run_program(plugin, std::move(*printed)));
-  }
-  if (printed) {
-    credential = parse_exec_credential(*printed, plugin.api_version);
-  } else {
-    credential = std::unexpected(std::move(printed.error()));
-  }
+  auto credential = co_await run_exec_plugin(config_, deadline);
   if (!credential) {
-    plugin_failure_ = fail("exec plugin " + plugin.command, std::move(credential.error())).error();
-    co_return std::unexpected(*plugin_failure_);
+    plugin_failure_ = credential.error();
+    co_return std::unexpected(std::move(credential.error()));
   }
   const auto now = Clock::now();
   obtained_ = now;
   expires_ = usable_until(credential->expires, now);
-  cached_ = Secret("Bearer " + std::string(credential->token.reveal()));
+  known_ = true;
+  certificate_ = std::move(credential->certificate);
+  cached_ = credential->token.empty() ? Secret()
+                                      : Secret("Bearer " + std::string(credential->token.reveal()));
   co_return cached_;
 }
 

@@ -5,34 +5,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/core/json_value.hpp"
+#include "k8s-client/status.hpp"
+
 namespace gitops::k8s {
 
 namespace {
 
 constexpr std::size_t kMaxControlObject = 64 * 1024;  // of a BOOKMARK or an ERROR
-constexpr std::size_t kMaxMessage = 1024;
 constexpr std::size_t kMaxIdleBuffer = 64 * 1024;
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
 constexpr std::string_view kDeleted = "\"DELETED\"";
 
 bool is_space(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
-}
-
-// The member at `path`, or null.
-nlohmann::json member(const nlohmann::json& object, std::initializer_list<std::string_view> path) {
-  const auto* at = &object;
-  for (const auto key : path) {
-    if (!at->is_object()) return {};
-    const auto found = at->find(key);
-    if (found == at->end()) return {};
-    at = &*found;
-  }
-  return *at;
-}
-
-std::string string_or_empty(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 WatchEvent quarantined(Quarantined what, std::string resource_version, bool deletion) {
@@ -49,43 +35,22 @@ WatchEvent malformed(std::string reason, std::size_t bytes) {
 }
 
 WatchEvent bookmark(std::string_view text) {
-  const auto object = nlohmann::json::parse(text, nullptr, false);
+  const auto object = parse_json_object(text);
   WatchEvent event;
-  const auto annotation = member(object, {"metadata", "annotations", kInitialEventsEnd});
+  const auto annotation = string_at(object, {"metadata", "annotations", kInitialEventsEnd});
   event.type =
       annotation == "true" ? WatchEvent::Type::initial_events_end : WatchEvent::Type::bookmark;
-  event.resource_version = string_or_empty(member(object, {"metadata", "resourceVersion"}));
+  event.resource_version = string_at(object, {"metadata", "resourceVersion"});
   if (event.resource_version.empty()) {
     return malformed("bookmark without resourceVersion", text.size());
   }
   return event;
 }
 
-// The Error that an ERROR event's Status stands for.
 WatchEvent error_event(std::string_view text) {
-  const auto status = nlohmann::json::parse(text, nullptr, false);
   WatchEvent event;
   event.type = WatchEvent::Type::error;
-  const auto code = member(status, {"code"});
-  const auto http_status = code.is_number_integer() ? code.get<std::int64_t>() : 0;
-  const auto reason = string_or_empty(member(status, {"reason"}));
-  auto& error = event.error;
-  if (http_status >= 400 && http_status < 600) {
-    error.http_status = static_cast<int>(http_status);
-    error.code = error_code_of_status(error.http_status);
-  } else {
-    const bool gone = reason == "Expired" || reason == "Gone";
-    error.code = gone ? ErrorCode::gone : ErrorCode::unavailable;
-  }
-  error.message = string_or_empty(member(status, {"message"}));
-  if (error.message.empty())
-    error.message = reason.empty() ? "error event without a reason" : reason;
-  if (error.message.size() > kMaxMessage) error.message.resize(kMaxMessage);
-  const auto wait = member(status, {"details", "retryAfterSeconds"});
-  if (wait.is_number_integer()) {
-    const auto seconds = std::clamp<std::int64_t>(wait.get<std::int64_t>(), 0, 300);
-    error.retry_after = std::chrono::seconds(seconds);
-  }
+  event.error = error_of(parse_status(text));
   return event;
 }
 

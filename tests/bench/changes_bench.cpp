@@ -407,8 +407,8 @@ Task<> measure_fan_out(const Executor& executor) {
 Task<> measure() {
   run_on(kOwnCpu);
   const auto executor = co_await asio::this_coro::executor;
-  asio::thread_pool pool(1);
-  net::Resolver resolver(executor, pool);
+  Metrics metrics;
+  net::Resolver resolver(metrics);
   http::Client http(executor, resolver, {});
   co_await measure_fan_out(executor);
   co_await measure_many(executor, http);

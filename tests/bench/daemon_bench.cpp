@@ -202,8 +202,8 @@ Task<> measure_applications(http::Client& http) {
 
 Task<> measure() {
   const auto executor = co_await asio::this_coro::executor;
-  asio::thread_pool pool(1);
-  net::Resolver resolver(executor, pool);
+  Metrics metrics;
+  net::Resolver resolver(metrics);
   http::Client http(executor, resolver, {});
   co_await measure_start(http);
   co_await measure_applications(http);

@@ -74,14 +74,13 @@ Task<> bench_delivery(Executor executor) {
                       });
   if (!server.listen()) std::abort();
   http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
-  asio::thread_pool pool(1);
-  net::Resolver resolver(executor, pool);
+  Metrics metrics;
+  net::Resolver resolver(metrics);
   http::ClientOptions options;
   options.max_idle_per_host = kCallers;
   http::Client http(executor, resolver, options);
   auto token = Credential::fixed(Secret("a-token"));
   control_plane::Client client(http, url, [&] { return token.current(); });
-  Metrics metrics;
   Delivery delivery(executor, client, token, {}, metrics);
 
   const auto body = payload();

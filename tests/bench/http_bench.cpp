@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -63,9 +62,9 @@ int serve() {
 // Sends requests from kConnections coroutines; prints how many were answered.
 int drive(std::uint16_t port, int seconds) {
   Loop loop(1);
-  asio::thread_pool pool(1);
+  Metrics metrics;
   const auto executor = loop.get_executor();
-  net::Resolver resolver(executor, pool);
+  net::Resolver resolver(metrics);
   http::Client client(executor, resolver, {.max_idle_per_host = kConnections});
   http::Url url;
   url.scheme = "http";

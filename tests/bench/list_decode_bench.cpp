@@ -251,19 +251,18 @@ void measure_memory(bool streaming) {
   const ServerProcess server;
   const double before = memory("VmRSS:");
   Loop loop;
-  asio::thread_pool pool(1);
-  net::Resolver resolver(loop.get_executor(), pool);
+  Metrics metrics;
+  net::Resolver resolver(metrics);
   ClusterConfig config;
   config.server = *http::parse_url("http://127.0.0.1:" + std::to_string(server.port));
   Client client(loop.get_executor(), resolver, config, {}, "bench");
-  Metrics metrics;
   std::size_t told = 0;
-  Informer informer(
-      loop.get_executor(), client,
-      {.resource = resources::kApplications,
-       .fields = FieldSet(kFields),
-       .reflector = {.streaming_list = streaming, .page_limit = kPage}},
-      [&](const Change&) { ++told; }, metrics, "bench");
+  Informer informer(loop.get_executor(), client,
+                    {.resource = resources::kApplications,
+                     .fields = FieldSet(kFields),
+                     .reflector = {.streaming_list = streaming, .page_limit = kPage}},
+                    metrics, "bench");
+  const auto subscription = informer.subscribe([&](const Change&) { ++told; });
   TaskGroup tasks(loop.get_executor());
   informer.start(tasks);
   double after = 0;

@@ -94,11 +94,13 @@ std::vector<std::string> on_cpu(const char* cpu, std::vector<std::string> argv) 
   return argv;
 }
 
-std::string nginx_frame(const TempDir& folder, const std::string& name, const std::string& http) {
+// nginx allocates what it needs for `connections` when it starts.
+std::string nginx_frame(const TempDir& folder, const std::string& name, int connections,
+                        const std::string& http) {
   const auto path = (folder / name).string();
   return "daemon off; master_process off; worker_processes 1;\npid " + path + ".pid; error_log " +
-         path + ".error error;\nevents { worker_connections 21000; }\n" +
-         "http {\nkeepalive_requests 1000000000; keepalive_timeout 3600;\n" +
+         path + ".error error;\nevents { worker_connections " + std::to_string(connections) +
+         "; }\n" + "http {\nkeepalive_requests 1000000000; keepalive_timeout 3600;\n" +
          "client_body_temp_path " + path + ".a; proxy_temp_path " + path + ".b; " +
          "fastcgi_temp_path " + path + ".c; uwsgi_temp_path " + path + ".d; scgi_temp_path " +
          path + ".e;\n" + http + "\n}\n";
@@ -107,10 +109,12 @@ std::string nginx_frame(const TempDir& folder, const std::string& name, const st
 class Bench {
  public:
   Bench(Programs programs, int many) : programs_(std::move(programs)), many_(many) {
-    start_router();
-    start_nginx("nginx", true);
-    start_nginx("nginx without kept upstream connections", false);
+    start_router("ours", std::string(GITOPS_BIN_DIR) + "/request-router");
+    start_nginx("nginx", true, many_);
+    start_nginx("nginx without kept upstream connections", false, many_);
     start_haproxy();
+    // Another build of ours, to compare with in the same slices of time.
+    if (const char* before = std::getenv("GITOPS_ROUTER_BEFORE")) start_router("before", before);
     write_body("graphql",
                R"({"query":"query Applications { applications { name status } }","variables":{}})",
                "wrk.headers['Authorization'] = "
@@ -154,7 +158,7 @@ class Bench {
     const auto name = "up" + std::to_string(upstreams_.size());
     write_file(folder_ / "files/app-proxy/large", std::string(65536, 'x'));
     write_file(folder_ / (name + ".conf"),
-               nginx_frame(folder_, name,
+               nginx_frame(folder_, name, 2 * many_ + 100,
                            "access_log off; server { listen 127.0.0.1:" + std::to_string(port) +
                                " backlog=4096; location / { default_type application/json; return "
                                "200 '{\"data\":{\"applications\":[{\"name\":\"a\",\"status\":"
@@ -205,12 +209,12 @@ class Bench {
         std::chrono::seconds(10), name + " to answer");
   }
 
-  void start_router() {
+  void start_router(const std::string& name, const std::string& program) {
     const int port = free_port();
     const auto upstream = std::to_string(start_upstream());
     write_file(folder_ / "hosts", "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n");
-    add("ours", port,
-        start("0", {std::string(GITOPS_BIN_DIR) + "/request-router"}, "ours.log",
+    add(name, port,
+        start("0", {program}, name + ".log",
               {{"APP_PROXY_URL", "http://127.0.0.1:" + upstream},
                {"LISTEN_ADDRESS", "127.0.0.1"},
                {"LISTEN_PORT", std::to_string(port)},
@@ -224,23 +228,29 @@ class Bench {
                {"ADMIN_PORT", "0"}}));
   }
 
-  void start_nginx(const std::string& name, bool keep) {
+  // As ours: the access log is written 16 KiB at a time, answers pass through blocks of 32 KiB, and
+  // routes are prefixes.
+  void start_nginx(const std::string& name, bool keep, int connections) {
     const int port = free_port();
-    const std::string file = keep ? "keep" : "plain";
+    const std::string file = "nginx" + std::to_string(port);
     const auto upstream = std::to_string(start_upstream());
-    std::string http = "access_log " + (folder_ / (file + ".access")).string() + ";\n";
-    http +=
-        "upstream app { server 127.0.0.1:" + upstream + ";" +
-        (keep ? " keepalive " + std::to_string(many_) + "; keepalive_requests 1000000000;" : "") +
-        " }\n";
+    std::string http = "access_log " + (folder_ / (file + ".access")).string() +
+                       " combined buffer=16k flush=1s;\n";
+    http += "proxy_buffer_size 32k; proxy_buffers 2 32k; proxy_busy_buffers_size 32k;\n";
+    http += "upstream app { server 127.0.0.1:" + upstream + ";" +
+            (keep ? " keepalive " + std::to_string(connections) + "; keepalive_requests 1000000000;"
+                  : "") +
+            " }\n";
+    const std::string forward = std::string(" { proxy_pass http://app; proxy_http_version 1.1; ") +
+                                "proxy_set_header Connection " + (keep ? "''" : "close") +
+                                "; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; "
+                                "proxy_set_header X-Forwarded-Proto $scheme; proxy_set_header "
+                                "X-Forwarded-Host $host; proxy_set_header X-Request-Id "
+                                "$request_id; }\n";
     http += "server { listen 127.0.0.1:" + std::to_string(port) +
-            " backlog=4096; location ~ ^/(app-proxy|webhooks/argo/github)(/|$) { proxy_pass "
-            "http://app; proxy_http_version 1.1; " +
-            "proxy_set_header Connection " + (keep ? "''" : "close") +
-            "; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; "
-            "proxy_set_header X-Forwarded-Proto $scheme; proxy_set_header X-Forwarded-Host $host; "
-            "proxy_set_header X-Request-Id $request_id; } }";
-    write_file(folder_ / (file + ".conf"), nginx_frame(folder_, file, http));
+            " backlog=4096;\nlocation /app-proxy" + forward + "location /webhooks/argo/github" +
+            forward + "}";
+    write_file(folder_ / (file + ".conf"), nginx_frame(folder_, file, 2 * connections + 100, http));
     add(name, port,
         start("0", {programs_.nginx, "-c", (folder_ / (file + ".conf")).string()}, file + ".log",
               {}));
@@ -252,8 +262,10 @@ class Bench {
     write_file(
         folder_ / "haproxy.cfg",
         "global\n nbthread 1\n maxconn " + std::to_string(many_ + 100) +
-            "\ndefaults\n mode http\n option httplog\n log "
-            "stdout format raw local0\n timeout connect 5s\n timeout client 60s\n timeout server "
+            "\nring access\n format raw\n maxlen 1200\n size 1048576\ndefaults\n mode http\n "
+            "option "
+            "httplog\n log ring@access format raw local0\n timeout connect 5s\n timeout client "
+            "60s\n timeout server "
             "60s\n http-reuse always\nfrontend in\n bind 127.0.0.1:" +
             std::to_string(port) +
             "\n unique-id-format %[uuid()]\n unique-id-header X-Request-Id\n option forwardfor\n"
@@ -411,6 +423,11 @@ class Bench {
                   work[kOurs].requests / seconds, work[kNginx].requests / seconds);
     print_row("router-cpu " + what, "us of CPU per request", work[kOurs].cpu_per_request(),
               work[kNginx].cpu_per_request(), 0.80, note);
+    if (work.size() > kBefore) {
+      print_row("router-cpu-before " + what, "us of CPU per request", work[kOurs].cpu_per_request(),
+                work[kBefore].cpu_per_request(), 1.02,
+                "peer: the build named by GITOPS_ROUTER_BEFORE");
+    }
 
     const auto p99 = [&](int pairs, auto&& measure_one) {
       std::vector<double> ours;
@@ -439,31 +456,38 @@ class Bench {
     print_row("router-p99 " + what, "ms", paced.first, paced.second, 1.0, note);
   }
 
-  // Connections that have sent a request and wait. `goal` in MB; 0: none.
+  // Connections that have sent a request and wait. `goal` in MB; 0: none. The peer is an nginx with
+  // as many worker connections as the row needs, for it allocates them all when it starts.
   void measure_idle(int connections, double goal) {
-    std::map<std::string, double> memory;
-    for (const auto& proxy : proxies_) {
-      std::vector<RawSocket> idle;
-      for (int i = 0; i < connections; ++i) {
-        idle.emplace_back(static_cast<std::uint16_t>(proxy.port));
-        idle.back().send("GET /app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n");
-        if (idle.back().read_response().status != 200) {
-          throw std::runtime_error(proxy.name + " refused an idle connection");
-        }
-      }
-      memory[proxy.name] = bench::memory_of(proxy.process->pid(), "VmRSS:");
-    }
+    const auto count = proxies_.size();
+    start_nginx("nginx of the idle row", true, connections);
+    const double ours = memory_with_idle(proxies_[kOurs], connections);
+    const double peer = memory_with_idle(proxies_.back(), connections);
+    proxies_.resize(count);
+    upstreams_.resize(count);
     const Json row = {
         {"name", "router-rss " + std::to_string(connections) + " idle connections"},
         {"unit", "MB"},
-        {"ours", memory["ours"]},
-        {"peer", memory["nginx"]},
-        {"ratio", memory["ours"] / memory["nginx"]},
+        {"ours", ours},
+        {"peer", peer},
+        {"ratio", ours / peer},
         {"goal", goal > 0 ? Json("<= 16 MB") : Json()},
-        {"holds", goal > 0 ? Json(memory["ours"] <= goal) : Json()},
+        {"holds", goal > 0 ? Json(ours <= goal) : Json()},
         {"note", "each has answered one request; before any other load; peer: nginx"}};
     std::printf("%s\n", row.dump().c_str());
     std::fflush(stdout);
+  }
+
+  static double memory_with_idle(const Proxy& proxy, int connections) {
+    std::vector<RawSocket> idle;
+    for (int i = 0; i < connections; ++i) {
+      idle.emplace_back(static_cast<std::uint16_t>(proxy.port));
+      idle.back().send("GET /app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n");
+      if (idle.back().read_response().status != 200) {
+        throw std::runtime_error(proxy.name + " refused an idle connection");
+      }
+    }
+    return bench::memory_of(proxy.process->pid(), "VmRSS:");
   }
 
   static void print_row(const std::string& name, const std::string& unit, double ours, double peer,
@@ -486,7 +510,7 @@ class Bench {
   Programs programs_;
   int many_;  // connections
   TempDir folder_{"router-bench"};
-  enum : std::size_t { kOurs, kNginx, kNginxPlain, kHaproxy };
+  enum : std::size_t { kOurs, kNginx, kNginxPlain, kHaproxy, kBefore };
   std::vector<Upstream> upstreams_;  // of the proxy with the same index
   std::vector<Proxy> proxies_;
 };

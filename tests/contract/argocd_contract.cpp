@@ -223,6 +223,17 @@ Task<> wrong_tokens_are_unauthenticated(Session& session) {
       401, 16);
 }
 
+Task<> account_knows_what_it_may_do(Session& session) {
+  const std::string path = "/api/v1/account/can-i/applications/get/*/*";
+  const auto answer = co_await session.get(path);
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.json.value("value", ""), "yes") << answer.body;
+  expect_error(co_await session.send("GET", path, {{"Authorization", "Bearer nonsense"}}), 401, 16);
+  expect_error(
+      co_await session.send("GET", path, {{"Authorization", "Bearer " + session.peer.token + "x"}}),
+      401, 16);
+}
+
 Task<> version_needs_no_token(Session& session) {
   const auto answer = co_await session.send("GET", "/api/version", {});
   EXPECT_EQ(answer.status, 200);
@@ -328,8 +339,8 @@ Task<> resource_that_left_git_requires_pruning(Session& session) {
 std::function<Task<>(const ArgoCdPeer&)> on(Task<> (*run)(Session&)) {
   return [run](const ArgoCdPeer& peer) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    asio::thread_pool pool(1);
-    net::Resolver resolver(executor, pool);
+    Metrics metrics;
+    net::Resolver resolver(metrics);
     http::Client client(executor, resolver, {});
     Session session(client, peer);
     co_await run(session);
@@ -352,6 +363,7 @@ std::vector<ArgoCdCase> argocd_cases() {
       {"MissingApplicationIsNotFoundOnlyForThoseWhoNameItsProject", false,
        on(missing_application_is_not_found_only_for_those_who_name_its_project)},
       {"WrongTokensAreUnauthenticated", false, on(wrong_tokens_are_unauthenticated)},
+      {"AccountKnowsWhatItMayDo", false, on(account_knows_what_it_may_do)},
       {"VersionNeedsNoToken", false, on(version_needs_no_token)},
       {"LoginGivesATokenThatIsAccepted", false, on(login_gives_a_token_that_is_accepted)},
       {"UnknownPathIsNotFound", false, on(unknown_path_is_not_found)},

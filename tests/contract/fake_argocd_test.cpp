@@ -142,8 +142,8 @@ TEST(FakeArgoCd, GivesAnswersThatWereSetByHandAndCountsReads) {
     argocd.set_managed_resources("shop", Json::array({{{"kind", "Pod"}}}));
     argocd.set_revision("abc", {{"author", "Dana"}});
     CO_ASSERT_OK(argocd.start());
-    asio::thread_pool pool(1);
-    net::Resolver resolver(executor, pool);
+    Metrics metrics;
+    net::Resolver resolver(metrics);
     http::Client client(executor, resolver, {});
     const auto get = [&](std::string rest) -> Task<Json> {
       http::Request request;

@@ -22,9 +22,7 @@ Deadline soon() {
 // The double and a plain HTTP client of it.
 struct Bench {
   explicit Bench(const Executor& executor, FakeKubeApi::Options options = {})
-      : api(executor, std::move(options)),
-        resolver(executor, pool),
-        client(executor, resolver, {}) {}
+      : api(executor, std::move(options)), client(executor, resolver, {}) {}
 
   Task<http::Response> send(std::string method, std::string target, std::string body = {},
                             http::Headers headers = {}) {
@@ -52,8 +50,8 @@ struct Bench {
   }
 
   FakeKubeApi api;
-  asio::thread_pool pool{1};
-  net::Resolver resolver;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
   http::Client client;
 };
 

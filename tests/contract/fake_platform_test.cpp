@@ -26,8 +26,7 @@ std::string event(const std::string& kind, const std::string& name, bool as_text
 }
 
 struct Bench {
-  explicit Bench(const Executor& executor)
-      : platform(executor), resolver(executor, pool), client(executor, resolver, {}) {}
+  explicit Bench(const Executor& executor) : platform(executor), client(executor, resolver, {}) {}
 
   Task<int> post(std::string body, http::Headers headers) {
     const auto response = co_await client.send(
@@ -42,8 +41,8 @@ struct Bench {
   }
 
   FakePlatform platform;
-  asio::thread_pool pool{1};
-  net::Resolver resolver;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
   http::Client client;
 };
 

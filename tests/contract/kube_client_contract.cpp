@@ -1,5 +1,6 @@
 #include "contract/kube_client_contract.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -30,9 +31,9 @@ Deadline soon() {
 // A client and what it needs.
 struct Caller {
   Caller(const Executor& executor, const k8s::ClusterConfig& config)
-      : resolver(executor, pool), client(executor, resolver, config, {}, "contract-test") {}
-  asio::thread_pool pool{1};
-  net::Resolver resolver;
+      : client(executor, resolver, config, {}, "contract-test") {}
+  Metrics metrics;
+  net::Resolver resolver{metrics};
   k8s::Client client;
 };
 
@@ -101,9 +102,8 @@ Task<> tells_what_is_missing(Scene& scene) {
               StartsWith("get configmaps " + scene.peer.ns + "/nobody at "));
   expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("a/../b?c"), soon()),
                  ErrorCode::not_found, 404);
-  expect_refusal(
-      co_await scene.client.raw("GET", "/apis/nowhere.example/v1/things", "", "", soon()),
-      ErrorCode::not_found, 404);
+  expect_refusal(co_await scene.client.raw({.target = "/apis/nowhere.example/v1/things"}, soon()),
+                 ErrorCode::not_found, 404);
 }
 
 Task<> refuses_a_second_of_the_same_name(Scene& scene) {
@@ -222,7 +222,8 @@ Task<> applies_on_the_server_side(Scene& scene) {
   const auto apply = [&](Json data) -> Task<Result<std::string>> {
     Json object = scene.config_map("applied", std::move(data));
     co_return co_await scene.client.patch(kConfigMaps, scene.key("applied"), PatchType::apply,
-                                          object.dump(), soon(), "", "contract", true);
+                                          object.dump(), soon(),
+                                          {.field_manager = "contract", .force = true});
   };
   const auto created = co_await apply({{"a", "1"}});
   CO_ASSERT_OK(created);
@@ -235,17 +236,191 @@ Task<> applies_on_the_server_side(Scene& scene) {
 
 Task<> deletes(Scene& scene) {
   const Json created = co_await scene.create(scene.config_map("doomed"));
-  expect_refusal(co_await scene.client.remove(
-                     kConfigMaps, scene.key("doomed"), soon(),
-                     R"({"preconditions":{"uid":"00000000-0000-0000-0000-000000000000"}})"),
+  expect_refusal(co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon(),
+                                              {.uid = "00000000-0000-0000-0000-000000000000"}),
                  ErrorCode::conflict, 409);
-  const Json options{{"preconditions", {{"uid", created["metadata"]["uid"]}}}};
-  CO_ASSERT_OK(
-      co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon(), options.dump()));
+  CO_ASSERT_OK(co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon(),
+                                            {.uid = created["metadata"]["uid"]}));
   expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("doomed"), soon()),
                  ErrorCode::not_found, 404);
   expect_refusal(co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon()),
                  ErrorCode::not_found, 404);
+}
+
+Task<> tells_reasons_of_a_conflict_apart(Scene& scene) {
+  const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
+  const auto again = co_await scene.client.create(kConfigMaps, scene.peer.ns,
+                                                  scene.config_map("doc").dump(), soon());
+  expect_refusal(again, ErrorCode::conflict, 409);
+  EXPECT_EQ(again.error().reason, k8s::reasons::kAlreadyExists);
+  Json second = first;
+  second["data"]["n"] = "2";
+  CO_ASSERT_OK(co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon()));
+  const auto stale =
+      co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon());
+  expect_refusal(stale, ErrorCode::conflict, 409);
+  EXPECT_EQ(stale.error().reason, k8s::reasons::kConflict);
+  const auto absent = co_await scene.client.get(kConfigMaps, scene.key("absent"), soon());
+  expect_refusal(absent, ErrorCode::not_found, 404);
+  EXPECT_EQ(absent.error().reason, "NotFound");
+}
+
+Task<> answers_dry_runs_without_a_change(Scene& scene) {
+  const auto made = co_await scene.client.create(
+      kConfigMaps, scene.peer.ns, scene.config_map("doc").dump(), soon(), {.dry_run = true});
+  CO_ASSERT_OK(made);
+  EXPECT_EQ(Json::parse(*made)["metadata"]["name"], "doc");
+  expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("doc"), soon()),
+                 ErrorCode::not_found, 404);
+
+  const Json before = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
+  Json changed = before;
+  changed["data"]["n"] = "2";
+  const auto updated = co_await scene.client.update(kConfigMaps, scene.key("doc"), changed.dump(),
+                                                    soon(), {.dry_run = true});
+  CO_ASSERT_OK(updated);
+  EXPECT_EQ(Json::parse(*updated)["data"]["n"], "2");
+  const auto patched =
+      co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
+                                  R"({"data":{"n":"3"}})", soon(), {.dry_run = true});
+  CO_ASSERT_OK(patched);
+  EXPECT_EQ(Json::parse(*patched)["data"]["n"], "3");
+  CO_ASSERT_OK(
+      co_await scene.client.remove(kConfigMaps, scene.key("doc"), soon(), {.dry_run = true}));
+  EXPECT_EQ(co_await scene.get("doc"), before);
+}
+
+// "Update by me" of each entry of the managed fields.
+std::set<std::string> managers_of(const Json& object) {
+  std::set<std::string> out;
+  for (const Json& entry : object["metadata"].value("managedFields", Json::array())) {
+    out.insert(entry.value("operation", "") + " by " + entry.value("manager", ""));
+  }
+  return out;
+}
+
+Task<> remembers_the_field_manager(Scene& scene) {
+  const auto created =
+      co_await scene.client.create(kConfigMaps, scene.peer.ns, scene.config_map("made").dump(),
+                                   soon(), {.field_manager = "contract-maker"});
+  CO_ASSERT_OK(created);
+  EXPECT_TRUE(managers_of(Json::parse(*created)).contains("Update by contract-maker"));
+  const auto applied = co_await scene.client.patch(
+      kConfigMaps, scene.key("applied"), PatchType::apply, scene.config_map("applied").dump(),
+      soon(), {.field_manager = "contract-applier"});
+  CO_ASSERT_OK(applied);
+  EXPECT_TRUE(managers_of(Json::parse(*applied)).contains("Apply by contract-applier"));
+}
+
+Task<> deletes_under_preconditions(Scene& scene) {
+  const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
+  Json second = first;
+  second["data"]["n"] = "2";
+  CO_ASSERT_OK(co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon()));
+  const std::string version = first["metadata"]["resourceVersion"];
+  const auto stale = co_await scene.client.remove(kConfigMaps, scene.key("doc"), soon(),
+                                                  {.resource_version = version});
+  expect_refusal(stale, ErrorCode::conflict, 409);
+  EXPECT_EQ(stale.error().reason, k8s::reasons::kConflict);
+  const Json now = co_await scene.get("doc");
+  CO_ASSERT_OK(co_await scene.client.remove(
+      kConfigMaps, scene.key("doc"), soon(),
+      {.uid = now["metadata"]["uid"], .resource_version = now["metadata"]["resourceVersion"]}));
+  expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("doc"), soon()),
+                 ErrorCode::not_found, 404);
+}
+
+Task<> deletes_collections(Scene& scene) {
+  for (const char* name : {"one", "two", "three"}) co_await scene.create(scene.config_map(name));
+  Json other = scene.config_map("other");
+  other["metadata"]["labels"] = {{"contract", "no"}};
+  co_await scene.create(other);
+  const auto names = [&]() -> Task<std::set<std::string>> {
+    std::set<std::string> out;
+    const auto text = co_await scene.client.list(kConfigMaps, scene.peer.ns, {}, soon());
+    const Json list = Json::parse(text.value_or("{}"));
+    for (const Json& item : list["items"]) {
+      // A real cluster puts its certificate authority into each namespace.
+      if (item["metadata"]["name"] != "kube-root-ca.crt") out.insert(item["metadata"]["name"]);
+    }
+    co_return out;
+  };
+  CO_ASSERT_OK(co_await scene.client.remove_all(
+      kConfigMaps, scene.peer.ns, {.labels = "contract=yes"}, soon(), {.dry_run = true}));
+  EXPECT_EQ((co_await names()).size(), 4U);
+  CO_ASSERT_OK(co_await scene.client.remove_all(
+      kConfigMaps, scene.peer.ns, {.labels = "contract=yes", .fields = "metadata.name!=two"},
+      soon()));
+  EXPECT_THAT(co_await names(), testing::ElementsAre("other", "two"));
+}
+
+Task<> streams_pod_logs(Scene& scene) {
+  const Json pod{{"apiVersion", "v1"},
+                 {"kind", "Pod"},
+                 {"metadata", {{"name", "talker"}}},
+                 {"spec", {{"containers", {{{"name", "main"}, {"image", "example/talker:1"}}}}}}};
+  CO_ASSERT_OK(
+      co_await scene.client.create(k8s::resources::kPods, scene.peer.ns, pod.dump(), soon()));
+  // All of a log; a pod that is not running yet has none.
+  const auto read = [&](k8s::LogOptions options) -> Task<Result<std::string>> {
+    const Deadline deadline = soon();
+    auto log = co_await scene.client.log(scene.key("talker"), options, deadline);
+    while (!log && Clock::now() + 50ms < deadline) {
+      co_await sleep_for(50ms);
+      log = co_await scene.client.log(scene.key("talker"), options, deadline);
+    }
+    if (!log) co_return std::unexpected(log.error());
+    log->set_deadline(deadline);
+    std::string text;
+    while (true) {
+      auto part = co_await log->read_some();
+      if (!part) co_return std::unexpected(part.error());
+      if (part->empty()) co_return text;
+      text += *part;
+    }
+  };
+  const auto whole = co_await read({});
+  CO_ASSERT_OK(whole);
+  EXPECT_THAT(*whole, HasSubstr("hello from a simulated pod\n"));
+  const auto last = co_await read({.container = "main", .tail_lines = 1});
+  CO_ASSERT_OK(last);
+  EXPECT_EQ(std::ranges::count(*last, '\n'), 1);
+  const auto short_one = co_await read({.limit_bytes = 5});
+  CO_ASSERT_OK(short_one);
+  EXPECT_EQ(short_one->size(), 5U);
+
+  auto following = co_await scene.client.log(scene.key("talker"), {.follow = true}, soon());
+  CO_ASSERT_OK(following);
+  following->set_deadline(soon());
+  const auto first = co_await following->read_some();
+  CO_ASSERT_OK(first);
+  EXPECT_FALSE(first->empty());
+
+  expect_refusal(co_await scene.client.log(scene.key("talker"), {.container = "other"}, soon()),
+                 ErrorCode::invalid_argument, 400);
+  expect_refusal(co_await scene.client.log(scene.key("nobody"), {}, soon()), ErrorCode::not_found,
+                 404);
+}
+
+Task<> describes_its_types(Scene& scene) {
+  const auto discovery = co_await scene.client.discover(soon());
+  CO_ASSERT_OK(discovery);
+  using Answer = k8s::Discovery::Answer;
+  for (const k8s::Resource& type :
+       {kConfigMaps, k8s::resources::kDeployments, k8s::resources::kApplications,
+        k8s::resources::kLeases, kDefinitions, k8s::resources::kSelfSubjectAccessReviews}) {
+    EXPECT_EQ(discovery->find(type), Answer::served) << type.full_name();
+    const auto* found = discovery->find_kind(type.group, type.kind);
+    CO_ASSERT_TRUE(found != nullptr);
+    EXPECT_EQ(found->resource.plural, type.plural);
+    EXPECT_EQ(found->resource.version, type.version);
+    EXPECT_EQ(found->resource.namespaced, type.namespaced);
+    EXPECT_THAT(found->verbs, testing::Contains("create"));
+  }
+  EXPECT_THAT(discovery->find_kind("", "ConfigMap")->short_names, testing::Contains("cm"));
+  EXPECT_THAT(discovery->find_kind("", "ServiceAccount")->subresources, testing::Contains("token"));
+  EXPECT_EQ(discovery->find({"nowhere.example", "v1", "things", "Thing", true}), Answer::absent);
+  EXPECT_EQ(discovery->find({"apps", "v1", "things", "Thing", true}), Answer::absent);
 }
 
 Task<> keeps_status_apart_and_learns_of_new_types(Scene& scene) {
@@ -305,7 +480,7 @@ Task<> keeps_status_apart_and_learns_of_new_types(Scene& scene) {
 
   const std::string both = R"({"spec":{"size":2},"status":{"phase":"Done"}})";
   text = co_await scene.client.patch(widgets, scene.key("w"), PatchType::merge, both, soon(),
-                                     "status");
+                                     {.subresource = "status"});
   CO_ASSERT_OK(text);
   Json object = Json::parse(*text);
   EXPECT_EQ(object["spec"]["size"], 1);
@@ -320,7 +495,8 @@ Task<> keeps_status_apart_and_learns_of_new_types(Scene& scene) {
   EXPECT_EQ(object["status"]["phase"], "Done");
 
   object["status"]["phase"] = "Again";
-  text = co_await scene.client.update(widgets, scene.key("w"), object.dump(), soon(), "status");
+  text = co_await scene.client.update(widgets, scene.key("w"), object.dump(), soon(),
+                                      {.subresource = "status"});
   CO_ASSERT_OK(text);
   EXPECT_EQ(Json::parse(*text)["status"]["phase"], "Again");
 
@@ -375,12 +551,26 @@ Task<> watches(Scene& scene) {
 }
 
 Task<> reviews_access(Scene& scene) {
-  const auto mine = co_await scene.client.can_i(kConfigMaps, "delete", scene.peer.ns, soon());
+  const k8s::Client::Access delete_maps{
+      .verb = "delete", .group = "", .resource = "configmaps", .ns = scene.peer.ns};
+  const auto mine = co_await scene.client.can_i(delete_maps, soon());
   CO_ASSERT_OK(mine);
   EXPECT_TRUE(*mine);
+  const auto one = co_await scene.client.can_i({.verb = "update",
+                                                .group = "apps",
+                                                .resource = "deployments",
+                                                .subresource = "scale",
+                                                .ns = scene.peer.ns,
+                                                .name = "web"},
+                                               soon());
+  CO_ASSERT_OK(one);
+  EXPECT_TRUE(*one);
+  auto everywhere = delete_maps;
+  everywhere.ns.clear();
+  CO_ASSERT_OK(co_await scene.client.can_i(everywhere, soon()));
 
   Caller other(co_await asio::this_coro::executor, scene.peer.powerless);
-  const auto theirs = co_await other.client.can_i(kConfigMaps, "delete", scene.peer.ns, soon());
+  const auto theirs = co_await other.client.can_i(delete_maps, soon());
   CO_ASSERT_OK(theirs);
   EXPECT_FALSE(*theirs);
   const auto refused = co_await other.client.list(kConfigMaps, scene.peer.ns, {}, soon());
@@ -397,6 +587,13 @@ Task<> refuses_unknown_tokens(Scene& scene) {
   EXPECT_THAT(refused.error().message, HasSubstr("401 Unauthorized"));
   expect_refusal(co_await stranger.client.watch(kConfigMaps, scene.peer.ns, {}, soon()),
                  ErrorCode::unauthenticated, 401);
+  // Also for what everybody may read.
+  expect_refusal(co_await stranger.client.raw({.target = "/version"}, soon()),
+                 ErrorCode::unauthenticated, 401);
+  expect_refusal(
+      co_await stranger.client.can_i({.verb = "get", .group = "", .resource = "pods"}, soon()),
+      ErrorCode::unauthenticated, 401);
+  expect_refusal(co_await stranger.client.who_am_i(soon()), ErrorCode::unauthenticated, 401);
 }
 
 Task<> issues_tokens(Scene& scene) {
@@ -413,16 +610,25 @@ Task<> issues_tokens(Scene& scene) {
   k8s::ClusterConfig config = scene.peer.unknown;
   config.token = token->token;
   Caller robot(co_await asio::this_coro::executor, config);
-  CO_ASSERT_OK(co_await robot.client.can_i(kConfigMaps, "get", scene.peer.ns, soon()));
+  CO_ASSERT_OK(co_await robot.client.can_i(
+      {.verb = "get", .group = "", .resource = "configmaps", .ns = scene.peer.ns}, soon()));
+  const auto user = co_await robot.client.who_am_i(soon());
+  CO_ASSERT_OK(user);
+  EXPECT_EQ(*user, "system:serviceaccount:" + scene.peer.ns + ":robot");
 
   expect_refusal(co_await scene.client.request_token(scene.key("nobody"), {}, 600s, soon()),
                  ErrorCode::not_found, 404);
 }
 
 Task<> tells_its_version(Scene& scene) {
-  const auto text = co_await scene.client.raw("GET", "/version", "", "", soon());
+  const auto text = co_await scene.client.raw({.target = "/version"}, soon());
   CO_ASSERT_OK(text);
   EXPECT_THAT(Json::parse(*text).value("gitVersion", ""), StartsWith("v1."));
+  const auto version = co_await scene.client.server_version(soon());
+  CO_ASSERT_OK(version);
+  EXPECT_EQ(version->major, 1U);
+  EXPECT_GE(version->minor, 20U);
+  EXPECT_EQ(version->git_version, Json::parse(*text).value("gitVersion", ""));
 }
 
 // A candidate for a Lease of the case.
@@ -563,6 +769,13 @@ std::vector<KubeClientCase> kube_client_cases() {
       make_case("AppliesJsonPatches", applies_json_patches),
       make_case("AppliesOnTheServerSide", applies_on_the_server_side),
       make_case("Deletes", deletes),
+      make_case("TellsReasonsOfAConflictApart", tells_reasons_of_a_conflict_apart),
+      make_case("AnswersDryRunsWithoutAChange", answers_dry_runs_without_a_change),
+      make_case("RemembersTheFieldManager", remembers_the_field_manager),
+      make_case("DeletesUnderPreconditions", deletes_under_preconditions),
+      make_case("DeletesCollections", deletes_collections),
+      make_case("StreamsPodLogs", streams_pod_logs),
+      make_case("DescribesItsTypes", describes_its_types),
       make_case("KeepsStatusApartAndLearnsOfNewTypes", keeps_status_apart_and_learns_of_new_types),
       make_case("ListsApplications", lists_applications),
       make_case("Watches", watches),

@@ -47,15 +47,15 @@ const k8s::Reflector::Options kPaged{.streaming_list = false, .page_limit = 4};
 KubeWatchBench::KubeWatchBench(const Executor& executor, const KubeWatchPeer& peer,
                                k8s::Reflector::Options options, const Tune& tune)
     : peer_(peer),
-      resolver_(executor, pool_),
       client_(executor, resolver_, peer.config, {}, "contract"),
       relay_(executor, peer.config.server.host, peer.config.server.port),
       watch_client_(executor, resolver_, through(relay_, peer.config), {}, "contract"),
       tasks_(executor),
       changed_(executor),
-      informer_(
-          executor, watch_client_, informer_options(peer.ns, options, tune),
-          [this](const k8s::Change& change) { on_change(change); }, metrics_, "contract") {}
+      informer_(executor, watch_client_, informer_options(peer.ns, options, tune), metrics_,
+                "contract"),
+      subscription_(informer_.subscribe([this](const k8s::Change& change) { on_change(change); })) {
+}
 
 Task<> KubeWatchBench::stop() {
   tasks_.cancel();
@@ -135,6 +135,8 @@ void KubeWatchBench::on_change(const k8s::Change& change) {
   const Seen now{std::string(change.now->uid()), std::string(change.now->resource_version()),
                  std::string(change.now->field(0).value_or(""))};
   const auto known = told_content_.find(name);
+  // Versions of different epochs can't be compared.
+  const bool same_epoch = std::exchange(told_epoch_[name], informer_.epoch()) == informer_.epoch();
   const auto* const stored = informer_.find(change.now->key());
   switch (change.type) {
     case k8s::Change::Type::added:
@@ -143,13 +145,13 @@ void KubeWatchBench::on_change(const k8s::Change& change) {
       break;
     case k8s::Change::Type::modified:
       if (known == told_content_.end()) break_rule("modified before it was added");
-      if (known != told_content_.end() && known->second.version == now.version) {
+      if (known != told_content_.end() && same_epoch && known->second.version == now.version) {
         break_rule("told again without a change");
       }
       if (known != told_content_.end() && known->second.uid != now.uid) {
         break_rule("another object, not told as deleted and added");
       }
-      if (known != told_content_.end() &&
+      if (known != told_content_.end() && same_epoch &&
           k8s::is_older_version(now.version, known->second.version)) {
         break_rule("went back");
       }
@@ -294,7 +296,7 @@ Task<> lists_again_after_gone(const KubeWatchPeer& peer, k8s::Reflector::Options
     CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
     CO_ASSERT_TRUE(co_await bench.create("cm-2", "anew"));
     CO_ASSERT_TRUE(co_await bench.create("new", "1"));
-    co_await peer.make_versions_gone();
+    peer.make_versions_gone();
     bench.reconnect();
     EXPECT_TRUE(co_await bench.converges());
     EXPECT_THAT(bench.told(),
@@ -302,6 +304,54 @@ Task<> lists_again_after_gone(const KubeWatchPeer& peer, k8s::Reflector::Options
     EXPECT_THAT(bench.metrics(), testing::HasSubstr("reason=\"gone\""));
     CO_ASSERT_TRUE(co_await bench.update("cm-3", "second"));
     EXPECT_TRUE(co_await bench.converges());
+  });
+}
+
+// After each first page the rest of them is gone: a list slower than the server's compaction.
+Task<> lists_whole_when_pages_are_gone(const KubeWatchPeer& peer) {
+  const auto lists = std::make_shared<int>(0);
+  return with_kube_watch_bench(
+      peer, kPaged,
+      [lists](KubeWatchBench& bench) -> Task<> {
+        CO_ASSERT_TRUE(co_await create_some(bench, 10));
+        bench.start();
+        CO_ASSERT_TRUE(co_await bench.synced());
+        EXPECT_EQ(*lists, 2) << "the first in pages, the second whole";
+        EXPECT_EQ(bench.told().size(), 10U);
+        EXPECT_TRUE(co_await bench.converges());
+      },
+      [&peer, lists](k8s::InformerOptions& options) {
+        options.keep = [&peer, lists](std::string_view, std::string_view name) {
+          if (name == "cm-3" && ++*lists <= 4) peer.make_versions_gone();
+          return true;
+        };
+      });
+}
+
+Task<> lists_again_after_a_restore(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
+  return with_kube_watch_bench(peer, options, [&peer](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 5));
+    co_await peer.back_up();
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
+    for (int i = 0; i < 30; ++i) {
+      CO_ASSERT_TRUE(co_await bench.create("new-" + std::to_string(i), "1"));
+    }
+    CO_ASSERT_TRUE(co_await bench.converges());
+    EXPECT_EQ(bench.informer().epoch(), 0U);
+    bench.forget_told();
+    co_await peer.restore();
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_EQ(bench.informer().epoch(), 1U);
+    EXPECT_THAT(bench.told(), testing::IsSupersetOf({"~cm-0=first", "~cm-1=first", "+cm-2=first",
+                                                     "-new-0", "-new-29"}));
+    // Versions are still below those of before.
+    CO_ASSERT_TRUE(co_await bench.update("cm-3", "third"));
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_EQ(bench.told().back(), "~cm-3=third");
+    EXPECT_THAT(bench.metrics(), testing::HasSubstr("reason=\"restored\""));
   });
 }
 
@@ -397,7 +447,7 @@ Task<> old_versions_are_gone(const KubeWatchPeer& peer) {
     CO_ASSERT_OK(second);
     EXPECT_EQ(second->at("items").at(0).at("metadata").at("name"), "cm-2");
     for (int i = 0; i < 3; ++i) CO_ASSERT_TRUE(co_await bench.update("cm-0", std::to_string(i)));
-    co_await peer.make_versions_gone();
+    peer.make_versions_gone();
 
     const auto late = co_await list_page(bench, peer, token);
     CO_ASSERT_TRUE(!late.has_value());
@@ -418,6 +468,37 @@ Task<> old_versions_are_gone(const KubeWatchPeer& peer) {
   });
 }
 
+// Why a check must come before a watch resumes: the server does not refuse the version. A list
+// tells what it has, and refuses to be newer.
+Task<> future_versions_are_silent(const KubeWatchPeer& peer) {
+  return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(bench, 3));
+    k8s::ListOptions one;
+    one.limit = 1;
+    const auto list =
+        co_await bench.client().list(k8s::resources::kConfigMaps, peer.ns, one, bench.deadline());
+    CO_ASSERT_OK(list);
+    const auto current =
+        std::stoull(Json::parse(*list).at("metadata").at("resourceVersion").get<std::string>());
+    k8s::WatchOptions options;
+    options.resource_version = std::to_string(current + 1'000'000);
+    auto stream = co_await bench.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
+                                                bench.deadline());
+    CO_ASSERT_OK(stream);
+    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
+    stream->set_deadline(deadline_after(2s));
+    const auto bytes = co_await stream->read_some();
+    CO_ASSERT_TRUE(!bytes.has_value()) << *bytes;
+    EXPECT_EQ(bytes.error().code, ErrorCode::timeout);
+
+    one.resource_version = options.resource_version;
+    const auto refused =
+        co_await bench.client().list(k8s::resources::kConfigMaps, peer.ns, one, bench.deadline());
+    CO_ASSERT_TRUE(!refused.has_value());
+    EXPECT_EQ(refused.error().http_status, 504) << refused.error().message;
+  });
+}
+
 }  // namespace
 
 std::vector<KubeWatchCase> kube_watch_cases() {
@@ -433,6 +514,12 @@ std::vector<KubeWatchCase> kube_watch_cases() {
        [](const auto& peer) { return lists_again_after_gone(peer, kStreaming); }},
       {"PagesAgainAfterGone",
        [](const auto& peer) { return lists_again_after_gone(peer, kPaged); }},
+      {"ListsWholeWhenPagesAreGone", lists_whole_when_pages_are_gone},
+      {"FutureVersionsAreSilent", future_versions_are_silent},
+      {"StreamsAgainAfterARestore",
+       [](const auto& peer) { return lists_again_after_a_restore(peer, kStreaming); }},
+      {"PagesAgainAfterARestore",
+       [](const auto& peer) { return lists_again_after_a_restore(peer, kPaged); }},
       {"SurvivesARestart", survives_a_restart},
       {"SurvivesCutConnections", survives_cuts},
   };

@@ -22,9 +22,13 @@ struct KubeWatchPeer {
   k8s::ClusterConfig config;
   std::string ns;  // exists and holds no ConfigMaps
   // Makes every version known so far too old for watches and for open lists.
-  std::function<Task<>()> make_versions_gone = {};
+  std::function<void()> make_versions_gone = {};
   // Ends the server and starts it again with the same content, on the same port.
   std::function<Task<>()> restart = {};
+  // Keeps the server's content of this moment; restore() brings it back, as from a backup. Both may
+  // end the server and start it again.
+  std::function<Task<>()> back_up = {};
+  std::function<Task<>()> restore = {};
   // How long anything may take.
   std::chrono::seconds patience{10};
 };
@@ -82,18 +86,19 @@ class KubeWatchBench {
   Task<bool> patch(std::string name, std::string body);
 
   KubeWatchPeer peer_;
-  asio::thread_pool pool_{1};
-  net::Resolver resolver_;
+  Metrics metrics_;
+  net::Resolver resolver_{metrics_};
   k8s::Client client_;
   TcpRelay relay_;
   k8s::Client watch_client_;
-  Metrics metrics_;
   TaskGroup tasks_;
   Event changed_;
   Content told_content_;
+  std::map<std::string, std::uint64_t> told_epoch_;
   std::vector<std::string> told_;
   std::string broken_rule_;
   k8s::Informer informer_;
+  k8s::Informer::Subscription subscription_;
 };
 
 // Runs `body` on a bench and stops it afterwards, also when the body throws.

@@ -245,6 +245,10 @@ http::Response FakeArgoCd::answer(const http::Request& request,
                   shaped ? "invalid session: token signature is invalid: signature is invalid"
                          : "no session information");
   }
+  if (path.size() >= 7 && path[0] == "api" && path[1] == "v1" && path[2] == "account" &&
+      path[3] == "can-i" && request.method == "GET") {
+    return json_response(200, Json{{"value", may_get_applications_ ? "yes" : "no"}}.dump());
+  }
   const bool of_app = path.size() >= 5 && path[0] == "api" && path[1] == "v1" &&
                       path[2] == "applications" && request.method == "GET";
   return of_app ? answer_about_app(path, query) : unknown_path();

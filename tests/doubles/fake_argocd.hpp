@@ -76,6 +76,8 @@ class FakeArgoCd : public DoubleServer {
   void set_revision(const std::string& revision, Json metadata);
 
   void set_token(std::string token) { options_.token = std::move(token); }
+  // Whether the token may get every Application, as GET /api/v1/account/can-i says.
+  void set_may_get_applications(bool may) { may_get_applications_ = may; }
   // Requests so far: for the tree, for managed resources, and for revision metadata.
   struct Reads {
     std::size_t tree = 0;
@@ -128,6 +130,7 @@ class FakeArgoCd : public DoubleServer {
                                                 const Query& query) const;
 
   Options options_;
+  bool may_get_applications_ = true;
   FakeKubeApi& cluster_;
   TempDir folder_;
   boost::asio::thread_pool git_{1};

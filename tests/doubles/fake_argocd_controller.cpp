@@ -7,6 +7,7 @@
 #include "common/core/encoding.hpp"
 #include "doubles/argocd_objects.hpp"
 #include "doubles/fake_argocd.hpp"
+#include "support/run_on.hpp"
 
 // The part of FakeArgoCd that does what Argo CD's controller does.
 namespace gitops::test {

@@ -1,5 +1,6 @@
 #include "doubles/fake_kube_api.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -54,6 +55,39 @@ http::Response deleted(const KubeTarget& target, const FakeKubeStore::Removed& r
                                  {"status", "Success"},
                                  {"details", std::move(details)}}
                                 .dump());
+}
+
+bool is_dry_run(const Query& query, const Json& sent) {
+  if (query.get("dryRun") == "All") return true;
+  const bool has_options = sent.is_object() && sent.contains("dryRun");
+  return has_options && sent["dryRun"] == Json::array({"All"});
+}
+
+// Writes who made the change into the object, when the request says it.
+void note_manager(const KubeTarget& target, const Query& query, std::string_view media,
+                  Json& sent) {
+  const auto manager = query.get("fieldManager");
+  if (manager.empty() || !sent.is_object()) return;
+  Json& metadata = sent["metadata"];
+  if (!metadata.is_object() && !metadata.is_null()) return;
+  metadata["managedFields"] =
+      Json::array({{{"manager", manager},
+                    {"operation", media.contains("apply-patch") ? "Apply" : "Update"},
+                    {"apiVersion", target.type->resource.api_version()},
+                    {"time", format_rfc3339(wall_now())},
+                    {"fieldsType", "FieldsV1"},
+                    {"fieldsV1", Json::object()}}});
+}
+
+// The last lines of a text.
+std::string_view tail_of(std::string_view text, std::size_t lines) {
+  std::size_t begin = text.size();
+  while (lines > 0 && begin > 0) {
+    const auto newline = begin < 2 ? std::string_view::npos : text.rfind('\n', begin - 2);
+    begin = newline == std::string_view::npos ? 0 : newline + 1;
+    --lines;
+  }
+  return text.substr(begin);
 }
 
 http::Response stored(const FakeKubeStore::Outcome<FakeKubeStore::Object>& outcome,
@@ -197,6 +231,9 @@ Task<> FakeKubeApi::serve(http::Exchange& exchange, const std::string& body) {
     } else if (target->verb == "watch") {
       co_await watch(exchange, *target, query);
       co_return;
+    } else if (target->type->id() == "pods" && target->subresource == "log") {
+      co_await serve_log(exchange, *target, query);
+      co_return;
     } else {
       response = answer(request, *target, query, body);
     }
@@ -219,6 +256,13 @@ bool FakeKubeApi::is_allowed(const KubeTarget& target) const {
 std::optional<http::Response> FakeKubeApi::answer_fixed(const http::Request& request,
                                                         const std::vector<std::string>& path,
                                                         const std::string& body) {
+  // A wrong token is refused before anybody looks at the path; without one probes are answered.
+  const auto header = request.headers.find("Authorization").value_or("");
+  const std::string token(header.starts_with("Bearer ") ? header.substr(7) : std::string_view());
+  const auto issued = issued_tokens_.find(token);
+  const bool known =
+      options_.token.empty() || token == options_.token || issued != issued_tokens_.end();
+  if (!header.empty() && !known) return failure(401);
   const bool probe =
       path.size() == 1 && (path[0] == "readyz" || path[0] == "livez" || path[0] == "healthz");
   if (probe) return plain("ok");
@@ -234,16 +278,21 @@ std::optional<http::Response> FakeKubeApi::answer_fixed(const http::Request& req
                                    {"platform", "double"}}
                                   .dump());
   }
-  if (!options_.token.empty()) {
-    const auto header = request.headers.find("Authorization").value_or("");
-    const bool bearer = header.starts_with("Bearer ");
-    const std::string token(bearer ? header.substr(7) : std::string_view());
-    if (token != options_.token && !issued_tokens_.contains(token)) return failure(401);
-  }
+  if (!known) return failure(401);
   if (path.empty() || (path[0] != "api" && path[0] != "apis")) return page_not_found();
   if (path ==
       std::vector<std::string>{"apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"}) {
     return request.method == "POST" ? review_access(body) : failure(404);
+  }
+  if (path ==
+      std::vector<std::string>{"apis", "authentication.k8s.io", "v1", "selfsubjectreviews"}) {
+    if (request.method != "POST") return failure(404);
+    const std::string user = issued == issued_tokens_.end() ? "double" : issued->second;
+    return json_response(201, Json{{"kind", "SelfSubjectReview"},
+                                   {"apiVersion", "authentication.k8s.io/v1"},
+                                   {"metadata", Json::object()},
+                                   {"status", {{"userInfo", {{"username", user}}}}}}
+                                  .dump());
   }
   if (path.size() <= (path[0] == "api" ? 2U : 3U)) return kube_discovery(store_.types(), path);
   return std::nullopt;
@@ -279,10 +328,10 @@ http::Response FakeKubeApi::answer(const http::Request& request, const KubeTarge
   if (target.verb == "list") return lists_.list(target, query);
   if (target.verb == "get") return stored(store_.get(type, target.key));
   if (media.contains("protobuf")) return refusal(unsupported_media_type());
-  if (target.verb == "deletecollection") return delete_collection(target, query);
 
   Json sent = Json::object();
-  if (target.verb != "delete" || !body.empty()) {
+  const bool deletes = target.verb == "delete" || target.verb == "deletecollection";
+  if (!deletes || !body.empty()) {
     sent = Json::parse(body, nullptr, false);
     if (sent.is_discarded()) {
       return refusal(bad_request("the object provided is unrecognized (must be of type " +
@@ -290,6 +339,10 @@ http::Response FakeKubeApi::answer(const http::Request& request, const KubeTarge
                                  "): couldn't get version/kind; json parse error"));
     }
   }
+  std::optional<FakeKubeStore::DryRun> dry_run;
+  if (is_dry_run(query, sent)) dry_run.emplace(store_);
+  note_manager(target, query, media, sent);
+  if (target.verb == "deletecollection") return delete_collection(target, query);
   if (target.verb == "create" && target.key.name.empty()) {
     return stored(store_.create(type, target.key.ns, std::move(sent)), 201);
   }
@@ -346,6 +399,46 @@ http::Response FakeKubeApi::delete_collection(const KubeTarget& target, const Qu
   return response;
 }
 
+void FakeKubeApi::append_pod_log(std::string_view text) {
+  pod_log_ += text;
+  notify_change();
+}
+
+Task<> FakeKubeApi::serve_log(http::Exchange& exchange, const KubeTarget& target,
+                              const Query& query) {
+  const auto pod = store_.get(*target.type, target.key);
+  std::optional<http::Response> refused;
+  if (!pod) {
+    refused = refusal(pod.error());
+  } else if (const auto asked = query.get("container"); !asked.empty()) {
+    const auto spec = (*pod)->json.value("spec", Json::object());
+    const auto containers = spec.value("containers", Json::array());
+    const bool known = std::ranges::any_of(
+        containers, [&](const Json& container) { return container.value("name", "") == asked; });
+    if (!known) {
+      refused =
+          refusal(bad_request("container " + asked + " is not valid for pod " + target.key.name));
+    }
+  }
+  if (refused) {
+    if (auto sent = co_await exchange.reply(std::move(*refused)); !sent) co_return;
+    co_return;
+  }
+  std::string_view text = pod_log_;
+  if (query.has("tailLines")) text = tail_of(text, parse_size(query.get("tailLines")));
+  if (query.has("limitBytes")) text = text.substr(0, parse_size(query.get("limitBytes")));
+  auto sent = co_await exchange.start(plain({}));
+  if (sent && !text.empty()) sent = co_await exchange.write(std::string(text));
+  std::size_t shown = pod_log_.size();
+  while (sent && query.get("follow") == "true") {
+    co_await wait_for_change(kNever);
+    if (shown < pod_log_.size()) {
+      sent = co_await exchange.write(pod_log_.substr(std::exchange(shown, pod_log_.size())));
+    }
+  }
+  if (sent) sent = co_await exchange.finish();
+}
+
 http::Response FakeKubeApi::issue_token(const KubeTarget& target, const std::string& body) {
   const auto account = store_.get(*target.type, target.key);
   if (!account) return refusal(account.error());
@@ -362,12 +455,10 @@ http::Response FakeKubeApi::issue_token(const KubeTarget& target, const std::str
                                ": may not specify a duration less than 10 minutes"});
   }
   const auto expires = format_rfc3339(wall_now() + std::chrono::seconds(seconds));
-  const auto token = base64_encode(Json{
-      {"sub", "system:serviceaccount:" + target.key.ns + ":" + target.key.name},
-      {"exp", expires},
-      {"serial",
-       issued_tokens_.size()}}.dump());
-  issued_tokens_.insert(token);
+  const auto user = "system:serviceaccount:" + target.key.ns + ":" + target.key.name;
+  const auto token = base64_encode(
+      Json{{"sub", user}, {"exp", expires}, {"serial", issued_tokens_.size()}}.dump());
+  issued_tokens_.emplace(token, user);
   return json_response(201, Json{{"kind", "TokenRequest"},
                                  {"apiVersion", "authentication.k8s.io/v1"},
                                  {"metadata",

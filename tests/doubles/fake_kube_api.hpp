@@ -24,10 +24,11 @@
 namespace gitops::test {
 
 // A Kubernetes API server in memory: get, list in pages, watch, create, update, patch, delete,
-// finalizers, status subresources, CRDs, access reviews, service account tokens and discovery, with
-// the answers and Status objects of the real one (tests/contract checks both). It has no admission,
-// no schemas, no controllers, no managed fields, and reads JSON only. Faults: those of DoubleServer
-// and the ones below.
+// finalizers, status subresources, dry runs, CRDs, access reviews, service account tokens, pod logs
+// and discovery (group by group), with the answers and Status objects of the real one
+// (tests/contract checks both). It has no admission, no schemas, no controllers, and reads JSON only;
+// of the managed fields it keeps the manager that the last request named. Faults: those of
+// DoubleServer and the ones below.
 class FakeKubeApi : public DoubleServer {
  public:
   using Json = nlohmann::json;
@@ -65,6 +66,9 @@ class FakeKubeApi : public DoubleServer {
   // Waits until `condition` holds, looking after each change and request; false at the deadline.
   Task<bool> wait_until(std::function<bool()> condition, Deadline deadline);
 
+  // Appends to the log that every container of every pod has.
+  void append_pod_log(std::string_view text);
+
   // Replaces the token; requests with the old one get 401 from now on.
   void set_token(std::string token) { options_.token = std::move(token); }
   // Who may do what; refused requests get 403. Without a rule everything is allowed.
@@ -81,6 +85,9 @@ class FakeKubeApi : public DoubleServer {
   // Faults.
   // Everything older than now is too old for watches and for open lists (410).
   void compact();
+  // The content of an earlier moment is back, and its version, as after a restore of etcd and a new
+  // start of the API server: open watches are cut.
+  void restore(FakeKubeStore::Backup backup);
   // Open and new watches of all types stay silent, connected, until this is set back.
   void stall_watches(bool stalled);
   // Ends every open watch in the middle of its connection.
@@ -114,6 +121,7 @@ class FakeKubeApi : public DoubleServer {
   http::Response patch(const KubeTarget& target, const Query& query, std::string_view media,
                        const Json& body);
   http::Response delete_collection(const KubeTarget& target, const Query& query);
+  Task<> serve_log(http::Exchange& exchange, const KubeTarget& target, const Query& query);
   http::Response issue_token(const KubeTarget& target, const std::string& body);
 
   // In fake_kube_watches.cpp.
@@ -130,7 +138,8 @@ class FakeKubeApi : public DoubleServer {
   FakeKubeStore store_;
   KubeLists lists_;
   std::function<bool(const Access&)> allowed_;
-  std::set<std::string> issued_tokens_;
+  std::map<std::string, std::string> issued_tokens_;  // with the users they were issued to
+  std::string pod_log_ = "hello from a simulated pod\n";
   std::list<Watch*> watches_;
   bool stalled_ = false;
   bool streaming_lists_ = true;

@@ -164,7 +164,7 @@ FakeKubeStore::Outcome<FakeKubeStore::Object> FakeKubeStore::create(const KubeTy
   if (resource.kind == "Namespace") object["status"] = {{"phase", "Active"}};
   encode_string_data(type, object);
   auto created = store(type, ChangeKind::added, std::move(object), nullptr);
-  if (resource.kind == "CustomResourceDefinition") {
+  if (resource.kind == "CustomResourceDefinition" && !dry_run_) {
     follow_definition(created->json, false);
     created = find(type, key) != nullptr ? *find(type, key) : created;
   }
@@ -319,14 +319,16 @@ FakeKubeStore::Outcome<FakeKubeStore::Removed> FakeKubeStore::remove(const KubeT
     return Removed{.object = store(type, ChangeKind::modified, std::move(next), current),
                    .gone = false};
   }
-  if (type.resource.kind == "Namespace") {
+  if (type.resource.kind == "Namespace" && !dry_run_) {
     for (const auto& [id, inner] : types_) {
       if (!inner.resource.namespaced) continue;
       for (const auto& object : list(inner, key.name)) drop(inner, object);
     }
   }
   auto gone = drop(type, current);
-  if (type.resource.kind == "CustomResourceDefinition") follow_definition(current->json, true);
+  if (type.resource.kind == "CustomResourceDefinition" && !dry_run_) {
+    follow_definition(current->json, true);
+  }
   return Removed{.object = std::move(gone), .gone = true};
 }
 
@@ -363,8 +365,16 @@ FakeKubeStore::Object FakeKubeStore::put(const KubeType& type, Json object) {
 
 FakeKubeStore::Object FakeKubeStore::store(const KubeType& type, ChangeKind kind, Json object,
                                            Object before) {
-  ++version_;
   auto& metadata = object["metadata"];
+  if (dry_run_) {
+    metadata.erase("resourceVersion");
+    if (before) metadata["resourceVersion"] = before->json["metadata"]["resourceVersion"];
+    auto answer = std::make_shared<Stored>();
+    answer->text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+    answer->json = std::move(object);
+    return answer;
+  }
+  ++version_;
   metadata["resourceVersion"] = std::to_string(version_);
   const k8s::ObjectKey key{type.resource.namespaced ? text_at(object, "metadata.namespace") : "",
                            text_at(object, "metadata.name")};
@@ -430,6 +440,12 @@ void FakeKubeStore::follow_definition(const Json& definition, bool gone) {
   const auto* definitions = find_type("apiextensions.k8s.io", "v1", "customresourcedefinitions");
   const auto* current = find(*definitions, {"", text_at(definition, "metadata.name")});
   store(*definitions, ChangeKind::modified, std::move(established), *current);
+}
+
+void FakeKubeStore::restore(Backup backup) {
+  tables_ = std::move(backup.tables);
+  version_ = backup.version;
+  compact();
 }
 
 void FakeKubeStore::compact() {

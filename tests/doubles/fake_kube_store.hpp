@@ -77,6 +77,14 @@ class FakeKubeStore {
   };
   Outcome<Removed> remove(const KubeType& type, const k8s::ObjectKey& key,
                           const Json& options = nullptr);
+  // Until the handle goes, changes are answered as always and not made.
+  struct DryRun {
+    explicit DryRun(FakeKubeStore& of) : store(of) { store.dry_run_ = true; }
+    ~DryRun() { store.dry_run_ = false; }
+    DryRun(const DryRun&) = delete;
+    DryRun& operator=(const DryRun&) = delete;
+    FakeKubeStore& store;
+  };
   // Stores the object as it is given, whatever was there: status included, namespace made if
   // missing.
   Object put(const KubeType& type, Json object);
@@ -88,6 +96,15 @@ class FakeKubeStore {
   [[nodiscard]] std::uint64_t oldest_version() const { return oldest_version_; }
   // Forgets the history: everything before now is too old.
   void compact();
+  // The objects and the version of one moment.
+  struct Backup {
+    std::map<std::string, std::map<k8s::ObjectKey, Object>> tables;
+    std::uint64_t version = 0;
+  };
+  [[nodiscard]] Backup back_up() const { return {tables_, version_}; }
+  // Back to that moment, as if nothing had happened since. Older versions are too old, newer ones
+  // are given out a second time.
+  void restore(Backup backup);
   // Called after each change.
   void on_change(std::function<void()> function) { on_change_ = std::move(function); }
 
@@ -112,6 +129,7 @@ class FakeKubeStore {
   std::uint64_t oldest_version_ = 100;
   std::mt19937_64 random_{std::random_device{}()};
   std::function<void()> on_change_;
+  bool dry_run_ = false;
 };
 
 }  // namespace gitops::test

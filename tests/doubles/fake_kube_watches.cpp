@@ -56,7 +56,7 @@ struct FakeKubeApi::Watch {
   bool initial_events = false;
   bool bookmarks = false;
   Deadline end = kNever;
-  std::uint64_t position = 0;  // told up to this version
+  std::uint64_t position = 0;  // told up to this version; ahead of the store: silent until then
   std::string pending{};       // bytes to write before anything else
   enum class End { none, in_order, cut } ended_by_test = End::none;
 };
@@ -66,6 +66,12 @@ void FakeKubeApi::compact() {
   for (auto* watch : watches_) watch->pending += collect(*watch);
   store_.compact();
   lists_.expire_pages();
+}
+
+void FakeKubeApi::restore(FakeKubeStore::Backup backup) {
+  store_.restore(std::move(backup));
+  lists_.expire_pages();
+  cut_watches();
 }
 
 void FakeKubeApi::stall_watches(bool stalled) {
@@ -115,7 +121,7 @@ std::string FakeKubeApi::collect(Watch& watch) {
       text += event_line("DELETED", last.dump());
     }
   }
-  watch.position = store_.version();
+  watch.position = std::max(watch.position, store_.version());
   return text;
 }
 
@@ -192,7 +198,8 @@ Task<> FakeKubeApi::follow(http::Exchange& exchange, Watch& watch) {
     const bool served = store_.types().contains(watch.type.id());
     const bool ending = now >= watch.end || watch.ended_by_test == Watch::End::in_order || !served;
     if (watch.bookmarks && served && (now >= next_bookmark || ending)) {
-      watch.pending += bookmark_line(watch.type, watch.position, false);
+      if (watch.position <= store_.version())
+        watch.pending += bookmark_line(watch.type, watch.position, false);
       next_bookmark = now + options_.bookmarks;
     }
     if (!watch.pending.empty()) {

@@ -37,7 +37,9 @@ std::string FakePlatform::Report::source(std::string_view field) const {
 }
 
 FakePlatform::FakePlatform(const Executor& executor, Options options)
-    : DoubleServer(executor, options.server), options_(std::move(options)) {}
+    : DoubleServer(executor, options.server),
+      options_(std::move(options)),
+      routes_(routes(), [this](int status, std::string_view why) { return refuse(status, why); }) {}
 
 std::vector<const FakePlatform::Report*> FakePlatform::find(std::string_view kind,
                                                             std::string_view name,
@@ -90,35 +92,61 @@ http::Response FakePlatform::failure(int status) const {
                                    .dump());
 }
 
+std::vector<http::Route> FakePlatform::routes() {
+  return {
+      {"POST", "/2.0/api/events", http::open_to_all(),
+       [this](http::Exchange& exchange, const http::RouteParameters&) {
+         return take_report(exchange);
+       },
+       kMaxBody},
+      {"POST", "/2.0/api/graphql", http::open_to_all(),
+       [this](http::Exchange& exchange, const http::RouteParameters&) {
+         return tell_who_asks(exchange);
+       },
+       kMaxBody},
+      {"GET", "/events", http::open_to_all(), http::answer_with([this](const auto&, const auto&) {
+         return json_response(200, record());
+       })},
+  };
+}
+
+http::Response FakePlatform::refuse(int status, std::string_view why) {
+  refused_.push_back(std::to_string(status) + ": " + std::string(why));
+  return failure(status);
+}
+
 Task<> FakePlatform::handle(http::Exchange& exchange) {
-  auto body = co_await exchange.read_body(kMaxBody);
-  http::Response response;
-  const auto path = exchange.path();
-  const auto& method = exchange.request().method;
-  if (!body) {
-    if (body.error().code != ErrorCode::too_large) co_return;
-    refused_.push_back("413: " + body.error().message);
-    response = failure(413);
-  } else if (path == "/2.0/api/events" && method == "POST") {
-    response = take(exchange.request(), std::move(*body));
-    if (response.status == 200 && loses_answer_ && loses_answer_(reports_.back())) {
-      exchange.abort();
-      co_return;
-    }
-  } else if (path == "/events" && method == "GET") {
-    response = json_response(200, record());
-  } else {
-    refused_.push_back("404: " + method + " " + std::string(path));
-    response = failure(404);
+  return routes_.serve(exchange);
+}
+
+Task<> FakePlatform::take_report(http::Exchange& exchange) {
+  auto body = co_await exchange.read_body();
+  if (!body && body.error().code != ErrorCode::too_large) co_return;
+  auto response =
+      body ? take(exchange.request(), std::move(*body)) : refuse(413, body.error().message);
+  if (response.status == 200 && loses_answer_ && loses_answer_(reports_.back())) {
+    exchange.abort();
+    co_return;
   }
   if (auto sent = co_await exchange.reply(std::move(response)); !sent) co_return;
 }
 
+Task<> FakePlatform::tell_who_asks(http::Exchange& exchange) {
+  const auto body = co_await exchange.read_body();
+  if (!body) co_return;
+  const auto& token = options_.token;
+  if (!token.empty() && exchange.request().headers.find("Authorization") != token) {
+    (void)co_await exchange.reply(failure(401));
+    co_return;
+  }
+  const Json query = Json::parse(*body, nullptr, false);
+  const bool me = query.is_object() && query.value("query", "").contains("me{");
+  (void)co_await exchange.reply(json_response(
+      200, me ? Json{{"data", {{"me", {{"activeAccount", {{"name", "double"}}}}}}}}.dump()
+              : Json{{"errors", {{{"message", "only the query me is known"}}}}}.dump()));
+}
+
 http::Response FakePlatform::take(const http::Request& request, std::string body) {
-  const auto refuse = [&](int status, std::string why) {
-    refused_.push_back(std::to_string(status) + ": " + std::move(why));
-    return failure(status);
-  };
   if (!options_.token.empty() && request.headers.find("Authorization") != options_.token) {
     return refuse(401, "wrong or missing Authorization");
   }

@@ -10,13 +10,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/http/router.hpp"
 #include "doubles/double_server.hpp"
 
 namespace gitops::test {
 
 // A control plane that records: POST /2.0/api/events is checked (token, gzip, JSON, the frame of a
-// payload) and kept in the order of arrival; GET /events shows the record. Faults: those of
-// DoubleServer.
+// payload) and kept in the order of arrival; GET /events shows the record. The GraphQL query `me`
+// tells the account. Faults: those of DoubleServer.
 class FakePlatform : public DoubleServer {
  public:
   using Json = nlohmann::json;
@@ -70,10 +71,16 @@ class FakePlatform : public DoubleServer {
   [[nodiscard]] http::Response failure(int status) const override;
 
  private:
+  std::vector<http::Route> routes();
+  Task<> take_report(http::Exchange& exchange);
   http::Response take(const http::Request& request, std::string body);
+  // Notes why a request is answered 4xx.
+  http::Response refuse(int status, std::string_view why);
+  Task<> tell_who_asks(http::Exchange& exchange);
   [[nodiscard]] std::string record() const;
 
   Options options_;
+  http::Router routes_;
   std::deque<Report> reports_;
   std::vector<std::string> refused_;
   std::size_t forget_every_ = 0;

@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 using Groups = std::map<std::string, std::set<std::string>>;  // with their versions
 
 constexpr const char* kReviews = "authorization.k8s.io";
+constexpr const char* kAuthentication = "authentication.k8s.io";
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(),
@@ -31,6 +32,7 @@ Groups groups_of(const std::map<std::string, KubeType>& types) {
     if (!type.resource.group.empty()) groups[type.resource.group].insert(type.resource.version);
   }
   groups[kReviews].insert("v1");
+  groups[kAuthentication].insert("v1");
   return groups;
 }
 
@@ -66,14 +68,17 @@ Json resources_of(const std::map<std::string, KubeType>& types, const std::strin
           describe_resource(resource.plural + "/status", resource, {"get", "patch", "update"}));
     }
     if (resource.plural == "serviceaccounts") {
-      resources.push_back(
-          describe_resource("serviceaccounts/token",
-                            {"authentication.k8s.io", "v1", "", "TokenRequest", true}, {"create"}));
+      resources.push_back(describe_resource(
+          "serviceaccounts/token", {kAuthentication, "v1", "", "TokenRequest", true}, {"create"}));
     }
   }
   if (group == kReviews) {
     resources.push_back(describe_resource("selfsubjectaccessreviews",
                                           k8s::resources::kSelfSubjectAccessReviews, {"create"}));
+  }
+  if (group == kAuthentication) {
+    resources.push_back(
+        describe_resource("selfsubjectreviews", k8s::resources::kSelfSubjectReviews, {"create"}));
   }
   return resources;
 }

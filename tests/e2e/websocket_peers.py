@@ -2,7 +2,8 @@
 """WebSocket server and clients of python3-websockets, which share no code with what is tested.
 
   websocket_peers.py serve             an echo server; prints its port
-  websocket_peers.py talk URL          all kinds of messages there and back
+  websocket_peers.py talk URL [plain]  all kinds of messages there and back; plain: with a server
+                                       that knows no extension
   websocket_peers.py idle URL SECONDS  silent for half of the limit, then for good; another
                                        connection, which only pings, outlives it
 """
@@ -31,10 +32,11 @@ def connect(url):
     return websockets.connect(url, subprotocols=[PROTOCOL], ping_interval=None)
 
 
-async def talk(url):
+async def talk(url, extensions):
     async with connect(url) as connection:
         assert connection.subprotocol == PROTOCOL
-        assert 'permessage-deflate' in connection.response_headers['Sec-WebSocket-Extensions']
+        deflates = 'permessage-deflate' in connection.response_headers.get('Sec-WebSocket-Extensions', '')
+        assert deflates == (extensions != 'plain')
         for message in ['short', 'ünï¢ode', '', bytes(range(256)) * 3000, 'x' * 900_000]:
             await connection.send(message)
             assert await connection.recv() == message
@@ -69,6 +71,6 @@ if __name__ == '__main__':
     if command == 'serve':
         asyncio.run(serve())
     elif command == 'talk':
-        asyncio.run(talk(arguments[0]))
+        asyncio.run(talk(arguments[0], *(arguments[1:] or [''])))
     else:
         asyncio.run(idle(arguments[0], float(arguments[1])))

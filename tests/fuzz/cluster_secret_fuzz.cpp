@@ -3,13 +3,13 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "event-reporter/watch/cluster_secret.hpp"
+#include "k8s-client/cluster_secret.hpp"
 
 // A Secret's JSON as the API server might send it. Whatever comes: a configuration that is usable,
 // or an error that says why; a name that may stand in a log.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto secret =
-      gitops::reporter::parse_cluster_secret({reinterpret_cast<const char*>(data), size});
+      gitops::k8s::parse_cluster_secret({reinterpret_cast<const char*>(data), size});
   if (secret.name.size() > 128) std::abort();
   for (const char c : secret.name) {
     if (c < 0x20 || c == 0x7f) std::abort();

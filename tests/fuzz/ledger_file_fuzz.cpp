@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "event-reporter/ledger/ledger_file.hpp"
+#include "event-reporter/report/difference.hpp"
 
 namespace {
 

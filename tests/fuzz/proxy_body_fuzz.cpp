@@ -10,7 +10,7 @@
 
 namespace {
 
-using namespace gitops::http;
+using namespace gitops::proxy;
 using Kind = BodyFraming::Kind;
 
 void require(bool holds) {

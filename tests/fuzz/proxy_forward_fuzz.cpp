@@ -11,6 +11,7 @@
 namespace {
 
 using namespace gitops::http;
+using namespace gitops::proxy;
 
 void require(bool holds) {
   if (!holds) std::abort();

@@ -6,7 +6,6 @@
 #include <string>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -55,25 +54,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           settings->body_timeout.count() > 0 && settings->tunnel_timeout.count() > 0);
 
   Loop loop{1};
-  static asio::thread_pool pool(1);
-  net::Resolver resolver(loop.get_executor(), pool);
-  router::Routing routing(resolver, *settings, std::make_shared<router::Gates>(0, 0),
+  static Metrics metrics;
+  static net::Resolver names(metrics);
+  router::Routing routing(names, names, *settings, std::make_shared<router::Gates>(0, 0),
                           [] { return std::string{}; });
   const auto app = decide(routing, "/app-proxy/x");
   require(std::holds_alternative<proxy::Forward>(app));
-  const auto& route = *std::get<proxy::Forward>(app).route;
-  require(route.upstream != nullptr);
-  require(route.host.find_first_of("\r\n /") == std::string::npos);
+  const auto& app_route = *std::get<proxy::Forward>(app).route;
+  require(app_route.upstream != nullptr);
+  require(app_route.host.find_first_of("\r\n /") == std::string::npos);
   require(std::holds_alternative<proxy::Forward>(decide(routing, "/workflows/x")) ==
           !settings->workflows_url.empty());
   for (const auto* ns : {"argo", "kube-system"}) {
     const auto webhook = decide(routing, std::string("/webhooks/") + ns + "/github");
     const auto* forward = std::get_if<proxy::Forward>(&webhook);
     if (forward == nullptr) continue;
-    const auto& names = settings->webhook_namespaces;
-    require(
-        std::ranges::any_of(names, [ns](const auto& name) { return name == ns || name == "*"; }) ||
-        (names.empty() && settings->own_namespace == ns));
+    const auto& allowed = settings->webhook_namespaces;
+    require(std::ranges::any_of(allowed,
+                                [ns](const auto& name) { return name == ns || name == "*"; }) ||
+            (allowed.empty() && settings->own_namespace == ns));
     require(
         forward->route->host.starts_with(std::string("github-eventsource-svc.") + ns + ".svc."));
   }

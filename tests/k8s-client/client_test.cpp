@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "common/core/task_group.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/test_certs.hpp"
 #include "test_http/canned_server.hpp"
 
 namespace gitops::k8s {
@@ -22,10 +24,10 @@ using ::testing::Not;
 // A server with these answers and a client of it.
 class Bench {
  public:
-  Bench(const Executor& executor, std::vector<http::Response> answers, ClusterConfig config = {})
+  Bench(const Executor& executor, std::vector<http::Response> answers, ClusterConfig config = {},
+        RetryPolicy retry = {})
       : server(executor, std::move(answers)),
-        resolver_(executor, pool_),
-        client(executor, resolver_, with_url(std::move(config)), {}, "gitops-test/1") {}
+        client(executor, resolver_, with_url(std::move(config)), {}, "gitops-test/1", retry) {}
 
   [[nodiscard]] const http::Request& request(std::size_t index = 0) const {
     return server.seen().at(index);
@@ -44,8 +46,8 @@ class Bench {
     return config;
   }
 
-  asio::thread_pool pool_{1};
-  net::Resolver resolver_;
+  Metrics metrics_;
+  net::Resolver resolver_{metrics_};
 
  public:
   Client client;
@@ -72,9 +74,9 @@ http::Response refusal(int status, const std::string& reason, const std::string&
 
 // Runs `body` on a bench and stops it.
 void with_bench(Answers answers, const std::function<Task<>(Bench&)>& body,
-                ClusterConfig config = {}) {
+                ClusterConfig config = {}, RetryPolicy retry = {}) {
   run_coro([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, std::move(answers), std::move(config));
+    Bench bench(co_await asio::this_coro::executor, std::move(answers), std::move(config), retry);
     co_await body(bench);
     co_await bench.server.stop();
   });
@@ -104,7 +106,7 @@ TEST(Client, KeepsThePathOfTheServerUrl) {
   with_bench(
       {ok("{}")},
       [](Bench& bench) -> Task<> {
-        CO_ASSERT_OK(co_await bench.client.raw("GET", "/version", "", "", soon()));
+        CO_ASSERT_OK(co_await bench.client.raw({.target = "/version"}, soon()));
         EXPECT_EQ(bench.request().target, "/k8s/clusters/c-1/version");
       },
       config);
@@ -148,7 +150,7 @@ TEST(Client, CreatesAndReplaces) {
     EXPECT_EQ(bench.header("Content-Type"), "application/json");
 
     CO_ASSERT_OK(co_await bench.client.update(resources::kDeployments, {"shop", "web"}, "{}",
-                                              soon(), "status"));
+                                              soon(), {.subresource = "status"}));
     EXPECT_EQ(bench.request(1).method, "PUT");
     EXPECT_EQ(bench.request(1).target, "/apis/apps/v1/namespaces/shop/deployments/web/status");
   });
@@ -161,11 +163,12 @@ TEST(Client, PatchesWithTheTypesOfKubernetes) {
     CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::merge, "{}", soon()));
     EXPECT_EQ(bench.request().method, "PATCH");
     EXPECT_EQ(bench.header("Content-Type"), "application/merge-patch+json");
-    CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::json, "[]", soon(), "status"));
+    CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::json, "[]", soon(),
+                                             {.subresource = "status"}));
     EXPECT_EQ(bench.header("Content-Type", 1), "application/json-patch+json");
     EXPECT_THAT(bench.request(1).target, testing::EndsWith("/web/status"));
-    CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::apply, "{}", soon(), "",
-                                             "me & co", true));
+    CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::apply, "{}", soon(),
+                                             {.field_manager = "me & co", .force = true}));
     EXPECT_EQ(bench.header("Content-Type", 2), "application/apply-patch+yaml");
     EXPECT_THAT(bench.request(2).target,
                 testing::EndsWith("/web?fieldManager=me%20%26%20co&force=true"));
@@ -175,10 +178,86 @@ TEST(Client, PatchesWithTheTypesOfKubernetes) {
 TEST(Client, DeletesWithOptions) {
   with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.remove(resources::kPods, {"shop", "p"}, soon(),
-                                              R"({"gracePeriodSeconds":0})"));
+                                              {.grace_period = 0s}));
     EXPECT_EQ(bench.request().method, "DELETE");
     EXPECT_EQ(bench.request().body, R"({"gracePeriodSeconds":0})");
   });
+}
+
+TEST(Client, SaysHowAChangeIsToBeMade) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    const Resource& type = resources::kConfigMaps;
+    const ObjectKey key{"shop", "a"};
+    CO_ASSERT_OK(co_await bench.client.create(type, "shop", "{}", soon(),
+                                              {.field_manager = "me", .dry_run = true}));
+    EXPECT_EQ(bench.request().target,
+              "/api/v1/namespaces/shop/configmaps?fieldManager=me&dryRun=All");
+    CO_ASSERT_OK(co_await bench.client.update(type, key, "{}", soon(), {.dry_run = true}));
+    EXPECT_THAT(bench.request(1).target, testing::EndsWith("/configmaps/a?dryRun=All"));
+    CO_ASSERT_OK(
+        co_await bench.client.patch(type, key, PatchType::merge, "{}", soon(), {.dry_run = true}));
+    EXPECT_THAT(bench.request(2).target, testing::EndsWith("/configmaps/a?dryRun=All"));
+    CO_ASSERT_OK(co_await bench.client.remove(type, key, soon(),
+                                              {.uid = "u",
+                                               .resource_version = "7",
+                                               .propagation = Propagation::foreground,
+                                               .dry_run = true}));
+    EXPECT_EQ(nlohmann::json::parse(bench.request(3).body),
+              nlohmann::json::parse(R"({"preconditions":{"uid":"u","resourceVersion":"7"},
+                                        "propagationPolicy":"Foreground","dryRun":["All"]})"));
+  });
+}
+
+TEST(Client, DeletesCollectionsOfOneNamespace) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    const Selectors selectors{.labels = "a=b", .fields = "metadata.name!=c"};
+    CO_ASSERT_OK(co_await bench.client.remove_all(resources::kPods, "shop", selectors, soon(),
+                                                  {.propagation = Propagation::orphan}));
+    EXPECT_EQ(bench.request().method, "DELETE");
+    EXPECT_EQ(
+        bench.request().target,
+        "/api/v1/namespaces/shop/pods?labelSelector=a%3Db&fieldSelector=metadata.name%21%3Dc");
+    EXPECT_EQ(bench.request().body, R"({"propagationPolicy":"Orphan"})");
+    const auto everywhere = co_await bench.client.remove_all(resources::kPods, "", {}, soon());
+    CO_ASSERT_TRUE(!everywhere);
+    EXPECT_EQ(everywhere.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(bench.server.seen().size(), 1U);
+  });
+}
+
+TEST(Client, ReadsLogs) {
+  with_bench({{.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "one\ntwo\n"},
+              refusal(400, "BadRequest", "a container name must be specified for pod web")},
+             [](Bench& bench) -> Task<> {
+               auto log = co_await bench.client.log({"shop", "web"},
+                                                    {.container = "main",
+                                                     .follow = true,
+                                                     .previous = true,
+                                                     .timestamps = true,
+                                                     .since = 60s,
+                                                     .tail_lines = 10,
+                                                     .limit_bytes = 1000},
+                                                    soon());
+               CO_ASSERT_OK(log);
+               EXPECT_EQ(bench.request().target,
+                         "/api/v1/namespaces/shop/pods/web/log?container=main&follow=true"
+                         "&previous=true&timestamps=true&sinceSeconds=60&tailLines=10"
+                         "&limitBytes=1000");
+               log->set_deadline(soon());
+               const auto text = co_await log->read_some();
+               CO_ASSERT_OK(text);
+               EXPECT_EQ(*text, "one\ntwo\n");
+               const auto end = co_await log->read_some();
+               CO_ASSERT_OK(end);
+               EXPECT_EQ(*end, "");
+
+               const auto refused = co_await bench.client.log({"shop", "web"}, {}, soon());
+               CO_ASSERT_TRUE(!refused);
+               EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+               EXPECT_THAT(refused.error().message, HasSubstr("a container name must be"));
+               EXPECT_FALSE(co_await bench.client.log({"shop", ""}, {}, soon()));
+               EXPECT_FALSE(co_await bench.client.log({"shop", "web"}, {.since = 0s}, soon()));
+             });
 }
 
 TEST(Client, NeverSendsARequestThatWouldNameAnotherThing) {
@@ -204,6 +283,7 @@ TEST(Client, MakesOneClearLineOfAStatus) {
     CO_ASSERT_TRUE(!pod);
     EXPECT_EQ(pod.error().code, ErrorCode::not_found);
     EXPECT_EQ(pod.error().http_status, 404);
+    EXPECT_EQ(pod.error().reason, "NotFound");
     EXPECT_EQ(pod.error().message, "get pods shop/web at " + bench.server.url().host_header() +
                                        ": 404 NotFound: pods \"web\" not found");
   });
@@ -212,8 +292,8 @@ TEST(Client, MakesOneClearLineOfAStatus) {
 TEST(Client, NamesTheHostItCouldNotReach) {
   run_coro([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    asio::thread_pool pool(1);
-    net::Resolver resolver(executor, pool);
+    Metrics metrics;
+    net::Resolver resolver(metrics);
     ClusterConfig config;
     {
       CannedServer gone(executor, {ok("")});
@@ -269,19 +349,6 @@ TEST(Client, TellsWhenToComeBack) {
              });
 }
 
-TEST(ErrorFromStatus, CopesWithBodiesThatAreNoStatus) {
-  for (const std::string& body :
-       {std::string(), std::string("<html>"), std::string("[1]"), std::string(R"({"kind":5})"),
-        std::string(R"({"kind":"Status","message":{},"reason":[],"details":7})"),
-        std::string(100'000, '[')}) {
-    const Error error = error_from_status({.status = 502, .headers = {}, .body = body}, "get x");
-    EXPECT_EQ(error.message, "get x: 502 Bad Gateway") << body.substr(0, 50);
-    EXPECT_EQ(error.code, ErrorCode::unavailable);
-  }
-  const Error error = error_from_status(refusal(500, "InternalError", std::string(9000, 'x')), "x");
-  EXPECT_LT(error.message.size(), 600U);
-}
-
 class ClientCredentials : public testing::Test {
  protected:
   ClientCredentials() {
@@ -299,9 +366,11 @@ TEST_F(ClientCredentials, TriesOnceMoreWithARotatedToken) {
   with_bench(
       {ok("{}"), unauthorized, ok("{}")},
       [this](Bench& bench) -> Task<> {
-        CO_ASSERT_OK(co_await bench.client.raw("GET", "/a", "", "", soon()));
+        CO_ASSERT_OK(co_await bench.client.raw({.target = "/a"}, soon()));
         set("two");
-        CO_ASSERT_OK(co_await bench.client.raw("POST", "/b", "body", "text/plain", soon()));
+        CO_ASSERT_OK(co_await bench.client.raw(
+            {.method = "POST", .target = "/b", .body = "body", .content_type = "text/plain"},
+            soon()));
         CO_ASSERT_EQ(bench.server.seen().size(), 3U);
         EXPECT_EQ(bench.header("Authorization", 1), "Bearer one");
         EXPECT_EQ(bench.header("Authorization", 2), "Bearer two");
@@ -314,7 +383,7 @@ TEST_F(ClientCredentials, DoesNotRepeatARefusedToken) {
   with_bench(
       {unauthorized},
       [](Bench& bench) -> Task<> {
-        const auto answer = co_await bench.client.raw("GET", "/a", "", "", soon());
+        const auto answer = co_await bench.client.raw({.target = "/a"}, soon());
         CO_ASSERT_TRUE(!answer);
         EXPECT_EQ(answer.error().code, ErrorCode::unauthenticated);
         EXPECT_EQ(bench.server.seen().size(), 1U);
@@ -326,9 +395,9 @@ TEST_F(ClientCredentials, GivesUpAfterTheSecond401) {
   with_bench(
       {unauthorized},
       [this](Bench& bench) -> Task<> {
-        EXPECT_FALSE(co_await bench.client.raw("GET", "/a", "", "", soon()));
+        EXPECT_FALSE(co_await bench.client.raw({.target = "/a"}, soon()));
         set("two");
-        EXPECT_FALSE(co_await bench.client.raw("GET", "/a", "", "", soon()));
+        EXPECT_FALSE(co_await bench.client.raw({.target = "/a"}, soon()));
         EXPECT_EQ(bench.server.seen().size(), 3U);
       },
       config);
@@ -338,7 +407,7 @@ TEST_F(ClientCredentials, RotatesForWatchesToo) {
   with_bench(
       {ok("{}"), unauthorized, ok("{}\n")},
       [this](Bench& bench) -> Task<> {
-        CO_ASSERT_OK(co_await bench.client.raw("GET", "/a", "", "", soon()));
+        CO_ASSERT_OK(co_await bench.client.raw({.target = "/a"}, soon()));
         set("two");
         CO_ASSERT_OK(co_await bench.client.watch(resources::kPods, "", {}, soon()));
         EXPECT_EQ(bench.header("Authorization", 2), "Bearer two");
@@ -402,7 +471,13 @@ TEST(Client, ReviewsAccess) {
               ok("nonsense")},
              [](Bench& bench) -> Task<> {
                const auto may = [&]() {
-                 return bench.client.can_i(resources::kDeployments, "patch", "shop", soon());
+                 return bench.client.can_i({.verb = "patch",
+                                            .group = "apps",
+                                            .resource = "deployments",
+                                            .subresource = "scale",
+                                            .ns = "shop",
+                                            .name = "web"},
+                                           soon());
                };
                const auto yes = co_await may();
                CO_ASSERT_OK(yes);
@@ -410,8 +485,8 @@ TEST(Client, ReviewsAccess) {
                const auto json = nlohmann::json::parse(bench.request().body);
                EXPECT_EQ(json["kind"], "SelfSubjectAccessReview");
                EXPECT_EQ(json["spec"]["resourceAttributes"],
-                         nlohmann::json::parse(R"({"group":"apps","version":"v1",
-                           "resource":"deployments","verb":"patch","namespace":"shop"})"));
+                         nlohmann::json::parse(R"({"group":"apps","resource":"deployments",
+                           "subresource":"scale","verb":"patch","namespace":"shop","name":"web"})"));
                EXPECT_EQ(bench.request().target,
                          "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
                const auto no = co_await may();
@@ -420,6 +495,20 @@ TEST(Client, ReviewsAccess) {
                EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
                EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
              });
+}
+
+TEST(Client, TellsWhoAsks) {
+  with_bench(
+      {ok(R"({"status":{"userInfo":{"username":"jane"}}})"), ok("{}"), ok("nonsense")},
+      [](Bench& bench) -> Task<> {
+        const auto user = co_await bench.client.who_am_i(soon());
+        CO_ASSERT_OK(user);
+        EXPECT_EQ(*user, "jane");
+        EXPECT_EQ(bench.request().target, "/apis/authentication.k8s.io/v1/selfsubjectreviews");
+        EXPECT_EQ(nlohmann::json::parse(bench.request().body)["kind"], "SelfSubjectReview");
+        EXPECT_EQ((co_await bench.client.who_am_i(soon())).error().code, ErrorCode::protocol);
+        EXPECT_EQ((co_await bench.client.who_am_i(soon())).error().code, ErrorCode::protocol);
+      });
 }
 
 TEST(Client, RequestsTokens) {
@@ -455,6 +544,175 @@ TEST(Client, DiscoversTypes) {
                EXPECT_EQ(co_await known(), "no");
                EXPECT_EQ(co_await known(), "error");
              });
+}
+
+const RetryPolicy kQuick{.attempts = 3, .backoff = {.initial = 1ms, .max = 1ms}};
+
+TEST(ClientRetries, SendsAReadAgainUntilItIsAnswered) {
+  with_bench(
+      {refusal(503, "ServiceUnavailable", "x"), refusal(500, "InternalError", "y"), ok("{}")},
+      [](Bench& bench) -> Task<> {
+        CO_ASSERT_OK(co_await bench.client.get(resources::kPods, {"a", "b"}, soon()));
+        EXPECT_EQ(bench.server.seen().size(), 3U);
+      },
+      {}, kQuick);
+}
+
+TEST(ClientRetries, GivesTheLastErrorWhenAllAttemptsFail) {
+  with_bench(
+      {refusal(503, "x", "first"), refusal(503, "x", "second"), refusal(503, "x", "last")},
+      [](Bench& bench) -> Task<> {
+        const auto pod = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+        CO_ASSERT_TRUE(!pod);
+        EXPECT_THAT(pod.error().message, HasSubstr("last"));
+        EXPECT_EQ(bench.server.seen().size(), 3U);
+      },
+      {}, kQuick);
+}
+
+TEST(ClientRetries, NeverSendsAChangeAgainThatMayHaveBeenMade) {
+  with_bench(
+      {refusal(500, "InternalError", "x")},
+      [](Bench& bench) -> Task<> {
+        EXPECT_FALSE(co_await bench.client.create(resources::kPods, "a", "{}", soon()));
+        EXPECT_FALSE(co_await bench.client.patch(resources::kPods, {"a", "b"}, PatchType::json,
+                                                 "[]", soon()));
+        EXPECT_EQ(bench.server.seen().size(), 2U);
+      },
+      {}, kQuick);
+}
+
+TEST(ClientRetries, SendsAChangeAgainThatWasTurnedAway) {
+  with_bench(
+      {refusal(429, "TooManyRequests", "x"), ok("{}")},
+      [](Bench& bench) -> Task<> {
+        CO_ASSERT_OK(co_await bench.client.create(resources::kPods, "a", "body", soon()));
+        CO_ASSERT_EQ(bench.server.seen().size(), 2U);
+        EXPECT_EQ(bench.request(1).body, "body");
+      },
+      {}, kQuick);
+}
+
+TEST(ClientRetries, SendsAChangeAgainWhenNobodyListened) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    ClusterConfig config;
+    {
+      CannedServer before(executor, {ok("")});
+      config.server = before.url();
+      co_await before.stop();
+    }
+    Client client(executor, resolver, config, {}, "x",
+                  {.attempts = 1000, .backoff = {.initial = 1ms, .max = 10ms}});
+    TaskGroup group(executor);
+    bool created = false;
+    group.spawn("create", [&]() -> Task<> {
+      CO_ASSERT_OK(co_await client.create(resources::kConfigMaps, "default", "{}", soon()));
+      created = true;
+    });
+    co_await sleep_for(5ms);
+    EXPECT_FALSE(created);
+    CannedServer server(executor, {ok("{}")}, {.port = config.server.port});
+    co_await group.join();
+    EXPECT_TRUE(created);
+    EXPECT_EQ(server.seen().size(), 1U);
+    co_await server.stop();
+  });
+}
+
+TEST(ClientRetries, LeavesTheErrorWhileItIsOfUse) {
+  http::Response later = refusal(429, "TooManyRequests", "x");
+  later.headers.set("Retry-After", "60");
+  with_bench(
+      {later},
+      [](Bench& bench) -> Task<> {
+        const auto pod = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+        CO_ASSERT_TRUE(!pod);
+        EXPECT_EQ(pod.error().code, ErrorCode::too_many_requests);
+        EXPECT_EQ(pod.error().retry_after, 60s);
+        EXPECT_EQ(bench.server.seen().size(), 1U);
+      },
+      {}, kQuick);
+}
+
+TEST(ClientDiscovery, AsksEachGroupOfAServerWithoutAggregatedDiscovery) {
+  with_bench(
+      {ok(R"({"kind":"APIVersions","versions":["v1"]})"), ok(R"({"kind":"APIGroupList","groups":[
+              {"name":"apps","versions":[{"version":"v1"}]},
+              {"name":"metrics.k8s.io","versions":[{"version":"v1beta1"}]}]})"),
+       ok(R"({"resources":[{"name":"pods","kind":"Pod","namespaced":true}]})"),
+       ok(R"({"resources":[{"name":"deployments","kind":"Deployment","namespaced":true}]})"),
+       refusal(503, "ServiceUnavailable", "the server is currently unable")},
+      [](Bench& bench) -> Task<> {
+        const auto found = co_await bench.client.discover(soon());
+        CO_ASSERT_OK(found);
+        EXPECT_THAT(bench.header("Accept"), testing::StartsWith("application/json;g=apidiscovery"));
+        EXPECT_EQ(bench.request(2).target, "/api/v1");
+        EXPECT_EQ(bench.request(3).target, "/apis/apps/v1");
+        EXPECT_EQ(found->find(resources::kDeployments), Discovery::Answer::served);
+        EXPECT_EQ(found->find({"metrics.k8s.io", "v1beta1", "pods", "PodMetrics", true}),
+                  Discovery::Answer::not_known);
+      });
+}
+
+TEST(ClientDiscovery, FailsWhenItCannotAskAtAll) {
+  with_bench({ok(R"({"kind":"APIVersions","versions":["v1"]})"), refusal(503, "x", "y")},
+             [](Bench& bench) -> Task<> { EXPECT_FALSE(co_await bench.client.discover(soon())); });
+}
+
+TEST(Client, ReadsTheVersionOfTheServer) {
+  with_bench({ok(R"({"major":"1","minor":"27+","gitVersion":"v1.27.3-eks-1"})"), ok("[]")},
+             [](Bench& bench) -> Task<> {
+               const auto version = co_await bench.client.server_version(soon());
+               CO_ASSERT_OK(version);
+               EXPECT_EQ(version->major, 1U);
+               EXPECT_EQ(version->minor, 27U);
+               EXPECT_EQ(version->git_version, "v1.27.3-eks-1");
+               EXPECT_FALSE(co_await bench.client.server_version(soon()));
+             });
+}
+
+TEST(Client, PresentsTheClientCertificateOfAPlugin) {
+  test::CertificateAuthority authority;
+  const auto server =
+      authority.issue({.common_name = "server", .organization = {}, .alt_names = {"127.0.0.1"}});
+  const auto person =
+      authority.issue({.common_name = "person", .organization = {}, .alt_names = {}});
+  const auto text_of = [](const std::filesystem::path& file) {
+    std::ifstream stream(file);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  const nlohmann::json printed{{"apiVersion", "client.authentication.k8s.io/v1"},
+                               {"kind", "ExecCredential"},
+                               {"status",
+                                {{"clientCertificateData", text_of(person.cert_file)},
+                                 {"clientKeyData", text_of(person.key_file)}}}};
+  const test::TempDir folder;
+  std::ofstream(folder / "credential") << printed.dump();
+  run_coro([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    // A server that is given a certificate authority demands a certificate of it.
+    CannedServer api(executor, {ok("{}")},
+                     {.tls = net::TlsOptions{.ca_file = authority.ca_file().string(),
+                                             .certificate_file = server.cert_file.string(),
+                                             .key_file = server.key_file.string()}});
+    ClusterConfig config;
+    config.server = api.url();
+    config.tls.ca_file = authority.ca_file().string();
+    Client anonymous(executor, resolver, config, {}, "x");
+    EXPECT_FALSE(co_await anonymous.raw({.target = "/version"}, soon()));
+    config.exec = ExecPlugin{.api_version = "client.authentication.k8s.io/v1",
+                             .command = "/bin/cat",
+                             .arguments = {folder / "credential"},
+                             .environment = {}};
+    Client client(executor, resolver, config, {}, "x");
+    CO_ASSERT_OK(co_await client.raw({.target = "/version"}, soon()));
+    co_await api.stop();
+  });
 }
 
 }  // namespace

@@ -269,6 +269,31 @@ TEST(Kubeconfig, AC30_RefusesProgramsUnlessAllowed) {
   EXPECT_TRUE(config->exec->provide_cluster_info);
 }
 
+TEST(Kubeconfig, ReadsWhatAPluginIsToldOfItsCluster) {
+  const std::string exec =
+      "    exec: {apiVersion: client.authentication.k8s.io/v1, command: x, installHint: 'get x',\n"
+      "      provideClusterInfo: true}\n";
+  const std::string extensions =
+      "    extensions:\n"
+      "    - name: somebody.else/settings\n      extension: {a: 1}\n"
+      "    - name: client.authentication.k8s.io/exec\n"
+      "      extension: {audience: shop, quoted: '7', n: 7, f: 1.5, yes: true, none: ~, l: [a]}\n";
+  const auto config = parse(one_context(extensions, exec), ExecPolicy::allow);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->exec->install_hint, "get x");
+  EXPECT_EQ(config->exec->cluster_settings,
+            R"({"audience":"shop","f":1.5,"l":["a"],"n":7,"none":null,"quoted":"7","yes":true})");
+
+  std::string deep = "x";
+  for (int i = 0; i < 60; ++i) deep = "[" + deep + "]";
+  EXPECT_THAT(mistake(one_context("    extensions: [{name: client.authentication.k8s.io/exec,\n"
+                                  "      extension: " +
+                                      deep + "}]\n",
+                                  exec),
+                      ExecPolicy::allow),
+              HasSubstr("extension is too large or nested too deeply"));
+}
+
 TEST(Kubeconfig, ChecksExecEntries) {
   const std::string v1 = "apiVersion: client.authentication.k8s.io/v1";
   const auto exec = [](const std::string& inner) {
@@ -281,6 +306,12 @@ TEST(Kubeconfig, ChecksExecEntries) {
   EXPECT_THAT(exec(v1 + ", command: x, args: [[a]]"), HasSubstr("args must be a list of texts"));
   EXPECT_THAT(exec(v1 + ", command: x, env: [{value: a}]"), HasSubstr("env entry without"));
   EXPECT_EQ(exec(v1 + ", command: x"), "accepted");
+  EXPECT_EQ(exec(v1 + ", command: x, interactiveMode: Never"), "accepted");
+  EXPECT_EQ(exec(v1 + ", command: x, interactiveMode: IfAvailable"), "accepted");
+  EXPECT_THAT(exec(v1 + ", command: x, interactiveMode: Always"),
+              HasSubstr("interactiveMode is Always: the program wants to ask a person"));
+  EXPECT_THAT(exec(v1 + ", command: x, interactiveMode: Sometimes"),
+              HasSubstr("interactiveMode must be Never, IfAvailable or Always"));
 }
 
 TEST(Kubeconfig, ReadsFilesAndSkipsMissingOnes) {
@@ -348,6 +379,21 @@ TEST(ClusterConfig, GivesProgramsOnlyTheirSurroundings) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_THAT(config->exec->environment,
               ElementsAre(testing::Pair("HOME", "/mine"), testing::Pair("PATH", "/bin")));
+}
+
+TEST(ClusterConfig, GivesProgramsOfAPersonTheWholeEnvironment) {
+  const test::TempDir folder;
+  write(folder / "config",
+        one_context("",
+                    "    exec: {apiVersion: client.authentication.k8s.io/v1, command: aws,\n"
+                    "      env: [{name: AWS_PROFILE, value: shop}]}\n"));
+  const auto config = load_cluster_config(
+      folder / "config", "", {{"PATH", "/bin"}, {"AWS_PROFILE", "other"}, {"AWS_REGION", "eu"}},
+      ExecPolicy::allow_inheriting);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_THAT(config->exec->environment,
+              ElementsAre(testing::Pair("AWS_PROFILE", "shop"), testing::Pair("AWS_REGION", "eu"),
+                          testing::Pair("PATH", "/bin")));
 }
 
 TEST(ClusterConfig, ReadsTheServiceAccountOfThePod) {

@@ -32,30 +32,28 @@ using Body = std::function<Task<>(FakeKubeApi&, KubeWatchBench&)>;
 
 // Runs `body` on a fresh double with the ConfigMaps a=1, b=1, c=1.
 void with_double(Reflector::Options options, Body body, KubeWatchBench::Tune tune = {}) {
-  test::run_coro(
-      [&]() -> Task<> {
-        FakeKubeApi api(co_await asio::this_coro::executor);
-        CO_ASSERT_OK(api.start());
-        const test::KubeWatchPeer peer{.config = api.cluster_config(), .ns = "default"};
-        std::exception_ptr failure;
-        try {
-          co_await test::with_kube_watch_bench(
-              peer, options,
-              [&](KubeWatchBench& bench) -> Task<> {
-                for (const auto* name : {"a", "b", "c"}) {
-                  CO_ASSERT_TRUE(co_await bench.create(name, "1"));
-                }
-                api.forget_requests();
-                co_await body(api, bench);
-              },
-              tune);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        co_await api.stop();
-        if (failure) std::rethrow_exception(failure);
-      },
-      20s);
+  test::run_in_test_time([&]() -> Task<> {
+    FakeKubeApi api(co_await asio::this_coro::executor);
+    CO_ASSERT_OK(api.start());
+    const test::KubeWatchPeer peer{.config = api.cluster_config(), .ns = "default"};
+    std::exception_ptr failure;
+    try {
+      co_await test::with_kube_watch_bench(
+          peer, options,
+          [&](KubeWatchBench& bench) -> Task<> {
+            for (const auto* name : {"a", "b", "c"}) {
+              CO_ASSERT_TRUE(co_await bench.create(name, "1"));
+            }
+            api.forget_requests();
+            co_await body(api, bench);
+          },
+          tune);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    co_await api.stop();
+    if (failure) std::rethrow_exception(failure);
+  });
 }
 // The same with an informer that has synced.
 void with_synced(Reflector::Options options, Body body, KubeWatchBench::Tune tune = {}) {
@@ -201,6 +199,57 @@ TEST(Informer, AC27_AWatchThatSendsNothingIsCut) {
       [](InformerOptions& informer) { informer.watch_grace = 200ms; });
 }
 
+// Without the rule it would be noticed after the timeout of the watch, which is an hour here.
+TEST(Informer, AWatchThatFallsSilentAfterABookmarkIsReopened) {
+  Reflector::Options options = kStreaming;
+  options.watch_timeout_min = options.watch_timeout_max = 3600s;
+  with_synced(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    co_await sleep_for(4min);
+    EXPECT_EQ(api.open_watches(), 1U);
+    EXPECT_EQ(api.count("GET", "watch=1"), 1U) << "bookmarks come, so it is not silent";
+    api.stall_watches(true);
+    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+    co_await sleep_for(210s);
+    EXPECT_EQ(api.count("GET", "watch=1"), 2U) << "after three minutes without a bookmark";
+    api.stall_watches(false);
+    EXPECT_TRUE(co_await bench.converges());
+  });
+}
+
+TEST(Informer, AWatchWithoutBookmarksMayBeSilentUntilItsTimeout) {
+  Reflector::Options options = kPaged;
+  options.watch_timeout_min = options.watch_timeout_max = 3600s;
+  with_double(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    api.stall_watches(true);
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    co_await sleep_for(50min);
+    EXPECT_EQ(bench.informer().trouble(), "");
+    EXPECT_EQ(api.count("GET", "watch=1"), 1U);
+  });
+}
+
+TEST(Informer, AStreamingListThatSendsNothingIsTriedAgainForTheNextList) {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    api.stall_watches(true);
+    bench.start();
+    co_await sleep_for(70s);
+    CO_ASSERT_TRUE(bench.informer().has_synced());
+    EXPECT_EQ(api.count("GET", "sendInitialEvents"), 1U);
+    EXPECT_EQ(metric(bench,
+                     "gitops_contract_watch_relists_total{reason=\"streaming_failed\",resource="
+                     "\"configmaps\"}"),
+              "1");
+    api.stall_watches(false);
+    CO_ASSERT_TRUE(co_await bench.disconnect());
+    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+    api.compact();
+    bench.reconnect();
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_EQ(api.count("GET", "sendInitialEvents"), 2U);
+  });
+}
+
 TEST(Informer, AC27_AStreamingListThatSendsNothingIsReplacedByPages) {
   with_double(
       kStreaming,
@@ -238,11 +287,17 @@ TEST(Informer, AServerWithoutStreamingListsIsAskedForThemOnce) {
 }
 
 TEST(Informer, AC27_AWatchThatEndsInTheMiddleOfAnEventHasFailed) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const Executor executor = co_await asio::this_coro::executor;
     std::vector<std::string> asked;
     Event silence(executor);
     http::Server server(executor, {}, [&](http::Exchange& exchange) -> Task<> {
+      if (!exchange.request().target.contains("watch=1")) {  // the check before it is resumed
+        http::Response list;
+        list.body = R"({"metadata":{"resourceVersion":"7"},"items":[]})";
+        CO_ASSERT_OK(co_await exchange.reply(std::move(list)));
+        co_return;
+      }
       asked.push_back(exchange.request().target);
       CO_ASSERT_OK(co_await exchange.start({}));
       if (asked.size() > 1) {
@@ -257,17 +312,18 @@ TEST(Informer, AC27_AWatchThatEndsInTheMiddleOfAnEventHasFailed) {
       CO_ASSERT_OK(co_await exchange.finish());
     });
     CO_ASSERT_OK(server.listen());
-    asio::thread_pool pool(1);
-    net::Resolver resolver(executor, pool);
+    Metrics metrics;
+    net::Resolver resolver(metrics);
     ClusterConfig config;
     config.server = *http::parse_url("http://127.0.0.1:" + std::to_string(server.port()));
     Client client(executor, resolver, config, {}, "test");
-    Metrics metrics;
     TaskGroup tasks(executor);
     std::vector<std::string> told;
-    Informer informer(
-        executor, client, {.resource = resources::kConfigMaps, .fields = FieldSet({})},
-        [&](const Change& change) { told.emplace_back(change.now->name()); }, metrics, "test");
+    Informer informer(executor, client,
+                      {.resource = resources::kConfigMaps, .fields = FieldSet({})}, metrics,
+                      "test");
+    const auto subscription =
+        informer.subscribe([&](const Change& change) { told.emplace_back(change.now->name()); });
     informer.start(tasks);
     while (asked.size() < 2) co_await sleep_for(1ms);
     EXPECT_THAT(asked[1], testing::EndsWith("resourceVersion=7"))
@@ -365,7 +421,11 @@ TEST(Informer, AC27_StormsOfErrorsAreSurvived) {
     api.fail_next(2, 503, {}, "watch=1");
     bench.reconnect();
     CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.count("GET", "watch=1") == 4; }));
-    EXPECT_GE(api.requests()[1].when - api.requests()[0].when, 1s) << "Retry-After was not kept";
+    std::vector<Clock::time_point> watches;
+    for (const auto& request : api.requests()) {
+      if (request.target.contains("watch=1")) watches.push_back(request.when);
+    }
+    EXPECT_GE(watches.at(1) - watches.at(0), 1s) << "Retry-After was not kept";
     CO_ASSERT_TRUE(co_await bench.update("a", "2"));
     EXPECT_TRUE(co_await bench.converges());
     EXPECT_EQ(bench.told().back(), "~a=2");
@@ -388,6 +448,159 @@ TEST(Informer, AC27_AnIncompleteListDeletesNothing) {
     EXPECT_TRUE(co_await bench.converges());
     EXPECT_EQ(bench.told().back(), "-a") << "after everything that the list had";
   });
+}
+
+// ---- a server restored from a backup ----
+
+// The new history gives the same version to another state.
+TEST(Informer, AStateWithAVersionKnownFromBeforeARestoreIsTold) {
+  for (const auto& options : {kStreaming, kPaged}) {
+    with_synced(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+      const auto backup = api.store().back_up();
+      CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+      CO_ASSERT_TRUE(co_await bench.create("d", "1"));
+      CO_ASSERT_TRUE(co_await bench.converges());
+      const auto version = version_of(api, "a");
+      bench.forget_told();
+      api.restore(backup);
+      auto other = *api.find(resources::kConfigMaps, {"default", "a"});
+      other["data"]["value"] = "other";
+      api.put(resources::kConfigMaps, other);
+      EXPECT_EQ(version_of(api, "a"), version);
+      EXPECT_TRUE(co_await bench.converges());
+      EXPECT_THAT(bench.told(), UnorderedElementsAre("~a=other", "~b=1", "~c=1", "-d"));
+      EXPECT_EQ(bench.informer().epoch(), 1U);
+    });
+  }
+}
+
+TEST(Informer, AQuarantinedObjectOfTheOldEpochIsTakenWhenItIsWellAgain) {
+  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    const auto backup = api.store().back_up();
+    for (const auto* value : {"2", "3", "4", "5"})
+      CO_ASSERT_TRUE(co_await bench.update("a", value));
+    CO_ASSERT_TRUE(co_await bench.converges());
+    bench.forget_told();
+    api.restore(backup);
+    auto broken = *api.find(resources::kConfigMaps, {"default", "a"});
+    const auto sound = broken;
+    broken["metadata"]["uid"] = 17;
+    api.put(resources::kConfigMaps, broken);
+    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() == 2; }));
+    EXPECT_THAT(bench.told(), UnorderedElementsAre("~b=1", "~c=1"));
+    EXPECT_EQ(bench.informer().find({"default", "a"})->field(0), "5") << "its last good record";
+    api.put(resources::kConfigMaps, sound);
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_EQ(bench.told().back(), "~a=1");
+  });
+}
+
+TEST(Informer, AFailedCheckIsRepeatedAndBeginsNoEpoch) {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    api.forget_requests();
+    api.fail_next(3, 500, {}, "limit=1");
+    api.cut_watches();
+    CO_ASSERT_TRUE(co_await bench.update("b", "2"));
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_THAT(bench.told(), ElementsAre("~b=2"));
+    EXPECT_EQ(bench.informer().epoch(), 0U);
+    EXPECT_EQ(api.count("GET", "limit=1"), 4U);
+    EXPECT_EQ(api.count("GET", "watch=1"), 1U);
+  });
+}
+
+// ---- subscribers ----
+
+TEST(Informer, SeveralSubscribersShareOneWatch) {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    std::vector<std::string> first;
+    std::vector<std::string> late;
+    const auto tell = [](std::vector<std::string>& told) {
+      return [&told](const Change& change) {
+        told.push_back(std::string(change.type == Change::Type::added      ? "+"
+                                   : change.type == Change::Type::modified ? "~"
+                                                                           : "-") +
+                       std::string(change.now->name()));
+      };
+    };
+    const auto subscription = bench.informer().subscribe(tell(first));
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.converges());
+    EXPECT_THAT(first, UnorderedElementsAre("+a", "+b", "+c"));
+    auto late_subscription = bench.informer().subscribe(tell(late));
+    EXPECT_THAT(late, UnorderedElementsAre("+a", "+b", "+c")) << "told at once";
+    first.clear();
+    late.clear();
+    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+    CO_ASSERT_TRUE(co_await bench.remove("b"));
+    CO_ASSERT_TRUE(co_await bench.converges());
+    EXPECT_THAT(first, ElementsAre("~a", "-b"));
+    EXPECT_EQ(late, first);
+    late_subscription.reset();
+    CO_ASSERT_TRUE(co_await bench.create("d", "1"));
+    CO_ASSERT_TRUE(co_await bench.converges());
+    EXPECT_THAT(first, ElementsAre("~a", "-b", "+d"));
+    EXPECT_EQ(late.size(), 2U);
+    EXPECT_EQ(api.count("GET", "watch=1"), 1U);
+  });
+}
+
+TEST(Informer, SubscriptionsBeginAndEndWithinACallback) {
+  with_synced(kStreaming, [](FakeKubeApi&, KubeWatchBench& bench) -> Task<> {
+    std::size_t by_first = 0;
+    std::vector<std::string> by_second;
+    Informer::Subscription first;
+    Informer::Subscription second;
+    first = bench.informer().subscribe([&](const Change& change) {
+      ++by_first;
+      if (change.type != Change::Type::modified) return;
+      second = bench.informer().subscribe([&](const Change& now) {
+        by_second.push_back(std::string(now.now->name()) + "=" +
+                            std::string(now.now->field(0).value_or("")));
+      });
+      first.reset();
+    });
+    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+    CO_ASSERT_TRUE(co_await bench.converges());
+    EXPECT_EQ(by_first, 3U + 1U);
+    EXPECT_THAT(by_second, UnorderedElementsAre("a=2", "b=1", "c=1"))
+        << "the change is in the store, and is not told twice";
+    CO_ASSERT_TRUE(co_await bench.update("a", "3"));
+    CO_ASSERT_TRUE(co_await bench.converges());
+    EXPECT_EQ(by_first, 3U + 1U);
+    EXPECT_EQ(by_second.back(), "a=3");
+  });
+}
+
+TEST(Informer, KeepsWholeObjectsForThoseWhoAsk) {
+  with_double(
+      kStreaming,
+      [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+        bench.start();
+        CO_ASSERT_TRUE(co_await bench.converges());
+        const auto* record = bench.informer().find({"default", "b"});
+        CO_ASSERT_TRUE(record != nullptr);
+        EXPECT_EQ(nlohmann::json::parse(record->field(1).value()),
+                  *api.find(resources::kConfigMaps, {"default", "b"}));
+      },
+      [](InformerOptions& options) { options.fields = FieldSet({"data.value", ""}); });
+}
+
+TEST(Informer, WatchesWhatAFieldSelectorChooses) {
+  for (const auto& options : {kStreaming, kPaged}) {
+    with_double(
+        options,
+        [](FakeKubeApi&, KubeWatchBench& bench) -> Task<> {
+          bench.start();
+          CO_ASSERT_TRUE(co_await bench.synced());
+          CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+          CO_ASSERT_TRUE(co_await bench.update("b", "2"));
+          CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() == 2; }));
+          EXPECT_THAT(bench.told(), ElementsAre("+b=1", "~b=2"));
+          EXPECT_EQ(bench.informer().size(), 1U);
+        },
+        [](InformerOptions& informer) { informer.field_selector = "metadata.name=b"; });
+  }
 }
 
 // ---- the rest ----

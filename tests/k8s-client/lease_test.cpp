@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
 using Kind = LeaseSteps::Action::Kind;
-using test::run_coro;
+using test::run_in_test_time;
 
 const ObjectKey kKey{"default", "shard-0"};
 const WallTime kWall = *parse_rfc3339("2030-01-02T03:04:05Z");
@@ -343,8 +343,7 @@ TEST(LeaseSteps, SurvivesALeaseThatIsNone) {
 
 struct Candidate {
   Candidate(const Executor& executor, const ClusterConfig& config, const std::string& name)
-      : resolver(executor, pool),
-        client(executor, resolver, config, {}, "test"),
+      : client(executor, resolver, config, {}, "test"),
         group(executor),
         election(client,
                  {.key = kKey,
@@ -360,8 +359,8 @@ struct Candidate {
     co_await group.join();
   }
 
-  asio::thread_pool pool{1};
-  net::Resolver resolver;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
   Client client;
   TaskGroup group;
   std::vector<bool> told;
@@ -369,49 +368,42 @@ struct Candidate {
 };
 
 TEST(LeaseElection, GivesTheLeaseBackWhenItStops) {
-  run_coro(
-      []() -> Task<> {
-        const auto executor = co_await asio::this_coro::executor;
-        test::FakeKubeApi api(executor);
-        CO_ASSERT_OK(api.start());
-        Candidate a(executor, api.cluster_config(), "a");
-        EXPECT_TRUE(
-            co_await api.wait_until([&] { return a.election.leading(); }, deadline_after(3s)));
-        Candidate b(executor, api.cluster_config(), "b");
-        EXPECT_TRUE(co_await api.wait_until([&] { return b.election.holder() == "a"; },
-                                            deadline_after(3s)));
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    test::FakeKubeApi api(executor);
+    CO_ASSERT_OK(api.start());
+    Candidate a(executor, api.cluster_config(), "a");
+    EXPECT_TRUE(co_await api.wait_until([&] { return a.election.leading(); }, deadline_after(3s)));
+    Candidate b(executor, api.cluster_config(), "b");
+    EXPECT_TRUE(
+        co_await api.wait_until([&] { return b.election.holder() == "a"; }, deadline_after(3s)));
 
-        co_await a.stop();
-        EXPECT_FALSE(a.election.leading());
-        EXPECT_EQ(a.told, (std::vector{true, false}));
-        const auto lease = api.find(resources::kLeases, kKey);
-        CO_ASSERT_TRUE(lease);
-        EXPECT_EQ((*lease)["spec"]["holderIdentity"], "");
-        EXPECT_TRUE(
-            co_await api.wait_until([&] { return b.election.leading(); }, deadline_after(3s)));
-        co_await b.stop();
-        co_await api.stop();
-      },
-      10s);
+    co_await a.stop();
+    EXPECT_FALSE(a.election.leading());
+    EXPECT_EQ(a.told, (std::vector{true, false}));
+    const auto lease = api.find(resources::kLeases, kKey);
+    CO_ASSERT_TRUE(lease);
+    EXPECT_EQ((*lease)["spec"]["holderIdentity"], "");
+    EXPECT_TRUE(co_await api.wait_until([&] { return b.election.leading(); }, deadline_after(3s)));
+    co_await b.stop();
+    co_await api.stop();
+  });
 }
 
 TEST(LeaseElection, StopsLeadingWhenTheServerStaysAway) {
-  run_coro(
-      []() -> Task<> {
-        const auto executor = co_await asio::this_coro::executor;
-        test::FakeKubeApi api(executor);
-        CO_ASSERT_OK(api.start());
-        Candidate a(executor, api.cluster_config(), "a");
-        EXPECT_TRUE(
-            co_await api.wait_until([&] { return a.election.leading(); }, deadline_after(3s)));
-        api.delay_answers(1h);
-        const Deadline deadline = deadline_after(4s);
-        while (a.told.size() < 2 && Clock::now() < deadline) co_await sleep_for(20ms);
-        EXPECT_EQ(a.told, (std::vector{true, false}));
-        co_await a.stop();
-        co_await api.stop();
-      },
-      10s);
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    test::FakeKubeApi api(executor);
+    CO_ASSERT_OK(api.start());
+    Candidate a(executor, api.cluster_config(), "a");
+    EXPECT_TRUE(co_await api.wait_until([&] { return a.election.leading(); }, deadline_after(3s)));
+    api.delay_answers(1h);
+    const Deadline deadline = deadline_after(4s);
+    while (a.told.size() < 2 && Clock::now() < deadline) co_await sleep_for(20ms);
+    EXPECT_EQ(a.told, (std::vector{true, false}));
+    co_await a.stop();
+    co_await api.stop();
+  });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "k8s-client/reflector.hpp"
 
 #include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -18,14 +19,18 @@ Error error_of(ErrorCode code, std::chrono::milliseconds retry_after = 0ms) {
 struct Driver {
   explicit Driver(Reflector::Options options = {}) : reflector(options, 0x1234'5678'9abc'def0) {}
 
-  // The next action that is not a wait; `waited` is set to the delay before it.
+  // The next action that is neither a wait nor a check; `waited` is set to the delay before it, and
+  // checks find what we have.
   Reflector::Action next() {
     waited = std::nullopt;
     auto action = reflector.next();
-    if (action.kind == Kind::wait) {
-      waited = action.delay;
+    while (action.kind == Kind::wait || action.kind == Kind::check) {
+      if (action.kind == Kind::check) {
+        reflector.on_server_version(reflector.resource_version());
+      } else {
+        EXPECT_EQ(std::exchange(waited, action.delay), std::nullopt);
+      }
       action = reflector.next();
-      EXPECT_NE(action.kind, Kind::wait);
     }
     return action;
   }
@@ -154,6 +159,48 @@ TEST(Reflector, AC25_HalvesPagesThatAreTooLarge) {
       << "a single object that is too large must not become a hot loop";
 }
 
+TEST(Reflector, LimitsThatWereHalvedRecoverListByList) {
+  Driver driver({.streaming_list = false, .page_limit = 500});
+  driver.next();
+  for (int i = 0; i < 5; ++i) driver.reflector.on_list_error(error_of(ErrorCode::too_large));
+  for (const std::size_t limit : {15U, 30U, 60U, 120U, 240U, 480U, 500U, 500U}) {
+    EXPECT_EQ(driver.next().limit, limit);
+    driver.reflector.on_list_page("100", "");
+    driver.watch(error_of(ErrorCode::gone));
+  }
+}
+
+TEST(Reflector, TakesTheListWholeWhenTheRestOfItsPagesIsGone) {
+  Driver driver(kPaged);
+  driver.next();
+  driver.reflector.on_list_page("100", "more");
+  EXPECT_EQ(driver.next().continue_token, "more");
+  driver.reflector.on_list_error(error_of(ErrorCode::gone));
+  auto action = driver.next();
+  EXPECT_EQ(driver.waited, std::nullopt);
+  EXPECT_TRUE(action.begins_list());
+  EXPECT_EQ(action.limit, 0U);
+  driver.reflector.on_list_error(error_of(ErrorCode::unavailable));
+  EXPECT_EQ(driver.next().limit, 0U) << "again, for a failure that passes";
+  EXPECT_TRUE(driver.reflector.on_list_page("200", ""));
+  driver.watch(error_of(ErrorCode::gone));
+  EXPECT_EQ(driver.next().limit, 500U) << "that list alone";
+}
+
+TEST(Reflector, AC25_AWholeListThatIsTooLargeGoesBackToPages) {
+  Driver driver(kPaged);
+  driver.next();
+  driver.reflector.on_list_page("100", "more");
+  driver.next();
+  driver.reflector.on_list_error(error_of(ErrorCode::gone));
+  EXPECT_EQ(driver.next().limit, 0U);
+  driver.reflector.on_list_error(error_of(ErrorCode::too_large));
+  const auto action = driver.next();
+  EXPECT_TRUE(driver.waited.has_value());
+  EXPECT_TRUE(action.begins_list());
+  EXPECT_EQ(action.limit, 500U);
+}
+
 TEST(Reflector, AC27_GoneWhilePagingStartsTheListAnewAndBacksOffWhenItGoesOn) {
   Driver driver(kPaged);
   std::chrono::milliseconds most{0};
@@ -191,6 +238,35 @@ TEST(Reflector, AC27_GoesOverToPagesWhenAStreamingListSendsNothing) {
   driver.watch(error_of(ErrorCode::timeout), 60s);
   EXPECT_EQ(driver.next().kind, Kind::list);
   EXPECT_EQ(driver.waited, std::nullopt);
+}
+
+TEST(Reflector, StreamsTheNextListAgainAfterOneThatSentNothing) {
+  Driver driver;
+  driver.watch(error_of(ErrorCode::timeout), 60s);
+  EXPECT_EQ(driver.next().kind, Kind::list);
+  EXPECT_EQ(driver.reflector.list_reason(), "streaming_failed");
+  driver.reflector.on_list_error(error_of(ErrorCode::gone));
+  EXPECT_EQ(driver.next().kind, Kind::list) << "still the same list";
+  driver.reflector.on_list_page("100", "");
+  driver.watch(error_of(ErrorCode::gone));
+  EXPECT_TRUE(driver.next().send_initial_events);
+}
+
+TEST(Reflector, StreamsTheNextListAgainAfterTwoThatEndedWithoutTheirBookmark) {
+  Driver driver;
+  driver.watch({}, 5s);
+  driver.watch({}, 5s);
+  EXPECT_EQ(driver.next().kind, Kind::list);
+  driver.reflector.on_list_page("100", "");
+  driver.watch(error_of(ErrorCode::gone));
+  driver.watch({}, 5s);
+  EXPECT_EQ(driver.next().kind, Kind::list) << "one more such end is enough from then on";
+  driver.reflector.on_list_page("100", "");
+  driver.watch(error_of(ErrorCode::gone));
+  EXPECT_TRUE(driver.next().send_initial_events);
+  driver.reflector.on_watch_open(driver.now);
+  driver.reflector.on_initial_events_end("200");
+  EXPECT_TRUE(driver.reflector.synced());
 }
 
 TEST(Reflector, KeepsStreamingListsWhenTheServerCouldNotBeReached) {
@@ -342,6 +418,111 @@ TEST(Reflector, AVersionAheadOfTheServersMeansAList) {
                    .http_status = 504});
   EXPECT_TRUE(driver.next().begins_list());
   EXPECT_EQ(driver.waited, std::nullopt);
+}
+
+// ---- restored servers ----
+
+TEST(Reflector, ChecksTheServersVersionBeforeAWatchResumes) {
+  for (const auto& end :
+       {std::optional<Error>(), std::optional(error_of(ErrorCode::unavailable))}) {
+    Driver driver(kPaged);
+    driver.sync_by_pages("100");
+    EXPECT_EQ(driver.reflector.next().kind, Kind::watch) << "the list has just shown it";
+    driver.reflector.on_watch_open(driver.now);
+    driver.reflector.on_bookmark("150");
+    driver.now += 10s;
+    driver.end(end);
+    auto action = driver.reflector.next();
+    if (end) {
+      EXPECT_EQ(action.kind, Kind::wait);
+      action = driver.reflector.next();
+    }
+    EXPECT_EQ(action.kind, Kind::check);
+    driver.reflector.on_server_version("150");
+    action = driver.reflector.next();
+    EXPECT_EQ(action.kind, Kind::watch);
+    EXPECT_EQ(action.resource_version, "150");
+    EXPECT_EQ(driver.reflector.epoch(), 0U);
+  }
+}
+
+TEST(Reflector, AServerBehindOurVersionMeansAListAndANewEpoch) {
+  for (const auto& options : {Reflector::Options{}, kPaged}) {
+    Driver driver(options);
+    options.streaming_list ? driver.sync_by_streaming("100") : driver.sync_by_pages("100");
+    if (!options.streaming_list) {
+      driver.next();
+      driver.reflector.on_watch_open(driver.now);
+    }
+    driver.now += 10s;
+    driver.end();
+    EXPECT_EQ(driver.reflector.next().kind, Kind::check);
+    driver.reflector.on_server_version("99");
+    EXPECT_FALSE(driver.reflector.synced());
+    EXPECT_EQ(driver.reflector.list_reason(), "restored");
+    EXPECT_EQ(driver.reflector.epoch(), 1U);
+    const auto action = driver.reflector.next();
+    EXPECT_TRUE(action.begins_list()) << "at once, and without another check";
+    EXPECT_EQ(action.send_initial_events, options.streaming_list);
+  }
+}
+
+TEST(Reflector, ARestoreIsNoticedBeforeAListToo) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  driver.next();
+  driver.end(error_of(ErrorCode::gone));
+  EXPECT_EQ(driver.reflector.next().kind, Kind::check);
+  driver.reflector.on_server_version("7");
+  EXPECT_EQ(driver.reflector.epoch(), 1U);
+}
+
+TEST(Reflector, AFailedCheckIsRepeatedWithBackoffAndProvesNothing) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  driver.next();
+  driver.reflector.on_watch_open(driver.now);
+  driver.now += 10s;
+  driver.end();
+  for (const auto code : {ErrorCode::unavailable, ErrorCode::forbidden, ErrorCode::invalid_data,
+                          ErrorCode::gone, ErrorCode::timeout}) {
+    EXPECT_EQ(driver.reflector.next().kind, Kind::check);
+    driver.reflector.on_check_error(error_of(code, 5s));
+    const auto action = driver.reflector.next();
+    EXPECT_EQ(action.kind, Kind::wait);
+    EXPECT_GE(action.delay, 5s);
+    EXPECT_TRUE(driver.reflector.synced());
+  }
+  EXPECT_EQ(driver.reflector.epoch(), 0U);
+}
+
+TEST(Reflector, VersionsThatAreNoNumbersAreNotChecked) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("opaque");
+  driver.watch({}, 10s);
+  EXPECT_EQ(driver.reflector.next().kind, Kind::watch);
+}
+
+TEST(Reflector, ServersRestoredOverAndOverBackOff) {
+  Driver driver(kPaged);
+  for (int round = 0; round < 5; ++round) {
+    driver.sync_by_pages("100");
+    EXPECT_EQ(driver.waited.has_value(), round > 1) << round;
+    EXPECT_EQ(driver.reflector.next().kind, Kind::watch);
+    driver.reflector.on_watch_open(driver.now);
+    driver.now += 10s;
+    driver.end();
+    EXPECT_EQ(driver.reflector.next().kind, Kind::check);
+    driver.reflector.on_server_version("99");
+  }
+}
+
+TEST(Reflector, KnowsWhetherTheServerSendsBookmarks) {
+  Driver driver;
+  driver.sync_by_streaming();
+  EXPECT_FALSE(driver.reflector.has_seen_bookmark()) << "the one that ends a list is not periodic";
+  driver.reflector.on_bookmark("101");
+  EXPECT_TRUE(driver.reflector.has_seen_bookmark());
 }
 
 TEST(Reflector, AVersionThatTheServerDoesNotUnderstandMeansAList) {

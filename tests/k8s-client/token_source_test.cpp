@@ -233,6 +233,33 @@ TEST(TokenSource, NamesAPluginThatIsNotThere) {
   });
 }
 
+TEST(TokenSource, SaysHowToInstallAPluginThatIsNotThere) {
+  Plugin plugin("");
+  plugin.config.exec->command = "/nowhere/plugin";
+  plugin.config.exec->install_hint = "Install it:\n\n  $ get plugin\n";
+  run_coro([&]() -> Task<> {
+    TokenSource source(co_await asio::this_coro::executor, plugin.config);
+    EXPECT_EQ(revealed(co_await source.authorization(kNever)),
+              "error: exec plugin /nowhere/plugin: cannot be started: No such file or directory; "
+              "how to install it: Install it: $ get plugin");
+  });
+}
+
+TEST(TokenSource, GivesTheClientCertificateOfAPlugin) {
+  Plugin plugin("echo run >> $DIR/runs\n" +
+                credential(R"({"clientCertificateData":"CERT","clientKeyData":"KEY"})"));
+  run_coro([&]() -> Task<> {
+    TokenSource source(co_await asio::this_coro::executor, plugin.config);
+    EXPECT_EQ(source.certificate(), ClientCertificate());
+    EXPECT_EQ(revealed(co_await source.authorization(kNever)), "") << "no token";
+    EXPECT_EQ(source.certificate(),
+              (ClientCertificate{.certificate_pem = "CERT", .key_pem = Secret("KEY")}));
+    EXPECT_EQ(revealed(co_await source.authorization(kNever)), "");
+    EXPECT_FALSE(source.invalidate(Secret())) << "it has just run";
+  });
+  EXPECT_EQ(plugin.file("runs"), "run\n");
+}
+
 TEST(TokenSource, EndsAPluginThatPrintsTooMuch) {
   Plugin plugin("echo $$ > $DIR/pid\nexec yes\n");
   run_coro([&]() -> Task<> {
@@ -279,41 +306,6 @@ TEST(TokenSource, EndsAPluginWhenItsCallerIsCancelled) {
     co_await group.join();
     EXPECT_TRUE(co_await plugin.ends());
   });
-}
-
-TEST(ExecCredential, ReadsTokenAndEnd) {
-  const auto credential = parse_exec_credential(
-      R"({"kind":"ExecCredential","apiVersion":"v","status":{"token":"a","expirationTimestamp":"2030-01-02T03:04:05Z"}})",
-      "v");
-  ASSERT_TRUE(credential) << credential.error().message;
-  EXPECT_EQ(credential->token.reveal(), "a");
-  EXPECT_EQ(format_rfc3339(credential->expires), "2030-01-02T03:04:05Z");
-}
-
-TEST(ExecCredential, AC28_RefusesEverythingElseWithoutQuotingIt) {
-  const std::string head = R"({"kind":"ExecCredential","apiVersion":"v")";
-  for (const std::string& text : {
-           std::string(),
-           std::string("CANARY"),
-           std::string("[]"),
-           R"({"kind":"CANARY"})" + head,
-           std::string(R"({"kind":"ExecCredential","apiVersion":"CANARY","status":{"token":"a"}})"),
-           head + "}",
-           head + R"(,"status":"CANARY"})",
-           head + R"(,"status":{"token":5}})",
-           head + R"(,"status":{"token":"CANARY\r\nX: y"}})",
-           head + R"(,"status":{"token":"a","expirationTimestamp":"CANARY"}})",
-           head + R"(,"status":{"clientCertificateData":"CANARY","clientKeyData":"CANARY"}})",
-       }) {
-    const auto credential = parse_exec_credential(text, "v");
-    ASSERT_FALSE(credential) << text;
-    EXPECT_THAT(credential.error().message, Not(HasSubstr("CANARY")));
-  }
-  EXPECT_EQ(parse_exec_credential(
-                head + R"(,"status":{"clientCertificateData":"c","clientKeyData":"k"}})", "v")
-                .error()
-                .code,
-            ErrorCode::unsupported);
 }
 
 }  // namespace

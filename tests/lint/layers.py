@@ -27,6 +27,22 @@ LAYERS = {
 }
 APP_MAY = list(LAYERS)
 
+# The folders of an app that is divided: the folders of the same app that each may include besides
+# itself. What lies in the app's own folder may include all of them, and none of them includes it.
+LEDGER = ["ledger"]
+EVENT = LEDGER + ["event"]
+APP_FOLDERS = {
+    "apps/event-reporter": {
+        "ledger": [],
+        "event": LEDGER,
+        "argo": EVENT,
+        "delivery": [],
+        "watch": [],
+        "shards": LEDGER,
+        "report": EVENT + ["argo", "delivery", "watch", "shards"],
+    },
+}
+
 # A third-party header -> the only files that may include it.
 FENCES = {
     r"boost/beast": r"libs/common/http/[a-z_]+\.cpp",
@@ -59,6 +75,23 @@ def target_of(include: str) -> str | None:
     return None
 
 
+def part_of(path: str, app: str) -> str:
+    """The folder within a divided app; empty for a file that lies in the app's own folder."""
+    return path.removeprefix(app + "/").rpartition("/")[0]
+
+
+def check_within_app(name: str, include: str, app: str) -> str | None:
+    """What is wrong with an include from one folder of a divided app to another."""
+    folders = APP_FOLDERS[app]
+    own, target = part_of(name, app), part_of("apps/" + include, app)
+    for part in (own, target):
+        if part and part not in folders:
+            return f"{app}/{part} is not in the table of folders"
+    if own in ("", target) or target in folders[own]:
+        return None
+    return f"{app}/{own} must not include {app}/{target}".rstrip("/")
+
+
 def check(path: pathlib.Path) -> list[str]:
     name = path.relative_to(ROOT).as_posix()
     own = folder_of(name)
@@ -82,6 +115,8 @@ def check(path: pathlib.Path) -> list[str]:
             may = APP_MAY if own.startswith("apps/") else LAYERS[own]
             if target not in may:
                 found.append(f"{name}:{number}: {own} must not include {target}")
+        elif own in APP_FOLDERS and (wrong := check_within_app(name, include, own)):
+            found.append(f"{name}:{number}: {wrong}")
     return found
 
 

@@ -9,6 +9,8 @@
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
 
+#include "common/core/race.hpp"
+
 namespace gitops::test {
 namespace {
 

@@ -20,6 +20,7 @@
 #include "peers/peer_workflows.hpp"
 #include "peers/rendered_workload.hpp"
 #include "support/run_coro.hpp"
+#include "support/run_on.hpp"
 
 // Both reporters as helm installs them, every shard of them, while a release is upgraded and
 // objects come, change and go. What was acknowledged is compared with what was done.

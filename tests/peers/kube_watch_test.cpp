@@ -28,13 +28,18 @@ TEST_P(RealKubeWatch, Behaves) {
         const KubeWatchPeer peer{
             .config = *config,
             .ns = ns,
-            .make_versions_gone = []() -> Task<> {
-              cluster().compact_etcd();
-              co_return;
-            },
+            .make_versions_gone = [] { cluster().compact_etcd(); },
             .restart = []() -> Task<> {
               cluster().stop_api_server(PeerCluster::Stop::kill);
               cluster().start_api_server();
+              co_return;
+            },
+            .back_up = []() -> Task<> {
+              cluster().back_up_etcd();
+              co_return;
+            },
+            .restore = []() -> Task<> {
+              cluster().restore_etcd();
               co_return;
             },
             .patience = std::chrono::seconds(30),

@@ -83,13 +83,10 @@ PeerCluster::PeerCluster(PeerClusterOptions options)
       etcd_port_(free_port()),
       server_port_(free_port()),
       etcd_url_(local_url("http", etcd_port_)),
+      etcd_peer_url_(local_url("http", free_port())),
       server_url_(local_url("https", server_port_)) {
   if (const auto reason = missing()) throw std::runtime_error(*reason);
-  const std::string peer_url = local_url("http", free_port());
-  start("etcd", {"--data-dir", (folder() / "etcd").string(), "--listen-client-urls", etcd_url_,
-                 "--advertise-client-urls", etcd_url_, "--listen-peer-urls", peer_url,
-                 "--initial-advertise-peer-urls", peer_url, "--initial-cluster",
-                 "default=" + peer_url, "--unsafe-no-fsync"});
+  start_etcd();
   server_certificate_ = authority_.issue(
       {.common_name = "kube-apiserver",
        .organization = {},
@@ -114,6 +111,13 @@ PeerCluster::PeerCluster(PeerClusterOptions options)
 void PeerCluster::start(const std::string& name, std::vector<std::string> args) {
   args.insert(args.begin(), peer_program(name).string());
   programs_.start(name, std::move(args));
+}
+
+void PeerCluster::start_etcd() {
+  start("etcd", {"--data-dir", (folder() / "etcd").string(), "--listen-client-urls", etcd_url_,
+                 "--advertise-client-urls", etcd_url_, "--listen-peer-urls", etcd_peer_url_,
+                 "--initial-advertise-peer-urls", etcd_peer_url_, "--initial-cluster",
+                 "default=" + etcd_peer_url_, "--unsafe-no-fsync"});
 }
 
 void PeerCluster::start_api_server(std::optional<std::vector<std::string>> flags) {
@@ -345,6 +349,28 @@ std::string PeerCluster::compact_etcd() {
   const std::string revision = string_field(etcd("/v3/kv/range", R"({"key":"AA=="})"), "revision");
   etcd("/v3/kv/compaction", R"({"revision":")" + revision + R"(","physical":true})");
   return revision;
+}
+
+void PeerCluster::back_up_etcd() {
+  stop_api_server(Stop::kill);
+  programs_.at("etcd").stop(seconds(20));
+  fs::remove_all(folder() / "etcd-backup");
+  fs::copy(folder() / "etcd", folder() / "etcd-backup", fs::copy_options::recursive);
+  start_etcd();
+  start_api_server();
+}
+
+void PeerCluster::restore_etcd() {
+  // The controllers, too: their watches would wait for the revisions that are given out again.
+  for (const char* name :
+       {"kube-controller-manager", "kube-scheduler", "kwok", "kube-apiserver", "etcd"}) {
+    programs_.at(name).kill();
+  }
+  fs::remove_all(folder() / "etcd");
+  fs::copy(folder() / "etcd-backup", folder() / "etcd", fs::copy_options::recursive);
+  start_etcd();
+  start_api_server();
+  start_controllers();
 }
 
 void PeerCluster::append_pod_log(std::string_view line) const {

@@ -91,6 +91,12 @@ class PeerCluster {
   /// resources. Returns the revision that is the oldest left.
   std::string compact_etcd();
 
+  /// Keeps a copy of etcd's data, in place of an earlier one. The API server is away meanwhile.
+  void back_up_etcd();
+  /// Ends every program and starts it with the data of the copy: what was written since has never
+  /// happened, and its revisions are given out a second time. Needs a back_up_etcd().
+  void restore_etcd();
+
   /// The log that every pod of the cluster serves; add lines with append_pod_log().
   void append_pod_log(std::string_view line) const;
 
@@ -103,6 +109,7 @@ class PeerCluster {
 
  private:
   void start(const std::string& name, std::vector<std::string> args);
+  void start_etcd();
   void start_controllers();
   void start_kwok();
   void create_node() const;
@@ -115,6 +122,7 @@ class PeerCluster {
   int etcd_port_;
   int server_port_;
   std::string etcd_url_;
+  std::string etcd_peer_url_;
   std::string server_url_;
   std::filesystem::path kubeconfig_;
 };

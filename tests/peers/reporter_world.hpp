@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include <boost/asio/thread_pool.hpp>
 #include <nlohmann/json.hpp>
 
 #include "chart/helm.hpp"
@@ -14,6 +13,7 @@
 #include "doubles/fake_platform.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/rendered_workload.hpp"
+#include "support/run_on.hpp"
 
 namespace gitops::test {
 

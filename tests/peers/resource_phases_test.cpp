@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +18,7 @@
 #include "peers/peer_workflows.hpp"
 #include "peers/shared_cluster.hpp"
 #include "support/run_coro.hpp"
+#include "support/run_on.hpp"
 
 // What the event-reporter in mode `resource` tells of an object's phases, compared with what the
 // API server had: the same ones in the same order. With the real controllers of Rollouts and

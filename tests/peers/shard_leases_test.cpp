@@ -44,7 +44,6 @@ class Pod {
  public:
   Pod(const Executor& executor, k8s::ClusterConfig config, Shard own)
       : relay_(executor, config.server.host, config.server.port),
-        resolver_(executor, pool_),
         client_(executor, resolver_, through_relay(std::move(config)), {}, "test"),
         group_(executor),
         leases(client_,
@@ -75,8 +74,8 @@ class Pod {
   }
 
   test::TcpRelay relay_;
-  asio::thread_pool pool_{1};
-  net::Resolver resolver_;
+  Metrics metrics_;
+  net::Resolver resolver_{metrics_};
   k8s::Client client_;
   TaskGroup group_;
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <atomic>
+#include <latch>
 #include <list>
 #include <set>
 #include <thread>
 #include <vector>
 
-#include <boost/asio/thread_pool.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,11 +26,15 @@ constexpr std::size_t kCalls = 60;  // of each client, a connection each
 // Workers as the daemon has them, with a thread for each.
 class Workers {
  public:
-  Workers(const Config& config, int log)
-      : writer_(log, dropped_),
+  Workers(const Config& config, int log, const net::Resolver::Options& names = {},
+          const net::Resolver::Options& event_source_names = {})
+      : names_(metrics_, names),
+        event_source_names_(metrics_, event_source_names),
+        writer_(log, dropped_),
         traffic_(metrics_),
         context_{.config = config,
-                 .pool = pool_,
+                 .names = names_,
+                 .event_source_names = event_source_names_,
                  .access_log = writer_,
                  .traffic = traffic_,
                  .totals = std::make_shared<proxy::Totals>(),
@@ -77,7 +81,8 @@ class Workers {
   Metrics metrics_;
   Counter dropped_;
   std::list<LoopThread> loops_;
-  asio::thread_pool pool_{1};
+  net::Resolver names_;
+  net::Resolver event_source_names_;
   LineWriter writer_;
   Traffic traffic_;
   WorkerContext context_;
@@ -140,6 +145,69 @@ TEST(WorkerThreads, LoopsServeTogetherWhileRoutesChange) {
   EXPECT_EQ(all.size(), kLoops);
   const auto lines = test::read_file(folder / "log");
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(lines, '\n')), kClients * kCalls + 1);
+}
+
+// Whoever sends a webhook chooses the name of an event source. While the name servers are busy with
+// such names, app-proxy is looked up as ever, and what is too much is refused at once.
+TEST(WorkerThreads, NamesOfUnknownEventSourcesKeepNobodyWaiting) {
+  constexpr int kStrangers = 10;
+  constexpr int kTaken = 4;  // two lookups run, two wait
+  test::RecordingUpstream app_proxy("app-proxy");
+  Config config;
+  config.listen_address = "127.0.0.1";
+  config.port = 0;
+  config.loops = kLoops;
+  RouteSettings settings;
+  settings.app_proxy_url = "http://app-proxy.test:" + std::to_string(app_proxy.port());
+  settings.own_namespace = "argo";
+  settings.allowed_addresses = {"127.0.0.0/8"};
+  settings.connect_timeout = std::chrono::minutes(1);
+  std::latch silence(1);
+  std::atomic<int> asked = 0;
+  const auto answer = [](const std::string&) -> Result<net::Addresses> {
+    return net::Addresses{asio::ip::make_address("127.0.0.1")};
+  };
+  const auto keep_silent = [&](const std::string&) -> Result<net::Addresses> {
+    ++asked;
+    silence.wait();
+    return fail(ErrorCode::not_found, "no such host");
+  };
+  const int log = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  std::atomic<int> refused = 0;
+  std::atomic<int> unknown = 0;
+  {
+    Workers workers(config, log, {.look_up = answer},
+                    {.threads = 2, .max_queued = 2, .look_up = keep_silent});
+    test::run_coro(
+        [&]() -> Task<> {
+          co_await workers.start(settings);
+          std::vector<std::jthread> strangers;
+          for (int i = 0; i < kStrangers; ++i) {
+            strangers.emplace_back([&, i, port = workers.port()] {
+              const auto reply =
+                  test::raw_call(port, "POST /webhooks/argo/source-" + std::to_string(i) +
+                                           " HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+              refused += reply.status == 503 ? 1 : 0;
+              unknown += reply.status == 404 ? 1 : 0;
+            });
+          }
+          while (asked < 2 || refused < kStrangers - kTaken) {
+            co_await sleep_for(std::chrono::milliseconds(1));
+          }
+          const auto served =
+              test::raw_call(workers.port(), "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n");
+          EXPECT_EQ(served.status, 200);
+          EXPECT_EQ(served.body, "app-proxy");
+          EXPECT_EQ(asked, 2);
+          silence.count_down();
+          strangers.clear();
+          co_await workers.stop();
+        },
+        std::chrono::seconds(60));
+  }
+  ::close(log);
+  EXPECT_EQ(refused, kStrangers - kTaken);
+  EXPECT_EQ(unknown, kTaken);
 }
 
 }  // namespace

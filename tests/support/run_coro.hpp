@@ -17,7 +17,7 @@ void run_coro(const std::function<Task<>()>& body, Clock::duration limit = std::
 // when it has nothing, a millisecond and more at a turn, so that a wait of a minute takes a moment,
 // and a busy machine makes no deadline pass. Timers, wall_now() and all that waits on the loop
 // follow. For tests whose peers run on the same loop (doubles, scripted servers) or, for this loop,
-// on a pool through run_on(); not for other processes, which live in real time. `limit` is the CPU
+// on a WorkerPool; not for other processes, which live in real time. `limit` is the CPU
 // time that the test may take: a machine that is busy with other things fails no test.
 void run_in_test_time(const std::function<Task<>()>& body,
                       std::chrono::steady_clock::duration limit = std::chrono::seconds(30));

@@ -13,9 +13,12 @@ namespace gitops::test {
 // what it was asked. stop() before it is destroyed.
 class CannedServer {
  public:
-  CannedServer(const Executor& executor, std::vector<http::Response> answers)
+  CannedServer(const Executor& executor, std::vector<http::Response> answers,
+               http::ServerOptions options = {})
       : answers_(std::move(answers)),
-        server_(executor, {}, [this](http::Exchange& exchange) { return answer(exchange); }) {
+        tls_(options.tls.has_value()),
+        server_(executor, std::move(options),
+                [this](http::Exchange& exchange) { return answer(exchange); }) {
     if (auto listening = server_.listen(); !listening) {
       throw std::runtime_error(listening.error().message);
     }
@@ -23,7 +26,7 @@ class CannedServer {
 
   [[nodiscard]] http::Url url() const {
     http::Url url;
-    url.scheme = "http";
+    url.scheme = tls_ ? "https" : "http";
     url.host = "127.0.0.1";
     url.port = server_.port();
     return url;
@@ -45,6 +48,7 @@ class CannedServer {
   std::vector<http::Response> answers_;
   std::size_t next_ = 0;
   std::vector<http::Request> seen_;
+  bool tls_;
   http::Server server_;
 };
 

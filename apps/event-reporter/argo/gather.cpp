@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <simdjson.h>
 

@@ -12,10 +12,10 @@
 
 #include "common/argo/argocd_client.hpp"
 #include "common/core/async.hpp"
+#include "common/core/credential.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
-#include "event-reporter/argo/credential.hpp"
 #include "event-reporter/event/material.hpp"
 #include "event-reporter/event/questions.hpp"
 #include "k8s-client/client.hpp"

@@ -14,10 +14,10 @@
 #include "common/control_plane/events.hpp"
 #include "common/core/async.hpp"
 #include "common/core/backoff.hpp"
+#include "common/core/credential.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/secret.hpp"
-#include "event-reporter/argo/credential.hpp"
 #include "event-reporter/delivery/breaker.hpp"
 #include "event-reporter/delivery/journal.hpp"
 

@@ -13,7 +13,7 @@
 #include "common/core/error.hpp"
 #include "common/core/json_text.hpp"
 #include "common/core/time.hpp"
-#include "event-reporter/event/resource_id.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 
 namespace gitops::reporter {
 

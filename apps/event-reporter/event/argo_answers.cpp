@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "event-reporter/event/manifest.hpp"
-#include "event-reporter/event/resource_id.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 
 namespace gitops::reporter {
 namespace {

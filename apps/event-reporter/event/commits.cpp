@@ -4,7 +4,7 @@
 
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
-#include "event-reporter/event/resource_id.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 
 namespace gitops::reporter {
 namespace {

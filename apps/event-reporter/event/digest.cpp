@@ -4,7 +4,6 @@
 #include <initializer_list>
 #include <vector>
 
-#include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 
 namespace gitops::reporter {
@@ -74,23 +73,6 @@ void add_status(Hasher& hasher, std::string_view status,
 }
 
 }  // namespace
-
-void Hasher::add(std::string_view text) {
-  const std::uint64_t size = text.size();
-  hash_.add({reinterpret_cast<const char*>(&size), sizeof size});
-  hash_.add(text);
-}
-
-Digest Hasher::finish() {
-  const auto full = hash_.finish();
-  Digest digest{};
-  std::copy_n(full.begin(), digest.size(), digest.begin());
-  return digest;
-}
-
-std::string to_hex(const Digest& digest, std::size_t bytes) {
-  return hex_encode({reinterpret_cast<const char*>(digest.data()), std::min(bytes, digest.size())});
-}
 
 Digest change_digest(std::string_view application) {
   Hasher hasher;

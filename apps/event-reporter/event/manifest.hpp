@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "event-reporter/event/resource_id.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 #include "k8s-client/resource.hpp"
 
 // What is done to manifests, as text: everything else in them stays as it was received.

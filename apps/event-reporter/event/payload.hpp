@@ -12,7 +12,7 @@
 #include "event-reporter/event/digest.hpp"
 #include "event-reporter/event/material.hpp"
 #include "event-reporter/event/questions.hpp"
-#include "event-reporter/event/resource_id.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 
 namespace gitops::reporter {
 

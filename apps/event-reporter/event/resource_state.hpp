@@ -5,7 +5,7 @@
 
 #include "event-reporter/event/app_view.hpp"
 #include "event-reporter/event/argo_answers.hpp"
-#include "event-reporter/event/resource_id.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 
 namespace gitops::reporter {
 

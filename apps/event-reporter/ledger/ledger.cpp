@@ -9,6 +9,7 @@ namespace {
 
 // How long a flush leaves a file alone that could not be written.
 constexpr auto kFlushRetry = std::chrono::milliseconds(200);
+constexpr std::size_t kMaxReads = 1'000;  // that wait for the file; as many keys as may be due
 
 }  // namespace
 
@@ -30,15 +31,16 @@ Ledger::Ledger(const Executor& executor, Options options, Metrics& metrics)
                                "Times that a damaged ledger was set aside and made anew")),
       damaged_rows_(metrics.counter("gitops_event_reporter_ledger_damaged_rows_total",
                                     "Damaged entries of the ledger that were dropped")),
-      file_(options_.path) {}
-
-Ledger::~Ledger() {
-  pool_.join();
-}
+      file_(std::make_shared<LedgerFile>(options_.path)),
+      pool_({.name = "ledger", .threads = 1, .max_queued = kMaxReads}, metrics) {}
 
 Task<Result<void>> Ledger::open() {
-  auto opened = co_await run_on(pool_, [this] { return std::pair(file_.open(), file_.bytes()); });
-  auto& [contents, bytes] = opened;
+  auto opened = co_await pool_.run(kNever, [file = file_](const std::stop_token&) {
+    auto contents = file->open();
+    return std::pair(std::move(contents), file->bytes());
+  });
+  if (!opened) co_return std::unexpected(opened.error());
+  auto& [contents, bytes] = *opened;
   if (!contents) co_return std::unexpected(contents.error());
   for (auto& [row, head] : contents->heads) {
     if (is_witness_row(row)) witnessed_.emplace(row, std::move(head));
@@ -70,7 +72,10 @@ Task<Result<LedgerEntry>> Ledger::load(std::string key) {
   if (newest == nullptr && !has(key)) co_return LedgerEntry{};
   std::expected<LedgerFile::Read, sqlite::Fault> read = LedgerFile::Read{};
   if (newest == nullptr) {
-    read = co_await run_on(pool_, [this, key] { return file_.read(key); });
+    auto done = co_await pool_.run(
+        kNever, [file = file_, key](const std::stop_token&) { return file->read(key); });
+    if (!done) co_return std::unexpected(done.error());
+    read = std::move(*done);
     newest = on_its_way(key);  // it may have been stored meanwhile
   }
   if (newest != nullptr) {
@@ -196,8 +201,11 @@ Task<bool> Ledger::commit() {
   const auto upto = changes_;
   const auto batch = std::make_shared<LedgerBatch>(std::exchange(waiting_, {}));
   in_commit_ = batch;
-  auto written = co_await run_on(pool_, [this, batch] { return file_.write(*batch); });
+  auto done = co_await pool_.run(
+      kNever, [file = file_, batch](const std::stop_token&) { return file->write(*batch); });
   in_commit_.reset();
+  auto written = done ? std::move(*done)
+                      : std::unexpected(sqlite::Fault{.message = std::move(done.error().message)});
   if (written) {
     durable_ = upto;
     commit_seconds_.Observe(written->took.count());

@@ -11,13 +11,12 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <boost/asio/thread_pool.hpp>
-
 #include "common/core/async.hpp"
 #include "common/core/backoff.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
+#include "common/core/worker_pool.hpp"
 #include "event-reporter/ledger/ledger_entry.hpp"
 #include "event-reporter/ledger/ledger_file.hpp"
 
@@ -41,8 +40,8 @@ class Ledger {
                            .max = std::chrono::seconds(10)};
   };
   Ledger(const Executor& executor, Options options, Metrics& metrics);
-  // Blocks until a commit that is under way has ended. What was not flushed is lost.
-  ~Ledger();
+  // Blocks until a commit that is under way has ended, up to 2 s. What was not flushed is lost.
+  ~Ledger() = default;
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
@@ -112,8 +111,8 @@ class Ledger {
   Counter& rebuilt_;
   Counter& damaged_rows_;
 
-  LedgerFile file_;            // its thread's alone
-  asio::thread_pool pool_{1};  // after file_: joined before it is destroyed
+  std::shared_ptr<LedgerFile> file_;  // its thread's alone
+  WorkerPool pool_;                   // with one thread
 };
 
 }  // namespace gitops::reporter

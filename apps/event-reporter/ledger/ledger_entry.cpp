@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <unordered_set>
 
 #include <boost/crc.hpp>
 
@@ -14,14 +13,6 @@ constexpr char kFormat = 1;
 constexpr unsigned kHasChange = 1;
 constexpr unsigned kHasApplication = 2;
 constexpr unsigned kHasTree = 4;
-
-ResourceId id_of(std::string_view identity, std::string_view version) {
-  std::string full(identity);
-  full.insert(std::min(full.find('/'), full.size()), "/");
-  auto id = ResourceId::parse(full);
-  id.version = version;
-  return id;
-}
 
 void put_number(std::string& out, std::size_t number) {
   for (; number >= 0x80; number >>= 7U) out += static_cast<char>((number & 0x7FU) | 0x80U);
@@ -133,34 +124,9 @@ std::vector<ResourceId> LedgerEntry::resource_ids() const {
   std::vector<ResourceId> out;
   out.reserve(resources.size());
   for (const auto& [identity, resource] : resources) {
-    out.push_back(id_of(identity, resource.version));
+    out.push_back(ResourceId::of_identity(identity, resource.version));
   }
   return out;
-}
-
-Difference diff(const LedgerEntry& entry, std::string_view uid, const Digest& application,
-                const std::optional<std::span<const Report::Resource>>& resources) {
-  static const LedgerEntry kNothing;
-  const auto& known = entry.uid == uid ? entry : kNothing;
-  Difference difference;
-  difference.application = known.application != application;
-  if (!resources) return difference;
-
-  std::unordered_set<std::string> present;
-  for (std::size_t i = 0; i < resources->size(); ++i) {
-    const auto& resource = (*resources)[i];
-    const auto& identity = *present.insert(resource.id.identity()).first;
-    const auto acknowledged = known.resources.find(identity);
-    if (acknowledged == known.resources.end() ||
-        (acknowledged->second.digest != resource.digest &&
-         acknowledged->second.digest != resource.settled_digest)) {
-      difference.changed.push_back(i);
-    }
-  }
-  for (const auto& [identity, resource] : known.resources) {
-    if (!present.contains(identity)) difference.gone.push_back(id_of(identity, resource.version));
-  }
-  return difference;
 }
 
 std::string encode(const LedgerEntry& entry) {

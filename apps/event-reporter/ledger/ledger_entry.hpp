@@ -6,15 +6,13 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/core/error.hpp"
-#include "event-reporter/event/digest.hpp"
-#include "event-reporter/event/payload.hpp"
-#include "event-reporter/event/resource_id.hpp"
+#include "event-reporter/ledger/digest.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 
 namespace gitops::reporter {
 
@@ -44,18 +42,6 @@ struct LedgerEntry {
   // Every acknowledged resource, with the version it was reported with.
   [[nodiscard]] std::vector<ResourceId> resource_ids() const;
 };
-
-// What differs from what is acknowledged: the work.
-struct Difference {
-  bool application = false;          // its own event is due
-  std::vector<std::size_t> changed;  // indices of resources whose event is due
-  std::vector<ResourceId> gone;      // acknowledged, and not among the resources any more
-};
-// An entry of another uid counts as empty. `resources` absent: they are not known now, so nothing
-// about them is due.
-[[nodiscard]] Difference diff(const LedgerEntry& entry, std::string_view uid,
-                              const Digest& application,
-                              const std::optional<std::span<const Report::Resource>>& resources);
 
 // -- as bytes --
 //

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 
 #include "common/core/encoding.hpp"

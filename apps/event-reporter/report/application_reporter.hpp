@@ -14,6 +14,7 @@
 #include "event-reporter/delivery/delivery.hpp"
 #include "event-reporter/event/payload.hpp"
 #include "event-reporter/ledger/ledger.hpp"
+#include "event-reporter/report/difference.hpp"
 
 namespace gitops::reporter {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "event-reporter/config.hpp"
 #include "event-reporter/event/app_view.hpp"
 #include "event-reporter/event/manifest.hpp"
+#include "event-reporter/watch/name_pattern.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -83,7 +83,8 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
            .fields = fields(),
            .keep = [this](std::string_view ns, std::string_view) { return watches(ns); },
            .reflector = options_.reflector},
-          [this](const k8s::Change& change) { on_change(change); }, metrics, "event_reporter"),
+          metrics, "event_reporter"),
+      subscription_(informer_.subscribe([this](const k8s::Change& change) { on_change(change); })),
       applications_(metrics.gauge("gitops_event_reporter_applications",
                                   "Applications of the shards that this process reports")),
       sweeps_(metrics.counter("gitops_event_reporter_tree_changes_total",

@@ -85,6 +85,7 @@ class Reporter {
   ChangeTracker changes_;
   ApplicationReporter application_reporter_;
   k8s::Informer informer_;
+  k8s::Informer::Subscription subscription_;
 
   bool argocd_well_ = false;  // as of the last tick
   bool argocd_answered_ = false;

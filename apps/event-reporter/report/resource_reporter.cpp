@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/core/encoding.hpp"
-#include "event-reporter/config.hpp"
+#include "event-reporter/watch/name_pattern.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -24,6 +24,11 @@ std::uint64_t version_number(std::string_view text) {
   std::uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
+}
+
+k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
+  return {
+      .name = kind.name, .resource = kind.resource, .fields = fields_of(kind), .ns = std::move(ns)};
 }
 
 // As an event names the cluster: nothing for the runtime's own.
@@ -46,8 +51,7 @@ struct ResourceReporter::Cluster {
   // Of the first kind that has some.
   [[nodiscard]] std::string trouble() const {
     for (const auto& watch : watches) {
-      if (auto text = watch->trouble(); !text.empty())
-        return watch->what().kind->name + ": " + text;
+      if (auto text = watch->trouble(); !text.empty()) return watch->what().name + ": " + text;
     }
     return {};
   }
@@ -55,7 +59,7 @@ struct ResourceReporter::Cluster {
   std::string id;    // ResourceKey::cluster
   std::string name;  // for people
   std::shared_ptr<k8s::Client> client;
-  std::vector<std::unique_ptr<KindWatch>> watches;
+  std::vector<std::unique_ptr<k8s::KindWatch>> watches;
   std::string failure;
   std::size_t reads = 0;  // under way
   Clock::time_point next_read{};
@@ -97,10 +101,10 @@ void ResourceReporter::start(TaskGroup& group) {
 
 // -- what is watched --
 
-std::vector<WatchedKind> ResourceReporter::kinds_of_own_cluster() const {
-  std::vector<WatchedKind> out;
+std::vector<k8s::WatchedKind> ResourceReporter::kinds_of_own_cluster() const {
+  std::vector<k8s::WatchedKind> out;
   for (const auto* kind : options_.kinds) {
-    WatchedKind what{.kind = kind, .ns = {}};
+    auto what = watched(*kind, {});
     if (options_.only_own_namespace) {
       what.ns = options_.own_namespace;
     } else if (kind->home == ResourceKind::Home::runtime) {
@@ -117,12 +121,12 @@ std::vector<WatchedKind> ResourceReporter::kinds_of_own_cluster() const {
   return out;
 }
 
-std::vector<WatchedKind> ResourceReporter::kinds_of(const ManagedCluster& managed) const {
-  std::vector<WatchedKind> out;
+std::vector<k8s::WatchedKind> ResourceReporter::kinds_of(const ManagedCluster& managed) const {
+  std::vector<k8s::WatchedKind> out;
   for (const auto* kind : options_.kinds) {
     if (kind->home != ResourceKind::Home::everywhere) continue;
-    for (const auto& ns : managed.namespaces) out.push_back({.kind = kind, .ns = ns});
-    if (managed.namespaces.empty()) out.push_back({.kind = kind, .ns = {}});
+    for (const auto& ns : managed.namespaces) out.push_back(watched(*kind, ns));
+    if (managed.namespaces.empty()) out.push_back(watched(*kind, {}));
   }
   return out;
 }
@@ -134,20 +138,21 @@ std::string ResourceReporter::metric_label(const std::string& name) {
 }
 
 void ResourceReporter::watch(std::string id, const std::string& name,
-                             std::shared_ptr<k8s::Client> client, std::vector<WatchedKind> kinds) {
+                             std::shared_ptr<k8s::Client> client,
+                             std::vector<k8s::WatchedKind> kinds) {
   const auto cluster = std::make_shared<Cluster>(executor_, id, name);
   cluster->client = std::move(client);
   const std::weak_ptr<Cluster> weak = cluster;
   for (auto& what : kinds) {
-    const auto* kind = what.kind;
-    KindWatch::Callbacks callbacks{
+    const auto* kind = find_kind(what.name);
+    k8s::KindWatch::Callbacks callbacks{
         .changed = [this, cluster = cluster.get(),
                     kind](const k8s::Change& change) { on_change(*cluster, *kind, change); },
-        .listed = [this,
-                   weak](const KindWatch& listed) { return find_deleted(weak.lock(), listed); }};
-    cluster->watches.push_back(
-        std::make_unique<KindWatch>(executor_, *cluster->client, std::move(what), options_.watch,
-                                    std::move(callbacks), metrics_, metric_label(name)));
+        .listed = [this, weak](
+                      const k8s::KindWatch& listed) { return find_deleted(weak.lock(), listed); }};
+    cluster->watches.push_back(std::make_unique<k8s::KindWatch>(
+        executor_, *cluster->client, std::move(what), options_.watch, std::move(callbacks),
+        metrics_, "event_reporter", metric_label(name)));
   }
   clusters_[std::move(id)] = cluster;
   group_->spawn("cluster " + name, [this, cluster] { return run(cluster); });
@@ -156,7 +161,7 @@ void ResourceReporter::watch(std::string id, const std::string& name,
 // Until the cluster is not watched any more.
 Task<> ResourceReporter::run(std::shared_ptr<Cluster> cluster) {
   for (const auto& watch : cluster->watches) {
-    cluster->tasks.spawn(watch->what().kind->name, [watch = watch.get()] { return watch->run(); });
+    cluster->tasks.spawn(watch->what().name, [watch = watch.get()] { return watch->run(); });
   }
   co_await cluster->tasks.join();
   if (!cluster->failure.empty()) throw std::runtime_error(cluster->failure);
@@ -218,16 +223,16 @@ void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kin
 }
 
 // What was deleted while nobody watched: the ledger knows it, the first complete list does not.
-Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster, const KindWatch& watch) {
+Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
+                                      const k8s::KindWatch& watch) {
   const auto missing = changes_.missing([&](std::string_view key) {
     const auto id = parse_resource_key(key);
-    return id.cluster == cluster->id && id.kind == watch.what().kind->name &&
+    return id.cluster == cluster->id && id.kind == watch.what().name &&
            watch.what().covers(id.object.ns) && watch.find(id.object) == nullptr;
   });
   for (const auto& [key, uid] : missing) {
     const auto object = parse_resource_key(key).object;
-    if (co_await is_gone(*cluster->client, watch.what().kind->resource, object,
-                         options_.queue.backoff)) {
+    if (co_await is_gone(*cluster->client, watch.what().resource, object, options_.queue.backoff)) {
       changes_.missed(key, uid, resource_stub(object, uid));
     }
   }
@@ -448,8 +453,8 @@ std::string ResourceReporter::status() const {
         cluster->is_own() ? "cluster " + id + "\n" : "cluster " + cluster->name + " (" + id + ")\n";
     for (const auto& watch : cluster->watches) {
       const auto& what = watch->what();
-      out += "  " + what.kind->name + (what.ns.empty() ? "" : " in " + what.ns) + ": " +
-             watch->status() + "\n";
+      out += "  " + what.name + (what.ns.empty() ? "" : " in " + what.ns) + ": " + watch->status() +
+             "\n";
     }
   }
   return out + queue_.status();

@@ -22,8 +22,8 @@
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/change_tracker.hpp"
 #include "event-reporter/report/report_queue.hpp"
-#include "event-reporter/watch/kind_watch.hpp"
 #include "event-reporter/watch/resource_kinds.hpp"
+#include "k8s-client/kind_watch.hpp"
 
 namespace gitops::reporter {
 
@@ -46,7 +46,7 @@ class ResourceReporter {
     bool any_owner = false;           // also objects without the owner that their kind asks for
     ChangeTracker::Options changes = {};
     ReportQueue::Options queue = {};
-    KindWatch::Options watch = {};
+    k8s::KindWatch::Options watch = {};
   };
   ResourceReporter(const Executor& executor, k8s::Client& kubernetes, Ledger& ledger,
                    Delivery& delivery, Options options, Metrics& metrics);
@@ -83,15 +83,15 @@ class ResourceReporter {
   struct Cluster;
 
   void watch(std::string id, const std::string& name, std::shared_ptr<k8s::Client> client,
-             std::vector<WatchedKind> kinds);
+             std::vector<k8s::WatchedKind> kinds);
   Task<> run(std::shared_ptr<Cluster> cluster);
-  [[nodiscard]] std::vector<WatchedKind> kinds_of_own_cluster() const;
-  [[nodiscard]] std::vector<WatchedKind> kinds_of(const ManagedCluster& managed) const;
+  [[nodiscard]] std::vector<k8s::WatchedKind> kinds_of_own_cluster() const;
+  [[nodiscard]] std::vector<k8s::WatchedKind> kinds_of(const ManagedCluster& managed) const;
   [[nodiscard]] std::string metric_label(const std::string& name);
   std::size_t forget(const std::function<bool(const std::string& cluster)>& which);
 
   void on_change(const Cluster& cluster, const ResourceKind& kind, const k8s::Change& change);
-  Task<> find_deleted(std::shared_ptr<Cluster> cluster, const KindWatch& watch);
+  Task<> find_deleted(std::shared_ptr<Cluster> cluster, const k8s::KindWatch& watch);
 
   Task<Result<void>> report(const std::string& key, DirtyWork& work);
   Task<Result<void>> report_gone(const ResourceKey& id, const std::string& tombstone);

@@ -41,6 +41,7 @@ ShardLeases::ShardLeases(k8s::Client& client, Options options, Callbacks callbac
   own_.emplace(client,
                k8s::LeaseOptions{.key = {options_.ns, lease_name(own.ordinal)},
                                  .identity = options_.identity,
+                                 .labels = labels(),
                                  .lease_duration = options_.lease_duration,
                                  .renew_deadline = options_.renew_deadline,
                                  .retry_period = options_.retry_period,
@@ -55,6 +56,7 @@ ShardLeases::ShardLeases(k8s::Client& client, Options options, Callbacks callbac
       StandInOptions{.ns = options_.ns,
                      .leases = std::move(names),
                      .identity = options_.identity,
+                     .labels = labels(),
                      .lease_duration = options_.lease_duration,
                      .renew_deadline = options_.renew_deadline,
                      .retry_period = options_.retry_period,
@@ -122,6 +124,10 @@ std::string ShardLeases::lease_name(std::uint32_t shard) const {
   return options_.name + "-" + std::to_string(shard);
 }
 
+k8s::Labels ShardLeases::labels() const {
+  return {{"gitops-runtime.io/leases-of", options_.name}};
+}
+
 // The shards of others, in the order in which we care for them.
 std::uint32_t ShardLeases::neighbour(std::size_t index) const {
   return static_cast<std::uint32_t>((std::uint64_t{options_.own.ordinal} + 1 + index) %
@@ -168,7 +174,7 @@ Task<Result<std::string>> ShardLeases::write_layout(Deadline deadline) {
   const auto replicas = std::max(options_.own.replicas, 1U);
   const auto holder = std::to_string(replicas) + (alone() ? " replica" : " replicas");
   const k8s::ObjectKey key{.ns = options_.ns, .name = options_.name + "-layout"};
-  k8s::LeaseView view(key);
+  k8s::LeaseView view(key, labels());
   auto lease = co_await client_.get(kLeases, key, deadline);
   if (lease) {
     view.see(*lease, Clock::now());

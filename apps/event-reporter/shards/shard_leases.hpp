@@ -44,6 +44,8 @@ using Term = std::int64_t;
 // that it has the number right before it claims anything. The only replica does so if the Lease is
 // there, as it is once there were several, and if it may.
 //
+// The Leases carry the label gitops-runtime.io/leases-of=<name>, by which they are listed.
+//
 // Needs these rights on leases.coordination.k8s.io in its namespace: get, list, create, update.
 // The only replica: get, update.
 //
@@ -83,6 +85,7 @@ class ShardLeases {
 
  private:
   [[nodiscard]] std::string lease_name(std::uint32_t shard) const;
+  [[nodiscard]] k8s::Labels labels() const;
   [[nodiscard]] std::uint32_t neighbour(std::size_t index) const;
   [[nodiscard]] bool alone() const { return options_.own.replicas <= 1; }
   [[nodiscard]] Term term(const k8s::LeaseView& lease) const;

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/core/json_value.hpp"
+
 namespace gitops::reporter {
 namespace {
 
@@ -17,7 +19,9 @@ constexpr std::chrono::milliseconds kBusyPoll{20};
 }  // namespace
 
 StandInSteps::StandInSteps(StandInOptions options) : options_(std::move(options)) {
-  for (const auto& name : options_.leases) views_.emplace_back(k8s::ObjectKey{options_.ns, name});
+  for (const auto& name : options_.leases) {
+    views_.emplace_back(k8s::ObjectKey{options_.ns, name}, options_.labels);
+  }
 }
 
 StandInSteps::Action StandInSteps::next(Clock::time_point now, WallTime wall) {
@@ -51,17 +55,27 @@ StandInSteps::Action StandInSteps::next(Clock::time_point now, WallTime wall) {
                           : view.freed(wall),
             .until = held(now) ? held_until_ : now + options_.retry_period};
   }
+  if (!unlabelled_.empty()) {
+    const auto lease = unlabelled_.back();
+    unlabelled_.pop_back();
+    return {.kind = Kind::label,
+            .lease = lease,
+            .object = views_[lease].with_labels(),
+            .until = held(now) ? held_until_ : now + options_.retry_period};
+  }
   if (now < list_at_) return {.kind = Kind::wait, .lease = 0, .object = {}, .until = wake};
   list_at_ = now + options_.retry_period;
   return {.kind = Kind::list,
           .lease = 0,
           .object = {},
-          .until = held(now) ? std::min(list_at_, held_until_) : list_at_};
+          .until = held(now) ? std::min(list_at_, held_until_) : list_at_,
+          .all = list_all_};
 }
 
 void StandInSteps::on_list(const Result<std::string>& answer, Clock::time_point now) {
   may_write_ = true;
   seen_ = false;
+  unlabelled_.clear();
   if (!answer) return;
   // More than one look was missed: the owners could not renew then, or it was us who stood still.
   if (seen_at_ && now - *seen_at_ > options_.retry_period * 5 / 2) {
@@ -70,6 +84,11 @@ void StandInSteps::on_list(const Result<std::string>& answer, Clock::time_point 
   seen_ = see(*answer, now);
   if (!seen_) return;
   seen_at_ = now;
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    if (views_[i].known() && !views_[i].labelled()) unlabelled_.push_back(i);
+  }
+  // What was labelled now is looked at once more: another write may have come in between.
+  list_all_ = !unlabelled_.empty();
   if (lease_ && views_[*lease_].record().holder != options_.identity) forget();
 }
 
@@ -78,6 +97,8 @@ void StandInSteps::on_written(const Result<std::string>& answer, Clock::time_poi
     // Another was quicker. After any other failure the next list tells whether it is ours.
     const bool refused =
         answer.error().code == ErrorCode::conflict || answer.error().code == ErrorCode::not_found;
+    // A Lease that exists and was not listed has lost its labels, or never had them.
+    if (answer.error().code == ErrorCode::conflict && !views_[*lease_].known()) list_all_ = true;
     if (refused && parting_ == Parting::no && !held(now)) forget();
     return;
   }
@@ -88,6 +109,11 @@ void StandInSteps::on_written(const Result<std::string>& answer, Clock::time_poi
   } else {
     forget();
   }
+}
+
+void StandInSteps::on_labelled(std::size_t lease, const Result<std::string>& answer,
+                               Clock::time_point now) {
+  if (answer) views_[lease].see(*answer, now);
 }
 
 std::optional<std::size_t> StandInSteps::held(Clock::time_point now) const {
@@ -136,7 +162,7 @@ bool StandInSteps::see(const std::string& list, Clock::time_point now) {
     if (found == by_name.end()) {
       view.see_none(now);
     } else {
-      view.see(found->second->dump(-1, ' ', false, Json::error_handler_t::replace), now);
+      view.see(to_text(*found->second), now);
     }
   }
   return true;
@@ -185,10 +211,11 @@ Task<> StandIn::perform(StandInSteps::Action action) {
       co_await sleep_until(action.until);
       break;
     case Kind::list: {
-      k8s::ListOptions all;
-      all.limit = 0;
-      const auto answer =
-          co_await client_.list(k8s::resources::kLeases, options_.ns, std::move(all), action.until);
+      k8s::ListOptions list;
+      list.limit = 0;
+      if (!action.all) list.label_selector = k8s::label_selector(options_.labels);
+      const auto answer = co_await client_.list(k8s::resources::kLeases, options_.ns,
+                                                std::move(list), action.until);
       note(answer);
       steps_.on_list(answer, Clock::now());
       break;
@@ -206,6 +233,14 @@ Task<> StandIn::perform(StandInSteps::Action action) {
                                   std::move(action.object), action.until);
       note(answer);
       steps_.on_written(answer, Clock::now());
+      break;
+    }
+    case Kind::label: {
+      const auto answer =
+          co_await client_.update(k8s::resources::kLeases, steps_.lease(action.lease).key(),
+                                  std::move(action.object), action.until);
+      note(answer);
+      steps_.on_labelled(action.lease, answer, Clock::now());
       break;
     }
     case Kind::part: {

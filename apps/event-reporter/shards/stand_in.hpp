@@ -19,6 +19,7 @@ struct StandInOptions {
   std::string ns;
   std::vector<std::string> leases;  // names of the Leases, the ones to care for first in front
   std::string identity;             // unique per process, e.g. the pod's name
+  k8s::Labels labels = {};          // that all these Leases have: what is listed of the namespace
   std::chrono::seconds lease_duration{8};
   std::chrono::milliseconds renew_deadline{6'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};    // between two looks, and two renewals
@@ -31,6 +32,10 @@ struct StandInOptions {
 // Lease is taken when it expired, or was free or missing for lease_duration: an owner that restarts
 // in an orderly way finds it as it left it. It is handed back when somebody asks for it. Time in
 // which the API server could not be seen does not count. Times are those of this process.
+//
+// The Leases are listed by their labels. Those without, as earlier versions made them, get them:
+// the first list has no selector, and neither has the one after a Lease that was not listed turned
+// out to exist.
 class StandInSteps {
  public:
   explicit StandInSteps(StandInOptions options);
@@ -38,20 +43,24 @@ class StandInSteps {
   struct Action {
     enum class Kind {
       wait,
-      list,    // the Leases of the namespace
+      list,    // the Leases of the namespace with the labels, or `all` of them
       create,  // `object`, the Lease with that index
       update,
-      part,  // the work of that Lease ends
+      label,  // an update for the sake of the labels
+      part,   // the work of that Lease ends
     } kind = Kind::list;
     std::size_t lease = 0;
     std::string object;
     Clock::time_point until;  // wait, part: how long; others: when the answer is of no use any more
+    bool all = false;
   };
   // What to do now; when a wait is over call it again.
   Action next(Clock::time_point now, WallTime wall);
   void on_list(const Result<std::string>& answer, Clock::time_point now);
   // The answer to a create or update: the Lease.
   void on_written(const Result<std::string>& answer, Clock::time_point now);
+  // The answer to a label: the Lease, by index.
+  void on_labelled(std::size_t lease, const Result<std::string>& answer, Clock::time_point now);
   // The work has ended, or the time for it is over.
   void on_parted() { parting_ = Parting::parted; }
 
@@ -77,6 +86,8 @@ class StandInSteps {
   std::optional<Clock::time_point> seen_at_;  // the last answered list
   bool seen_ = false;                         // the last list was answered
   bool may_write_ = false;                    // once after each list
+  bool list_all_ = true;                      // there may be Leases without the labels
+  std::vector<std::size_t> unlabelled_;       // as the last list has shown
   Clock::time_point sent_at_{};
   std::optional<std::size_t> lease_;  // taken, or to be: the API server may have it as ours
   Clock::time_point held_until_{};

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "event-reporter/event/digest.hpp"
+#include "event-reporter/ledger/digest.hpp"
 
 namespace gitops::reporter {
 namespace {

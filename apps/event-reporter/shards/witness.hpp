@@ -11,8 +11,8 @@
 #include "common/core/async.hpp"
 #include "common/core/task_group.hpp"
 #include "common/core/time.hpp"
-#include "event-reporter/event/resource_id.hpp"
 #include "event-reporter/ledger/ledger.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 
 namespace gitops::reporter {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "event-reporter/report/dirty_set.hpp"
+#include "event-reporter/watch/milestone.hpp"
 #include "k8s-client/record.hpp"
 #include "k8s-client/resource.hpp"
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "common/core/json_value.hpp"
 #include "common/http/message.hpp"
 #include "common/http/url.hpp"
 
@@ -43,11 +44,8 @@ Error error_from_answer(const http::Response& response, const std::string& what)
     error.retry_after = parse_retry_after(*value, wall_now());
   }
   if (response.body.size() > kMaxErrorBody) return error;
-  const auto json = nlohmann::json::parse(response.body, nullptr, false);
-  if (!json.is_object()) return error;
-  if (const auto message = json.find("message"); message != json.end() && message->is_string()) {
-    error.message += ": " + message->get<std::string>().substr(0, kMaxMessage);
-  }
+  const auto message = string_at(parse_json_object(response.body), {"message"});
+  if (!message.empty()) error.message += ": " + message.substr(0, kMaxMessage);
   return error;
 }
 
@@ -84,6 +82,22 @@ Task<Result<std::string>> ArgoCdClient::revision_metadata(AppRef app, std::strin
                          Auth::token, deadline);
 }
 
+Task<Result<bool>> ArgoCdClient::can_i(std::string resource, std::string action, std::string object,
+                                       Deadline deadline) {
+  // The last part of the path may hold slashes.
+  const auto answer = co_await get("/api/v1/account/can-i/" + percent_encode(resource) + "/" +
+                                       percent_encode(action) + "/" + object,
+                                   "right to " + action + " " + resource, Auth::token, deadline);
+  if (!answer) co_return std::unexpected(answer.error());
+  const auto json = nlohmann::json::parse(*answer, nullptr, false);
+  const auto value = json.is_object() ? json.value("value", nlohmann::json()) : nlohmann::json();
+  if (value != "yes" && value != "no") {
+    co_return fail(ErrorCode::protocol, "Argo CD right to " + action + " " + resource +
+                                            ": the answer is neither yes nor no");
+  }
+  co_return value == "yes";
+}
+
 Task<Result<std::string>> ArgoCdClient::version(Deadline deadline) {
   co_return co_await get("/api/version", "version", Auth::none, deadline);
 }
@@ -103,17 +117,15 @@ Task<Result<Secret>> ArgoCdClient::log_in(std::string username, Secret password,
                                           Deadline deadline) {
   http::Request request{.method = "POST", .target = "/api/v1/session"};
   request.headers.set("Content-Type", "application/json");
-  request.body = nlohmann::json{{"username", username}, {"password", password.reveal()}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  request.body = to_text({{"username", username}, {"password", password.reveal()}});
   auto answer = co_await send(std::move(request), "login of " + username, deadline);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   const Secret wiped(*answer);
-  const auto json = nlohmann::json::parse(*answer, nullptr, false);
-  const auto token = json.is_object() ? json.value("token", nlohmann::json()) : nlohmann::json();
-  if (!token.is_string() || token.get_ref<const std::string&>().empty()) {
+  std::string token = string_at(parse_json_object(*answer), {"token"});
+  if (token.empty()) {
     co_return fail(ErrorCode::invalid_data, "Argo CD login of " + username + ": no token came");
   }
-  co_return Secret(token.get<std::string>());
+  co_return Secret(std::move(token));
 }
 
 Task<Result<std::string>> ArgoCdClient::send(http::Request request, std::string what,

@@ -39,7 +39,11 @@ class ArgoCdClient {
   // POST /api/v1/session: a token for that account, good for `users.session.duration` (24 h).
   // unauthenticated for a wrong password: argocd-server refuses everybody after five of them.
   Task<Result<Secret>> log_in(std::string username, Secret password, Deadline deadline);
-  // GET /api/version, unauthenticated: is anybody there?
+  // May the token's owner do this (RBAC: "applications", "get", "PROJECT/APPLICATION" with "*" for
+  // any)? As for all others, unauthenticated when the token is refused.
+  Task<Result<bool>> can_i(std::string resource, std::string action, std::string object,
+                           Deadline deadline);
+  // GET /api/version. Needs no token; serves as a liveness check.
   Task<Result<std::string>> version(Deadline deadline);
 
  private:

@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <future>
 #include <optional>
 
 #include <boost/asio/basic_signal_set.hpp>
@@ -10,6 +9,7 @@
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
 #include "common/core/time.hpp"
+#include "common/core/worker_pool.hpp"
 
 namespace gitops::cli {
 
@@ -18,10 +18,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kPoolThreads = 2;
 constexpr milliseconds kDeadlineGrace = seconds(1);  // work may overrun its deadline by this
 constexpr milliseconds kCancelGrace = seconds(1);    // for cancelled work to end
-constexpr milliseconds kPoolGrace = milliseconds(100);
 
 // Ends the process although something still runs that refers to what lives in it.
 [[noreturn]] void end_process(Console& console, int code) {
@@ -45,8 +43,7 @@ class Run {
         });
     loop_.run();
     const int code = code_.value_or(kFailed);
-    const auto joined = std::async(std::launch::async, [this] { pool_.join(); });
-    if (joined.wait_for(kPoolGrace) != std::future_status::ready) end_process(console_, code);
+    if (WorkerPool::left_behind() > 0) end_process(console_, code);
     return code;
   }
 
@@ -57,7 +54,7 @@ class Run {
       end_with(kFailed);
     });
     const LoopContext context{.executor = loop_.get_executor(),
-                              .pool = pool_,
+                              .metrics = metrics_,
                               .deadline = deadline_after(options_.timeout)};
     asio::basic_signal_set<Executor> signals(loop_.get_executor(), SIGINT, SIGTERM);
     tasks.spawn("signals", [this, &signals]() -> Task<> {
@@ -94,7 +91,7 @@ class Run {
   Console& console_;
   std::function<Task<int>(const LoopContext&)> work_;
   Loop loop_{1};
-  asio::thread_pool pool_{kPoolThreads};
+  Metrics metrics_;
   Event changed_{loop_.get_executor()};
   std::optional<int> code_;
 };

@@ -3,10 +3,9 @@
 #include <chrono>
 #include <functional>
 
-#include <boost/asio/thread_pool.hpp>
-
 #include "common/cli/command.hpp"
 #include "common/core/async.hpp"
+#include "common/core/metrics.hpp"
 
 namespace gitops::cli {
 
@@ -21,8 +20,8 @@ struct LoopOptions {
 // What run_on_loop gives the work. Everything in it outlives the work.
 struct LoopContext {
   Executor executor;
-  asio::thread_pool& pool;  // for calls that block, such as name lookup
-  Deadline deadline;        // now plus the timeout; to be passed to every call that can wait
+  Metrics& metrics;   // which Resolvers and WorkerPools want; nobody reads them
+  Deadline deadline;  // now plus the timeout; to be passed to every call that can wait
 };
 
 // Runs one coroutine on a loop of this thread, without an admin port, and returns the exit code
@@ -30,7 +29,7 @@ struct LoopContext {
 //
 // Work that is still there a second after its deadline is cancelled: kNotKnown. SIGINT and SIGTERM
 // cancel it at once: kInterrupted, kTerminated. What ignores its cancellation for a second, or
-// blocks a thread of the pool, ends with the process. An exception that escapes is a bug: it is
+// blocks a thread of a WorkerPool, ends with the process. An exception that escapes is a bug: it is
 // named on `console.err`, kFailed.
 int run_on_loop(const LoopOptions& options, Console& console,
                 std::function<Task<int>(const LoopContext&)> work);

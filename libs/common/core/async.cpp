@@ -15,8 +15,8 @@ Task<> sleep_for(Clock::duration wait) {
   return sleep_until(deadline_after(wait));
 }
 
-// Lives in the frame of wait(). Whichever of the two is destroyed first unlinks itself, so that a
-// loop may be destroyed with coroutines waiting.
+// A waiter, stored in the frame of wait(). Waiter and event unlink themselves on destruction, so a
+// loop may be destroyed while coroutines wait.
 struct Event::Waiter {
   Waiter(Event& event, Deadline deadline) : timer(event.executor_, deadline), event(&event) {
     event.waiters_.push_back(this);

@@ -8,7 +8,7 @@
 
 namespace gitops {
 
-// The flags every program has beside its settings.
+// The flags that every program has in addition to its settings.
 struct CommonFlag {
   std::string_view flag, kind, help;
   bool of_commands;  // a command of a command-line program has it, too

@@ -6,7 +6,7 @@
 #include "common/core/config_reader.hpp"
 #include "common/core/text.hpp"
 
-// The texts that are printed from a configuration table.
+// The help texts and tables generated from the rows of a configuration.
 namespace gitops {
 
 namespace {
@@ -66,7 +66,7 @@ HelpGroup common_flags(ProgramKind kind) {
   return group;
 }
 
-// Where the right column begins: behind the widest left text that fits; a longer one gets a line of
+// The column where the help begins: after the widest name that fits. A longer name gets a line of
 // its own.
 std::size_t right_column(const std::vector<HelpGroup>& groups) {
   constexpr std::size_t kWidestLeft = 34;

@@ -23,8 +23,8 @@ constexpr std::size_t kMaxSecretFile = 64 * 1024;
 constexpr std::string_view kConfigEnv = "GITOPS_CONFIG";
 constexpr std::string_view kFileSuffix = "-file";
 
-// A text of the user as a mistake shows it: quoted, on one line, and cut at the first blank, behind
-// which an unclosed quote in YAML may have swept other settings.
+// A value as quoted in a mistake: on one line and cut at the first blank, because an unclosed quote
+// in YAML may have pulled other settings into the value.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 80;
   const std::string_view part = text.substr(0, std::min(kMost, text.find_first_of(" \t\r\n")));
@@ -63,7 +63,7 @@ std::string_view without_line_end(std::string_view text) {
 
 }  // namespace
 
-// What the three sources say, weakest last so that the strongest is assigned last.
+// The values from the three sources, weakest last so that the strongest is assigned last.
 struct ConfigReader::Sources {
   std::vector<Given> flags, environment, file;
   std::vector<std::string> flag_mistakes, environment_mistakes, file_mistakes;
@@ -268,7 +268,7 @@ std::string ConfigReader::suggestion(std::string_view name, std::string_view pre
 
 namespace {
 
-// What to do instead of giving a secret as a flag or in YAML.
+// The remedy for a secret given as a flag or in YAML.
 std::string secret_hint(const std::string& file_flag, const std::vector<std::string>& env) {
   std::string hint =
       "a secret is not given here, others could read it; name a file by --" + file_flag;
@@ -336,7 +336,7 @@ void ConfigReader::read_flags(const std::vector<std::string>& arguments, Sources
         mistake(name, secret_hint(secret->flag, secret->env));
         const bool detached =
             !value && i + 1 < arguments.size() && !arguments[i + 1].starts_with("--");
-        if (detached) ++i;  // its value must not show up as an unexpected argument
+        if (detached) ++i;  // do not report its value as an unexpected argument
       } else {
         out.flag_mistakes.push_back("flag " + shown("--" + name) + ": unknown" +
                                     suggestion(name, "--"));

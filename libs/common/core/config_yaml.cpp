@@ -49,7 +49,7 @@ YamlSetting setting_of(const std::string& key, const YAML::Node& value, int line
   return setting;
 }
 
-// Goes through a YAML tree and hands over each key that is not only a part of a longer name.
+// Walks a YAML tree and reports each key, except those that only group other keys.
 class Walk {
  public:
   explicit Walk(const YamlVisitor& visitor) : visitor_(visitor) {}
@@ -87,7 +87,7 @@ void read_document(const std::string& text, const YamlVisitor& visitor) {
   const auto whole_file = [&](const std::string& mistake) {
     visitor.mistake(std::nullopt, "", mistake);
   };
-  // Not LoadAll: on some broken texts it never ends (yaml-cpp 0.7).
+  // Not LoadAll: it does not terminate on some invalid input (yaml-cpp 0.7).
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   IgnoreEvents ignore;
@@ -116,7 +116,7 @@ void read_yaml_settings(const std::string& path, const YamlVisitor& visitor) {
   try {
     read_document(*text, visitor);
   } catch (const YAML::Exception& error) {
-    // Its message may quote the text; but the reason alone does not.
+    // what() may quote the input; the reason alone does not.
     std::optional<int> line;
     if (!error.mark.is_null()) line = error.mark.line + 1;
     visitor.mistake(line, "", "is not YAML: " + error.msg);

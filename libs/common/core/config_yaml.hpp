@@ -9,25 +9,25 @@ namespace gitops {
 
 // One key of a settings file and its value.
 struct YamlSetting {
-  std::string key;  // dots where it nests
+  std::string key;  // nested keys joined by dots
   int line = 0;
   enum class Kind { null, text, texts, other } kind = Kind::other;
   std::string text{};
   std::vector<std::string> texts{};
 };
 
-// Whom the reader of a settings file tells what it finds, in the order of the file.
+// Receives the entries and the mistakes of a settings file, in the order of the file.
 struct YamlVisitor {
   std::function<void(const YamlSetting& setting)> setting;
-  // The file as a whole when there is no line, a line as a whole when the key is empty.
+  // Without a line number the mistake is about the whole file; with an empty key, about the line.
   std::function<void(std::optional<int> line, const std::string& key, const std::string& text)>
       mistake;
-  // Whether a map under this key nests settings, rather than being the key's value.
+  // True when a map under this key contains settings; false when the map is the key's value.
   std::function<bool(const std::string& key)> is_prefix;
 };
 
-// Reads one YAML document of at most 1 MiB. Mistakes never quote values: somebody may have put a
-// secret there.
+// Reads one YAML document of at most 1 MiB. Mistakes never quote values, since a value may be a
+// secret.
 void read_yaml_settings(const std::string& path, const YamlVisitor& visitor);
 
 }  // namespace gitops

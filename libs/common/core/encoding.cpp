@@ -34,7 +34,7 @@ bool is_unreserved(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
-// What JSON does with an ASCII character: 0 keep, 1 escape always, 2 escape for
+// How to write an ASCII character in JSON: 0 keep, 1 escape always, 2 escape for
 // JsonEscape::like_go.
 constexpr std::array<std::uint8_t, 128> make_json_classes() {
   std::array<std::uint8_t, 128> classes{};

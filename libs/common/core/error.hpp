@@ -42,6 +42,11 @@ struct Error {
   std::chrono::milliseconds retry_after{0};
   // The HTTP status behind the error; 0 when there was none.
   int http_status = 0;
+  // The peer's own word for what happened, for callers that must tell cases of one code apart: the
+  // reason of a Kubernetes Status ("AlreadyExists" and "Conflict" are both `conflict`) and of its
+  // first cause. Empty when the peer gave none; k8s-client/status.hpp lists those we decide by.
+  std::string reason = {};
+  std::string cause = {};
 
   // True for failures that go away by themselves: worth trying again unchanged.
   [[nodiscard]] bool is_transient() const;

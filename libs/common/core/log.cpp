@@ -45,7 +45,7 @@ std::string_view name_of(LogLevel level) {
   return kNames.at(static_cast<std::size_t>(level));
 }
 
-// Does what `append` does, unless the line would get longer than `limit`: then it stays as it was.
+// Calls `append`; restores the line when it would become longer than `limit`.
 template <class Append>
 bool append_within(std::string& line, std::size_t limit, Append append) {
   const std::size_t before = line.size();
@@ -55,7 +55,7 @@ bool append_within(std::string& line, std::size_t limit, Append append) {
   return false;
 }
 
-// Appends as much of `text`, quoted, as fits; true when that is all of it.
+// Appends `text` in quotes, cut to the space left; returns true when nothing was cut.
 bool append_string(std::string& line, std::string_view text, std::size_t limit) {
   const std::size_t room = limit > line.size() ? limit - line.size() : 0;
   if (text.size() <= room && append_within(line, limit, [&](std::string& out) {
@@ -143,8 +143,8 @@ bool is_plain_word(std::string_view text) {
   return true;
 }
 
-// For people: no quotes around the message, but its control characters stay escaped, so that nobody
-// can forge a line.
+// The format for terminals: no quotes around the message. Control characters stay escaped, so that
+// a value cannot forge a line.
 std::string text_line(LogLevel level, const std::string& logger, std::string_view message,
                       std::initializer_list<Field> fields) {
   constexpr std::size_t kLimit = kMaxLine - kTextTruncated.size();

@@ -28,7 +28,7 @@ MetricFamily single_value(std::string name, std::string help, MetricType type, d
   return {.name = std::move(name), .help = std::move(help), .type = type, .metric = {metric}};
 }
 
-// Of /proc/self/stat what this file needs.
+// The fields of /proc/self/stat that become metrics.
 struct ProcessStat {
   double cpu_seconds = 0;
   double start_time = 0;  // seconds since boot
@@ -40,8 +40,8 @@ ProcessStat read_process_stat() {
   std::ifstream file("/proc/self/stat");
   std::string line;
   std::getline(file, line);
-  // The program's name, in parentheses, may hold anything; the numbered fields follow it, from 3
-  // on.
+  // The program's name, in parentheses, may contain any character; field 3 follows the last
+  // parenthesis.
   std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
   const auto tick = static_cast<double>(::sysconf(_SC_CLK_TCK));
   const auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
@@ -68,7 +68,7 @@ double count_open_files() {
   std::error_code error;
   const std::filesystem::directory_iterator files("/proc/self/fd", error);
   if (error) return 0;
-  // One of them is the folder that is being read.
+  // One of the descriptors is the open directory itself.
   return static_cast<double>(std::distance(begin(files), end(files)) - 1);
 }
 

@@ -71,7 +71,7 @@ void TaskGroup::report(const std::string& task, const std::exception_ptr& failur
 
 void TaskGroup::cancel() {
   cancelled_ = true;
-  const auto children = children_;  // a child may end while we go through them
+  const auto children = children_;  // a child may end during the iteration
   for (const auto& child : children) child->signal.emit(asio::cancellation_type::terminal);
 }
 
@@ -84,7 +84,7 @@ Task<> TaskGroup::join() {
     try {
       co_await ended_.wait();
     } catch (const boost::system::system_error&) {
-      // The waiting coroutine was cancelled; its children follow, and are still waited for.
+      // The waiting coroutine was cancelled: cancel the children and go on waiting for them.
     }
   }
   co_await asio::this_coro::throw_if_cancelled(throws);

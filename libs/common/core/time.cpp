@@ -26,7 +26,7 @@ void append_padded(std::string& out, std::int64_t value, int width) {
   out += digits;
 }
 
-// "2026-03-04T09:15:27", without what follows.
+// "2026-03-04T09:15:27", without fraction and offset.
 std::string format_seconds(WallTime time) {
   const auto day = std::chrono::floor<days>(time);
   const std::chrono::year_month_day date(day);
@@ -50,7 +50,7 @@ std::int64_t millisecond_of(WallTime time) {
   return (time - std::chrono::floor<seconds>(time)).count();
 }
 
-// Takes fixed parts off the front of a text; once something did not fit, everything fails.
+// Consumes fixed parts from the front of a text. After the first mismatch every further call fails.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -92,7 +92,7 @@ class Scanner {
   bool ok_ = true;
 };
 
-// Nothing for a date or time of day that does not exist. A leap second counts as the next second.
+// Empty for a date or time of day that does not exist. A leap second counts as the next second.
 bool combine(int year, int month, int day, int hour, int minute, int second, WallTime& out) {
   const std::chrono::year_month_day date(std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),

@@ -16,7 +16,7 @@ using simdjson::dom::element;
 using simdjson::dom::element_type;
 using simdjson::dom::object;
 
-// Longer keys may not be written as "key: value" (YAML 1.2, 7.4: 1,024 characters).
+// The longest key that may be written as "key: value" (YAML 1.2, 7.4: 1,024 characters).
 constexpr std::size_t kMaxImplicitKey = 1000;
 
 constexpr bool is_digit(char c) {
@@ -38,7 +38,7 @@ bool is_word_of_another_type(std::string_view text) {
   return std::ranges::find(words, lower) != words.end() || lower == "+.inf" || lower == "-.inf";
 }
 
-// True for what some YAML reader takes for an integer, a float, a date or a base-60 number.
+// True when some YAML reader takes the text for an integer, a float, a date or a base-60 number.
 bool looks_like_number(std::string_view text) {
   if (text.front() == '+' || text.front() == '-') text.remove_prefix(1);
   if (text.empty() || !(is_digit(text.front()) || text.front() == '.')) return false;

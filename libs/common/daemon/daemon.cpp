@@ -1,18 +1,20 @@
 #include "common/daemon/daemon.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <future>
 #include <list>
+#include <memory>
 #include <optional>
-#include <tuple>
 
 #include <boost/asio/basic_signal_set.hpp>
 #include <boost/asio/redirect_error.hpp>
 
 #include "common/core/process.hpp"
+#include "common/core/worker_pool.hpp"
 #include "common/daemon/loop_thread.hpp"
+#include "common/http/router.hpp"
 
 namespace gitops {
 
@@ -24,19 +26,16 @@ using std::chrono::seconds;
 constexpr int kExitGood = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitWrongConfiguration = 2;
-constexpr std::size_t kPoolThreads = 2;
-constexpr milliseconds kStopGrace = seconds(1);    // a stop() may overrun its deadline by this
-constexpr milliseconds kCancelGrace = seconds(2);  // for cancelled tasks to end
-constexpr milliseconds kPoolGrace = seconds(2);    // for a blocking call that nobody waits for
+constexpr milliseconds kStopGrace = seconds(1);    // tolerance after the deadline of stop()
+constexpr milliseconds kCancelGrace = seconds(2);  // for cancelled tasks
 
-http::Response text_response(int status, std::string body) {
-  http::Response response{.status = status, .headers = {}, .body = std::move(body)};
-  response.headers.set("Content-Type", "text/plain; charset=utf-8");
+http::Response page(int status, std::string body) {
+  auto response = http::text_response(status, std::move(body));
   response.headers.set("Cache-Control", "no-store");
   return response;
 }
 
-// One daemon from its good configuration to its exit code. Lives on the loop thread.
+// Runs one daemon from its valid configuration to its exit code. Lives on the loop thread.
 class Frame {
  public:
   Frame(const DaemonSpec& spec, const DaemonConfig& config,
@@ -59,6 +58,7 @@ class Frame {
         .gauge("gitops_build_info", "1; labels tell the program and its version",
                {{"program", spec.name}, {"version", std::string(version())}})
         .Set(1);
+    routes_ = admin_routes();
   }
 
   int run() {
@@ -76,8 +76,7 @@ class Frame {
     }
     for (auto& more : more_loops_) more.stop();
     app_ = {};
-    const auto joined = std::async(std::launch::async, [this] { pool_.join(); });
-    if (joined.wait_for(kPoolGrace) != std::future_status::ready) std::_Exit(exit_code_);
+    if (WorkerPool::left_behind() > 0) std::_Exit(exit_code_);
     return exit_code_;
   }
 
@@ -128,7 +127,7 @@ class Frame {
     while (true) {
       const int number = co_await signals_.async_wait(use_task);
       if (stop_requested_ && signalled_) {
-        log_.warning("second signal, ending at once", {{"signal", number}});
+        log_.warning("second signal received; exiting immediately", {{"signal", number}});
         std::_Exit(kExitFailed);
       }
       log_.info("stopping", {{"signal", number}});
@@ -142,15 +141,15 @@ class Frame {
     while (!stop_requested_) co_await changed_.wait();
   }
 
-  // Phase is `running` afterwards, unless the start failed or a signal came first.
+  // The phase is `running` afterwards, unless the start failed or a signal came first.
   Task<> start_app() {
     try {
       app_ = spec_.make({.executor = loop_.get_executor(),
-                         .pool = pool_,
                          .metrics = metrics_,
                          .environment = environment_,
                          .add_loop = [this] { return more_loops_.emplace_back().executor(); },
                          .fail = [this](const std::string& why) { fail(why); }});
+      routes_ = admin_routes();
     } catch (const std::exception& error) {
       fail(error.what());
       co_return;
@@ -192,15 +191,15 @@ class Frame {
       co_await app_.stop(deadline);
       stopped = true;
     });
-    // Whatever still runs after its time is cancelled, and what ignores that ends with the process.
+    // Cancels tasks that outlast the deadline; ends the process when a task ignores cancellation.
     TaskGroup watchdog(loop_.get_executor());
     watchdog.spawn("watchdog", [this, deadline, &stopping]() -> Task<> {
       co_await sleep_until(deadline + kStopGrace);
-      log_.error("stop takes too long, cancelling");
+      log_.error("stop exceeded its deadline; cancelling its tasks");
       exit_code_ = kExitFailed;
       stopping.cancel();
       co_await sleep_for(kCancelGrace);
-      log_.error("tasks do not end, giving up");
+      log_.error("cancelled tasks did not end; ending the process");
       std::_Exit(kExitFailed);
     });
     co_await stopping.join();
@@ -209,7 +208,7 @@ class Frame {
     if (!stopped) exit_code_ = kExitFailed;
   }
 
-  // One line per reason, empty when ready.
+  // The reasons for not being ready, one a line; empty when ready.
   [[nodiscard]] std::string not_ready_because() const {
     if (phase_ == Phase::starting) return "daemon: starting\n";
     if (phase_ == Phase::draining || stop_requested_) return "daemon: stopping\n";
@@ -233,38 +232,52 @@ class Frame {
     return text;
   }
 
-  http::Response respond(std::string_view method, std::string_view path, std::string_view query) {
-    const auto page = app_.pages.find(std::string(path));
-    const bool known = path == "/healthz" || path == "/readyz" || path == "/metrics" ||
-                       path == "/statusz" || page != app_.pages.end();
-    if (!known) return text_response(404, "not found\n");
-    if (method != "GET" && method != "HEAD") {
-      auto response = text_response(405, "method not allowed\n");
-      response.headers.set("Allow", "GET, HEAD");
-      return response;
-    }
-    if (path == "/healthz") return text_response(200, "ok");
-    if (path == "/statusz") return text_response(200, status_text());
-    if (path == "/metrics") {
-      auto response = text_response(200, metrics_.expose());
+  // The frame's own pages and, once there is an App, its pages; the frame's come first.
+  [[nodiscard]] std::shared_ptr<const http::Router> admin_routes() {
+    std::vector<http::Route> routes;
+    const auto add = [&routes](const std::string& path, std::function<http::Response()> make) {
+      routes.push_back({"GET", path, http::open_to_all(),
+                        http::answer_with([make = std::move(make)](const auto&, const auto&) {
+                          return make();
+                        })});
+    };
+    add("/healthz", [] { return page(200, "ok"); });
+    add("/statusz", [this] { return page(200, status_text()); });
+    add("/metrics", [this] {
+      auto response = page(200, metrics_.expose());
       response.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
       return response;
+    });
+    add("/readyz", [this] {
+      const std::string reasons = not_ready_because();
+      return reasons.empty() ? page(200, "ready\n") : page(503, reasons);
+    });
+    const std::size_t own = routes.size();
+    for (const auto& [path, make] : app_.pages) {
+      if (std::any_of(routes.begin(), routes.begin() + static_cast<std::ptrdiff_t>(own),
+                      [&path](const http::Route& route) { return route.pattern == path; })) {
+        continue;
+      }
+      routes.push_back(
+          {"GET", path, http::open_to_all(),
+           http::answer_with([this, make](const http::Exchange& exchange, const auto&) {
+             if (phase_ != Phase::running) return page(503, not_ready_because());
+             AdminPage content = make(exchange.query());
+             auto response = page(200, {});
+             response.body = std::move(content.body);
+             response.headers.set("Content-Type", std::move(content.content_type));
+             return response;
+           })});
     }
-    const std::string reasons = not_ready_because();
-    if (path == "/readyz") {
-      return reasons.empty() ? text_response(200, "ready\n") : text_response(503, reasons);
-    }
-    if (phase_ != Phase::running) return text_response(503, reasons);
-    AdminPage content = page->second(query);
-    auto response = text_response(200, std::move(content.body));
-    response.headers.set("Content-Type", std::move(content.content_type));
-    return response;
+    return std::make_shared<http::Router>(std::move(routes),
+                                          [](int status, std::string_view message) {
+                                            return page(status, std::string(message) + "\n");
+                                          });
   }
 
   Task<> answer(http::Exchange& exchange) {
-    // A peer that left before its answer is no concern of ours.
-    std::ignore = co_await exchange.reply(
-        respond(exchange.request().method, exchange.path(), exchange.query()));
+    const auto routes = routes_;  // they may be replaced meanwhile
+    co_await routes->serve(exchange);
   }
 
   const Clock::time_point began_ = Clock::now();
@@ -274,8 +287,8 @@ class Frame {
   Log log_;
   Loop loop_{1};
   std::list<LoopThread> more_loops_;
-  asio::thread_pool pool_{kPoolThreads};
   Metrics metrics_;
+  std::shared_ptr<const http::Router> routes_;  // of the admin port
   http::Server admin_;
   asio::basic_signal_set<Executor> signals_;
   Event changed_;
@@ -305,14 +318,14 @@ int print(const std::string& text) {
 
 void DaemonConfig::add_to(ConfigReader& reader, std::string_view admin_address_env) {
   reader.group("Daemon");
-  reader.add({"log-level", {"LOG_LEVEL"}, "Least important log lines to write"},
+  reader.add({"log-level", {"LOG_LEVEL"}, "Lowest level of log lines to write"},
              "debug|info|warn|error", "info", [this](const std::string& text) -> std::string {
                const auto level = parse_log_level(text);
                if (!level) return level.error().message;
                log_level = *level;
                return {};
              });
-  reader.add_choice({"log-format", {"LOG_FORMAT"}, "json for machines, text for people"},
+  reader.add_choice({"log-format", {"LOG_FORMAT"}, "json for log collectors, text for terminals"},
                     log_format, {"json", "text"});
   std::vector<std::string_view> address_env;
   if (!admin_address_env.empty()) address_env.push_back(admin_address_env);
@@ -320,14 +333,15 @@ void DaemonConfig::add_to(ConfigReader& reader, std::string_view admin_address_e
               "Address that serves /healthz, /readyz, /metrics and /statusz; :: is IPv6 and IPv4, "
               "or IPv4 where there is no IPv6"},
              admin_address);
-  reader.add({"admin-port", {"ADMIN_PORT"}, "Its port; 0 takes a free one and logs it"}, admin_port,
-             0, 65535);
+  reader.add({"admin-port", {"ADMIN_PORT"}, "Admin port; 0 takes a free one and logs it"},
+             admin_port, 0, 65535);
   reader.add({"drain-delay",
               {"DRAIN_DELAY"},
-              "How long to serve on after SIGTERM while /readyz already refuses"},
+              "Time between SIGTERM, when /readyz fails, and the end of accepting requests"},
              drain_delay, milliseconds(0), std::chrono::minutes(10));
-  reader.add({"drain-timeout", {"DRAIN_TIMEOUT"}, "How long work in flight may take to end"},
-             drain_timeout, milliseconds(0), std::chrono::hours(1));
+  reader.add(
+      {"drain-timeout", {"DRAIN_TIMEOUT"}, "Time limit for requests in flight during a stop"},
+      drain_timeout, milliseconds(0), std::chrono::hours(1));
 }
 
 int run_daemon(const DaemonSpec& spec, int argc, char** argv) {
@@ -351,7 +365,7 @@ int run_daemon(const DaemonSpec& spec, int argc, char** argv) {
       break;
   }
   if (!outcome.mistakes.empty()) return print_mistakes(spec.name, outcome.mistakes);
-  if (outcome.action == Action::check) return print("configuration is good\n");
+  if (outcome.action == Action::check) return print("configuration is valid\n");
   configure_logging(config.log_level, config.log_format);
   return Frame(spec, config, environment).run();
 }

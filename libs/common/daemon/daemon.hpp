@@ -22,26 +22,25 @@ struct DaemonConfig {
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::json;
   std::string admin_address = "::";
-  std::int64_t admin_port = 8087;                   // 0: any free port, see the log
-  std::chrono::milliseconds drain_delay{0};         // not ready -> stop accepting
-  std::chrono::milliseconds drain_timeout{20'000};  // for work in flight
+  std::int64_t admin_port = 8087;                   // 0: any free port, which is logged
+  std::chrono::milliseconds drain_delay{0};         // from not ready to the end of accepting
+  std::chrono::milliseconds drain_timeout{20'000};  // for requests in flight
   void add_to(ConfigReader& reader, std::string_view admin_address_env);
 };
 
-// What run_daemon gives the App. Everything here outlives the App.
+// The parts of the frame that an App uses. All of them outlive the App.
 struct DaemonContext {
   Executor executor;
-  asio::thread_pool& pool;
   Metrics& metrics;
-  // Environment of the process, read once at start.
+  // The environment of the process, read once at start.
   const std::map<std::string, std::string>& environment;
-  // Starts one more loop, on a thread of its own; it runs until the App has stopped.
+  // Starts another loop on its own thread. The loop runs until the App has stopped.
   std::function<Executor()> add_loop;
-  // Ends the daemon with exit code 1 after an orderly stop; for essential tasks that failed.
+  // Stops the daemon in order, with exit code 1. For the failure of an essential task.
   std::function<void(const std::string& why)> fail;
 };
 
-// One check behind /readyz: its name, and an empty string or why it is not ready.
+// One check behind /readyz: its name, and the reason for not being ready (empty when ready).
 struct ReadyCheck {
   std::string name;
   std::function<std::string()> not_ready_because;
@@ -53,40 +52,40 @@ struct AdminPage {
   std::string body;
 };
 
-// The shape every daemon's App has; run_daemon is written once, in terms of it.
+// The interface between a daemon's App and run_daemon.
 struct DaemonApp {
-  // Starts the parts (spawns tasks, listens). An error ends the daemon with exit code 1.
+  // Spawns tasks and opens ports. An error ends the daemon with exit code 1.
   std::function<Task<Result<void>>()> start;
-  // Stops accepting, finishes or hands over work; after it nothing of the App runs any more. Also
-  // called when start() failed or was cancelled by a signal. One that takes a second longer than
-  // its deadline is cancelled.
+  // Stops accepting work, then finishes it or hands it over. No task of the App runs afterwards.
+  // Also called when start() failed or a signal cancelled it. The frame cancels a stop that exceeds
+  // its deadline by more than a second.
   std::function<Task<>(Deadline)> stop;
   std::vector<ReadyCheck> ready_checks;
-  // A text for people, for /statusz; may be empty.
+  // The human-readable text of /statusz; may be empty.
   std::function<std::string()> status;
-  // Further pages of the admin port by path ("/journal"), made from the query as it was sent. They
-  // are there while the App runs, for GET and HEAD, and for anybody who reaches the port.
+  // Further pages of the admin port, by path ("/journal"). The argument is the raw query. They are
+  // served while the App runs, for GET and HEAD, without authentication.
   std::map<std::string, std::function<AdminPage(std::string_view query)>> pages = {};
 };
 
-// What differs between daemons, for the frame.
+// The description of one daemon.
 struct DaemonSpec {
   std::string name;                         // "event-reporter"
   std::string summary;                      // one sentence for --help
   std::string admin_address_env;            // e.g. METRICS_LISTEN_ADDRESS
-  std::function<void(ConfigReader&)> bind;  // adds the program's own rows
+  std::function<void(ConfigReader&)> bind;  // adds the program's own settings
   // Builds the App on the loop thread; owned by the returned functions.
   std::function<DaemonApp(DaemonContext)> make;
 };
 
 // The frame of every daemon: flags, configuration, logging, the loop, the admin port
-// (/healthz /readyz /metrics /statusz and the App's own pages), signals and the orderly end.
+// (/healthz /readyz /metrics /statusz and the App's own pages), signals and graceful shutdown.
 //
-// Exit codes: 0 stopped by SIGTERM or SIGINT (or --help, --version, a good --check-config),
-// 1 failed while running or starting, 2 wrong configuration (every mistake on standard error).
-// A second signal ends the process at once, with exit code 1. SIGTERM: not ready -> drain_delay ->
-// App::stop with drain_timeout -> cancel -> exit. Core files are switched off: they would hold
-// secrets.
+// Exit codes: 0 stopped by SIGTERM or SIGINT (or --help, --version, a valid --check-config),
+// 1 failed while starting or running, 2 invalid configuration (every mistake on standard error).
+// A second signal ends the process immediately, with exit code 1. SIGTERM: not ready, drain_delay,
+// DaemonApp::stop with drain_timeout, cancellation, exit. Core files are disabled: they would
+// contain secrets.
 int run_daemon(const DaemonSpec& spec, int argc, char** argv);
 
 }  // namespace gitops

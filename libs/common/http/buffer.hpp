@@ -14,6 +14,8 @@ namespace gitops::http {
 class ReadBuffer {
  public:
   [[nodiscard]] std::string_view bytes() const { return {data_.get() + begin_, end_ - begin_}; }
+  // The same, for who decodes them where they are.
+  [[nodiscard]] std::span<char> bytes_in_place() { return {data_.get() + begin_, end_ - begin_}; }
   [[nodiscard]] bool empty() const { return begin_ == end_; }
 
   void consume(std::size_t size) {

@@ -7,6 +7,7 @@
 #include "common/http/connection_pool.hpp"
 #include "common/http/connector.hpp"
 #include "common/http/gzip.hpp"
+#include "common/http/upgraded.hpp"
 #include "common/http/wire_text.hpp"
 
 namespace gitops::http {
@@ -35,7 +36,7 @@ struct Client::State {
   State(const Executor& executor, net::Resolver& resolver, ClientOptions o)
       : options(std::move(o)),
         connector(resolver, options.tls, options.connect_timeout, options.max_response_head),
-        pool(std::make_shared<ConnectionPool>(executor, options.idle_timeout,
+        pool(std::make_shared<ConnectionPool>(executor, options.idle_timeout, options.max_age,
                                               options.max_idle_per_host)) {}
 
   ClientOptions options;
@@ -46,6 +47,13 @@ struct Client::State {
 struct ClientExchange::State {
   explicit State(std::shared_ptr<Client::State> c) : client(std::move(c)) {}
 
+  void set_target(const Url& target, Request asked) {
+    url.scheme = target.is_tls() ? "https" : "http";
+    url.host = target.host;
+    url.port = target.port;
+    proxy = client->options.proxy.proxy_for(target);
+    request = std::move(asked);
+  }
   Result<void> append_head(std::string& out) const;
   Task<Result<void>> obtain(bool may_reuse);
   Task<Result<void>> send_request();
@@ -68,6 +76,7 @@ struct ClientExchange::State {
   Client::Body body_kind = Client::Body::inline_body;
   std::string key;  // of an idle connection that would do
   Deadline deadline = kNever;
+  bool may_switch = false;  // the request asks for another protocol
   bool reused = false;
   bool request_ended = false;
   bool head_read = false;
@@ -193,7 +202,7 @@ bool ClientExchange::State::was_lost(const Error& error) const {
 // The head that the parser has found, which is no interim one.
 Result<void> ClientExchange::State::check_final_head() const {
   const int status = connection->parser.head().status;
-  if (status == 101) {
+  if (status == 101 && !may_switch) {
     return failed({.code = ErrorCode::protocol, .message = "the peer switched protocols unasked"});
   }
   if (status == 407 && proxy != nullptr && !url.is_tls()) {
@@ -241,6 +250,7 @@ Task<Result<Response>> ClientExchange::State::read_head() {
     co_return std::unexpected(checked.error());
   }
   Response response = std::move(connection->parser.head());
+  if (response.status == 101) co_return response;
   if (connection->parser.complete()) {
     complete();
   } else {
@@ -344,33 +354,8 @@ void ClientExchange::set_deadline(Deadline deadline) {
   if (state_->connection) state_->connection->channel->set_deadline(deadline);
 }
 
-Client::Client(const Executor& executor, net::Resolver& resolver, ClientOptions options)
-    : state_(std::make_shared<State>(executor, resolver, std::move(options))) {}
-Client::~Client() = default;
-
-Task<Result<ClientExchange>> Client::open(const Url& url, Request request, Deadline deadline,
-                                          Body body) {
-  auto exchange = std::make_unique<ClientExchange::State>(state_);
-  exchange->url.scheme = url.is_tls() ? "https" : "http";
-  exchange->url.host = url.host;
-  exchange->url.port = url.port;
-  exchange->proxy = state_->options.proxy.proxy_for(url);
-  exchange->request = std::move(request);
-  exchange->body_kind = body;
-  exchange->deadline = deadline;
-  auto key = state_->connector.key_of(url, exchange->proxy);
-  if (!key) co_return exchange->failed(key.error());
-  exchange->key = std::move(*key);
-  if (auto got = co_await exchange->obtain(true); !got) co_return std::unexpected(got.error());
-  if (auto sent = co_await exchange->send_request(); !sent) co_return std::unexpected(sent.error());
-  co_return ClientExchange(std::move(exchange));
-}
-
-Task<Result<Response>> Client::send(const Url& url, Request request, Deadline deadline,
-                                    std::size_t max_body) {
-  auto exchange = co_await open(url, std::move(request), deadline);
-  if (!exchange) co_return std::unexpected(exchange.error());
-  ClientExchange::State& state = *exchange->state_;
+Task<Result<Response>> ClientExchange::read_all(std::size_t max_body) {
+  State& state = *state_;
   auto response = co_await state.read_head();
   if (!response) co_return response;
   const auto too_large = [&] {
@@ -390,6 +375,55 @@ Task<Result<Response>> Client::send(const Url& url, Request request, Deadline de
     if (response->body.size() > max_body) co_return too_large();
   }
   co_return response;
+}
+
+Client::Client(const Executor& executor, net::Resolver& resolver, ClientOptions options)
+    : state_(std::make_shared<State>(executor, resolver, std::move(options))) {}
+Client::~Client() = default;
+
+Task<Result<ClientExchange>> Client::open(const Url& url, Request request, Deadline deadline,
+                                          Body body) {
+  auto exchange = std::make_unique<ClientExchange::State>(state_);
+  exchange->set_target(url, std::move(request));
+  exchange->body_kind = body;
+  exchange->deadline = deadline;
+  auto key = state_->connector.key_of(url, exchange->proxy);
+  if (!key) co_return exchange->failed(key.error());
+  exchange->key = std::move(*key);
+  if (auto got = co_await exchange->obtain(true); !got) co_return std::unexpected(got.error());
+  if (auto sent = co_await exchange->send_request(); !sent) co_return std::unexpected(sent.error());
+  co_return ClientExchange(std::move(exchange));
+}
+
+Task<Result<Response>> Client::send(const Url& url, Request request, Deadline deadline,
+                                    std::size_t max_body) {
+  auto exchange = co_await open(url, std::move(request), deadline);
+  if (!exchange) co_return std::unexpected(exchange.error());
+  co_return co_await exchange->read_all(max_body);
+}
+
+Task<Result<Upgraded>> Client::upgrade(const Url& url, Request request, Deadline deadline) {
+  request.headers.set("Accept-Encoding", "identity");
+  ClientExchange::State exchange(state_);
+  exchange.set_target(url, std::move(request));
+  exchange.may_switch = true;
+  exchange.deadline = deadline;
+  if (auto got = co_await exchange.obtain(false); !got) co_return std::unexpected(got.error());
+  if (auto sent = co_await exchange.send_request(); !sent) co_return std::unexpected(sent.error());
+  auto head = co_await exchange.read_head();
+  if (!head) co_return std::unexpected(head.error());
+  if (head->status != 101) {
+    if (exchange.connection) exchange.connection->channel->close();
+    Error error{.code = error_code_of_status(head->status),
+                .message = "the peer did not switch protocols: " + std::to_string(head->status)};
+    error.http_status = head->status;
+    co_return exchange.failed(std::move(error));
+  }
+  Connection& connection = *exchange.connection;
+  connection.channel->set_deadline(kNever);
+  co_return Upgraded{.channel = std::move(connection.channel),
+                     .received = std::string(connection.in.bytes()),
+                     .head = std::move(*head)};
 }
 
 void Client::close_idle() {

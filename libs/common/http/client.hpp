@@ -22,9 +22,12 @@ struct ClientOptions {
   std::string user_agent = "gitops-runtime";
   std::chrono::milliseconds connect_timeout{10'000};  // lookup, TCP, proxy and TLS together
   std::chrono::milliseconds idle_timeout{55'000};     // of a pooled connection
+  std::chrono::milliseconds max_age{600'000};         // of a pooled connection; at least half of it
   std::size_t max_idle_per_host = 16;
   std::size_t max_response_head = 64 * 1024;
 };
+
+struct Upgraded;  // upgraded.hpp
 
 // A request in flight as its sender sees it. Destroying it before the response was read to its end
 // closes the connection; otherwise the connection went back to the pool.
@@ -42,6 +45,8 @@ class ClientExchange {
   // The next part of the body, decoded from chunked and, when the client asked for it, gzip; an
   // empty string is the end. At most a buffer (16 KiB; more after inflating) at a time.
   Task<Result<std::string>> read_some();
+  // The whole response, whatever its status. A body over `max_body` bytes (decoded) is `too_large`.
+  Task<Result<Response>> read_all(std::size_t max_body);
   // From now on every operation must be done by then; streams set it anew for each read.
   void set_deadline(Deadline deadline);
 
@@ -73,6 +78,10 @@ class Client {
   enum class Body { inline_body, streamed };
   Task<Result<ClientExchange>> open(const Url& url, Request request, Deadline deadline,
                                     Body body = Body::inline_body);
+  // Sends a request that asks to switch protocols (Connection and Upgrade are the caller's) on a
+  // connection of its own, and hands that over when the peer agrees. Another answer is an error
+  // with its http_status.
+  Task<Result<Upgraded>> upgrade(const Url& url, Request request, Deadline deadline);
   // Closes idle connections.
   void close_idle();
   [[nodiscard]] std::size_t idle_connections() const;

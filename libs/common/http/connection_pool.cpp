@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/core/backoff.hpp"
+
 namespace gitops::http {
 namespace {
 
@@ -10,8 +12,17 @@ constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection m
 }  // namespace
 
 ConnectionPool::ConnectionPool(const Executor& executor, std::chrono::milliseconds idle_timeout,
-                               std::size_t max_idle_per_key)
-    : idle_timeout_(idle_timeout), max_idle_per_key_(max_idle_per_key), sweeper_(executor) {}
+                               std::chrono::milliseconds max_age, std::size_t max_idle_per_key)
+    : idle_timeout_(idle_timeout),
+      max_age_(max_age),
+      max_idle_per_key_(max_idle_per_key),
+      sweeper_(executor),
+      random_(static_cast<std::minstd_rand::result_type>(random_seed() % 2147483646 + 1)) {}
+
+Clock::duration ConnectionPool::random_age() {
+  return std::chrono::milliseconds(std::uniform_int_distribution<std::chrono::milliseconds::rep>(
+      max_age_.count() / 2, max_age_.count())(random_));
+}
 
 std::unique_ptr<Connection> ConnectionPool::take(const std::string& key) {
   const auto found = idle_.find(key);
@@ -22,7 +33,8 @@ std::unique_ptr<Connection> ConnectionPool::take(const std::string& key) {
   while (!queue.empty() && !connection) {
     Idle last = std::move(queue.back());
     queue.pop_back();
-    if (last.expires > now && !last.connection->channel->is_stale()) {
+    const bool fresh = last.expires > now && last.connection->retire > now;
+    if (fresh && !last.connection->channel->is_stale()) {
       connection = std::move(last.connection);
     } else {
       last.connection->channel->close();
@@ -33,8 +45,11 @@ std::unique_ptr<Connection> ConnectionPool::take(const std::string& key) {
 }
 
 void ConnectionPool::put(std::unique_ptr<Connection> connection) {
+  const auto now = Clock::now();
+  if (connection->retire == Clock::time_point())
+    connection->retire = connection->made + random_age();
   connection->channel->set_deadline(kNever);
-  if (max_idle_per_key_ == 0) return connection->channel->close();
+  if (max_idle_per_key_ == 0 || connection->retire <= now) return connection->channel->close();
   connection->in.release();
   if (connection->out.capacity() > kKeepOutput) connection->out = {};
   auto& queue = idle_[connection->key];
@@ -42,7 +57,7 @@ void ConnectionPool::put(std::unique_ptr<Connection> connection) {
     queue.front().connection->channel->close();
     queue.pop_front();
   }
-  queue.push_back({std::move(connection), Clock::now() + idle_timeout_});
+  queue.push_back({std::move(connection), now + idle_timeout_});
   arm_sweeper();
 }
 

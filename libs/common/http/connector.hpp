@@ -33,6 +33,8 @@ struct Connection {
   std::string out;
   std::string key;        // what it may be used for, see Connector::key_of
   bool answered = false;  // something of the answer was received
+  const Clock::time_point made = Clock::now();
+  Clock::time_point retire{};  // not pooled after this; set by the pool
 };
 
 // Makes the connections of one Client: lookup, TCP, the proxy's tunnel, TLS. Loop thread only; the

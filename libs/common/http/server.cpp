@@ -1,13 +1,17 @@
 #include "common/http/server.hpp"
 
 #include <array>
+#include <limits>
 #include <list>
 #include <vector>
 
 #include "common/core/log.hpp"
+#include "common/core/race.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/buffer.hpp"
+#include "common/http/content_coding.hpp"
 #include "common/http/parser.hpp"
+#include "common/http/upgraded.hpp"
 #include "common/http/wire_text.hpp"
 #include "common/net/address_list.hpp"
 #include "common/net/listener.hpp"
@@ -21,7 +25,21 @@ const Log kLog("http-server");
 constexpr std::size_t kHeadBuffer = 4 * 1024;  // first size; grows with the head
 constexpr std::size_t kBodyBuffer = 16 * 1024;
 constexpr std::size_t kMaxDrain = 64 * 1024;
+constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kMaxAhead = 64 * 1024;    // of further requests, while one is streamed
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
+
+// As that of core/async.hpp, without a value.
+Task<> spawnable(Task<> work) {
+  std::exception_ptr failure;
+  try {
+    co_await std::move(work);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  co_await asio::this_coro::throw_if_cancelled(false);
+  if (failure) std::rethrow_exception(failure);
+}
 
 bool has_no_body(int status) {
   return status == 204 || status == 304;
@@ -31,7 +49,13 @@ bool has_no_body(int status) {
 
 struct Server::State {
   State(const Executor& e, ServerOptions o, Handler h)
-      : executor(e), options(std::move(o)), handler(std::move(h)), listener(e), tasks(e), ended(e) {
+      : executor(e),
+        options(std::move(o)),
+        handler(std::move(h)),
+        listener(e),
+        tasks(e),
+        ended(e),
+        drained(e) {
     if (options.tls) tls.emplace(net::TlsContext::Role::server, *options.tls);
   }
 
@@ -48,7 +72,8 @@ struct Server::State {
   DateField date;
   RepeatFilter repeated{std::chrono::minutes(1)};
   TaskGroup tasks;
-  Event ended;  // a connection
+  Event ended;    // a connection
+  Event drained;  // draining was set
 };
 
 // One accepted connection and the exchange that is running on it.
@@ -71,7 +96,8 @@ class ServerConnection {
     none,       // nothing was sent yet
     streaming,  // start() was called
     complete,
-    broken,  // cannot be completed
+    broken,    // cannot be completed
+    upgraded,  // the stream was handed over
   };
 
   Task<> run();
@@ -83,6 +109,12 @@ class ServerConnection {
 
   Task<Result<void>> fill(std::size_t capacity);
   Task<Result<void>> read_into(std::string& out);
+  Task<Result<void>> read_part(std::string& out);
+  [[nodiscard]] std::unexpected<Error> too_large() const;
+  Task<> watch();
+  Task<> until_draining() {
+    while (!server.draining) co_await server.drained.wait();
+  }
   Result<void> append_head(const Response& response, std::optional<std::uint64_t> length,
                            bool chunked);
   Task<Result<void>> send(std::string_view body);
@@ -98,7 +130,9 @@ class ServerConnection {
   // Of the current exchange:
   Answer answer = Answer::none;
   bool body_ended = false;
-  bool awaits_continue = false;  // the client sends its body after "100 Continue"
+  std::size_t body_limit = kUnlimited;
+  std::size_t body_left = kUnlimited;  // that may still be read
+  bool awaits_continue = false;        // the client sends its body after "100 Continue"
   bool is_head = false;
   bool chunked = false;
   bool keep_alive = false;
@@ -153,6 +187,7 @@ Task<bool> ServerConnection::read_request() {
   is_head = request.method == "HEAD";
   keep_alive = parser.keep_alive();
   body_ended = parser.content_length() == 0;
+  body_limit = body_left = kUnlimited;
   awaits_continue = false;
   if (const auto expect = request.headers.find("Expect")) {
     if (!equal_ignoring_case(*expect, "100-continue")) {
@@ -181,6 +216,22 @@ Task<> ServerConnection::refuse(int status, std::string_view why) {
 
 // Appends the next part of the body; nothing at its end.
 Task<Result<void>> ServerConnection::read_into(std::string& target) {
+  const std::size_t before = target.size();
+  if (auto read = co_await read_part(target); !read) co_return read;
+  const std::size_t size = target.size() - before;
+  if (size > body_left) co_return too_large();
+  body_left -= size;
+  co_return Result<void>{};
+}
+
+std::unexpected<Error> ServerConnection::too_large() const {
+  return std::unexpected(
+      Error{.code = ErrorCode::too_large,
+            .message = "the request body is larger than " + std::to_string(body_limit) + " bytes",
+            .http_status = 413});
+}
+
+Task<Result<void>> ServerConnection::read_part(std::string& target) {
   if (awaits_continue) {
     awaits_continue = false;
     if (answer == Answer::none && in.empty()) {
@@ -278,6 +329,7 @@ Task<Result<void>> ServerConnection::send(std::string_view body) {
 // Reads what is left of the body so that the next request can be read; false: close instead.
 Task<bool> ServerConnection::drain_body() {
   if (body_ended) co_return true;
+  body_left = kUnlimited;
   std::string dropped;
   while (!body_ended) {
     if (!co_await read_into(dropped)) co_return false;
@@ -317,6 +369,7 @@ Task<bool> ServerConnection::run_handler() {
     keep_alive = keep_alive && !failure;
     (void)co_await exchange.reply(Response{.status = 500, .headers = {}, .body = {}});
   }
+  if (answer == Answer::upgraded) co_return false;
   channel->set_deadline(kNever);
   if (answer != Answer::complete) {
     channel->abort();
@@ -346,7 +399,23 @@ Task<> ServerConnection::run() {
   while (co_await read_request() && co_await run_handler()) {
     if (out.capacity() > kKeepOutput) out = {};
   }
-  channel->close();
+  if (answer != Answer::upgraded) channel->close();
+}
+
+// Returns when the client has left. Its further requests are read ahead and kept.
+Task<> ServerConnection::watch() {
+  std::string dropped;
+  while (!body_ended && dropped.size() <= kMaxDrain) {
+    if (!co_await read_part(dropped)) co_return;
+  }
+  // Beyond the bound the client shows its end only to a writer.
+  while (body_ended && in.bytes().size() < kMaxAhead) {
+    if (!co_await fill(kHeadBuffer)) {
+      keep_alive = false;
+      co_return;
+    }
+  }
+  co_await sleep_until(kNever);
 }
 
 const Request& Exchange::request() const {
@@ -368,21 +437,42 @@ std::string Exchange::peer_address() const {
   return net::plain_address(connection_->peer).to_string();
 }
 
-Task<Result<std::string>> Exchange::read_body(std::size_t limit) {
-  const auto length = connection_->parser.content_length();
+Result<void> Exchange::limit_body(std::size_t limit) {
+  ServerConnection& c = *connection_;
+  if (limit < c.body_limit) c.body_limit = c.body_left = limit;
+  if (c.parser.content_length().value_or(0) > c.body_limit) return c.too_large();
+  return {};
+}
+
+Task<Result<std::string>> Exchange::read_body() {
+  ServerConnection& c = *connection_;
+  const auto length = c.parser.content_length();
+  if (length && *length > c.body_left) co_return c.too_large();
   std::string body;
-  if (!length || *length <= limit) {
-    if (length) body.reserve(std::min<std::size_t>(*length, kMaxDrain));
-    while (!connection_->body_ended) {
-      if (auto read = co_await connection_->read_into(body); !read)
-        co_return std::unexpected(read.error());
-      if (body.size() > limit) break;
-    }
+  if (length) body.reserve(std::min<std::size_t>(*length, kMaxDrain));
+  while (!c.body_ended) {
+    if (auto read = co_await c.read_into(body); !read) co_return std::unexpected(read.error());
   }
-  if (body.size() > limit || (length && *length > limit)) {
-    co_return fail(ErrorCode::too_large,
-                   "the request body is larger than " + std::to_string(limit) + " bytes");
+  co_return body;
+}
+
+Task<Result<std::string>> Exchange::read_body(std::size_t limit) {
+  if (auto limited = limit_body(limit); !limited) co_return std::unexpected(limited.error());
+  co_return co_await read_body();
+}
+
+Task<Result<std::string>> Exchange::read_decoded_body() {
+  ServerConnection& c = *connection_;
+  auto decoder = ContentDecoder::make(request().headers, c.body_limit);
+  if (!decoder) co_return std::unexpected(decoder.error());
+  std::string body;
+  std::string part;
+  while (!c.body_ended) {
+    part.clear();
+    if (auto read = co_await c.read_into(part); !read) co_return std::unexpected(read.error());
+    if (auto fed = decoder->feed(part, body); !fed) co_return std::unexpected(fed.error());
   }
+  if (auto whole = decoder->finish(); !whole) co_return std::unexpected(whole.error());
   co_return body;
 }
 
@@ -456,6 +546,54 @@ Task<Result<void>> Exchange::finish() {
   co_return co_await c.send({});
 }
 
+Task<> Exchange::gone() {
+  return connection_->watch();
+}
+
+Task<> Exchange::draining() {
+  return connection_->until_draining();
+}
+
+Task<StreamEnd> Exchange::stream(Task<> work) {
+  const auto executor = co_await asio::this_coro::executor;
+  const auto spawned = [&executor](Task<> task) {
+    return asio::co_spawn(executor, http::spawnable(std::move(task)), asio::deferred);
+  };
+  auto all = asio::experimental::make_parallel_group(spawned(std::move(work)), spawned(gone()),
+                                                     spawned(draining()));
+  const auto [order, failed, watch_failed, drain_failed] =
+      co_await all.async_wait(asio::experimental::wait_for_one(), use_task);
+  if (order[0] != 0) co_return order[0] == 1 ? StreamEnd::client_left : StreamEnd::draining;
+  if (failed) std::rethrow_exception(failed);
+  co_return StreamEnd::finished;
+}
+
+Task<Result<Upgraded>> Exchange::upgrade(Response head) {
+  ServerConnection& c = *connection_;
+  if (c.answer != ServerConnection::Answer::none)
+    co_return fail(ErrorCode::internal, "the answer was already begun");
+  if (!c.body_ended || !c.parser.is_http_1_1()) {
+    co_return fail(ErrorCode::invalid_argument,
+                   "a request with a body or of HTTP/1.0 cannot switch protocols");
+  }
+  c.out.assign("HTTP/1.1 101 Switching Protocols\r\n");
+  for (const auto& [name, value] : head.headers) {
+    if (!is_token(name) || !is_field_value(value)) {
+      co_return fail(ErrorCode::invalid_argument,
+                     "a header of the answer holds characters that must not be sent");
+    }
+    append_field(c.out, name, value);
+  }
+  c.out.append("\r\n");
+  c.begin_write();
+  if (auto sent = co_await c.send({}); !sent) co_return std::unexpected(sent.error());
+  c.answer = ServerConnection::Answer::upgraded;
+  Upgraded upgraded{.channel = std::move(c.channel), .received = std::string(c.in.bytes())};
+  c.in.consume(upgraded.received.size());
+  c.in.release();
+  co_return upgraded;
+}
+
 void Exchange::abort() {
   connection_->answer = ServerConnection::Answer::broken;
   connection_->channel->abort();
@@ -518,6 +656,7 @@ std::uint16_t Server::port() const {
 void Server::drain() {
   State& state = *state_;
   state.draining = true;
+  state.drained.notify_all();
   state.listener.close();
   for (ServerConnection* connection : state.connections) {
     if (connection->idle) connection->channel->close();

@@ -29,6 +29,10 @@ struct ServerOptions {
 };
 
 class ServerConnection;
+struct Upgraded;  // upgraded.hpp
+
+// Why Exchange::stream() ended.
+enum class StreamEnd { finished, client_left, draining };
 
 // A request in flight as its handler sees it. Reply, or stream: start(), write()…, finish().
 // A handler that returns without an answer gives 500; one that throws, too (and is logged). When
@@ -48,8 +52,15 @@ class Exchange {
   [[nodiscard]] std::string_view query() const;
   [[nodiscard]] std::string peer_address() const;
 
-  // The whole body; more than `limit` bytes is ErrorCode::too_large (answer it with 413).
+  // Limits the body for all reads that follow: more is ErrorCode::too_large (answer it with 413),
+  // at once when the request announces it. Without a call there is no limit.
+  Result<void> limit_body(std::size_t limit);
+  // The whole body, within the limit.
+  Task<Result<std::string>> read_body();
   Task<Result<std::string>> read_body(std::size_t limit);
+  // The same, with its Content-Encoding undone. The limit holds for both forms; an error's
+  // http_status is what to answer: 400, 413 or 415.
+  Task<Result<std::string>> read_decoded_body();
   // The next part, at most 16 KiB; empty at the end. A client that waits for "100 Continue" gets it
   // with the first read.
   Task<Result<std::string>> read_some();
@@ -61,6 +72,22 @@ class Exchange {
   Task<Result<void>> start(Response head);
   Task<Result<void>> write(std::string_view bytes);
   Task<Result<void>> finish();
+
+  // Returns when the client has left: it closed its sending side, or the connection broke. What it
+  // sends meanwhile is kept for the next request, up to 64 KiB; the rest of this request's body is
+  // dropped first. Nothing may be read at the same time.
+  Task<> gone();
+  // Returns when the server begins to drain: what would go on for long should end now.
+  Task<> draining();
+  // Runs `work` until it ends by itself, the client leaves or the server drains; in the latter
+  // cases it is cancelled and awaited. For handlers that stream or wait for long. Throws what it
+  // throws.
+  Task<StreamEnd> stream(Task<> work);
+
+  // Sends a 101 with the fields of `head` and hands over the connection: the handler reads and
+  // writes what it likes, and nothing else may be called any more but draining(). `received`: bytes
+  // that came behind the request. The request must have no body.
+  Task<Result<Upgraded>> upgrade(Response head);
   // Resets the connection at once, in the middle of whatever is being sent. For faults in tests.
   void abort();
 

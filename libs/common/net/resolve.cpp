@@ -1,27 +1,37 @@
 #include "common/net/resolve.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <list>
+#include <map>
+#include <mutex>
 #include <netdb.h>
+#include <utility>
 
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <sys/socket.h>
 #include <system_error>
 
 namespace gitops::net {
 namespace {
 
-using Addresses = std::vector<asio::ip::address>;
-
 constexpr auto kKeepAnswer = std::chrono::seconds(30);
 constexpr auto kKeepFailure = std::chrono::seconds(2);
-constexpr std::size_t kMaxHosts = 1'000;   // remembered; expired ones go first
-constexpr std::size_t kMaxAddresses = 64;  // of one host
+constexpr auto kServeOn = std::chrono::minutes(5);   // a good answer, when there is no newer one
+constexpr auto kPatience = std::chrono::seconds(1);  // for a newer one than that
+constexpr std::size_t kMaxAddresses = 64;            // of one host
 
-// Blocks; runs on the pool.
+using Endpoints = std::vector<asio::ip::tcp::endpoint>;
+
+Result<Endpoints> with_port(const Result<Addresses>& addresses, std::uint16_t port) {
+  if (!addresses) return std::unexpected(addresses.error());
+  Endpoints endpoints;
+  endpoints.reserve(addresses->size());
+  for (const auto& address : *addresses) endpoints.emplace_back(address, port);
+  return endpoints;
+}
+
+}  // namespace
+
 Result<Addresses> look_up(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -50,97 +60,208 @@ Result<Addresses> look_up(const std::string& host) {
   return addresses;
 }
 
-std::vector<asio::ip::tcp::endpoint> with_port(const Addresses& addresses, std::uint16_t port) {
-  std::vector<asio::ip::tcp::endpoint> endpoints;
-  endpoints.reserve(addresses.size());
-  for (const auto& address : addresses) endpoints.emplace_back(address, port);
-  return endpoints;
+// One host. Everything in it belongs to the state's mutex.
+struct Resolver::Entry {
+  Result<Addresses> answer = fail(ErrorCode::unavailable, "not looked up yet");
+  Clock::time_point fresh_until{};
+  Addresses good;  // the last answer that was none of failure
+  Clock::time_point good_until{};
+  // Of the lookup that is queued or runs.
+  bool pending = false;
+  bool begun = false;
+  std::stop_source stop{std::nostopstate};
+  std::vector<std::shared_ptr<Wakeup>> waiters;
+
+  [[nodiscard]] bool has_good(Clock::time_point now) const { return now < good_until; }
+  [[nodiscard]] Clock::time_point useful_until() const { return std::max(fresh_until, good_until); }
+  // "No such host" is an answer; any other failure tells nothing about the host.
+  [[nodiscard]] Result<Addresses> best(Clock::time_point now) const {
+    const bool known = answer || answer.error().code == ErrorCode::not_found;
+    if (known || !has_good(now)) return answer;
+    return good;
+  }
+};
+
+class Resolver::State {
+ public:
+  explicit State(Options options) : options_(std::move(options)) {}
+
+  // Either an answer, or an entry to wait for with the caller's wakeup in it.
+  struct Found {
+    std::optional<Result<Addresses>> answer;
+    std::shared_ptr<Entry> entry;
+    bool may_serve_on = false;
+  };
+  static Found find(const std::shared_ptr<State>& self, WorkerPool& pool, const std::string& host,
+                    const std::shared_ptr<Wakeup>& waiter);
+  // The caller waits no more. True when nobody does, and the lookup need not begin.
+  bool leave(const std::string& host, const std::shared_ptr<Entry>& entry,
+             const std::shared_ptr<Wakeup>& waiter);
+  [[nodiscard]] Result<Addresses> best(const Entry& entry);
+  void forget(const std::string& host);
+
+ private:
+  static Result<void> start(const std::shared_ptr<State>& self, WorkerPool& pool,
+                            const std::string& host, const std::shared_ptr<Entry>& entry);
+  void look_up(const std::string& host, Entry& entry, const std::stop_token& stop);
+  void make_room(Clock::time_point now);
+
+  const Options options_;
+  std::mutex mutex_;
+  // Shared, since a waiter or a lookup may hold an entry that was forgotten.
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+};
+
+Resolver::State::Found Resolver::State::find(const std::shared_ptr<State>& self, WorkerPool& pool,
+                                             const std::string& host,
+                                             const std::shared_ptr<Wakeup>& waiter) {
+  const std::lock_guard lock(self->mutex_);
+  const auto now = Clock::now();
+  const auto known = self->entries_.find(host);
+  if (known == self->entries_.end()) self->make_room(now);
+  const auto entry = known == self->entries_.end() ? std::make_shared<Entry>() : known->second;
+  if (!entry->pending) {
+    if (now < entry->fresh_until) return Found{.answer = entry->best(now), .entry = {}};
+    if (auto started = start(self, pool, host, entry); !started) {
+      if (entry->has_good(now)) return Found{.answer = entry->good, .entry = {}};
+      return Found{.answer = std::unexpected(std::move(started.error())), .entry = {}};
+    }
+    self->entries_[host] = entry;
+  }
+  entry->waiters.push_back(waiter);
+  return {.answer = {}, .entry = entry, .may_serve_on = entry->has_good(now)};
 }
 
-}  // namespace
+Result<void> Resolver::State::start(const std::shared_ptr<State>& self, WorkerPool& pool,
+                                    const std::string& host, const std::shared_ptr<Entry>& entry) {
+  std::stop_source stop;
+  auto queued = pool.submit(
+      stop, [self, host, entry, hold = Clock::Hold()](const std::stop_token& asked_to_stop) {
+        self->look_up(host, *entry, asked_to_stop);
+      });
+  if (!queued) return fail("lookup of " + host, std::move(queued.error()));
+  entry->stop = std::move(stop);
+  entry->pending = true;
+  entry->begun = false;
+  return {};
+}
 
-struct Resolver::Entry {
-  bool pending = false;
-  Clock::time_point expires{};
-  Result<Addresses> answer{};
-  std::list<Timer*> waiters;
-};
+void Resolver::State::look_up(const std::string& host, Entry& entry, const std::stop_token& stop) {
+  Result<Addresses> answer = fail(ErrorCode::unavailable, "lookup of " + host + " was given up");
+  bool begins = false;
+  {
+    const std::lock_guard lock(mutex_);
+    begins = entry.begun = !stop.stop_requested();
+  }
+  if (begins) answer = options_.look_up(host);
 
-struct Resolver::State {
-  Executor executor;
-  asio::thread_pool& pool;
-  // Shared, since a waiter may hold an entry that was forgotten.
-  std::map<std::string, std::shared_ptr<Entry>> entries;
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  entry.pending = false;
+  if (answer) {
+    entry.fresh_until = now + kKeepAnswer;
+    entry.good = *answer;
+    entry.good_until = now + kServeOn;
+  } else {
+    entry.fresh_until = begins ? now + kKeepFailure : now;
+    if (answer.error().code == ErrorCode::not_found) entry.good_until = {};
+  }
+  entry.answer = std::move(answer);
+  for (const auto& waiter : entry.waiters) waiter->ring();
+}
 
-  void make_room(Clock::time_point now) {
-    if (entries.size() < kMaxHosts) return;
-    std::erase_if(entries, [&](const auto& item) {
-      return !item.second->pending && item.second->expires <= now;
-    });
-    if (entries.size() >= kMaxHosts) {
-      std::erase_if(entries, [](const auto& item) { return !item.second->pending; });
+bool Resolver::State::leave(const std::string& host, const std::shared_ptr<Entry>& entry,
+                            const std::shared_ptr<Wakeup>& waiter) {
+  const std::lock_guard lock(mutex_);
+  std::erase(entry->waiters, waiter);
+  if (!entry->waiters.empty() || !entry->pending || entry->begun) return false;
+  entry->stop.request_stop();
+  // Whoever comes next must not wait for it.
+  const auto known = entries_.find(host);
+  if (known != entries_.end() && known->second == entry) {
+    auto next = std::make_shared<Entry>();
+    next->good = entry->good;
+    next->good_until = entry->good_until;
+    known->second = std::move(next);
+  }
+  return true;
+}
+
+Result<Addresses> Resolver::State::best(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  return entry.best(Clock::now());
+}
+
+void Resolver::State::forget(const std::string& host) {
+  const std::lock_guard lock(mutex_);
+  entries_.erase(host);
+}
+
+void Resolver::State::make_room(Clock::time_point now) {
+  if (entries_.size() < options_.max_names) return;
+  const auto is_old = [now](const auto& item) {
+    return !item.second->pending && item.second->useful_until() <= now;
+  };
+  if (std::erase_if(entries_, is_old) > 0) return;
+  auto oldest = entries_.end();
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (it->second->pending) continue;
+    if (oldest == entries_.end() || it->second->useful_until() < oldest->second->useful_until()) {
+      oldest = it;
     }
   }
+  if (oldest != entries_.end()) entries_.erase(oldest);
+}
 
-  static void start(const std::shared_ptr<State>& self, const std::string& host,
-                    const std::shared_ptr<Entry>& entry) {
-    entry->pending = true;
-    asio::post(self->pool, [host, executor = self->executor, entry] {
-      auto answer = look_up(host);
-      asio::post(executor, [entry, answer = std::move(answer)]() mutable {
-        entry->pending = false;
-        entry->expires =
-            Clock::now() + (answer ? Clock::duration(kKeepAnswer) : Clock::duration(kKeepFailure));
-        entry->answer = std::move(answer);
-        for (Timer* waiter : entry->waiters) waiter->cancel();
-      });
-    });
-  }
-};
+Resolver::Resolver(Metrics& metrics, Options options)
+    : state_(std::make_shared<State>(options)),
+      pool_(std::make_shared<WorkerPool>(
+          WorkerPool::Options{
+              .name = options.name, .threads = options.threads, .max_queued = options.max_queued},
+          metrics)) {}
 
-Resolver::Resolver(const Executor& executor, asio::thread_pool& pool)
-    : state_(std::make_shared<State>(State{executor, pool, {}})) {}
 Resolver::~Resolver() = default;
 
 void Resolver::forget(const std::string& host) {
-  state_->entries.erase(host);
+  state_->forget(host);
 }
 
-Task<Result<std::vector<asio::ip::tcp::endpoint>>> Resolver::resolve(std::string host,
-                                                                     std::uint16_t port,
-                                                                     Deadline deadline) {
-  boost::system::error_code ec;
-  if (const auto address = asio::ip::make_address(host, ec); !ec) {
-    co_return with_port({address}, port);
+Task<Result<Endpoints>> Resolver::resolve(std::string host, std::uint16_t port, Deadline deadline) {
+  boost::system::error_code error;
+  if (const auto address = asio::ip::make_address(host, error); !error) {
+    co_return with_port(Addresses{address}, port);
   }
-  const auto now = Clock::now();
-  const auto known = state_->entries.find(host);
-  std::shared_ptr<Entry> entry = known == state_->entries.end() ? nullptr : known->second;
-  if (!entry || (!entry->pending && entry->expires <= now)) {
-    state_->make_room(now);
-    entry = std::make_shared<Entry>();
-    state_->entries[host] = entry;
-    State::start(state_, host, entry);
-  }
-  if (entry->pending) {
-    Timer timer(state_->executor, deadline);
-    const auto place = entry->waiters.insert(entry->waiters.end(), &timer);
-    struct Leave {
-      Entry& entry;
-      std::list<Timer*>::iterator place;
-      ~Leave() { entry.waiters.erase(place); }
-    } leave{*entry, place};
-    co_await timer.async_wait(asio::redirect_error(use_task, ec));
-    if ((co_await asio::this_coro::cancellation_state).cancelled() !=
-        asio::cancellation_type::none) {
-      throw boost::system::system_error(asio::error::operation_aborted);
+  const auto waiter = std::make_shared<Wakeup>(co_await asio::this_coro::executor);
+  auto found = State::find(state_, *pool_, host, waiter);
+  if (found.answer) co_return with_port(*found.answer, port);
+  struct Leave {
+    Leave(const Resolver& resolver, const std::string& h, std::shared_ptr<Entry> e,
+          std::shared_ptr<Wakeup> w)
+        : state(resolver.state_),
+          pool(resolver.pool_),
+          host(h),
+          entry(std::move(e)),
+          waiter(std::move(w)) {}
+    ~Leave() {
+      if (!state->leave(host, entry, waiter)) return;
+      if (const auto still_there = pool.lock()) still_there->drop_stopped();
     }
-    if (entry->pending) {
-      co_return fail(ErrorCode::timeout, "lookup of " + host + " took too long");
-    }
+    Leave(const Leave&) = delete;
+    Leave& operator=(const Leave&) = delete;
+    // The loop may be destroyed, and this with it, after the resolver was.
+    std::shared_ptr<State> state;
+    std::weak_ptr<WorkerPool> pool;
+    const std::string& host;
+    std::shared_ptr<Entry> entry;
+    std::shared_ptr<Wakeup> waiter;
+  };
+  const Leave leave(*this, host, found.entry, waiter);
+  const auto until = found.may_serve_on ? std::min(deadline, Clock::now() + kPatience) : deadline;
+  const bool answered = co_await waiter->wait(until);
+  if (!answered && !found.may_serve_on) {
+    co_return fail(ErrorCode::timeout, "lookup of " + host + " took too long");
   }
-  if (!entry->answer) co_return std::unexpected(entry->answer.error());
-  co_return with_port(*entry->answer, port);
+  co_return with_port(leave.state->best(*found.entry), port);
 }
 
 }  // namespace gitops::net

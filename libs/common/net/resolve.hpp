@@ -1,26 +1,52 @@
 #pragma once
 
-#include <map>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
-#include "common/core/async.hpp"
+#include "common/core/worker_pool.hpp"
 
 namespace gitops::net {
 
-// Name lookup by getaddrinfo on the pool: cached (positive 30 s, negative 2 s), equal lookups
-// merged, and a waiter that is cancelled or out of time leaves without waiting for getaddrinfo. IP
-// literals never touch the pool. Loop thread only.
+using Addresses = std::vector<asio::ip::address>;
+
+// Asks the system (getaddrinfo) for the addresses of a host, in its order of preference; at least
+// one. Blocks, for as long as the name servers take. not_found: there is no such host.
+Result<Addresses> look_up(const std::string& host);
+
+// Name lookup on threads of its own. For any thread; coroutines of several loops may use one.
+//
+// Equal lookups are merged, and a waiter that is cancelled or out of time leaves. Answers are kept
+// for 30 s, failures for 2 s. While no new answer can be had (the name servers fail or are slow, or
+// too many lookups are under way), the last good one serves on for 5 minutes.
+//
+// Names that strangers choose get a Resolver of their own. They then neither push the names that a
+// program was configured with out of the cache nor keep their lookups waiting.
 class Resolver {
  public:
-  Resolver(const Executor& executor, asio::thread_pool& pool);
+  struct Options {
+    std::string name = "lookup";    // of the worker pool
+    std::size_t threads = 2;        // lookups at a time
+    std::size_t max_queued = 64;    // lookups that wait for a thread; more are refused
+    std::size_t max_names = 1'000;  // remembered; the oldest go first
+    std::function<Result<Addresses>(const std::string& host)> look_up = net::look_up;
+  };
+  // `metrics` outlives the resolver.
+  explicit Resolver(Metrics& metrics) : Resolver(metrics, Options()) {}
+  Resolver(Metrics& metrics, Options options);
+  // Waits up to 2 s for a lookup that is under way (WorkerPool).
   ~Resolver();
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
 
-  // At least one endpoint, in the system's order of preference; not_found when there is no such
-  // host.
+  // At least one endpoint, in the system's order of preference; an IP address is taken as it is.
+  // Errors: not_found (no such host), unavailable, timeout, too_many_requests.
   Task<Result<std::vector<asio::ip::tcp::endpoint>>> resolve(std::string host, std::uint16_t port,
                                                              Deadline deadline);
   // Forgets a host, e.g. after all its addresses refused.
@@ -28,8 +54,9 @@ class Resolver {
 
  private:
   struct Entry;
-  struct State;
-  std::shared_ptr<State> state_;  // outlives lookups that are still on the pool
+  class State;
+  std::shared_ptr<State> state_;      // outlives lookups that are still on the pool
+  std::shared_ptr<WorkerPool> pool_;  // Resolver owns it
 };
 
 }  // namespace gitops::net

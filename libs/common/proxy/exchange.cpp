@@ -316,6 +316,7 @@ void Exchange::upstream_failed(const Error& error, Clock::time_point) {
   Problem problem{.failure = Failure::connect_failed, .status = 502, .detail = error.message};
   if (error.code == ErrorCode::not_found) problem.failure = Failure::no_such_host;
   if (error.code == ErrorCode::forbidden) problem.failure = Failure::address_refused;
+  if (error.code == ErrorCode::too_many_requests) problem.status = 503;
   if (error.code == ErrorCode::timeout) {
     problem.failure = Failure::connect_timeout;
     problem.status = 504;

@@ -22,7 +22,6 @@ using ::testing::StartsWith;
 struct Bench {
   Bench(const Executor& executor, std::vector<http::Response> answers, std::string root_path)
       : server(executor, std::move(answers)),
-        resolver(executor, pool),
         http(executor, resolver, {}),
         client(http, {.server = server.url(), .root_path = std::move(root_path)},
                [this] { return token; }) {}
@@ -33,8 +32,8 @@ struct Bench {
   }
 
   CannedServer server;
-  asio::thread_pool pool{1};
-  net::Resolver resolver;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
   http::Client http;
   Secret token{"abc"};
   ArgoCdClient client;
@@ -58,6 +57,25 @@ Deadline soon() {
 }
 
 const AppRef kApp{.name = "guestbook", .ns = "argocd", .project = "default"};
+
+TEST(ArgoCdClient, AsksForRights) {
+  with_bench({ok(R"({"value":"yes"})"), ok(R"({"value":"no"})"), ok("{}"), ok("nonsense")},
+             [](Bench& bench) -> Task<> {
+               const auto may = [&] {
+                 return bench.client.can_i("applications", "get", "*/*", soon());
+               };
+               const auto yes = co_await may();
+               CO_ASSERT_OK(yes);
+               EXPECT_TRUE(*yes);
+               EXPECT_EQ(bench.target(), "/api/v1/account/can-i/applications/get/*/*");
+               EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
+               const auto no = co_await may();
+               CO_ASSERT_OK(no);
+               EXPECT_FALSE(*no);
+               EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
+               EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
+             });
+}
 
 TEST(ArgoCdClient, LogsIn) {
   with_bench(

@@ -7,6 +7,7 @@
 #include "common/cli/command.hpp"
 #include "common/cli/loop_runner.hpp"
 #include "common/core/log.hpp"
+#include "common/core/worker_pool.hpp"
 
 namespace {
 
@@ -50,7 +51,11 @@ Task<int> ignore_cancellation(const LoopContext&, Console& console) {
 }
 
 Task<int> block_the_pool(const LoopContext& context, Console& console) {
-  boost::asio::post(context.pool, [] { ::pause(); });
+  gitops::WorkerPool pool({.name = "test"}, context.metrics);
+  (void)pool.submit({}, [](const std::stop_token&) { ::pause(); });
+  while (!context.metrics.expose().contains(R"(gitops_worker_pool_busy_threads{pool="test"} 1)")) {
+    co_await gitops::sleep_for(std::chrono::milliseconds(1));
+  }
   console.out << "not waiting" << std::endl;
   co_return 7;
 }

@@ -21,7 +21,6 @@ using ::testing::Not;
 struct Bench {
   Bench(const Executor& executor, std::vector<http::Response> answers, const std::string& path)
       : server(executor, std::move(answers)),
-        resolver(executor, pool),
         http(executor, resolver, {}),
         client(http, with_path(server.url(), path), [this] { return token; }) {}
 
@@ -31,8 +30,8 @@ struct Bench {
   }
 
   CannedServer server;
-  asio::thread_pool pool{1};
-  net::Resolver resolver;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
   http::Client http;
   Secret token{"raw-token"};
   Client client;
@@ -156,8 +155,8 @@ TEST(PlatformClient, TheHeadIsTheVerdict) {
         {test::HttpScript::answer("HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\n{"),
          then_hang("HTTP/1.1 400 Bad Request\r\nContent-Length: 50\r\n\r\nhalf of it"),
          test::HttpScript::answer("HTTP/1.1 200 OK\r\nContent-"), test::HttpScript::answer("")});
-    asio::thread_pool pool{1};
-    net::Resolver resolver(executor, pool);
+    Metrics metrics;
+    net::Resolver resolver(metrics);
     http::Client http(executor, resolver, {});
     Client client(http, server.url(), [] { return Secret("raw-token"); });
     const auto cut = co_await client.post(kPayload, "1", soon());

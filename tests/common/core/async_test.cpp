@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "common/core/race.hpp"
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
+#include "support/run_on.hpp"
 
 namespace gitops {
 namespace {
@@ -255,7 +257,7 @@ TEST(TestTime, NoTimePassesWhileThereIsSomethingToDo) {
       co_await asio::post(co_await asio::this_coro::executor, use_task);
     }
     asio::thread_pool pool(1);
-    co_await run_on(pool, [] { std::this_thread::sleep_for(milliseconds(30)); });
+    co_await test::run_on(pool, [] { std::this_thread::sleep_for(milliseconds(30)); });
     EXPECT_EQ(Clock::now(), before);
   });
 }

@@ -8,6 +8,7 @@
 #include "common/core/async.hpp"
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
+#include "support/run_on.hpp"
 
 namespace gitops {
 namespace {
@@ -18,7 +19,7 @@ TEST(RunOn, RunsOnThePoolAndResumesOnTheLoop) {
   asio::thread_pool pool(2);
   run_coro([&pool]() -> Task<> {
     const auto loop_thread = std::this_thread::get_id();
-    const auto worker = co_await run_on(pool, [] { return std::this_thread::get_id(); });
+    const auto worker = co_await test::run_on(pool, [] { return std::this_thread::get_id(); });
     EXPECT_NE(worker, loop_thread);
     EXPECT_EQ(std::this_thread::get_id(), loop_thread);
   });
@@ -28,13 +29,13 @@ TEST(RunOn, BringsMoveOnlyResultsAndPlainCallsBack) {
   asio::thread_pool pool(1);
   run_coro([&pool]() -> Task<> {
     auto text = std::make_unique<std::string>("borrowed");
-    const auto moved =
-        co_await run_on(pool, [owned = std::move(text)]() mutable { return std::move(owned); });
+    const auto moved = co_await test::run_on(
+        pool, [owned = std::move(text)]() mutable { return std::move(owned); });
     EXPECT_EQ(*moved, "borrowed");
     int calls = 0;
-    co_await run_on(pool, [&calls] { ++calls; });
+    co_await test::run_on(pool, [&calls] { ++calls; });
     EXPECT_EQ(calls, 1);
-    const auto result = co_await run_on(
+    const auto result = co_await test::run_on(
         pool, []() -> Result<int> { return fail(ErrorCode::not_found, "nothing here"); });
     EXPECT_EQ(result.error().code, ErrorCode::not_found);
   });
@@ -45,7 +46,7 @@ TEST(RunOn, BringsExceptionsBack) {
   run_coro([&pool]() -> Task<> {
     std::string what;
     try {
-      co_await run_on(pool, [] { throw std::runtime_error("on the pool"); });
+      co_await test::run_on(pool, [] { throw std::runtime_error("on the pool"); });
     } catch (const std::runtime_error& error) {
       what = error.what();
     }
@@ -64,7 +65,7 @@ TEST(RunOn, WaitsForTheFunctionAlsoWhenCancelled) {
     bool resumed = false;
     bool thrown = false;
     group.spawn("offloads", [&]() -> Task<> {
-      const int value = co_await run_on(pool, [&] {
+      const int value = co_await test::run_on(pool, [&] {
         started = true;
         go.acquire();
         finished = true;
@@ -98,7 +99,7 @@ TEST(RunOn, KeepsManyCallsApart) {
     int sum = 0;
     for (int i = 1; i <= 200; ++i) {
       group.spawn("adds", [&pool, &sum, i]() -> Task<> {
-        sum += co_await run_on(pool, [i] { return i; });
+        sum += co_await test::run_on(pool, [i] { return i; });
       });
     }
     co_await group.join();

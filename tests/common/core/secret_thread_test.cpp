@@ -6,6 +6,7 @@
 #include "common/core/async.hpp"
 #include "common/core/secret.hpp"
 #include "support/run_coro.hpp"
+#include "support/run_on.hpp"
 
 namespace gitops {
 namespace {
@@ -16,7 +17,7 @@ TEST(SecretThreads, ACopyGoesToThePoolWhileTheOriginalIsReplaced) {
     Secret current("generation-0");
     for (int i = 1; i <= 50; ++i) {
       const std::string expected(current.reveal());
-      auto used = run_on(pool, [copy = current] { return std::string(copy.reveal()); });
+      auto used = test::run_on(pool, [copy = current] { return std::string(copy.reveal()); });
       current = Secret("generation-" + std::to_string(i));
       EXPECT_EQ(co_await std::move(used), expected);
     }

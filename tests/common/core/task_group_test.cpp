@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/race.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 

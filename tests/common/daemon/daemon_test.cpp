@@ -97,7 +97,7 @@ TEST(Daemon, ChecksAGoodConfiguration) {
   const auto result =
       test::run_command(command({"--check-config", "--size=5"}), {{"TEST_TOKEN", "t"}});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, "configuration is good\n");
+  EXPECT_EQ(result.out, "configuration is valid\n");
 }
 
 TEST(Daemon, AWrongConfigurationPrintsEveryMistakeAndEndsWith2) {
@@ -250,7 +250,7 @@ TEST(Daemon, AStopThatHangsIsCancelled) {
   daemon.wait_for_log("started");
   daemon.terminate();
   EXPECT_EQ(daemon.exit_code(), 1);
-  EXPECT_THAT(daemon.log(), HasSubstr("stop takes too long, cancelling"));
+  EXPECT_THAT(daemon.log(), HasSubstr("stop exceeded its deadline; cancelling its tasks"));
   EXPECT_THAT(daemon.log(), HasSubstr(R"("message":"stopped","exit_code":1)"));
 }
 
@@ -259,7 +259,7 @@ TEST(Daemon, AStopThatIgnoresCancellationEndsAllTheSame) {
   daemon.wait_for_log("started");
   daemon.terminate();
   EXPECT_EQ(daemon.exit_code(), 1);
-  EXPECT_THAT(daemon.log(), HasSubstr("tasks do not end, giving up"));
+  EXPECT_THAT(daemon.log(), HasSubstr("cancelled tasks did not end; ending the process"));
 }
 
 TEST(Daemon, ABlockedPoolDoesNotHoldTheEndUp) {

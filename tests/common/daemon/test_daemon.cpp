@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "common/core/worker_pool.hpp"
 #include "common/daemon/daemon.hpp"
 
 namespace gitops {
@@ -42,7 +43,9 @@ class App {
     }
     if (config_.fault == "pool") {
       tasks_.spawn("blocks", [this]() -> Task<> {
-        co_await run_on(context_.pool, [] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+        (void)co_await pool_.run(kNever, [](const std::stop_token&) {
+          std::this_thread::sleep_for(std::chrono::hours(1));
+        });
       });
     }
     co_return Result<void>();
@@ -51,8 +54,10 @@ class App {
   Task<> stop(Deadline) {
     if (config_.fault == "stop-throws") throw std::runtime_error("stop went wrong");
     if (config_.fault == "stop-hangs") co_await sleep_until(kNever);
-    if (config_.fault == "stop-deaf")
-      co_await run_on(context_.pool, [] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+    if (config_.fault == "stop-deaf") {
+      co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+      co_await sleep_until(kNever);
+    }
     co_await sleep_for(config_.stop_takes);
     tasks_.cancel();
     if (config_.fault != "pool") co_await tasks_.join();
@@ -65,6 +70,7 @@ class App {
  private:
   DaemonContext context_;
   const Config& config_;
+  WorkerPool pool_{{.name = "test"}, context_.metrics};
   TaskGroup tasks_;
 };
 

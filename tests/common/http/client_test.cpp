@@ -82,6 +82,16 @@ TEST(Client, ReusesConnections) {
               });
 }
 
+TEST(Client, ReusesNoConnectionPastItsAge) {
+  with_script({answer_and_hold(kOk), answer_and_hold(kOk)}, {.max_age = milliseconds(1)},
+              [](TestClient& client, HttpScript& script) -> Task<> {
+                CO_ASSERT_OK(co_await client.get(script.url()));
+                co_await sleep_for(milliseconds(2));
+                CO_ASSERT_OK(co_await client.get(script.url()));
+                EXPECT_EQ(script.connections(), 2u);
+              });
+}
+
 TEST(Client, DoesNotReuseWhatCannotBeReused) {
   for (const std::string& response : {
            std::string("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"),

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,10 +20,10 @@ using std::chrono::seconds;
 // A client of ours; co_await stop() is not needed, close() is.
 struct TestClient {
   explicit TestClient(const Executor& executor, ClientOptions options = {})
-      : resolver(executor, pool), client(executor, resolver, std::move(options)) {}
+      : client(executor, resolver, std::move(options)) {}
 
-  asio::thread_pool pool{1};
-  net::Resolver resolver;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
   Client client;
 
   Task<Result<Response>> get(const Url& url, std::string target = "/") {

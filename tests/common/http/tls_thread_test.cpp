@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <thread>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gtest/gtest.h>
 
 #include "common/core/task_group.hpp"
@@ -86,7 +85,7 @@ Task<> serve_one(net::Listener& listener, std::shared_ptr<asio::ssl::context> co
   channel.close();
 }
 
-// Looks the server up on the pool and talks to it, with the certificates of now on both sides.
+// Looks the server up and talks to it, with the certificates of now on both sides.
 Task<> connect_once(net::Resolver& resolver, net::TlsContext& server, net::TlsContext& client,
                     Clock::time_point now) {
   const auto executor = co_await asio::this_coro::executor;
@@ -123,12 +122,12 @@ Task<> connect_once(net::Resolver& resolver, net::TlsContext& server, net::TlsCo
 TEST(TlsThreads, AC29_FilesRotateWhileConnectionsAreMade) {
   const test::LogCapture log;
   const RotatingFiles files;
-  asio::thread_pool pool(2);
+  Metrics metrics;
+  net::Resolver resolver(metrics);
   std::atomic<unsigned> reloads = 0;
   const auto connect_often = [&] {
     test::run_coro(
         [&]() -> Task<> {
-          net::Resolver resolver(co_await asio::this_coro::executor, pool);
           net::TlsContext server(net::TlsContext::Role::server, files.server());
           net::TlsContext client(net::TlsContext::Role::client, files.client());
           auto now = Clock::now();

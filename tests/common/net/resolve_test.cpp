@@ -1,8 +1,11 @@
 #include "common/net/resolve.hpp"
 
-#include <latch>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,13 +16,93 @@ namespace gitops::net {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::minutes;
 using std::chrono::seconds;
+using test::run_coro;
+using test::run_in_test_time;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A name server that answers what a test says, when it says so.
+class NameServer {
+ public:
+  // Called by the threads of a resolver.
+  Result<Addresses> look_up(const std::string& host) {
+    std::unique_lock lock(mutex_);
+    ++asked_[host];
+    ++waiting_;
+    changed_.wait(lock, [this] { return !silent_; });
+    --waiting_;
+    const auto found = answers_.find(host);
+    if (found == answers_.end()) return fail(ErrorCode::not_found, "no such host");
+    if (found->second.empty()) return fail(ErrorCode::unavailable, "the name server is broken");
+    return Addresses{asio::ip::make_address(found->second)};
+  }
+  // An empty address: a failure that says nothing about the host.
+  void set(const std::string& host, std::string address) {
+    const std::lock_guard lock(mutex_);
+    answers_[host] = std::move(address);
+  }
+  void fall_silent(bool silent = true) {
+    const std::lock_guard lock(mutex_);
+    silent_ = silent;
+    changed_.notify_all();
+  }
+  [[nodiscard]] int asked(const std::string& host) {
+    const std::lock_guard lock(mutex_);
+    return asked_[host];
+  }
+  [[nodiscard]] int waiting() {
+    const std::lock_guard lock(mutex_);
+    return waiting_;
+  }
+
+  Resolver::Options options(std::size_t threads = 1, std::size_t max_queued = 64) {
+    return {.threads = threads,
+            .max_queued = max_queued,
+            .look_up = [this](const std::string& host) { return look_up(host); }};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool silent_ = false;
+  int waiting_ = 0;
+  std::map<std::string, std::string> answers_;
+  std::map<std::string, int> asked_;
+};
+
+// Speaks again when a test is over, so that the resolver's threads end.
+struct Silence {
+  explicit Silence(NameServer& s) : server(s) { server.fall_silent(); }
+  ~Silence() { server.fall_silent(false); }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+  NameServer& server;
+};
+
+// A lookup that is under way holds the clock of a test, so this takes turns instead of sleeping.
+template <class Condition>
+Task<> until(Condition condition) {
+  const auto executor = co_await asio::this_coro::executor;
+  while (!condition()) {
+    std::this_thread::yield();
+    co_await asio::post(executor, use_task);
+  }
+}
+
+// The address that a host has, or the name of the error.
+Task<std::string> ask(Resolver& resolver, std::string host, Deadline deadline = kNever) {
+  const auto found = co_await resolver.resolve(std::move(host), 80, deadline);
+  if (!found) co_return std::string(to_string(found.error().code));
+  co_return found->front().address().to_string();
+}
 
 TEST(Resolver, LiteralsNeedNoLookup) {
-  test::run_coro([]() -> Task<> {
-    asio::thread_pool pool(1);
-    pool.join();  // nothing can run there any more
-    Resolver resolver(co_await asio::this_coro::executor, pool);
+  NameServer names;
+  Metrics metrics;
+  Resolver resolver(metrics, names.options());
+  run_coro([&]() -> Task<> {
     const auto four = co_await resolver.resolve("10.1.2.3", 80, kNever);
     CO_ASSERT_OK(four);
     EXPECT_EQ(four->size(), 1u);
@@ -28,13 +111,14 @@ TEST(Resolver, LiteralsNeedNoLookup) {
     const auto six = co_await resolver.resolve("fd00::1", 443, kNever);
     CO_ASSERT_OK(six);
     EXPECT_EQ(six->front().address().to_string(), "fd00::1");
+    EXPECT_EQ(names.asked("10.1.2.3"), 0);
   });
 }
 
 TEST(Resolver, FindsLocalhost) {
-  test::run_coro([]() -> Task<> {
-    asio::thread_pool pool(1);
-    Resolver resolver(co_await asio::this_coro::executor, pool);
+  Metrics metrics;
+  Resolver resolver(metrics);
+  run_coro([&]() -> Task<> {
     for (const std::uint16_t port : {std::uint16_t{80}, std::uint16_t{81}}) {
       const auto found = co_await resolver.resolve("localhost", port, deadline_after(seconds(4)));
       CO_ASSERT_OK(found);
@@ -48,9 +132,9 @@ TEST(Resolver, FindsLocalhost) {
 }
 
 TEST(Resolver, UnknownHostsAreNamed) {
-  test::run_coro([]() -> Task<> {
-    asio::thread_pool pool(1);
-    Resolver resolver(co_await asio::this_coro::executor, pool);
+  Metrics metrics;
+  Resolver resolver(metrics);
+  run_coro([&]() -> Task<> {
     const auto unknown =
         co_await resolver.resolve("no-such-host.invalid", 80, deadline_after(seconds(4)));
     EXPECT_FALSE(unknown);
@@ -64,57 +148,183 @@ TEST(Resolver, UnknownHostsAreNamed) {
 }
 
 TEST(Resolver, WaitersLeaveALookupThatHangs) {
-  test::run_coro([]() -> Task<> {
-    const auto executor = co_await asio::this_coro::executor;
-    std::latch busy(1);
-    asio::thread_pool pool(1);
-    asio::post(pool, [&] { busy.wait(); });  // stands for a name server that does not answer
-    {
-      Resolver resolver(executor, pool);
-      const auto late =
-          co_await resolver.resolve("localhost", 80, deadline_after(milliseconds(20)));
-      EXPECT_FALSE(late);
-      EXPECT_EQ(late.error().code, ErrorCode::timeout);
-
-      bool returned = false;
-      TaskGroup tasks(executor);
-      tasks.spawn("resolve", [&]() -> Task<> {
-        const auto never = co_await resolver.resolve("localhost", 80, kNever);
-        returned = never.has_value();
-      });
-      co_await sleep_for(milliseconds(5));
-      tasks.cancel();
-      co_await tasks.join();
-      EXPECT_FALSE(returned);
-    }
-    busy.count_down();
-    pool.join();
+  NameServer names;
+  Metrics metrics;
+  Resolver resolver(metrics, names.options());
+  const Silence silence(names);
+  run_coro([&]() -> Task<> {
+    EXPECT_EQ(co_await ask(resolver, "a", deadline_after(milliseconds(20))), "timeout");
+    bool returned = false;
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    tasks.spawn("resolve", [&]() -> Task<> {
+      co_await ask(resolver, "a");
+      returned = true;
+    });
+    co_await asio::post(co_await asio::this_coro::executor, use_task);
+    tasks.cancel();
+    co_await tasks.join();
+    EXPECT_FALSE(returned);
   });
 }
 
 TEST(Resolver, EqualLookupsAreOneAndAreRemembered) {
-  test::run_coro([]() -> Task<> {
-    const auto executor = co_await asio::this_coro::executor;
-    std::latch busy(1);
-    asio::thread_pool pool(1);
-    asio::post(pool, [&] { busy.wait(); });
-    Resolver resolver(executor, pool);
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  Resolver resolver(metrics, names.options());
+  run_coro([&]() -> Task<> {
+    names.fall_silent();
     int found = 0;
-    TaskGroup tasks(executor);
+    TaskGroup tasks(co_await asio::this_coro::executor);
     for (int i = 0; i < 5; ++i) {
-      tasks.spawn("resolve", [&]() -> Task<> {
-        const auto result = co_await resolver.resolve("localhost", 80, deadline_after(seconds(4)));
-        found += result ? 1 : 0;
-      });
+      tasks.spawn("resolve",
+                  [&]() -> Task<> { found += co_await ask(resolver, "a") == "10.0.0.1" ? 1 : 0; });
     }
-    co_await sleep_for(milliseconds(5));
-    busy.count_down();
+    co_await until([&] { return names.waiting() == 1; });
+    names.fall_silent(false);
     co_await tasks.join();
     EXPECT_EQ(found, 5);
-    pool.join();  // a further lookup would have nowhere to run
-    CO_ASSERT_OK(co_await resolver.resolve("localhost", 80, deadline_after(milliseconds(50))));
-    resolver.forget("localhost");
-    EXPECT_FALSE(co_await resolver.resolve("localhost", 80, deadline_after(milliseconds(20))));
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    EXPECT_EQ(names.asked("a"), 1);
+    resolver.forget("a");
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    EXPECT_EQ(names.asked("a"), 2);
+  });
+}
+
+TEST(Resolver, AsksAgainAfterHalfAMinuteAndSoonAfterAFailure) {
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  Resolver resolver(metrics, names.options());
+  run_in_test_time([&]() -> Task<> {
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    names.set("a", "10.0.0.2");
+    co_await sleep_for(seconds(25));
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    co_await sleep_for(seconds(10));
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.2");
+
+    EXPECT_EQ(co_await ask(resolver, "b"), "not_found");
+    names.set("b", "10.0.0.3");
+    EXPECT_EQ(co_await ask(resolver, "b"), "not_found");
+    co_await sleep_for(seconds(3));
+    EXPECT_EQ(co_await ask(resolver, "b"), "10.0.0.3");
+  });
+}
+
+TEST(Resolver, TheLastGoodAnswerServesOnWhenNameServersFail) {
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  Resolver resolver(metrics, names.options());
+  run_in_test_time([&]() -> Task<> {
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    names.set("a", "");
+    co_await sleep_for(minutes(4));
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    EXPECT_EQ(names.asked("a"), 2);
+    co_await sleep_for(minutes(2));
+    EXPECT_EQ(co_await ask(resolver, "a"), "unavailable");
+  });
+}
+
+TEST(Resolver, AHostThatIsGoneIsGone) {
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  NameServer empty;
+  bool gone = false;
+  auto options = names.options();
+  options.look_up = [&](const std::string& host) { return (gone ? empty : names).look_up(host); };
+  Resolver resolver(metrics, options);
+  run_in_test_time([&]() -> Task<> {
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    gone = true;
+    co_await sleep_for(minutes(1));
+    EXPECT_EQ(co_await ask(resolver, "a"), "not_found");
+  });
+}
+
+TEST(Resolver, TheLastGoodAnswerServesOnWhenTooManyLookupsAreUnderWay) {
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  Resolver resolver(metrics, names.options(1, 0));
+  run_in_test_time([&]() -> Task<> {
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    co_await sleep_for(minutes(1));
+    names.fall_silent();
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    tasks.spawn("occupies", [&]() -> Task<> { co_await ask(resolver, "other"); });
+    co_await until([&] { return names.waiting() == 1; });
+    EXPECT_EQ(co_await ask(resolver, "b"), "too_many_requests");
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    names.fall_silent(false);
+    co_await tasks.join();
+  });
+}
+
+TEST(Resolver, RefusesLookupsBeyondItsBound) {
+  NameServer names;
+  Metrics metrics;
+  Resolver resolver(metrics, names.options(1, 2));
+  const Silence silence(names);
+  run_coro([&]() -> Task<> {
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    for (const std::string host : {"a", "b", "c"}) {
+      tasks.spawn("asks", [&resolver, host]() -> Task<> { co_await ask(resolver, host); });
+    }
+    co_await until([&] { return names.waiting() == 1; });
+    const auto refused = co_await resolver.resolve("d", 80, kNever);
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests);
+    EXPECT_THAT(refused.error().message, HasSubstr("lookup of d"));
+    // Whoever leaves makes room: nobody wants the answer any more.
+    tasks.cancel();
+    co_await tasks.join();
+    EXPECT_EQ(co_await ask(resolver, "e", deadline_after(milliseconds(5))), "timeout");
+    EXPECT_EQ(names.asked("b") + names.asked("c") + names.asked("e"), 0);
+  });
+}
+
+TEST(Resolver, ALookupThatNobodyBeganIsBegunAnewForTheNext) {
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  Resolver resolver(metrics, names.options());
+  run_coro([&]() -> Task<> {
+    names.fall_silent();
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    tasks.spawn("occupies", [&]() -> Task<> { co_await ask(resolver, "other"); });
+    co_await until([&] { return names.waiting() == 1; });
+    EXPECT_EQ(co_await ask(resolver, "a", deadline_after(milliseconds(5))), "timeout");
+    names.fall_silent(false);
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    co_await tasks.join();
+  });
+}
+
+TEST(Resolver, RemembersABoundedNumberOfNamesAndForgetsTheOldest) {
+  NameServer names;
+  Metrics metrics;
+  auto options = names.options();
+  options.max_names = 10;
+  Resolver resolver(metrics, options);
+  run_in_test_time([&]() -> Task<> {
+    names.set("good", "10.0.0.1");
+    EXPECT_EQ(co_await ask(resolver, "good"), "10.0.0.1");
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_EQ(co_await ask(resolver, "bad-" + std::to_string(i)), "not_found");
+      co_await sleep_for(milliseconds(1));
+    }
+    // Failures are kept for less long than answers, so they go first.
+    EXPECT_EQ(co_await ask(resolver, "good"), "10.0.0.1");
+    EXPECT_EQ(names.asked("good"), 1);
+    EXPECT_EQ(co_await ask(resolver, "bad-49"), "not_found");
+    EXPECT_EQ(names.asked("bad-49"), 1);
+    EXPECT_EQ(co_await ask(resolver, "bad-0"), "not_found");
+    EXPECT_EQ(names.asked("bad-0"), 2);
   });
 }
 

@@ -1,8 +1,9 @@
 #include <atomic>
 #include <latch>
+#include <memory>
+#include <optional>
 #include <thread>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gtest/gtest.h>
 
 #include "common/core/task_group.hpp"
@@ -15,48 +16,72 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(ResolverThreads, LookupsOfTwoLoopsShareAPool) {
-  asio::thread_pool pool(2);
-  const auto look_up_often = [&pool] {
-    test::run_coro([&pool]() -> Task<> {
-      const auto executor = co_await asio::this_coro::executor;
-      Resolver resolver(executor, pool);
-      for (int round = 0; round < 25; ++round) {
-        TaskGroup tasks(executor);
-        for (int i = 0; i < 4; ++i) {
-          tasks.spawn("look up", [&resolver]() -> Task<> {
-            CO_ASSERT_OK(co_await resolver.resolve("localhost", 80, deadline_after(seconds(4))));
-          });
-        }
-        co_await tasks.join();
-        resolver.forget("localhost");
-      }
-    });
+TEST(ResolverThreads, TwoLoopsShareAResolver) {
+  Metrics metrics;
+  Resolver resolver(metrics);
+  const auto look_up_often = [&resolver] {
+    test::run_coro(
+        [&resolver]() -> Task<> {
+          const auto executor = co_await asio::this_coro::executor;
+          for (int round = 0; round < 25; ++round) {
+            TaskGroup tasks(executor);
+            for (int i = 0; i < 4; ++i) {
+              tasks.spawn("look up", [&resolver]() -> Task<> {
+                CO_ASSERT_OK(
+                    co_await resolver.resolve("localhost", 80, deadline_after(seconds(20))));
+              });
+            }
+            co_await tasks.join();
+            resolver.forget("localhost");
+          }
+        },
+        seconds(60));
   };
   std::jthread other(look_up_often);
   look_up_often();
 }
 
-// The answer comes when everybody who asked has left, and when the resolver itself is gone.
+// The answer comes when everybody who asked has left, and when the loop itself is gone.
 TEST(ResolverThreads, LateAnswersHurtNobody) {
-  asio::thread_pool pool(1);
-  test::run_coro([&pool]() -> Task<> {
-    const auto executor = co_await asio::this_coro::executor;
-    for (int i = 0; i < 25; ++i) {
-      std::latch busy(1);
-      asio::post(pool, [&busy] { busy.wait(); });
-      {
-        Resolver resolver(executor, pool);
-        EXPECT_FALSE(co_await resolver.resolve("localhost", 80, deadline_after(milliseconds(1))));
-        if (i % 2 == 0) resolver.forget("localhost");
-        if (i % 3 == 0) busy.count_down();
+  Metrics metrics;
+  for (int i = 0; i < 25; ++i) {
+    const auto busy = std::make_shared<std::latch>(1);
+    const auto answered = std::make_shared<std::atomic<bool>>(false);
+    Resolver resolver(metrics, {.threads = 1, .look_up = [busy, answered](const std::string& host) {
+                                  busy->wait();
+                                  *answered = true;
+                                  return look_up(host);
+                                }});
+    test::run_coro([&]() -> Task<> {
+      EXPECT_FALSE(co_await resolver.resolve("localhost", 80, deadline_after(milliseconds(1))));
+      if (i % 2 == 0) resolver.forget("localhost");
+      if (i % 3 == 0) busy->count_down();
+    });
+    if (i % 3 != 0) busy->count_down();
+  }
+}
+
+TEST(ResolverThreads, LookupsOutliveTheLoopThatAsked) {
+  Metrics metrics;
+  for (int i = 0; i < 25; ++i) {
+    const auto busy = std::make_shared<std::latch>(1);
+    Resolver resolver(metrics, {.threads = 1, .look_up = [busy](const std::string& host) {
+                                  busy->wait();
+                                  return look_up(host);
+                                }});
+    {
+      Loop loop(1);
+      for (const std::string host : {"localhost", "localhost", "other.invalid"}) {
+        asio::co_spawn(
+            loop.get_executor(),
+            [&resolver, host]() -> Task<> { (void)co_await resolver.resolve(host, 80, kNever); },
+            [](const std::exception_ptr&) {});
       }
-      if (i % 3 != 0) busy.count_down();
-      std::atomic<bool> answered = false;
-      asio::post(pool, [&answered] { answered = true; });
-      while (!answered) co_await sleep_for(milliseconds(1));
+      loop.poll();
+      if (i % 2 == 0) busy->count_down();
     }
-  });
+    if (i % 2 != 0) busy->count_down();
+  }
 }
 
 }  // namespace

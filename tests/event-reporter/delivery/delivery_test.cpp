@@ -25,7 +25,7 @@ using State = Breaker::State;
 using test::HttpScript;
 using test::LogCapture;
 using test::RawConnection;
-using test::run_coro;
+using test::run_in_test_time;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -107,7 +107,6 @@ struct Bench {
   Bench(const Executor& with, const Setup& setup)
       : executor(with),
         platform(with),
-        resolver(with, pool),
         http(with, resolver, {}),
         token(setup.token_file.empty() ? Credential::fixed(Secret("platform-token"))
                                        : Credential::file(setup.token_file)),
@@ -165,10 +164,9 @@ struct Bench {
   }
 
   Executor executor;
-  asio::thread_pool pool{1};
   Metrics metrics;
   Intake platform;
-  net::Resolver resolver;
+  net::Resolver resolver{metrics};
   http::Client http;
   Credential token;
   control_plane::Client client;
@@ -189,18 +187,16 @@ Task<bool> until(std::function<bool()> condition, Clock::duration patience = 5s)
 
 void with_bench(const std::function<Task<>(Bench&)>& body, const Bench::Setup& setup = {}) {
   const LogCapture log;
-  run_coro(
-      [&]() -> Task<> {
-        Bench bench(co_await asio::this_coro::executor, setup);
-        if (!setup.reachable) co_await bench.platform.stop();
-        co_await body(bench);
-        bench.tasks.cancel();
-        co_await bench.tasks.join();
-        EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
-        co_await bench.platform.stop();
-        bench.http.close_idle();
-      },
-      15s);
+  run_in_test_time([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor, setup);
+    if (!setup.reachable) co_await bench.platform.stop();
+    co_await body(bench);
+    bench.tasks.cancel();
+    co_await bench.tasks.join();
+    EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
+    co_await bench.platform.stop();
+    bench.http.close_idle();
+  });
 }
 
 TEST(Delivery, TheTableOfAnswersIsComplete) {
@@ -287,7 +283,7 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
 
 TEST(Delivery, TellsWhenAnOutageBeginsAndEndsAndHowLongItWas) {
   const LogCapture log;
-  run_coro([&]() -> Task<> {
+  run_in_test_time([&]() -> Task<> {
     Bench bench(co_await asio::this_coro::executor, {});
     co_await bench.platform.stop();
     bench.insist_on(20);
@@ -608,7 +604,7 @@ TEST(Delivery, ASlowPeerIsAnOutage) {
 }
 
 TEST(Delivery, APeerThatIsNotTrustedIsAnOutage) {
-  run_coro([]() -> Task<> {
+  run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Intake plain(executor);
     CO_ASSERT_OK(plain.start());
@@ -627,7 +623,7 @@ TEST(Delivery, APeerThatIsNotTrustedIsAnOutage) {
 }
 
 TEST(Delivery, AnAnswerCutInItsHeadIsNoneAndOneCutInItsBodyIs) {
-  run_coro([]() -> Task<> {
+  run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     HttpScript server(
         executor, {HttpScript::answer("HTTP/1.1 20"), HttpScript::answer("HTTP/1.1 200 OK\r\nCont"),
@@ -649,7 +645,7 @@ TEST(Delivery, AnAnswerCutInItsHeadIsNoneAndOneCutInItsBodyIs) {
 }
 
 TEST(Delivery, APeerThatDoesNotSpeakHttpIsAnOutage) {
-  run_coro([]() -> Task<> {
+  run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     HttpScript server(executor, std::vector<HttpScript::Script>(
                                     5, HttpScript::answer("SSH-2.0-OpenSSH_9.2\r\n\r\n")));
@@ -806,40 +802,38 @@ TEST(Delivery, AC28_NeitherTokenNorEventIsSeenAnywhere) {
   test::write_file(file, token);
   const LogCapture log(LogLevel::debug);
   std::string visible;
-  run_coro(
-      [&]() -> Task<> {
-        Bench bench(co_await asio::this_coro::executor, {.token_file = file});
-        bench.platform.set_token(token);
-        int status = 0;
-        const auto sent = event("seen", content);
-        bench.platform.opinion = [&](const http::Request& request) {
-          return http::Response{.status = status,
-                                .headers = {},
-                                .body = "you sent " +
-                                        std::string(request.headers.find("Authorization").value()) +
-                                        " with " + sent.body};
-        };
-        for (const int next : {200, 302, 400, 401, 403, 404, 413, 422, 429, 500}) {
-          status = next;
-          TaskGroup group(bench.executor);
-          group.spawn("deliver", [&]() -> Task<> {
-            for (int i = 0; i < 6; ++i) {
-              co_await bench.delivery.ready();
-              const auto delivered = co_await bench.deliver(sent);
-              if (!delivered) visible += delivered.error().message + "\n";
-              visible += bench.delivery.trouble() + "\n" + bench.delivery.status();
-              if (delivered) break;
-            }
-          });
-          co_await group.join();
-          visible += bench.delivery.journal().json_all(1000) + bench.metrics.expose();
-          for (const auto& letter : bench.delivery.dead_letters()) visible += letter.reason;
+  run_in_test_time([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor, {.token_file = file});
+    bench.platform.set_token(token);
+    int status = 0;
+    const auto sent = event("seen", content);
+    bench.platform.opinion = [&](const http::Request& request) {
+      return http::Response{.status = status,
+                            .headers = {},
+                            .body = "you sent " +
+                                    std::string(request.headers.find("Authorization").value()) +
+                                    " with " + sent.body};
+    };
+    for (const int next : {200, 302, 400, 401, 403, 404, 413, 422, 429, 500}) {
+      status = next;
+      TaskGroup group(bench.executor);
+      group.spawn("deliver", [&]() -> Task<> {
+        for (int i = 0; i < 6; ++i) {
+          co_await bench.delivery.ready();
+          const auto delivered = co_await bench.deliver(sent);
+          if (!delivered) visible += delivered.error().message + "\n";
+          visible += bench.delivery.trouble() + "\n" + bench.delivery.status();
+          if (delivered) break;
         }
-        EXPECT_THAT(bench.delivery.dead_letters(), SizeIs(3));
-        co_await bench.platform.stop();
-        bench.http.close_idle();
-      },
-      20s);
+      });
+      co_await group.join();
+      visible += bench.delivery.journal().json_all(1000) + bench.metrics.expose();
+      for (const auto& letter : bench.delivery.dead_letters()) visible += letter.reason;
+    }
+    EXPECT_THAT(bench.delivery.dead_letters(), SizeIs(3));
+    co_await bench.platform.stop();
+    bench.http.close_idle();
+  });
   visible += log.text();
   EXPECT_THAT(visible, HasSubstr("you sent … with "));
   EXPECT_THAT(visible, Not(HasSubstr("CANARY")));

@@ -73,20 +73,18 @@ struct Running {
 // Runs `body` with an open ledger, without its log lines.
 void with_ledger(const Ledger::Options& options, const std::function<Task<>(Running&)>& body) {
   const test::LogCapture quiet;
-  test::run_coro(
-      [&]() -> Task<> {
-        Running running(co_await asio::this_coro::executor, options);
-        co_await running.start();
-        std::exception_ptr failure;
-        try {
-          co_await body(running);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        co_await running.stop();
-        if (failure) std::rethrow_exception(failure);
-      },
-      60s);
+  test::run_in_test_time([&]() -> Task<> {
+    Running running(co_await asio::this_coro::executor, options);
+    co_await running.start();
+    std::exception_ptr failure;
+    try {
+      co_await body(running);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    co_await running.stop();
+    if (failure) std::rethrow_exception(failure);
+  });
 }
 
 Deadline soon() {
@@ -220,7 +218,7 @@ TEST(Ledger, AC31_ADamagedFileIsReportedLoudly) {
   const TempDir folder;
   test::write_file(folder / "ledger.db", std::string(5000, 'x'));
   const test::LogCapture log;
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     Running running(co_await asio::this_coro::executor, {.path = folder / "ledger.db"});
     co_await running.start();
     EXPECT_EQ(running.metric("gitops_event_reporter_ledger_rebuilt_total"), 1);

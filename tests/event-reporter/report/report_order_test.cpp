@@ -13,94 +13,90 @@ using nlohmann::json;
 
 TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjectMadeAnew) {
   const test::LogCapture quiet;
-  test::run_coro(
-      [&]() -> Task<> {
-        auto options = Scene::fast_options();
-        options.reporter.sweep = std::chrono::milliseconds(50);
-        Scene scene(co_await asio::this_coro::executor, options);
-        co_await scene.start();
-        const auto state = [](const std::string& uid, int content) {
-          // Each another milestone, so that none is skipped for a newer one.
-          return SampleApp{.uid = uid,
-                           .sync_status = content % 2 == 0 ? "OutOfSync" : "Synced",
-                           .resources = 1,
-                           .content = content,
-                           .metadata = {{"labels", {{"content", std::to_string(content)}}}}};
-        };
-        const auto wait_for = [&scene](std::string content) -> Task<bool> {
-          co_return co_await scene.platform.wait_for(
-              [&content](const test::FakePlatform::Report& report) {
-                return report.object.value("/metadata/labels/content"_json_pointer, "") == content;
-              },
-              deadline_after(std::chrono::seconds(5))) != nullptr;
-        };
-        using namespace nlohmann::literals;
-        scene.put(state("uid-1", 1));
-        EXPECT_TRUE(co_await wait_for("1"));
-        EXPECT_TRUE(co_await scene.is_quiet());
+  test::run_in_test_time([&]() -> Task<> {
+    auto options = Scene::fast_options();
+    options.reporter.sweep = std::chrono::milliseconds(50);
+    Scene scene(co_await asio::this_coro::executor, options);
+    co_await scene.start();
+    const auto state = [](const std::string& uid, int content) {
+      // Each another milestone, so that none is skipped for a newer one.
+      return SampleApp{.uid = uid,
+                       .sync_status = content % 2 == 0 ? "OutOfSync" : "Synced",
+                       .resources = 1,
+                       .content = content,
+                       .metadata = {{"labels", {{"content", std::to_string(content)}}}}};
+    };
+    const auto wait_for = [&scene](std::string content) -> Task<bool> {
+      co_return co_await scene.platform.wait_for(
+          [&content](const test::FakePlatform::Report& report) {
+            return report.object.value("/metadata/labels/content"_json_pointer, "") == content;
+          },
+          deadline_after(std::chrono::seconds(5))) != nullptr;
+    };
+    using namespace nlohmann::literals;
+    scene.put(state("uid-1", 1));
+    EXPECT_TRUE(co_await wait_for("1"));
+    EXPECT_TRUE(co_await scene.is_quiet());
 
-        // The watch is silent while it is made anew; a look at the resource tree finds that out.
-        scene.kube.stall_watches(true);
-        scene.remove({});
-        scene.put(state("uid-2", 2));
-        scene.put(state("uid-2", 3));
-        auto tree = state("uid-2", 3).tree();
-        tree["nodes"].push_back({{"kind", "Pod"}, {"namespace", "shop"}, {"name", "another"}});
-        scene.argocd.set_tree("web", tree);
-        EXPECT_TRUE(co_await wait_for("3"));
-        const auto seen = scene.platform.reports().size();
-        scene.kube.stall_watches(false);
-        scene.put(state("uid-2", 4));
-        EXPECT_TRUE(co_await wait_for("4"));
-        EXPECT_TRUE(co_await scene.is_quiet());
-        for (const auto* report : scene.platform.find("Application", "web", seen)) {
-          EXPECT_NE(report->object.value("/metadata/labels/content"_json_pointer, ""), "2");
-        }
-        co_await scene.stop();
-      },
-      std::chrono::seconds(30));
+    // The watch is silent while it is made anew; a look at the resource tree finds that out.
+    scene.kube.stall_watches(true);
+    scene.remove({});
+    scene.put(state("uid-2", 2));
+    scene.put(state("uid-2", 3));
+    auto tree = state("uid-2", 3).tree();
+    tree["nodes"].push_back({{"kind", "Pod"}, {"namespace", "shop"}, {"name", "another"}});
+    scene.argocd.set_tree("web", tree);
+    EXPECT_TRUE(co_await wait_for("3"));
+    const auto seen = scene.platform.reports().size();
+    scene.kube.stall_watches(false);
+    scene.put(state("uid-2", 4));
+    EXPECT_TRUE(co_await wait_for("4"));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    for (const auto* report : scene.platform.find("Application", "web", seen)) {
+      EXPECT_NE(report->object.value("/metadata/labels/content"_json_pointer, ""), "2");
+    }
+    co_await scene.stop();
+  });
   if (::testing::Test::HasFailure()) std::cerr << quiet.text() << "\n";
 }
 
 // The watch is behind what was read: its word about the one before does not end the one that is.
 TEST(ReportOrder, ALateStateOfTheOneBeforeEndsNothing) {
-  test::run_coro(
-      [&]() -> Task<> {
-        Scene scene(co_await asio::this_coro::executor);
-        co_await scene.start_doubles();
-        const auto& with = scene.executor;
-        k8s::Client kubernetes(with, scene.resolver, scene.kube.cluster_config(), {}, "test");
-        http::Client http(with, scene.resolver, {});
-        auto argocd_token = Credential::fixed(Secret("argocd.double.token"));
-        auto platform_token = Credential::fixed(Secret("platform-token"));
-        argo::ArgoCdClient argocd(http, {.server = scene.argocd.url(), .root_path = ""},
-                                  [&] { return argocd_token.current(); });
-        control_plane::Client platform(http, scene.platform.url(),
-                                       [&] { return platform_token.current(); });
-        Gatherer gatherer(with, kubernetes, argocd, argocd_token, "argocd", scene.metrics);
-        Ledger ledger(with, {.path = {}, .commit_interval = {}}, scene.metrics);
-        Delivery delivery(with, platform, platform_token, {}, scene.metrics);
-        ApplicationReporter reporter(with, gatherer, ledger, delivery, {}, scene.metrics);
-        TaskGroup tasks(with);
-        CO_ASSERT_OK(co_await ledger.open());
-        ledger.start(tasks);
+  test::run_in_test_time([&]() -> Task<> {
+    Scene scene(co_await asio::this_coro::executor);
+    co_await scene.start_doubles();
+    const auto& with = scene.executor;
+    k8s::Client kubernetes(with, scene.resolver, scene.kube.cluster_config(), {}, "test");
+    http::Client http(with, scene.resolver, {});
+    auto argocd_token = Credential::fixed(Secret("argocd.double.token"));
+    auto platform_token = Credential::fixed(Secret("platform-token"));
+    argo::ArgoCdClient argocd(http, {.server = scene.argocd.url(), .root_path = ""},
+                              [&] { return argocd_token.current(); });
+    control_plane::Client platform(http, scene.platform.url(),
+                                   [&] { return platform_token.current(); });
+    Gatherer gatherer(with, kubernetes, argocd, argocd_token, "argocd", scene.metrics);
+    Ledger ledger(with, {.path = {}, .commit_interval = {}}, scene.metrics);
+    Delivery delivery(with, platform, platform_token, {}, scene.metrics);
+    ApplicationReporter reporter(with, gatherer, ledger, delivery, {}, scene.metrics);
+    TaskGroup tasks(with);
+    CO_ASSERT_OK(co_await ledger.open());
+    ledger.start(tasks);
 
-        const auto text_of = [&](const SampleApp& app) {
-          scene.put(app);
-          return scene.kube.find(k8s::resources::kApplications, {app.ns, app.name})->dump();
-        };
-        const std::string key = "argocd/web";
-        const auto before = text_of({.uid = "uid-1", .resources = 1});
-        const auto now = text_of({.uid = "uid-2", .resources = 1});
-        CO_ASSERT_OK(co_await reporter.report_live({.key = key, .text = now}));
-        CO_ASSERT_OK(co_await reporter.report_live({.key = key, .text = before}));
-        CO_ASSERT_OK(co_await reporter.report_lost_parts(key, before));
-        EXPECT_THAT(scene.events(), testing::ElementsAre("web", "c-0"));
-        tasks.cancel();
-        co_await tasks.join();
-        co_await scene.stop();
-      },
-      std::chrono::seconds(30));
+    const auto text_of = [&](const SampleApp& app) {
+      scene.put(app);
+      return scene.kube.find(k8s::resources::kApplications, {app.ns, app.name})->dump();
+    };
+    const std::string key = "argocd/web";
+    const auto before = text_of({.uid = "uid-1", .resources = 1});
+    const auto now = text_of({.uid = "uid-2", .resources = 1});
+    CO_ASSERT_OK(co_await reporter.report_live({.key = key, .text = now}));
+    CO_ASSERT_OK(co_await reporter.report_live({.key = key, .text = before}));
+    CO_ASSERT_OK(co_await reporter.report_lost_parts(key, before));
+    EXPECT_THAT(scene.events(), testing::ElementsAre("web", "c-0"));
+    tasks.cancel();
+    co_await tasks.join();
+    co_await scene.stop();
+  });
 }
 
 }  // namespace

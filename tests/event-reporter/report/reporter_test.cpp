@@ -28,7 +28,7 @@ constexpr auto kLimit = std::chrono::seconds(20);
 // Runs a test's body with a scene around it, and always stops the scene.
 void play(Scene::Options options, const std::function<Task<>(Scene&)>& body) {
   const test::LogCapture quiet;
-  test::run_coro(
+  test::run_in_test_time(
       [&]() -> Task<> {
         Scene scene(co_await asio::this_coro::executor, options);
         scene.log = &quiet;

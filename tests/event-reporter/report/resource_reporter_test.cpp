@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/control_plane/events.hpp"
+#include "common/core/credential.hpp"
 #include "common/net/resolve.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
-#include "event-reporter/argo/credential.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 
@@ -25,8 +25,7 @@ namespace r = k8s::resources;
 
 // The reporter's parts with doubles around them, all on the loop of one test.
 struct Parts {
-  explicit Parts(const Executor& executor)
-      : kube(executor), platform_double(executor), resolver(executor, pool) {
+  explicit Parts(const Executor& executor) : kube(executor), platform_double(executor) {
     kube.add_type(r::kRollouts);
   }
   Task<> start(ResourceReporter::Options options) {
@@ -81,11 +80,10 @@ struct Parts {
         deadline_after(seconds(10))) != nullptr;
   }
 
-  asio::thread_pool pool{1};
   Metrics metrics;
   test::FakeKubeApi kube;
   test::FakePlatform platform_double;
-  net::Resolver resolver;
+  net::Resolver resolver{metrics};
   std::optional<k8s::Client> client;
   std::optional<http::Client> http;
   std::optional<Credential> token;
@@ -98,7 +96,7 @@ struct Parts {
 
 void play(ResourceReporter::Options options, const std::function<Task<>(Parts&)>& body) {
   const test::LogCapture quiet;
-  test::run_coro(
+  test::run_in_test_time(
       [&]() -> Task<> {
         Parts parts(co_await asio::this_coro::executor);
         co_await parts.start(options);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/core/encoding.hpp"
+#include "event-reporter/argo/argocd_token.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::reporter {
@@ -87,9 +88,9 @@ struct Scene::Parts {
         platform_http(scene.executor, scene.resolver, {}),
         argocd_token(scene.argocd_token_secret.empty()
                          ? Credential::fixed(Secret("argocd.double.token"))
-                         : Credential::secret(kubernetes,
-                                              {.ns = "argocd", .name = scene.argocd_token_secret},
-                                              "token")),
+                         : secret_credential(kubernetes,
+                                             {.ns = "argocd", .name = scene.argocd_token_secret},
+                                             "token")),
         platform_token(Credential::fixed(Secret("platform-token"))),
         argocd(argocd_http, {.server = scene.argocd.url(), .root_path = ""},
                [this] { return argocd_token.current(); }),
@@ -122,7 +123,6 @@ Scene::Scene(const Executor& with, Options with_options)
       kube(with),
       argocd(with, kube),
       platform(with),
-      resolver(with, pool),
       options(std::move(with_options)) {}
 
 Scene::~Scene() = default;
@@ -183,7 +183,6 @@ Task<> Scene::stop() {
   co_await platform.stop();
   co_await argocd.stop();
   co_await kube.stop();
-  pool.join();
 }
 
 void Scene::put(const SampleApp& app) {

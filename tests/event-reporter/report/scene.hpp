@@ -75,12 +75,11 @@ class Scene {
   [[nodiscard]] double metric(const std::string& line_start);
 
   Executor executor;
-  asio::thread_pool pool{1};
   Metrics metrics;
   test::FakeKubeApi kube;
   test::FakeArgoCd argocd;
   test::FakePlatform platform;
-  net::Resolver resolver;
+  net::Resolver resolver{metrics};
   Options options;
   const test::LogCapture* log = nullptr;  // of the running test
   std::string argocd_token_secret;        // name of a Secret to take the token from; empty: fixed

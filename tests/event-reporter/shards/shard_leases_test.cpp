@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using k8s::resources::kLeases;
-using test::run_coro;
+using test::run_in_test_time;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -31,7 +31,6 @@ class Pod {
   Pod(const Executor& executor, const test::FakeKubeApi& api, Shard own)
       : api_(api.cluster_config()),
         relay(executor, "127.0.0.1", api_.server.port),
-        resolver_(executor, pool_),
         client_(executor, resolver_, through(relay), {}, "test"),
         group_(executor),
         leases(client_,
@@ -90,8 +89,8 @@ class Pod {
   bool busy = false;
 
  private:
-  asio::thread_pool pool_{1};
-  net::Resolver resolver_;
+  Metrics metrics_;
+  net::Resolver resolver_{metrics_};
   k8s::Client client_;
   TaskGroup group_;
 
@@ -161,14 +160,12 @@ class Scene {
 };
 
 void play(std::uint32_t replicas, const std::function<Task<>(Scene&)>& body) {
-  run_coro(
-      [&]() -> Task<> {
-        Scene scene(co_await asio::this_coro::executor, replicas);
-        co_await scene.begin();
-        co_await body(scene);
-        co_await scene.end();
-      },
-      40s);
+  run_in_test_time([&]() -> Task<> {
+    Scene scene(co_await asio::this_coro::executor, replicas);
+    co_await scene.begin();
+    co_await body(scene);
+    co_await scene.end();
+  });
 }
 
 TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
@@ -186,15 +183,13 @@ TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
 }
 
 TEST(ShardLeases, OneReplicaThatMayNotSeeTheLayoutHasEverythingToo) {
-  run_coro(
-      []() -> Task<> {
-        Scene scene(co_await asio::this_coro::executor, 1);
-        scene.api.set_access([](const auto& access) { return access.resource != "leases"; });
-        co_await scene.begin();
-        EXPECT_THAT(scene.pods.at(0)->terms[0], ElementsAre(0));
-        co_await scene.end();
-      },
-      30s);
+  run_in_test_time([]() -> Task<> {
+    Scene scene(co_await asio::this_coro::executor, 1);
+    scene.api.set_access([](const auto& access) { return access.resource != "leases"; });
+    co_await scene.begin();
+    EXPECT_THAT(scene.pods.at(0)->terms[0], ElementsAre(0));
+    co_await scene.end();
+  });
 }
 
 // Nobody touches the Lease of a replica that is scaled away, and its own ledger may come back.
@@ -244,23 +239,21 @@ TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
 
 // Pods that start at the same moment write it once.
 TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
-  run_coro(
-      []() -> Task<> {
-        Scene scene(co_await asio::this_coro::executor, 2);
-        scene.api.set_access([](const auto& access) { return access.verb != "create"; });
-        CO_ASSERT_OK(scene.api.start());
-        scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
-        co_await scene.start(0);
-        co_await scene.start(1);
-        const auto refused = [&] { return scene.api.count("POST", "/leases") >= 4; };
-        EXPECT_TRUE(co_await scene.until(refused));
-        EXPECT_EQ(scene.api.count("", "leases/reporter-0"), 0U);
-        scene.api.set_access({});
-        EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
-        EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
-        co_await scene.end();
-      },
-      30s);
+  run_in_test_time([]() -> Task<> {
+    Scene scene(co_await asio::this_coro::executor, 2);
+    scene.api.set_access([](const auto& access) { return access.verb != "create"; });
+    CO_ASSERT_OK(scene.api.start());
+    scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
+    co_await scene.start(0);
+    co_await scene.start(1);
+    const auto refused = [&] { return scene.api.count("POST", "/leases") >= 4; };
+    EXPECT_TRUE(co_await scene.until(refused));
+    EXPECT_EQ(scene.api.count("", "leases/reporter-0"), 0U);
+    scene.api.set_access({});
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
+    co_await scene.end();
+  });
 }
 
 TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
@@ -404,22 +397,52 @@ TEST(ShardLeases, KeepsItsLeaseWhenOthersWriteOnIt) {
   });
 }
 
+TEST(ShardLeases, ListsItsOwnLeasesOnly) {
+  play(2, [](Scene& scene) -> Task<> {
+    EXPECT_EQ(scene.lease(0)["metadata"]["labels"],
+              (Json{{"gitops-runtime.io/leases-of", "reporter"}}));
+    EXPECT_EQ(scene.layout()["metadata"]["labels"], scene.lease(0)["metadata"]["labels"]);
+    co_await sleep_for(2s);
+    scene.api.forget_requests();
+    co_await sleep_for(10s);
+    EXPECT_GT(scene.api.count("GET", "leases?"), 10U);
+    EXPECT_EQ(scene.api.count("GET", "leases?"), scene.api.count("GET", "labelSelector="));
+  });
+}
+
+TEST(ShardLeases, LabelsTheLeasesOfAnEarlierVersion) {
+  run_in_test_time([]() -> Task<> {
+    Scene scene(co_await asio::this_coro::executor, 2);
+    scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
+    scene.api.put(kLeases, {{"metadata", {{"namespace", "runtime"}, {"name", "reporter-1"}}},
+                            {"spec",
+                             {{"holderIdentity", "reporter-1"},
+                              {"leaseDurationSeconds", 2},
+                              {"leaseTransitions", 7}}}});
+    CO_ASSERT_OK(scene.api.start());
+    co_await scene.start(0);
+    const auto labelled = [&] { return scene.lease(1)["metadata"].contains("labels"); };
+    EXPECT_TRUE(co_await scene.until(labelled));
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_EQ(scene.lease(1)["spec"]["leaseTransitions"], 8);
+    co_await scene.end();
+  });
+}
+
 TEST(ShardLeases, LeavesShardsAloneThatDoNotExist) {
-  run_coro(
-      []() -> Task<> {
-        Scene scene(co_await asio::this_coro::executor, 2);
-        const Json foreign = {
-            {"metadata", {{"namespace", "runtime"}, {"name", "reporter-2"}}},
-            {"spec", {{"holderIdentity", "reporter-2"}, {"leaseDurationSeconds", 1}}}};
-        scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
-        const Json before = scene.api.put(kLeases, foreign);
-        co_await scene.begin();
-        EXPECT_FALSE(co_await scene.until([&] { return !scene.all_home(); }, 3500ms));
-        EXPECT_EQ(scene.lease(2), before);
-        EXPECT_EQ(scene.api.count("", "reporter-2"), 0U);
-        co_await scene.end();
-      },
-      30s);
+  run_in_test_time([]() -> Task<> {
+    Scene scene(co_await asio::this_coro::executor, 2);
+    const Json foreign = {
+        {"metadata", {{"namespace", "runtime"}, {"name", "reporter-2"}}},
+        {"spec", {{"holderIdentity", "reporter-2"}, {"leaseDurationSeconds", 1}}}};
+    scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
+    const Json before = scene.api.put(kLeases, foreign);
+    co_await scene.begin();
+    EXPECT_FALSE(co_await scene.until([&] { return !scene.all_home(); }, 3500ms));
+    EXPECT_EQ(scene.lease(2), before);
+    EXPECT_EQ(scene.api.count("", "reporter-2"), 0U);
+    co_await scene.end();
+  });
 }
 
 TEST(ShardLeases, AC24_ADamagedLeaseIsMended) {
@@ -447,22 +470,19 @@ TEST(ShardLeases, AC24_ADamagedLeaseIsMended) {
 }
 
 TEST(ShardLeases, AC24_AnAbsurdNumberOfReplicasCostsLittle) {
-  run_coro(
-      []() -> Task<> {
-        const auto executor = co_await asio::this_coro::executor;
-        test::FakeKubeApi api(executor);
-        CO_ASSERT_OK(api.start());
-        Pod pod(executor, api, {.replicas = 2'147'483'647, .ordinal = 2'147'483'646});
-        EXPECT_TRUE(
-            co_await api.wait_until([&] { return api.count("GET") > 0; }, deadline_after(5s)));
-        const auto status = pod.leases.status();
-        EXPECT_EQ(std::ranges::count(status, '\n'), 64);
-        EXPECT_THAT(status, HasSubstr("shard 2147483646 (own): "));
-        EXPECT_THAT(status, HasSubstr("shard 0: "));
-        co_await pod.stop();
-        co_await api.stop();
-      },
-      20s);
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    test::FakeKubeApi api(executor);
+    CO_ASSERT_OK(api.start());
+    Pod pod(executor, api, {.replicas = 2'147'483'647, .ordinal = 2'147'483'646});
+    EXPECT_TRUE(co_await api.wait_until([&] { return api.count("GET") > 0; }, deadline_after(5s)));
+    const auto status = pod.leases.status();
+    EXPECT_EQ(std::ranges::count(status, '\n'), 64);
+    EXPECT_THAT(status, HasSubstr("shard 2147483646 (own): "));
+    EXPECT_THAT(status, HasSubstr("shard 0: "));
+    co_await pod.stop();
+    co_await api.stop();
+  });
 }
 
 TEST(ShardLeases, TermsOfOtherLeasesAndReplicasAreNotComparable) {

@@ -18,6 +18,8 @@ using Seconds = std::chrono::duration<double>;
 
 const WallTime kWall = *parse_rfc3339("2030-01-02T03:04:05Z");
 
+const k8s::Labels kLabels = {{"example.com/leases-of", "town"}, {"tier", "shards"}};
+
 std::string lease_name(std::size_t shard) {
   return "shard-" + std::to_string(shard);
 }
@@ -25,9 +27,11 @@ std::string lease_name(std::size_t shard) {
 // An API server reduced to the Leases of one namespace.
 class Server {
  public:
-  Result<std::string> list() const {
+  Result<std::string> list(bool all) const {
     Json items = Json::array();
-    for (const auto& [name, lease] : leases) items.push_back(lease);
+    for (const auto& [name, lease] : leases) {
+      if (all || is_labelled(name)) items.push_back(lease);
+    }
     return Json{{"kind", "LeaseList"}, {"metadata", Json::object()}, {"items", items}}.dump();
   }
   Result<std::string> read(const std::string& name) const {
@@ -58,6 +62,13 @@ class Server {
     edited = true;
     store(name, std::move(lease));
   }
+  bool is_labelled(const std::string& name) const {
+    const Json& metadata = leases.at(name)["metadata"];
+    const auto labels = metadata.value("labels", Json());
+    return labels.is_object() && std::ranges::all_of(kLabels, [&](const auto& label) {
+             return labels.value(label.first, Json()) == label.second;
+           });
+  }
   std::string holder(std::size_t shard) const {
     const auto found = leases.find(lease_name(shard));
     return found == leases.end() ? "" : found->second["spec"].value("holderIdentity", "");
@@ -85,6 +96,7 @@ class Town {
     std::string name;
     k8s::LeaseSteps own;
     StandInSteps others;
+    bool lists_all = false;
     std::vector<std::size_t> neighbours;
     bool cut_off = false;    // nothing it sends arrives
     bool suspended = false;  // does nothing at all
@@ -109,7 +121,8 @@ class Town {
         rand(static_cast<std::size_t>(below / std::chrono::milliseconds(1)) + 1));
   }
 
-  void start(std::size_t shard) {
+  // Without labels: as an earlier version.
+  void start(std::size_t shard, const k8s::Labels& labels = kLabels) {
     const auto name = "pod-" + std::to_string(shard);
     std::vector<std::size_t> neighbours;
     std::vector<std::string> names;
@@ -117,18 +130,20 @@ class Town {
       neighbours.push_back((shard + i) % size_);
       names.push_back(lease_name(neighbours.back()));
     }
-    pods[shard] = std::make_shared<Pod>(
-        Pod{.shard = shard,
-            .name = name,
-            .own = k8s::LeaseSteps({.key = {"ns", lease_name(shard)},
-                                    .identity = name,
-                                    .lease_duration = 8s,
-                                    .renew_deadline = 6s,
-                                    .retry_period = 2s,
-                                    .role = k8s::LeaseOptions::Role::owner},
-                                   random()),
-            .others = StandInSteps({.ns = "ns", .leases = names, .identity = name}),
-            .neighbours = neighbours});
+    pods[shard] = std::make_shared<Pod>(Pod{
+        .shard = shard,
+        .name = name,
+        .own = k8s::LeaseSteps({.key = {"ns", lease_name(shard)},
+                                .identity = name,
+                                .labels = labels,
+                                .lease_duration = 8s,
+                                .renew_deadline = 6s,
+                                .retry_period = 2s,
+                                .role = k8s::LeaseOptions::Role::owner},
+                               random()),
+        .others = StandInSteps({.ns = "ns", .leases = names, .identity = name, .labels = labels}),
+        .lists_all = labels.empty(),
+        .neighbours = neighbours});
     at(now, [this, pod = pods[shard]] { step_own(pod); });
     at(now, [this, pod = pods[shard]] { step_others(pod); });
   }
@@ -191,6 +206,7 @@ class Town {
   bool away = false;          // the API server
   std::vector<Claim> claims;
   std::size_t requests = 0;
+  std::size_t whole_lists = 0;  // without selector
 
  private:
   using PodPtr = std::shared_ptr<Pod>;
@@ -271,19 +287,21 @@ class Town {
         step_others(pod);
       });
     }
-    const bool lists = action.kind == Kind::list;
+    if (action.kind == Kind::list && action.all) ++whole_lists;
     const auto name = lease_name(pod->neighbours[action.lease]);
     send(
         pod, action.until,
-        [this, action, name] {
-          if (action.kind == Kind::list) return server.list();
+        [this, action, name, all = action.all || pod->lists_all] {
+          if (action.kind == Kind::list) return server.list(all);
           if (action.kind == Kind::create) return server.create(name, action.object);
           return server.update(name, action.object);
         },
-        [this, pod, lists](Result<std::string> result) {
+        [this, pod, action](Result<std::string> result) {
           if (pod->suspended) result = fail(ErrorCode::timeout, "asleep");
-          if (lists) {
+          if (action.kind == Kind::list) {
             pod->others.on_list(result, now);
+          } else if (action.kind == Kind::label) {
+            pod->others.on_labelled(action.lease, result, now);
           } else {
             pod->others.on_written(result, now);
           }
@@ -339,10 +357,11 @@ class Town {
 };
 
 // A town in which everybody has been at home for a while.
-std::unique_ptr<Town> settled(std::size_t size, std::uint64_t seed = 1) {
+std::unique_ptr<Town> settled(std::size_t size, std::uint64_t seed = 1,
+                              const k8s::Labels& labels = kLabels) {
   auto town = std::make_unique<Town>(size, seed);
   for (std::size_t i = 0; i < size; ++i) {
-    town->start(i);
+    town->start(i, labels);
     town->run_for(town->rand_time(2s));
   }
   town->run_for(3s + town->rand_time(2s));
@@ -566,6 +585,70 @@ TEST(StandInSteps, NeverHoldsWhatAnotherHolds) {
 
 // Wrong types, absurd values: what a hand can write on a Lease of a double, and mostly on a real
 // one.
+TEST(StandInSteps, ListsByLabelOnceAllLeasesHaveIt) {
+  const auto town = settled(3);
+  for (std::size_t shard = 0; shard < 3; ++shard) {
+    EXPECT_TRUE(town->server.is_labelled(lease_name(shard)));
+  }
+  const auto whole = town->whole_lists;
+  EXPECT_LE(whole, 6U);
+  town->run_for(100s);
+  EXPECT_EQ(town->whole_lists, whole);
+  EXPECT_TRUE(town->all_home());
+}
+
+// The pods of a StatefulSet are replaced one by one, from the last to the first.
+TEST(StandInSteps, AnUpgradeFromLeasesWithoutLabelsMovesNothing) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto town = settled(3, seed, {});
+    for (const std::size_t shard : {2U, 1U, 0U}) {
+      town->stop(shard);
+      town->run_for(1s + town->rand_time(3s));
+      town->start(shard);
+      town->run_for(6s + town->rand_time(2s));
+      ASSERT_TRUE(town->all_home()) << "seed " << seed;
+      for (std::size_t other = 0; other < 3; ++other) {
+        EXPECT_TRUE(town->server.is_labelled(lease_name(other))) << "by the first new pod";
+      }
+    }
+    EXPECT_EQ(town->claims.size(), 6U) << "three at first, three restarts";
+    const auto whole = town->whole_lists;
+    town->run_for(30s);
+    EXPECT_EQ(town->whole_lists, whole);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(StandInSteps, StandsInForAnOwnerWhoseLeaseHasNoLabels) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    // Made by an earlier version, after everybody has begun to list by label.
+    const auto town = settled(3, seed);
+    town->stop(1);
+    town->server.leases.erase(lease_name(1));
+    town->start(1, {});
+    town->run_for(8s);
+    ASSERT_TRUE(town->all_home()) << "seed " << seed;
+    town->kill(1);
+    town->run_until_true([&] { return town->holder(1).has_value(); }, 25s);
+    EXPECT_TRUE(town->server.is_labelled(lease_name(1)));
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(StandInSteps, LabelsThatWereTakenAwayComeBack) {
+  for (const bool dead : {false, true}) {
+    const auto town = settled(2);
+    if (dead) {
+      town->kill(1);
+      town->run_for(30s);
+    }
+    town->server.edit(lease_name(1), [](Json& lease) { lease["metadata"].erase("labels"); });
+    town->run_for(30s);
+    EXPECT_EQ(town->holder(1), dead ? 0U : 1U);
+    EXPECT_TRUE(town->server.is_labelled(lease_name(1)));
+  }
+}
+
 TEST(StandInSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
   const std::vector<std::function<void(Json&)>> damages = {
       [](Json& lease) { lease["spec"] = 5; },
@@ -585,6 +668,7 @@ TEST(StandInSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
       [](Json& lease) { lease["spec"]["renewTime"] = 12; },
       [](Json& lease) { lease["spec"]["acquireTime"] = "yesterday"; },
       [](Json& lease) { lease["metadata"]["annotations"] = "none"; },
+      [](Json& lease) { lease["metadata"]["labels"] = 5; },
       [](Json& lease) { lease["metadata"]["annotations"] = {{k8s::kWantedBy, 5}}; },
       [](Json& lease) { lease["metadata"]["annotations"] = {{k8s::kWantedBy, "nobody"}}; },
       [](Json& lease) { lease["metadata"]["annotations"] = {{k8s::kWantedBy, "pod-0"}}; },

@@ -51,7 +51,7 @@ struct World {
 };
 
 void play(const std::function<Task<>(World&)>& body) {
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     World world(co_await asio::this_coro::executor);
     CO_ASSERT_OK(co_await world.ledger.open());
     world.ledger.start(world.tasks);

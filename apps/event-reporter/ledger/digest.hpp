@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/core/crypto.hpp"
+
+namespace gitops::reporter {
+
+// Identifies a content: the first half of a SHA-256.
+using Digest = std::array<std::uint8_t, 16>;
+
+// "8f1b…": lower-case hex of the first `bytes` bytes.
+std::string to_hex(const Digest& digest, std::size_t bytes = 16);
+
+// Digests a sequence of texts; ("ab", "c") differs from ("a", "bc").
+class Hasher {
+ public:
+  void add(std::string_view text);
+  [[nodiscard]] Digest finish();
+
+ private:
+  Sha256 hash_;
+};
+
+}  // namespace gitops::reporter

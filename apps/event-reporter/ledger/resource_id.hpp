@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gitops {
+class JsonView;
+}
+
+namespace gitops::reporter {
+
+// One object that an application manages. Two ids with another version name the same object.
+struct ResourceId {
+  std::string group;
+  std::string version;
+  std::string kind;
+  std::string ns;
+  std::string name;
+
+  bool operator==(const ResourceId&) const = default;
+  // "group/version/kind/namespace/name" and back; missing parts stay empty.
+  [[nodiscard]] std::string to_string() const;
+  static ResourceId parse(std::string_view text);
+  // From the members of those names, as Argo CD writes them.
+  static ResourceId of(JsonView object);
+  // "group/kind/namespace/name": what makes it the same object.
+  [[nodiscard]] std::string identity() const;
+  static ResourceId of_identity(std::string_view identity, std::string_view version);
+};
+
+// ResourceId::of(object).identity().
+std::string identity_of(JsonView object);
+
+// Argo CD's own kind.
+inline constexpr std::string_view kApplicationGroup = "argoproj.io";
+inline constexpr std::string_view kApplicationVersion = "v1alpha1";
+inline constexpr std::string_view kApplicationKind = "Application";
+ResourceId application_id(std::string_view ns, std::string_view name);
+
+}  // namespace gitops::reporter

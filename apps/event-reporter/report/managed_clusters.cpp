@@ -1,0 +1,138 @@
+#include "event-reporter/report/managed_clusters.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/core/json_text.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+// What another cluster would be made of.
+Digest data_digest(std::string_view secret) {
+  Hasher hasher;
+  for_each_member(secret, [&hasher](std::string_view key, std::string_view value) {
+    if (key == "data") hasher.add(value);
+    return true;
+  });
+  return hasher.finish();
+}
+
+}  // namespace
+
+ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& kubernetes, std::string ns,
+                                 ResourceReporter& reporter, MakeClient make_client,
+                                 Metrics& metrics, k8s::Reflector::Options reflector)
+    : kubernetes_(kubernetes),
+      reporter_(reporter),
+      make_client_(std::move(make_client)),
+      informer_(executor, kubernetes,
+                {.resource = k8s::resources::kSecrets,
+                 .ns = std::move(ns),
+                 .label_selector = k8s::kClusterSecretSelector,
+                 .fields = k8s::FieldSet({}),
+                 .metric_labels = {{"cluster", std::string(kOwnCluster)}},
+                 .reflector = reflector},
+                metrics, "event_reporter"),
+      changes_(informer_.subscribe([this](const k8s::Change& change) { on_change(change); })),
+      skipped_(metrics.gauge("gitops_event_reporter_skipped_clusters",
+                             "Managed clusters whose Secret can't be used")) {}
+
+void ManagedClusters::start(TaskGroup& group) {
+  informer_.start(group);
+  group.spawn("clusters", [this] { return forget_missing(); });
+}
+
+void ManagedClusters::on_change(const k8s::Change& change) {
+  const std::string name(change.now->name());
+  if (change.type == k8s::Change::Type::deleted) {
+    const auto before = servers();
+    if (entries_.erase(name) == 0) return;
+    apply();
+    const auto after = servers();
+    for (const auto& server : before) {
+      if (!after.contains(server)) reporter_.forget_cluster(server);
+    }
+    return;
+  }
+  const auto digest = data_digest(change.text);
+  auto& entry = entries_[name];
+  if (entry.digest == digest) return;
+  const auto before = entry.secret.server;
+  entry = {.digest = digest, .secret = k8s::parse_cluster_secret(change.text)};
+  if (!entry.secret.config) {
+    log_.warning("a managed cluster is skipped", {{"name", name},
+                                                  {"cluster", entry.secret.name},
+                                                  {"server", entry.secret.server},
+                                                  {"reason", entry.secret.config.error().message}});
+  }
+  apply();
+  // The Secret is about another cluster now.
+  if (!before.empty() && !entry.secret.server.empty() && !servers().contains(before)) {
+    reporter_.forget_cluster(before);
+  }
+}
+
+// Has exactly those clusters watched that can be.
+void ManagedClusters::apply() {
+  std::map<std::string, const Entry*> wanted;
+  std::size_t skipped = 0;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.secret.config) {
+      ++skipped;
+    } else if (!k8s::is_own_cluster(entry.secret.server, kubernetes_.config().server)) {
+      wanted.try_emplace(entry.secret.server, &entry);
+    }
+  }
+  skipped_.Set(static_cast<double>(skipped));
+  std::erase_if(watched_, [&](const auto& watched) {
+    const auto found = wanted.find(watched.first);
+    if (found != wanted.end() && found->second->digest == watched.second) return false;
+    reporter_.unwatch_cluster(watched.first);
+    return true;
+  });
+  for (const auto& [server, entry] : wanted) {
+    if (!watched_.try_emplace(server, entry->digest).second) continue;
+    reporter_.watch_cluster({.server = server,
+                             .name = entry->secret.name,
+                             .client = make_client_(*entry->secret.config),
+                             .namespaces = entry->secret.namespaces});
+  }
+}
+
+std::set<std::string> ManagedClusters::servers() const {
+  std::set<std::string> out;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.secret.server.empty()) out.insert(entry.secret.server);
+  }
+  return out;
+}
+
+// Clusters that were managed before this process started. One that can't be read may be any of
+// them.
+Task<> ManagedClusters::forget_missing() {
+  co_await informer_.wait_synced(kNever);
+  const bool all_known = std::ranges::none_of(
+      entries_, [](const auto& entry) { return entry.second.secret.server.empty(); });
+  if (all_known) reporter_.forget_clusters_but(servers());
+}
+
+ReadyCheck ManagedClusters::ready_check() const {
+  return {"clusters", [this] {
+            if (!informer_.trouble().empty()) return informer_.trouble();
+            return informer_.has_synced() ? std::string{} : std::string("not listed yet");
+          }};
+}
+
+std::string ManagedClusters::status() const {
+  std::string out = "managed clusters: " + std::to_string(watched_.size()) + " of " +
+                    std::to_string(entries_.size()) + " Secrets\n";
+  for (const auto& [name, entry] : entries_) {
+    if (entry.secret.config) continue;
+    out += "  skipped " + name + " (" + entry.secret.name +
+           "): " + entry.secret.config.error().message + "\n";
+  }
+  return out;
+}
+
+}  // namespace gitops::reporter

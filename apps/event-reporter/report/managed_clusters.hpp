@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "common/core/async.hpp"
+#include "common/core/log.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/task_group.hpp"
+#include "common/daemon/daemon.hpp"
+#include "event-reporter/event/digest.hpp"
+#include "event-reporter/report/resource_reporter.hpp"
+#include "k8s-client/cluster_secret.hpp"
+#include "k8s-client/informer.hpp"
+
+namespace gitops::reporter {
+
+// Has the reporter watch the clusters that Argo CD's cluster Secrets in the own namespace name, as
+// long as they do. Of several Secrets for one server the first by name counts; the cluster that we
+// run in is watched anyway and left out here. A cluster whose Secret can't be used is skipped,
+// which the log and status() say; what is known of it stays known. Needs the rights to list and
+// watch Secrets.
+//
+// Loop thread only; what is passed in outlives it.
+class ManagedClusters {
+ public:
+  using MakeClient = std::function<std::shared_ptr<k8s::Client>(k8s::ClusterConfig)>;
+  ManagedClusters(const Executor& executor, k8s::Client& kubernetes, std::string ns,
+                  ResourceReporter& reporter, MakeClient make_client, Metrics& metrics,
+                  k8s::Reflector::Options reflector = {});
+
+  // After the reporter's start().
+  void start(TaskGroup& group);
+  [[nodiscard]] ReadyCheck ready_check() const;
+  // For /statusz: what is skipped, and why.
+  [[nodiscard]] std::string status() const;
+
+ private:
+  struct Entry {
+    Digest digest{};  // of the Secret's data
+    k8s::ClusterSecret secret;
+  };
+  void on_change(const k8s::Change& change);
+  void apply();
+  [[nodiscard]] std::set<std::string> servers() const;
+  Task<> forget_missing();
+
+  k8s::Client& kubernetes_;
+  ResourceReporter& reporter_;
+  MakeClient make_client_;
+  Log log_{"clusters"};
+  std::map<std::string, Entry> entries_;   // by the Secret's name
+  std::map<std::string, Digest> watched_;  // by server
+  k8s::Informer informer_;
+  k8s::Informer::Subscription changes_;
+  Gauge& skipped_;
+};
+
+}  // namespace gitops::reporter

@@ -1,0 +1,264 @@
+#include "gitopsctl/check.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "common/argo/argocd_client.hpp"
+#include "common/cli/loop_runner.hpp"
+#include "common/cli/table.hpp"
+#include "common/control_plane/graphql.hpp"
+#include "common/core/process.hpp"
+#include "common/core/task_group.hpp"
+#include "common/http/client.hpp"
+#include "common/http/proxy_settings.hpp"
+#include "gitopsctl/config.hpp"
+#include "gitopsctl/report.hpp"
+#include "gitopsctl/verdicts.hpp"
+#include "k8s-client/client.hpp"
+
+namespace gitops::ctl {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Settings {
+  KubernetesSettings kubernetes;
+  ArgoCdSettings argocd;
+  ControlPlaneSettings control_plane;
+  Installation installation;
+  cli::OutputFormat output = cli::OutputFormat::text;
+  cli::LoopOptions loop;
+};
+
+std::string user_agent() {
+  return "gitopsctl/" + std::string(version());
+}
+
+milliseconds since(Clock::time_point begin) {
+  return std::chrono::ceil<milliseconds>(Clock::now() - begin);
+}
+
+// One run. Its parts fill the groups of the report side by side.
+class Check {
+ public:
+  Check(const Settings& settings, const cli::Environment& environment, http::ProxySettings proxy,
+        const cli::LoopContext& context)
+      : settings_(settings),
+        environment_(environment),
+        proxy_(std::move(proxy)),
+        context_(context),
+        resolver_(context.metrics) {}
+
+  Task<Report> run() {
+    TaskGroup parts(context_.executor);
+    parts.spawn("kubernetes", [this] { return check_kubernetes(); });
+    parts.spawn("argocd", [this] { return check_argocd(); });
+    parts.spawn("control-plane", [this] { return check_control_plane(); });
+    co_await parts.join();
+    // What an interrupted run has found so far is no report.
+    if ((co_await asio::this_coro::cancellation_state).cancelled() !=
+        asio::cancellation_type::none) {
+      throw boost::system::system_error(asio::error::operation_aborted);
+    }
+    co_return Report{std::move(kubernetes_), std::move(rights_), std::move(argocd_),
+                     std::move(control_plane_)};
+  }
+
+ private:
+  Task<> check_kubernetes() {
+    const auto wanted = rights_of_runtime(settings_.installation);
+    const auto no_rights = [&](const std::string& ns, const std::string& why) {
+      for (const Right& right : wanted) {
+        rights_.rows.push_back(skipped(right.daemon, why));
+        rights_.rows.back().subject = describe(right, ns);
+      }
+    };
+    auto cluster = find_cluster(settings_.kubernetes, environment_);
+    if (!cluster) {
+      kubernetes_.rows.push_back(failed("kubeconfig", cluster.error(),
+                                        "--kubeconfig names another file, --context "
+                                        "another cluster in it"));
+      no_rights(settings_.kubernetes.ns.empty() ? "default" : settings_.kubernetes.ns,
+                "no cluster to ask");
+      co_return;
+    }
+    const std::string ns = cluster->default_namespace;
+    kubernetes_.about = cluster->server.to_string();
+    rights_.about = "in namespace " + ns;
+    k8s::Client client(context_.executor, resolver_, std::move(*cluster), proxy_, user_agent());
+
+    const auto begin = Clock::now();
+    const auto answer = co_await client.raw({.target = "/version"}, context_.deadline);
+    if (!answer && is_without_credential(answer.error())) {
+      kubernetes_.rows = {skipped("API server", "not asked, for lack of a credential"),
+                          credentials_row(std::unexpected(answer.error()))};
+      no_rights(ns, "not asked, for lack of a credential");
+      co_return;
+    }
+    kubernetes_.rows.push_back(api_server_row(answer, since(begin)));
+    if (kubernetes_.rows.back().status != Status::ok) {
+      kubernetes_.rows.push_back(skipped("credentials", "the API server did not answer"));
+      no_rights(ns, "the API server did not answer");
+      co_return;
+    }
+    const auto user = co_await client.who_am_i(context_.deadline);
+    kubernetes_.rows.push_back(credentials_row(user));
+    if (kubernetes_.rows.back().status == Status::failed) {
+      no_rights(ns, "the credentials were refused");
+      co_return;
+    }
+    if (user) rights_.about = "of " + *user + ", " + rights_.about;
+    rights_.rows.resize(wanted.size());
+    TaskGroup questions(context_.executor);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      questions.spawn("right",
+                      [this, &client, &right = wanted[i], &ns, &row = rights_.rows[i]]() -> Task<> {
+                        row = co_await check_right(client, right, ns);
+                      });
+    }
+    co_await questions.join();
+  }
+
+  Task<Row> check_right(k8s::Client& client, const Right& right, const std::string& ns) {
+    std::vector<RightAnswer> answers;
+    const std::vector<std::string> any = {""};
+    for (const std::string& name : right.names.empty() ? any : right.names) {
+      for (const std::string& verb : right.verbs) {
+        auto allowed = co_await client.can_i({.verb = verb,
+                                              .group = right.group,
+                                              .resource = right.resource,
+                                              .ns = right.everywhere ? std::string() : ns,
+                                              .name = name},
+                                             context_.deadline);
+        answers.push_back({.verb = verb, .name = name, .allowed = std::move(allowed)});
+      }
+    }
+    co_return right_row(right, ns, answers);
+  }
+
+  Task<> check_argocd() {
+    const ArgoCdSettings& settings = settings_.argocd;
+    if (settings.server.empty()) {
+      argocd_.rows.push_back(not_configured("argocd-server", "no address was given",
+                                            "--argocd-server or ARGOCD_SERVER names it"));
+      co_return;
+    }
+    // The rules of the settings let no other one pass.
+    const http::Url server = argo::parse_server(settings.server).value();
+    argocd_.about = server.to_string();
+    http::Client http(context_.executor, resolver_,
+                      client_options(settings.ca_file, settings.insecure));
+    argo::ArgoCdClient client(http, {.server = server, .root_path = settings.root_path},
+                              [&settings] { return settings.token; });
+    const auto begin = Clock::now();
+    const auto answer = co_await client.version(context_.deadline);
+    argocd_.rows.push_back(argocd_row(answer, since(begin)));
+    if (settings.token.empty()) {
+      argocd_.rows.push_back(
+          not_configured("token", "no token was given",
+                         "--argocd-token-file names a file with it, or ARGOCD_TOKEN holds it"));
+    } else if (argocd_.rows.back().status != Status::ok) {
+      argocd_.rows.push_back(skipped("token", "argocd-server did not answer"));
+    } else {
+      argocd_.rows.push_back(
+          argocd_token_row(co_await client.can_i("applications", "get", "*/*", context_.deadline)));
+    }
+  }
+
+  Task<> check_control_plane() {
+    const ControlPlaneSettings& settings = settings_.control_plane;
+    if (settings.url.empty()) {
+      control_plane_.rows.push_back(not_configured("control plane", "no address was given",
+                                                   "--control-plane-url or CODEFRESH_URL names "
+                                                   "it"));
+      co_return;
+    }
+    const http::Url url = http::parse_url(settings.url).value();
+    control_plane_.about = url.to_string();
+    if (settings.token.empty()) {
+      control_plane_.rows.push_back(not_configured(
+          "token", "no token was given",
+          "--control-plane-token-file names a file with it, or CODEFRESH_TOKEN holds it"));
+      // Without one it is refused, which also shows that the control plane is there.
+    }
+    http::Client http(context_.executor, resolver_,
+                      client_options(settings.ca_file, settings.insecure));
+    control_plane::GraphqlClient client(http, url, [&settings] { return settings.token; });
+    const auto begin = Clock::now();
+    const auto account = co_await client.account(context_.deadline);
+    auto rows = control_plane_rows(account, since(begin));
+    if (!control_plane_.rows.empty()) rows[1] = std::move(control_plane_.rows[0]);
+    control_plane_.rows = std::move(rows);
+  }
+
+  [[nodiscard]] http::ClientOptions client_options(const std::string& ca_file,
+                                                   bool insecure) const {
+    http::ClientOptions options;
+    options.tls.ca_file = ca_file;
+    options.tls.insecure_skip_verify = insecure;
+    options.proxy = proxy_;
+    options.user_agent = user_agent();
+    return options;
+  }
+
+  const Settings& settings_;
+  const cli::Environment& environment_;
+  http::ProxySettings proxy_;
+  const cli::LoopContext& context_;
+  net::Resolver resolver_;
+  Group kubernetes_{.id = "kubernetes", .title = "Kubernetes", .about = {}, .rows = {}};
+  Group rights_{.id = "rights", .title = "Rights", .about = {}, .rows = {}};
+  Group argocd_{.id = "argocd", .title = "Argo CD", .about = {}, .rows = {}};
+  Group control_plane_{.id = "control_plane", .title = "Control plane", .about = {}, .rows = {}};
+};
+
+int run_check(const Settings& settings, const cli::Environment& environment,
+              cli::Console& console) {
+  auto proxy = http::proxy_settings(environment);
+  if (!proxy) {
+    console.err << "gitopsctl check: " << proxy.error().message << '\n';
+    return cli::kWrongUsage;
+  }
+  return cli::run_on_loop(
+      settings.loop, console, [&](const cli::LoopContext& context) -> Task<int> {
+        Check check(settings, environment, *proxy, context);
+        const Report report = co_await check.run();
+        const bool json = settings.output == cli::OutputFormat::json;
+        console.out << (json ? to_json(report) : to_text(report, console.colour));
+        co_return exit_code(verdict(report));
+      });
+}
+
+constexpr const char* kDescription =
+    R"(Asks Kubernetes, Argo CD and the control plane whether they are reachable and accept the
+credentials given, and the API server whether whoever asks has the rights that the runtime's daemons
+need. Whoever installs the chart needs these rights, too; with the token of a daemon's ServiceAccount
+in the kubeconfig it shows that daemon's own.
+
+Each row is ok, failed or not known. Not known is what could not be found out: nothing says that it
+is missing. Exit code: 0 all ok, 1 something failed, 3 nothing failed but something is not known.
+)";
+
+}  // namespace
+
+cli::Command check_command() {
+  const auto settings = std::make_shared<Settings>();
+  return {.name = "check",
+          .summary = "Check what a runtime needs: peers, credentials, rights",
+          .description = kDescription,
+          .bind =
+              [settings](ConfigReader& reader) {
+                settings->kubernetes.add_to(reader);
+                settings->argocd.add_to(reader);
+                settings->control_plane.add_to(reader);
+                add_installation(reader, settings->installation);
+                settings->loop.add_to(reader);
+                cli::add_output_row(reader, settings->output);
+              },
+          .run = [settings](
+                     const cli::Environment& environment,
+                     cli::Console& console) { return run_check(*settings, environment, console); }};
+}
+
+}  // namespace gitops::ctl

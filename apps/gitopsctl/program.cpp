@@ -1,0 +1,14 @@
+#include "gitopsctl/program.hpp"
+
+#include "gitopsctl/check.hpp"
+#include "gitopsctl/version.hpp"
+
+namespace gitops::ctl {
+
+cli::Program gitopsctl() {
+  return {.name = "gitopsctl",
+          .summary = "Looks after a GitOps Runtime",
+          .commands = {check_command(), version_command()}};
+}
+
+}  // namespace gitops::ctl

@@ -1,0 +1,107 @@
+#include "gitopsctl/rights.hpp"
+
+#include <tuple>
+
+#include "common/core/text.hpp"
+
+namespace gitops::ctl {
+
+namespace {
+
+constexpr const char* kAppReporter = "event-reporter";
+constexpr const char* kResourceReporter = "cluster-event-reporter";
+constexpr const char* kArgo = "argoproj.io";
+const std::vector<std::string> kRead = {"get", "list", "watch"};
+
+// The Leases by which the replicas of a reporter share its work.
+void add_leases(std::vector<Right>& rights, const std::string& daemon, const std::string& mode,
+                std::int64_t replicas) {
+  const std::string group = "coordination.k8s.io";
+  const std::string prefix = "event-reporter-" + mode + "-";
+  std::vector<std::string> names = {prefix + "layout"};
+  if (replicas > 1) {
+    rights.push_back({.daemon = daemon,
+                      .group = group,
+                      .resource = "leases",
+                      .verbs = {"create", "list"},
+                      .purpose = "take over the shard of a replica that died"});
+    for (std::int64_t i = 0; i < replicas; ++i) names.push_back(prefix + std::to_string(i));
+  }
+  rights.push_back({.daemon = daemon,
+                    .group = group,
+                    .resource = "leases",
+                    .verbs = {"get", "update"},
+                    .names = names,
+                    .purpose = "know how many replicas there are"});
+}
+
+}  // namespace
+
+std::vector<Right> rights_of_runtime(const Installation& installation) {
+  std::vector<Right> rights;
+  rights.push_back({.daemon = kAppReporter,
+                    .group = "",
+                    .resource = "configmaps",
+                    .verbs = {"get"},
+                    .names = {"argocd-cm"},
+                    .purpose = "know how Argo CD tracks resources"});
+  if (!installation.argocd_token_secret.empty()) {
+    rights.push_back({.daemon = kAppReporter,
+                      .group = "",
+                      .resource = "secrets",
+                      .verbs = {"get"},
+                      .names = {installation.argocd_token_secret},
+                      .purpose = "ask Argo CD"});
+  }
+  add_leases(rights, kAppReporter, "app", installation.replicas);
+  rights.push_back(
+      {.daemon = kAppReporter,
+       .group = kArgo,
+       .resource = "applications",
+       .verbs = kRead,
+       .everywhere = installation.applications_everywhere && !installation.single_namespace,
+       .purpose = "report Applications"});
+
+  if (installation.managed_clusters) {
+    rights.push_back({.daemon = kResourceReporter,
+                      .group = "",
+                      .resource = "secrets",
+                      .verbs = {"list", "watch"},
+                      .purpose = "reach the clusters that Argo CD manages"});
+  }
+  add_leases(rights, kResourceReporter, "resource", installation.replicas);
+  for (const auto& [group, resource, what] :
+       {std::tuple{kArgo, "rollouts", "report Rollouts"},
+        std::tuple{kArgo, "analysisruns", "report AnalysisRuns"},
+        std::tuple{"apps", "replicasets", "report the ReplicaSets of Rollouts"}}) {
+    rights.push_back({.daemon = kResourceReporter,
+                      .group = group,
+                      .resource = resource,
+                      .verbs = kRead,
+                      .everywhere = !installation.single_namespace,
+                      .purpose = what});
+  }
+  rights.push_back({.daemon = kResourceReporter,
+                    .group = kArgo,
+                    .resource = "workflows",
+                    .verbs = kRead,
+                    .purpose = "report Workflows"});
+  if (installation.workflows_everywhere && !installation.single_namespace) {
+    rights.push_back({.daemon = kResourceReporter,
+                      .group = kArgo,
+                      .resource = "workflows",
+                      .verbs = kRead,
+                      .everywhere = true,
+                      .purpose = "report Workflows of further namespaces"});
+  }
+  return rights;
+}
+
+std::string describe(const Right& right, const std::string& ns) {
+  std::string text = join(right.verbs, ", ") + " " + right.resource;
+  if (!right.group.empty()) text += "." + right.group;
+  if (!right.names.empty()) text += " " + join(right.names, ", ");
+  return text + (right.everywhere ? " in all namespaces" : " in namespace " + ns);
+}
+
+}  // namespace gitops::ctl

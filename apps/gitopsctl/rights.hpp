@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gitops::ctl {
+
+// What decides which rights the chart gives to the daemons of a runtime. The defaults are those of
+// the chart's values.
+struct Installation {
+  bool single_namespace = false;        // global.runtime.singleNamespace
+  bool applications_everywhere = true;  // false: application.namespaces of Argo CD is empty
+  bool workflows_everywhere = false;    // workflow.namespaces of cluster-event-reporter is set
+  bool managed_clusters = false;        // managedClusters of cluster-event-reporter
+  std::int64_t replicas = 1;            // replicaCount of both reporters
+  std::string argocd_token_secret = "argocd-token";
+};
+
+// One rule of a Role (the runtime's namespace) or of a ClusterRole (all namespaces).
+struct Right {
+  std::string daemon;  // as the chart names its workload
+  std::string group;   // of the API; empty for the core group
+  std::string resource;
+  std::vector<std::string> verbs;
+  std::vector<std::string> names = {};  // of the objects; empty: all
+  bool everywhere = false;
+  std::string purpose;  // what the daemon cannot do without it
+};
+
+// The rights that charts/gitops-runtime gives to each daemon, in its order. A test compares them
+// with what the chart renders.
+std::vector<Right> rights_of_runtime(const Installation& installation);
+
+// "get, list, watch applications.argoproj.io in all namespaces"; `ns` is the runtime's.
+std::string describe(const Right& right, const std::string& ns);
+
+}  // namespace gitops::ctl

@@ -1,0 +1,109 @@
+#include "common/core/credential.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/core/small_file.hpp"
+#include "common/core/text.hpp"
+
+namespace gitops {
+namespace {
+
+constexpr auto kFileLook = std::chrono::seconds(1);
+
+}  // namespace
+
+Credential Credential::fixed(Secret token) {
+  Credential credential;
+  credential.token_ = std::move(token);
+  return credential;
+}
+
+Credential Credential::file(std::string path) {
+  Credential credential;
+  credential.path_ = std::move(path);
+  return credential;
+}
+
+Credential Credential::fetched(Fetch fetch, FetchOptions options) {
+  Credential credential;
+  credential.fetch_ = std::move(fetch);
+  credential.options_ = std::move(options);
+  credential.trouble_ = credential.options_.not_yet;
+  return credential;
+}
+
+Secret Credential::current() {
+  if (!path_.empty()) read_file();
+  return token_;
+}
+
+void Credential::read_file() {
+  const auto now = Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kFileLook;
+  auto fingerprint = file_fingerprint(path_);
+  if (!fingerprint.empty() && fingerprint == fingerprint_) return;
+  auto text = read_small_file(path_);
+  if (!text) {
+    trouble_ = path_ + ": " + text.error().message;  // the last token stays in use
+    return;
+  }
+  fingerprint_ = std::move(fingerprint);
+  trouble_.clear();
+  token_ = Secret(std::string(trimmed(*text)));
+  const Secret wiped(std::move(*text));
+}
+
+Task<bool> Credential::refused() {
+  const Secret before = token_;
+  if (!path_.empty()) {
+    next_look_ = {};
+    read_file();
+  } else if (fetch_ && Clock::now() >= next_try_) {
+    next_try_ = deadline_after(options_.retry);
+    co_await fetch();
+  }
+  co_return !(token_ == before);
+}
+
+// One call at a time: a wrong password must not be tried twice because two requests failed.
+Task<> Credential::fetch() {
+  if (std::exchange(fetching_, true)) co_return;
+  struct Ended {
+    bool& flag;
+    ~Ended() { flag = false; }
+  };
+  const Ended ended{fetching_};
+  auto token = co_await fetch_();
+  if (token) {
+    trouble_.clear();
+    token_ = std::move(*token);
+    co_return;
+  }
+  trouble_ = token.error().message;
+  next_try_ =
+      deadline_after(token.error().is_transient() ? options_.retry : options_.retry_lasting);
+}
+
+void Credential::start(TaskGroup& group) {
+  if (fetch_) {
+    group.spawn(options_.task, [this] { return keep_fetching(); });
+  }
+}
+
+Task<> Credential::keep_fetching() {
+  while (options_.period || token_.empty()) {
+    co_await fetch();
+    if (!trouble_.empty()) {
+      const Clock::duration rest = next_try_ - Clock::now();
+      co_await sleep_for(std::max<Clock::duration>(rest, options_.retry));
+    } else if (options_.period) {
+      co_await sleep_for(*options_.period);
+    } else {
+      co_return;
+    }
+  }
+}
+
+}  // namespace gitops

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/core/async.hpp"
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+#include "common/core/task_group.hpp"
+#include "common/core/time.hpp"
+
+namespace gitops {
+
+// A token that may rotate while the daemon runs: a fixed value, a file that is read again when it
+// changed, or the result of a function that is called periodically, after the peer refused the
+// token, or both. Until a new token is found the last one stays in use. Loop thread only.
+class Credential {
+ public:
+  static Credential fixed(Secret token);
+  static Credential file(std::string path);
+
+  // Reads or makes a token. An error says why there is none; while its code is transient the next
+  // attempt follows soon.
+  using Fetch = std::function<Task<Result<Secret>>()>;
+  struct FetchOptions {
+    std::string task;  // its name in the group of start()
+    // Says what is missing before the first attempt has ended: "not logged in yet".
+    std::string not_yet;
+    // Between calls; absent: after the first token, only when the peer refused it.
+    std::optional<std::chrono::milliseconds> period = {};
+    // The least time after a failure, and between two refusals that lead to a call.
+    std::chrono::milliseconds retry = std::chrono::seconds(2);
+    // After a failure that is not transient.
+    std::chrono::milliseconds retry_lasting = std::chrono::seconds(2);
+  };
+  static Credential fetched(Fetch fetch, FetchOptions options);
+
+  // The token to send now; empty while there is none.
+  [[nodiscard]] Secret current();
+  // The peer refused it. True when a newer one was found, so that another attempt makes sense.
+  Task<bool> refused();
+  // Why there is no usable token right now; empty when there is one.
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  // Calls the function of fetched() until there is a token, and then periodically. The other kinds
+  // need no task. The credential outlives the group's task.
+  void start(TaskGroup& group);
+
+ private:
+  Credential() = default;
+  void read_file();
+  Task<> fetch();
+  Task<> keep_fetching();
+
+  Secret token_;
+  std::string trouble_;
+
+  std::string path_;
+  std::string fingerprint_;  // of the file that was read
+  Clock::time_point next_look_{};
+
+  Fetch fetch_;
+  FetchOptions options_;
+  bool fetching_ = false;
+  Clock::time_point next_try_{};  // not called before, even when the token is refused
+};
+
+}  // namespace gitops

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/error.hpp"
+#include "k8s-client/resource.hpp"
+
+namespace gitops::k8s {
+
+// A type as a server describes it.
+struct ApiResource {
+  Resource resource;
+  std::string singular;
+  std::vector<std::string> verbs;  // "get", "list", "watch", …
+  std::vector<std::string> short_names;
+  std::vector<std::string> subresources;  // "status", "scale", "log"
+};
+
+// The types of an API server at one moment, from its discovery endpoints. A plain value: filled by
+// the functions below, read by everyone else.
+//
+// A group and version whose server did not answer is *not known*: an aggregated API may be down for
+// a while, and its types are no less there. That a type is gone may be concluded only from
+// Answer::absent.
+class Discovery {
+ public:
+  enum class Answer { served, absent, not_known };
+
+  // Whether the type is served in its group and version.
+  [[nodiscard]] Answer find(const Resource& resource) const;
+  // The type of a kind in the version that the server prefers for the group, or else in the first
+  // one that has it; null when there is none, which proves nothing while is_known(group) is false.
+  [[nodiscard]] const ApiResource* find_kind(std::string_view group, std::string_view kind) const;
+  // False when a version of the group could not be read.
+  [[nodiscard]] bool is_known(std::string_view group) const;
+  // The versions of a group, the preferred one first; empty when there is no such group.
+  [[nodiscard]] const std::vector<std::string>& versions(std::string_view group) const;
+  // All types, by group (the core group first) and version.
+  [[nodiscard]] const std::vector<ApiResource>& resources() const { return resources_; }
+  // "group/version" (or "v1") of what could not be read.
+  [[nodiscard]] const std::set<std::string>& not_known() const { return not_known_; }
+
+  // Reads an APIGroupDiscoveryList (aggregated discovery, apidiscovery.k8s.io/v2 and v2beta1, KEP
+  // 3352). False when the text is none: the server has only the older form here.
+  bool add_aggregated(std::string_view text);
+  // Reads the APIVersions of "/api" or the APIGroupList of "/apis". Gives the groups and versions
+  // whose types are still to be asked for.
+  struct GroupVersion {
+    std::string group;
+    std::string version;
+  };
+  Result<std::vector<GroupVersion>> add_groups(std::string_view text);
+  // Reads the APIResourceList of one of them.
+  Result<void> add_resources(const GroupVersion& of, std::string_view text);
+  void set_not_known(const GroupVersion& what);
+
+ private:
+  std::map<std::string, std::vector<std::string>, std::less<>> versions_;
+  std::vector<ApiResource> resources_;
+  std::set<std::string> not_known_;
+};
+
+// What Accept must say so that a server that offers aggregated discovery uses it.
+extern const char* const kAggregatedDiscovery;
+
+}  // namespace gitops::k8s

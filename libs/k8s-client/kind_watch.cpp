@@ -1,0 +1,131 @@
+#include "k8s-client/kind_watch.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "common/core/backoff.hpp"
+
+namespace gitops::k8s {
+namespace {
+
+constexpr auto kLookTimeout = std::chrono::seconds(10);
+// While a cluster does not say what it serves.
+constexpr Backoff::Options kLookBackoff{.initial = std::chrono::seconds(1),
+                                        .max = std::chrono::seconds(30)};
+
+}  // namespace
+
+KindWatch::KindWatch(const Executor& executor, Client& client, WatchedKind what, Options options,
+                     Callbacks callbacks, Metrics& metrics, std::string program,
+                     std::string cluster)
+    : executor_(executor),
+      client_(client),
+      what_(std::move(what)),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      metrics_(metrics),
+      program_(std::move(program)),
+      cluster_(std::move(cluster)) {}
+
+Task<> KindWatch::run() {
+  Backoff backoff(kLookBackoff, random_seed());
+  while (true) {
+    while (!co_await look()) {
+      co_await sleep_for(trouble_.empty() ? options_.discovery : backoff.next());
+    }
+    backoff.reset();
+    co_await watch();
+  }
+}
+
+// Whether the kind is served; false as well when the cluster does not say.
+Task<bool> KindWatch::look() {
+  const auto& resource = what_.resource;
+  const auto served = co_await client_.exists(resource, deadline_after(kLookTimeout));
+  trouble_ = served ? std::string{} : served.error().message;
+  if (!served) {
+    if (const auto verdict = repeats_.check(resource.plural, Clock::now()); verdict.pass) {
+      log_.warning("the cluster does not say what it serves",
+                   {{"cluster", cluster_},
+                    {"resource", resource.full_name()},
+                    {"code", to_string(served.error().code)},
+                    {"reason", trouble_},
+                    {"suppressed", verdict.suppressed}});
+    }
+    co_return false;
+  }
+  const auto now = *served ? State::served : State::missing;
+  if (std::exchange(state_, now) != now) {
+    log_.info(*served ? "the kind is served" : "the kind is not served; waiting for it",
+              {{"cluster", cluster_}, {"resource", resource.full_name()}});
+  }
+  co_return *served;
+}
+
+// Returns when the kind is not served any more.
+Task<> KindWatch::watch() {
+  std::string failure;
+  TaskGroup tasks(executor_, [&failure](const std::string& task, const std::string& what) {
+    failure = task + ": " + what;
+  });
+  informer_.emplace(executor_, client_, informer_options(), metrics_, program_);
+  const auto subscription = informer_->subscribe(callbacks_.changed);
+  informer_->start(tasks);
+  tasks.spawn("first list", [this]() -> Task<> {
+    co_await informer_->wait_synced(kNever);
+    co_await callbacks_.listed(*this);
+  });
+  tasks.spawn("end of a kind", [this, &tasks] { return watch_for_end(tasks); });
+  co_await tasks.join();
+  informer_.reset();
+  if (!failure.empty()) throw std::runtime_error(failure);
+}
+
+Task<> KindWatch::watch_for_end(TaskGroup& tasks) {
+  while (true) {
+    co_await sleep_for(options_.discovery);
+    if (informer_->trouble().empty()) continue;
+    co_await look();
+    if (state_ == State::missing) break;
+  }
+  tasks.cancel();
+}
+
+InformerOptions KindWatch::informer_options() const {
+  InformerOptions options{.resource = what_.resource,
+                          .ns = what_.ns,
+                          .label_selector = {},
+                          .fields = what_.fields,
+                          .keep = {},
+                          .metric_labels = {{"cluster", cluster_}},
+                          .reflector = options_.reflector};
+  if (what_.keep_namespace) {
+    options.keep = [this](std::string_view ns, std::string_view) {
+      return what_.keep_namespace(ns);
+    };
+  }
+  return options;
+}
+
+const Record* KindWatch::find(const ObjectKey& key) const {
+  return informer_ ? informer_->find(key) : nullptr;
+}
+
+std::string KindWatch::trouble() const {
+  if (!informer_) {
+    if (!trouble_.empty()) return trouble_;
+    return state_ == State::unknown ? "not looked for yet" : "";
+  }
+  if (!informer_->trouble().empty()) return informer_->trouble();
+  return informer_->has_synced() ? std::string{} : std::string("not listed yet");
+}
+
+std::string KindWatch::status() const {
+  if (is_missing()) return "not served" + (trouble_.empty() ? "" : ", " + trouble_);
+  auto out = trouble();
+  if (!informer_) return out;
+  const auto objects = std::to_string(informer_->size()) + " objects";
+  return out.empty() ? objects : objects + ", " + out;
+}
+
+}  // namespace gitops::k8s

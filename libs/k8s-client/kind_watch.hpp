@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "common/core/log.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/task_group.hpp"
+#include "k8s-client/client.hpp"
+#include "k8s-client/informer.hpp"
+#include "k8s-client/record.hpp"
+#include "k8s-client/resource.hpp"
+
+namespace gitops::k8s {
+
+// A kind and where it is watched.
+struct WatchedKind {
+  std::string name;  // for people, and for the caller to know it by
+  Resource resource;
+  FieldSet fields;  // kept of each object
+  std::string ns;   // empty: all namespaces
+  // Of those, the ones whose objects count; empty: each.
+  std::function<bool(std::string_view ns)> keep_namespace = {};
+
+  [[nodiscard]] bool covers(std::string_view object_ns) const {
+    return (ns.empty() || ns == object_ns) && (!keep_namespace || keep_namespace(object_ns));
+  }
+};
+
+// Watches one kind on one cluster, for as long as the cluster serves it: a kind whose CRD is not
+// there is looked for again and again, and one whose CRD goes away is waited for. Each time, the
+// watch begins with a complete list. Loop thread only.
+class KindWatch {
+ public:
+  struct Options {
+    // Between two looks whether the cluster serves the kind.
+    std::chrono::milliseconds discovery = std::chrono::seconds(5);
+    Reflector::Options reflector = {};
+  };
+  struct Callbacks {
+    std::function<void(const Change&)> changed;
+    // After each first complete list; cancelled when the watch ends.
+    std::function<Task<>(const KindWatch& watch)> listed;
+  };
+  // `program` and `cluster` as they stand in the metrics. `client` and `metrics` outlive it.
+  KindWatch(const Executor& executor, Client& client, WatchedKind what, Options options,
+            Callbacks callbacks, Metrics& metrics, std::string program, std::string cluster);
+
+  // Runs until it is cancelled, and outlives that.
+  Task<> run();
+
+  [[nodiscard]] const WatchedKind& what() const { return what_; }
+  // Null while the object is not known.
+  [[nodiscard]] const Record* find(const ObjectKey& key) const;
+  // The cluster was asked, and does not have the kind.
+  [[nodiscard]] bool is_missing() const { return state_ == State::missing; }
+  // Why the objects are not all known right now; empty also when there is no such kind.
+  [[nodiscard]] std::string trouble() const;
+  // For people: "12 objects", "not served", …
+  [[nodiscard]] std::string status() const;
+
+ private:
+  enum class State { unknown, missing, served };
+  Task<bool> look();
+  Task<> watch();
+  Task<> watch_for_end(TaskGroup& tasks);
+  InformerOptions informer_options() const;
+
+  Executor executor_;
+  Client& client_;
+  WatchedKind what_;
+  Options options_;
+  Callbacks callbacks_;
+  Metrics& metrics_;
+  std::string program_;
+  std::string cluster_;
+  Log log_{"kinds"};
+  RepeatFilter repeats_{std::chrono::minutes(1)};
+  State state_ = State::unknown;
+  std::string trouble_;  // with looking
+  std::optional<Informer> informer_;
+};
+
+}  // namespace gitops::k8s

@@ -1,0 +1,151 @@
+#include "common/core/credential.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops {
+namespace {
+
+using namespace std::chrono_literals;
+using test::run_in_test_time;
+
+void write(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream(path) << text;
+}
+
+// What a function of Credential::fetched() gives, one answer per call; the last one again and
+// again.
+class Answers {
+ public:
+  explicit Answers(std::vector<Result<Secret>> answers) : answers_(std::move(answers)) {}
+
+  Credential::Fetch fetch() {
+    return [this]() -> Task<Result<Secret>> {
+      const auto& answer = answers_[std::min(calls_, answers_.size() - 1)];
+      ++calls_;
+      co_await sleep_for(10ms);
+      co_return answer;
+    };
+  }
+  [[nodiscard]] std::size_t calls() const { return calls_; }
+
+ private:
+  std::vector<Result<Secret>> answers_;
+  std::size_t calls_ = 0;
+};
+
+Result<Secret> token(std::string_view text) {
+  return Secret(std::string(text));
+}
+
+TEST(Credential, AFixedOneStaysAsItIs) {
+  run_in_test_time([]() -> Task<> {
+    auto credential = Credential::fixed(Secret("one"));
+    EXPECT_EQ(credential.current().reveal(), "one");
+    EXPECT_FALSE(co_await credential.refused());
+    EXPECT_EQ(credential.trouble(), "");
+  });
+}
+
+TEST(Credential, AFileIsReadAgainWhenItChangedAndWhenItsTokenIsRefused) {
+  run_in_test_time([]() -> Task<> {
+    const test::TempDir folder;
+    const auto path = folder / "token";
+    auto credential = Credential::file(path);
+    EXPECT_TRUE(credential.current().empty());
+    EXPECT_NE(credential.trouble(), "");
+    write(path, "one\n");
+    co_await sleep_for(2s);
+    EXPECT_EQ(credential.current().reveal(), "one");
+    EXPECT_EQ(credential.trouble(), "");
+    EXPECT_FALSE(co_await credential.refused()) << "it is the same";
+    write(path, "another");
+    EXPECT_TRUE(co_await credential.refused());
+    EXPECT_EQ(credential.current().reveal(), "another");
+    std::filesystem::remove(path);
+    co_await sleep_for(2s);
+    EXPECT_EQ(credential.current().reveal(), "another") << "the last one stays in use";
+    EXPECT_NE(credential.trouble(), "");
+  });
+}
+
+TEST(Credential, AFunctionIsAskedPeriodicallyAndWhenTheTokenIsRefused) {
+  run_in_test_time([]() -> Task<> {
+    Answers answers({token("one"), token("two"), token("three"), token("three")});
+    auto credential = Credential::fetched(
+        answers.fetch(), {.task = "fetch", .not_yet = "not read yet", .period = 60s});
+    EXPECT_TRUE(credential.current().empty());
+    EXPECT_EQ(credential.trouble(), "not read yet");
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    credential.start(tasks);
+    co_await sleep_for(1s);
+    EXPECT_EQ(credential.current().reveal(), "one");
+    EXPECT_EQ(credential.trouble(), "");
+    EXPECT_TRUE(co_await credential.refused());
+    EXPECT_EQ(credential.current().reveal(), "two");
+    EXPECT_FALSE(co_await credential.refused()) << "not twice in a moment";
+    EXPECT_EQ(answers.calls(), 2U);
+    co_await sleep_for(70s);
+    EXPECT_EQ(credential.current().reveal(), "three");
+    EXPECT_EQ(answers.calls(), 3U);
+    tasks.cancel();
+    co_await tasks.join();
+  });
+}
+
+TEST(Credential, WithoutAPeriodAFunctionIsAskedUntilThereIsATokenAndThenOnlyWhenItIsRefused) {
+  run_in_test_time([]() -> Task<> {
+    const auto away = fail(ErrorCode::unavailable, "away");
+    Answers answers({Result<Secret>(away), token("one"), token("two")});
+    auto credential = Credential::fetched(answers.fetch(), {.task = "login", .not_yet = "not yet"});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    credential.start(tasks);
+    co_await sleep_for(1s);
+    EXPECT_EQ(credential.trouble(), "away");
+    EXPECT_FALSE(co_await credential.refused());
+    EXPECT_EQ(answers.calls(), 1U) << "soon, but not at once";
+    co_await sleep_for(2s);
+    EXPECT_EQ(credential.current().reveal(), "one");
+    EXPECT_EQ(credential.trouble(), "");
+    co_await sleep_for(600s);
+    EXPECT_EQ(answers.calls(), 2U);
+    EXPECT_EQ(tasks.size(), 0U);
+    EXPECT_TRUE(co_await credential.refused());
+    EXPECT_EQ(credential.current().reveal(), "two");
+    co_await tasks.join();
+  });
+}
+
+TEST(Credential, AFailureThatLastsIsNotTriedAgainSoonWhoeverAsks) {
+  run_in_test_time([]() -> Task<> {
+    const auto wrong = fail(ErrorCode::unauthenticated, "wrong password");
+    Answers answers({Result<Secret>(wrong)});
+    auto credential = Credential::fetched(
+        answers.fetch(), {.task = "login", .not_yet = "not yet", .retry_lasting = 70s});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    credential.start(tasks);
+    co_await sleep_for(1ms);
+    EXPECT_FALSE(co_await credential.refused()) << "a call is under way";
+    for (int i = 0; i < 60; ++i) {
+      co_await sleep_for(1s);
+      EXPECT_FALSE(co_await credential.refused());
+    }
+    EXPECT_EQ(answers.calls(), 1U);
+    EXPECT_EQ(credential.trouble(), "wrong password");
+    co_await sleep_for(11s);
+    EXPECT_EQ(answers.calls(), 2U);
+    tasks.cancel();
+    co_await tasks.join();
+  });
+}
+
+}  // namespace
+}  // namespace gitops

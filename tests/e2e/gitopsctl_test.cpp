@@ -1,0 +1,389 @@
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "doubles/fake_argocd.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/fake_platform.hpp"
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+#include "support/run_on.hpp"
+#include "support/test_certs.hpp"
+
+// The real gitopsctl between doubles of Kubernetes, Argo CD and the control plane.
+namespace gitops::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr auto kLimit = std::chrono::seconds(90);
+constexpr auto kPatience = std::chrono::seconds(25);
+
+FakeKubeApi::Options with_tls(const Certificate& certificate) {
+  FakeKubeApi::Options options{.token = "canary-kube-token"};
+  options.server.tls.emplace();
+  options.server.tls->certificate_file = certificate.cert_file;
+  options.server.tls->key_file = certificate.key_file;
+  return options;
+}
+
+// The doubles, and the settings that lead to them.
+class World {
+ public:
+  explicit World(const Executor& executor)
+      : kube(executor, {.token = "canary-kube-token"}),
+        argocd(executor, kube, {.token = "canary.argocd.token"}),
+        platform(executor, {.token = "canary-platform-token"}) {}
+
+  Task<> start() {
+    CO_ASSERT_OK(kube.start());
+    CO_ASSERT_OK(argocd.start());
+    CO_ASSERT_OK(platform.start());
+    write_file(folder / "kubeconfig", kube.kubeconfig());
+    // Whatever this test itself was started with.
+    for (const char* name :
+         {"HOME", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "GITOPS_CONFIG",
+          "KUBERNETES_SERVICE_HOST", "ARGOCD_AUTH_TOKEN", "ARGOCD_SERVER_ROOTPATH",
+          "ARGOCD_CA_FILE", "ARGOCD_INSECURE", "CODEFRESH_SSL_CERT_PATH", "CODEFRESH_TLS_INSECURE",
+          "IS_NAMESPACED_RUNTIME", "REPORT_MANAGED_CLUSTERS", "EVENT_REPORTER_REPLICAS",
+          "ARGO_CD_TOKEN_SECRET_NAME"}) {
+      environment[name] = std::nullopt;
+    }
+    environment["KUBECONFIG"] = folder / "kubeconfig";
+    environment["ARGOCD_SERVER"] = argocd.url().to_string();
+    environment["ARGOCD_TOKEN"] = "canary.argocd.token";
+    environment["CODEFRESH_URL"] = platform.url().to_string();
+    environment["CODEFRESH_TOKEN"] = "canary-platform-token";
+  }
+  Task<> stop() {
+    co_await kube.stop();
+    co_await argocd.stop();
+    co_await platform.stop();
+  }
+
+  // Runs it to its end while the doubles go on.
+  Task<CommandResult> call(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
+    auto result =
+        co_await run_on(pool_, [&] { return run_command(arguments, environment, {}, kPatience); });
+    EXPECT_THAT(result.out + result.err, Not(HasSubstr("canary")));
+    co_return result;
+  }
+  Task<json> call_json(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"-o", "json"});
+    const auto result = co_await call(std::move(arguments));
+    const auto report = json::parse(result.out, nullptr, false);
+    EXPECT_TRUE(report.is_object()) << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    exit_code = result.exit_code;
+    co_return report;
+  }
+
+  FakeKubeApi kube;
+  FakeArgoCd argocd;
+  FakePlatform platform;
+  TempDir folder{"gitopsctl"};
+  Environment environment;
+  int exit_code = -1;  // of the last call_json()
+
+ private:
+  asio::thread_pool pool_{1};
+};
+
+void on_world(const std::function<Task<>(World&)>& body) {
+  run_coro(
+      [&]() -> Task<> {
+        World world(co_await asio::this_coro::executor);
+        co_await world.start();
+        co_await body(world);
+        co_await world.stop();
+      },
+      kLimit);
+}
+
+// The rows of a report with this group, and a name where there are several.
+std::vector<json> rows(const json& report, const std::string& group, const std::string& name = {}) {
+  std::vector<json> found;
+  for (const json& row : report.value("rows", json::array())) {
+    if (row["group"] == group && (name.empty() || row["name"] == name)) found.push_back(row);
+  }
+  return found;
+}
+
+json row(const json& report, const std::string& group, const std::string& name) {
+  const auto found = rows(report, group, name);
+  EXPECT_EQ(found.size(), 1U) << group << ' ' << name << " in " << report.dump(2);
+  return found.empty() ? json::object() : found[0];
+}
+
+MATCHER_P(IsStatus, status, "") {
+  return arg.value("status", "") == status;
+}
+MATCHER_P(IsReason, reason, "") {
+  return arg.value("reason", "") == reason;
+}
+
+TEST(GitopsctlCheck, AllIsWell) {
+  on_world([](World& world) -> Task<> {
+    const auto report = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 0);
+    EXPECT_EQ(report["status"], "ok");
+    EXPECT_EQ(row(report, "kubernetes", "API server")["version"], "v1.36.3");
+    EXPECT_THAT(row(report, "argocd", "argocd-server")["version"], StartsWith("v3.2"));
+    EXPECT_EQ(row(report, "control_plane", "token")["message"], "accepted, of account double");
+    EXPECT_THAT(rows(report, "rights"), Each(IsStatus("ok")));
+    EXPECT_GE(rows(report, "rights", "cluster-event-reporter").size(), 4U);
+    EXPECT_GT(world.kube.count("POST", "selfsubjectaccessreviews"), 15U);
+    EXPECT_EQ(world.platform.reports().size(), 0U) << "a check reports nothing";
+
+    const auto text = co_await world.call({"check"});
+    EXPECT_EQ(text.exit_code, 0);
+    EXPECT_THAT(text.out, HasSubstr("  ok         API server   v1.36.3, "));
+    EXPECT_THAT(text.out, HasSubstr("Rights  of double, in namespace default\n"));
+    EXPECT_THAT(text.out, Not(HasSubstr("failed")));
+    EXPECT_THAT(text.out, Not(HasSubstr("hint")));
+  });
+}
+
+TEST(GitopsctlCheck, MissingRightsAreNamed) {
+  on_world([](World& world) -> Task<> {
+    world.kube.set_access([](const FakeKubeApi::Access& access) {
+      const bool watches_everywhere = access.verb == "watch" && access.ns.empty();
+      return !watches_everywhere && access.name != "argocd-cm";
+    });
+    const auto report = co_await world.call_json({"check", "-n", "gitops"});
+    EXPECT_EQ(world.exit_code, 1);
+    EXPECT_EQ(report["status"], "failed");
+    int failed = 0;
+    for (const json& right : rows(report, "rights")) {
+      const auto subject = right["subject"].get<std::string>();
+      if (subject.contains("watch") && subject.ends_with("in all namespaces")) {
+        ++failed;
+        EXPECT_EQ(right["message"], "not allowed to watch");
+        EXPECT_THAT(right["hint"], HasSubstr("a ClusterRole gives it"));
+      } else if (subject == "get configmaps argocd-cm in namespace gitops") {
+        ++failed;
+        EXPECT_EQ(right["message"], "not allowed");
+        EXPECT_THAT(right["hint"], HasSubstr("a Role in namespace gitops gives it"));
+      } else {
+        EXPECT_THAT(right, IsStatus("ok"));
+      }
+    }
+    EXPECT_EQ(failed, 5);
+    const auto confined =
+        co_await world.call_json({"check", "--single-namespace", "--timeout=20s"});
+    EXPECT_EQ(confined["totals"]["failed"], 1);
+  });
+}
+
+TEST(GitopsctlCheck, AFailedReadIsNotKnownAndNeverMissing) {
+  on_world([](World& world) -> Task<> {
+    world.kube.fail_next(1000, 503, {}, "selfsubjectaccessreviews");
+    const auto report = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 3);
+    EXPECT_EQ(report["status"], "not_known");
+    EXPECT_THAT(rows(report, "rights"),
+                Each(AllOf(IsStatus("not_known"), IsReason("unavailable"))));
+    const auto text = co_await world.call({"check"});
+    EXPECT_THAT(text.out, Not(HasSubstr("not allowed")));
+  });
+}
+
+TEST(GitopsctlCheck, RefusedCredentialsAreToldApartFromPeersThatAreAway) {
+  on_world([](World& world) -> Task<> {
+    world.kube.set_token("canary-new-kube-token");
+    world.argocd.set_token("canary.new.token");
+    world.platform.set_token("canary-new-platform-token");
+    const auto refused = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 1);
+    EXPECT_THAT(row(refused, "kubernetes", "API server"), IsStatus("ok"));
+    EXPECT_THAT(row(refused, "kubernetes", "credentials"),
+                AllOf(IsStatus("failed"), IsReason("unauthenticated")));
+    EXPECT_THAT(rows(refused, "rights"), Each(AllOf(IsStatus("not_known"), IsReason("skipped"))));
+    EXPECT_THAT(row(refused, "argocd", "argocd-server"), IsStatus("ok"));
+    const auto argocd_token = row(refused, "argocd", "token");
+    EXPECT_THAT(argocd_token, AllOf(IsStatus("failed"), IsReason("unauthenticated")));
+    EXPECT_THAT(argocd_token["message"], HasSubstr("invalid session")) << "what Argo CD says";
+    EXPECT_THAT(row(refused, "control_plane", "control plane"), IsStatus("ok"));
+    EXPECT_THAT(row(refused, "control_plane", "token"),
+                AllOf(IsStatus("failed"), IsReason("unauthenticated")));
+
+    co_await world.stop();
+    const auto away = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 1);
+    for (const auto& [group, name] :
+         {std::pair{"kubernetes", "API server"}, std::pair{"argocd", "argocd-server"},
+          std::pair{"control_plane", "control plane"}}) {
+      EXPECT_THAT(row(away, group, name), AllOf(IsStatus("failed"), IsReason("unavailable")));
+    }
+    for (const auto& [group, name] :
+         {std::pair{"kubernetes", "credentials"}, std::pair{"argocd", "token"},
+          std::pair{"control_plane", "token"}}) {
+      EXPECT_THAT(row(away, group, name), AllOf(IsStatus("not_known"), IsReason("skipped")));
+    }
+  });
+}
+
+TEST(GitopsctlCheck, AWeakTokenOfArgoCdIsNamed) {
+  on_world([](World& world) -> Task<> {
+    world.argocd.set_may_get_applications(false);
+    const auto report = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 1);
+    EXPECT_THAT(row(report, "argocd", "token"), AllOf(IsStatus("failed"), IsReason("denied")));
+  });
+}
+
+TEST(GitopsctlCheck, WhatIsNotConfiguredIsNotKnown) {
+  on_world([](World& world) -> Task<> {
+    for (const char* name : {"ARGOCD_SERVER", "CODEFRESH_URL"}) {
+      world.environment[name] = std::nullopt;
+    }
+    const auto report = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 3);
+    EXPECT_THAT(rows(report, "argocd"), Each(IsReason("not_configured")));
+    EXPECT_THAT(rows(report, "control_plane"), Each(IsReason("not_configured")));
+
+    world.environment["ARGOCD_SERVER"] = world.argocd.url().to_string();
+    world.environment["ARGOCD_TOKEN"] = std::nullopt;
+    world.environment["CODEFRESH_URL"] = world.platform.url().to_string();
+    world.environment["CODEFRESH_TOKEN"] = std::nullopt;
+    const auto without_tokens = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 3);
+    EXPECT_THAT(row(without_tokens, "argocd", "argocd-server"), IsStatus("ok"));
+    EXPECT_THAT(row(without_tokens, "argocd", "token"), IsReason("not_configured"));
+    EXPECT_THAT(row(without_tokens, "control_plane", "control plane"), IsStatus("ok"));
+    EXPECT_THAT(row(without_tokens, "control_plane", "token"), IsReason("not_configured"));
+  });
+}
+
+TEST(GitopsctlCheck, AWrongKubeconfigIsNamedAndTheOtherPeersAreChecked) {
+  on_world([](World& world) -> Task<> {
+    const auto report =
+        co_await world.call_json({"check", "--kubeconfig", world.folder / "missing"});
+    EXPECT_EQ(world.exit_code, 1);
+    const auto kubeconfig = row(report, "kubernetes", "kubeconfig");
+    EXPECT_THAT(kubeconfig, IsStatus("failed"));
+    EXPECT_THAT(kubeconfig["message"], HasSubstr((world.folder / "missing").string()));
+    EXPECT_THAT(rows(report, "rights"), Each(IsReason("skipped")));
+    EXPECT_THAT(row(report, "argocd", "token"), IsStatus("ok"));
+  });
+}
+
+TEST(GitopsctlCheck, CredentialsThatCannotBeObtainedAreNoFaultOfTheServer) {
+  on_world([](World& world) -> Task<> {
+    for (const std::string user :
+         {"exec: {apiVersion: client.authentication.k8s.io/v1, command: /missing/program, "
+          "interactiveMode: Never}",
+          "tokenFile: /missing/token"}) {
+      auto text = world.kube.kubeconfig();
+      const std::string token = "token: \"canary-kube-token\"";
+      text.replace(text.find(token), token.size(), user);
+      write_file(world.folder / "kubeconfig", text);
+      const auto report = co_await world.call_json({"check"});
+      EXPECT_EQ(world.exit_code, 1);
+      EXPECT_THAT(row(report, "kubernetes", "API server"), IsReason("skipped"));
+      const auto credentials = row(report, "kubernetes", "credentials");
+      EXPECT_THAT(credentials, IsStatus("failed"));
+      EXPECT_THAT(credentials["message"], HasSubstr("/missing/"));
+      EXPECT_THAT(rows(report, "rights"), Each(IsReason("skipped")));
+    }
+    EXPECT_EQ(world.kube.requests().size(), 0U);
+  });
+}
+
+TEST(GitopsctlCheck, ServersThatNobodyVouchesForAreNotTrusted) {
+  on_world([](World& world) -> Task<> {
+    CertificateAuthority authority;
+    const auto executor = co_await asio::this_coro::executor;
+    FakeKubeApi secure(
+        executor, with_tls(authority.issue(
+                      {.common_name = "kube", .organization = {}, .alt_names = {"127.0.0.1"}})));
+    CO_ASSERT_OK(secure.start());
+    write_file(world.folder / "kubeconfig", secure.kubeconfig());
+    const auto report = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 1);
+    EXPECT_THAT(row(report, "kubernetes", "API server"),
+                AllOf(IsStatus("failed"), IsReason("tls")));
+    EXPECT_EQ(secure.requests().size(), 0U);
+    co_await secure.stop();
+  });
+}
+
+TEST(GitopsctlCheck, APeerThatDoesNotAnswerCostsTheTimeoutAndNoMore) {
+  on_world([](World& world) -> Task<> {
+    world.argocd.delay_answers(std::chrono::hours(1));
+    const auto report = co_await world.call_json({"check", "--timeout=3s"});
+    EXPECT_EQ(world.exit_code, 1);
+    EXPECT_THAT(row(report, "argocd", "argocd-server"),
+                AllOf(IsStatus("failed"), IsReason("timeout")));
+    EXPECT_THAT(row(report, "argocd", "token"), IsReason("skipped"));
+    EXPECT_THAT(rows(report, "control_plane"), Each(IsStatus("ok")));
+    world.argocd.end_faults();
+  });
+}
+
+TEST(GitopsctlCheck, AnInterruptEndsItWhileItWaits) {
+  on_world([](World& world) -> Task<> {
+    world.kube.delay_answers(std::chrono::hours(1));
+    Process process({.argv = {std::string(GITOPS_BIN_DIR) + "/gitopsctl", "check"},
+                     .env = world.environment,
+                     .log_file = world.folder / "log"});
+    const Deadline deadline = deadline_after(kPatience);
+    CO_ASSERT_TRUE(
+        co_await world.kube.wait_until([&] { return !world.kube.requests().empty(); }, deadline));
+    process.signal(SIGINT);
+    while (process.running() && Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(process.wait(std::chrono::milliseconds(0)), 130);
+    EXPECT_EQ(read_file(world.folder / "log"), "");
+    world.kube.end_faults();
+  });
+}
+
+TEST(GitopsctlCheck, LogLinesAreWrittenOnRequestAndHoldNoSecret) {
+  on_world([](World& world) -> Task<> {
+    EXPECT_EQ((co_await world.call({"check"})).err, "");
+    co_await world.call({"check", "--verbose"});  // call() looks for the secrets
+  });
+}
+
+TEST(GitopsctlVersion, TellsTheClustersToo) {
+  on_world([](World& world) -> Task<> {
+    const auto report = co_await world.call_json({"version"});
+    EXPECT_EQ(world.exit_code, 0);
+    EXPECT_EQ(report["schema"], "gitopsctl/version/v1");
+    EXPECT_EQ(report["kubernetes"]["version"], "v1.36.3");
+    const auto text = co_await world.call({"version"});
+    EXPECT_THAT(text.out, AllOf(StartsWith("gitopsctl   "), HasSubstr("\nKubernetes  v1.36.3  ")));
+
+    co_await world.kube.stop();
+    const auto alone = co_await world.call_json({"version"});
+    EXPECT_EQ(world.exit_code, 0) << "its own version is known";
+    EXPECT_EQ(alone["gitopsctl"], report["gitopsctl"]);
+    EXPECT_EQ(alone["kubernetes"]["reason"], "unavailable");
+  });
+}
+
+TEST(Gitopsctl, CompletionKnowsItsCommands) {
+  on_world([](World& world) -> Task<> {
+    for (const char* shell : {"bash", "zsh"}) {
+      const auto script = co_await world.call({"completion", shell});
+      EXPECT_EQ(script.exit_code, 0);
+      EXPECT_THAT(script.out, AllOf(HasSubstr("--control-plane-token-file"), HasSubstr("version"),
+                                    HasSubstr("--argocd-server")));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test

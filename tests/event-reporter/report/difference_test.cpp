@@ -1,0 +1,99 @@
+#include "event-reporter/report/difference.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gitops::reporter {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const ResourceId kDeployment{"apps", "v1", "Deployment", "shop", "web"};
+const ResourceId kService{"", "v1", "Service", "shop", "web"};
+
+Digest digest(std::uint8_t value) {
+  return Digest{value};
+}
+
+using Resources = std::vector<Report::Resource>;
+
+Difference due(const LedgerEntry& entry, const Digest& application, const Resources& resources,
+               std::string_view uid = "u1") {
+  return diff(entry, uid, application, std::span<const Report::Resource>(resources));
+}
+
+LedgerEntry sample() {
+  LedgerEntry entry{.uid = "u1", .change = digest(7), .application = digest(1), .resources = {}};
+  entry.acknowledge(kDeployment, digest(2));
+  entry.acknowledge(kService, digest(3));
+  return entry;
+}
+
+TEST(Difference, EverythingIsDueAtFirst) {
+  const auto all = due({}, digest(1), {{kDeployment, digest(2)}, {kService, digest(3)}});
+  EXPECT_TRUE(all.application);
+  EXPECT_THAT(all.changed, ElementsAre(0, 1));
+  EXPECT_THAT(all.gone, IsEmpty());
+}
+
+TEST(Difference, OnlyWhatChangedIsDueAgain) {
+  const auto entry = sample();
+  const auto same = due(entry, digest(1), {{kDeployment, digest(2)}, {kService, digest(3)}});
+  EXPECT_FALSE(same.application);
+  EXPECT_THAT(same.changed, IsEmpty());
+  EXPECT_THAT(same.gone, IsEmpty());
+
+  const auto one = due(entry, digest(9), {{kService, digest(4)}, {kDeployment, digest(2)}});
+  EXPECT_TRUE(one.application);
+  EXPECT_THAT(one.changed, ElementsAre(0));
+}
+
+TEST(Difference, WhatWasReportedDuringASyncIsDueOnceMoreAfterwards) {
+  auto entry = sample();
+  // The sync changes one of the two.
+  const Resources during{{kDeployment, digest(12), digest(2)}, {kService, digest(14), digest(4)}};
+  EXPECT_THAT(due(entry, digest(1), during).changed, ElementsAre(1));
+  entry.acknowledge(kService, digest(14));
+  EXPECT_THAT(due(entry, digest(1), during).changed, IsEmpty());
+
+  const Resources afterwards{{kDeployment, digest(2)}, {kService, digest(4)}};
+  EXPECT_THAT(due(entry, digest(1), afterwards).changed, ElementsAre(1));
+  entry.acknowledge(kService, digest(4));
+  EXPECT_THAT(due(entry, digest(1), afterwards).changed, IsEmpty());
+}
+
+TEST(Difference, AResourceThatIsMissingIsGoneUntilThatWasAcknowledged) {
+  auto entry = sample();
+  EXPECT_THAT(due(entry, digest(1), {{kDeployment, digest(2)}}).gone, ElementsAre(kService));
+  entry.forget(kService);
+  EXPECT_THAT(due(entry, digest(1), {{kDeployment, digest(2)}}).gone, IsEmpty());
+}
+
+TEST(Difference, UnknownResourcesAreNeverTakenForGone) {
+  const auto unknown = diff(sample(), "u1", digest(9), std::nullopt);
+  EXPECT_THAT(unknown.gone, IsEmpty());
+  EXPECT_THAT(unknown.changed, IsEmpty());
+  EXPECT_TRUE(unknown.application);
+}
+
+TEST(Difference, AnotherVersionOfTheSameObjectIsAChangeNotADeletion) {
+  LedgerEntry entry{.uid = "u1"};
+  const ResourceId old{"batch", "v1beta1", "CronJob", "shop", "tick"};
+  const ResourceId now{"batch", "v1", "CronJob", "shop", "tick"};
+  entry.acknowledge(old, digest(2));
+  const auto changed = due(entry, digest(1), {{now, digest(5)}});
+  EXPECT_THAT(changed.changed, ElementsAre(0));
+  EXPECT_THAT(changed.gone, IsEmpty());
+}
+
+TEST(Difference, AnApplicationMadeAnewStartsFromNothing) {
+  auto entry = sample();
+  const auto anew = due(entry, digest(1), {{kService, digest(3)}}, "u2");
+  EXPECT_TRUE(anew.application);
+  EXPECT_THAT(anew.changed, ElementsAre(0));
+  EXPECT_THAT(anew.gone, IsEmpty());
+}
+
+}  // namespace
+}  // namespace gitops::reporter

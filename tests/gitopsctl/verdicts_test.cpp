@@ -1,0 +1,184 @@
+#include "gitopsctl/verdicts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gitops::ctl {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr milliseconds kTook(12);
+
+// An error as a client makes it; `status` 0: nobody answered.
+Error error(ErrorCode code, int status = 0) {
+  return {.code = code, .message = "it failed", .http_status = status};
+}
+std::unexpected<Error> fails(ErrorCode code, int status = 0) {
+  return std::unexpected(error(code, status));
+}
+
+TEST(ApiServerRow, TellsVersionAndLatency) {
+  const Row row = api_server_row(R"({"gitVersion":"v1.36.3"})", kTook);
+  EXPECT_EQ(row.status, Status::ok);
+  EXPECT_EQ(row.message, "v1.36.3, 12 ms");
+  EXPECT_EQ(row.version, "v1.36.3");
+  EXPECT_EQ(row.latency, kTook);
+}
+
+TEST(ApiServerRow, ARefusalShowsThatItIsThere) {
+  for (const auto& [code, status] :
+       {std::pair{ErrorCode::unauthenticated, 401}, std::pair{ErrorCode::forbidden, 403}}) {
+    const Row row = api_server_row(fails(code, status), kTook);
+    EXPECT_EQ(row.status, Status::ok);
+    EXPECT_EQ(row.message, "answered in 12 ms");
+    EXPECT_EQ(row.version, std::nullopt);
+  }
+}
+
+TEST(ApiServerRow, NobodyThereHasAHint) {
+  for (const auto code : {ErrorCode::unavailable, ErrorCode::timeout, ErrorCode::not_found,
+                          ErrorCode::tls, ErrorCode::protocol}) {
+    const Row row = api_server_row(fails(code), kTook);
+    EXPECT_EQ(row.status, Status::failed);
+    EXPECT_EQ(row.reason, to_string(code));
+    EXPECT_EQ(row.message, "it failed");
+    EXPECT_NE(row.hint, "");
+  }
+}
+
+TEST(ApiServerRow, AnotherServerAtItsAddressIsAFailure) {
+  for (const char* text : {"<html>", "{}", R"({"gitVersion":1})", "[]", ""}) {
+    const Row row = api_server_row(std::string(text), kTook);
+    EXPECT_EQ(row.status, Status::failed);
+    EXPECT_EQ(row.reason, "protocol");
+  }
+}
+
+TEST(CredentialsRow, NamesTheUser) {
+  const Row row = credentials_row(std::string("jane"));
+  EXPECT_EQ(row.status, Status::ok);
+  EXPECT_EQ(row.message, "accepted as jane");
+}
+
+TEST(CredentialsRow, OnlyARefusalOfTheCredentialsIsAFailure) {
+  EXPECT_EQ(credentials_row(fails(ErrorCode::unauthenticated, 401)).status, Status::failed);
+  for (const auto& [code, status] :
+       {std::pair{ErrorCode::timeout, 0}, std::pair{ErrorCode::unavailable, 503},
+        std::pair{ErrorCode::forbidden, 403}}) {
+    EXPECT_EQ(credentials_row(fails(code, status)).status, Status::not_known);
+  }
+  const Row old = credentials_row(fails(ErrorCode::not_found, 404));
+  EXPECT_EQ(old.status, Status::not_known);
+  EXPECT_THAT(old.hint, HasSubstr("1.28"));
+}
+
+TEST(CredentialsRow, ThoseThatCannotBeObtainedAreNoFaultOfTheServer) {
+  for (const char* message : {"GET /version: exec plugin aws: cannot be started",
+                              "GET /version: token file /t: cannot be read"}) {
+    const Error without{.code = ErrorCode::unavailable, .message = message};
+    EXPECT_TRUE(is_without_credential(without));
+    const Row row = credentials_row(std::unexpected(without));
+    EXPECT_EQ(row.status, Status::failed);
+    EXPECT_EQ(row.message, message);
+    EXPECT_THAT(row.hint, HasSubstr("kubectl"));
+  }
+  EXPECT_FALSE(is_without_credential(error(ErrorCode::unavailable)));
+  EXPECT_FALSE(is_without_credential({.code = ErrorCode::unavailable,
+                                      .message = "GET /version: 503: exec plugin ",
+                                      .http_status = 503}));
+}
+
+const Right kRight{.daemon = "event-reporter",
+                   .group = "",
+                   .resource = "secrets",
+                   .verbs = {"get", "update"},
+                   .names = {"a"},
+                   .purpose = "do its work"};
+
+TEST(RightRow, IsOkWhenEveryVerbIsAllowed) {
+  const Row row = right_row(kRight, "ns", {{"get", "a", true}, {"update", "a", true}});
+  EXPECT_EQ(row.status, Status::ok);
+  EXPECT_EQ(row.name, "event-reporter");
+  EXPECT_EQ(row.subject, "get, update secrets a in namespace ns");
+  EXPECT_EQ(row.message, "");
+}
+
+TEST(RightRow, NamesWhatIsMissing) {
+  const Row some = right_row(kRight, "ns", {{"get", "a", true}, {"update", "a", false}});
+  EXPECT_EQ(some.status, Status::failed);
+  EXPECT_EQ(some.reason, "denied");
+  EXPECT_EQ(some.message, "not allowed to update a");
+  EXPECT_EQ(some.hint, "needed to do its work; a Role in namespace ns gives it");
+  const Row all = right_row(kRight, "ns", {{"get", "a", false}, {"update", "a", false}});
+  EXPECT_EQ(all.message, "not allowed");
+  Right everywhere = kRight;
+  everywhere.everywhere = true;
+  EXPECT_THAT(right_row(everywhere, "ns", {{"get", "a", false}}).hint, HasSubstr("a ClusterRole"));
+}
+
+TEST(RightRow, AFailedQuestionIsNotKnownAndNeverMissing) {
+  const Row row = right_row(
+      kRight, "ns", {{"get", "a", true}, {"update", "a", fails(ErrorCode::unavailable, 503)}});
+  EXPECT_EQ(row.status, Status::not_known);
+  EXPECT_EQ(row.reason, "unavailable");
+  EXPECT_EQ(row.message, "it failed");
+}
+
+TEST(RightRow, WhatIsMissingForSureOutweighsAFailedQuestion) {
+  const Row row =
+      right_row(kRight, "ns", {{"get", "a", fails(ErrorCode::timeout)}, {"update", "a", false}});
+  EXPECT_EQ(row.status, Status::failed);
+  EXPECT_EQ(row.message, "not allowed to update a");
+}
+
+TEST(ArgoCdRow, TellsVersionAndLatency) {
+  const Row row = argocd_row(R"({"Version":"v3.2.11"})", kTook);
+  EXPECT_EQ(row.status, Status::ok);
+  EXPECT_EQ(row.message, "v3.2.11, 12 ms");
+}
+
+TEST(ArgoCdRow, HintsFollowTheReason) {
+  EXPECT_THAT(argocd_row(fails(ErrorCode::unavailable), kTook).hint, HasSubstr("port-forward"));
+  EXPECT_THAT(argocd_row(fails(ErrorCode::tls), kTook).hint, HasSubstr("--argocd-ca-file"));
+  EXPECT_THAT(argocd_row(fails(ErrorCode::protocol), kTook).hint, HasSubstr("https://"));
+  EXPECT_THAT(argocd_row(fails(ErrorCode::not_found, 404), kTook).hint,
+              HasSubstr("--argocd-server-path"));
+  EXPECT_THAT(argocd_row(fails(ErrorCode::not_found), kTook).hint, HasSubstr("port-forward"));
+}
+
+TEST(ArgoCdTokenRow, TellsAcceptedRefusedAndTooWeakApart) {
+  EXPECT_EQ(argocd_token_row(true).status, Status::ok);
+  const Row weak = argocd_token_row(false);
+  EXPECT_EQ(weak.status, Status::failed);
+  EXPECT_EQ(weak.reason, "denied");
+  const Row refused = argocd_token_row(fails(ErrorCode::unauthenticated, 401));
+  EXPECT_EQ(refused.status, Status::failed);
+  EXPECT_EQ(refused.reason, "unauthenticated");
+  EXPECT_EQ(argocd_token_row(fails(ErrorCode::unavailable, 503)).status, Status::not_known);
+  EXPECT_EQ(argocd_token_row(fails(ErrorCode::timeout)).status, Status::not_known);
+}
+
+TEST(ControlPlaneRows, OneAnswerDecidesBoth) {
+  const auto good = control_plane_rows(std::string("acme"), kTook);
+  ASSERT_EQ(good.size(), 2U);
+  EXPECT_EQ(good[0].status, Status::ok);
+  EXPECT_EQ(good[1].status, Status::ok);
+  EXPECT_EQ(good[1].message, "accepted, of account acme");
+  EXPECT_EQ(control_plane_rows(std::string(), kTook)[1].message, "accepted");
+
+  const auto refused = control_plane_rows(fails(ErrorCode::unauthenticated, 401), kTook);
+  EXPECT_EQ(refused[0].status, Status::ok);
+  EXPECT_EQ(refused[1].status, Status::failed);
+
+  const auto away = control_plane_rows(fails(ErrorCode::tls), kTook);
+  EXPECT_EQ(away[0].status, Status::failed);
+  EXPECT_THAT(away[0].hint, HasSubstr("--control-plane-ca-file"));
+  EXPECT_EQ(away[1].status, Status::not_known);
+  EXPECT_EQ(away[1].reason, "skipped");
+}
+
+}  // namespace
+}  // namespace gitops::ctl
