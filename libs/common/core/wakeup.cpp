@@ -4,14 +4,46 @@
 
 namespace gitops {
 
+struct LoopGateState {
+  std::mutex mutex;
+  bool open = true;
+};
+
+namespace {
+
+// Closes the gate when its loop is destroyed. Asio shuts a loop's services down before it empties
+// the queue of posted work, and it empties that queue without a lock: a post from another thread
+// would be a data race from then on.
+class LoopGate : public asio::execution_context::service {
+ public:
+  static inline asio::execution_context::id id;
+
+  explicit LoopGate(asio::execution_context& loop) : asio::execution_context::service(loop) {}
+
+  const std::shared_ptr<LoopGateState> state = std::make_shared<LoopGateState>();
+
+ private:
+  void shutdown() override {
+    const std::lock_guard lock(state->mutex);
+    state->open = false;
+  }
+};
+
+}  // namespace
+
+Wakeup::Wakeup(const Executor& executor)
+    : executor_(executor), gate_(asio::use_service<LoopGate>(executor.context()).state) {}
+
 bool Wakeup::ring() {
   const std::lock_guard lock(mutex_);
   rung_ = true;
-  // There is a loop to post to for as long as the frame of wait() exists.
   if (timer_ != nullptr) {
-    asio::post(executor_, [self = shared_from_this()] {
-      if (self->timer_ != nullptr) self->timer_->cancel();
-    });
+    const std::lock_guard gate_lock(gate_->mutex);
+    if (gate_->open) {
+      asio::post(executor_, [self = shared_from_this()] {
+        if (self->timer_ != nullptr) self->timer_->cancel();
+      });
+    }
   }
   return !left_;
 }

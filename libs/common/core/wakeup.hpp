@@ -7,12 +7,15 @@
 
 namespace gitops {
 
+// Whether other threads may still post to a loop; outlives the loop.
+struct LoopGateState;
+
 // Lets any thread wake one coroutine that waits on its loop, once. Both sides hold it by
 // std::shared_ptr: ring() is safe at any time, also when the waiter has left or its loop is gone.
 class Wakeup : public std::enable_shared_from_this<Wakeup> {
  public:
   // `executor`: the loop of the coroutine that waits.
-  explicit Wakeup(const Executor& executor) : executor_(executor) {}
+  explicit Wakeup(const Executor& executor);
   Wakeup(const Wakeup&) = delete;
   Wakeup& operator=(const Wakeup&) = delete;
 
@@ -25,6 +28,7 @@ class Wakeup : public std::enable_shared_from_this<Wakeup> {
 
  private:
   Executor executor_;
+  const std::shared_ptr<LoopGateState> gate_;  // locked after mutex_
   std::mutex mutex_;
   bool rung_ = false;
   bool left_ = false;
