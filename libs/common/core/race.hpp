@@ -2,7 +2,9 @@
 
 #include <exception>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
@@ -17,16 +19,20 @@ namespace gitops {
 // coroutine is cancelled and ends without ever having waited, unless its last awaits do not throw.
 template <class T>
 Task<T> spawnable(Task<T> work) {
-  std::optional<T> value;
+  std::optional<std::conditional_t<std::is_void_v<T>, std::monostate, T>> value;
   std::exception_ptr failure;
   try {
-    value.emplace(co_await std::move(work));
+    if constexpr (std::is_void_v<T>) {
+      co_await std::move(work);
+    } else {
+      value.emplace(co_await std::move(work));
+    }
   } catch (...) {
     failure = std::current_exception();
   }
   co_await asio::this_coro::throw_if_cancelled(false);
   if (failure) std::rethrow_exception(failure);
-  co_return std::move(*value);
+  if constexpr (!std::is_void_v<T>) co_return std::move(*value);
 }
 
 // Runs `work` and gives up at the deadline: it is then cancelled, awaited, and the result is

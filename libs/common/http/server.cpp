@@ -29,18 +29,6 @@ constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kMaxAhead = 64 * 1024;    // of further requests, while one is streamed
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
 
-// As that of core/async.hpp, without a value.
-Task<> spawnable(Task<> work) {
-  std::exception_ptr failure;
-  try {
-    co_await std::move(work);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  co_await asio::this_coro::throw_if_cancelled(false);
-  if (failure) std::rethrow_exception(failure);
-}
-
 bool has_no_body(int status) {
   return status == 204 || status == 304;
 }
@@ -557,7 +545,7 @@ Task<> Exchange::draining() {
 Task<StreamEnd> Exchange::stream(Task<> work) {
   const auto executor = co_await asio::this_coro::executor;
   const auto spawned = [&executor](Task<> task) {
-    return asio::co_spawn(executor, http::spawnable(std::move(task)), asio::deferred);
+    return asio::co_spawn(executor, spawnable(std::move(task)), asio::deferred);
   };
   auto all = asio::experimental::make_parallel_group(spawned(std::move(work)), spawned(gone()),
                                                      spawned(draining()));
