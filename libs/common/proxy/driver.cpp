@@ -124,7 +124,7 @@ Task<bool> Driver::serve() {
       case Exchange::Action::drop_upstream:
         upstream_->channel->abort();
         upstream_.reset();
-        exchange.upstream_dropped(reactor.now());
+        exchange.upstream_dropped();
         break;
       case Exchange::Action::relay:
         co_await relay(exchange);
@@ -141,7 +141,7 @@ Task<> Driver::get_upstream(Exchange& exchange) {
     upstream_ = std::move(*connected);
     exchange.upstream_ready(upstream_->in, false, context_.reactor.now());
   } else {
-    exchange.upstream_failed(connected.error(), context_.reactor.now());
+    exchange.upstream_failed(connected.error());
   }
 }
 

@@ -312,7 +312,7 @@ void Exchange::upstream_ready(net::Buffer& in, bool reused, Clock::time_point no
   action_ = Action::move_bytes;
 }
 
-void Exchange::upstream_failed(const Error& error, Clock::time_point) {
+void Exchange::upstream_failed(const Error& error) {
   Problem problem{.failure = Failure::connect_failed, .status = 502, .detail = error.message};
   if (error.code == ErrorCode::not_found) problem.failure = Failure::no_such_host;
   if (error.code == ErrorCode::forbidden) problem.failure = Failure::address_refused;
@@ -578,15 +578,20 @@ void Exchange::pass_answer(Clock::time_point now) {
       return;
     }
     if (answer_body_.done()) {
-      now_.upstream_reusable = now_.answer_allows_reuse && now_.body_read && upstream_in_->empty();
-      return finish(now_.keep ? ClientEnd::keep
-                              : (now_.body_read ? ClientEnd::close : ClientEnd::linger));
+      return finish_answer();
     }
     if (upstream_in_->empty()) {
       deadlines_.upstream_read = now + limits().body_timeout;
       return;
     }
   }
+}
+
+// The client has all of the upstream's answer.
+void Exchange::finish_answer() {
+  now_.upstream_reusable = now_.answer_allows_reuse && now_.body_read && upstream_in_->empty();
+  if (now_.keep) return finish(ClientEnd::keep);
+  finish(now_.body_read ? ClientEnd::close : ClientEnd::linger);
 }
 
 // -- to the client --
@@ -609,9 +614,7 @@ void Exchange::client_wrote(Transfer written, Clock::time_point now) {
                               : (now_.status == 408 ? ClientEnd::close : ClientEnd::linger));
     case Answer::passing:
       if (!answer_body_.done()) return pass_answer(now);
-      now_.upstream_reusable = now_.answer_allows_reuse && now_.body_read && upstream_in_->empty();
-      return finish(now_.keep ? ClientEnd::keep
-                              : (now_.body_read ? ClientEnd::close : ClientEnd::linger));
+      return finish_answer();
     case Answer::switching:
       deadlines_ = {};
       action_ = Action::relay;
@@ -687,7 +690,7 @@ void Exchange::fail(Problem problem) {
   }
 }
 
-void Exchange::upstream_dropped(Clock::time_point) {
+void Exchange::upstream_dropped() {
   now_.has_upstream = false;
   upstream_in_ = nullptr;
   to_upstream_.clear();

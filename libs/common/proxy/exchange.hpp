@@ -118,8 +118,8 @@ class Exchange {
   [[nodiscard]] bool may_reuse() const { return !now_.tried; }
   // `in` is the upstream's buffer, until the upstream is given back or dropped.
   void upstream_ready(net::Buffer& in, bool reused, Clock::time_point now);
-  void upstream_failed(const Error& error, Clock::time_point now);
-  void upstream_dropped(Clock::time_point now);
+  void upstream_failed(const Error& error);
+  void upstream_dropped();
   // Bytes of the client's early data are in relay_buffer().
   [[nodiscard]] net::Buffer& relay_buffer() { return body_in_; }
   [[nodiscard]] std::chrono::milliseconds relay_idle() const;
@@ -226,6 +226,7 @@ class Exchange {
   void switch_protocols(Clock::time_point now);
   void pass_answer(Clock::time_point now);
   void compress_piece();
+  void finish_answer();
   void fail(Problem problem);
   void end_failed();
   void finish(ClientEnd client);
