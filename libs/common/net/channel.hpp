@@ -96,6 +96,8 @@ class Channel {
   // another attempt is not worth while before the next event.
   virtual Transfer try_read(std::span<char> room) = 0;
   virtual Transfer try_write(std::span<const asio::const_buffer> buffers) = 0;
+  // More can be read than `readiness().read.ready` tells, without a further event.
+  [[nodiscard]] bool holds_bytes() const { return buffered_; }
   [[nodiscard]] Readiness& readiness() { return readiness_; }
   [[nodiscard]] Reactor& reactor() { return reactor_; }
 
@@ -112,8 +114,7 @@ class Channel {
   // The state has changed: makes whoever waits look again.
   void wake();
 
-  // More can be read than `readiness().read.ready` tells: bytes are held inside of the channel.
-  bool buffered_ = false;
+  bool buffered_ = false;  // bytes are held inside of this channel or of one below it
 
  private:
   // The deadline of one direction.

@@ -86,6 +86,8 @@ struct TlsChannel::Engine {
     return Transfer::data;
   }
 
+  bool holds_bytes() const { return SSL_has_pending(ssl) == 1 || below.holds_bytes(); }
+
   static long control(BIO* bio, int command, long, void*) {
     if (command == BIO_CTRL_EOF) return of(bio).ended ? 1 : 0;
     return command == BIO_CTRL_FLUSH ? 1 : 0;
@@ -152,7 +154,7 @@ Transfer TlsChannel::try_read(std::span<char> room) {
   const auto most = std::min<std::size_t>(room.size(), INT_MAX);
   const int size = SSL_read(engine.ssl, room.data(), static_cast<int>(most));
   engine.reading = false;
-  buffered_ = size > 0 && SSL_has_pending(engine.ssl) == 1;
+  buffered_ = size > 0 && engine.holds_bytes();
   if (size > 0) return {.what = Transfer::data, .size = static_cast<std::size_t>(size)};
   return failed(size);
 }
@@ -188,7 +190,7 @@ Task<Result<void>> TlsChannel::handshake() {
     const int done = SSL_do_handshake(engine.ssl);
     if (done == 1) {
       // The peer's first data may have come with the end of its handshake.
-      buffered_ = SSL_has_pending(engine.ssl) == 1;
+      buffered_ = engine.holds_bytes();
       co_return Result<void>{};
     }
     const bool wants_write = SSL_want_write(engine.ssl);

@@ -1,0 +1,210 @@
+#include "common/http/websocket_channel.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gitops::http {
+namespace {
+
+using net::Transfer;
+using websocket::DecodeStep;
+using websocket::Opcode;
+
+constexpr std::size_t kMaxFrame = 16 * 1024;  // payload bytes of a frame that is sent
+// Reads below that bring no payload, within one read of this channel. More is a flood of pings.
+constexpr int kMaxEmptyReads = 64;
+
+websocket::DecoderOptions decoder_options(websocket::Role role) {
+  return {.role = role, .text_check = websocket::TextCheck::none};
+}
+
+}  // namespace
+
+WebSocketChannel::WebSocketChannel(Upgraded connection, Options options)
+    : Channel(connection.channel->reactor(), connection.channel->readiness()),
+      options_(std::move(options)),
+      below_(std::move(connection.channel)),
+      decoder_(decoder_options(options_.role)),
+      received_(std::move(connection.received)) {
+  below_->set_deadline(kNever);  // those of this channel count
+  buffered_ = !received_.empty();
+}
+
+WebSocketChannel::~WebSocketChannel() {
+  WebSocketChannel::close();
+}
+
+std::optional<websocket::MaskKey> WebSocketChannel::key() {
+  if (options_.role == websocket::Role::server) return std::nullopt;
+  return options_.draw_key();
+}
+
+// -- receiving --
+
+Transfer WebSocketChannel::try_read(std::span<char> room) {
+  for (int i = 0; i < kMaxEmptyReads; ++i) {
+    if (close_received_) return ended();
+    // What is in `rest_` must stand in front of what is read. Payload is never longer than what was
+    // read, so it fits into the room although the rest does not.
+    std::array<char, 4 * kMaxRest> joined;
+    const bool joins = rest_size_ > 0;
+    const auto target = joins ? std::span(joined)
+                                    .subspan(rest_size_)
+                                    .first(std::min(room.size(), joined.size() - rest_size_))
+                              : room;
+    const auto read = read_below(target);
+    if (read.what != Transfer::data) {
+      if (read.what != Transfer::end) return read;
+      fail_with({.code = ErrorCode::unavailable,
+                 .message = "the peer closed the connection inside of WebSocket"});
+      return {.what = Transfer::lost};
+    }
+    auto raw = target.first(read.size);
+    if (joins) {
+      std::memcpy(joined.data(), rest_.data(), rest_size_);
+      raw = std::span(joined).first(rest_size_ + read.size);
+      rest_size_ = 0;
+    }
+    const auto size = decode(raw, room);
+    if (!size) return refused(size.error());
+    if (!control_.empty()) flush();
+    if (*size > 0) return {.what = Transfer::data, .size = *size};
+  }
+  return refused({.code = ErrorCode::protocol, .message = "too many frames without data"});
+}
+
+Transfer WebSocketChannel::read_below(std::span<char> room) {
+  if (received_.empty()) {
+    const auto read = below_->try_read(room);
+    buffered_ = below_->holds_bytes();
+    return read;
+  }
+  const auto size = std::min(room.size(), received_.size());
+  std::memcpy(room.data(), received_.data(), size);
+  received_.erase(0, size);
+  buffered_ = true;
+  return {.what = Transfer::data, .size = size};
+}
+
+// Moves the payload within `raw`, which may be the room itself, to the start of the room.
+Result<std::size_t> WebSocketChannel::decode(std::span<char> raw, std::span<char> room) {
+  std::size_t size = 0;
+  while (true) {
+    const auto step = decoder_.next(raw);
+    if (!step) return std::unexpected(step.error());
+    raw = raw.subspan(step->consumed);
+    switch (step->event) {
+      case DecodeStep::Event::more:
+        std::memcpy(rest_.data(), raw.data(), raw.size());
+        rest_size_ = raw.size();
+        return size;
+      case DecodeStep::Event::data:
+        std::memmove(room.data() + size, step->payload.data(), step->payload.size());
+        size += step->payload.size();
+        break;
+      case DecodeStep::Event::ping:
+        send_control(Opcode::pong, step->payload);
+        break;
+      case DecodeStep::Event::pong:
+        break;
+      case DecodeStep::Event::close:
+        close_received_ = true;
+        close_code_ = step->close_code;
+        close_reason_ = step->payload;
+        send_close(close_code_);
+        // What came before it is read first.
+        buffered_ = true;
+        return size;
+    }
+  }
+}
+
+Transfer WebSocketChannel::ended() {
+  using namespace websocket;
+  const auto code = close_code_;
+  if (code == kCloseNormal || code == kCloseGoingAway || code == kCloseNoCode) {
+    return {.what = Transfer::end};
+  }
+  fail_with(closed_by_peer());
+  return {.what = Transfer::lost};
+}
+
+Error WebSocketChannel::closed_by_peer() const {
+  std::string message = "the peer closed the WebSocket with code " + std::to_string(close_code_);
+  if (!close_reason_.empty()) message += " (" + close_reason_ + ")";
+  return {.code = ErrorCode::unavailable, .message = std::move(message)};
+}
+
+// The peer broke the protocol.
+Transfer WebSocketChannel::refused(const Error& error) {
+  send_close(websocket::close_code_of(error));
+  fail_with(error);
+  below_->close();
+  return {.what = Transfer::lost};
+}
+
+// -- sending --
+
+// `data`: everything is sent.
+Transfer::What WebSocketChannel::flush() {
+  for (auto* out : {&sending_, &control_}) {
+    while (!out->empty()) {
+      const asio::const_buffer buffer(out->data(), out->size());
+      const auto written = below_->try_write(std::span(&buffer, 1));
+      if (written.what != Transfer::data) return written.what;
+      out->erase(0, written.size);
+    }
+  }
+  return Transfer::data;
+}
+
+Transfer WebSocketChannel::try_write(std::span<const asio::const_buffer> buffers) {
+  const auto size = std::min(asio::buffer_size(buffers), kMaxFrame);
+  if (size == 0) return {.what = Transfer::data};
+  if (sending_size_ == 0) {
+    if (close_sent_) {
+      if (close_received_) fail_with(closed_by_peer());
+      return {.what = Transfer::lost};
+    }
+    if (const auto sent = flush(); sent != Transfer::data) return {.what = sent};
+    const auto mask = key();
+    sending_ = websocket::FrameHead(options_.opcode, true, size, mask).bytes();
+    const auto head = sending_.size();
+    sending_.resize(head + size);
+    const auto payload = std::span(sending_).subspan(head);
+    asio::buffer_copy(asio::buffer(payload.data(), payload.size()), buffers);
+    if (mask) websocket::apply_mask(payload, *mask);
+    sending_size_ = size;
+  }
+  if (const auto sent = flush(); sent != Transfer::data) return {.what = sent};
+  return {.what = Transfer::data, .size = std::exchange(sending_size_, 0)};
+}
+
+void WebSocketChannel::send_control(Opcode opcode, std::string_view payload) {
+  if (close_sent_) return;
+  control_.clear();  // a pong that is not sent yet: the latest one answers all (section 5.5.3)
+  websocket::append_frame(control_, opcode, payload, key());
+}
+
+void WebSocketChannel::send_close(std::uint16_t code) {
+  if (close_sent_ || !below_->is_open()) return;
+  send_control(Opcode::close, websocket::close_payload(code, ""));
+  close_sent_ = true;
+  flush();
+}
+
+void WebSocketChannel::shutdown_send() {
+  send_close(websocket::kCloseNormal);
+  if (options_.role == websocket::Role::server) below_->shutdown_send();
+}
+
+void WebSocketChannel::close() {
+  send_close(websocket::kCloseNormal);
+  below_->close();
+}
+
+void WebSocketChannel::abort() {
+  below_->abort();
+}
+
+}  // namespace gitops::http

@@ -1,0 +1,285 @@
+#include "common/http/websocket_channel.hpp"
+
+#include "common/net/channel_pair.hpp"
+
+namespace gitops::http {
+namespace {
+
+using net::ChannelPair;
+using net::memory_pair;
+using net::read;
+using net::read_all;
+using testing::StartsWith;
+using websocket::Opcode;
+using websocket::Role;
+
+constexpr websocket::MaskKey kKey{'\x11', '\x22', '\x33', '\x44'};
+
+std::unique_ptr<WebSocketChannel> over(std::unique_ptr<net::Channel> below, Role role,
+                                       std::string received = {}) {
+  return std::make_unique<WebSocketChannel>(
+      Upgraded{.channel = std::move(below), .received = std::move(received)},
+      WebSocketChannel::Options{.role = role, .draw_key = [] { return kKey; }});
+}
+
+// WebSocket over both ends, the left one being the client.
+ChannelPair in_websocket(ChannelPair below) {
+  return {over(std::move(below.left), Role::client), over(std::move(below.right), Role::server)};
+}
+
+// A channel of a server, and the bare other end of the connection below it.
+struct Bare {
+  explicit Bare(const Executor& executor, std::size_t capacity = 64 * 1024) {
+    auto below = memory_pair(executor, capacity);
+    peer = std::move(below.left);
+    server = over(std::move(below.right), Role::server);
+  }
+  Task<> send(std::string bytes) { CO_ASSERT_OK(co_await peer->write(bytes)); }
+
+  std::unique_ptr<net::Channel> peer;
+  std::unique_ptr<net::Channel> server;
+};
+
+std::string frame(Opcode opcode, std::string_view payload, bool final = true) {
+  std::string bytes;
+  websocket::append_frame(bytes, opcode, payload, kKey, final);
+  return bytes;
+}
+
+std::string close_frame(std::uint16_t code, std::string_view reason = "") {
+  return frame(Opcode::close, websocket::close_payload(code, reason));
+}
+
+// What the server sent up to a close frame, frame by frame: "pong:x close:1000".
+std::string frames_in(std::string bytes) {
+  websocket::Decoder decoder({.role = Role::client, .text_check = websocket::TextCheck::none});
+  std::string seen;
+  std::span<char> left(bytes);
+  while (!left.empty()) {
+    const auto step = decoder.next(left);
+    if (!step) return seen + "(" + step.error().message + ")";
+    left = left.subspan(step->consumed);
+    switch (step->event) {
+      case websocket::DecodeStep::Event::more:
+        return seen + "(incomplete)";
+      case websocket::DecodeStep::Event::data:
+        seen.append("data:").append(step->payload);
+        break;
+      case websocket::DecodeStep::Event::ping:
+        seen.append("ping:").append(step->payload);
+        break;
+      case websocket::DecodeStep::Event::pong:
+        seen.append("pong:").append(step->payload);
+        break;
+      case websocket::DecodeStep::Event::close:
+        return seen.append("close:").append(std::to_string(step->close_code));
+    }
+    seen += ' ';
+  }
+  return seen;
+}
+
+TEST(WebSocketChannel, CarriesBytesBothWays) {
+  test::run_coro([]() -> Task<> {
+    auto pair = in_websocket(memory_pair(co_await asio::this_coro::executor));
+    CO_ASSERT_OK(co_await pair.left->write("question"));
+    EXPECT_EQ(co_await read(*pair.right), "question");
+    const std::array<asio::const_buffer, 2> parts{asio::buffer("ans", 3), asio::buffer("wer", 3)};
+    CO_ASSERT_OK(co_await pair.right->write(parts));
+    EXPECT_EQ(co_await read(*pair.left), "answer");
+    pair.left->close();
+    EXPECT_EQ(co_await read(*pair.right), "(end)");
+  });
+}
+
+// Old frps sends binary data in text frames, and frames have no meaning to a stream of bytes.
+TEST(WebSocketChannel, TypesAndBordersOfMessagesMeanNothing) {
+  test::run_coro([]() -> Task<> {
+    Bare scene(co_await asio::this_coro::executor);
+    co_await scene.send(frame(Opcode::text, "\xff\xfe,") + frame(Opcode::binary, "two,", false) +
+                        frame(Opcode::continuation, "") + frame(Opcode::text, "three"));
+    EXPECT_EQ(co_await read(*scene.server), "\xff\xfe,two,three");
+  });
+}
+
+TEST(WebSocketChannel, FramesMayComeByteByByte) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Bare scene(executor);
+    const auto long_frame = frame(Opcode::binary, std::string(300, 'b'));
+    const auto bytes = frame(Opcode::binary, "a") + frame(Opcode::ping, std::string(125, 'p')) +
+                       long_frame + close_frame(1000);
+    TaskGroup tasks(executor);
+    std::string got;
+    tasks.spawn("server", [&]() -> Task<> { got = co_await read_all(*scene.server); });
+    for (const char byte : bytes) {
+      co_await scene.send(std::string(1, byte));
+      co_await asio::post(executor, use_task);
+    }
+    co_await tasks.join();
+    EXPECT_EQ(got, "a" + std::string(300, 'b') + "(end)");
+  });
+}
+
+TEST(WebSocketChannel, ReadsIntoLittleRoom) {
+  test::run_coro([]() -> Task<> {
+    Bare scene(co_await asio::this_coro::executor);
+    const auto text = net::long_text(1000);
+    co_await scene.send(frame(Opcode::binary, text) + close_frame(1001));
+    std::string got;
+    std::array<char, 3> room;
+    while (true) {
+      const auto size = co_await scene.server->read_some(room);
+      CO_ASSERT_OK(size);
+      if (*size == 0) break;
+      got.append(room.data(), *size);
+    }
+    EXPECT_EQ(got, text);
+  });
+}
+
+TEST(WebSocketChannel, BytesThatCameWithTheHandshakeAreReadFirst) {
+  test::run_coro([]() -> Task<> {
+    auto below = memory_pair(co_await asio::this_coro::executor);
+    const auto bytes = frame(Opcode::binary, "early");
+    const auto server = over(std::move(below.right), Role::server, bytes.substr(0, 7));
+    CO_ASSERT_OK(co_await below.left->write(bytes.substr(7)));
+    EXPECT_EQ(co_await net::read_exactly(*server, 5), "early");
+  });
+}
+
+TEST(WebSocketChannel, AnswersTheLastPing) {
+  test::run_coro([]() -> Task<> {
+    Bare scene(co_await asio::this_coro::executor);
+    co_await scene.send(frame(Opcode::ping, "one") + frame(Opcode::ping, "two") +
+                        frame(Opcode::pong, "unasked") + frame(Opcode::binary, "data"));
+    EXPECT_EQ(co_await read(*scene.server), "data");
+    EXPECT_EQ(frames_in(co_await read(*scene.peer)), "pong:two ");
+  });
+}
+
+// The pong finds no room, and goes out behind the frame that fills it.
+TEST(WebSocketChannel, APongNeverSplitsAFrame) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Bare scene(executor, 100);
+    TaskGroup tasks(executor);
+    tasks.spawn("server", [&]() -> Task<> {
+      CO_ASSERT_OK(co_await scene.server->write(std::string(150, 'd')));
+      CO_ASSERT_OK(co_await scene.server->write("more"));
+      scene.server->shutdown_send();
+    });
+    co_await asio::post(executor, use_task);
+    co_await scene.send(frame(Opcode::ping, "?") + frame(Opcode::binary, "x"));
+    EXPECT_EQ(co_await read(*scene.server), "x");
+    const auto seen = frames_in(co_await read_all(*scene.peer));
+    co_await tasks.join();
+    EXPECT_EQ(seen, "data:" + std::string(150, 'd') + " pong:? data:more close:1000");
+  });
+}
+
+TEST(WebSocketChannel, ACloseFrameIsAnsweredAndIsTheEnd) {
+  test::run_coro([]() -> Task<> {
+    Bare scene(co_await asio::this_coro::executor);
+    co_await scene.send(frame(Opcode::binary, "last") + close_frame(1000));
+    EXPECT_EQ(co_await read_all(*scene.server), "last(end)");
+    EXPECT_EQ(frames_in(co_await read(*scene.peer)), "close:1000");
+    const auto written = co_await scene.server->write("too late");
+    CO_ASSERT_TRUE(!written);
+    EXPECT_THAT(written.error().message, StartsWith("the peer closed the WebSocket"));
+  });
+}
+
+TEST(WebSocketChannel, ACloseFrameWithAnErrorIsNoEnd) {
+  test::run_coro([]() -> Task<> {
+    Bare scene(co_await asio::this_coro::executor);
+    co_await scene.send(close_frame(1011, "out of memory"));
+    EXPECT_EQ(co_await read(*scene.server),
+              "(unavailable: the peer closed the WebSocket with code 1011 (out of memory))");
+  });
+}
+
+TEST(WebSocketChannel, AnEndWithoutACloseFrameIsNoEnd) {
+  test::run_coro([]() -> Task<> {
+    Bare scene(co_await asio::this_coro::executor);
+    co_await scene.send(frame(Opcode::binary, "half"));
+    scene.peer->shutdown_send();
+    EXPECT_EQ(co_await read_all(*scene.server),
+              "half(unavailable: the peer closed the connection inside of WebSocket)");
+  });
+}
+
+TEST(WebSocketChannel, ABreachOfTheProtocolClosesTheConnection) {
+  test::run_coro([]() -> Task<> {
+    Bare scene(co_await asio::this_coro::executor);
+    std::string unmasked;
+    websocket::append_frame(unmasked, Opcode::binary, "x", std::nullopt);
+    co_await scene.send(unmasked);
+    EXPECT_THAT(co_await read(*scene.server), StartsWith("(protocol: "));
+    EXPECT_EQ(frames_in(co_await read(*scene.peer)), "close:1002");
+    EXPECT_FALSE(scene.server->is_open());
+  });
+}
+
+TEST(WebSocketChannel, AFloodOfPingsEndsTheConnection) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Bare scene(executor, 16 * 1024 * 1024);
+    std::string flood;
+    const auto ping = frame(Opcode::ping, std::string(100, 'p'));
+    while (flood.size() < 8 * 1024 * 1024) flood += ping;
+    co_await scene.send(flood);
+    EXPECT_EQ(co_await read(*scene.server), "(protocol: too many frames without data)");
+  });
+}
+
+// -- what stands on it, and below it --
+
+Task<> expect_long_texts_pass(ChannelPair pair) {
+  const auto there = net::long_text(700'000);
+  const auto back = net::long_text(300'000);
+  TaskGroup tasks(co_await asio::this_coro::executor);
+  std::string got_right;
+  std::string got_left;
+  tasks.spawn("left writes", [&]() -> Task<> { CO_ASSERT_OK(co_await pair.left->write(there)); });
+  tasks.spawn("right writes", [&]() -> Task<> { CO_ASSERT_OK(co_await pair.right->write(back)); });
+  tasks.spawn("right reads", [&]() -> Task<> {
+    got_right = co_await net::read_exactly(*pair.right, there.size());
+  });
+  tasks.spawn("left reads",
+              [&]() -> Task<> { got_left = co_await net::read_exactly(*pair.left, back.size()); });
+  co_await tasks.join();
+  EXPECT_TRUE(got_right == there);
+  EXPECT_TRUE(got_left == back);
+}
+
+TEST(WebSocketChannel, LongTextsPassThroughLittleMemory) {
+  test::run_coro([]() -> Task<> {
+    co_await expect_long_texts_pass(
+        in_websocket(memory_pair(co_await asio::this_coro::executor, 1000)));
+  });
+}
+
+TEST(WebSocketChannel, CarriesTls) {
+  test::run_coro([]() -> Task<> {
+    co_await expect_long_texts_pass(
+        co_await net::secured(in_websocket(memory_pair(co_await asio::this_coro::executor, 5000))));
+  });
+}
+
+TEST(WebSocketChannel, StandsOnTlsAndCarriesTls) {
+  test::run_coro([]() -> Task<> {
+    auto outer = co_await net::secured(memory_pair(co_await asio::this_coro::executor, 20'000));
+    co_await expect_long_texts_pass(co_await net::secured(in_websocket(std::move(outer))));
+  });
+}
+
+TEST(WebSocketChannel, StandsOnTlsOverSocketsAndCarriesTls) {
+  test::run_coro([]() -> Task<> {
+    auto outer = co_await net::secured(co_await net::socket_pair());
+    co_await expect_long_texts_pass(co_await net::secured(in_websocket(std::move(outer))));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::http
