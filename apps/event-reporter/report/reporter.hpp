@@ -51,10 +51,8 @@ class Reporter {
   // No further application is taken up; reports that are under way go on.
   void stop() { queue_.stop(); }
 
-  // For ShardLeases.
-  void claimed(std::uint32_t shard, Term term) { changes_.claimed(shard, term); }
-  void released(std::uint32_t shard) { changes_.released(shard); }
-  [[nodiscard]] bool busy(std::uint32_t shard) const { return changes_.busy(shard); }
+  // To be told of the shards that this process holds.
+  [[nodiscard]] ChangeTracker& changes() { return changes_; }
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
   // For /statusz.

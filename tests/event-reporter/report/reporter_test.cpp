@@ -642,11 +642,11 @@ TEST(Reporter, AShardThatIsTakenOverIsReportedAndOneThatIsReleasedIsNot) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_THAT(scene.events(), ElementsAre("app-1"));
-    scene.reporter().claimed(2, 1);
+    scene.reporter().changes().claimed(2, 1);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     EXPECT_THAT(scene.events("", 1), ElementsAre("app-0"));
-    scene.reporter().released(2);
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.reporter().busy(2); }));
+    scene.reporter().changes().released(2);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.reporter().changes().busy(2); }));
     scene.put({.name = "app-0", .uid = "uid-0", .revision = "r2", .resources = 0});
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.platform.reports().size(), 2U);
@@ -662,7 +662,7 @@ TEST(Reporter, ADeletionInAShardThatIsTakenOverAfterwardsIsReported) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
     scene.remove(foreign);
     EXPECT_TRUE(co_await scene.is_quiet());
-    scene.reporter().claimed(2, 1);
+    scene.reporter().changes().claimed(2, 1);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     EXPECT_THAT(scene.events("", 1), ElementsAre("app-0 gone"));
   });
@@ -673,9 +673,9 @@ TEST(Reporter, TheDeletionOfWhatItReportedIsReportedAlsoWhenItsShardIsAnothers) 
     co_await scene.start();
     const SampleApp foreign{.name = "app-0", .resources = 1};
     scene.put(foreign);
-    scene.reporter().claimed(2, 1);
+    scene.reporter().changes().claimed(2, 1);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    scene.reporter().released(2);
+    scene.reporter().changes().released(2);
     scene.remove(foreign);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_THAT(scene.events("", 2), ElementsAre("app-0 gone", "c-0 gone"));
@@ -687,9 +687,9 @@ TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsAnothers) 
   play(of_three(0), [](Scene& scene) -> Task<> {
     co_await scene.start();
     scene.put({.name = "app-0", .resources = 2});
-    scene.reporter().claimed(2, 1);
+    scene.reporter().changes().claimed(2, 1);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
-    scene.reporter().released(2);
+    scene.reporter().changes().released(2);
     scene.put({.name = "app-0", .revision = "r2", .resources = 1});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_TRUE(co_await scene.is_quiet());
@@ -730,7 +730,7 @@ TEST(Reporter, WhatOthersAddedToWhatItReportedIsReportedGoneToo) {
     const SampleApp with_another{.name = "app-0", .uid = "uid-0", .resources = 2};
     scene.put({.name = "app-0", .uid = "uid-0", .resources = 1});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    scene.reporter().released(2);
+    scene.reporter().changes().released(2);
     scene.put(with_another);
     CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.ledger().witnessed().empty(); }));
     scene.remove(with_another);
@@ -751,7 +751,7 @@ TEST(Reporter, AResourceThatGoesBeforeAShardIsTakenOverIsReportedGone) {
     scene.put({.name = "app-0", .uid = "uid-0", .resources = 1});
     scene.put({.name = "app-1", .uid = "uid-1", .revision = "r2", .resources = 0});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    scene.reporter().claimed(2, 1);
+    scene.reporter().changes().claimed(2, 1);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
     EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("app-0", "c-0", "c-1 gone"));
   });
@@ -765,12 +765,12 @@ TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAnew) {
     co_await scene.start();
     scene.put({.name = "app-0", .resources = 1});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    scene.reporter().released(2);
-    scene.reporter().claimed(2, 2);  // nobody in between
+    scene.reporter().changes().released(2);
+    scene.reporter().changes().claimed(2, 2);  // nobody in between
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.platform.reports().size(), 2U);
-    scene.reporter().released(2);
-    scene.reporter().claimed(2, 4);
+    scene.reporter().changes().released(2);
+    scene.reporter().changes().claimed(2, 4);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_THAT(scene.events("", 2), ElementsAre("app-0", "c-0"));
   });

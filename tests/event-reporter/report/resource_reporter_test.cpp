@@ -49,7 +49,7 @@ struct Parts {
     CO_ASSERT_OK(co_await ledger->open());
     ledger->start(tasks.emplace(executor));
     reporter->start(*tasks);
-    reporter->claimed(0, 0);
+    reporter->changes().claimed(0, 0);
   }
   Task<> stop() {
     reporter->stop();

@@ -160,7 +160,7 @@ Task<> Scene::start_reporter() {
   parts->argocd_token.start(parts->tasks);
   parts->ledger.start(parts->tasks);
   parts->reporter.start(parts->tasks);
-  parts->reporter.claimed(options.shard, options.term);
+  parts->reporter.changes().claimed(options.shard, options.term);
 }
 
 Task<> Scene::start() {

@@ -1,4 +1,4 @@
-#include "event-reporter/foundation.hpp"
+#include "event-reporter/shared_parts.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -20,16 +20,11 @@ Delivery::Options delivery_options(const Config& config) {
   return options;
 }
 
-http::ClientOptions platform_options(const Environment& with) {
-  auto options = client_options(with, with.config.platform_ca_file, with.config.platform_insecure);
-  options.max_idle_per_host = delivery_options(with.config).breaker.max_permits;
+http::ClientOptions platform_options(const Environment& environment) {
+  const auto& config = environment.config;
+  auto options = client_options(environment, config.platform_ca_file, config.platform_insecure);
+  options.max_idle_per_host = delivery_options(config).breaker.max_permits;
   return options;
-}
-
-Credential platform_credential(const Environment& with) {
-  const auto& config = with.config;
-  if (!config.platform_token_file.empty()) return Credential::file(config.platform_token_file);
-  return Credential::fixed(config.platform_token);
 }
 
 }  // namespace
@@ -53,62 +48,61 @@ Result<Environment> read_environment(const Config& config,
                      .shard = *shard};
 }
 
-http::ClientOptions client_options(const Environment& with, const std::string& ca_file,
+std::string user_agent(const Config& config) {
+  return "gitops-event-reporter" + (config.version.empty() ? "" : "/" + config.version);
+}
+
+http::ClientOptions client_options(const Environment& environment, const std::string& ca_file,
                                    bool insecure) {
   http::ClientOptions options;
   options.tls.ca_file = ca_file;
   options.tls.insecure_skip_verify = insecure;
-  options.proxy = with.proxy;
-  options.user_agent = "gitops-event-reporter";
-  if (!with.config.version.empty()) options.user_agent += "/" + with.config.version;
+  options.proxy = environment.proxy;
+  options.user_agent = user_agent(environment.config);
   return options;
 }
 
-ShardLeases::Options lease_options(const Environment& with, std::string name) {
-  ShardLeases::Options options;
-  options.ns = with.own_namespace;
-  options.name = std::move(name);
-  options.identity = host_name();
-  options.own = with.shard;
-  return options;
+Credential file_or_value(const std::string& file, const Secret& value) {
+  return file.empty() ? Credential::fixed(value) : Credential::file(file);
 }
 
-Foundation::Foundation(const DaemonContext& context, Environment environment)
-    : with(std::move(environment)),
+SharedParts::SharedParts(const DaemonContext& context, Environment settings)
+    : environment(std::move(settings)),
       resolver(context.metrics),
-      kubernetes(context.executor, resolver, with.cluster, with.proxy,
-                 client_options(with, {}, false).user_agent),
-      platform_http(context.executor, resolver, platform_options(with)),
-      platform_token(platform_credential(with)),
-      platform(platform_http, http::parse_url(with.config.platform_url).value(),
+      kubernetes(context.executor, resolver, environment.cluster, environment.proxy,
+                 user_agent(environment.config)),
+      platform_http(context.executor, resolver, platform_options(environment)),
+      platform_token(
+          file_or_value(environment.config.platform_token_file, environment.config.platform_token)),
+      platform(platform_http, http::parse_url(environment.config.platform_url).value(),
                [this] { return platform_token.current(); }),
-      ledger(context.executor, {.path = with.config.ledger_file}, context.metrics),
-      delivery(context.executor, platform, platform_token, delivery_options(with.config),
+      ledger(context.executor, {.path = environment.config.ledger_file}, context.metrics),
+      delivery(context.executor, platform, platform_token, delivery_options(environment.config),
                context.metrics),
       tasks(context.executor,
             [fail = context.fail](const std::string& task, const std::string& what) {
               fail(task + ": " + what);
             }) {}
 
-Task<Result<void>> Foundation::open_ledger() {
+Task<Result<void>> SharedParts::open_ledger() {
   if (auto opened = co_await ledger.open(); !opened) co_return std::unexpected(opened.error());
-  const auto ours = mode_name(with.config.mode);
-  // Ledgers from before there was another mode do not say.
+  const auto ours = mode_name(environment.config.mode);
+  // Ledgers of versions with mode `app` alone have no such note.
   const auto mode = ledger.note(kModeNote).value_or(ledger.known().empty() ? ours : "app");
   if (mode != ours) {
-    co_return fail(ErrorCode::invalid_argument, with.config.ledger_file +
+    co_return fail(ErrorCode::invalid_argument, environment.config.ledger_file +
                                                     " is the ledger of mode " + mode +
                                                     "; give mode " + ours + " a file of its own");
   }
   co_return Result<void>();
 }
 
-void Foundation::start_ledger() {
+void SharedParts::start_ledger() {
   ledger.start(tasks);
-  ledger.set_note(kModeNote, mode_name(with.config.mode));
+  ledger.set_note(kModeNote, mode_name(environment.config.mode));
 }
 
-Task<> Foundation::finish(Deadline deadline) {
+Task<> SharedParts::finish(Deadline deadline) {
   while (delivery.breaker().in_flight() > 0 && Clock::now() < deadline) {
     co_await sleep_for(std::chrono::milliseconds(20));
   }
@@ -117,9 +111,9 @@ Task<> Foundation::finish(Deadline deadline) {
   co_await tasks.join();
 }
 
-std::string Foundation::ledger_status(std::string_view what) const {
-  auto out = "ledger: " + std::to_string(ledger.known().size()) + " " + std::string(what) +
-             (with.config.ledger_file.empty() ? ", in memory only" : "") + "\n";
+std::string SharedParts::ledger_status(std::string_view entries) const {
+  auto out = "ledger: " + std::to_string(ledger.known().size()) + " " + std::string(entries) +
+             (environment.config.ledger_file.empty() ? ", in memory only" : "") + "\n";
   if (!ledger.witnessed().empty()) {
     out += "witness of: " + std::to_string(ledger.witnessed().size()) + " that others report\n";
   }
