@@ -142,6 +142,19 @@ Task<> send(MemoryChannel& channel, std::string text) {
   CO_ASSERT_OK(co_await channel.write(text));
 }
 
+// A new client that sent `request`, and the upstream, which has read it up to `until`.
+struct Asked {
+  MemoryChannel& client;
+  MemoryChannel& upstream;
+};
+Task<Asked> ask(Bed& bed, std::string request = kGet, std::string until = "\r\n\r\n") {
+  auto& client = bed.connect();
+  co_await send(client, std::move(request));
+  auto& upstream = *co_await bed.upstream();
+  (void)co_await read(upstream, std::move(until));
+  co_return Asked{client, upstream};
+}
+
 using Play = std::function<Task<>(Bed&)>;
 void play(const Play& scene) {
   test::run_in_test_time([&]() -> Task<> {
@@ -174,10 +187,8 @@ TEST(Exchange, RequestAndAnswerPassAndConnectionsAreKept) {
 
 TEST(Exchange, PipelinedRequestsAreAnsweredInOrder) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet + "GET /own HTTP/1.1\r\nHost: a\r\n\r\n" + kPost);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] =
+        co_await ask(bed, kGet + "GET /own HTTP/1.1\r\nHost: a\r\n\r\n" + kPost);
     co_await send(upstream, kOk);
     EXPECT_THAT(co_await read(upstream, "body"), HasSubstr("POST /x"));
     co_await send(upstream, "HTTP/1.1 201 Created\r\nContent-Length: 3\r\n\r\nend");
@@ -202,10 +213,7 @@ TEST(Exchange, OneClientThatPipelinesDoesNotHoldUpOthers) {
 
 TEST(Exchange, TheAnswerToHeadHasNoBody) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed, "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
     EXPECT_THAT(co_await read(client, "\r\n\r\n"), HasSubstr("Content-Length: 1000"));
     co_await send(client, kGet);
@@ -215,10 +223,7 @@ TEST(Exchange, TheAnswerToHeadHasNoBody) {
 
 TEST(Exchange, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\n\r\nall of it");
     upstream.shutdown_send();
     EXPECT_THAT(co_await read(client, "0\r\n\r\n"), HasSubstr("all of it"));
@@ -374,11 +379,9 @@ TEST(Exchange, ABodyThatIsTooLargeByItsLengthReachesNobody) {
 TEST(Exchange, ABodyThatGrowsTooLargeIsCutOff) {
   play([](Bed& bed) -> Task<> {
     bed.limits().max_body = 5;
-    auto& client = bed.connect();
-    co_await send(client,
-                  "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "abc");
+    auto [client, upstream] = co_await ask(
+        bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        "abc");
     co_await send(client, "3\r\ndef\r\n");
     EXPECT_THAT(co_await read(client, "body_too_large"), StartsWith("HTTP/1.1 413"));
     EXPECT_THAT(co_await read(upstream), EndsWith("<reset>"));
@@ -387,11 +390,9 @@ TEST(Exchange, ABodyThatGrowsTooLargeIsCutOff) {
 
 TEST(Exchange, AMalformedBodyIsCutOff) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client,
-                  "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "abc");
+    auto [client, upstream] = co_await ask(
+        bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        "abc");
     co_await send(client, "zz\r\n");
     EXPECT_THAT(co_await read(client, "malformed_body"), StartsWith("HTTP/1.1 400"));
     EXPECT_THAT(co_await read(upstream), EndsWith("<reset>"));
@@ -401,10 +402,8 @@ TEST(Exchange, AMalformedBodyIsCutOff) {
 TEST(Exchange, AClientLostWithinItsBodyIsRecordedAsSuch) {
   for (const bool half_close : {false, true}) {
     play([half_close](Bed& bed) -> Task<> {
-      auto& client = bed.connect();
-      co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
-      auto& upstream = *co_await bed.upstream();
-      (void)co_await read(upstream, "bo");
+      auto [client, upstream] =
+          co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo", "bo");
       if (half_close) {
         client.shutdown_send();
       } else {
@@ -431,10 +430,8 @@ TEST(Exchange, ABodyThatComesToAHaltIsAnswered408) {
 TEST(Exchange, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
   play([](Bed& bed) -> Task<> {
     bed.upstream_capacity = 8 * 1024;
-    auto& client = bed.connect();
-    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n");
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] =
+        co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n");
     co_await send(client, std::string(40'000, 'x'));
     co_await sleep_for(61s);  // longer than each write may take
     co_await send(upstream, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno");
@@ -448,10 +445,8 @@ TEST(Exchange, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
 
 TEST(Exchange, AnEarlyAnswerEndsTheUpload) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nab");
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "ab");
+    auto [client, upstream] =
+        co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nab", "ab");
     co_await send(upstream, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     const auto answer = co_await read(client);
     EXPECT_THAT(answer, HasSubstr("Connection: close"));
@@ -465,10 +460,8 @@ TEST(Exchange, AnEarlyAnswerEndsTheUpload) {
 
 TEST(Exchange, AnAnswerMayPassWhileTheBodyStillComes) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "bo");
+    auto [client, upstream] =
+        co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo", "bo");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
     EXPECT_THAT(co_await read(client, "on\r\n"), StartsWith("HTTP/1.1 200"));
     co_await send(client, "dy");
@@ -535,10 +528,7 @@ TEST(Exchange, BodiesThatAreVerifiedAreBoundedTogether) {
 TEST(Exchange, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
   for (const bool half_close : {false, true}) {
     play([half_close](Bed& bed) -> Task<> {
-      auto& client = bed.connect();
-      co_await send(client, kGet);
-      auto& upstream = *co_await bed.upstream();
-      (void)co_await read(upstream, "\r\n\r\n");
+      auto [client, upstream] = co_await ask(bed);
       const auto begin = Clock::now();
       if (half_close) {
         client.shutdown_send();
@@ -581,10 +571,7 @@ TEST(Exchange, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
 
 TEST(Exchange, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
     (void)co_await read(client, "on\r\n");
     client.abort();
@@ -665,10 +652,7 @@ TEST(Exchange, FailuresToConnectAreToldApart) {
 TEST(Exchange, AnUpstreamLostBeforeItsAnswerIs502) {
   for (const bool reset : {false, true}) {
     play([reset](Bed& bed) -> Task<> {
-      auto& client = bed.connect();
-      co_await send(client, kGet);
-      auto& upstream = *co_await bed.upstream();
-      (void)co_await read(upstream, "\r\n\r\n");
+      auto [client, upstream] = co_await ask(bed);
       if (reset) {
         upstream.abort();
       } else {
@@ -680,20 +664,18 @@ TEST(Exchange, AnUpstreamLostBeforeItsAnswerIs502) {
   }
 }
 
-// Serves one request on a first connection, so that it is kept.
-Task<MemoryChannel*> warm(Bed& bed, MemoryChannel& client) {
-  co_await send(client, kGet);
-  auto* upstream = co_await bed.upstream();
-  (void)co_await read(*upstream, "\r\n\r\n");
-  co_await send(*upstream, kOk);
-  (void)co_await read(client, "ok");
-  co_return upstream;
+// The same after a first request was answered, so that the upstream's connection is kept.
+Task<Asked> ask_and_answer(Bed& bed) {
+  const auto both = co_await ask(bed);
+  co_await send(both.upstream, kOk);
+  (void)co_await read(both.client, "ok");
+  co_return both;
 }
 
 TEST(Exchange, AKeptConnectionThatClosedIsNotUsed) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    (co_await warm(bed, client))->close();
+    auto [client, first] = co_await ask_and_answer(bed);
+    first.close();
     co_await send(client, kPost);
     auto& second = *co_await bed.upstream(1);
     EXPECT_THAT(co_await read(second, "body"), HasSubstr("POST"));
@@ -702,8 +684,7 @@ TEST(Exchange, AKeptConnectionThatClosedIsNotUsed) {
 
 TEST(Exchange, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    auto& first = *co_await warm(bed, client);
+    auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
     first.abort();
@@ -718,8 +699,7 @@ TEST(Exchange, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
 
 TEST(Exchange, OtherRequestsAreNotSentTwice) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    auto& first = *co_await warm(bed, client);
+    auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kPost);
     (void)co_await read(first, "body");
     first.abort();
@@ -730,8 +710,7 @@ TEST(Exchange, OtherRequestsAreNotSentTwice) {
 
 TEST(Exchange, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    auto& first = *co_await warm(bed, client);
+    auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
     co_await send(first, "HTTP/1.1 2");
@@ -744,8 +723,7 @@ TEST(Exchange, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
 
 TEST(Exchange, ARequestIsSentAgainOnlyOnce) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    auto& first = *co_await warm(bed, client);
+    auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
     first.abort();
@@ -759,10 +737,7 @@ TEST(Exchange, ARequestIsSentAgainOnlyOnce) {
 
 TEST(Exchange, AnAnswerThatBreaksOffDoesNotLookComplete) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     (void)co_await read(client, "half");
     upstream.close();
@@ -774,10 +749,7 @@ TEST(Exchange, AnAnswerThatBreaksOffDoesNotLookComplete) {
 
 TEST(Exchange, AnAnswerHasOneDeadlineForItsWholeHead) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();
     for (const char c : std::string("HTTP/1.1 2")) {
       co_await send(upstream, std::string(1, c));
@@ -790,10 +762,7 @@ TEST(Exchange, AnAnswerHasOneDeadlineForItsWholeHead) {
 
 TEST(Exchange, AnAnswerThatComesToAHaltIsCutOff) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     EXPECT_THAT(co_await read(client), EndsWith("half<reset>"));
     EXPECT_EQ(bed.records.back().failure, Failure::answer_timeout);
@@ -804,10 +773,7 @@ TEST(Exchange, ATimeoutDoesNotStickToAKeptConnection) {
   play([](Bed& bed) -> Task<> {
     bed.limits().body_timeout = 1s;
     bed.upstream_capacity = 1024;
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
     for (const char c : std::string("slow")) {  // longer than body_timeout altogether
       co_await sleep_for(600ms);
@@ -826,10 +792,7 @@ TEST(Exchange, ATimeoutDoesNotStickToAKeptConnection) {
 
 TEST(Exchange, InterimAnswersAreDropped) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + kOk);
     const auto answer = co_await read(client, "ok");
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
@@ -839,10 +802,7 @@ TEST(Exchange, InterimAnswersAreDropped) {
 
 TEST(Exchange, InterimAnswersWithoutEndAreRefused) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     for (int i = 0; i < 17; ++i) co_await send(upstream, "HTTP/1.1 103 Early Hints\r\n\r\n");
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
   });
@@ -852,10 +812,7 @@ TEST(Exchange, AMalformedAnswerIs502) {
   for (const std::string answer :
        {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
     play([answer](Bed& bed) -> Task<> {
-      auto& client = bed.connect();
-      co_await send(client, kGet);
-      auto& upstream = *co_await bed.upstream();
-      (void)co_await read(upstream, "\r\n\r\n");
+      auto [client, upstream] = co_await ask(bed);
       co_await send(upstream, answer);
       EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
     });
@@ -864,10 +821,7 @@ TEST(Exchange, AMalformedAnswerIs502) {
 
 TEST(Exchange, WhatFollowsAnAnswerMakesItsConnectionUseless) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kOk + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
     (void)co_await read(client, "ok");
     co_await send(client, kGet);
@@ -882,11 +836,8 @@ TEST(Exchange, GzipIsRefusedByItsOwnWeight) {
   for (const std::string accepted : {"gzip;q=0, *", "*;q=0", "identity"}) {
     play([accepted](Bed& bed) -> Task<> {
       bed.limits().gzip = true;
-      auto& client = bed.connect();
-      co_await send(client,
-                    "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + accepted + "\r\n\r\n");
-      auto& upstream = *co_await bed.upstream();
-      (void)co_await read(upstream, "\r\n\r\n");
+      auto [client, upstream] = co_await ask(
+          bed, "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + accepted + "\r\n\r\n");
       co_await send(upstream,
                     "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2000\r\n\r\n" +
                         std::string(1999, 'x') + "e");
@@ -899,10 +850,7 @@ TEST(Exchange, GzipIsRefusedByItsOwnWeight) {
 
 TEST(Exchange, AnUpgradePassesEarlyBytesOfBothSides) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kUpgrade + "early");
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed, kUpgrade + "early");
     co_await send(upstream, kSwitching + "hello");
     EXPECT_THAT(co_await read(client, "hello"), StartsWith("HTTP/1.1 101"));
     EXPECT_EQ(co_await read(upstream, "early"), "early");
@@ -924,10 +872,7 @@ TEST(Exchange, AnUpgradePassesEarlyBytesOfBothSides) {
 TEST(Exchange, AnUpgradeThatLosesOneEndLosesTheOther) {
   for (const bool of_client : {false, true}) {
     play([of_client](Bed& bed) -> Task<> {
-      auto& client = bed.connect();
-      co_await send(client, kUpgrade);
-      auto& upstream = *co_await bed.upstream();
-      (void)co_await read(upstream, "\r\n\r\n");
+      auto [client, upstream] = co_await ask(bed, kUpgrade);
       co_await send(upstream, kSwitching);
       (void)co_await read(client, "\r\n\r\n");
       (of_client ? client : upstream).abort();
@@ -939,10 +884,7 @@ TEST(Exchange, AnUpgradeThatLosesOneEndLosesTheOther) {
 TEST(Exchange, AnUpgradeThatIsSilentInBothDirectionsEnds) {
   play([](Bed& bed) -> Task<> {
     bed.limits().tunnel_timeout = 30s;
-    auto& client = bed.connect();
-    co_await send(client, kUpgrade);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, kSwitching);
     (void)co_await read(client, "\r\n\r\n");
     co_await sleep_for(20s);
@@ -956,10 +898,7 @@ TEST(Exchange, AnUpgradeThatIsSilentInBothDirectionsEnds) {
 
 TEST(Exchange, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kUpgrade);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno");
     (void)co_await read(client, "no");
     co_await send(client, kGet);
@@ -969,10 +908,7 @@ TEST(Exchange, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
 
 TEST(Exchange, AnUpstreamMayNotSwitchUnasked) {
   play([](Bed& bed) -> Task<> {
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kSwitching);
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
     EXPECT_EQ(co_await read(upstream), "<reset>");
@@ -1000,10 +936,7 @@ TEST(Exchange, ADrainClosesIdleClientsAndLetsRequestsEnd) {
 TEST(Exchange, AStopCutsOffWhatIsLeftAtItsDeadline) {
   play([](Bed& bed) -> Task<> {
     bed.count_admissions = true;
-    auto& client = bed.connect();
-    co_await send(client, kGet);
-    auto& upstream = *co_await bed.upstream();
-    (void)co_await read(upstream, "\r\n\r\n");
+    auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();
     co_await bed.server->stop(begin + 3s);
     EXPECT_GE(Clock::now() - begin, 3s);
