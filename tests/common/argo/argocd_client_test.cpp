@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::CannedServer;
-using test::run_coro;
+using test::run_in_test_time;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -41,7 +41,7 @@ struct Bench {
 
 void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body,
                 std::string root_path = {}) {
-  run_coro([&]() -> Task<> {
+  run_in_test_time([&]() -> Task<> {
     Bench bench(co_await asio::this_coro::executor, std::move(answers), std::move(root_path));
     co_await body(bench);
     co_await bench.server.stop();

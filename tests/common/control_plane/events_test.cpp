@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::CannedServer;
-using test::run_coro;
+using test::run_in_test_time;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -39,7 +39,7 @@ struct Bench {
 
 void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body,
                 const std::string& path = {}) {
-  run_coro([&]() -> Task<> {
+  run_in_test_time([&]() -> Task<> {
     Bench bench(co_await asio::this_coro::executor, std::move(answers), path);
     co_await body(bench);
     co_await bench.server.stop();
@@ -141,7 +141,7 @@ TEST(PlatformClient, AC28_LeavesOutWhatAnAnswerQuotes) {
 }
 
 TEST(PlatformClient, TheHeadIsTheVerdict) {
-  run_coro([]() -> Task<> {
+  run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     const auto then_hang = [](std::string bytes) {
       return [bytes = std::move(bytes)](test::RawConnection& connection) -> Task<> {

@@ -20,7 +20,7 @@ const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 // Runs `body` with a client against a scripted server.
 void with_script(std::vector<HttpScript::Script> scripts, ClientOptions options,
                  const std::function<Task<>(TestClient&, HttpScript&)>& body) {
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     HttpScript script(executor, scripts);
     {
@@ -114,7 +114,7 @@ TEST(Client, DoesNotReuseWhatCannotBeReused) {
 }
 
 TEST(Client, AC06_UnsolicitedBytesOnAnIdleConnectionPoisonNobody) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Event answered(executor);
     Event poisoned(executor);
@@ -384,7 +384,7 @@ TEST(Client, CorruptCompressionIsAnError) {
 }
 
 TEST(Client, DeliversEachEventOfAStreamAtOnce) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Event received(executor);
     int seen = 0;
@@ -502,7 +502,7 @@ TEST(Client, AC01_RefusesHeaderInjection) {
 TEST(Client, IdleConnectionsAreLimitedAndExpire) {
   with_script({hold(), hold(), hold()}, {.idle_timeout = milliseconds(60), .max_idle_per_host = 2},
               [](TestClient&, HttpScript&) -> Task<> { co_return; });
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Event release(executor);
     int waiting = 0;
@@ -542,64 +542,59 @@ TEST(Client, AnUnreadAnswerClosesItsConnection) {
 TEST(Client, StreamsBothWaysThroughBoundedMemory) {
   static constexpr std::size_t kTotal = 100 * 1024 * 1024;
   static constexpr std::size_t kPart = 64 * 1024;
-  test::run_coro(
-      []() -> Task<> {
-        const auto executor = co_await asio::this_coro::executor;
-        const std::string all_u(16 * 1024, 'u');
-        const std::string all_d(16 * 1024, 'd');
-        std::size_t uploaded = 0;
-        std::size_t downloaded = 0;
-        std::size_t read = 0;
-        std::size_t most_in_flight = 0;
-        bool intact = true;
-        TestServer server(executor, [&](Exchange& exchange) -> Task<> {
-          while (true) {
-            const auto part = co_await exchange.read_some();
-            CO_ASSERT_OK(part);
-            if (part->empty()) break;
-            intact =
-                intact && part->size() <= 16 * 1024 && std::string_view(all_u).starts_with(*part);
-            uploaded += part->size();
-          }
-          CO_ASSERT_OK(co_await exchange.start({.status = 200}));
-          const std::string part(kPart, 'd');
-          for (std::size_t sent = 0; sent < kTotal; sent += part.size()) {
-            CO_ASSERT_OK(co_await exchange.write(part));
-            downloaded += part.size();
-            most_in_flight = std::max(most_in_flight, downloaded - read);
-          }
-          CO_ASSERT_OK(co_await exchange.finish());
-        });
-        {
-          TestClient client(executor);
-          auto exchange =
-              co_await client.client.open(server.url(), {.method = "POST"},
-                                          deadline_after(seconds(60)), Client::Body::streamed);
-          CO_ASSERT_OK(exchange);
-          const std::string part(kPart, 'u');
-          for (std::size_t sent = 0; sent < kTotal; sent += part.size()) {
-            CO_ASSERT_OK(co_await exchange->write(part));
-            most_in_flight = std::max(most_in_flight, sent - uploaded);
-          }
-          CO_ASSERT_OK(co_await exchange->finish());
-          CO_ASSERT_OK(co_await exchange->read_head());
-          while (true) {
-            const auto got = co_await exchange->read_some();
-            CO_ASSERT_OK(got);
-            if (got->empty()) break;
-            intact =
-                intact && got->size() <= 16 * 1024 && std::string_view(all_d).starts_with(*got);
-            read += got->size();
-          }
-          EXPECT_EQ(uploaded, kTotal);
-          EXPECT_EQ(read, kTotal);
-          EXPECT_TRUE(intact);
-          EXPECT_LT(most_in_flight, 16u * 1024 * 1024);  // what the kernel buffers
-          EXPECT_EQ(client.client.idle_connections(), 1u);
-        }
-        co_await server.stop();
-      },
-      seconds(60));
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const std::string all_u(16 * 1024, 'u');
+    const std::string all_d(16 * 1024, 'd');
+    std::size_t uploaded = 0;
+    std::size_t downloaded = 0;
+    std::size_t read = 0;
+    std::size_t most_in_flight = 0;
+    bool intact = true;
+    TestServer server(executor, [&](Exchange& exchange) -> Task<> {
+      while (true) {
+        const auto part = co_await exchange.read_some();
+        CO_ASSERT_OK(part);
+        if (part->empty()) break;
+        intact = intact && part->size() <= 16 * 1024 && std::string_view(all_u).starts_with(*part);
+        uploaded += part->size();
+      }
+      CO_ASSERT_OK(co_await exchange.start({.status = 200}));
+      const std::string part(kPart, 'd');
+      for (std::size_t sent = 0; sent < kTotal; sent += part.size()) {
+        CO_ASSERT_OK(co_await exchange.write(part));
+        downloaded += part.size();
+        most_in_flight = std::max(most_in_flight, downloaded - read);
+      }
+      CO_ASSERT_OK(co_await exchange.finish());
+    });
+    {
+      TestClient client(executor);
+      auto exchange = co_await client.client.open(
+          server.url(), {.method = "POST"}, deadline_after(seconds(60)), Client::Body::streamed);
+      CO_ASSERT_OK(exchange);
+      const std::string part(kPart, 'u');
+      for (std::size_t sent = 0; sent < kTotal; sent += part.size()) {
+        CO_ASSERT_OK(co_await exchange->write(part));
+        most_in_flight = std::max(most_in_flight, sent - uploaded);
+      }
+      CO_ASSERT_OK(co_await exchange->finish());
+      CO_ASSERT_OK(co_await exchange->read_head());
+      while (true) {
+        const auto got = co_await exchange->read_some();
+        CO_ASSERT_OK(got);
+        if (got->empty()) break;
+        intact = intact && got->size() <= 16 * 1024 && std::string_view(all_d).starts_with(*got);
+        read += got->size();
+      }
+      EXPECT_EQ(uploaded, kTotal);
+      EXPECT_EQ(read, kTotal);
+      EXPECT_TRUE(intact);
+      EXPECT_LT(most_in_flight, 16u * 1024 * 1024);  // what the kernel buffers
+      EXPECT_EQ(client.client.idle_connections(), 1u);
+    }
+    co_await server.stop();
+  });
 }
 
 TEST(Client, ReadsAnEarlyAnswerToAnUpload) {
@@ -624,7 +619,7 @@ TEST(Client, ReadsAnEarlyAnswerToAnUpload) {
 }
 
 TEST(Client, CancellationLeavesNothingBehind) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     bool arrived = false;
     TestServer server(executor, [&](Exchange& exchange) -> Task<> {
@@ -664,7 +659,7 @@ Url origin(const std::string& text) {
 }
 
 TEST(Client, SendsAbsoluteTargetsToAnHttpProxy) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     HttpScript proxy(executor, {HttpScript::answer_each(kOk, 2)});
     {
@@ -684,7 +679,7 @@ TEST(Client, SendsAbsoluteTargetsToAnHttpProxy) {
 }
 
 TEST(Client, ErrorsTellTheProxyFromTheOrigin) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     HttpScript proxy(
         executor, {HttpScript::answer(

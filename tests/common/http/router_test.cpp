@@ -35,7 +35,7 @@ std::vector<Route> sample_routes() {
 }
 
 void with_router(const std::function<Task<>(TestServer&, Client&)>& body) {
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     const Router router(sample_routes());
     TestServer server(executor, [&](Exchange& exchange) { return router.serve(exchange); });

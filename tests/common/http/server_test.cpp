@@ -38,7 +38,7 @@ std::size_t count(std::string_view text, std::string_view part) {
 
 void with_server(Handler handler, ServerOptions options,
                  const std::function<Task<>(TestServer&)>& body) {
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     TestServer server(co_await asio::this_coro::executor, handler, options);
     co_await body(server);
     co_await server.stop();
@@ -70,7 +70,7 @@ TEST(Server, ListensOnIPv4TooWithAnAddressOfIPv6) {
 }
 
 TEST(Server, RefusesToListenOnWhatIsNoAddress) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     Server server(co_await asio::this_coro::executor, {.address = "localhost"}, echo);
     const auto listening = server.listen();
     CO_ASSERT_TRUE(!listening);
@@ -462,7 +462,7 @@ TEST(Server, RefusesFurtherConnections) {
 }
 
 TEST(Server, DrainEndsIdleConnectionsAndLetsRequestsFinish) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Event entered(executor);
     Event leave(executor);
@@ -497,7 +497,7 @@ TEST(Server, DrainEndsIdleConnectionsAndLetsRequestsFinish) {
 }
 
 TEST(Server, StopCancelsWhatDoesNotEnd) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     bool cancelled = false;
     bool inside = false;
@@ -548,7 +548,7 @@ TEST(Server, ListenErrorsNameAddressAndPort) {
 
 // A server without a port, whose connections are made in memory.
 TEST(Server, AdoptedConnectionsAreServedLikeAcceptedOnes) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Server server(executor, {.max_connections = 1}, [](Exchange& exchange) -> Task<> {
       co_await answer(exchange, exchange.peer_address());

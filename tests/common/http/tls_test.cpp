@@ -85,7 +85,7 @@ Task<> ok(Exchange& exchange) {
 Result<Response> request(net::TlsOptions server_tls, net::TlsOptions client_tls,
                          const std::string& host = "localhost") {
   Result<Response> outcome;
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TestServer server(executor, ok, {.address = "0.0.0.0", .tls = server_tls});
     {
@@ -169,7 +169,7 @@ TEST(Tls, ServersWithACaDemandClientCertificates) {
 // One request over each version the client is limited to.
 TEST(Tls, SpeaksVersions12And13Only) {
   const auto& c = certificates();
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TestServer server(executor, ok, {.tls = identity(c.server)});
     for (const int version : {TLS1_1_VERSION, TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -195,7 +195,7 @@ TEST(Tls, SpeaksVersions12And13Only) {
 
 TEST(Tls, PlainTextOnEitherSideIsToldApart) {
   const auto& c = certificates();
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TestServer plain(executor, ok);
     TestServer secure(executor, ok, {.tls = identity(c.server)});
@@ -218,7 +218,7 @@ TEST(Tls, PlainTextOnEitherSideIsToldApart) {
 
 TEST(Tls, TruncationIsNotAnEnd) {
   const auto& c = certificates();
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     test::HttpScript origin(executor, {[](test::RawConnection& connection) -> Task<> {
                               co_await connection.read_head();
@@ -261,7 +261,7 @@ TEST(Tls, TruncationIsNotAnEnd) {
 
 TEST(Tls, AC07_SlowHandshakesEnd) {
   const auto& c = certificates();
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TestServer server(executor, ok, {.tls = identity(c.server), .head_timeout = milliseconds(50)});
     EXPECT_EQ(co_await test::raw_exchange(server.port(), "\x16\x03\x01"), "");
@@ -286,7 +286,7 @@ TEST(Tls, AC07_SlowHandshakesEnd) {
 
 TEST(Tls, TunnelsThroughAProxy) {
   const auto& c = certificates();
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TestServer server(executor, ok, {.tls = identity(c.server)});
     // A proxy that joins two connections.
@@ -315,27 +315,25 @@ TEST(Tls, TunnelsThroughAProxy) {
 
 TEST(Tls, StreamsLargeBodies) {
   const auto& c = certificates();
-  test::run_coro(
-      [&]() -> Task<> {
-        const auto executor = co_await asio::this_coro::executor;
-        TestServer server(executor,
-                          [](Exchange& exchange) -> Task<> {
-                            auto body = co_await exchange.read_body(20'000'000);
-                            CO_ASSERT_OK(body);
-                            co_await answer(exchange, std::move(*body));
-                          },
-                          {.tls = identity(c.server)});
-        {
-          TestClient client(executor, {.tls = trust(c.authority)});
-          std::string body;
-          for (int i = 0; body.size() < 5'000'000; ++i) body += std::to_string(i);
-          const auto echoed = co_await client.post(server.url(), body);
-          CO_ASSERT_OK(echoed);
-          EXPECT_TRUE(echoed->body == body);
-        }
-        co_await server.stop();
-      },
-      seconds(20));
+  test::run_in_test_time([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    TestServer server(executor,
+                      [](Exchange& exchange) -> Task<> {
+                        auto body = co_await exchange.read_body(20'000'000);
+                        CO_ASSERT_OK(body);
+                        co_await answer(exchange, std::move(*body));
+                      },
+                      {.tls = identity(c.server)});
+    {
+      TestClient client(executor, {.tls = trust(c.authority)});
+      std::string body;
+      for (int i = 0; body.size() < 5'000'000; ++i) body += std::to_string(i);
+      const auto echoed = co_await client.post(server.url(), body);
+      CO_ASSERT_OK(echoed);
+      EXPECT_TRUE(echoed->body == body);
+    }
+    co_await server.stop();
+  });
 }
 
 TEST(TlsContext, ErrorsNameTheFile) {
@@ -410,7 +408,7 @@ TEST(Tls, AC29_RotationIsPickedUpByServerAndClient) {
   auto& other = const_cast<test::CertificateAuthority&>(c.other_authority);
   const auto replacement =
       other.issue({.common_name = "server", .organization = {}, .alt_names = {"localhost"}});
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TestServer server(executor, ok,
                       {.tls = net::TlsOptions{.certificate_file = folder / "live-cert.pem",
@@ -435,7 +433,7 @@ TEST(Tls, AC29_AConnectionMadeWithOldCertificatesIsNotKept) {
   const auto& c = certificates();
   const fs::path ca = c.authority.folder() / "rotated-while-connecting.pem";
   fs::copy_file(c.authority.ca_file(), ca, fs::copy_options::overwrite_existing);
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TestServer server(executor, ok, {.tls = identity(c.server)});
     Event moved(executor);

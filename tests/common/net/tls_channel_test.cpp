@@ -11,7 +11,7 @@ using testing::HasSubstr;
 // A client that writes as soon as it may sends its first bytes together with the end of its
 // handshake, and one read of the socket takes both.
 TEST(TlsChannel, DataMayComeWithTheEndOfTheHandshake) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     TlsEnds ends(co_await socket_pair());
     TaskGroup tasks(co_await asio::this_coro::executor);
     std::string got;
@@ -28,7 +28,7 @@ TEST(TlsChannel, DataMayComeWithTheEndOfTheHandshake) {
 }
 
 TEST(TlsChannel, SmallPartsShareARecord) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     auto pair = co_await secured(memory_pair(co_await asio::this_coro::executor));
     const std::string body(1000, 'b');
     const std::array<asio::const_buffer, 3> parts{asio::buffer("head,", 5), asio::buffer(body),
@@ -40,7 +40,7 @@ TEST(TlsChannel, SmallPartsShareARecord) {
 }
 
 TEST(TlsChannel, AnEndBelowIsNoEndOfTls) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     auto below = memory_pair(co_await asio::this_coro::executor);
     Channel& under_left = *below.left;
     auto pair = co_await secured(std::move(below));
@@ -53,7 +53,7 @@ TEST(TlsChannel, AnEndBelowIsNoEndOfTls) {
 }
 
 TEST(TlsChannel, ForeignBytesAreAnErrorOfTls) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     auto below = memory_pair(co_await asio::this_coro::executor);
     Channel& under_left = *below.left;
     auto pair = co_await secured(std::move(below));
@@ -109,7 +109,7 @@ TEST(TlsChannel, APeerThatClosesDuringTheHandshakeIsToldApart) {
 }
 
 TEST(TlsChannel, BothEndsLearnThatTheNameIsWrong) {
-  test::run_coro([]() -> Task<> {
+  test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     TlsEnds ends(memory_pair(executor));
     TaskGroup tasks(executor);
