@@ -7,6 +7,7 @@
 namespace gitops::reporter {
 namespace {
 
+constexpr auto kWriteAheadTimeout = std::chrono::seconds(2);
 // How long a flush leaves a file alone that could not be written.
 constexpr auto kFlushRetry = std::chrono::milliseconds(200);
 constexpr std::size_t kMaxReads = 1'000;  // that wait for the file; as many keys as may be due
@@ -108,6 +109,11 @@ void Ledger::store(const std::string& key, const LedgerEntry& entry) {
   auto& head = is_witness_row(key) ? witnessed_[key] : known_[key];
   head = {.uid = entry.uid, .change = entry.change};
   put(key, std::move(bytes));
+}
+
+Task<> Ledger::write_ahead(const std::string& key, const LedgerEntry& entry) {
+  store(key, entry);
+  if (trouble_.empty()) std::ignore = co_await flush(deadline_after(kWriteAheadTimeout));
 }
 
 void Ledger::erase(const std::string& key) {

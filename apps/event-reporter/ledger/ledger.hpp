@@ -62,6 +62,9 @@ class Ledger {
   // error when the file can't be read now: try again later.
   Task<Result<LedgerEntry>> load(std::string key);
   void store(const std::string& key, const LedgerEntry& entry);
+  // Stores the entry ahead of the events that it is about, and waits up to 2 s until it is in the
+  // file. A file that cannot be written holds nothing up.
+  Task<> write_ahead(const std::string& key, const LedgerEntry& entry);
   void erase(const std::string& key);
 
   // Small texts beside the entries, kept just as durably.

@@ -1,7 +1,6 @@
 #include "event-reporter/report/application_reporter.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <span>
@@ -21,13 +20,6 @@ namespace {
 
 // A large application's progress is written down each time so many of its events were taken.
 constexpr std::size_t kStoreEvery = 100;
-// For the ledger's file to take what is about to be sent.
-constexpr auto kAnnounceTimeout = std::chrono::seconds(2);
-
-k8s::ObjectKey object_key(const std::string& key) {
-  const auto slash = key.find('/');
-  return {.ns = key.substr(0, slash), .name = key.substr(slash + 1)};
-}
 
 // Identifies one event: the same change of the same part with the same content has the same id, so
 // that a receiver can drop what it got twice.
@@ -48,13 +40,12 @@ std::string part_of(const ResourceId& id) {
   return out;
 }
 
-std::uint64_t version_number(std::string_view text) {
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 }  // namespace
+
+k8s::ObjectKey application_key(std::string_view key) {
+  const auto slash = key.find('/');
+  return {.ns = std::string(key.substr(0, slash)), .name = std::string(key.substr(slash + 1))};
+}
 
 ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gatherer,
                                          Ledger& ledger, Delivery& delivery, Options options,
@@ -66,11 +57,12 @@ ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gat
       options_(options),
       metrics_(metrics) {}
 
-Task<Result<void>> ApplicationReporter::report_live(Live live) {
+Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   const auto& key = live.key;
-  auto gathered = co_await gatherer_.gather(object_key(key), std::move(live.text));
+  auto gathered = co_await gatherer_.gather(application_key(key), std::move(live.text));
   if (!gathered) {
-    if (gathered.error().code != ErrorCode::not_found) count_error(gathered.error());
+    if (gathered.error().code == ErrorCode::not_found) co_return Result<bool>(false);
+    count_error(gathered.error());
     co_return std::unexpected(gathered.error());
   }
   const Error gap{.code = ErrorCode::unavailable, .message = gathered->gap};
@@ -86,14 +78,17 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
     count_error(report.error());
     co_return std::unexpected(lasting(report.error(), live.failures));
   }
-  if (is_overtaken(key, *report)) co_return Result<void>();
+  const auto version = report->resource_version();
+  if (newest_.is_outdated(key, version)) co_return Result<bool>(true);
+  newest_.note(key, report->uid(), version);
 
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
   if (!entry.uid.empty() && entry.uid != report->uid()) {
     // Deleted and made anew while nobody watched.
-    const auto gone = co_await report_gone(key, application_stub(object_key(key), entry.uid, ""));
+    const auto gone =
+        co_await report_gone(key, application_stub(application_key(key), entry.uid, ""));
     if (!gone) co_return std::unexpected(gone.error());
     entry = {};
   }
@@ -108,7 +103,6 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
   // Until all of it is acknowledged, a restart has to look at this application again.
   entry.change.reset();
   co_await announce(key, entry, *report, due);
-  const auto version = report->resource_version();
   if (due.application || live.heartbeat) {
     const auto& digest = report->application_digest();
     const auto posted = co_await post("application", key,
@@ -126,14 +120,14 @@ Task<Result<void>> ApplicationReporter::report_live(Live live) {
   ledger_.store(key, entry);
   if (!posted) co_return std::unexpected(posted.error());
   if (!gap.message.empty()) co_return std::unexpected(lasting(gap, live.failures));
-  co_return Result<void>();
+  co_return Result<bool>(true);
 }
 
 Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string text) {
   auto gathered = co_await gatherer_.gather_gone(std::move(text));
   if (!gathered && gathered.error().code == ErrorCode::invalid_data) {
     // Its last text is of no use; its name is.
-    gathered = co_await gatherer_.gather_gone(application_stub(object_key(key), "", ""));
+    gathered = co_await gatherer_.gather_gone(application_stub(application_key(key), "", ""));
   }
   if (!gathered) co_return std::unexpected(gathered.error());
   const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
@@ -149,7 +143,9 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
     co_return std::unexpected(added.error());
   }
   const auto now = wall_now();
-  const auto version = version_of_deletion(key, *report);
+  // A list that lacks the application does not tell the version of its deletion, and the watch's last
+  // state may be older than the one that was read and reported.
+  const auto version = newest_.highest(key, report->uid(), report->resource_version());
   const auto posted =
       co_await post("application_gone", key, event_id(*report, version, "application", "gone"),
                     report->application_event(now));
@@ -160,9 +156,9 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   if (resources) {
     if (own) ledger_.erase(key);
     ledger_.erase(witness);
-    // Of one that was made anew under its name something newer may be known already.
-    const auto newest = newest_.find(key);
-    if (newest != newest_.end() && newest->second.uid == report->uid()) newest_.erase(newest);
+    // A successor of the same name may be known already.
+    const auto* newest = newest_.uid(key);
+    if (newest != nullptr && *newest == report->uid()) newest_.forget(key);
   } else {
     entry.change.reset();
     ledger_.store(own ? key : witness, entry);
@@ -198,11 +194,9 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
   auto entry = std::move(*loaded);
   AppView app;
   if (const auto read = app.read(text); !read) co_return Result<void>();  // of use to nobody
-  const auto version = version_number(app.metadata()["resourceVersion"].text());
-  const auto newest = newest_.find(key);
-  if (newest != newest_.end() && version < newest->second.version) co_return Result<void>();
+  if (newest_.is_outdated(key, app.metadata()["resourceVersion"].text())) co_return Result<void>();
   if (!entry.uid.empty() && entry.uid != app.uid()) {
-    co_return co_await report_gone(key, application_stub(object_key(key), entry.uid, ""));
+    co_return co_await report_gone(key, application_stub(application_key(key), entry.uid, ""));
   }
   std::set<std::string> present;
   for (const auto& id : app.resource_ids()) present.insert(id.identity());
@@ -232,23 +226,7 @@ Task<> ApplicationReporter::announce(const std::string& key, LedgerEntry& entry,
   if (due.application) entry.application.reset();
   for (const auto index : due.changed) entry.acknowledge(report.resources()[index].id, {});
   for (const auto& id : due.gone) entry.acknowledge(id, {});
-  ledger_.store(key, entry);
-  // Without a file to write to, reporting goes on.
-  if (ledger_.trouble().empty()) {
-    std::ignore = co_await ledger_.flush(deadline_after(kAnnounceTimeout));
-  }
-}
-
-// A list that lacks the application tells nothing about its end, and what the watch told last may
-// be older than what was read and reported since.
-std::string ApplicationReporter::version_of_deletion(const std::string& key,
-                                                     const Report& report) const {
-  const auto newest = newest_.find(key);
-  if (newest == newest_.end() || newest->second.uid != report.uid() ||
-      newest->second.version <= version_number(report.resource_version())) {
-    return std::string(report.resource_version());
-  }
-  return std::to_string(newest->second.version);
+  co_await ledger_.write_ahead(key, entry);
 }
 
 Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, const Report& report,
@@ -308,21 +286,11 @@ Task<Result<Delivered>> ApplicationReporter::post(std::string part, std::string 
 Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::string project) {
   const auto entry = co_await ledger_.load(key);
   if (!entry) co_return std::unexpected(entry.error());
-  const auto tree = co_await gatherer_.tree(object_key(key), std::move(project));
+  const auto tree = co_await gatherer_.tree(application_key(key), std::move(project));
   if (!tree) co_return std::unexpected(tree.error());
   simdjson::dom::parser parser;
   const bool usable = parse_object(parser, *tree, "the answer of resource-tree").has_value();
   co_return Result<bool>(usable && entry->tree != tree_digest(*tree));
-}
-
-// What was read may be ahead of the watch, which then still tells of states before, also of another
-// object that had the name before: a resourceVersion belongs to the whole cluster.
-bool ApplicationReporter::is_overtaken(const std::string& key, const Report& report) {
-  auto& newest = newest_[key];
-  const auto version = version_number(report.resource_version());
-  if (version < newest.version) return true;
-  newest = {.uid = std::string(report.uid()), .version = version};
-  return false;
 }
 
 void ApplicationReporter::count_error(const Error& error) {

@@ -2,10 +2,8 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "common/core/async.hpp"
@@ -15,8 +13,12 @@
 #include "event-reporter/event/payload.hpp"
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/difference.hpp"
+#include "event-reporter/report/newest_states.hpp"
 
 namespace gitops::reporter {
+
+// The Application that a key "namespace/name" stands for.
+[[nodiscard]] k8s::ObjectKey application_key(std::string_view key);
 
 // Brings one application up to date at the control plane: gathers its state, posts what differs
 // from what the ledger says is acknowledged, the application first and then its resources, and
@@ -44,8 +46,8 @@ class ApplicationReporter {
     bool heartbeat = false;   // its own event is due in any case
     unsigned failures = 0;    // in a row so far
   };
-  // not_found when the text had to be read and there is no such Application.
-  Task<Result<void>> report_live(Live live);
+  // False when the text had to be read and there is no such Application.
+  Task<Result<bool>> report_live(Live live);
   // `text` is the last state of an Application that was deleted.
   Task<Result<void>> report_gone(std::string key, std::string text);
 
@@ -62,14 +64,11 @@ class ApplicationReporter {
   Task<Result<bool>> add_witnessed(const std::string& row, LedgerEntry& entry);
   Task<> announce(const std::string& key, LedgerEntry& entry, const Report& report,
                   const Difference& due);
-  [[nodiscard]] std::string version_of_deletion(const std::string& key, const Report& report) const;
   Task<Result<void>> post_resources(const std::string& key, const Report& report,
                                     std::string_view version, LedgerEntry& entry,
                                     const Difference& due, WallTime now);
   Task<Result<Delivered>> post(std::string part, std::string subject, std::string id,
                                std::string body);
-  // True when something newer was reported already. Otherwise this is the newest now.
-  bool is_overtaken(const std::string& key, const Report& report);
   void count_error(const Error& error);
   [[nodiscard]] Error lasting(Error error, unsigned failures) const;
 
@@ -79,11 +78,7 @@ class ApplicationReporter {
   Delivery& delivery_;
   Options options_;
   Metrics& metrics_;
-  struct Newest {
-    std::string uid;
-    std::uint64_t version = 0;  // resourceVersion
-  };
-  std::unordered_map<std::string, Newest> newest_;  // reported by this process
+  NewestStates newest_;  // reported by this process
 };
 
 }  // namespace gitops::reporter

@@ -120,35 +120,25 @@ void DirtySet::bring_forward() {
 }
 
 void DirtySet::drop_live(const std::function<bool(std::string_view key)>& which) {
-  for (auto it = dirty_.begin(); it != dirty_.end();) {
-    auto& [key, work] = *it;
-    if (!which(key)) {
-      ++it;
-      continue;
-    }
+  for (auto& [key, work] : dirty_) {
+    if (!which(key)) continue;
     drop_states(work);
     work.live = false;
     work.heartbeat = false;
-    if (work.tombstone.empty()) {
-      overdue_.erase(key);
-      it = dirty_.erase(it);
-    } else {
-      ++it;
-    }
   }
+  std::erase_if(dirty_, [&](const auto& item) {
+    const auto& [key, work] = item;
+    if (!which(key) || !work.tombstone.empty()) return false;
+    overdue_.erase(key);
+    return true;
+  });
 }
 
 void DirtySet::drop(const std::function<bool(std::string_view key)>& which) {
-  for (auto it = dirty_.begin(); it != dirty_.end();) {
-    auto& [key, work] = *it;
-    if (!which(key)) {
-      ++it;
-      continue;
-    }
-    drop_states(work);
-    overdue_.erase(key);
-    it = dirty_.erase(it);
+  for (auto& [key, work] : dirty_) {
+    if (which(key)) work.tombstone.clear();
   }
+  drop_live(which);
 }
 
 bool DirtySet::in_work(const std::function<bool(std::string_view key)>& which) const {

@@ -5,6 +5,7 @@
 
 #include "event-reporter/event/app_view.hpp"
 #include "event-reporter/event/manifest.hpp"
+#include "event-reporter/report/report_work.hpp"
 #include "event-reporter/watch/name_pattern.hpp"
 
 namespace gitops::reporter {
@@ -52,11 +53,6 @@ std::vector<ResourceId> resources_of(std::string_view application) {
 ChangeTracker::Options with_parts(ChangeTracker::Options options) {
   options.parts = resources_of;
   return options;
-}
-
-k8s::ObjectKey object_key(const std::string& key) {
-  const auto slash = key.find('/');
-  return {.ns = key.substr(0, slash), .name = key.substr(slash + 1)};
 }
 
 }  // namespace
@@ -128,56 +124,50 @@ void Reporter::on_change(const k8s::Change& change) {
 Task<> Reporter::find_deleted() {
   co_await informer_.wait_synced(kNever);
   const auto missing = changes_.missing([this](std::string_view key) {
-    return informer_.find(object_key(std::string(key))) == nullptr;
+    return informer_.find(application_key(std::string(key))) == nullptr;
   });
   for (const auto& [key, uid] : missing) {
-    if (co_await is_gone(kubernetes_, k8s::resources::kApplications, object_key(key),
+    if (co_await is_gone(kubernetes_, k8s::resources::kApplications, application_key(key),
                          options_.queue.backoff)) {
-      changes_.missed(key, uid, application_stub(object_key(key), uid, ""));
+      changes_.missed(key, uid, application_stub(application_key(key), uid, ""));
     }
   }
 }
 
 // -- workers --
 
-// Takes out of `work` what was reported.
 Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, unsigned failures) {
-  if (!work.tombstone.empty()) {
-    const auto gone = co_await application_reporter_.report_gone(key, work.tombstone);
-    if (!gone) co_return std::unexpected(gone.error());
-    work.tombstone.clear();
-  }
-  for (const auto& uid : changes_.predecessors(key)) {
-    const auto gone =
-        co_await application_reporter_.report_gone(key, application_stub(object_key(key), uid, ""));
-    if (!gone) co_return std::unexpected(gone.error());
-  }
-  if (!work.live && ledger_.known().contains(key)) co_return co_await report_predecessor(key);
-  while (work.live && changes_.owns(key)) {
-    const bool read = work.states.empty();
-    const auto reported = co_await application_reporter_.report_live(
-        {.key = key,
-         .text = read ? std::string{} : work.states.front().text,
-         .superseded = work.states.size() > 1,
-         .heartbeat = work.heartbeat,
-         .failures = failures});
-    if (!reported && reported.error().code == ErrorCode::not_found) break;  // the watch will tell
-    if (!reported) co_return std::unexpected(reported.error());
-    work.heartbeat = false;
-    if (!read) work.states.pop_front();
-    if (work.states.empty()) break;
-  }
-  if (work.live && !changes_.owns(key) && ledger_.known().contains(key)) {
-    co_return co_await report_lost_parts(
-        key, work.states.empty() ? std::string{} : work.states.back().text);
-  }
-  co_return Result<void>();
+  const ReportSteps steps{
+      .deletion =
+          [&](std::string tombstone) {
+            return application_reporter_.report_gone(key, std::move(tombstone));
+          },
+      .predecessor =
+          [&](const std::string& uid) {
+            return application_reporter_.report_gone(
+                key, application_stub(application_key(key), uid, ""));
+          },
+      .state =
+          [&] {
+            return application_reporter_.report_live(
+                {.key = key,
+                 .text = work.states.empty() ? std::string{} : work.states.front().text,
+                 .superseded = work.states.size() > 1,
+                 .heartbeat = work.heartbeat,
+                 .failures = failures});
+          }};
+  const auto reported = co_await report_work(changes_, key, work, steps);
+  if (!reported || !ledger_.known().contains(key)) co_return reported;
+  if (!work.live) co_return co_await report_predecessor(key);
+  if (changes_.owns(key)) co_return reported;
+  co_return co_await report_lost_parts(
+      key, work.states.empty() ? std::string{} : work.states.back().text);
 }
 
 // What was reported under this name and deleted while nobody watched, when the one that was made
 // anew is gone before any report of it said so.
 Task<Result<void>> Reporter::report_predecessor(std::string key) {
-  const auto read = co_await kubernetes_.get(k8s::resources::kApplications, object_key(key),
+  const auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                              deadline_after(kReadTimeout));
   if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
   const auto known = ledger_.known().find(key);
@@ -186,13 +176,13 @@ Task<Result<void>> Reporter::report_predecessor(std::string key) {
     co_return Result<void>();
   }
   co_return co_await application_reporter_.report_gone(
-      key, application_stub(object_key(key), known->second.uid, ""));
+      key, application_stub(application_key(key), known->second.uid, ""));
 }
 
 // Somebody else reports the application now, and knows only of resources that it saw itself.
 Task<Result<void>> Reporter::report_lost_parts(std::string key, std::string text) {
   if (text.empty()) {
-    auto read = co_await kubernetes_.get(k8s::resources::kApplications, object_key(key),
+    auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                          deadline_after(kReadTimeout));
     if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
     if (!read) co_return Result<void>();  // the watch will tell
@@ -227,7 +217,7 @@ Task<> Reporter::look_at(std::string key, std::string project) {
     co_return;
   const auto changed = co_await application_reporter_.tree_changed(key, std::move(project));
   if (!changed || !*changed || !changes_.owns(key) || queue_.dirty().contains(key)) co_return;
-  if (informer_.find(object_key(key)) == nullptr) co_return;
+  if (informer_.find(application_key(key)) == nullptr) co_return;
   sweeps_.Increment();
   queue_.dirty().changed(key, {}, {}, Clock::now());
 }

@@ -1,11 +1,11 @@
 #include "event-reporter/report/resource_reporter.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 #include <utility>
 
 #include "common/core/encoding.hpp"
+#include "event-reporter/report/report_work.hpp"
 #include "event-reporter/watch/name_pattern.hpp"
 
 namespace gitops::reporter {
@@ -13,18 +13,10 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(10);
-// For the ledger's file to take what is about to be reported for the first time.
-constexpr auto kAnnounceTimeout = std::chrono::seconds(2);
 // A managed cluster that did not answer is left alone for so long.
 constexpr auto kReadPause = std::chrono::seconds(5);
 // Clusters that have a label of their own in the metrics.
 constexpr std::size_t kMostLabels = 100;
-
-std::uint64_t version_number(std::string_view text) {
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
 
 k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
   return {
@@ -240,49 +232,38 @@ Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
 
 // -- workers --
 
-// Takes out of `work` what was reported.
 Task<Result<void>> ResourceReporter::report(const std::string& key, DirtyWork& work) {
   const auto id = parse_resource_key(key);
-  if (!work.tombstone.empty()) {
-    const auto gone = co_await report_gone(id, work.tombstone);
-    if (!gone) co_return std::unexpected(gone.error());
-    work.tombstone.clear();
-  }
-  for (const auto& uid : changes_.predecessors(key)) {
-    const auto gone = co_await post_gone(id, resource_stub(id.object, uid));
-    if (!gone) co_return std::unexpected(gone.error());
-    ledger_.erase(witness_row(key, uid));
-  }
-  while (work.live && changes_.owns(key)) {
-    const bool from_server = work.states.empty();
-    std::string text;
-    if (from_server) {
-      auto answer = co_await read(id);
-      // The watch will tell.
-      if (!answer && answer.error().code == ErrorCode::not_found) break;
-      if (!answer) co_return std::unexpected(answer.error());
-      text = std::move(*answer);
-    } else {
-      text = work.states.front().text;
-    }
-    const auto reported = co_await report_state(id, text, from_server, work.heartbeat);
-    if (!reported) co_return std::unexpected(reported.error());
-    work.heartbeat = false;
-    if (!from_server) work.states.pop_front();
-    if (work.states.empty()) break;
-  }
-  co_return Result<void>();
+  const ReportSteps steps{
+      .deletion = [&](std::string tombstone) { return report_gone(id, std::move(tombstone)); },
+      .predecessor = [&](std::string uid) { return report_predecessor(id, std::move(uid)); },
+      .state = [&] { return report_next(id, work); }};
+  co_return co_await report_work(changes_, key, work, steps);
 }
 
-Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id,
-                                                 const std::string& tombstone) {
+Task<Result<void>> ResourceReporter::report_predecessor(const ResourceKey& id, std::string uid) {
+  const auto posted = co_await post_gone(id, resource_stub(id.object, uid));
+  if (posted) ledger_.erase(witness_row(id.to_string(), uid));
+  co_return posted;
+}
+
+Task<Result<bool>> ResourceReporter::report_next(const ResourceKey& id, const DirtyWork& work) {
+  const bool from_server = work.states.empty();
+  auto text = from_server ? co_await read(id) : Result<std::string>(work.states.front().text);
+  if (!text && text.error().code == ErrorCode::not_found) co_return Result<bool>(false);
+  if (!text) co_return std::unexpected(text.error());
+  const auto reported = co_await report_state(id, *text, from_server, work.heartbeat);
+  if (!reported) co_return std::unexpected(reported.error());
+  co_return Result<bool>(true);
+}
+
+Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id, std::string tombstone) {
   const auto key = id.to_string();
   const auto facts = read_resource(tombstone);
   const std::string uid = facts ? facts->uid : std::string();
   // One that was read before the watch told of it.
-  const auto read_ahead = newest_.find(key);
-  const bool has_successor =
-      !uid.empty() && read_ahead != newest_.end() && read_ahead->second.uid != uid;
+  const auto* newest = newest_.uid(key);
+  const bool has_successor = !uid.empty() && newest != nullptr && *newest != uid;
   const auto known = ledger_.known().find(key);
   const std::string reported = known == ledger_.known().end() ? uid : known->second.uid;
   if (!has_successor && !uid.empty() && reported != uid) {
@@ -296,7 +277,7 @@ Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id,
   ledger_.erase(witness_row(key, uid));
   if (!has_successor) {
     ledger_.erase(key);
-    newest_.erase(key);
+    newest_.forget(key);
   }
   co_return Result<void>();
 }
@@ -309,7 +290,12 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
     note_unreadable(key, facts.error());
     co_return Result<void>();
   }
-  if (is_overtaken(key, *facts, was_read)) co_return Result<void>();
+  if (newest_.is_outdated(key, facts->resource_version)) co_return Result<void>();
+  if (was_read) {
+    newest_.note(key, facts->uid, facts->resource_version);
+  } else {
+    newest_.forget(key);
+  }
   LedgerHead before;
   if (const auto known = ledger_.known().find(key); known != ledger_.known().end()) {
     before = known->second;
@@ -323,7 +309,8 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
     const auto gone = co_await post_gone(id, resource_stub(id.object, before.uid));
     if (!gone) co_return std::unexpected(gone.error());
   }
-  co_await announce(key, facts->uid);
+  // Its deletion must be found even when the answer or this process is lost.
+  co_await ledger_.write_ahead(key, {.uid = facts->uid});
   const auto& kind = *find_kind(id.kind);
   const auto posted = co_await post(
       id, kind.name, resource_event_id(*facts, kind.resource, id.object, to_hex(facts->digest, 4)),
@@ -351,16 +338,6 @@ Task<Result<void>> ResourceReporter::post(const ResourceKey& id, std::string par
                                                      .reduce = reduced_resource_event});
   if (!delivered) co_return std::unexpected(delivered.error());
   co_return Result<void>();
-}
-
-// Writes down what is about to be reported for the first time: when the answer or this process gets
-// lost, the control plane may know it, and its deletion must be found.
-Task<> ResourceReporter::announce(const std::string& key, const std::string& uid) {
-  ledger_.store(key, {.uid = uid});
-  // Without a file to write to, reporting goes on.
-  if (ledger_.trouble().empty()) {
-    std::ignore = co_await ledger_.flush(deadline_after(kAnnounceTimeout));
-  }
 }
 
 // A managed cluster that does not answer must not keep the workers of all others.
@@ -396,20 +373,6 @@ Task<Result<std::string>> ResourceReporter::read(const ResourceKey& id) {
     if (!cluster->is_own()) cluster->next_read = Clock::now() + kReadPause;
   }
   co_return answer;
-}
-
-bool ResourceReporter::is_overtaken(const std::string& key, const ResourceFacts& facts,
-                                    bool was_read) {
-  const auto version = version_number(facts.resource_version);
-  const auto newest = newest_.find(key);
-  // Also of another object that had the name before.
-  if (newest != newest_.end() && version < newest->second.version) return true;
-  if (was_read) {
-    newest_[key] = {.uid = facts.uid, .version = version};
-  } else if (newest != newest_.end()) {
-    newest_.erase(newest);
-  }
-  return false;
 }
 
 void ResourceReporter::note_unreadable(const std::string& key, const Error& error) {

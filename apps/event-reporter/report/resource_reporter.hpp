@@ -2,14 +2,12 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "common/core/async.hpp"
@@ -21,6 +19,7 @@
 #include "event-reporter/event/resource_event.hpp"
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/change_tracker.hpp"
+#include "event-reporter/report/newest_states.hpp"
 #include "event-reporter/report/report_queue.hpp"
 #include "event-reporter/watch/resource_kinds.hpp"
 #include "k8s-client/kind_watch.hpp"
@@ -92,17 +91,16 @@ class ResourceReporter {
   Task<> find_deleted(std::shared_ptr<Cluster> cluster, const k8s::KindWatch& watch);
 
   Task<Result<void>> report(const std::string& key, DirtyWork& work);
-  Task<Result<void>> report_gone(const ResourceKey& id, const std::string& tombstone);
+  Task<Result<void>> report_gone(const ResourceKey& id, std::string tombstone);
+  Task<Result<void>> report_predecessor(const ResourceKey& id, std::string uid);
+  Task<Result<bool>> report_next(const ResourceKey& id, const DirtyWork& work);
   Task<Result<void>> report_state(const ResourceKey& id, const std::string& text, bool was_read,
                                   bool heartbeat);
   Task<Result<void>> post_gone(const ResourceKey& id, std::string_view text);
   Task<Result<void>> post(const ResourceKey& id, std::string part, std::string event_id,
                           std::string body);
-  Task<> announce(const std::string& key, const std::string& uid);
   Task<Result<std::string>> read(const ResourceKey& id);
   void note_unreadable(const std::string& key, const Error& error);
-  // True when something newer was reported already.
-  bool is_overtaken(const std::string& key, const ResourceFacts& facts, bool was_read);
   Task<> tick();
 
   Executor executor_;
@@ -118,11 +116,7 @@ class ResourceReporter {
   TaskGroup* group_ = nullptr;                                // since start()
   std::map<std::string, std::shared_ptr<Cluster>> clusters_;  // by ResourceKey::cluster
   std::set<std::string> metric_labels_;
-  struct Newest {
-    std::string uid;
-    std::uint64_t version = 0;  // resourceVersion
-  };
-  std::unordered_map<std::string, Newest> newest_;  // of what was read instead of watched
+  NewestStates newest_;  // of the objects that were read instead of watched
 
   Gauge& resources_;
   Gauge& clusters_size_;

@@ -211,6 +211,17 @@ TEST(Reporter, APlatformOutageLosesNothing) {
   });
 }
 
+// 404 is also what tells that an Application to be read is gone.
+TEST(Reporter, AnEventEndpointThatIsNotFoundLosesNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.fail_next(12, 404);
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_THAT(scene.events(), UnorderedElementsAre("web", "c-0", "c-1"));
+  });
+}
+
 TEST(Reporter, ARefusedEventDoesNotHoldUpTheOthersAndComesBack) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();
