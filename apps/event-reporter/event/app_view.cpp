@@ -31,8 +31,8 @@ std::string_view AppView::cluster() const {
   return root_["spec"]["destination"]["server"].text();
 }
 
-std::string AppView::started_at(WallTime now) const {
-  return go_time_or(operation_state()["startedAt"].text(), now);
+std::string AppView::started_at() const {
+  return go_time(operation_state()["startedAt"].text());
 }
 
 std::string AppView::finished_at() const {

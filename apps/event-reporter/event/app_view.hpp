@@ -36,8 +36,8 @@ class AppView {
   [[nodiscard]] std::string_view project() const { return root_["spec"]["project"].text(); }
   [[nodiscard]] std::string_view cluster() const;
 
-  // When its operation began (`now` when it does not say) and ended (empty), as Go prints times.
-  [[nodiscard]] std::string started_at(WallTime now) const;
+  // When its operation began and ended, as Go prints times; empty when it does not say.
+  [[nodiscard]] std::string started_at() const;
   [[nodiscard]] std::string finished_at() const;
 
   // The entry of spec.sources, or spec.source when there are no several.

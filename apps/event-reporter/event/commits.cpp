@@ -69,11 +69,11 @@ std::optional<Commit> main_commit(const AppView& app, const AppMaterial& materia
   return commit;
 }
 
-std::string annotated_application(const AppView& app, const AppMaterial& material) {
+std::string annotated_application(const AppMaterial& material,
+                                  const std::optional<Commit>& commit) {
   auto out = typed(material.application);
   if (!material.sync_revisions && !material.change_revisions) return out;
   const auto revisions = revisions_json(material);
-  const auto commit = main_commit(app, material);
   return edit_member(out, "metadata", [&](std::string_view metadata) {
     auto edited = edit_member(metadata, "annotations", [&](std::string_view annotations) {
       return with_strings(annotations, {{"app.meta.revisions-metadata", revisions}});

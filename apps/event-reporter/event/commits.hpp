@@ -19,7 +19,7 @@ struct Commit {
 std::optional<Commit> main_commit(const AppView& app, const AppMaterial& material);
 
 // The Application's text with its type, and with what is known of its commits in labels and
-// annotations.
-std::string annotated_application(const AppView& app, const AppMaterial& material);
+// annotations. `commit` is its main_commit().
+std::string annotated_application(const AppMaterial& material, const std::optional<Commit>& commit);
 
 }  // namespace gitops::reporter

@@ -38,7 +38,7 @@ void ErrorList::add_sync_result(const AppView& app, JsonView result) {
   errors_.push_back({.type = "sync",
                      .level = "error",
                      .message = std::string(result["message"].text()),
-                     .last_seen = app.started_at(now_)});
+                     .last_seen = go_time_or(app.operation_state()["startedAt"].text(), now_)});
 }
 
 void ErrorList::add_conditions(const AppView& app) {
@@ -80,7 +80,7 @@ void ErrorList::add_operation(const AppView& app) {
   errors_.push_back({.type = "sync",
                      .level = "error",
                      .message = std::string(app.operation_state()["message"].text()),
-                     .last_seen = app.started_at(now_)});
+                     .last_seen = go_time_or(app.operation_state()["startedAt"].text(), now_)});
 }
 
 void ErrorList::add_health(const TreeView& tree, const ResourceId& id, bool name_source) {

@@ -1,5 +1,9 @@
 #include "event-reporter/event/event_body.hpp"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 #include "common/core/yaml_text.hpp"
@@ -17,34 +21,91 @@ std::string as_yaml(std::string_view manifest) {
   return to_yaml(document);
 }
 
-void write_source(std::string& out, const EventBody& body, const TrackingSettings& settings) {
-  const auto commit = body.commit.value_or(Commit{});
+using Body = const EventBody&;
+using Value = std::optional<std::string>;  // absent: the field is left out
+enum class Form { text, json };
+
+// Whether a change of a field makes its event due, and the field's place in the digest. Places never
+// change, since ledgers hold digests; a new field takes the next one.
+struct Counts {
+  constexpr Counts(DigestScope s, int p, std::string_view a = {}) : scope(s), place(p), absent(a) {}
+  DigestScope scope;
+  int place;                // from 1 on; 0: not in a digest
+  std::string_view absent;  // what the digest has of a field that is left out
+};
+constexpr Counts kNever(DigestScope::resource, 0);
+constexpr Counts counts(int place, std::string_view absent = {}) {
+  return {DigestScope::resource, place, absent};
+}
+
+struct SourceField {
+  std::string_view name;
+  Counts counts;
+  Value (*value)(Body);
+  Form form = Form::text;
+};
+
+Value commit_date(Body body) {
+  if (!body.app.commit || !body.app.commit->date) return std::nullopt;
+  return format_rfc3339(*body.app.commit->date);
+}
+
+std::string started_at(Body body) {
+  return body.app.started_at.empty() ? format_rfc3339(body.now) : body.app.started_at;
+}
+
+Value finished_at(Body body) {
+  const auto& state = body.state;
+  const bool done = body.app.managed && state.sync_status == "Synced" && state.health &&
+                    state.health->status == "Healthy";
+  if (done) return started_at(body);
+  return body.app.finished_at.empty() ? Value() : Value(body.app.finished_at);
+}
+
+// The members of "source", in their order in the body. A row is all there is to a field.
+constexpr auto kSource = std::to_array<SourceField>({
+    {"desiredManifest", counts(7), [](Body b) { return Value(b.state.desired); }},
+    {"actualManifest", counts(8), [](Body b) { return Value(b.state.actual); }},
+    {"gitManifest", kNever, [](Body b) { return Value(as_yaml(b.state.desired)); }},
+    {"repoURL", counts(3), [](Body b) { return Value(b.app.repo_url); }},
+    {"path", kNever, [](Body) { return Value(""); }},
+    {"revision", Counts(DigestScope::resource_and_revision, 9),
+     [](Body b) { return Value(b.app.revision); }},
+    {"commitMessage", kNever,
+     [](Body b) { return Value(b.app.commit ? b.app.commit->message : ""); }},
+    {"commitAuthor", kNever,
+     [](Body b) { return Value(b.app.commit ? b.app.commit->author : ""); }},
+    {"commitDate", kNever, [](Body b) { return commit_date(b); }},
+    {"appName", kNever, [](Body b) { return Value(b.app.name); }},
+    {"appLabels", kNever, [](Body b) { return Value(b.app.labels); }, Form::json},
+    {"syncStatus", counts(4), [](Body b) { return Value(b.state.sync_status); }},
+    {"syncStartedAt", kNever, [](Body b) { return Value(started_at(b)); }},
+    {"syncFinishedAt", kNever, [](Body b) { return finished_at(b); }},
+    {"healthStatus", counts(5, "-"),
+     [](Body b) { return b.state.health ? Value(b.state.health->status) : Value(); }},
+    {"healthMessage", counts(6),
+     [](Body b) { return b.state.health ? Value(b.state.health->message) : Value(); }},
+    {"cluster", counts(2), [](Body b) { return Value(b.app.cluster); }},
+    {"historyId", kNever, [](Body b) { return Value(std::to_string(b.app.history_id)); },
+     Form::json},
+    {"operationSyncRevision", kNever, [](Body b) { return Value(b.app.operation_revision); }},
+    {"appUID", Counts(DigestScope::application, 1), [](Body b) { return Value(b.app.uid); }},
+    {"appNamespace", kNever, [](Body b) { return Value(b.app.ns); }},
+    {"appInstanceLabelKey", kNever, [](Body b) { return Value(b.settings.instance_label_key); }},
+    {"trackingMethod", kNever, [](Body b) { return Value(b.settings.method); }},
+});
+
+void write_source(std::string& out, Body body) {
   ObjectWriter source(out);
-  source.text("desiredManifest", body.desired_manifest);
-  source.text("actualManifest", body.actual_manifest);
-  source.text("gitManifest", as_yaml(body.desired_manifest));
-  source.text("repoURL", body.repo_url);
-  source.text("path", "");
-  source.text("revision", body.revision);
-  source.text("commitMessage", commit.message);
-  source.text("commitAuthor", commit.author);
-  if (commit.date) source.text("commitDate", format_rfc3339(*commit.date));
-  source.text("appName", body.app_name);
-  source.raw("appLabels", body.app_labels);
-  source.text("syncStatus", body.sync_status);
-  source.text("syncStartedAt", body.sync_started_at);
-  if (!body.sync_finished_at.empty()) source.text("syncFinishedAt", body.sync_finished_at);
-  if (body.health) {
-    source.text("healthStatus", body.health->status);
-    source.text("healthMessage", body.health->message);
+  for (const auto& field : kSource) {
+    const auto value = field.value(body);
+    if (!value) continue;
+    if (field.form == Form::text) {
+      source.text(field.name, *value);
+    } else {
+      source.raw(field.name, *value);
+    }
   }
-  source.text("cluster", body.cluster);
-  source.raw("historyId", std::to_string(body.history_id));
-  source.text("operationSyncRevision", body.operation_revision);
-  source.text("appUID", body.app_uid);
-  source.text("appNamespace", body.app_ns);
-  source.text("appInstanceLabelKey", settings.instance_label_key);
-  source.text("trackingMethod", settings.method);
   source.end();
 }
 
@@ -99,21 +160,38 @@ std::string reduced_event(std::string_view body) {
   return out.size() < body.size() ? out : std::string{};
 }
 
-std::string write_event(const EventBody& body, const ErrorList& errors,
-                        const TrackingSettings& settings, WallTime now) {
+std::string write_event(const EventBody& body) {
+  const auto& state = body.state;
   std::string out;
-  out.reserve(2048 + 2 * body.object.size() + 2 * body.actual_manifest.size() +
-              3 * body.desired_manifest.size());
+  out.reserve(2048 + 2 * state.object.size() + 2 * state.actual.size() + 3 * state.desired.size());
   out += "{\"data\":";
   ObjectWriter payload(out);
-  payload.text("timestamp", format_rfc3339_millis(now));
-  payload.text("object", base64_encode(body.object));
-  write_source(payload.begin("source"), body, settings);
-  if (!errors.empty()) errors.write(payload.begin("errors"));
+  payload.text("timestamp", format_rfc3339_millis(body.now));
+  payload.text("object", base64_encode(state.object));
+  write_source(payload.begin("source"), body);
+  if (!body.errors.empty()) body.errors.write(payload.begin("errors"));
   payload.raw("appVersions", "{}");
   payload.end();
   out += '}';
   return out;
+}
+
+Digest digest_event(const EventBody& body, DigestScope scope,
+                    std::initializer_list<std::string_view> head) {
+  static const auto ordered = [] {
+    auto fields = kSource;
+    std::ranges::sort(fields, {}, [](const SourceField& field) { return field.counts.place; });
+    return fields;
+  }();
+  Hasher hasher;
+  for (const auto text : head) hasher.add(text);
+  for (const auto& field : ordered) {
+    if (field.counts.place == 0 || field.counts.scope > scope) continue;
+    const auto value = field.value(body);
+    hasher.add(value ? *value : field.counts.absent);
+  }
+  body.errors.add_to(hasher);
+  return hasher.finish();
 }
 
 }  // namespace gitops::reporter

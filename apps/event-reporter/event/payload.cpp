@@ -40,6 +40,31 @@ Result<void> read_answer(std::optional<View>& view, const std::optional<std::str
   return view.emplace().read(*answer);
 }
 
+// As events about what the application manages have them.
+AppFields managing(const AppView& app, std::optional<Commit> commit) {
+  return {.managed = true,
+          .repo_url = app.compared_repo_url(),
+          .revision = app.latest_revision(),
+          .commit = std::move(commit),
+          .name = app.name(),
+          .labels = labels_json(app.metadata()["labels"]),
+          .started_at = app.started_at(),
+          .finished_at = app.finished_at(),
+          .cluster = app.cluster(),
+          .history_id = app.history_id(),
+          .operation_revision = app.operation_revision(),
+          .uid = app.uid(),
+          .ns = app.ns()};
+}
+
+// As the event of an application that nobody manages has them.
+AppFields root(const AppView& app) {
+  return {.repo_url = app.source(0)["repoURL"].text(),
+          .started_at = app.started_at(),
+          .finished_at = app.finished_at(),
+          .cluster = app.cluster()};
+}
+
 bool is_unhealthy(const std::optional<Health>& health) {
   return health && health->status != "Healthy";
 }
@@ -66,7 +91,10 @@ struct Report::State {
   // Beside `resources`: their entries in status.resources, and their identities.
   std::vector<JsonView> resource_status;
   std::vector<std::string> identities;
-  bool revision_counts = false;
+  AppFields as_manager;  // in the events of its resources
+  AppFields own_fields;  // in its own event: its parent's, or a root's
+  ResourceState own;     // as the object of its own event
+  DigestScope scope = DigestScope::resource;
   Digest change{};
   Digest application_digest{};
 
@@ -77,19 +105,12 @@ struct Report::State {
   [[nodiscard]] bool being_deleted() const { return material.gone || app.deleting(); }
   [[nodiscard]] const TreeView* known_tree() const { return tree ? &*tree : nullptr; }
   [[nodiscard]] ResourceState resource(std::size_t index) const;
-  // The application as a resource of its parent.
-  [[nodiscard]] ResourceState as_child() const;
+  // The application as the object of its own event.
+  [[nodiscard]] ResourceState own_state() const;
 
   [[nodiscard]] ErrorList application_errors(WallTime now) const;
   [[nodiscard]] ErrorList resource_errors(std::size_t index, const ResourceState& resource,
                                           WallTime now) const;
-
-  // The event about something that `owner` manages.
-  [[nodiscard]] std::string managed_event(const AppView& owner, const AppMaterial& owner_material,
-                                          const ResourceState& resource, const ErrorList& errors,
-                                          WallTime now) const;
-  // The event about this application when nobody manages it.
-  [[nodiscard]] std::string root_event(const ErrorList& errors, WallTime now) const;
 
   [[nodiscard]] Digest digest_resource(std::size_t index) const;
   [[nodiscard]] Digest digest_application() const;
@@ -124,16 +145,16 @@ ResourceState Report::State::resource(std::size_t index) const {
                         being_deleted());
 }
 
-ResourceState Report::State::as_child() const {
+ResourceState Report::State::own_state() const {
   const auto status = app.status();
   ResourceState state{.id = application_id(app.ns(), app.name()),
                       .sync_status = std::string(status["sync"]["status"].text()),
                       .health = read_health(status["health"]),
                       .desired = {},
                       .actual = {},
-                      .object = annotated_application(app, material.app)};
+                      .object = annotated_application(material.app, as_manager.commit)};
   if (being_deleted()) return state;
-  state.actual = material.app.application;
+  state.actual = is_child() ? material.app.application : state.object;
   if (parent_managed) {
     if (auto states = parent_managed->find(state.id.identity())) state.desired = states->desired;
   }
@@ -142,9 +163,9 @@ ResourceState Report::State::as_child() const {
 
 ErrorList Report::State::application_errors(WallTime now) const {
   ErrorList errors(now);
-  const auto own = application_id(app.ns(), app.name());
+  const auto id = application_id(app.ns(), app.name());
   if (is_child()) {
-    errors.add_sync_result(parent, parent_synced.find(own.identity()));
+    errors.add_sync_result(parent, parent_synced.find(id.identity()));
     errors.add_operation(app);
   }
   errors.add_conditions(app);
@@ -155,7 +176,7 @@ ErrorList Report::State::application_errors(WallTime now) const {
     }
   }
   if (is_child() && is_unhealthy(read_health(app.status()["health"]))) {
-    errors.add_health(*tree, own, false);
+    errors.add_health(*tree, id, false);
   }
   return errors;
 }
@@ -168,78 +189,29 @@ ErrorList Report::State::resource_errors(std::size_t index, const ResourceState&
   return errors;
 }
 
-std::string Report::State::managed_event(const AppView& owner, const AppMaterial& owner_material,
-                                         const ResourceState& resource, const ErrorList& errors,
-                                         WallTime now) const {
-  const bool done =
-      resource.sync_status == "Synced" && resource.health && resource.health->status == "Healthy";
-  const auto started = owner.started_at(now);
-  return write_event({.object = resource.object,
-                      .desired_manifest = resource.desired,
-                      .actual_manifest = resource.actual,
-                      .repo_url = owner.compared_repo_url(),
-                      .revision = owner.latest_revision(),
-                      .commit = main_commit(owner, owner_material),
-                      .app_name = owner.name(),
-                      .app_labels = labels_json(owner.metadata()["labels"]),
-                      .sync_status = resource.sync_status,
-                      .sync_started_at = started,
-                      .sync_finished_at = done ? started : owner.finished_at(),
-                      .health = resource.health,
-                      .cluster = owner.cluster(),
-                      .history_id = owner.history_id(),
-                      .operation_revision = owner.operation_revision(),
-                      .app_uid = owner.uid(),
-                      .app_ns = owner.ns()},
-                     errors, settings, now);
-}
-
-std::string Report::State::root_event(const ErrorList& errors, WallTime now) const {
-  const auto object = annotated_application(app, material.app);
-  return write_event(
-      {.object = object,
-       .actual_manifest = being_deleted() ? std::string_view{} : std::string_view(object),
-       .repo_url = app.source(0)["repoURL"].text(),
-       .sync_status = app.status()["sync"]["status"].text(),
-       .sync_started_at = app.started_at(now),
-       .sync_finished_at = app.finished_at(),
-       .health = read_health(app.status()["health"]),
-       .cluster = app.cluster()},
-      errors, settings, now);
-}
-
 Digest Report::State::digest_resource(std::size_t index) const {
   const auto state = resource(index);
-  Hasher hasher;
-  hasher.add(state.id.to_string());
-  hasher.add(app.uid());
-  hasher.add(app.cluster());
-  hasher.add(app.compared_repo_url());
-  hasher.add(state.sync_status);
-  hasher.add(state.health ? state.health->status : "-");
-  hasher.add(state.health ? state.health->message : "");
-  hasher.add(state.desired);
-  hasher.add(state.actual);
-  if (revision_counts) hasher.add(app.latest_revision());
-  resource_errors(index, state, WallTime{}).add_to(hasher);
-  return hasher.finish();
+  const auto errors = resource_errors(index, state, {});
+  return digest_event({as_manager, state, errors, settings, {}}, scope, {state.id.to_string()});
 }
 
 Digest Report::State::digest_application() const {
-  Hasher hasher;
-  hasher.add(to_hex(change));
-  hasher.add(material.gone ? "gone" : "");
-  hasher.add(is_child() ? parent.uid() : "");
-  application_errors(WallTime{}).add_to(hasher);
-  return hasher.finish();
+  const auto errors = application_errors({});
+  return digest_event({own_fields, own, errors, settings, {}}, DigestScope::application,
+                      {to_hex(change), material.gone ? "gone" : ""});
 }
 
 Result<Report> Report::read(Material material, TrackingSettings settings, bool revision_counts) {
   auto state = std::make_unique<State>();
   state->material = std::move(material);
   state->settings = std::move(settings);
-  state->revision_counts = revision_counts;
+  if (revision_counts) state->scope = DigestScope::resource_and_revision;
   if (auto read = state->read_material(); !read) return std::unexpected(read.error());
+  const auto& parent = state->material.parent;
+  state->as_manager = managing(state->app, main_commit(state->app, state->material.app));
+  state->own_fields =
+      parent ? managing(state->parent, main_commit(state->parent, *parent)) : root(state->app);
+  state->own = state->own_state();
   state->change = change_digest(state->material.app.application);
   if (state->managed) state->list_resources();
   for (std::size_t i = 0; i < state->resources.size(); ++i) {
@@ -286,15 +258,13 @@ bool Report::resources_known() const {
 
 std::string Report::application_event(WallTime now) const {
   const auto errors = state_->application_errors(now);
-  if (!state_->is_child()) return state_->root_event(errors, now);
-  return state_->managed_event(state_->parent, *state_->material.parent, state_->as_child(), errors,
-                               now);
+  return write_event({state_->own_fields, state_->own, errors, state_->settings, now});
 }
 
 std::string Report::resource_event(std::size_t index, WallTime now) const {
   const auto resource = state_->resource(index);
-  return state_->managed_event(state_->app, state_->material.app, resource,
-                               state_->resource_errors(index, resource, now), now);
+  const auto errors = state_->resource_errors(index, resource, now);
+  return write_event({state_->as_manager, resource, errors, state_->settings, now});
 }
 
 std::string Report::gone_event(const ResourceId& id, WallTime now) const {
@@ -304,7 +274,8 @@ std::string Report::gone_event(const ResourceId& id, WallTime now) const {
                                .desired = {},
                                .actual = {},
                                .object = stub(id)};
-  return state_->managed_event(state_->app, state_->material.app, resource, ErrorList(now), now);
+  const ErrorList errors(now);
+  return write_event({state_->as_manager, resource, errors, state_->settings, now});
 }
 
 }  // namespace gitops::reporter

@@ -60,13 +60,13 @@ TrackingSettings tracking(const json& input) {
   return settings;
 }
 
-Result<Report> report_of(const json& input) {
+Result<Report> report_of(const json& input, bool revision_counts = false) {
   Material material;
   material.app = app_material(input);
   if (input.contains("tree")) material.tree = input["tree"].dump();
   if (input.contains("parent")) material.parent = app_material(input["parent"]);
   material.gone = input.value("gone", false);
-  return Report::read(std::move(material), tracking(input));
+  return Report::read(std::move(material), tracking(input), revision_counts);
 }
 
 json readable(const std::string& body) {
@@ -131,6 +131,41 @@ TEST_P(Golden, EventsAreAsDocumented) {
   for (const auto& [id, event] : expected.value("gone", json::object()).items()) {
     expect_same(event, readable(report->gone_event(ResourceId::parse(id), now)), id);
   }
+}
+
+std::string resource_digests(const Report& report) {
+  std::string out;
+  for (const auto& resource : report.resources()) out += " " + to_hex(resource.digest, 8);
+  return out;
+}
+
+// After an upgrade that changes digests everything is reported once more.
+TEST_P(Golden, DigestsAreThoseOfExistingLedgers) {
+  struct Digests {
+    std::string application;
+    std::string resources;
+    std::string with_revision;  // the resources', with --resend-on-revision
+  };
+  const std::map<std::string, Digests> kept{
+      {"resource", {"5fa79d527040bf10bed3d6c6e18cb059", " f0c3108c42777c87", " 263a6c57d172b3cd"}},
+      {"root-application",
+       {"9974d6156994d4385362e96092759712", " c722fbffa13af45f 32446fe3e60ecdd9 a0b55428f5054ec8",
+        " d4e033aaa880e070 f90ad2009f910eaf 1918df3cb419037a"}},
+      {"child-application", {"2da94125c4a73dc18d59b6d2c843595e", "", ""}},
+      {"application-in-deletion",
+       {"63cf545a169e3753631ac24fd8700856", " bbc55ea8d1644665", " f5065b8c1c2a1e84"}},
+      {"unusual-resources",
+       {"ad265759aa0cf2a9c8ca7cae3cf8c8b2",
+        " 61818bff9297ca47 4f6debf60acbeab7 4bf1b5922a26ac3a ceb15b9be4205a71 20f1ecba47a77ea9"
+        " 731e4b1634e98e25",
+        " c22010e87947d642 fece9cdb38d07cfe 8eb3af64982cd936 c1a818c423a00dba 39828139bb2d6871"
+        " 45b21b739823a951"}}};
+  const auto& expected = kept.at(GetParam());
+  const auto report = report_of(golden_case(GetParam()));
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(to_hex(report->application_digest()), expected.application);
+  EXPECT_EQ(resource_digests(*report), expected.resources);
+  EXPECT_EQ(resource_digests(*report_of(golden_case(GetParam()), true)), expected.with_revision);
 }
 
 INSTANTIATE_TEST_SUITE_P(Payload, Golden,
