@@ -50,29 +50,31 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   const TrackingSettings settings{.method = "annotation+label", .argocd_namespace = "argocd"};
-  Material material;
-  material.app.application = lines[0];
-  material.app.managed = known(lines[1]);
-  material.tree = known(lines[2]);
-  if (const auto asked = questions_about(lines[0], settings)) {
+  const auto material_of = [&](bool gone) -> std::optional<Material> {
+    auto app = AppView::parse(std::string(lines[0]));
+    if (!app) return std::nullopt;
+    const auto questions = questions_about(*app, settings);
+    Material material{.app = {.app = std::move(*app), .managed = known(lines[1])},
+                      .tree = known(lines[2]),
+                      .gone = gone};
     material.app.sync_revisions.emplace();
-    for (const auto& commit : asked->sync_revisions) {
+    for (const auto& commit : questions.sync_revisions) {
       material.app.sync_revisions->push_back(
           {.revision = commit.revision, .metadata = std::string(lines[3])});
     }
-  }
-  if (!lines[4].empty()) {
-    material.parent.emplace();
-    material.parent->application = lines[4];
-    material.parent->managed = known(lines[5]);
-  }
+    if (lines[4].empty()) return material;
+    auto parent = AppView::parse(std::string(lines[4]));
+    if (!parent) return std::nullopt;
+    material.parent = {.app = std::move(*parent), .managed = known(lines[5])};
+    return material;
+  };
   change_digest(lines[0]);
   tree_digest(lines[2]);
   const auto now = WallTime{} + std::chrono::seconds(1'772'615'727);
   for (const bool gone : {false, true}) {
-    auto copy = material;
-    copy.gone = gone;
-    const auto report = Report::read(std::move(copy), settings);
+    auto material = material_of(gone);
+    if (!material) continue;
+    const auto report = Report::read(std::move(*material), settings);
     if (!report) continue;
     check_event(report->application_event(now));
     for (std::size_t i = 0; i < report->resources().size() && i < 4; ++i) {

@@ -244,12 +244,12 @@ Task<Result<std::optional<AppMaterial>>> Gatherer::read_parent(k8s::ObjectKey ke
     }
     co_return std::unexpected(text.error());
   }
-  AppMaterial parent;
-  parent.application = std::move(*text);
-  const auto questions = questions_about(parent.application, settings_);
-  if (!questions) co_return std::unexpected(questions.error());
+  auto app = AppView::parse(std::move(*text));
+  if (!app) co_return std::unexpected(app.error());
+  AppMaterial parent{.app = std::move(*app)};
+  const auto questions = questions_about(parent.app, settings_);
   auto managed = co_await ask(managed_reads_, [&] {
-    return argocd_.managed_resources(questions->app, deadline_after(kReadTimeout));
+    return argocd_.managed_resources(questions.app, deadline_after(kReadTimeout));
   });
   if (managed) {
     parent.managed = std::move(*managed);
@@ -258,7 +258,7 @@ Task<Result<std::optional<AppMaterial>>> Gatherer::read_parent(k8s::ObjectKey ke
   } else {
     note_gap(gap, managed.error());
   }
-  auto found = co_await revisions(questions->app, questions->sync_revisions);
+  auto found = co_await revisions(questions.app, questions.sync_revisions);
   if (found) {
     parent.sync_revisions = std::move(*found);
   } else if (is_failure_of_peer(found.error())) {
@@ -280,22 +280,21 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::strin
     if (!read) co_return std::unexpected(read.error());
     text = std::move(*read);
   }
-  Gathered gathered;
-  gathered.settings = settings_;
+  auto app = AppView::parse(std::move(text));
+  if (!app) co_return std::unexpected(app.error());
+  Gathered gathered{.material = {.app = {.app = std::move(*app)}}, .settings = settings_};
   auto& material = gathered.material;
-  material.app.application = std::move(text);
-  const auto questions = questions_about(material.app.application, settings_);
-  if (!questions) co_return std::unexpected(questions.error());
+  const auto questions = questions_about(material.app.app, settings_);
 
   const auto deadline = deadline_after(kReadTimeout);
   auto reads = asio::experimental::make_parallel_group(
       asio::co_spawn(
           executor_,
-          ask(tree_reads_, [&] { return argocd_.resource_tree(questions->app, deadline); }),
+          ask(tree_reads_, [&] { return argocd_.resource_tree(questions.app, deadline); }),
           asio::deferred),
       asio::co_spawn(
           executor_,
-          ask(managed_reads_, [&] { return argocd_.managed_resources(questions->app, deadline); }),
+          ask(managed_reads_, [&] { return argocd_.managed_resources(questions.app, deadline); }),
           asio::deferred));
   auto [order, tree_failure, tree, managed_failure, managed] =
       co_await reads.async_wait(asio::experimental::wait_for_all(), use_task);
@@ -312,9 +311,9 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::strin
   if (managed) material.app.managed = std::move(*managed);
 
   for (auto [commits, target] :
-       {std::pair{&questions->sync_revisions, &material.app.sync_revisions},
-        std::pair{&questions->change_revisions, &material.app.change_revisions}}) {
-    auto found = co_await revisions(questions->app, *commits);
+       {std::pair{&questions.sync_revisions, &material.app.sync_revisions},
+        std::pair{&questions.change_revisions, &material.app.change_revisions}}) {
+    auto found = co_await revisions(questions.app, *commits);
     if (found) {
       *target = std::move(*found);
     } else if (is_failure_of_peer(found.error())) {
@@ -323,13 +322,13 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::strin
       note_gap(gap, found.error());
     }
   }
-  if (questions->parent) {
-    auto parent = co_await read_parent(*questions->parent, gap);
+  if (questions.parent) {
+    auto parent = co_await read_parent(*questions.parent, gap);
     if (!parent) co_return std::unexpected(parent.error());
     material.parent = std::move(*parent);
   }
   // Of an application on its way out Argo CD may know less and less.
-  if (!questions->being_deleted) gathered.gap = std::move(gap);
+  if (!questions.being_deleted) gathered.gap = std::move(gap);
   co_return Result<Gathered>(std::move(gathered));
 }
 
@@ -339,25 +338,21 @@ Task<Result<std::string>> Gatherer::tree(k8s::ObjectKey key, std::string project
                          [&] { return argocd_.resource_tree(app, deadline_after(kReadTimeout)); });
 }
 
-Task<Result<Gatherer::Gathered>> Gatherer::gather_gone(std::string text) {
-  Gathered gathered;
-  gathered.settings = settings_;
+Task<Result<Gatherer::Gathered>> Gatherer::gather_gone(AppView app) {
+  Gathered gathered{.material = {.app = {.app = std::move(app)}, .gone = true},
+                    .settings = settings_};
   auto& material = gathered.material;
-  material.gone = true;
-  material.app.application = std::move(text);
-  const auto questions = questions_about(material.app.application, settings_);
-  if (!questions) co_return std::unexpected(questions.error());
-  material.app.sync_revisions = known_revisions(questions->sync_revisions);
-  material.app.change_revisions = known_revisions(questions->change_revisions);
-  if (questions->parent) {
-    auto text_of_parent = co_await kubernetes_.get(
-        k8s::resources::kApplications, *questions->parent, deadline_after(kReadTimeout));
+  const auto questions = questions_about(material.app.app, settings_);
+  material.app.sync_revisions = known_revisions(questions.sync_revisions);
+  material.app.change_revisions = known_revisions(questions.change_revisions);
+  if (questions.parent) {
+    auto text_of_parent = co_await kubernetes_.get(k8s::resources::kApplications, *questions.parent,
+                                                   deadline_after(kReadTimeout));
     if (text_of_parent) {
-      AppMaterial parent;
-      parent.application = std::move(*text_of_parent);
-      if (const auto asked = questions_about(parent.application, settings_)) {
-        parent.sync_revisions = known_revisions(asked->sync_revisions);
-        material.parent = std::move(parent);
+      if (auto parent = AppView::parse(std::move(*text_of_parent))) {
+        const auto asked = questions_about(*parent, settings_);
+        material.parent = {.app = std::move(*parent),
+                           .sync_revisions = known_revisions(asked.sync_revisions)};
       }
     } else if (text_of_parent.error().code != ErrorCode::not_found &&
                text_of_parent.error().code != ErrorCode::forbidden) {

@@ -54,7 +54,7 @@ class Gatherer {
     Material material;
     TrackingSettings settings;
     // Why something is missing that may come later; empty when everything is there.
-    std::string gap;
+    std::string gap = {};
   };
   // `text` is the Application's JSON when it is at hand, otherwise empty: then it is read from the
   // API server. Fails when the report has to be tried again as a whole: a peer is away or refuses
@@ -62,7 +62,7 @@ class Gatherer {
   // Application is a gap, not a failure.
   Task<Result<Gathered>> gather(k8s::ObjectKey key, std::string text);
   // The last state of an Application that does not exist any more; asks Argo CD nothing.
-  Task<Result<Gathered>> gather_gone(std::string text);
+  Task<Result<Gathered>> gather_gone(AppView app);
   // Argo CD's resource tree alone.
   Task<Result<std::string>> tree(k8s::ObjectKey key, std::string project);
 

@@ -1,5 +1,7 @@
 #include "event-reporter/event/app_view.hpp"
 
+#include <utility>
+
 namespace gitops::reporter {
 namespace {
 
@@ -11,12 +13,15 @@ JsonView nth(JsonView list, std::size_t index) {
 
 }  // namespace
 
-Result<void> AppView::read(std::string_view text) {
-  auto parsed = parse_object(parser_, text, "the Application");
+Result<AppView> AppView::parse(std::string text) {
+  AppView app;
+  app.text_ = std::move(text);
+  app.parser_ = std::make_unique<simdjson::dom::parser>();
+  auto parsed = parse_object(*app.parser_, app.text_, "the Application");
   if (!parsed) return std::unexpected(parsed.error());
-  root_ = *parsed;
-  if (name().empty()) return fail(ErrorCode::invalid_data, "the Application has no name");
-  return {};
+  app.root_ = *parsed;
+  if (app.name().empty()) return fail(ErrorCode::invalid_data, "the Application has no name");
+  return app;
 }
 
 std::vector<ResourceId> AppView::resource_ids() const {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,13 +18,15 @@
 
 namespace gitops::reporter {
 
-// One Application's JSON, with the answers to what is asked of it. What is absent or of another
-// type than it should be reads as empty. Not copyable; views into it live as long as it does.
+// One Application: its JSON text, parsed once, and its fields. A field that is absent or of another
+// type reads as empty, as does every field of a default-constructed one. Can be moved but not
+// copied; views stay valid when it moves.
 class AppView {
  public:
-  // Fails when the text is no JSON object or names no application.
-  Result<void> read(std::string_view text);
+  // invalid_data when the text is no JSON object or names no application.
+  static Result<AppView> parse(std::string text);
 
+  [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] JsonView metadata() const { return root_["metadata"]; }
   [[nodiscard]] JsonView status() const { return root_["status"]; }
   // The resources that Argo CD counts to it.
@@ -68,7 +71,8 @@ class AppView {
   // `object`'s revision, or that of the main source when it has several.
   [[nodiscard]] std::string_view revision_in(JsonView object) const;
 
-  simdjson::dom::parser parser_;
+  std::string text_;
+  std::unique_ptr<simdjson::dom::parser> parser_;  // owns what root_ refers to
   JsonView root_;
 };
 

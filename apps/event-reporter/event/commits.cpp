@@ -54,9 +54,9 @@ std::string typed(std::string application) {
 
 }  // namespace
 
-std::optional<Commit> main_commit(const AppView& app, const AppMaterial& material) {
+std::optional<Commit> main_commit(const AppMaterial& material) {
   if (!material.sync_revisions) return std::nullopt;
-  const auto index = app.main_source();
+  const auto index = material.app.main_source();
   if (index >= material.sync_revisions->size()) return std::nullopt;
   simdjson::dom::parser parser;
   const auto metadata =
@@ -71,7 +71,7 @@ std::optional<Commit> main_commit(const AppView& app, const AppMaterial& materia
 
 std::string annotated_application(const AppMaterial& material,
                                   const std::optional<Commit>& commit) {
-  auto out = typed(material.application);
+  auto out = typed(material.app.text());
   if (!material.sync_revisions && !material.change_revisions) return out;
   const auto revisions = revisions_json(material);
   return edit_member(out, "metadata", [&](std::string_view metadata) {

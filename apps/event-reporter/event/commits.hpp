@@ -16,7 +16,7 @@ struct Commit {
 };
 
 // The commit of the main source that the application was synced to; absent when it is not known.
-std::optional<Commit> main_commit(const AppView& app, const AppMaterial& material);
+std::optional<Commit> main_commit(const AppMaterial& material);
 
 // The Application's text with its type, and with what is known of its commits in labels and
 // annotations. `commit` is its main_commit().

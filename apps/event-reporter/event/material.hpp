@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "event-reporter/event/app_view.hpp"
+
 namespace gitops::reporter {
 
 // A revision that an application was synced to, and what Argo CD knows about it.
@@ -14,17 +16,17 @@ struct Revision {
 
 // What was read about one application. An answer that could not be had is absent.
 struct AppMaterial {
-  std::string application;             // the Application's JSON
-  std::optional<std::string> managed;  // answer of managed-resources
-  std::optional<std::vector<Revision>> sync_revisions;
-  std::optional<std::vector<Revision>> change_revisions;
+  AppView app;
+  std::optional<std::string> managed = {};  // answer of managed-resources
+  std::optional<std::vector<Revision>> sync_revisions = {};
+  std::optional<std::vector<Revision>> change_revisions = {};
 };
 
 // What the events of one application are made from.
 struct Material {
   AppMaterial app;
-  std::optional<std::string> tree;  // answer of resource-tree
-  std::optional<AppMaterial> parent;
+  std::optional<std::string> tree = {};  // answer of resource-tree
+  std::optional<AppMaterial> parent = {};
   bool gone = false;  // the Application does not exist any more; `app` is its last known state
 };
 

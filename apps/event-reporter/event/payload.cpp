@@ -41,11 +41,12 @@ Result<void> read_answer(std::optional<View>& view, const std::optional<std::str
 }
 
 // As events about what the application manages have them.
-AppFields managing(const AppView& app, std::optional<Commit> commit) {
+AppFields managing(const AppMaterial& material) {
+  const auto& app = material.app;
   return {.managed = true,
           .repo_url = app.compared_repo_url(),
           .revision = app.latest_revision(),
-          .commit = std::move(commit),
+          .commit = main_commit(material),
           .name = app.name(),
           .labels = labels_json(app.metadata()["labels"]),
           .started_at = app.started_at(),
@@ -80,8 +81,6 @@ Digest provisional(const Digest& digest) {
 struct Report::State {
   Material material;
   TrackingSettings settings;
-  AppView app;
-  AppView parent;
   SyncResults synced;
   SyncResults parent_synced;
   std::optional<TreeView> tree;
@@ -101,8 +100,9 @@ struct Report::State {
   Result<void> read_material();
   void list_resources();
 
+  [[nodiscard]] const AppView& app() const { return material.app.app; }
   [[nodiscard]] bool is_child() const { return material.parent.has_value(); }
-  [[nodiscard]] bool being_deleted() const { return material.gone || app.deleting(); }
+  [[nodiscard]] bool being_deleted() const { return material.gone || app().deleting(); }
   [[nodiscard]] const TreeView* known_tree() const { return tree ? &*tree : nullptr; }
   [[nodiscard]] ResourceState resource(std::size_t index) const;
   // The application as the object of its own event.
@@ -117,11 +117,9 @@ struct Report::State {
 };
 
 Result<void> Report::State::read_material() {
-  if (auto read = app.read(material.app.application); !read) return read;
-  synced.read(app);
+  synced.read(app());
   if (material.parent) {
-    if (auto read = parent.read(material.parent->application); !read) return read;
-    parent_synced.read(parent);
+    parent_synced.read(material.parent->app);
     if (auto read = read_answer(parent_managed, material.parent->managed); !read) return read;
   }
   if (auto read = read_answer(tree, material.tree); !read) return read;
@@ -129,7 +127,7 @@ Result<void> Report::State::read_material() {
 }
 
 void Report::State::list_resources() {
-  for (const auto entry : app.status()["resources"].items()) {
+  for (const auto entry : app().status()["resources"].items()) {
     const JsonView status(entry);
     auto id = ResourceId::of(status);
     if (id.kind.empty() || id.name.empty()) continue;
@@ -141,20 +139,20 @@ void Report::State::list_resources() {
 }
 
 ResourceState Report::State::resource(std::size_t index) const {
-  return resource_state(resource_status[index], identities[index], app, *managed, known_tree(),
+  return resource_state(resource_status[index], identities[index], app(), *managed, known_tree(),
                         being_deleted());
 }
 
 ResourceState Report::State::own_state() const {
-  const auto status = app.status();
-  ResourceState state{.id = application_id(app.ns(), app.name()),
+  const auto status = app().status();
+  ResourceState state{.id = application_id(app().ns(), app().name()),
                       .sync_status = std::string(status["sync"]["status"].text()),
                       .health = read_health(status["health"]),
                       .desired = {},
                       .actual = {},
                       .object = annotated_application(material.app, as_manager.commit)};
   if (being_deleted()) return state;
-  state.actual = is_child() ? material.app.application : state.object;
+  state.actual = is_child() ? app().text() : state.object;
   if (parent_managed) {
     if (auto states = parent_managed->find(state.id.identity())) state.desired = states->desired;
   }
@@ -163,19 +161,19 @@ ResourceState Report::State::own_state() const {
 
 ErrorList Report::State::application_errors(WallTime now) const {
   ErrorList errors(now);
-  const auto id = application_id(app.ns(), app.name());
+  const auto id = application_id(app().ns(), app().name());
   if (is_child()) {
-    errors.add_sync_result(parent, parent_synced.find(id.identity()));
-    errors.add_operation(app);
+    errors.add_sync_result(material.parent->app, parent_synced.find(id.identity()));
+    errors.add_operation(app());
   }
-  errors.add_conditions(app);
+  errors.add_conditions(app());
   if (!tree) return errors;
   for (std::size_t i = 0; i < resources.size(); ++i) {
     if (is_unhealthy(resource_health(resource_status[i], identities[i], known_tree()))) {
       errors.add_health(*tree, resources[i].id, true);
     }
   }
-  if (is_child() && is_unhealthy(read_health(app.status()["health"]))) {
+  if (is_child() && is_unhealthy(read_health(app().status()["health"]))) {
     errors.add_health(*tree, id, false);
   }
   return errors;
@@ -184,7 +182,7 @@ ErrorList Report::State::application_errors(WallTime now) const {
 ErrorList Report::State::resource_errors(std::size_t index, const ResourceState& resource,
                                          WallTime now) const {
   ErrorList errors(now);
-  errors.add_sync_result(app, synced.find(identities[index]));
+  errors.add_sync_result(app(), synced.find(identities[index]));
   if (tree && is_unhealthy(resource.health)) errors.add_health(*tree, resource.id, false);
   return errors;
 }
@@ -207,17 +205,15 @@ Result<Report> Report::read(Material material, TrackingSettings settings, bool r
   state->settings = std::move(settings);
   if (revision_counts) state->scope = DigestScope::resource_and_revision;
   if (auto read = state->read_material(); !read) return std::unexpected(read.error());
-  const auto& parent = state->material.parent;
-  state->as_manager = managing(state->app, main_commit(state->app, state->material.app));
-  state->own_fields =
-      parent ? managing(state->parent, main_commit(state->parent, *parent)) : root(state->app);
+  state->as_manager = managing(state->material.app);
+  state->own_fields = state->is_child() ? managing(*state->material.parent) : root(state->app());
   state->own = state->own_state();
-  state->change = change_digest(state->material.app.application);
+  state->change = change_digest(state->app().text());
   if (state->managed) state->list_resources();
   for (std::size_t i = 0; i < state->resources.size(); ++i) {
     auto& resource = state->resources[i];
     resource.digest = state->digest_resource(i);
-    if (!state->app.names_synced_revision()) {
+    if (!state->app().names_synced_revision()) {
       resource.settled_digest = resource.digest;
       resource.digest = provisional(resource.digest);
     }
@@ -232,16 +228,16 @@ Report::Report(Report&&) noexcept = default;
 Report& Report::operator=(Report&&) noexcept = default;
 
 std::string_view Report::name() const {
-  return state_->app.name();
+  return state_->app().name();
 }
 std::string_view Report::ns() const {
-  return state_->app.ns();
+  return state_->app().ns();
 }
 std::string_view Report::uid() const {
-  return state_->app.uid();
+  return state_->app().uid();
 }
 std::string_view Report::resource_version() const {
-  return state_->app.metadata()["resourceVersion"].text();
+  return state_->app().metadata()["resourceVersion"].text();
 }
 const Digest& Report::change() const {
   return state_->change;

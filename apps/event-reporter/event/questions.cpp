@@ -1,7 +1,5 @@
 #include "event-reporter/event/questions.hpp"
 
-#include "event-reporter/event/app_view.hpp"
-
 namespace gitops::reporter {
 namespace {
 
@@ -56,9 +54,7 @@ std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettin
 
 }  // namespace
 
-Result<Questions> questions_about(std::string_view application, const TrackingSettings& settings) {
-  AppView app;
-  if (auto read = app.read(application); !read) return std::unexpected(read.error());
+Questions questions_about(const AppView& app, const TrackingSettings& settings) {
   Questions questions;
   questions.app = {.name = std::string(app.name()),
                    .ns = std::string(app.ns()),

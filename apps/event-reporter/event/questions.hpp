@@ -2,11 +2,10 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/argo/argocd_client.hpp"
-#include "common/core/error.hpp"
+#include "event-reporter/event/app_view.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::reporter {
@@ -33,7 +32,6 @@ struct Questions {
   std::vector<Commit> sync_revisions;
   std::vector<Commit> change_revisions;
 };
-// Fails when the text is not an Application's JSON.
-Result<Questions> questions_about(std::string_view application, const TrackingSettings& settings);
+Questions questions_about(const AppView& app, const TrackingSettings& settings);
 
 }  // namespace gitops::reporter

@@ -124,11 +124,11 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
 }
 
 Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string text) {
-  auto gathered = co_await gatherer_.gather_gone(std::move(text));
-  if (!gathered && gathered.error().code == ErrorCode::invalid_data) {
-    // Its last text is of no use; its name is.
-    gathered = co_await gatherer_.gather_gone(application_stub(application_key(key), "", ""));
-  }
+  auto app = AppView::parse(std::move(text));
+  // A tombstone that cannot be read still has a name.
+  if (!app) app = AppView::parse(application_stub(application_key(key), "", ""));
+  if (!app) co_return std::unexpected(app.error());
+  auto gathered = co_await gatherer_.gather_gone(std::move(*app));
   if (!gathered) co_return std::unexpected(gathered.error());
   const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
   if (!report) co_return std::unexpected(report.error());
@@ -192,20 +192,20 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
-  AppView app;
-  if (const auto read = app.read(text); !read) co_return Result<void>();  // of use to nobody
-  if (newest_.is_outdated(key, app.metadata()["resourceVersion"].text())) co_return Result<void>();
-  if (!entry.uid.empty() && entry.uid != app.uid()) {
+  auto app = AppView::parse(std::move(text));
+  if (!app) co_return Result<void>();  // of use to nobody
+  if (newest_.is_outdated(key, app->metadata()["resourceVersion"].text())) co_return Result<void>();
+  if (!entry.uid.empty() && entry.uid != app->uid()) {
     co_return co_await report_gone(key, application_stub(application_key(key), entry.uid, ""));
   }
   std::set<std::string> present;
-  for (const auto& id : app.resource_ids()) present.insert(id.identity());
+  for (const auto& id : app->resource_ids()) present.insert(id.identity());
   Difference due;
   for (auto& id : entry.resource_ids()) {
     if (!present.contains(id.identity())) due.gone.push_back(std::move(id));
   }
   if (due.gone.empty()) co_return Result<void>();
-  auto gathered = co_await gatherer_.gather_gone(std::move(text));
+  auto gathered = co_await gatherer_.gather_gone(std::move(*app));
   if (!gathered) co_return std::unexpected(gathered.error());
   const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
   if (!report) co_return std::unexpected(report.error());

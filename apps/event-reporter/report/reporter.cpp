@@ -46,8 +46,8 @@ Milestone milestone_of(const k8s::Record& record) {
 }
 
 std::vector<ResourceId> resources_of(std::string_view application) {
-  AppView app;
-  return app.read(application) ? app.resource_ids() : std::vector<ResourceId>{};
+  const auto app = AppView::parse(std::string(application));
+  return app ? app->resource_ids() : std::vector<ResourceId>{};
 }
 
 ChangeTracker::Options with_parts(ChangeTracker::Options options) {

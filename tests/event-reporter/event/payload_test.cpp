@@ -40,8 +40,7 @@ std::optional<std::vector<Revision>> revisions(const json& list) {
 }
 
 AppMaterial app_material(const json& input) {
-  AppMaterial material;
-  material.application = input.at("application").dump();
+  AppMaterial material{.app = AppView::parse(input.at("application").dump()).value()};
   if (input.contains("managed")) material.managed = managed_answer(input["managed"]);
   if (input.contains("revisions")) {
     material.sync_revisions = revisions(input["revisions"].value("sync", json()));
@@ -61,8 +60,7 @@ TrackingSettings tracking(const json& input) {
 }
 
 Result<Report> report_of(const json& input, bool revision_counts = false) {
-  Material material;
-  material.app = app_material(input);
+  Material material{.app = app_material(input)};
   if (input.contains("tree")) material.tree = input["tree"].dump();
   if (input.contains("parent")) material.parent = app_material(input["parent"]);
   material.gone = input.value("gone", false);
@@ -190,8 +188,8 @@ std::string resource_body(const json& input) {
 TEST(Payload, ManifestsTravelAsTheTextThatWasReceived) {
   auto input = small_case();
   const std::string odd = R"({"kind":"Deployment",  "apiVersion":"apps/v1","n":1.50,"e":1e2 })";
-  Material material;
-  material.app.application = input["application"].dump();
+  input.erase("managed");
+  Material material{.app = app_material(input)};
   material.app.managed = json{{"items",
                                {{{"group", "apps"},
                                  {"kind", "Deployment"},
@@ -334,17 +332,13 @@ TEST(Payload, AC24_MalformedInputIsAnErrorNotACrash) {
   for (const auto* text :
        {"", "null", "[]", "{", "{\"metadata\":{}}", "{\"metadata\":{\"name\":1}}",
         "{\"metadata\":[]}", "\xff", "{\"metadata\":{\"name\":\"\xff\"}}"}) {
-    Material material;
-    material.app.application = text;
-    EXPECT_FALSE(Report::read(std::move(material), {})) << text;
-    EXPECT_FALSE(questions_about(text, {})) << text;
+    EXPECT_FALSE(AppView::parse(text)) << text;
   }
   for (const auto* text : {"", "null", "{\"items\":", "[]"}) {
-    Material material;
-    material.app.application = good["application"].dump();
+    Material material{.app = app_material(good)};
     material.app.managed = text;
     EXPECT_FALSE(Report::read(std::move(material), {})) << text;
-    material.app.application = good["application"].dump();
+    material = {.app = app_material(good)};
     material.app.managed.reset();
     material.tree = text;
     EXPECT_FALSE(Report::read(std::move(material), {})) << text;

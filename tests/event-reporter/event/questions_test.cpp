@@ -22,10 +22,9 @@ json app_with(const json& metadata) {
 
 std::optional<std::string> parent(const json& app, TrackingSettings settings) {
   settings.argocd_namespace = "argocd";
-  const auto questions = questions_about(app.dump(), settings);
-  EXPECT_TRUE(questions);
-  if (!questions->parent) return std::nullopt;
-  return questions->parent->to_string();
+  const auto questions = questions_about(AppView::parse(app.dump()).value(), settings);
+  if (!questions.parent) return std::nullopt;
+  return questions.parent->to_string();
 }
 
 TEST(Questions, ParentComesFromTheTrackingMark) {
@@ -66,8 +65,8 @@ TEST(Questions, RevisionsComeFromTheLastOperationThenTheNextThenTheStatus) {
   app["operation"]["sync"] = {{"revision", "next"}};
   app["status"]["sync"]["revision"] = "status";
   const auto first = [&app] {
-    const auto questions = questions_about(app.dump(), {});
-    return questions->sync_revisions.empty() ? "" : questions->sync_revisions[0].revision;
+    const auto questions = questions_about(AppView::parse(app.dump()).value(), {});
+    return questions.sync_revisions.empty() ? "" : questions.sync_revisions[0].revision;
   };
   EXPECT_EQ(first(), "last");
   app["status"].erase("operationState");
@@ -84,13 +83,12 @@ TEST(Questions, HelmSourcesAreNotAsked) {
   app["spec"]["sources"] = {{{"repoURL", "https://charts"}, {"chart", "nginx"}},
                             {{"repoURL", "https://git"}, {"path", "."}}};
   app["status"]["operationState"]["operation"]["sync"] = {{"revisions", {"1.2.3", "abc"}}};
-  const auto questions = questions_about(app.dump(), {});
-  ASSERT_TRUE(questions);
-  ASSERT_EQ(questions->sync_revisions.size(), 2U);
-  EXPECT_FALSE(questions->sync_revisions[0].ask);
-  EXPECT_TRUE(questions->sync_revisions[1].ask);
-  EXPECT_EQ(questions->sync_revisions[1].source_index, 1);
-  EXPECT_EQ(questions->sync_revisions[1].repo_url, "https://git");
+  const auto questions = questions_about(AppView::parse(app.dump()).value(), {});
+  ASSERT_EQ(questions.sync_revisions.size(), 2U);
+  EXPECT_FALSE(questions.sync_revisions[0].ask);
+  EXPECT_TRUE(questions.sync_revisions[1].ask);
+  EXPECT_EQ(questions.sync_revisions[1].source_index, 1);
+  EXPECT_EQ(questions.sync_revisions[1].repo_url, "https://git");
 }
 
 }  // namespace
