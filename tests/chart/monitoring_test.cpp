@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <functional>
-#include <iostream>
 #include <map>
 #include <optional>
 #include <regex>
@@ -20,6 +19,7 @@
 #include "doubles/fake_argocd.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "support/play.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::test {
@@ -73,14 +73,12 @@ class World {
     } else {
       environment["REPORT_MANAGED_CLUSTERS"] = "true";
     }
-    daemon.emplace(
-        std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
-                                 "--listen-address=127.0.0.1", "--admin-port=0",
-                                 "--admin-address=127.0.0.1", "--drain-timeout=1s",
-                                 "--ledger-file=" + (folder_ / "ledger.db").string()},
-        std::move(environment), kPatience);
+    daemon.emplace(ReporterProcess::command(
+                       {"--drain-timeout=1s", "--ledger-file=" + (folder_ / "ledger.db").string()}),
+                   std::move(environment), kPatience);
     CO_ASSERT_TRUE(co_await daemon->wait_for_readyz("ready\n"));
   }
+  [[nodiscard]] std::string logs() const { return daemon ? daemon->report() : std::string(); }
   Task<> stop() {
     if (daemon && daemon->process().running()) co_await daemon->stop();
     co_await platform.stop();
@@ -135,16 +133,10 @@ std::string metrics_after(const std::function<Task<>(World&)>& script) {
   run_coro(
       [&]() -> Task<> {
         World world(co_await asio::this_coro::executor);
-        std::exception_ptr failure;
-        try {
+        co_await play_in(world, [&](World&) -> Task<> {
           co_await script(world);
           text = world.daemon->get("/metrics").body;
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        if (testing::Test::HasFailure() && world.daemon) std::cerr << world.daemon->log();
-        co_await world.stop();
-        if (failure) std::rethrow_exception(failure);
+        });
       },
       std::chrono::seconds(60));
   std::signal(SIGXFSZ, before);

@@ -1,38 +1,24 @@
 #include "daemons/reporter_process.hpp"
 
 #include <csignal>
-#include <filesystem>
 #include <utility>
 
-#include <fcntl.h>
-
 namespace gitops::test {
-namespace {
-
-// Sockets of doubles are open in this process; a child that inherited one would keep its port alive
-// after the double stopped.
-void keep_descriptors() {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const int descriptor = std::stoi(entry.path().filename());
-    if (descriptor > 2) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  }
+std::vector<std::string> ReporterProcess::command(std::vector<std::string> flags) {
+  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
+                                "--listen-address=127.0.0.1", "--admin-port=0",
+                                "--admin-address=127.0.0.1"};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  return argv;
 }
-
-ProcessOptions options(std::vector<std::string> argv, Environment environment,
-                       std::filesystem::path log_file) {
-  keep_descriptors();
-  return {.argv = std::move(argv),
-          .env = std::move(environment),
-          .working_dir = {},
-          .log_file = std::move(log_file)};
-}
-
-}  // namespace
 
 ReporterProcess::ReporterProcess(std::vector<std::string> argv, Environment environment,
                                  Clock::duration patience)
     : patience_(patience),
-      process_(options(std::move(argv), std::move(environment), folder_ / "log")) {}
+      process_({.argv = std::move(argv),
+                .env = std::move(environment),
+                .working_dir = {},
+                .log_file = folder_ / "log"}) {}
 
 Task<bool> ReporterProcess::wait_for_log(std::string part, std::size_t times) {
   co_return co_await until([this, part = std::move(part), times] {

@@ -14,11 +14,16 @@ namespace gitops::test {
 // with false, after `patience`.
 class ReporterProcess {
  public:
-  // argv[0] is the program's path; the environment is on top of this process's own.
+  // A command line for our build of the program with free ports on 127.0.0.1, and more flags.
+  static std::vector<std::string> command(std::vector<std::string> flags);
+
+  // argv[0] is the program's path. The environment is on top of this process's own.
   ReporterProcess(std::vector<std::string> argv, Environment environment,
                   Clock::duration patience = std::chrono::seconds(20));
 
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  // For a test that failed: the log, and the last answer of /readyz.
+  [[nodiscard]] std::string report() const { return log() + readyz_; }
 
   // Waits until the log holds `part` that often.
   Task<bool> wait_for_log(std::string part, std::size_t times = 1);

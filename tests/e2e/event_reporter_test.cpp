@@ -9,7 +9,7 @@
 #include "common/core/encoding.hpp"
 #include "doubles/event_checks.hpp"
 #include "doubles/fake_argocd.hpp"
-#include "e2e/reporter_world.hpp"
+#include "e2e/doubles_world.hpp"
 #include "support/git_server.hpp"
 #include "support/yaml_manifests.hpp"
 
@@ -73,7 +73,7 @@ std::string config_map(const std::string& name) {
 }
 
 TEST(EventReporter, ACommitBecomesEvents) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     const auto started = utc_now();
     Repository repository;
     const auto first = repository.commit({{"web.yaml", deployment(2)},
@@ -163,7 +163,7 @@ TEST(EventReporter, ACommitBecomesEvents) {
 }
 
 TEST(EventReporter, AnApplicationDeletedWithoutFinalizerIsReported) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start();
     world.put_app("plain", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("plain", 1));
@@ -174,7 +174,7 @@ TEST(EventReporter, AnApplicationDeletedWithoutFinalizerIsReported) {
 }
 
 TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     Repository small;
     Repository big;
     FileChanges five;
@@ -208,7 +208,7 @@ TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
 }
 
 TEST(EventReporter, ARestartReportsWhatIsThere) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start();
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
@@ -224,7 +224,7 @@ TEST(EventReporter, ARestartReportsWhatIsThere) {
 // -- bad input --
 
 TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();
     const auto& applications = k8s::resources::kApplications;
     world.kube.add_list_item(applications, R"({"metadata":{"name":7,"namespace":"argocd"}})");
@@ -286,7 +286,7 @@ TEST(EventReporter, AWrongConfigurationPrintsEveryMistake) {
 }
 
 TEST(EventReporter, AnUnreachableApiServerIsToldAndRecovers) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();
     co_await world.kube.stop();
     world.start_daemon();
@@ -300,7 +300,7 @@ TEST(EventReporter, AnUnreachableApiServerIsToldAndRecovers) {
 }
 
 TEST(EventReporter, AnUnreachableArgoCdIsToldAndRecovers) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();
     co_await world.argocd.stop();
     world.start_daemon();
@@ -314,7 +314,7 @@ TEST(EventReporter, AnUnreachableArgoCdIsToldAndRecovers) {
 }
 
 TEST(EventReporter, AnUnreachablePlatformIsToldAndRecovers) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start();
     co_await world.platform.stop();
     world.put_app("web", 1);
@@ -328,7 +328,7 @@ TEST(EventReporter, AnUnreachablePlatformIsToldAndRecovers) {
 
 // A peer whose certificate nobody vouches for is not spoken to, until its authority is trusted.
 void play_untrusted(Tls tls, const std::string& check) {
-  play(tls, [check](World& world) -> Task<> {
+  play(tls, [check](DoublesWorld& world) -> Task<> {
     write_file(world.folder / "ca.crt", read_file(world.stranger.ca_file()));
     co_await world.start_doubles();
     world.start_daemon();
@@ -354,7 +354,7 @@ TEST(EventReporter, AnUntrustedPlatformIsToldAndRecovers) {
 }
 
 TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start();
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
@@ -368,7 +368,7 @@ TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
 }
 
 TEST(EventReporter, APasswordIsAsGoodAsATokenForArgoCd) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();
     world.start_daemon(
         {{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}, {"ARGO_CD_PASSWORD", "argocd-password"}});
@@ -385,7 +385,7 @@ TEST(EventReporter, APasswordIsAsGoodAsATokenForArgoCd) {
 }
 
 TEST(EventReporter, AWrongPasswordIsTriedOnceAndTold) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();
     world.put_app("web", 1);
     world.start_daemon(
@@ -403,7 +403,7 @@ TEST(EventReporter, AWrongPasswordIsTriedOnceAndTold) {
 }
 
 TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start();
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
@@ -418,7 +418,7 @@ TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
 }
 
 TEST(EventReporter, TheEndDoesNotWaitForArgoCd) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();
     world.start_daemon({{"DRAIN_TIMEOUT", "10m"}});
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
@@ -434,7 +434,7 @@ TEST(EventReporter, TheEndDoesNotWaitForArgoCd) {
 }
 
 TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start();
     // A Secret that somebody upstream forgot to mask.
     world.put_app("web", 1);

@@ -9,6 +9,7 @@
 #include "doubles/fake_argocd.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "support/play.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
@@ -103,9 +104,10 @@ void on_world(const std::function<Task<>(World&)>& body) {
   run_coro(
       [&]() -> Task<> {
         World world(co_await asio::this_coro::executor);
-        co_await world.start();
-        co_await body(world);
-        co_await world.stop();
+        co_await play_in(world, [&](World&) -> Task<> {
+          co_await world.start();
+          co_await body(world);
+        });
       },
       kLimit);
 }

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "e2e/reporter_world.hpp"
+#include "e2e/doubles_world.hpp"
 
 // Many changes, a long outage, deletions while nobody looks: the control plane ends up knowing all.
 namespace gitops::test {
@@ -24,7 +24,7 @@ constexpr auto kLimit = std::chrono::seconds(180);
 
 TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
   play(
-      [](World& world) -> Task<> {
+      [](DoublesWorld& world) -> Task<> {
         constexpr int kCount = 1000;
         co_await world.start();
         for (const char* status : {"OutOfSync", "Synced"}) {
@@ -57,7 +57,7 @@ TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
 // As the fact sheet of the product has it: 20 s away while 50 changes are made.
 TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
   play(
-      [](World& world) -> Task<> {
+      [](DoublesWorld& world) -> Task<> {
         constexpr int kChanges = 50;
         constexpr int kApps = 10;
         co_await world.start();
@@ -88,7 +88,7 @@ TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
 }
 
 TEST(NothingLost, ApplicationsDeletedWhileTheReporterIsDown) {
-  play([](World& world) -> Task<> {
+  play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();
     const Environment ledger{{"LEDGER_FILE", (world.folder / "ledger.db").string()}};
     world.start_daemon(ledger);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <functional>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "daemons/reporter_process.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 
@@ -89,10 +89,7 @@ class World {
                             {"LOG_LEVEL", "debug"}};
     for (const auto& [name, value] : more) environment[name] = value;
     daemon.emplace(
-        std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
-                                 "--listen-address=127.0.0.1", "--admin-port=0",
-                                 "--admin-address=127.0.0.1", "--codefresh-token-file",
-                                 (folder / "platform-token").string()},
+        ReporterProcess::command({"--codefresh-token-file", (folder / "platform-token").string()}),
         std::move(environment));
   }
   Task<> start(const Environment& more = {}) {
@@ -100,6 +97,7 @@ class World {
     start_daemon(more);
     CO_ASSERT_TRUE(co_await daemon->wait_for_readyz("ready\n"));
   }
+  [[nodiscard]] std::string logs() const { return daemon ? daemon->report() : std::string(); }
   Task<> stop() {
     if (daemon && daemon->process().running()) EXPECT_EQ(co_await daemon->stop(), 0);
     co_await platform.stop();
@@ -160,18 +158,8 @@ void play(const std::function<Task<>(World&)>& body) {
   run_coro(
       [&]() -> Task<> {
         World world(co_await asio::this_coro::executor);
-        std::exception_ptr failure;
-        try {
-          co_await body(world);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        if (::testing::Test::HasFailure() && world.daemon) {
-          std::cerr << world.daemon->log() << world.daemon->last_readyz();
-        }
-        co_await world.stop();
+        co_await play_in(world, body);
         EXPECT_THAT(world.platform.refused(), IsEmpty());
-        if (failure) std::rethrow_exception(failure);
       },
       kLimit);
 }

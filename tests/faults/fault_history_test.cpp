@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "faults/history.hpp"
+#include "support/play.hpp"
 #include "support/run_coro.hpp"
 
 // The real event-reporter goes through a history of changes and faults that one seed decides; when
@@ -34,37 +35,16 @@ std::uint64_t take_seed() {
   return seed;
 }
 
-void show(History& history) {
-  std::cout << "faults: " << history.log() << "\n";
-  for (const auto& lines : {history.model.lost(), history.model.wrong()}) {
-    for (const auto& line : lines) {
-      std::cout << line << "\n" << history.model.trail(line.substr(0, line.find_first_of(" :")));
-    }
-  }
-  for (auto& pod : history.pods()) {
-    if (!pod.runs()) continue;
-    const auto log = pod.process().log();
-    std::cout << "the end of the last log of " << pod.host_name() << ":\n"
-              << log.substr(log.size() - std::min<std::size_t>(log.size(), 20'000)) << std::endl;
-  }
-}
-
 void play(std::chrono::seconds limit, std::size_t replicas,
           const std::function<Task<>(History&)>& body) {
   const auto seed = take_seed();
   run_coro(
       [&]() -> Task<> {
         History history(co_await asio::this_coro::executor, seed, replicas);
-        co_await history.start();
-        std::exception_ptr failure;
-        try {
+        co_await play_in(history, [&](History&) -> Task<> {
+          co_await history.start();
           if (!::testing::Test::HasFailure()) co_await body(history);
-          if (::testing::Test::HasFailure()) show(history);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        co_await history.stop();
-        if (failure) std::rethrow_exception(failure);
+        });
       },
       limit);
 }

@@ -56,6 +56,22 @@ Task<> History::start() {
   }
 }
 
+std::string History::logs() {
+  std::string out = "faults: " + log_ + "\n";
+  for (const auto& lines : {model.lost(), model.wrong()}) {
+    for (const auto& line : lines) {
+      out += line + "\n" + model.trail(line.substr(0, line.find_first_of(" :")));
+    }
+  }
+  for (auto& pod : pods_) {
+    if (!pod.runs()) continue;
+    const auto log = pod.process().log();
+    out += "the end of the last log of " + pod.host_name() + ":\n" +
+           log.substr(log.size() - std::min<std::size_t>(log.size(), 20'000)) + "\n";
+  }
+  return out;
+}
+
 Task<> History::stop() {
   end_faults();
   for (auto& pod : pods_) co_await pod.stop();

@@ -61,7 +61,8 @@ class History {
   // Waits until nothing is lost. Everything is well again; the reporters may take their time to
   // find out: their pauses last up to 30 seconds. False at the limit.
   Task<bool> settled(Clock::duration limit);
-  [[nodiscard]] const std::string& log() const { return log_; }
+  // The faults so far, what the model found, and the end of each pod's log.
+  [[nodiscard]] std::string logs();
   [[nodiscard]] std::deque<ReporterPod>& pods() { return pods_; }
   // The only pod, or the first one.
   [[nodiscard]] ReporterPod& pod() { return pods_.front(); }

@@ -27,10 +27,8 @@ void ReporterPod::start(std::size_t replicas) {
     return "http://127.0.0.1:" + std::to_string(relay(peer).port());
   };
   process_.emplace(
-      std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
-                               "--listen-address=127.0.0.1", "--admin-port=0",
-                               "--admin-address=127.0.0.1", "--ledger-file", ledger().string(),
-                               "--codefresh-token-file", (folder_ / "platform-token").string()},
+      ReporterProcess::command({"--ledger-file", ledger().string(), "--codefresh-token-file",
+                                (folder_ / "platform-token").string()}),
       Environment{{"POD_NAMESPACE", "argocd"},
                   {"KUBECONFIG", (folder_ / "kubeconfig").string()},
                   {"ARGOCD_SERVER", through(Peer::argocd)},

@@ -1,4 +1,3 @@
-#include <exception>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
 #include "peers/rendered_workload.hpp"
+#include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
 
@@ -339,7 +339,14 @@ class World {
   Task<std::invoke_result_t<Function>> aside(Function function) {
     return run_on(pool_, std::move(function));
   }
-  // What is in the cluster goes with the cluster.
+  [[nodiscard]] std::string logs() const {
+    std::string out;
+    for (const auto& [name, pod] : pods) {
+      if (pod.process) out += "--- " + name + "\n" + pod.process->report();
+    }
+    return out;
+  }
+  // Leaves the objects in the cluster, which ends with this process.
   Task<> stop() {
     co_await stop_stream();
     for (auto& [name, pod] : pods) {
@@ -370,19 +377,7 @@ void play(const std::function<Task<>(World&)>& body) {
   run_coro(
       [&]() -> Task<> {
         World world(bed, co_await asio::this_coro::executor);
-        std::exception_ptr failure;
-        try {
-          co_await body(world);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        if (::testing::Test::HasFailure() || failure) {
-          for (const auto& [name, pod] : world.pods) {
-            if (pod.process) std::cerr << "--- " << name << "\n" << pod.process->log();
-          }
-        }
-        co_await world.stop();
-        if (failure) std::rethrow_exception(failure);
+        co_await play_in(world, body);
       },
       kLimit);
 }

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peers/peer_world.hpp"
 #include "peers/reporter_scenes.hpp"
-#include "peers/reporter_world.hpp"
 #include "support/run_coro.hpp"
 
 // The event-reporter with Argo CD 2, whose Applications have the health of each resource, and which
@@ -16,14 +16,14 @@ constexpr auto kRelease = ArgoCdRelease::v2_13;
 
 struct EventReporterArgoCd2 : testing::Test {
   void SetUp() override {
-    if (const auto lacking = ReporterWorld::missing(kRelease)) {
+    if (const auto lacking = PeerWorld::missing(kRelease)) {
       GTEST_SKIP() << "peers: " << *lacking;
     }
   }
 };
 
 TEST_F(EventReporterArgoCd2, TheApplicationHasTheHealthOfItsResources) {
-  play(kRelease, [](ReporterWorld& world) -> Task<> {
+  play(kRelease, [](PeerWorld& world) -> Task<> {
     co_await world.start();
     const auto app = world.make_repository("healthy");
     const auto commit = co_await world.commit(app, {{"web.yaml", deployment(2)}}, "web");

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peers/peer_world.hpp"
 #include "peers/reporter_scenes.hpp"
-#include "peers/reporter_world.hpp"
 #include "support/run_coro.hpp"
 
 // The event-reporter with Argo CD 3; event_reporter_argocd2_test.cpp has it with Argo CD 2.
@@ -23,12 +23,12 @@ using ::testing::Not;
 using ::testing::Pair;
 using namespace nlohmann::literals;
 
-constexpr const char* kNamespace = ReporterWorld::kNamespace;
-constexpr const char* kPlatformToken = ReporterWorld::kPlatformToken;
+constexpr const char* kNamespace = PeerWorld::kNamespace;
+constexpr const char* kPlatformToken = PeerWorld::kPlatformToken;
 
 TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
-  play(ArgoCdRelease::v3_2, [](ReporterWorld& world) -> Task<> {
+  GITOPS_REQUIRE_PEER(PeerWorld);
+  play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
     co_await world.start();
     const auto& environment = world.workload->environment();
     EXPECT_THAT(world.workload->argv(), ElementsAre("event-reporter"));
@@ -78,8 +78,8 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
 }
 
 TEST(EventReporterPeers, TheLedgerOutlivesTheContainer) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
-  play(ArgoCdRelease::v3_2, [](ReporterWorld& world) -> Task<> {
+  GITOPS_REQUIRE_PEER(PeerWorld);
+  play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
     co_await world.start();
     const auto app = world.make_repository("remembered");
     const auto commit =
@@ -109,8 +109,8 @@ TEST(EventReporterPeers, TheLedgerOutlivesTheContainer) {
 }
 
 TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithTheRightsOfTheChart) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
-  play(ArgoCdRelease::v3_2, [](ReporterWorld& world) -> Task<> {
+  GITOPS_REQUIRE_PEER(PeerWorld);
+  play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
     world.replicas = 2;
     co_await world.start();
     // Nobody runs the other pod's program, so this one stands in for it.
@@ -143,8 +143,8 @@ TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithTheRightsOfTheChart) {
 }
 
 TEST(EventReporterPeers, SaysWhichRightItLacksAndRecovers) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
-  play(ArgoCdRelease::v3_2, [](ReporterWorld& world) -> Task<> {
+  GITOPS_REQUIRE_PEER(PeerWorld);
+  play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
     CO_ASSERT_OK(world.platform.start());
     world.install();
     world.bed.cluster().kubectl_ok({"delete", "clusterrolebinding", "argocd-event-reporter"});
@@ -158,27 +158,27 @@ TEST(EventReporterPeers, SaysWhichRightItLacksAndRecovers) {
 }
 
 TEST(EventReporterPeers, AnApplicationAndItsResourcesAreReported) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
+  GITOPS_REQUIRE_PEER(PeerWorld);
   play(ArgoCdRelease::v3_2, reports_an_application_and_its_resources);
 }
 
 TEST(EventReporterPeers, ACommitIsReported) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
+  GITOPS_REQUIRE_PEER(PeerWorld);
   play(ArgoCdRelease::v3_2, reports_a_commit);
 }
 
 TEST(EventReporterPeers, WhatIsRemovedIsReportedAsGone) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
+  GITOPS_REQUIRE_PEER(PeerWorld);
   play(ArgoCdRelease::v3_2, reports_what_is_removed);
 }
 
 TEST(EventReporterPeers, AnApplicationRemovedAloneIsReported) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
+  GITOPS_REQUIRE_PEER(PeerWorld);
   play(ArgoCdRelease::v3_2, reports_an_application_removed_alone);
 }
 
 TEST(EventReporterPeers, ArgoCdIsReadTwicePerEvent) {
-  GITOPS_REQUIRE_PEER(ReporterWorld);
+  GITOPS_REQUIRE_PEER(PeerWorld);
   play(ArgoCdRelease::v3_2, reads_argocd_twice_per_event);
 }
 

@@ -21,12 +21,11 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
 
-constexpr const char* kNamespace = ReporterWorld::kNamespace;
+constexpr const char* kNamespace = PeerWorld::kNamespace;
 
 // Of an application of the five resources without the ConfigMap, whose events after number `first`
 // must end with its end.
-Task<> expect_all_gone(ReporterWorld& world, ReporterWorld::App app, std::string uid,
-                       std::size_t first) {
+Task<> expect_all_gone(PeerWorld& world, PeerWorld::App app, std::string uid, std::size_t first) {
   for (const auto& [kind, name] :
        {std::pair("Application", app.name.c_str()), std::pair("Deployment", "web"),
         std::pair("Service", "web"), std::pair("Secret", "credentials"),
@@ -50,7 +49,7 @@ Task<> expect_all_gone(ReporterWorld& world, ReporterWorld::App app, std::string
 
 }  // namespace
 
-Task<> reports_an_application_and_its_resources(ReporterWorld& world) {
+Task<> reports_an_application_and_its_resources(PeerWorld& world) {
   co_await world.start();
   const auto app = world.make_repository("reported");
   const auto files = five_resources();
@@ -81,13 +80,13 @@ Task<> reports_an_application_and_its_resources(ReporterWorld& world) {
   for (const auto& report : world.platform.reports()) {
     EXPECT_TRUE(ids.insert(report.event_id).second) << report.event_id;
     EXPECT_EQ(report.headers.find("Content-Encoding"), "gzip");
-    EXPECT_EQ(report.headers.find("Authorization"), ReporterWorld::kPlatformToken);
+    EXPECT_EQ(report.headers.find("Authorization"), PeerWorld::kPlatformToken);
     EXPECT_THAT(report.data.dump() + report.object.dump(), Not(HasSubstr("canary")));
   }
   EXPECT_THAT(world.platform.refused(), IsEmpty());
 }
 
-Task<> reports_a_commit(ReporterWorld& world) {
+Task<> reports_a_commit(PeerWorld& world) {
   co_await world.start();
   const auto app = world.make_repository("scaled");
   const auto first = co_await world.commit(app, five_resources(), "two replicas");
@@ -132,7 +131,7 @@ Task<> reports_a_commit(ReporterWorld& world) {
   }
 }
 
-Task<> reports_what_is_removed(ReporterWorld& world) {
+Task<> reports_what_is_removed(PeerWorld& world) {
   co_await world.start();
   const auto app = world.make_repository("removed");
   const auto first = co_await world.commit(app, five_resources(), "all of it");
@@ -163,7 +162,7 @@ Task<> reports_what_is_removed(ReporterWorld& world) {
   EXPECT_THAT(world.platform.refused(), IsEmpty());
 }
 
-Task<> reports_an_application_removed_alone(ReporterWorld& world) {
+Task<> reports_an_application_removed_alone(PeerWorld& world) {
   co_await world.start();
   const auto app = world.make_repository("left");
   const auto commit = co_await world.commit(app, five_resources(), "all of it");
@@ -181,7 +180,7 @@ Task<> reports_an_application_removed_alone(ReporterWorld& world) {
   EXPECT_THAT(world.platform.refused(), IsEmpty());
 }
 
-Task<> reads_argocd_twice_per_event(ReporterWorld& world) {
+Task<> reads_argocd_twice_per_event(PeerWorld& world) {
   const auto config_map = [](int number, const std::string& content) {
     return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c-" + std::to_string(number) +
            "}\ndata: {content: " + content + "}\n";

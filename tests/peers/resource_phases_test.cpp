@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <exception>
-#include <iostream>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -17,6 +15,7 @@
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
 #include "peers/shared_cluster.hpp"
+#include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
 
@@ -125,10 +124,7 @@ class World {
     const auto kubeconfig = prepare(cluster);
     write_file(folder_ / "platform-token", kToken);
     reporter.emplace(
-        std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
-                                 "--listen-address=127.0.0.1", "--admin-port=0",
-                                 "--admin-address=127.0.0.1", "--codefresh-token-file",
-                                 (folder_ / "platform-token").string()},
+        ReporterProcess::command({"--codefresh-token-file", (folder_ / "platform-token").string()}),
         Environment{{"REPORTER_MODE", "resource"},
                     {"POD_NAMESPACE", kRuntime},
                     {"KUBECONFIG", kubeconfig.string()},
@@ -140,6 +136,7 @@ class World {
       throw std::runtime_error("the reporter is not ready: " + reporter->last_readyz());
     }
   }
+  [[nodiscard]] std::string logs() const { return reporter ? reporter->report() : std::string(); }
   Task<> stop() {
     if (reporter && reporter->process().running()) EXPECT_EQ(co_await reporter->stop(), 0);
     co_await platform.stop();
@@ -198,18 +195,8 @@ void play(PeerCluster& cluster, const std::function<Task<>(World&)>& body) {
   run_coro(
       [&]() -> Task<> {
         World world(cluster, co_await asio::this_coro::executor);
-        std::exception_ptr failure;
-        try {
-          co_await body(world);
-        } catch (...) {
-          failure = std::current_exception();
-        }
+        co_await play_in(world, body);
         EXPECT_THAT(world.platform.refused(), IsEmpty());
-        if (::testing::Test::HasFailure() && world.reporter) {
-          std::cerr << world.reporter->log() << world.reporter->last_readyz();
-        }
-        co_await world.stop();
-        if (failure) std::rethrow_exception(failure);
       },
       kLimit);
 }

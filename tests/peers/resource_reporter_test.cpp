@@ -1,6 +1,4 @@
-#include <exception>
 #include <functional>
-#include <iostream>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +14,7 @@
 #include "peers/peer_cluster.hpp"
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
+#include "support/play.hpp"
 #include "support/run_coro.hpp"
 
 // The event-reporter in mode `resource` with real Kubernetes, Rollouts and Workflows around it and
@@ -96,12 +95,10 @@ class World {
                             {"LOG_LEVEL", "debug"}};
     for (const auto& [name, value] : more) environment[name] = value;
     daemon.emplace(
-        std::vector<std::string>{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
-                                 "--listen-address=127.0.0.1", "--admin-port=0",
-                                 "--admin-address=127.0.0.1", "--codefresh-token-file",
-                                 (folder / "platform-token").string()},
+        ReporterProcess::command({"--codefresh-token-file", (folder / "platform-token").string()}),
         std::move(environment), kPatience);
   }
+  [[nodiscard]] std::string logs() const { return daemon ? daemon->report() : std::string(); }
   Task<> stop() {
     if (daemon && daemon->process().running()) EXPECT_EQ(co_await daemon->stop(), 0);
     co_await platform.stop();
@@ -153,18 +150,8 @@ void play(const std::function<Task<>(World&)>& body) {
       [&]() -> Task<> {
         World world(co_await asio::this_coro::executor);
         CO_ASSERT_OK(world.platform.start());
-        std::exception_ptr failure;
-        try {
-          co_await body(world);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        if (::testing::Test::HasFailure() && world.daemon) {
-          std::cerr << world.daemon->log() << world.daemon->last_readyz();
-        }
-        co_await world.stop();
+        co_await play_in(world, body);
         EXPECT_THAT(world.platform.refused(), IsEmpty());
-        if (failure) std::rethrow_exception(failure);
       },
       kLimit);
 }
