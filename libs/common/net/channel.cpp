@@ -24,9 +24,17 @@ Error Channel::failure() const {
 
 Transfer Channel::read_now(std::span<char> room) {
   if (reading_.expired()) return {.what = Transfer::timeout};
-  if (!readiness_.read.ready && !buffered_) return {.what = Transfer::nothing};
+  if (is_quiet()) return {.what = Transfer::nothing};
   const auto read = try_read(room);
   moved_ += read.size;
+  return read;
+}
+
+Transfer Channel::read_now(Buffer& in) {
+  if (is_quiet() && !reading_.expired()) return {.what = Transfer::nothing};
+  const auto read = read_now(in.room());
+  in.commit(read.size);
+  if (read.size == 0) in.release();
   return read;
 }
 

@@ -44,6 +44,8 @@ class Channel {
   // -- without waiting --
   // Reads what is there into `room`, which must not be empty. After `nothing`: await readable().
   Transfer read_now(std::span<char> room);
+  // The same into the free part of a buffer, which takes memory only when there may be something.
+  Transfer read_now(Buffer& in);
   // Writes what can be taken at once, small parts together.
   Transfer write_now(std::span<const asio::const_buffer> buffers);
 
@@ -72,6 +74,8 @@ class Channel {
     set_write_deadline(deadline);
   }
 
+  // False when there may be something to read, or the end, as far as the loop knows.
+  [[nodiscard]] bool is_quiet() const { return !readiness_.read.ready && !buffered_; }
   // True when the peer closed, or sent something although nothing was expected, whether or not the
   // loop has noticed. Tries to read one byte, so a channel that is stale is not used any further.
   [[nodiscard]] bool is_stale();

@@ -15,11 +15,6 @@ int new_epoll() {
   return fd;
 }
 
-void tell(Direction& direction) {
-  direction.ready = true;
-  if (direction.waker != nullptr) direction.waker->wake();
-}
-
 }  // namespace
 
 Poller::Poller(const Executor& executor) : epoll_(executor, new_epoll()) {}
@@ -74,18 +69,24 @@ bool Poller::deliver() {
   event_count_ = static_cast<std::size_t>(count);
   now_ = Clock::now();
   for (std::size_t i = 0; i < event_count_; ++i) {
+    if (events_[i].data.ptr == nullptr) continue;
     const auto what = events_[i].events;
-    const auto socket_of = [this, i] { return static_cast<PolledSocket*>(events_[i].data.ptr); };
     const bool broken = (what & (EPOLLHUP | EPOLLERR)) != 0;
     const bool readable = broken || (what & (EPOLLIN | EPOLLRDHUP)) != 0;
     const bool writable = broken || (what & EPOLLOUT) != 0;
-    if (auto* socket = socket_of()) {
-      if (broken || (what & EPOLLRDHUP) != 0) socket->hung_up = true;
-      if (writable) socket->write.ready = true;
-      if (readable) tell(socket->read);
-    }
+    auto* socket = static_cast<PolledSocket*>(events_[i].data.ptr);
+    if (broken || (what & EPOLLRDHUP) != 0) socket->hung_up = true;
+    // Both directions are ready before anybody is resumed, and only those are resumed who waited
+    // until now: the first one may do what the other direction allows, and wait again.
+    Waker* const reader = readable ? socket->read.waker : nullptr;
+    Waker* const writer = writable ? socket->write.waker : nullptr;
+    socket->read.ready |= readable;
+    socket->write.ready |= writable;
+    if (reader != nullptr) reader->wake();
+    if (writer == nullptr || writer == reader) continue;
     // Whoever was resumed may have removed the socket.
-    if (auto* socket = socket_of(); socket != nullptr && writable) tell(socket->write);
+    const bool still_waits = events_[i].data.ptr != nullptr && socket->write.waker == writer;
+    if (still_waits) writer->wake();
   }
   event_count_ = 0;
   return true;

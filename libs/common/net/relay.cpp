@@ -15,9 +15,7 @@ Step move_some(RelayEnd& from, Channel& to, std::size_t& moved) {
   bool any = false;
   while (true) {
     if (from.received.empty()) {
-      const auto read = from.channel.read_now(from.received.room());
-      from.received.commit(read.size);
-      if (read.size == 0) from.received.release();
+      const auto read = from.channel.read_now(from.received);
       if (read.what == Transfer::nothing) return any ? Step::moved : Step::stuck;
       if (read.what == Transfer::end) return Step::ended;
       if (read.what != Transfer::data) return Step::broken;

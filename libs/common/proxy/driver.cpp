@@ -49,10 +49,14 @@ Task<> Driver::run() {
     }
     exchange_ = context_.lend();
     exchange_->begin(in_, peer_, context_.reactor.now());
-    const bool again = co_await serve();
+    co_await serve();
+    const auto client_end = end(*exchange_);
     context_.take_back(std::move(exchange_));
     in_.release();
-    if (!again) break;
+    if (client_end == Exchange::ClientEnd::keep) continue;
+    if (client_end == Exchange::ClientEnd::linger) co_await client_->close_gracefully();
+    if (client_end == Exchange::ClientEnd::abort) client_->abort();
+    break;
   }
   client_->close();
 }
@@ -62,19 +66,20 @@ Task<bool> Driver::wait_for_request() {
   if (context_.exchanges.draining) co_return false;
   client_->set_read_deadline(context_.reactor.now() + context_.idle_timeout);
   idle_ = true;
-  auto read = client_->read_now(in_.room());
+  auto read = client_->read_now(in_);
   while (read.what == Transfer::nothing) {
-    in_.release();
     co_await client_->readable();
-    read = client_->read_now(in_.room());
+    read = client_->read_now(in_);
   }
+  // What is longer than a small block, such as a webhook, is taken in at once and goes on in one
+  // piece. How a second read fails is told again by the next one.
+  if (read.what == Transfer::data && in_.grow()) client_->read_now(in_);
   idle_ = false;
-  in_.commit(read.size);
   client_->set_read_deadline(kNever);
   co_return read.what == Transfer::data;
 }
 
-Task<bool> Driver::serve() {
+Task<> Driver::serve() {
   Exchange& exchange = *exchange_;
   auto& reactor = context_.reactor;
   int rounds = 0;
@@ -83,7 +88,9 @@ Task<bool> Driver::serve() {
       case Exchange::Action::move_bytes:
         if (!move_bytes(exchange)) {
           rounds = 0;
-          co_await wait(exchange);
+          set_deadlines(exchange.deadlines());
+          net::AnyChannel either{client_.get(), upstream_ ? upstream_->channel.get() : nullptr};
+          co_await either.happens(reactor.executor);
         } else if (++rounds >= kMaxRounds) {
           rounds = 0;
           co_await asio::post(reactor.executor, use_task);
@@ -130,7 +137,7 @@ Task<bool> Driver::serve() {
         co_await relay(exchange);
         break;
       case Exchange::Action::finish:
-        co_return co_await end(exchange);
+        co_return;
     }
   }
 }
@@ -166,18 +173,14 @@ bool Driver::move_bytes(Exchange& exchange) {
     any = true;
   }
   if (net::Buffer* room = exchange.upstream_room()) {
-    moved = upstream_->channel->read_now(room->room());
-    room->commit(moved.size);
-    if (moved.size == 0) room->release();
+    moved = upstream_->channel->read_now(*room);
     if (moved.what != Transfer::nothing) {
       exchange.upstream_read(moved, now);
       any = true;
     }
   }
   if (net::Buffer* room = exchange.client_room()) {
-    moved = client_->read_now(room->room());
-    room->commit(moved.size);
-    if (moved.size == 0) room->release();
+    moved = client_->read_now(*room);
     if (moved.what != Transfer::nothing) {
       exchange.client_read(moved, now);
       any = true;
@@ -190,16 +193,12 @@ bool Driver::move_bytes(Exchange& exchange) {
   return any;
 }
 
-Task<> Driver::wait(Exchange& exchange) {
-  const auto& deadlines = exchange.deadlines();
+void Driver::set_deadlines(const Exchange::Deadlines& deadlines) {
   client_->set_read_deadline(deadlines.client_read);
   client_->set_write_deadline(deadlines.client_write);
-  if (upstream_) {
-    upstream_->channel->set_read_deadline(deadlines.upstream_read);
-    upstream_->channel->set_write_deadline(deadlines.upstream_write);
-  }
-  net::AnyChannel either{client_.get(), upstream_ ? upstream_->channel.get() : nullptr};
-  co_await either.happens(context_.reactor.executor);
+  if (!upstream_) return;
+  upstream_->channel->set_read_deadline(deadlines.upstream_read);
+  upstream_->channel->set_write_deadline(deadlines.upstream_write);
 }
 
 Task<> Driver::relay(Exchange& exchange) {
@@ -212,7 +211,7 @@ Task<> Driver::relay(Exchange& exchange) {
   exchange.relayed(bytes_in, bytes_out);
 }
 
-Task<bool> Driver::end(Exchange& exchange) {
+Exchange::ClientEnd Driver::end(Exchange& exchange) {
   if (upstream_) {
     if (exchange.upstream_reusable()) {
       exchange.route()->upstream->put(std::move(upstream_));
@@ -224,19 +223,7 @@ Task<bool> Driver::end(Exchange& exchange) {
     context_.policy.done(exchange.record(Clock::now()));
   }
   exchange.recorded();
-  switch (exchange.client_end()) {
-    case Exchange::ClientEnd::keep:
-      co_return true;
-    case Exchange::ClientEnd::linger:
-      co_await client_->close_gracefully();
-      break;
-    case Exchange::ClientEnd::abort:
-      client_->abort();
-      break;
-    case Exchange::ClientEnd::close:
-      break;
-  }
-  co_return false;
+  return exchange.client_end();
 }
 
 }  // namespace gitops::proxy

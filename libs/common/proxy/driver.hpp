@@ -48,14 +48,15 @@ class Driver {
 
  private:
   Task<bool> wait_for_request();
-  // True: the connection goes on with its next request.
-  Task<bool> serve();
+  // Until the exchange is finished.
+  Task<> serve();
   Task<> get_upstream(Exchange& exchange);
   Task<> relay(Exchange& exchange);
   bool move_bytes(Exchange& exchange);
   [[nodiscard]] bool write_to(net::Channel& channel, const Outgoing& out, net::Transfer& written);
-  Task<> wait(Exchange& exchange);
-  Task<bool> end(Exchange& exchange);
+  void set_deadlines(const Exchange::Deadlines& deadlines);
+  // Gives the upstream back and records the request; what is to become of the client.
+  Exchange::ClientEnd end(Exchange& exchange);
 
   DriverContext& context_;
   std::unique_ptr<net::Channel> client_;
