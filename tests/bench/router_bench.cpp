@@ -22,6 +22,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <sched.h>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -34,8 +35,10 @@
 
 #include "bench/median.hpp"
 #include "bench/proc.hpp"
+#include "bench/websocket_load.hpp"
 #include "daemons/router_bed.hpp"
 #include "support/process.hpp"
+#include "support/test_certs.hpp"
 #include "test_http/raw_http.hpp"
 
 namespace gitops::test {
@@ -81,17 +84,38 @@ struct Work {
 struct Load {
   std::string name;
   std::string path;
-  std::string body;   // the name of its file and, with .lua, of wrk's script; empty: GET
-  bool paced = true;  // requests are timed at one rate, not flat out
+  // Of wrk's, without .lua; a file without it is what h2load posts. Empty: a plain GET.
+  std::string script = {};
+  // How requests are timed, if at all.
+  enum Timing { none, paced, flat_out } timing = none;
   int connections = 32;
   int slices = 11;  // of each proxy
   int rounds = 5;   // of runs flat out, for p99
   int seconds = 2;  // of a run
 };
 
+const Load kGraphql{
+    .name = "small GraphQL POST", .path = "/app-proxy/api/graphql", .script = "graphql"};
+
 std::vector<std::string> on_cpu(const char* cpu, std::vector<std::string> argv) {
   argv.insert(argv.begin(), {"taskset", "-c", cpu});
   return argv;
+}
+
+// Of an nginx location that lets WebSockets through.
+constexpr const char* kUpgrade =
+    "; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; "
+    "proxy_set_header Connection upgrade; proxy_read_timeout 1h; ";
+
+// A JSON of 20 KB, as compressible as such lists are.
+std::string applications() {
+  Json list = Json::array();
+  for (int i = 0; list.dump().size() < 20'000; ++i) {
+    list.push_back({{"name", "application-" + std::to_string(i * 7919 % 1000)},
+                    {"revision", std::to_string(i * 104'729)},
+                    {"status", i % 3 == 0 ? "OutOfSync" : "Synced"}});
+  }
+  return list.dump();
 }
 
 // nginx allocates what it needs for `connections` when it starts.
@@ -106,9 +130,11 @@ std::string nginx_frame(const TempDir& folder, const std::string& name, int conn
          path + ".e;\n" + http + "\n}\n";
 }
 
+// `tls`: the clients of the proxies speak TLS.
 class Bench {
  public:
-  Bench(Programs programs, int many) : programs_(std::move(programs)), many_(many) {
+  Bench(Programs programs, int many, bool tls)
+      : programs_(std::move(programs)), many_(many), tls_(tls) {
     start_router("ours", std::string(GITOPS_BIN_DIR) + "/request-router");
     start_nginx("nginx", true, many_);
     start_nginx("nginx without kept upstream connections", false, many_);
@@ -126,22 +152,37 @@ class Bench {
                "wrk.headers['User-Agent'] = 'GitHub-Hookshot/044aadd'\n"
                "wrk.headers['X-GitHub-Event'] = 'push'\n"
                "wrk.headers['X-GitHub-Delivery'] = '72d3162e-cc78-11e3-81ab-4c9367dc0958'\n");
+    write_body("upload", std::string(1024 * 1024, 'x'), "wrk.method = 'PUT'\n");
+    write_file(folder_ / "gzip.lua", "wrk.headers['Accept-Encoding'] = 'gzip, deflate, br'\n");
   }
 
   void run() {
     measure_idle(1'000, 16);
     measure_idle(many_, 0);
-    Load graphql{.name = "small GraphQL POST", .path = "/app-proxy/api/graphql", .body = "graphql"};
+    Load graphql = kGraphql;
+    graphql.timing = Load::paced;
     measure(graphql);
-    graphql.paced = false;
+    graphql.timing = Load::flat_out;
     graphql.connections = 1'000;
     measure(graphql);
     graphql.connections = many_;
     graphql.slices = 31;
     graphql.seconds = 12;  // wrk needs a while to connect
     measure(graphql);
-    measure({.name = "webhook of 8 KB", .path = "/webhooks/argo/github/push", .body = "webhook"});
-    measure({.name = "answer of 64 KB", .path = "/app-proxy/large", .body = {}});
+    measure({.name = "webhook of 8 KB",
+             .path = "/webhooks/argo/github/push",
+             .script = "webhook",
+             .timing = Load::paced});
+    measure({.name = "answer of 64 KB", .path = "/app-proxy/large", .timing = Load::paced});
+    measure({.name = "upload of 1 MB", .path = "/app-proxy/upload/file", .script = "upload"});
+    measure({.name = "JSON of 20 KB with gzip", .path = "/app-proxy/list.json", .script = "gzip"});
+    measure_websocket();
+  }
+
+  void run_with_tls() {
+    Load graphql = kGraphql;
+    graphql.name += " over TLS";
+    measure(graphql);
   }
 
  private:
@@ -157,6 +198,9 @@ class Bench {
     const int port = free_port();
     const auto name = "up" + std::to_string(upstreams_.size());
     write_file(folder_ / "files/app-proxy/large", std::string(65536, 'x'));
+    write_file(folder_ / "files/app-proxy/list.json", applications());
+    const auto upgrade =
+        " { proxy_pass http://127.0.0.1:" + std::to_string(websockets_.port()) + kUpgrade + "}\n";
     write_file(folder_ / (name + ".conf"),
                nginx_frame(folder_, name, 2 * many_ + 100,
                            "access_log off; server { listen 127.0.0.1:" + std::to_string(port) +
@@ -166,7 +210,17 @@ class Bench {
                                "location /webhooks { return 200 success; }\n"
                                "location = /status { stub_status; }\n"
                                "location = /app-proxy/large { root " +
-                               (folder_ / "files").string() + "; default_type text/x-raw; } }"));
+                               (folder_ / "files").string() +
+                               "; default_type text/x-raw; }\n"
+                               "location = /app-proxy/list.json { root " +
+                               (folder_ / "files").string() +
+                               "; default_type application/json; }\n"
+                               "location /app-proxy/upload { root " +
+                               (folder_ / "files").string() +
+                               "; dav_methods PUT; client_max_body_size 0; "
+                               "client_body_buffer_size 2m; create_full_put_path on; }\n"
+                               "location = /app-proxy/ws" +
+                               upgrade + "}"));
     upstreams_.push_back({start("1", {programs_.nginx, "-c", (folder_ / (name + ".conf")).string()},
                                 name + ".log", {}),
                           port});
@@ -194,17 +248,17 @@ class Bench {
                                                     .log_file = folder_ / log});
   }
 
+  [[nodiscard]] std::string url(const Proxy& proxy) const {
+    return (tls_ ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(proxy.port);
+  }
+
   void add(const std::string& name, int port, std::unique_ptr<Process> process) {
     proxies_.push_back({name, std::move(process), port});
     require_until(
-        [port] {
-          try {
-            return raw_call(static_cast<std::uint16_t>(port),
-                            "GET /app-proxy/x HTTP/1.1\r\nHost: a\r\n\r\n")
-                       .status == 200;
-          } catch (const std::runtime_error&) {
-            return false;
-          }
+        [&] {
+          const auto asked = run_command({"curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}",
+                                          url(proxies_.back()) + "/app-proxy/x"});
+          return asked.out == "200";
         },
         std::chrono::seconds(10), name + " to answer");
   }
@@ -213,30 +267,41 @@ class Bench {
     const int port = free_port();
     const auto upstream = std::to_string(start_upstream());
     write_file(folder_ / "hosts", "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n");
-    add(name, port,
-        start("0", {program}, name + ".log",
-              {{"APP_PROXY_URL", "http://127.0.0.1:" + upstream},
-               {"LISTEN_ADDRESS", "127.0.0.1"},
-               {"LISTEN_PORT", std::to_string(port)},
-               {"WEBHOOK_ALLOWED_NAMESPACES", "argo"},
-               {"WEBHOOK_PORT", upstream},
-               {"WEBHOOK_RATE", "1000000"},
-               {"WEBHOOK_CONCURRENCY", "1000000"},
-               {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
-               {"LD_PRELOAD", hosts_library()},
-               {"NSS_WRAPPER_HOSTS", (folder_ / "hosts").string()},
-               {"ADMIN_PORT", "0"}}));
+    Environment environment{{"APP_PROXY_URL", "http://127.0.0.1:" + upstream},
+                            {"LISTEN_ADDRESS", "127.0.0.1"},
+                            {"LISTEN_PORT", std::to_string(port)},
+                            {"WEBHOOK_ALLOWED_NAMESPACES", "argo"},
+                            {"WEBHOOK_PORT", upstream},
+                            {"WEBHOOK_RATE", "1000000"},
+                            {"WEBHOOK_CONCURRENCY", "1000000"},
+                            {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
+                            {"LD_PRELOAD", hosts_library()},
+                            {"NSS_WRAPPER_HOSTS", (folder_ / "hosts").string()},
+                            {"ADMIN_PORT", "0"}};
+    if (tls_) {
+      environment["TLS_CERTIFICATE_FILE"] = certificate_.cert_file;
+      environment["TLS_KEY_FILE"] = certificate_.key_file;
+    }
+    add(name, port, start("0", {program}, name + ".log", environment));
   }
 
-  // As ours: the access log is written 16 KiB at a time, answers pass through blocks of 32 KiB, and
-  // routes are prefixes.
+  // As ours: the access log is written 16 KiB at a time, answers pass through blocks of 32 KiB,
+  // bodies are streamed, JSON is compressed at one level, and routes are prefixes.
   void start_nginx(const std::string& name, bool keep, int connections) {
     const int port = free_port();
     const std::string file = "nginx" + std::to_string(port);
     const auto upstream = std::to_string(start_upstream());
     std::string http = "access_log " + (folder_ / (file + ".access")).string() +
                        " combined buffer=16k flush=1s;\n";
-    http += "proxy_buffer_size 32k; proxy_buffers 2 32k; proxy_busy_buffers_size 32k;\n";
+    http +=
+        "proxy_buffer_size 32k; proxy_buffers 2 32k; proxy_busy_buffers_size 32k;\n"
+        "proxy_request_buffering off; client_max_body_size 0;\n"
+        "gzip on; gzip_types application/json; gzip_min_length 1000; gzip_comp_level " +
+        std::to_string(kGzipLevel) + "; gzip_proxied any;\n";
+    if (tls_) {
+      http += "ssl_certificate " + certificate_.cert_file.string() + "; ssl_certificate_key " +
+              certificate_.key_file.string() + ";\n";
+    }
     http += "upstream app { server 127.0.0.1:" + upstream + ";" +
             (keep ? " keepalive " + std::to_string(connections) + "; keepalive_requests 1000000000;"
                   : "") +
@@ -247,9 +312,9 @@ class Bench {
                                 "proxy_set_header X-Forwarded-Proto $scheme; proxy_set_header "
                                 "X-Forwarded-Host $host; proxy_set_header X-Request-Id "
                                 "$request_id; }\n";
-    http += "server { listen 127.0.0.1:" + std::to_string(port) +
+    http += "server { listen 127.0.0.1:" + std::to_string(port) + (tls_ ? " ssl" : "") +
             " backlog=4096;\nlocation /app-proxy" + forward + "location /webhooks/argo/github" +
-            forward + "}";
+            forward + "location /app-proxy/ws { proxy_pass http://app" + kUpgrade + "}\n}";
     write_file(folder_ / (file + ".conf"), nginx_frame(folder_, file, 2 * connections + 100, http));
     add(name, port,
         start("0", {programs_.nginx, "-c", (folder_ / (file + ".conf")).string()}, file + ".log",
@@ -264,10 +329,12 @@ class Bench {
         "global\n nbthread 1\n maxconn " + std::to_string(many_ + 100) +
             "\nring access\n format raw\n maxlen 1200\n size 1048576\ndefaults\n mode http\n "
             "option "
-            "httplog\n log ring@access format raw local0\n timeout connect 5s\n timeout client "
+            "httplog\n log ring@access format raw local0\n timeout connect 5s\n timeout tunnel "
+            "1h\n timeout client "
             "60s\n timeout server "
             "60s\n http-reuse always\nfrontend in\n bind 127.0.0.1:" +
-            std::to_string(port) +
+            std::to_string(port) + (tls_ ? " ssl crt " + certificate_.pem_file.string() : "") +
+            "\n compression algo gzip\n compression type application/json"
             "\n unique-id-format %[uuid()]\n unique-id-header X-Request-Id\n option forwardfor\n"
             " http-request set-header X-Forwarded-Proto http\n http-request set-header "
             "X-Forwarded-Host %[req.hdr(host)]\n use_backend app if { path_beg /app-proxy "
@@ -282,10 +349,10 @@ class Bench {
   std::vector<std::string> wrk(const Proxy& proxy, const Load& load, int seconds) {
     std::vector<std::string> argv{programs_.wrk, "-t1", "-c" + std::to_string(load.connections),
                                   "-d" + std::to_string(seconds) + "s", "--latency"};
-    if (!load.body.empty()) {
-      argv.insert(argv.end(), {"-s", (folder_ / (load.body + ".lua")).string()});
+    if (!load.script.empty()) {
+      argv.insert(argv.end(), {"-s", (folder_ / (load.script + ".lua")).string()});
     }
-    argv.push_back("http://127.0.0.1:" + std::to_string(proxy.port) + load.path);
+    argv.push_back(url(proxy) + load.path);
     return argv;
   }
 
@@ -378,11 +445,11 @@ class Bench {
                                   "-r1",
                                   "--rate-period=" + std::to_string(kConnectEvery.count()) + "ms",
                                   "--log-file=" + log.string()};
-    if (!load.body.empty()) {
+    if (!load.script.empty()) {
       argv.insert(argv.end(),
-                  {"-d", (folder_ / load.body).string(), "-H", "Content-Type: application/json"});
+                  {"-d", (folder_ / load.script).string(), "-H", "Content-Type: application/json"});
     }
-    argv.push_back("http://127.0.0.1:" + std::to_string(proxy.port) + load.path);
+    argv.push_back(url(proxy) + load.path);
     const auto result = run_command(on_cpu("1", argv));
     std::vector<double> times;
     std::ifstream lines(log);
@@ -409,25 +476,52 @@ class Bench {
     return *p99;
   }
 
-  void measure(const Load& load) {
-    const auto what = load.name + ", " + std::to_string(load.connections) + " connections";
-    const auto work = work_by_turns(load);
-    const auto seconds =
-        std::chrono::duration<double>(kSlice).count() * static_cast<double>(load.slices);
+  // `seconds`: how long each proxy worked. `unit` is what the work is counted in.
+  static void print_cpu_rows(const std::string& what, const std::string& unit,
+                             const std::vector<Work>& work, double seconds) {
     char note[200];
     std::snprintf(note, sizeof(note),
                   "peer: nginx with kept upstream connections; without them %.2f of it, HAProxy "
-                  "%.2f; %.0f and %.0f requests/s",
+                  "%.2f; %.0f and %.0f %ss/s",
                   work[kNginxPlain].cpu_per_request() / work[kNginx].cpu_per_request(),
                   work[kHaproxy].cpu_per_request() / work[kNginx].cpu_per_request(),
-                  work[kOurs].requests / seconds, work[kNginx].requests / seconds);
-    print_row("router-cpu " + what, "us of CPU per request", work[kOurs].cpu_per_request(),
+                  work[kOurs].requests / seconds, work[kNginx].requests / seconds, unit.c_str());
+    print_row("router-cpu " + what, "us of CPU per " + unit, work[kOurs].cpu_per_request(),
               work[kNginx].cpu_per_request(), 0.80, note);
     if (work.size() > kBefore) {
-      print_row("router-cpu-before " + what, "us of CPU per request", work[kOurs].cpu_per_request(),
+      print_row("router-cpu-before " + what, "us of CPU per " + unit, work[kOurs].cpu_per_request(),
                 work[kBefore].cpu_per_request(), 1.02,
                 "peer: the build named by GITOPS_ROUTER_BEFORE");
     }
+  }
+
+  // A request is a message that comes back.
+  void measure_websocket() {
+    constexpr int kConnections = 32;
+    constexpr int kSlices = 11;
+    std::vector<Work> work(proxies_.size());
+    std::vector<bench::WebSocketLoad::Clients> clients;
+    for (const auto& proxy : proxies_) {
+      clients.push_back(websockets_.connect(static_cast<std::uint16_t>(proxy.port), kConnections));
+    }
+    for (int slice = 0; slice < kSlices; ++slice) {
+      std::fprintf(stderr, "router: WebSocket messages, slice %d of %d\n", slice + 1, kSlices);
+      for (std::size_t turn = 0; turn < proxies_.size(); ++turn) {
+        const auto i = slice % 2 == 0 ? turn : proxies_.size() - 1 - turn;
+        const double used = cpu_at_rest(proxies_[i]);
+        work[i].requests += static_cast<double>(websockets_.play(clients[i], kSlice));
+        work[i].cpu_us += (cpu_at_rest(proxies_[i]) - used) * 1e6;
+      }
+    }
+    print_cpu_rows("WebSocket message and its echo, 32 connections", "echo", work,
+                   std::chrono::duration<double>(kSlice).count() * kSlices);
+  }
+
+  void measure(const Load& load) {
+    const auto what = load.name + ", " + std::to_string(load.connections) + " connections";
+    print_cpu_rows(what, "request", work_by_turns(load),
+                   std::chrono::duration<double>(kSlice).count() * load.slices);
+    if (load.timing == Load::none) return;
 
     const auto p99 = [&](int pairs, auto&& measure_one) {
       std::vector<double> ours;
@@ -443,13 +537,14 @@ class Bench {
     const auto flat_out = p99(load.rounds, [this](const Proxy& proxy, const Load& one) {
       return flat_out_p99(proxy, one);
     });
-    if (!load.paced) {
+    if (load.timing == Load::flat_out) {
       print_row("router-p99 " + what, "ms", flat_out.first, flat_out.second, 1.0,
                 "flat out; peer: as above");
       return;
     }
     const auto paced = p99(
         kPacedPairs, [this](const Proxy& proxy, const Load& one) { return paced_p99(proxy, one); });
+    char note[200];
     std::snprintf(note, sizeof(note),
                   "at %d requests/s, %d runs each; flat out, at the rates above: %.2f and %.2f",
                   kPace * load.connections, kPacedPairs, flat_out.first, flat_out.second);
@@ -507,9 +602,16 @@ class Bench {
     std::fflush(stdout);
   }
 
+  static constexpr int kGzipLevel = 4;  // ours
+
   Programs programs_;
   int many_;  // connections
+  bool tls_;
   TempDir folder_{"router-bench"};
+  CertificateAuthority authority_;
+  Certificate certificate_ =
+      authority_.issue({.common_name = "proxy", .organization = {}, .alt_names = {"127.0.0.1"}});
+  bench::WebSocketLoad websockets_;
   enum : std::size_t { kOurs, kNginx, kNginxPlain, kHaproxy, kBefore };
   std::vector<Upstream> upstreams_;  // of the proxy with the same index
   std::vector<Proxy> proxies_;
@@ -535,7 +637,17 @@ int bench_router() {
     std::fprintf(stderr, "router: needs wrk, h2load (package nghttp2-client), nginx and haproxy\n");
     return 3;
   }
-  Bench({wrk->string(), h2load->string(), nginx->string(), haproxy->string()}, many).run();
+  const Programs programs{wrk->string(), h2load->string(), nginx->string(), haproxy->string()};
+  // The load of WebSockets comes from this process.
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(1, &cpus);
+  if (::sched_setaffinity(0, sizeof cpus, &cpus) != 0) {
+    std::fprintf(stderr, "router: needs two CPUs\n");
+    return 3;
+  }
+  Bench(programs, many, false).run();
+  Bench(programs, 100, true).run_with_tls();
   return 0;
 }
 
