@@ -15,9 +15,9 @@ namespace gitops::router {
 void append_access_line(std::string& out, const proxy::ExchangeRecord& record,
                         std::string_view client, std::string_view time);
 
-// Writes lines to a descriptor that may be slow, without ever waiting for it: what it does not take
-// is kept, at most 256 KiB of it, and further lines are dropped and counted. Lines stay whole and
-// in order. The loops share one. Any thread.
+// Writes lines to a descriptor that may be slow, and never waits for it. Up to 256 KiB are
+// buffered; after that, lines are dropped and counted. Lines stay whole and in order. All loops
+// share one writer. Any thread.
 class LineWriter {
  public:
   LineWriter(int descriptor, Counter& dropped);
@@ -26,7 +26,7 @@ class LineWriter {
 
   // Takes any number of whole lines.
   void write(std::string_view lines);
-  // Goes on with what was kept; true when nothing is left.
+  // Writes buffered lines; true when none are left.
   bool flush();
 
  private:

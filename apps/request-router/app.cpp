@@ -19,10 +19,10 @@ constexpr auto kHousekeeping = std::chrono::milliseconds(1'000);
 constexpr auto kCatchUp = std::chrono::milliseconds(50);
 constexpr auto kProbePeriod = std::chrono::seconds(5);
 constexpr auto kProbeAgain = std::chrono::seconds(1);  // while it is down
-constexpr auto kLastLines = std::chrono::seconds(1);   // that a slow reader gets at the end
+constexpr auto kLastLines = std::chrono::seconds(1);   // for a slow reader at the end
 
-// Owns and wires every part: a worker for each loop, the daemon's own loop first, and what they
-// share. Members are in order of dependence: later ones use earlier ones.
+// Owns and connects all parts: a worker for each loop, the daemon's own loop first, and the state
+// they share. Members are in order of dependence: later ones use earlier ones.
 class App {
  public:
   App(const DaemonContext& context, const Config& config)

@@ -10,8 +10,8 @@
 
 namespace gitops::router {
 
-// What is routed where, and under which limits. The part of the configuration that can change while
-// the router runs (see routes_file.hpp).
+// Routes and their limits: the part of the configuration that can change while the router runs (see
+// routes_file.hpp).
 struct RouteSettings {
   std::string app_proxy_url = "http://cap-app-proxy:3017";
   std::string app_proxy_ca_file;
@@ -38,7 +38,7 @@ struct RouteSettings {
   bool gzip = true;
 };
 
-// The daemon's own configuration beside what every daemon has.
+// The router's configuration in addition to that of every daemon.
 struct Config {
   RouteSettings routes;
   std::string routes_file;

@@ -9,15 +9,16 @@
 
 namespace gitops::router {
 
-// Which pages of a browser may read what the router answers in app-proxy's place, when that is
-// down. Its own answers carry its own fields.
+// Which web pages may read the answers that the router gives in place of app-proxy while app-proxy
+// is down. app-proxy's own answers have their own CORS fields.
 class Cors {
  public:
   // Origins as the CORS setting of app-proxy lists them; blanks and slashes at the end are dropped,
   // and "*" stands for every origin.
   explicit Cors(const std::vector<std::string>& origins);
 
-  // Lets the page at `origin` read the answer, if it may. The answer varies with the origin anyway.
+  // Adds the fields that let the page at `origin` read the answer, if it is allowed to, and
+  // "Vary: Origin" in any case.
   void allow(http::Response& response, std::optional<std::string_view> origin) const;
   // The answer to a preflight.
   [[nodiscard]] http::Response preflight(std::optional<std::string_view> origin) const;

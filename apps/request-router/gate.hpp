@@ -10,8 +10,8 @@
 
 namespace gitops::router {
 
-// What one event source may get: so many requests per second (with a burst of twice that), and so
-// many at the same time. 0: any number. Time is passed in. Any thread.
+// Rate limit (with a burst of twice the rate) and concurrency limit of one event source. 0: no
+// limit. Time is passed in. Any thread.
 class Gate {
  public:
   Gate(std::int64_t rate, std::int64_t concurrency) : rate_(rate), concurrency_(concurrency) {}
@@ -20,7 +20,7 @@ class Gate {
   bool enter(Clock::time_point now);
   void leave();
   [[nodiscard]] std::int64_t inside() const;
-  // Nothing it would remember matters at `now`: a new one would let in the same requests.
+  // True when a new gate would behave the same from `now` on, so that this one can be forgotten.
   [[nodiscard]] bool unused(Clock::time_point now) const;
 
  private:
@@ -39,7 +39,7 @@ class Gates {
  public:
   Gates(std::int64_t rate, std::int64_t concurrency) : rate_(rate), concurrency_(concurrency) {}
 
-  // The gate for this host; it is the same one for as long as anybody holds it.
+  // The gate of this host; the same object for as long as anybody holds it.
   std::shared_ptr<Gate> of(const std::string& host);
 
  private:

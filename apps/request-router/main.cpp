@@ -6,8 +6,8 @@
 
 int main(int argc, char** argv) {
 #ifdef GITOPS_MIMALLOC
-  // What a load has needed once is kept for the next one, in pages of 2 MiB: of ten thousand
-  // connections the next is in no cache of the CPU, and its page in no other.
+  // Keep freed memory, in huge pages: with ten thousand connections, the memory of the next one is
+  // in no cache of the CPU, and with small pages a miss in the TLB would come on top.
   mi_option_enable(mi_option_large_os_pages);
   mi_option_disable(mi_option_allow_decommit);
 #endif

@@ -66,7 +66,7 @@ bool has_dot_segment(std::string_view path) {
   return false;
 }
 
-// True when a reader that decodes more than we do, or drops parameters, would see a dot segment.
+// True when a server that decodes more than we do, or drops parameters, would see a dot segment.
 bool hides_dot_segment(std::string_view segment) {
   if (is_dots(segment)) return false;  // nothing hidden
   std::string plain;

@@ -17,7 +17,7 @@ enum class RouteKind {
   webhook,             // /webhooks/<namespace>/<event source>…
 };
 
-// What a request's target means. Slices are of the head.
+// The meaning of a request's target. Slices are of the head.
 struct RouteMatch {
   RouteKind kind = RouteKind::none;
   int status = 0;                // not 0: refused with this status
@@ -29,12 +29,11 @@ struct RouteMatch {
   std::string_view event_source = {};  // the same
 };
 
-// The one place where targets are understood; what is matched here is what is forwarded.
+// The one place where targets are interpreted; what is matched here is what is forwarded.
 //
-// Prefixes end at a segment. Escapes of characters that need none are written out ("/app%2Dproxy"
-// is
-// "/app-proxy"), all others are kept. Refused with 400: dot segments (but for plain ones below
-// /workflows/, which are resolved as long as they stay there), also when dots or slashes are
+// Prefixes end at a segment. Escapes of characters that need none are decoded ("/app%2Dproxy"
+// becomes "/app-proxy"); all others are kept. Refused with 400: dot segments (but for plain ones
+// below /workflows/, which are resolved as long as they stay there), also when dots or slashes are
 // escaped or a parameter hides them, backslashes, malformed escapes, escaped control characters.
 // The two segments of a webhook are taken only as RFC 1123 labels before any decoding; everything
 // else there is 404.

@@ -6,15 +6,16 @@
 
 namespace gitops::router {
 
-// The file whose settings win over those the daemon was started with, and may change at any time.
+// The routes file. Its settings take precedence over flags and environment, and may change at any
+// time.
 class RoutesFile {
  public:
-  // An empty path: there is none.
+  // Empty path: no file.
   RoutesFile(std::string path, RouteSettings base);
 
-  // The settings with the file's, every mistake in one error.
+  // The given settings with those of the file on top. An error lists every mistake.
   [[nodiscard]] Result<RouteSettings> read() const;
-  // True when the file is another one, or was written, since the last call.
+  // True when the file was replaced or written since the last call.
   bool changed();
 
  private:

@@ -21,7 +21,7 @@ std::optional<std::string_view> accept_of(const proxy::RequestHead* head) {
   return head == nullptr ? std::nullopt : head->find(proxy::FieldId::accept);
 }
 
-// An address that is written in the configuration needs no other permission.
+// An address in the configuration is allowed by being there.
 bool is_address(const std::string& host) {
   boost::system::error_code ec;
   boost::asio::ip::make_address(host, ec);
@@ -222,7 +222,7 @@ std::optional<http::Response> Routing::admit(const EventRoute& route,
                         signed_head.find(proxy::FieldId::accept));
   };
   if (route->secret && route->signature == SignatureKind::gitlab) {
-    if (auto refusal = verify(head, {})) return refusal;  // the body is no part of the proof
+    if (auto refusal = verify(head, {})) return refusal;  // GitLab's token does not cover the body
   } else if (route->secret) {
     forward.verify = verify;
   }
@@ -268,7 +268,7 @@ http::Response Routing::failed(const proxy::RequestHead* head, const proxy::Rout
 std::string_view Routing::client_of(const proxy::RequestHead& head,
                                     const proxy::PeerInfo& peer) const {
   if (!trusted_.contains(peer.address)) return peer.text;
-  // The last address that no trusted proxy has: everything before it is hearsay.
+  // The last address that is not a trusted proxy's; everything before it can be forged.
   std::string_view client = peer.text;
   std::vector<std::string_view> hops;
   for (const auto& field : head.fields) {

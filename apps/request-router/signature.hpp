@@ -12,7 +12,7 @@
 
 namespace gitops::router {
 
-// How a Git host proves that a webhook is its own.
+// How a Git host authenticates its webhooks.
 enum class SignatureKind {
   github,     // X-Hub-Signature-256: sha256=<hex HMAC of the body>
   gitlab,     // X-Gitlab-Token: <the token itself>
@@ -30,8 +30,8 @@ struct SignatureRule {
 // "namespace/event-source=github:/path/of/the/secret".
 Result<SignatureRule> parse_signature_rule(std::string_view text);
 
-// Whether the request bears the right proof, in exactly one field; compares in constant time. An
-// empty secret proves nothing. The body does not count for GitLab.
+// Whether the request has a valid signature or token in exactly one field. Compares in constant
+// time. An empty secret never matches. GitLab's token does not cover the body.
 bool is_signed(SignatureKind kind, std::string_view secret, const proxy::RequestHead& head,
                std::string_view body);
 

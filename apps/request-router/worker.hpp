@@ -13,8 +13,7 @@
 
 namespace gitops::router {
 
-// What the loops have in common: nothing else is used by two of them. All of it is for any thread
-// and outlives the workers.
+// Everything that the loops share. Thread-safe; outlives the workers.
 struct WorkerContext {
   const Config& config;
   net::Resolver& names;               // of the configured upstreams
@@ -26,8 +25,8 @@ struct WorkerContext {
   std::function<void(const std::string& why)> fail;
 };
 
-// Serves clients on one loop: with a listener, connections to upstreams, looked up names, timers
-// and routes of its own. Made and destroyed while nothing of it runs; everything else on its loop.
+// Serves clients on one loop, with its own listener, upstream connections, timers and routes.
+// Constructed and destroyed while the loop does not run; everything else is for the loop's thread.
 class Worker {
  public:
   // Port 0: any free one, see port().

@@ -31,8 +31,8 @@ class AddressList {
 // The IPv4 address where the IPv6 address stands for one (::ffff:a.b.c.d).
 boost::asio::ip::address plain_address(const boost::asio::ip::address& address);
 
-// True for addresses that no name of a service resolves to honestly: loopback, link-local (which is
-// where clouds serve their metadata), unspecified, multicast, broadcast, and IPv6 forms that embed
+// True for addresses that the name of a service should never resolve to: loopback, link-local
+// (where clouds serve their metadata), unspecified, multicast, broadcast, and IPv6 forms that embed
 // such an IPv4 address.
 bool is_special_address(const boost::asio::ip::address& address);
 

@@ -11,9 +11,9 @@
 
 namespace gitops::net {
 
-// Blocks of memory that connections take for as long as something is in them, so that idle ones
-// cost none. Small ones hold the heads of requests, which wait for their answers; large ones hold
-// what passes through. Loop thread only; outlives its blocks.
+// Pool of memory blocks. A connection holds a block only while there are bytes in it, so an idle
+// connection costs none. Small blocks hold the heads of requests until they are answered; large
+// blocks hold bodies on their way. Loop thread only; outlives its blocks.
 class BlockPool {
  public:
   static constexpr std::size_t kSmall = 4 * 1024;
@@ -34,7 +34,8 @@ class BlockPool {
   }
 
  private:
-  // Of each kind at most so many stay: for a thousand requests that wait at once, for 32 that pass.
+  // Free blocks that are kept, of each size: enough for a thousand waiting requests and for 32
+  // bodies on their way.
   static constexpr std::size_t kKept = 1024;
   static constexpr std::size_t kKeptLarge = 32;
   std::vector<std::unique_ptr<char[]>>& free_of(std::size_t size) {
@@ -47,7 +48,7 @@ class BlockPool {
 // The bytes of a connection that were received and not yet consumed, in one block.
 class Buffer {
  public:
-  // `first`: the size of the block that is taken first.
+  // `first`: the size of the first block.
   explicit Buffer(BlockPool& pool, std::size_t first = BlockPool::kLarge)
       : pool_(&pool), first_(first) {}
   ~Buffer() { pool_->give(data_, size_); }
@@ -70,7 +71,7 @@ class Buffer {
   }
   void commit(std::size_t size) { end_ += size; }
 
-  // When a small block is full: takes a large one. True when it did; slices are then invalid.
+  // Replaces a full small block by a large one. True when it did; slices are then invalid.
   bool grow() {
     if (data_ == nullptr || end_ < size_ || size_ == BlockPool::kLarge) return false;
     char* larger = pool_->take(BlockPool::kLarge);

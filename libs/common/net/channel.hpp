@@ -28,12 +28,13 @@ struct Transfer {
   std::size_t size = 0;
 };
 
-// Bytes in both directions: a socket, TLS over another channel, a pair in memory for tests. A
-// channel tells when an attempt is worth while, minds one deadline for each direction, and waits.
-// Kinds of channels differ only in how bytes are moved and how the connection ends.
+// A connection: bytes in both directions over a socket, over TLS or WebSocket on top of another
+// channel, or over a pair in memory for tests. This class knows when an attempt to read or write
+// can succeed, keeps one deadline per direction, and waits; subclasses move bytes and end the
+// connection.
 //
-// A deadline that has passed makes reading (or writing) fail with `timeout` until it is set anew;
-// it is noticed up to 100 ms late. At most one coroutine reads and one writes at a time, and the
+// After its deadline has passed, a direction fails with `timeout` until a new deadline is set; the
+// end is noticed up to 100 ms late. At most one coroutine reads and one writes at a time, and the
 // channel outlives their awaits. Loop thread only.
 class Channel {
  public:
@@ -46,11 +47,11 @@ class Channel {
   Transfer read_now(std::span<char> room);
   // The same into the free part of a buffer, which takes memory only when there may be something.
   Transfer read_now(Buffer& in);
-  // Writes what can be taken at once, small parts together.
+  // Writes as much as is accepted at once; small parts go out together.
   Transfer write_now(std::span<const asio::const_buffer> buffers);
 
   // -- with waiting --
-  // To be awaited at once: suspends until something has happened; look again then.
+  // Await the result immediately. Suspends until the state may have changed; try again then.
   auto readable() {
     readiness_.read.waker = &reader_;
     return reader_.wait(reactor_.executor);
@@ -59,14 +60,14 @@ class Channel {
     readiness_.write.waker = &writer_;
     return writer_.wait(reactor_.executor);
   }
-  // At least one byte, or 0 at the end of the stream. Errors: timeout, unavailable, tls; a message
-  // does not name the peer, callers add it.
+  // Reads at least one byte; 0 is the end of the stream. Errors: timeout, unavailable, tls.
+  // Messages do not name the peer; callers add its name.
   Task<Result<std::size_t>> read_some(std::span<char> room);
   // Writes all of it. When it fails, an unknown part has been written.
   Task<Result<void>> write(std::span<const asio::const_buffer> buffers);
   Task<Result<void>> write(std::string_view bytes);
 
-  // kNever: no deadline. Setting one forgets that an earlier one has passed.
+  // kNever: no deadline. Setting a deadline clears an earlier one that has passed.
   void set_read_deadline(Deadline deadline) { reading_.set(deadline); }
   void set_write_deadline(Deadline deadline) { writing_.set(deadline); }
   void set_deadline(Deadline deadline) {
@@ -96,8 +97,8 @@ class Channel {
   Task<> close_gracefully();
 
   // -- for channels over this one, and for drivers that wait for several channels --
-  // One attempt each, without a look at deadlines. Sets `ready` of the direction to false when
-  // another attempt is not worth while before the next event.
+  // One attempt each; deadlines are not checked. Sets `ready` of the direction to false when another
+  // attempt cannot succeed before the next event.
   virtual Transfer try_read(std::span<char> room) = 0;
   virtual Transfer try_write(std::span<const asio::const_buffer> buffers) = 0;
   // More can be read than `readiness().read.ready` tells, without a further event.
@@ -115,7 +116,7 @@ class Channel {
   void fail_with(Error error) { failure_ = std::make_unique<Error>(std::move(error)); }
   [[nodiscard]] bool read_expired() const { return reading_.expired(); }
   [[nodiscard]] bool write_expired() const { return writing_.expired(); }
-  // The state has changed: makes whoever waits look again.
+  // Resumes all waiters because the state has changed.
   void wake();
 
   bool buffered_ = false;  // bytes are held inside of this channel or of one below it
@@ -155,8 +156,8 @@ class Channel {
   std::size_t moved_ = 0;  // bytes since the loop last had a turn
 };
 
-// One wait for whatever happens next on any of several channels. Nobody else waits on them
-// meanwhile, and they outlive this object.
+// Waits for the next event on any of several channels. Nothing else may wait on them meanwhile, and
+// they outlive this object.
 class AnyChannel {
  public:
   explicit AnyChannel(std::initializer_list<Channel*> channels);
@@ -164,7 +165,7 @@ class AnyChannel {
   AnyChannel(const AnyChannel&) = delete;
   AnyChannel& operator=(const AnyChannel&) = delete;
 
-  // To be awaited at once. Channels that are null are left out.
+  // Await the result immediately. Null channels are ignored.
   auto happens(const Executor& executor) { return waker_.wait(executor); }
 
  private:

@@ -15,9 +15,9 @@
 namespace gitops::net {
 
 struct ListenOptions {
-  std::string address;       // "::" is IPv4 too, and IPv4 alone on a machine without IPv6
+  std::string address;       // "::" includes IPv4; on a machine without IPv6 it is IPv4 alone
   std::uint16_t port = 0;    // 0: any free port
-  bool shares_port = false;  // others that say so may listen there as well
+  bool shares_port = false;  // SO_REUSEPORT: several listeners share the port
 };
 
 // Accepts TCP connections. Loop thread only.
@@ -25,11 +25,11 @@ class Listener {
  public:
   explicit Listener(const Executor& executor) : acceptor_(executor) {}
 
-  // Binds, and returns the port. Errors: invalid_argument when the address is none, unavailable
-  // when the machine refuses; they name address and port.
+  // Binds and returns the port. Errors name the address and the port: invalid_argument (not an IP
+  // address), unavailable (the system refuses).
   Result<std::uint16_t> listen(const ListenOptions& options);
-  // Hands over each connection and the address of its peer, until close(). Whoever does not want a
-  // connection destroys it. Out of descriptors or memory it waits, and says so once a minute.
+  // Passes each connection and its peer's address to the callback until close(). To refuse a
+  // connection, destroy it. When descriptors or memory run out, it waits and logs once a minute.
   using Accepted = std::function<void(std::unique_ptr<Channel>, const asio::ip::address&)>;
   Task<> run(Accepted accepted);
   void close();

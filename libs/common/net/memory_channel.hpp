@@ -9,8 +9,8 @@
 
 namespace gitops::net {
 
-// One end of a connection in memory, with a bounded buffer in each direction: for tests, where each
-// end of a conversation is played step by step. Both ends belong to one loop.
+// One end of a connection in memory, with a bounded buffer in each direction. For tests that script
+// both ends of a conversation. Both ends belong to one loop.
 class MemoryChannel : public Channel {
  public:
   using Ptr = std::unique_ptr<MemoryChannel>;
@@ -26,7 +26,7 @@ class MemoryChannel : public Channel {
   Transfer try_write(std::span<const asio::const_buffer> buffers) override;
 
  private:
-  // The bytes on their way to one end.
+  // Bytes in transit to one end.
   struct Pipe {
     std::string bytes;
     bool ended = false;   // the sender has ended

@@ -7,7 +7,7 @@
 namespace gitops::net {
 namespace {
 
-constexpr int kMaxRounds = 8;  // before other work on the loop gets its turn
+constexpr int kMaxRounds = 8;  // then other work on the loop runs
 
 int new_epoll() {
   const int fd = ::epoll_create1(EPOLL_CLOEXEC);
@@ -54,8 +54,8 @@ void Poller::arm() {
   });
 }
 
-// Under load, further sockets have become ready by now. Asking for them here saves a round of the
-// loop for each.
+// Under load, more sockets have become ready by the time a batch is done. Polling again here saves
+// a turn of the loop for each batch.
 void Poller::collect() {
   for (int round = 0; round < kMaxRounds && deliver(); ++round) {
   }
@@ -76,15 +76,15 @@ bool Poller::deliver() {
     const bool writable = broken || (what & EPOLLOUT) != 0;
     auto* socket = static_cast<PolledSocket*>(events_[i].data.ptr);
     if (broken || (what & EPOLLRDHUP) != 0) socket->hung_up = true;
-    // Both directions are ready before anybody is resumed, and only those are resumed who waited
-    // until now: the first one may do what the other direction allows, and wait again.
+    // Both directions become ready before any waiter is resumed, and only coroutines that waited
+    // before are resumed: the first one may use both directions and wait again.
     Waker* const reader = readable ? socket->read.waker : nullptr;
     Waker* const writer = writable ? socket->write.waker : nullptr;
     socket->read.ready |= readable;
     socket->write.ready |= writable;
     if (reader != nullptr) reader->wake();
     if (writer == nullptr || writer == reader) continue;
-    // Whoever was resumed may have removed the socket.
+    // The coroutine that was resumed may have removed the socket.
     const bool still_waits = events_[i].data.ptr != nullptr && socket->write.waker == writer;
     if (still_waits) writer->wake();
   }

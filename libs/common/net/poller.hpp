@@ -15,11 +15,11 @@
 
 namespace gitops::net {
 
-// Resumes one coroutine. Directions point to it while the coroutine waits for them. A wake-up
-// without a waiter is not remembered: the coroutine looks at its conditions before it waits.
+// Resumes one waiting coroutine. A Direction points to the Waker of the coroutine that waits for
+// it. A wake-up without a waiter is lost, so a coroutine checks its condition before it waits.
 class Waker {
  public:
-  // To be awaited at once: suspends until wake(), post() or the cancellation of the coroutine.
+  // Await the result immediately. Suspends until wake(), post() or cancellation.
   auto wait(const Executor& executor) {
     return asio::async_initiate<const asio::deferred_t&, void()>(
         [this, executor](auto handler) {
@@ -43,8 +43,8 @@ class Waker {
   std::move_only_function<void()> waiter_;
 };
 
-// One direction of a connection. `ready` means that the next attempt to read or write may succeed.
-// An attempt that finds nothing to do sets it to false.
+// One direction of a connection. `ready`: the next attempt to read or write may succeed. An attempt
+// that would block sets it to false.
 struct Direction {
   bool ready = false;
   Waker* waker = nullptr;  // told when the direction becomes ready
@@ -75,7 +75,7 @@ class Poller {
   // Forgets the socket without waking its waiters. The caller closes the descriptor.
   void remove(PolledSocket& socket);
 
-  // The time, read once for all events that were delivered together; exact outside of that.
+  // The current time. While events are delivered, the time at which they were collected.
   [[nodiscard]] Clock::time_point now() const { return event_count_ > 0 ? now_ : Clock::now(); }
 
  private:

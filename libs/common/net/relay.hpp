@@ -11,13 +11,13 @@ namespace gitops::net {
 // One end of a relay.
 struct RelayEnd {
   Channel& channel;
-  Buffer& received;          // of this end; may hold bytes already, which are passed on first
-  std::uint64_t& passed_on;  // bytes of this end that the other one took; counted up
+  Buffer& received;          // from this end; bytes that are in it already are passed on first
+  std::uint64_t& passed_on;  // incremented by the bytes of this end that the other end accepted
 };
 
-// Passes bytes in both directions, unread, until both ends have ended; the end of one side is
-// passed on while the other one still sends. When nothing moves in either direction for `idle`, or
-// one end is lost, both are aborted. One coroutine; memory: the two buffers.
+// Copies bytes in both directions until both ends have closed their sending sides. A half-close is
+// passed on. Both ends are aborted when no byte moves in either direction for `idle`, or when one
+// end is lost. Uses one coroutine and no memory beyond the two buffers.
 Task<> relay(RelayEnd a, RelayEnd b, std::chrono::milliseconds idle);
 
 }  // namespace gitops::net

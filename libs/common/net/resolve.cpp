@@ -16,8 +16,8 @@ namespace {
 
 constexpr auto kKeepAnswer = std::chrono::seconds(30);
 constexpr auto kKeepFailure = std::chrono::seconds(2);
-constexpr auto kServeOn = std::chrono::minutes(5);   // a good answer, when there is no newer one
-constexpr auto kPatience = std::chrono::seconds(1);  // for a newer one than that
+constexpr auto kServeOn = std::chrono::minutes(5);   // use of an old answer
+constexpr auto kPatience = std::chrono::seconds(1);  // wait while there is an old one
 constexpr std::size_t kMaxAddresses = 64;            // of one host
 
 using Endpoints = std::vector<asio::ip::tcp::endpoint>;
@@ -60,11 +60,11 @@ Result<Addresses> look_up(const std::string& host) {
   return addresses;
 }
 
-// One host. Everything in it belongs to the state's mutex.
+// One host. Guarded by the state's mutex.
 struct Resolver::Entry {
   Result<Addresses> answer = fail(ErrorCode::unavailable, "not looked up yet");
   Clock::time_point fresh_until{};
-  Addresses good;  // the last answer that was none of failure
+  Addresses good;  // the last successful answer
   Clock::time_point good_until{};
   // Of the lookup that is queued or runs.
   bool pending = false;
@@ -74,7 +74,7 @@ struct Resolver::Entry {
 
   [[nodiscard]] bool has_good(Clock::time_point now) const { return now < good_until; }
   [[nodiscard]] Clock::time_point useful_until() const { return std::max(fresh_until, good_until); }
-  // "No such host" is an answer; any other failure tells nothing about the host.
+  // "No such host" is an answer; any other failure says nothing about the host.
   [[nodiscard]] Result<Addresses> best(Clock::time_point now) const {
     const bool known = answer || answer.error().code == ErrorCode::not_found;
     if (known || !has_good(now)) return answer;
@@ -176,7 +176,7 @@ bool Resolver::State::leave(const std::string& host, const std::shared_ptr<Entry
   std::erase(entry->waiters, waiter);
   if (!entry->waiters.empty() || !entry->pending || entry->begun) return false;
   entry->stop.request_stop();
-  // Whoever comes next must not wait for it.
+  // Later callers must not wait for it.
   const auto known = entries_.find(host);
   if (known != entries_.end() && known->second == entry) {
     auto next = std::make_shared<Entry>();

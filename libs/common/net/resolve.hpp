@@ -16,18 +16,19 @@ namespace gitops::net {
 
 using Addresses = std::vector<asio::ip::address>;
 
-// Asks the system (getaddrinfo) for the addresses of a host, in its order of preference; at least
-// one. Blocks, for as long as the name servers take. not_found: there is no such host.
+// Asks the system (getaddrinfo) for the addresses of a host: at least one, in the system's order of
+// preference. Blocks while the name servers are asked. not_found: the host does not exist.
 Result<Addresses> look_up(const std::string& host);
 
-// Name lookup on threads of its own. For any thread; coroutines of several loops may use one.
+// Name lookup on dedicated threads. Thread-safe; coroutines of several loops may share one.
 //
-// Equal lookups are merged, and a waiter that is cancelled or out of time leaves. Answers are kept
-// for 30 s, failures for 2 s. While no new answer can be had (the name servers fail or are slow, or
-// too many lookups are under way), the last good one serves on for 5 minutes.
+// Concurrent lookups of one name are merged, and a waiter leaves when it is cancelled or reaches
+// its deadline. Answers are cached for 30 s, failures for 2 s. While no new answer is available
+// (the name servers fail or are slow, or too many lookups are in progress), the last good answer is
+// used for up to 5 minutes.
 //
-// Names that strangers choose get a Resolver of their own. They then neither push the names that a
-// program was configured with out of the cache nor keep their lookups waiting.
+// Names that are chosen by untrusted clients need a Resolver of their own, so that they can neither
+// evict configured names from the cache nor delay their lookups.
 class Resolver {
  public:
   struct Options {
@@ -45,7 +46,7 @@ class Resolver {
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  // At least one endpoint, in the system's order of preference; an IP address is taken as it is.
+  // At least one endpoint, in the system's order of preference; an IP address needs no lookup.
   // Errors: not_found (no such host), unavailable, timeout, too_many_requests.
   Task<Result<std::vector<asio::ip::tcp::endpoint>>> resolve(std::string host, std::uint16_t port,
                                                              Deadline deadline);

@@ -29,7 +29,7 @@ bool would_block(int number) {
   return number == EAGAIN || number == EWOULDBLOCK || number == EINTR;
 }
 
-// Small parts are put together: copying them costs less than handing over a list.
+// Joins small parts: copying them costs less than a vectored write.
 ssize_t send_parts(int descriptor, std::span<const asio::const_buffer> buffers) {
   if (buffers.size() == 1) {
     return ::send(descriptor, buffers[0].data(), buffers[0].size(), MSG_NOSIGNAL);
@@ -77,8 +77,8 @@ Transfer SocketChannel::try_read(std::span<char> room) {
   if (!is_open()) return {.what = Transfer::lost};
   const auto size = ::recv(socket_.fd, room.data(), room.size(), 0);
   if (size > 0) {
-    // Less than there was room for: everything was read, unless the end comes, too, which is told
-    // only once.
+    // A short read: the socket is empty. The end of the stream must still be read, because
+    // edge-triggered epoll reports it only once.
     if (static_cast<std::size_t>(size) < room.size()) socket_.read.ready = socket_.hung_up;
     return {.what = Transfer::data, .size = static_cast<std::size_t>(size)};
   }
@@ -127,7 +127,7 @@ void set_tcp_options(int descriptor) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
 }
 
-// Waits for the end of a connect() that goes on.
+// Waits until a connect() in progress has completed.
 Task<Result<void>> SocketChannel::finish_connect(Deadline deadline) {
   socket_.write.ready = false;
   set_write_deadline(deadline);

@@ -11,7 +11,7 @@ namespace gitops::net {
 // A connected TCP socket.
 class SocketChannel : public Channel {
  public:
-  // Takes over a socket that does not block.
+  // Takes ownership of a non-blocking socket.
   SocketChannel(Reactor& reactor, int descriptor);
   ~SocketChannel() override;
   // Connects to the first endpoint that accepts. They are tried in turn, each for its share of the
@@ -33,8 +33,8 @@ class SocketChannel : public Channel {
   PolledSocket socket_;
 };
 
-// Makes the kernel probe a connection that is silent, so that a peer that vanished is noticed after
-// 60 s, and sends small writes at once. Accepted sockets inherit the options of their listener.
+// Enables keep-alive probes, so that a vanished peer is noticed after 60 s, and TCP_NODELAY.
+// Accepted sockets inherit the options of their listener.
 void set_tcp_options(int descriptor);
 
 }  // namespace gitops::net

@@ -26,7 +26,7 @@ void WheelTimer::unlink() {
   if (--wheel_.armed_ == 0) wheel_.rest();
 }
 
-// Nothing is armed any more: an idle wheel does not keep the loop busy.
+// The last deadline is gone: an idle wheel must not keep the loop running.
 void TimerWheel::rest() {
   if (ticking_ || !running_) return;
   running_ = false;
@@ -35,11 +35,11 @@ void TimerWheel::rest() {
 
 void TimerWheel::insert(WheelTimer& timer) {
   timer.unlink();
-  if (armed_ == 0 && !running_) {  // the wheel stood still
+  if (armed_ == 0 && !running_) {  // the wheel was stopped
     begin_ = Clock::now();
     current_ = 0;
   }
-  // The tick behind the deadline, at most a turn of the wheel ahead.
+  // The first tick after the deadline, at most one turn of the wheel ahead.
   const auto left = std::max(timer.deadline_ - begin_, Clock::duration::zero());
   auto at = static_cast<std::size_t>(left / kTick) + 1;
   at = std::clamp(at, current_ + 1, current_ + kSlots - 1);
@@ -68,7 +68,7 @@ void TimerWheel::tick() {
   while (begin_ + kTick * static_cast<std::int64_t>(current_ + 1) <= now) {
     ++current_;
     Link& slot = slots_[current_ % kSlots];
-    // What is inserted again meanwhile goes to a later slot.
+    // A timer that is armed again meanwhile goes to a later slot.
     while (slot.next != &slot) {
       auto& timer = static_cast<WheelTimer&>(*slot.next);
       timer.unlink();

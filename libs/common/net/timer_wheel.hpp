@@ -10,10 +10,10 @@ namespace gitops::net {
 
 class WheelTimer;
 
-// Deadlines that are moved all the time and hardly ever pass: one timer of the loop for all of
-// them, and moving one later is a store. Coarse: a deadline is noticed up to 100 ms late, never
-// early. Loop thread only; outlives its timers. The loop's timer runs only while something is
-// armed.
+// Timer wheel for deadlines that are moved often and rarely pass. All deadlines share one timer of
+// the loop, and moving a deadline to a later time is a single store. A deadline is noticed up to
+// 100 ms late, never early. The loop's timer runs only while a deadline is armed. Loop thread only;
+// outlives its timers.
 class TimerWheel {
  public:
   explicit TimerWheel(const Executor& executor);

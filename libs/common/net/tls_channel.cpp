@@ -62,8 +62,8 @@ struct TlsChannel::Engine {
     return self.hold_back(bio, bytes);
   }
 
-  // What OpenSSL wants to say by itself while we read (a key update, an alert) must not make the
-  // reader wait for the other direction: it is kept and goes out before the next write.
+  // Messages that OpenSSL sends on its own while we read (a key update, an alert) must not make the
+  // reader wait for the other direction. They are kept, and sent before the next write.
   int hold_back(BIO* bio, std::string_view bytes) {
     if (lost) return -1;
     if (!reading || held_back.size() + bytes.size() > kMaxHeldBack) {
@@ -124,7 +124,7 @@ TlsChannel::~TlsChannel() {
   TlsChannel::close();
 }
 
-// What a call of OpenSSL that returned no success means.
+// Translates the failure of an OpenSSL call.
 Transfer TlsChannel::failed(int returned) {
   Engine& engine = *engine_;
   const int what = SSL_get_error(engine.ssl, returned);

@@ -13,9 +13,9 @@ namespace gitops::net {
 // TLS over any other channel, which it owns. The handshake comes first and ends within the
 // deadlines that were set on this channel; a failed handshake leaves the channel closed.
 //
-// TLS that ends without close_notify is `lost`, since anybody could have ended it. Our close_notify
-// goes out when the channel below has room for it at once; nothing waits for it. Small parts of a
-// write share a record.
+// A connection that ends without close_notify is `lost`: it may have been truncated by an attacker.
+// Our close_notify is sent only when the channel below accepts it at once. Small parts of a write
+// share a record.
 class TlsChannel : public Channel {
  public:
   // Keeps the context alive.

@@ -64,7 +64,7 @@ Result<void> load_trust(ssl::context& context, std::string_view pem, const std::
   X509_STORE* store = SSL_CTX_get_cert_store(context.native_handle());
   for (const Certificate& certificate : *certificates)
     X509_STORE_add_cert(store, certificate.get());
-  ERR_clear_error();  // a certificate that stands twice in the bundle is no error
+  ERR_clear_error();  // a duplicate certificate in the bundle is no error
   return {};
 }
 
@@ -205,7 +205,7 @@ Result<std::shared_ptr<ssl::context>> TlsContext::build() const {
     SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
     if (!ca->source.empty()) {
       SSL_CTX_set_verify(native, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-      // Each connection proves itself; none is resumed on the word of an older one (AC-08).
+      // No session resumption: each client proves its certificate on each connection (AC-08).
       SSL_CTX_set_options(native, SSL_OP_NO_TICKET);
       SSL_CTX_set_num_tickets(native, 0);
     }

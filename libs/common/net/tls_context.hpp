@@ -13,9 +13,9 @@
 
 namespace gitops::net {
 
-// Builds OpenSSL contexts from TlsOptions and builds a new one when a file changed. TLS 1.2
-// and 1.3, OpenSSL's default ciphers. Loop thread only. System roots are loaded only when no CA is
-// given.
+// Builds an OpenSSL context from TlsOptions, and a new one whenever a file has changed. TLS 1.2 and
+// 1.3 with OpenSSL's default ciphers. The system's roots are loaded only when no CA is given. Loop
+// thread only.
 class TlsContext {
  public:
   enum class Role { client, server };

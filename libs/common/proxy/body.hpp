@@ -13,17 +13,17 @@
 
 namespace gitops::proxy {
 
-// A body on its way through the proxy: reads it by one framing and writes it in another, without
-// copying its data. Chunks are written anew, one for everything that came at once, so that no chunk
-// extension and no odd chunk size gets through. Pure; used by both directions.
+// Converts a body from one framing to another without copying its data. Chunks are written anew,
+// one for each input, so that no chunk extension and no unusual chunk size is passed on. Pure; used
+// in both directions.
 class BodyRelay {
  public:
   explicit BodyRelay(std::size_t max_trailers) : reader_(max_trailers) {}
 
   void start(const BodyFraming& in, BodyFraming::Kind out);
 
-  // Looks at `input` and fills buffers() with what is to be sent for it, at most a few slices: call
-  // again with what was not consumed. An error tells by http_status what a client should hear.
+  // Consumes a part of `input` and fills buffers() with the bytes to send for it, at most a few
+  // slices; call again with the rest. http_status of an error is the status for the client.
   Result<std::size_t> feed(std::string_view input);
   // The connection ended: true when that is the end of the body; buffers() then holds the rest.
   bool feed_eof();
@@ -37,8 +37,8 @@ class BodyRelay {
   [[nodiscard]] std::uint64_t total() const { return total_; }
   [[nodiscard]] bool done() const { return reader_.done(); }
 
-  // The data of the last input, when it is to be changed before it is sent: take it, and hand in
-  // what shall stand for it. `ended` as done().
+  // The data of the last input, for callers that change it before it is sent; replace_data() sets
+  // the replacement.
   [[nodiscard]] std::span<const boost::asio::const_buffer> data() const {
     return std::span(buffers_).subspan(1, data_count_);
   }

@@ -10,8 +10,7 @@ namespace {
 using net::Transfer;
 
 constexpr std::size_t kSpareExchanges = 1024;
-// Requests served, or rounds of moving bytes, without ever waiting: then others on the loop get a
-// turn.
+// Requests, or rounds of moving bytes, without waiting; then other coroutines of the loop run.
 constexpr int kMaxRounds = 16;
 
 }  // namespace
@@ -71,8 +70,8 @@ Task<bool> Driver::wait_for_request() {
     co_await client_->readable();
     read = client_->read_now(in_);
   }
-  // What is longer than a small block, such as a webhook, is taken in at once and goes on in one
-  // piece. How a second read fails is told again by the next one.
+  // A request that is longer than a small block, such as a webhook, is read at once, so that it is
+  // forwarded in one write. A failure of this second read is reported again by the next read.
   if (read.what == Transfer::data && in_.grow()) client_->read_now(in_);
   idle_ = false;
   client_->set_read_deadline(kNever);

@@ -16,8 +16,8 @@ struct DriverContext {
   DriverContext(net::Reactor& r, Policy p)
       : reactor(r), policy(std::move(p)), exchanges{r.blocks} {}
 
-  // Exchanges are lent last-in-first-out, so that the next request finds its memory in the CPU's
-  // caches; a connection without a request has none.
+  // Exchanges are reused last-in-first-out, so that their memory is still in the CPU's caches. An
+  // idle connection has none.
   [[nodiscard]] std::unique_ptr<Exchange> lend();
   void take_back(std::unique_ptr<Exchange> exchange);
 
@@ -31,8 +31,8 @@ struct DriverContext {
   std::vector<std::unique_ptr<Exchange>> spare_;
 };
 
-// The requests of one client's connection, one after the other: does what their exchanges ask for.
-// Loop thread only.
+// Serves one client connection: runs one Exchange after the other and performs the actions they ask
+// for. Loop thread only.
 class Driver {
  public:
   Driver(DriverContext& context, std::unique_ptr<net::Channel> client, PeerInfo peer);
@@ -40,7 +40,7 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Until the client is done, or closed; the channel is closed afterwards.
+  // Returns when the client has finished or close() was called; the channel is closed then.
   Task<> run();
   // No request is under way: may be closed at any time.
   [[nodiscard]] bool idle() const { return idle_; }
@@ -55,7 +55,8 @@ class Driver {
   bool move_bytes(Exchange& exchange);
   [[nodiscard]] bool write_to(net::Channel& channel, const Outgoing& out, net::Transfer& written);
   void set_deadlines(const Exchange::Deadlines& deadlines);
-  // Gives the upstream back and records the request; what is to become of the client.
+  // Returns the upstream connection to its pool and records the request. The result says what
+  // happens to the client's connection.
   Exchange::ClientEnd end(Exchange& exchange);
 
   DriverContext& context_;

@@ -31,7 +31,7 @@ void append_hex(std::string& out, std::uint64_t value) {
   for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[value >> shift & 0xfU];
 }
 
-// One of SplitMix64's steps: neighbours get ids that do not look like neighbours.
+// One step of SplitMix64: consecutive requests get ids that look unrelated.
 std::uint64_t mix(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15U;
   value = (value ^ value >> 30U) * 0xbf58476d1ce4e5b9U;
@@ -53,8 +53,7 @@ bool is_compressible(std::string_view type) {
   return false;
 }
 
-// RFC 9110 section 12.5.3, as far as it is about gzip: what is said of gzip itself counts more than
-// what is said of every coding.
+// Accept-Encoding (RFC 9110 section 12.5.3) for gzip: an entry for gzip takes precedence over "*".
 bool accepts_gzip(const RequestHead& head) {
   std::optional<bool> named;
   bool any = false;
@@ -216,7 +215,7 @@ void Exchange::build_request() {
   append_forwarded_request(request_, parser_.head(), edits, framing_);
 }
 
-// What there is of the body: behind the head, or what came later.
+// The unsent bytes of the body: those behind the head first, then those that came later.
 std::string_view Exchange::body_input() {
   const auto with_head = in_->bytes().substr(now_.head_size + now_.body_taken);
   return with_head.empty() ? body_in_.bytes() : with_head;
@@ -231,7 +230,7 @@ void Exchange::consume_body(std::size_t size) {
   }
 }
 
-// Feeds what can be sent at once and enforces the limit.
+// Prepares the next piece of the body and enforces the limit.
 Problem Exchange::feed_body() {
   const auto fed = request_body_.feed(body_input());
   if (!fed) {
@@ -337,7 +336,7 @@ void Exchange::upstream_wrote(Transfer written, Clock::time_point now) {
                          ? "the upstream took the request too slowly"
                          : "the connection to the upstream was lost"));
   }
-  // It takes no more of the body: its answer tells why.
+  // The upstream accepts no more of the body: its answer says why.
   now_.upload = Upload::stopped;
   to_upstream_.clear();
   deadlines_.client_read = kNever;
@@ -625,7 +624,7 @@ void Exchange::client_wrote(Transfer written, Clock::time_point now) {
   }
 }
 
-// Answers ourselves. A request whose body has not come yet is not waited for.
+// Answers in place of the upstream. The rest of the request's body is not awaited.
 void Exchange::answer(http::Response response, std::string_view date, Clock::time_point now) {
   const auto& head = parser_.head();
   if (request_id_.empty()) make_request_id({});
@@ -659,7 +658,7 @@ void Exchange::answer(http::Response response, std::string_view date, Clock::tim
   action_ = Action::move_bytes;
 }
 
-// Takes in a body that came with its head and is of no use.
+// Consumes a body that came with its head and is not needed.
 void Exchange::absorb_body() {
   const auto& head = parser_.head();
   if (!now_.head_read || now_.body_read) return;

@@ -20,13 +20,13 @@
 
 namespace gitops::proxy {
 
-// What the servers of several loops count together.
+// Counters that the servers of several loops share.
 struct Totals {
   std::atomic<std::size_t> connections = 0;
   std::atomic<std::size_t> held = 0;  // bytes of bodies that are held for verification
 };
 
-// What all exchanges of one server share. Loop thread only, but for the totals.
+// State that all exchanges of one server share. Loop thread only, except for the totals.
 struct ExchangeContext {
   net::BlockPool& blocks;
   HeadLimits limits = {};
@@ -38,7 +38,7 @@ struct ExchangeContext {
   std::uint64_t ids = 0;        // made so far
 };
 
-// Bytes that are to be written, as slices of memory that stays where it is.
+// Bytes to write, as slices of memory that does not move.
 class Outgoing {
  public:
   [[nodiscard]] bool empty() const { return first_ == count_; }
@@ -68,16 +68,16 @@ class Outgoing {
   std::size_t count_ = 0;
 };
 
-// One request of a connection and its answer, from the first byte of the head to the record of its
-// end. Pure: it owns no connection and reads no clock. A driver (driver.hpp) does what action()
-// asks for, moves the bytes that to_client(), client_room() and their like offer, and tells what
-// came of it. Objects are used for one request after the other, so that the next one finds its
-// memory in the CPU's caches.
+// One proxied request and its answer, from the first byte of the head to the record of its end. A
+// pure state machine: it owns no connection and reads no clock. A driver (driver.hpp) performs what
+// action() asks for, moves the bytes that to_client(), client_room() and the like offer, and
+// reports the outcome. Objects are reused for one request after the other, so that their memory is
+// still in the CPU's caches.
 //
-// Rules that no driver has to know: an upstream that answers early ends the upload; a request is
-// sent a second time only on a new connection, after a pooled one died before any byte of an
-// answer, and only when it is idempotent or nothing of it had been written; what a client got of an
-// answer that breaks off never looks complete.
+// Rules that it keeps by itself: an early answer of the upstream ends the upload. A request is sent
+// a second time only on a new connection, after a pooled one broke before any byte of an answer,
+// and only when the request is idempotent or nothing of it had been written. An answer that breaks
+// off never looks complete to the client.
 class Exchange {
  public:
   explicit Exchange(ExchangeContext& context);
@@ -143,17 +143,17 @@ class Exchange {
     Deadline upstream_write = kNever;
   };
   [[nodiscard]] const Deadlines& deadlines() const { return deadlines_; }
-  // The client has ended its sending side, or its connection broke. A client that does so gives its
-  // request up, unless the answer comes within a second of the request's begin: otherwise an event
-  // stream without events would never end. Called each time the driver looks, so that the second
-  // can pass; deadlines().client_read tells when to look again.
+  // The client has closed its sending side, or its connection broke. The request is abandoned
+  // unless the answer comes within a second of its begin: a stream of events without events would
+  // never end otherwise. The driver calls this each time it finds nothing to move;
+  // deadlines().client_read says when to look again.
   void client_hung_up(Clock::time_point now);
 
   // -- the end --
-  // False for a connection that ended before a head was read: there is nothing to tell.
+  // False when the connection ended before a head was read: there is nothing to record.
   [[nodiscard]] bool recordable() const { return now_.head_read || problem_; }
   [[nodiscard]] ExchangeRecord record(Clock::time_point now) const;
-  // The record was taken: lets go of the admission and of a body that was held.
+  // The record was taken: releases the admission and a held body.
   void recorded();
   enum class ClientEnd {
     keep,  // the connection goes on with its next request

@@ -10,14 +10,14 @@
 // The heads that a proxy sends on, made from the heads that it read. Pure.
 namespace gitops::proxy {
 
-// How the length of a sent body is told.
+// How the end of a body is indicated.
 struct BodyFraming {
   enum class Kind { none, length, chunked, until_close };
   Kind kind = Kind::none;
   std::uint64_t length = 0;
 };
 
-// What stands in the head of a forwarded request beside what the client sent.
+// What the head of a forwarded request contains in addition to the client's fields.
 struct RequestEdits {
   std::string_view target = {};      // origin form
   std::string_view host = {};        // Host for the upstream
@@ -30,20 +30,20 @@ struct RequestEdits {
   bool websocket = false;  // asks the upstream to switch
 };
 
-// Appends the head of the request as the upstream gets it. Left out: hop-by-hop fields (those that
-// Connection names included), Expect, upgrades other than that to WebSocket, and forwarding fields
-// that the peer has no right to. A Connection field has no power over the fields that say who the
-// client is and where the message ends (AC-05).
+// Appends the head of the request for the upstream. Removed: hop-by-hop fields (including those
+// named by Connection), Expect, upgrades other than to WebSocket, and forwarding fields of a peer
+// that is not trusted. A Connection field cannot remove the fields that say who the client is or
+// where the message ends (AC-05).
 void append_forwarded_request(std::string& out, const RequestHead& head, const RequestEdits& edits,
                               const BodyFraming& framing);
 
-// What stands in the head of a forwarded answer beside what the upstream sent.
+// What the head of a forwarded answer contains in addition to the upstream's fields.
 struct AnswerEdits {
   bool client_http_1_1 = true;
   bool keep_alive = true;
   bool websocket = false;            // the answer is a 101 that was asked for
   bool gzip = false;                 // the body is compressed on its way
-  bool gzip_varies = false;          // it would be for another client
+  bool gzip_varies = false;          // it would be compressed for another client
   std::string_view request_id = {};  // sent as X-Request-Id; empty: as the upstream answered
   // A Location on this origin ("http://host:port", as the upstream may know itself) is made
   // relative, behind `location_prefix`, so that the client keeps its own scheme and host. A

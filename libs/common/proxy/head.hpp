@@ -12,7 +12,7 @@
 // were received. What handlers use (message.hpp, parser.hpp) makes strings instead.
 namespace gitops::proxy {
 
-// The fields that a proxy treats in its own way.
+// The fields that a proxy treats specially.
 enum class FieldId : std::uint8_t {
   other,
   accept,
@@ -123,7 +123,7 @@ class HeadParser {
   Result<std::size_t> next(std::string_view input);
   void reset();
   [[nodiscard]] const Head& head() const { return head_; }
-  // Something of a head was seen.
+  // A part of a head was received.
   [[nodiscard]] bool begun() const { return scanned_ > 0 || first_line_done_; }
 
  private:

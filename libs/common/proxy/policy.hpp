@@ -15,8 +15,8 @@
 #include "common/http/message.hpp"
 #include "common/proxy/head.hpp"
 
-// What a program tells the proxy core: where a request goes, what holds for it, and how failures
-// are worded. The core knows no route by itself.
+// What a program decides for the proxy core: where a request goes, which limits apply, and what
+// failures say. The core knows no routes itself.
 namespace gitops::proxy {
 
 class Upstream;
@@ -28,7 +28,7 @@ struct PeerInfo {
   bool tls = false;
 };
 
-// What holds for every request of a route. 0 bytes: no limit.
+// Limits of every request of a route. 0 bytes: no limit.
 struct RouteLimits {
   std::uint64_t max_body = 0;
   std::chrono::milliseconds answer_timeout{60'000};     // request sent -> head of the answer
@@ -38,8 +38,8 @@ struct RouteLimits {
   bool gzip = false;
 };
 
-// A way to an upstream; shared by the requests that are on it, so that it can be replaced
-// meanwhile.
+// A route to an upstream. Requests share ownership of theirs, so that routes can be replaced at any
+// time.
 struct Route {
   std::string name;    // for logs and metrics: bounded
   std::size_t id = 0;  // the policy's own
@@ -66,7 +66,7 @@ struct Forward {
 
 using Decision = std::variant<Forward, http::Response>;
 
-// Why a request was not, or not completely, answered by its upstream.
+// Why an upstream's answer is missing or incomplete.
 enum class Failure {
   none,
   malformed_request,
@@ -86,7 +86,7 @@ enum class Failure {
 };
 std::string_view to_string(Failure failure);
 
-// Why a request cannot go on, and what its client is told.
+// Why a request failed, and the status for its client.
 struct Problem {
   Failure failure = Failure::none;
   int status = 0;
@@ -94,7 +94,7 @@ struct Problem {
   explicit operator bool() const { return failure != Failure::none; }
 };
 
-// One request that has come to its end, for logs and metrics.
+// A finished request, for logs and metrics.
 struct ExchangeRecord {
   const RequestHead* head = nullptr;  // null when it could not be read
   const Route* route = nullptr;       // null when we answered ourselves
@@ -110,7 +110,8 @@ struct ExchangeRecord {
   bool upgraded = false;  // became a tunnel
 };
 
-// What decides; called on the loop thread, must not wait. The head is that of the current request.
+// The callbacks of a program. Called on the loop thread; must not block. The head is that of the
+// current request.
 struct Policy {
   std::function<Decision(const RequestHead& head, const PeerInfo& peer)> decide;
   // The answer for a failure with this status; `head` is null when it could not be read.

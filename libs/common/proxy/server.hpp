@@ -19,7 +19,7 @@ namespace gitops::proxy {
 struct ServerOptions {
   net::ListenOptions listen = {.address = "127.0.0.1"};
   std::optional<net::TlsOptions> tls = std::nullopt;
-  std::size_t max_connections = 20'000;     // further ones are closed at once
+  std::size_t max_connections = 20'000;     // more are closed at once
   std::size_t max_held = 64 * 1024 * 1024;  // bodies that are held for verification, together
   HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head, and TLS
