@@ -163,7 +163,8 @@ Task<Result<WorkerPool::Value<Function>>> WorkerPool::run_in(std::shared_ptr<Sta
   if (!queued) co_return std::unexpected(std::move(queued.error()));
   leave.ended = co_await call->wait(deadline);
   if (!leave.ended) co_return too_late(*state);
-  if (call->failure) std::rethrow_exception(call->failure);
+  // Taken out: the exception is destroyed on this thread, not by the last thread that has the call.
+  if (call->failure) std::rethrow_exception(std::exchange(call->failure, nullptr));
   co_return std::move(*call->result);
 }
 
