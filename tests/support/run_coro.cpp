@@ -5,11 +5,28 @@
 #include <optional>
 
 namespace gitops {
+namespace {
+
+using Timers = asio::detail::deadline_timer_service<
+    asio::detail::chrono_time_traits<Clock, asio::wait_traits<Clock>>>;
+
+// Asio keeps the queue of its timers to itself; an explicit instantiation may name it nevertheless.
+template <auto queue>
+struct TimerQueue {
+  friend const asio::detail::timer_queue_base& queue_of(const Timers& timers) {
+    return timers.*queue;
+  }
+};
+const asio::detail::timer_queue_base& queue_of(const Timers& timers);
+template struct TimerQueue<&Timers::timer_queue_>;
+
+}  // namespace
 
 // Clock in the hands of a test, as long as this lives.
 class TestTime {
  public:
-  explicit TestTime(Loop& loop) : loop_(loop), wake_(loop.get_executor()) {
+  explicit TestTime(Loop& loop)
+      : loop_(loop), timers_(asio::use_service<Timers>(loop)), wake_(loop.get_executor()) {
     Clock::stop_at(Clock::now());
   }
   ~TestTime() { Clock::run(); }
@@ -27,11 +44,14 @@ class TestTime {
       loop_.run_one_for(std::chrono::milliseconds(1));
       return true;
     }
-    // Long waits in longer steps: timers come at most a tenth late.
-    const Clock::duration step = std::clamp<Clock::duration>(
-        idle_ / 10, std::chrono::milliseconds(1), std::chrono::minutes(1));
+    // In growing steps up to the next timer: what the kernel passes on between sockets comes first.
+    using Microseconds = std::chrono::duration<long, std::micro>;
+    const auto most = std::chrono::floor<Microseconds>(
+        std::clamp<Clock::duration>(idle_, std::chrono::milliseconds(1), std::chrono::minutes(1)));
+    const Microseconds step(queue_of(timers_).wait_duration_usec(most.count()));
     idle_ += step;
     Clock::stop_at(Clock::now() + step);
+    if (step == most) return true;
     // Asio looks at its timers when one is set that comes before all others.
     bool awake = false;
     wake_.expires_at(Clock::time_point::min());
@@ -42,6 +62,7 @@ class TestTime {
 
  private:
   Loop& loop_;
+  Timers& timers_;
   Timer wake_;
   Clock::duration idle_{};
 };
