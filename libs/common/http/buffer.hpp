@@ -14,7 +14,7 @@ namespace gitops::http {
 class ReadBuffer {
  public:
   [[nodiscard]] std::string_view bytes() const { return {data_.get() + begin_, end_ - begin_}; }
-  // The same, for who decodes them where they are.
+  // The same, for decoders that work in place.
   [[nodiscard]] std::span<char> bytes_in_place() { return {data_.get() + begin_, end_ - begin_}; }
   [[nodiscard]] bool empty() const { return begin_ == end_; }
 

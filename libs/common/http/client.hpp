@@ -29,8 +29,8 @@ struct ClientOptions {
 
 struct Upgraded;  // upgraded.hpp
 
-// A request in flight as its sender sees it. Destroying it before the response was read to its end
-// closes the connection; otherwise the connection went back to the pool.
+// A request in flight. When it is destroyed before the response was read to its end, the connection
+// is closed; otherwise the connection returns to the pool.
 class ClientExchange {
  public:
   ClientExchange(ClientExchange&&) noexcept;
@@ -47,7 +47,7 @@ class ClientExchange {
   Task<Result<std::string>> read_some();
   // The whole response, whatever its status. A body over `max_body` bytes (decoded) is `too_large`.
   Task<Result<Response>> read_all(std::size_t max_body);
-  // From now on every operation must be done by then; streams set it anew for each read.
+  // The deadline of all further operations; streams set a new one for each read.
   void set_deadline(Deadline deadline);
 
  private:

@@ -13,19 +13,19 @@
 
 namespace gitops::http {
 
-// The idle connections of one Client, by their keys. Each waits for its next request for a limited
-// time; of those of one key the oldest goes when there are too many. None is used again past its
-// age, which is between half of the greatest one and all of it, by chance: so after the servers
-// behind one address were restarted one by one, clients spread over them again, and not all at one
-// moment. Loop thread only; lives in a shared_ptr because its timer may outlast it.
+// The idle connections of one Client, by key. An idle connection is kept for a limited time, and
+// the oldest of a key is closed when there are too many. Each connection also has a random greatest
+// age, between half of the configured one and all of it: after a rolling restart of the servers
+// behind an address, clients spread over all of them again, and not at the same moment. Loop thread
+// only; held by shared_ptr because its timer may outlive the client.
 class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
  public:
   ConnectionPool(const Executor& executor, std::chrono::milliseconds idle_timeout,
                  std::chrono::milliseconds max_age, std::size_t max_idle_per_key);
 
-  // The one used last that is still good; null when there is none.
+  // The most recently used connection that is still usable; null when there is none.
   std::unique_ptr<Connection> take(const std::string& key);
-  // Keeps a connection on which nothing is going on.
+  // Keeps an idle connection.
   void put(std::unique_ptr<Connection> connection);
   void close_all();
   [[nodiscard]] std::size_t size() const;
@@ -43,7 +43,7 @@ class ConnectionPool : public std::enable_shared_from_this<ConnectionPool> {
   std::chrono::milliseconds max_age_;
   std::size_t max_idle_per_key_;
   std::unordered_map<std::string, std::deque<Idle>> idle_;  // no empty queues
-  Timer sweeper_;  // closes what was idle for too long; runs while something is idle
+  Timer sweeper_;  // closes connections that were idle for too long; runs while there are any
   bool sweeping_ = false;
   std::minstd_rand random_;
 };

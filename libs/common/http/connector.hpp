@@ -16,15 +16,15 @@
 
 namespace gitops::http {
 
-// A client's connection, with what it keeps from one request to the next.
+// A client's connection and the state that it keeps between requests.
 struct Connection {
   Connection(std::unique_ptr<net::Channel> c, std::size_t max_head)
       : channel(std::move(c)), parser(max_head) {}
 
   // Makes ready for the answer to the next request; `no_body` as in ResponseParser::reset.
   void expect_answer(bool no_body);
-  // The parser's next finding, reading as needed; a close that ends the answer is its end. The
-  // caller consumes from `in`.
+  // The parser's next step, reading when it needs more bytes. A close that ends the answer counts
+  // as its end. The caller consumes from `in`.
   Task<Result<ParseStep>> next();
 
   std::unique_ptr<net::Channel> channel;

@@ -25,8 +25,8 @@ struct ParseStep {
 };
 
 // Reads one HTTP/1.x request after the other from bytes; no socket, no copy of bodies. Strict,
-// since two readers that disagree about where a message ends are how requests get smuggled (AC-04):
-// any doubt about framing is an error. Refused are Content-Length together with Transfer-Encoding,
+// because request smuggling works where two readers disagree about the end of a message (AC-04):
+// any doubt about framing is an error. It refuses Content-Length together with Transfer-Encoding,
 // repeated lengths, codings other than a single "chunked", folded lines, line ends other than CRLF,
 // control characters, white space before a colon, versions other than 1.0 and 1.1, a missing or
 // repeated Host, and targets that do not start with '/'.
@@ -60,7 +60,7 @@ class RequestParser {
   std::unique_ptr<State> state_;
 };
 
-// The same for responses. Interim (1xx) responses are messages of their own without a body. Errors
+// The same for responses. An interim (1xx) response is a message of its own, without a body. Errors
 // are ErrorCode::protocol, or too_large for a head beyond the limit.
 class ResponseParser {
  public:

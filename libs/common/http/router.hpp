@@ -15,11 +15,11 @@ namespace gitops::http {
 // Decides whether a request may reach its handler. An error is answered with its http_status (403
 // when it has none) and its message.
 using Guard = std::function<Task<Result<void>>(Exchange&)>;
-// Lets everybody in.
+// Allows everybody.
 Guard open_to_all();
 
 using RouteHandler = std::function<Task<>(Exchange&, const RouteParameters&)>;
-// A handler that needs nothing but the head of the request and waits for nothing.
+// A handler that needs only the head of the request and never waits.
 RouteHandler answer_with(std::function<Response(const Exchange&, const RouteParameters&)> make);
 
 struct Route {
@@ -35,7 +35,7 @@ struct Route {
 // thread and outlives its requests.
 class Router {
  public:
-  // Makes the answer to a request that no handler gets. Allow is added to 405.
+  // Makes the answer to a request that reaches no handler. The Allow field of a 405 is added to it.
   using Refusal = std::function<Response(int status, std::string_view message)>;
 
   // Throws std::logic_error for mistakes in the table. Without `refusal`, errors are plain text.

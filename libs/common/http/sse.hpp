@@ -20,7 +20,7 @@ struct ServerSentEvent {
   bool operator==(const ServerSentEvent&) const = default;
 };
 
-// A comment: keeps proxies from ending a connection that is silent, and is seen by no client.
+// A comment: keeps proxies from closing a silent connection; clients ignore it.
 inline constexpr std::string_view kServerSentHeartbeat = ":\n\n";
 
 // Appends an event. Data may hold any text; each of its line ends (CR LF, CR, LF) arrives as LF.

@@ -22,11 +22,11 @@ namespace gitops::http {
 struct WebSocketOptions {
   websocket::SessionOptions session = {};  // its role is set here
   std::size_t max_queued = 1024 * 1024;    // bytes to send; send() waits for room
-  std::size_t max_received = 16;           // messages that nobody took; then no more is read
-  std::chrono::milliseconds write_timeout{60'000};  // for a peer that takes nothing
+  std::size_t max_received = 16;           // messages that wait for receive(); then no more is read
+  std::chrono::milliseconds write_timeout{60'000};  // for a peer that reads nothing
 };
 
-// An open WebSocket as its user sees it. One reader, any number of senders; loop thread only.
+// An open WebSocket. One reader, any number of senders; loop thread only.
 class WebSocket {
  public:
   // The next message; nothing at the end, see ending(). Messages that came before the end are still
@@ -81,14 +81,15 @@ class WebSocket {
   TaskGroup body_task_;
 };
 
-// Answers a request for a WebSocket: refuses what is none, takes the first of the client's
-// subprotocols that is in `protocols` (none is fine), and runs `body`. A server that drains closes
-// it with 1001.
+// Answers a request to open a WebSocket and runs `body` on it; any other request is refused. Agrees
+// on the first of the client's subprotocols that is in `protocols`, or on none. A draining server
+// closes the WebSocket with 1001.
 Task<> serve_websocket(Exchange& exchange, std::span<const std::string_view> protocols,
                        WebSocketOptions options, WebSocket::Body body);
 
-// Asks for a WebSocket at `url` (ws, wss, http or https) and runs `body` on it. `request` brings
-// the target and further fields. How it ended, or why it could not be opened by the deadline.
+// Opens a WebSocket at `url` (ws, wss, http or https) and runs `body` on it. `request` holds the
+// target and further fields. Returns how the WebSocket ended, or why it could not be opened by the
+// deadline.
 Task<Result<websocket::Ending>> connect_websocket(Client& client, const Url& url, Request request,
                                                   std::span<const std::string_view> protocols,
                                                   WebSocketOptions options, Deadline deadline,

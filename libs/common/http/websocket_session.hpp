@@ -25,7 +25,8 @@ struct Message {
 struct SessionOptions {
   Role role = Role::server;
   std::size_t max_message = 1024 * 1024;  // of a received message; more closes with 1009
-  // A peer that was silent for so long is asked for a sign of life, and given up without one.
+  // A ping is sent after the peer was silent for ping_interval; without an answer within
+  // ping_timeout, the session ends.
   std::chrono::milliseconds ping_interval{30'000};
   std::chrono::milliseconds ping_timeout{10'000};
   std::chrono::milliseconds close_timeout{5'000};  // for the peer's answer to a close frame
@@ -50,7 +51,7 @@ class Session {
   // less than given. Complete messages are appended to `messages`. They are looked at until the
   // end.
   std::size_t receive(std::span<char> bytes, Clock::time_point now, std::deque<Message>& messages);
-  // Nobody listened to the peer until now, so its silence says nothing.
+  // Resets the silence of the peer: nothing was read until now.
   void excuse(Clock::time_point now);
   // The connection ended, or cannot be used any more.
   void lose(std::string_view why);
@@ -60,11 +61,11 @@ class Session {
   // Sends a close frame: nothing can be sent after it, and the session ends with the peer's.
   void close(std::uint16_t code, std::string_view reason, Clock::time_point now);
 
-  // Pings, or gives the peer up. To be called at due() or later.
+  // Sends a ping, or ends the session of a silent peer. Call it at due() or later.
   void tick(Clock::time_point now);
   [[nodiscard]] Clock::time_point due() const;
 
-  // What is to be sent; the caller takes it from the string.
+  // Bytes to send; the caller removes them from the string.
   [[nodiscard]] std::string& output() { return output_; }
   [[nodiscard]] const std::string& output() const { return output_; }
   // False after close() and at the end.

@@ -15,12 +15,12 @@ namespace gitops::sqlite {
 
 class Statement;
 
-// A connection to a SQLite file that exists (FileGuard makes it), or to memory, and the first thing
-// that failed on it: after a failure every further call does nothing, until the failure is taken.
-// So a caller writes down what it wants and asks once at the end.
+// A connection to an existing SQLite file (FileGuard creates it), or to a database in memory. After
+// a failure, every further call does nothing until the failure is taken, so a caller can run
+// several statements and check once at the end.
 //
-// Whatever the file says, it makes this process run nothing and hold no more than the caller's
-// values need: triggers and views are off, the schema is not trusted, defensive mode is on.
+// The file is not trusted: triggers and views are off, the schema is untrusted, defensive mode is
+// on, and values over the limit are refused.
 //
 // Every call blocks; one thread at a time. Statements do not outlive their database.
 class Database {
@@ -36,9 +36,9 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   [[nodiscard]] bool good() const { return !failure_; }
-  // What failed first; there must be something.
+  // Takes the first failure; there must be one.
   [[nodiscard]] Fault take_failure();
-  // A failure that the caller found. Counts like one of SQLite's.
+  // Records a failure that the caller found, as if SQLite had reported it.
   void fail(Fault::Kind kind, const std::string& why);
   // An error in an SQL text, or a value over the limit, counts as damage of the file: for a caller
   // whose statements are known to be right for a file that is whole.
