@@ -1,4 +1,4 @@
-// The part of the scene in which somebody outside sends a webhook and a request.
+// The part of the scene in which an outside client sends a webhook and a request.
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr const char* kSecret = "demo-webhook-secret";
 
-// Tells whom it takes for the client.
+// Answers with the address that it takes for the client's.
 bool answer_as_app_proxy(const test::RecordedRequest& request, test::RawSocket& socket) {
   const json answer = {{"data", {{"client", request.header("X-Forwarded-For").value_or("")}}}};
   return test::RecordingUpstream::reply(socket, answer.dump(),

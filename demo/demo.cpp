@@ -21,7 +21,7 @@
 #include "world.hpp"
 
 // gitops-demo: plays the scene "a change in Git reaches the control plane", with a webhook and a
-// request from outside in it, on one machine and checks every line. Exit code 0: all came true.
+// request from outside, on one machine, and checks every line. Exit code 0: every check passed.
 namespace gitops::demo {
 namespace {
 
@@ -32,7 +32,7 @@ constexpr const char* kHelp =
 
 constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGHUP};
 
-// Somebody wants the end while the world is still being made.
+// The user interrupted the start.
 volatile std::sig_atomic_t ended_early = 0;
 
 struct Options {
@@ -44,7 +44,7 @@ struct Options {
 Task<int> play(Options options, Narrator& narrator) {
   const auto executor = co_await asio::this_coro::executor;
   asio::thread_pool pool(2);
-  // Real programs are started here, on the main thread: they end with the thread that started them.
+  // Starts the real programs on the main thread, since they end with the thread that started them.
   for (const int number : kEndSignals) {
     std::signal(number, [](int) {
       ended_early = 1;
@@ -53,7 +53,7 @@ Task<int> play(Options options, Narrator& narrator) {
   }
   test::GitServer git;
   World world = co_await (options.real ? real_world(narrator)(pool, git) : embedded_world(git));
-  // It listens again after its outage, so on a port that no outgoing connection can take meanwhile.
+  // It listens again after its outage, so no outgoing connection may be able to take its port.
   test::FakePlatform::Options platform_options;
   platform_options.server.port = static_cast<std::uint16_t>(test::free_port());
   test::FakePlatform platform(executor, platform_options);
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   configure_logging(LogLevel::off, LogFormat::text);
-  std::signal(SIGPIPE, SIG_IGN);  // whoever reads along may leave, what was started still ends
+  std::signal(SIGPIPE, SIG_IGN);  // if the reader leaves, stop the programs all the same
   Loop loop(1);
   int exit_code = 1;
   asio::co_spawn(

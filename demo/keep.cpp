@@ -1,4 +1,4 @@
-// What --keep adds: everything goes on, and whoever reads is told how to play with it.
+// The option --keep: everything keeps running, and the output says how to use it.
 #include <filesystem>
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace gitops::demo {
 namespace {
 
-// A command that signs a webhook and sends it.
+// A shell command that signs a webhook and sends it.
 std::string signed_webhook(const std::filesystem::path& secret_file, const std::string& url) {
   return R"sh(body='{"ref":"refs/heads/main","after":"0123456"}'; sign=$(printf %s "$body" | )sh"
          R"sh(openssl dgst -sha256 -hex -hmac "$(cat )sh" +

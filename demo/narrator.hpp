@@ -7,13 +7,13 @@
 
 namespace gitops::demo {
 
-// Something that the scene says did not come true; the text is a sentence for its reader.
+// A check of the scene failed; the text is a sentence for the reader.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Writes the scene, line by line, with the time since its begin; in colour on a terminal.
+// Writes the scene line by line with the time since its start; in colour on a terminal.
 class Narrator {
  public:
   Narrator();
@@ -21,7 +21,7 @@ class Narrator {
   void headline(const std::string& text);
   // "  1.24 s  text"
   void step(const std::string& text);
-  // As step(), with the time at which it arrived.
+  // As step(), with the time of arrival.
   void received(Clock::time_point arrived, const std::string& text);
   void failure(const std::string& text);
   void plain(const std::string& text);

@@ -1,4 +1,4 @@
-// The part of the scene in which the control plane is away while much changes.
+// The part of the scene in which many changes happen while the control plane is down.
 #include <algorithm>
 #include <csignal>
 #include <map>
@@ -25,7 +25,7 @@ std::string config_map(int number, const std::string& value) {
          "\ndata:\n  value: " + value + "\n";
 }
 
-// Files of the settings from number `first` on, all with that value.
+// Files of the settings from number `first`, all with the same value.
 test::FileChanges settings(int first, int count, const std::string& value) {
   test::FileChanges changes;
   for (int number = first; number < first + count; ++number) {
@@ -42,7 +42,7 @@ Task<> Scene::outage() {
   auto seen = platform_.reports().size();
   co_await push(settings(0, kSettings, "old"), std::to_string(kSettings) + " settings");
   co_await world_.sync(last_revision_);
-  // Each setting's value as it was acknowledged last.
+  // The last acknowledged value of each setting.
   std::map<std::string, std::string> values;
   const auto count_of = [&](const std::string& value) {
     for (; seen < platform_.reports().size(); ++seen) {
@@ -103,7 +103,7 @@ Task<> Scene::outage() {
   outage_commits_ = commits_ - commits_before;
 }
 
-// Commits and syncs, with a kill of the daemon in between, and waits until the outage may end.
+// Commits and syncs, kills the daemon in between, and waits until the outage may end.
 Task<> Scene::change_while_away(Clock::time_point until) {
   constexpr int kEach = kSettings / kCommits;
   for (int commit = 0; commit < kCommits; ++commit) {

@@ -23,11 +23,11 @@ namespace gitops::demo {
 inline constexpr const char* kRepository = "shop";
 
 std::string describe(const test::FakePlatform::Report& report);
-// What a push webhook of GitHub says, from its body.
+// The fields of a GitHub push webhook, from its body.
 std::string describe_push(const std::string& body);
 
-// The scene: a change in Git reaches the control plane. The same in every world; each line that it
-// writes was checked before. Throws Failure.
+// The scene: a change in Git reaches the control plane. It is the same in every world and checks
+// each line before it writes it. Throws Failure.
 class Scene {
  public:
   Scene(Narrator& narrator, World& world, test::GitServer& git, test::FakePlatform& platform,
@@ -35,11 +35,11 @@ class Scene {
 
   // `keep`: stops before the application is deleted.
   Task<> play(bool keep);
-  // From now on follows the repository as automated sync does, until cancelled.
+  // Follows the repository as automated sync does, until cancelled.
   Task<> follow();
-  // How to play with what runs.
+  // Explains how to use the running programs.
   void print_hints();
-  // Ends the daemons in order, those that still run: SIGTERM, exit code 0.
+  // Stops the running daemons with SIGTERM and expects exit code 0.
   Task<> stop_daemons();
   // The last log lines of each daemon that was started.
   [[nodiscard]] std::string daemon_logs(std::size_t lines) const;
@@ -47,21 +47,21 @@ class Scene {
  private:
   using Report = test::FakePlatform::Report;
 
-  // Waits until its admin port answers 200 to `awaited`.
+  // Waits until the daemon's admin port answers `awaited` with 200.
   Task<> start_daemon(const char* awaited);
   Task<std::string> push(test::FileChanges changes, std::string message);
   void kill_daemon();
-  // The first report that matches, of those after number `after`; `what` for the failure.
+  // The first matching report after index `after`. `what` names it in a failure.
   Task<const Report*> wait_for(std::size_t after, std::string what,
                                std::function<bool(const Report&)> matches);
-  // Lets Argo CD sync and does `body` meanwhile; both are done when it returns.
+  // Runs a sync of Argo CD and `body` concurrently; returns when both have ended.
   Task<> while_syncing(std::string said, std::function<Task<>()> body);
   // GET from the daemon's admin port.
   Task<Result<http::Response>> ask_daemon(std::string target);
   void check(bool condition, const std::string& otherwise) const;
 
   Task<> stop(test::Process& daemon, std::string name);
-  // Sends a webhook of GitHub for the last commit, signed with that secret, as GitHub does.
+  // Sends a GitHub webhook for the last commit, signed with the secret as GitHub does.
   Task<test::RawResponse> send_webhook(std::string secret);
 
   Task<> report_what_is_there();
@@ -83,7 +83,7 @@ class Scene {
   std::string daemon_program_;
   test::TempDir folder_;
   std::optional<test::Process> daemon_;
-  std::unique_ptr<test::RouterBed> router_;  // with a stand-in for app-proxy behind it
+  std::unique_ptr<test::RouterBed> router_;  // with a stand-in for app-proxy as its upstream
   int main_port_ = 0;
   int admin_port_ = 0;
 
@@ -91,7 +91,7 @@ class Scene {
   std::string first_revision_;
   std::string last_revision_;
   std::size_t commits_ = 0;
-  // Of them and of the reads of Argo CD, what belongs to the outage.
+  // The part of these and of Argo CD's reads that belongs to the outage.
   std::size_t outage_commits_ = 0;
   World::Reads outage_reads_;
   double own_part_ = 0;            // seconds on average, before the outage

@@ -24,7 +24,7 @@ void require(const Result<T>& result) {
 }  // namespace
 
 Task<World> embedded_world(const test::GitServer& git) {
-  // Without a token: kubectl sends none over plain HTTP, and people are to look in with it.
+  // Without a token: users look in with kubectl, which sends none over plain HTTP.
   struct Doubles {
     explicit Doubles(const Executor& executor)
         : cluster(executor), argocd(executor, cluster), folder("gitops-demo-cluster") {}
@@ -87,7 +87,7 @@ Task<World> embedded_world(const test::GitServer& git) {
 
 namespace {
 
-// Takes what comes on the bus of Argo Events; stop() before it is destroyed.
+// Receives the messages on the bus of Argo Events. Call stop() before the destructor.
 struct BusReader {
   explicit BusReader(const Executor& executor) : subscription(executor), tasks(executor) {}
 
@@ -162,7 +162,7 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
               {"destination",
                {{"server", "https://kubernetes.default.svc"}, {"namespace", kDestination}}},
               {"source", {{"repoURL", repository}, {"path", "."}, {"targetRevision", "main"}}},
-              // Many resources are synced in a second or two by these.
+              // With these rates many resources sync within two seconds.
               {"syncPolicy", {{"syncOptions", {"Validate=false", "ApplyOutOfSyncOnly=true"}}}}}}}
                                               .dump());
       });

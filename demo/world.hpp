@@ -15,25 +15,25 @@
 
 namespace gitops::demo {
 
-// What stands around our daemons in the scene: a cluster, Argo CD with one application, an event
-// source, and what the scene does to them. Functions may fail with an exception.
+// The peers of the daemons in the scene: a cluster, Argo CD with one application, and an event
+// source, with the operations of the scene. Functions may throw.
 struct World {
-  std::string description;  // a sentence about what is real
+  std::string description;  // a sentence that says which programs are real
   std::string kubernetes_url;
   std::string argocd_url;  // http://host:port
   std::string argocd_token;
   std::string kubeconfig;     // file
   std::string app_namespace;  // of Applications
-  std::string kubectl;        // the program; empty when there is none
+  std::string kubectl;        // path of the program; empty when there is none
 
   // Creates the application of the repository and its path ".".
   std::function<Task<>(std::string repository)> create_app;
-  // Lets Argo CD take over what Git holds now, prune included; returns when it is done and at
+  // Syncs Argo CD with Git, with pruning. Returns when the sync has succeeded at
   // `revision`.
   std::function<Task<>(std::string revision)> sync;
   std::function<Task<>()> delete_app;
 
-  // Reads of argocd-server so far.
+  // The number of reads that argocd-server has answered.
   struct Reads {
     std::size_t trees = 0;
     std::size_t managed = 0;
@@ -41,7 +41,7 @@ struct World {
   };
   std::function<Task<Reads>()> reads;
 
-  // The event source: its port on 127.0.0.1, and the bodies of the webhooks that it made events of,
+  // The event source: its port on 127.0.0.1, and the bodies of the webhooks that became events,
   // oldest first.
   std::uint16_t event_source_port = 0;
   std::function<std::vector<std::string>()> events;
@@ -55,8 +55,8 @@ inline constexpr const char* kWebhook = "/webhooks/argo/github";
 // The doubles of tests/doubles, on this loop.
 Task<World> embedded_world(const test::GitServer& git);
 
-// The real programs: the call starts them, in about ten seconds, and must come from the main
-// thread. What they then do for the scene blocks, and does so on the pool.
+// The real programs. The call starts them in about ten seconds and must come from the main
+// thread. Their later operations block and run on the pool.
 std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world(
     Narrator& narrator);
 

@@ -56,7 +56,7 @@ class ChartInstallTest : public testing::Test {
     ns_ = make_namespace();
   }
 
-  // One that admits restricted pods only and says so to helm.
+  // A namespace that admits only restricted pods.
   static std::string make_namespace() {
     static int number = 0;
     const auto name = "chart-" + std::to_string(++number);
@@ -69,7 +69,7 @@ class ChartInstallTest : public testing::Test {
     return name;
   }
 
-  // helm install or upgrade with the minimal values and these; the release is called rt.
+  // helm install or upgrade of release rt with the minimal values and `values`.
   CommandResult helm(const std::string& verb, const std::string& ns,
                      std::vector<std::string> more = {}) const {
     std::vector<std::string> arguments{
@@ -151,7 +151,7 @@ class ChartInstallTest : public testing::Test {
     return all;
   }
 
-  // The rights of a reporter's account less those that every account has.
+  // The rights of a reporter's account without those of every account.
   static std::set<std::string> granted(const std::string& account_ns, const std::string& in_ns,
                                        const std::string& account = "event-reporter") {
     const auto own = rights(account_ns, account, in_ns);
@@ -224,7 +224,7 @@ TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
 }
 
 TEST_F(ChartInstallTest, AC44_TheNamespaceRefusesPodsThatAreNotRestricted) {
-  // Shows that the case above could fail.
+  // Shows that the check above can fail.
   const auto installed = helm(
       "install", ns_, {"--set", "global.event-reporters.securityContext.capabilities.drop=null"});
   ASSERT_TRUE(installed.ok()) << installed.err;

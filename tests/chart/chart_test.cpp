@@ -1,5 +1,5 @@
-// The chart without a cluster: its own unit tests, what it renders, and that the daemon knows every
-// variable it is handed.
+// The chart without a cluster: its unit tests, its rendered objects, and whether the daemon knows
+// every variable that the chart sets.
 
 #include <algorithm>
 #include <map>
@@ -43,7 +43,7 @@ class ChartTest : public testing::Test {
     if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
   }
 
-  // Every value of the chart that makes it render more, on top of the minimal ones.
+  // The minimal values and every value that makes the chart render more.
   static std::vector<std::string> everything() {
     std::vector<std::string> arguments{"-f", values_file("minimal.yaml"), "--api-versions",
                                        "monitoring.coreos.com/v1"};
@@ -179,7 +179,7 @@ std::set<std::string> names_the_daemon_knows(const std::string& program) {
 }
 
 TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
-  // The proxies are no settings of the daemon's table, and the pod's name is there for people.
+  // The proxy variables are not in the daemon's table, and the pod's name is for readers.
   const std::set<std::string> conventional{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "POD_NAME"};
   ASSERT_THAT(names_the_daemon_knows("event-reporter"), Contains("CODEFRESH_URL"));
 
@@ -201,7 +201,7 @@ TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
   }
 }
 
-// What the kubelet would make of the env list, with "canary" for whatever a Secret holds.
+// The environment that the kubelet would make of the env list, with "canary" for Secrets.
 Environment resolve_env(const std::vector<json>& objects, const json& env) {
   Environment environment;
   for (const auto& variable : env) {
@@ -250,7 +250,7 @@ TEST_F(ChartTest, RendersAConfigurationThatTheDaemonAccepts) {
       std::vector<std::string> command{fs::path(GITOPS_BIN_DIR) / daemon.program, "--check-config"};
       auto environment = resolve_env(objects, spec.at("env"));
       if (daemon.name == kRouter) {
-        // The routes are no part of what is checked at the start; they have the same form.
+        // --check-config does not check the routes; they have the same form.
         command.push_back("--config=" + (folder / "routes.yaml").string());
       } else {
         environment["EVENT_REPORTER_SHARD"] = "0";  // what the host name of a pod ends with
@@ -277,7 +277,7 @@ std::set<std::string> flags_of_groups(const std::string& program,
 TEST_F(ChartTest, EverySettingOfTheRoutesHasOnePlaceInTheValues) {
   auto expected = flags_of_groups("request-router", {"Routes:", "Webhooks:", "Limits:"});
   ASSERT_THAT(expected, Contains("webhook-rate"));
-  // What the chart writes by values of their own, and the pod's namespace.
+  // Settings with chart values of their own, and the pod's namespace.
   const auto objects = helm_.render({"-f", values_file("minimal.yaml")});
   std::istringstream routes(object(objects, "ConfigMap", "internal-router-config")
                                 .at("/data/routes.yaml"_json_pointer)
@@ -372,7 +372,7 @@ TEST_F(ChartTest, ChangesAChecksumExactlyWhenWhatThePodReadsChanges) {
   EXPECT_EQ(object(door, "StatefulSet", "event-reporter"),
             object(before, "StatefulSet", "event-reporter"));
 
-  // The router takes over what changes while it runs.
+  // The router reloads changes while it runs.
   const auto routes = with("internal-router.webhooks.allowedNamespaces={argo}");
   EXPECT_NE(object(routes, "ConfigMap", "internal-router-config"),
             object(before, "ConfigMap", "internal-router-config"));
@@ -423,7 +423,7 @@ std::set<std::string> shape_of(const std::vector<json>& objects) {
 }
 
 TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
-  // Each place takes each of these; the harmless rendering sets the same places to one word.
+  // Each place is set to each of these. The harmless rendering sets the same places to one word.
   const std::vector<std::string> hostile{"\"",
                                          "'",
                                          "a\nkind: Secret\n---\nkind: Pod\n",
@@ -641,7 +641,7 @@ TEST_F(ChartTest, AC44_TheRouterHasNoRightAndNoToken) {
         EXPECT_NE(subject.at("name"), account) << one.at("metadata").at("name");
       }
     }
-    // The admin port is for the inside.
+    // The admin port must not be reachable from outside.
     for (const auto& one : objects) {
       if (one.at("kind") != "Service" || one.at("spec").value("clusterIP", "") == "None") continue;
       EXPECT_THAT(one.at("spec").at("ports").dump(), Not(HasSubstr("metrics")));

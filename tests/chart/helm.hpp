@@ -21,7 +21,7 @@ std::string values_file(std::string_view name);
 /// The real helm, with cache and configuration folders of its own.
 class Helm {
  public:
-  /// What this machine lacks, in one line, to skip tests with; nullopt: nothing.
+  /// One line that names missing programs, for skipping tests; nullopt when none is missing.
   static std::optional<std::string> missing();
   static std::filesystem::path program(std::string_view name);
 

@@ -1,4 +1,4 @@
-// The dashboard and the alerts ask for metrics that the real daemons serve.
+// The dashboard and the alerts use only metrics that the real daemons serve.
 
 #include <csignal>
 #include <functional>
@@ -46,7 +46,7 @@ json application(const std::string& name, int content) {
           {"status", {{"content", content}}}};
 }
 
-// The program in a world in which everything that has a metric happens.
+// The program among doubles that make every event with a metric happen.
 class World {
  public:
   explicit World(const Executor& executor)
@@ -98,7 +98,7 @@ class World {
                             {"metadata", {{"name", name}, {"namespace", "shop"}}},
                             {"status", {{"content", ++content_}}}});
   }
-  // From now on the program's files can't be written, like on a full disk.
+  // Makes writes to the program's files fail, as on a full disk.
   void fill_disk() {
     const auto pid = daemon->process().pid();
     rlimit files{};
@@ -125,10 +125,10 @@ class World {
   int content_ = 0;
 };
 
-// What /metrics says in the end, when all of the script has happened.
+// The text of /metrics after the script has ended.
 std::string metrics_after(const std::function<Task<>(World&)>& script) {
   std::string text;
-  // The program inherits that; it gets an error then, like that of a full disk.
+  // The program inherits the ignored signal, so that its writes fail with an error.
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   run_coro(
       [&]() -> Task<> {
@@ -195,8 +195,8 @@ std::map<std::string, std::string> samples(const std::string& text) {
   return found;
 }
 
-// What is wrong with the metrics that a PromQL expression names: those that are not served, and
-// labels that they do not have. namespace, pod and service are Prometheus's own.
+// Mistakes in a PromQL expression: metrics that are not served, and labels that they do not have.
+// Prometheus itself adds namespace, pod and service.
 std::vector<std::string> mistakes(const std::string& expression,
                                   const std::map<std::string, std::string>& served) {
   static const std::regex metric(R"(\b((?:gitops|process)_\w+)(?:\{([^}]*)\})?)");
@@ -223,7 +223,7 @@ std::vector<std::string> mistakes(const std::string& expression,
   return wrong;
 }
 
-// What the reporters serve, each by the name of its objects, and both together.
+// The metrics of each reporter, by the name of its objects, and of both together.
 class MonitoringTest : public testing::Test {
  protected:
   using Samples = std::map<std::string, std::string>;

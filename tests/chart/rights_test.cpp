@@ -1,5 +1,5 @@
-// That the table of rights in gitopsctl is what the chart gives: every rule of every Role and
-// ClusterRole, no more and no less.
+// The table of rights in gitopsctl equals the rights that the chart grants: every rule of every
+// Role and ClusterRole, no more and no less.
 
 #include "gitopsctl/rights.hpp"
 

@@ -7,7 +7,7 @@
 namespace gitops::test {
 namespace {
 
-// The number behind `key` in a log; 0 when it is not there.
+// The number after `key` in a log; 0 when the key is absent.
 std::uint16_t number_behind(const std::string& log, std::string_view key) {
   const auto at = log.find(key);
   if (at == std::string::npos) return 0;

@@ -14,22 +14,22 @@
 
 namespace gitops::test {
 
-// The real request-router as a child process that listens on free ports of 127.0.0.1 and looks
-// names up in a hosts file of its own (libnss-wrapper, so that no machine needs special names).
+// The real request-router as a child process on free ports of 127.0.0.1. It looks names up in its
+// own hosts file (through libnss-wrapper), so the machine needs no special names.
 // Main thread.
 class RouterProcess {
  public:
-  // Returns when it listens; throws, with its log, when it does not. argv[0] is the program's path;
-  // the environment is on top of this process's own.
+  // Returns when the program listens; otherwise throws, with its log. argv[0] is the program's
+  // path; `environment` is added to this process's environment.
   RouterProcess(std::vector<std::string> argv, Environment environment, const std::string& hosts);
 
   // The main port.
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::uint16_t admin_port() const { return admin_port_; }
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
-  // What names resolve to from now on: lines of a hosts file. nss_wrapper reads it at the next
-  // lookup, and a lookup of another thread that comes meanwhile finds no host: a test of several
-  // loops lets one lookup end first.
+  // Sets the lines of the hosts file. nss_wrapper reads it at the next lookup; a concurrent lookup
+  // of another thread finds no host. A test of several loops therefore waits for one lookup to end
+  // first.
   void set_hosts(const std::string& lines);
   Process& process() { return process_; }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
@@ -53,7 +53,7 @@ class RouterBed {
     RecordingUpstream::Answer app_proxy = {};
     RecordingUpstream::Answer workflows = {};
     RecordingUpstream::Answer events = {};
-    std::filesystem::path standard_output = {};  // a file or pipe instead of the log
+    std::filesystem::path standard_output = {};  // a file or pipe that replaces the log
     bool app_proxy_down = false;
     bool workflows_down = false;
   };
@@ -69,16 +69,16 @@ class RouterBed {
   Process& process() { return router_.process(); }
   [[nodiscard]] std::string log() const { return router_.log(); }
   [[nodiscard]] const TempDir& folder() const { return router_.folder(); }
-  // Requests that reached any upstream since the last call of forget().
+  // Requests that reached any upstream since the last forget().
   [[nodiscard]] std::size_t forwarded() const;
   void forget();
-  // What the names of event sources resolve to from now on: lines of a hosts file.
+  // Sets the addresses of the event sources' names: lines of a hosts file.
   void set_hosts(const std::string& lines) { router_.set_hosts(lines); }
   // Resident memory in KiB, and open descriptors.
   [[nodiscard]] std::size_t memory() const;
   [[nodiscard]] std::size_t descriptors() const;
 
-  // "GET target HTTP/1.1" with Host; `more` are lines with their ends.
+  // "GET target HTTP/1.1" with Host; `more`: further lines, each with its line end.
   static std::string request(const std::string& method, const std::string& target,
                              const std::string& more = {}, const std::string& body = {});
   RawResponse get(const std::string& target, const std::string& more = {}) const {
@@ -94,7 +94,7 @@ class RouterBed {
   RouterProcess router_;
 };
 
-// The path of the library that lets a child process use a hosts file of its own.
+// The path of the library that gives a child process its own hosts file.
 std::string hosts_library();
 
 }  // namespace gitops::test

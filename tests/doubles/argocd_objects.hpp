@@ -5,21 +5,21 @@
 
 #include <nlohmann/json.hpp>
 
-// What both halves of the Argo CD double know of the objects it manages.
+// Properties of managed objects that both parts of the Argo CD double use.
 namespace gitops::test {
 
-// The value at a pointer, also when there is no object at all.
+// The value at a JSON pointer; `otherwise` when it or the object is missing.
 template <class T>
 T value_at(const nlohmann::json& object, const char* pointer, T otherwise) {
   return object.is_object() ? object.value(nlohmann::json::json_pointer(pointer), otherwise)
                             : otherwise;
 }
 
-// Of a Deployment: as specified, else 1; and the images of its containers.
+// Replicas of a Deployment (1 when unset), and the images of its containers.
 int replicas_of(const nlohmann::json& object);
 nlohmann::json images_of(const nlohmann::json& object);
 
-// Eight hex digits that stand for a text.
+// A hash of the text as eight hex digits.
 std::string hex8(std::string_view text);
 
 inline constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";

@@ -23,7 +23,7 @@ Result<void> DoubleServer::start() {
 
 Task<> DoubleServer::stop() {
   if (!server_) co_return;
-  // The port is refused from here on, while the old connections still end.
+  // The port refuses connections from here on, while the old ones still end.
   const auto server = std::move(server_);
   co_await server->stop(Clock::now());
 }

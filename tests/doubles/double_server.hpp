@@ -16,36 +16,36 @@
 
 namespace gitops::test {
 
-// What every double of a peer shares: an HTTP server that can be stopped and started on the same
-// port, a record of what was asked, and the faults that need no knowledge of the peer. Lives on the
-// loop of its test; stop() before it is destroyed.
+// The base of every double of a peer: an HTTP server that can be stopped and started on the same
+// port, a record of its requests, and faults that suit any peer. Runs on the loop of its
+// test; call stop() before the destructor.
 class DoubleServer {
  public:
   virtual ~DoubleServer();
   DoubleServer(const DoubleServer&) = delete;
   DoubleServer& operator=(const DoubleServer&) = delete;
 
-  // Listens; the port of the first start is kept for later ones.
+  // Listens. Later starts use the port of the first one.
   Result<void> start();
-  // Cuts every connection, in the middle of whatever is being sent, and refuses new ones.
+  // Cuts every connection, even in the middle of an answer, and refuses new ones.
   Task<> stop();
-  // stop() and start(): clients see their connections die and reach the double again at once.
+  // stop(), then start(): clients lose their connections and can connect again at once.
   Task<Result<void>> restart();
   [[nodiscard]] bool running() const { return server_ != nullptr; }
   [[nodiscard]] http::Url url() const;
 
-  // Faults. `part` limits one to request targets that contain it.
-  // Answers the next `requests` with `status`, in the peer's own shape of an error.
+  // Faults. Each applies to request targets that contain `part`.
+  // Answers the next `requests` with `status` and the peer's error format.
   void fail_next(std::size_t requests, int status, std::chrono::seconds retry_after = {},
                  std::string part = {});
   // Waits before each answer; zero ends it.
   void delay_answers(std::chrono::milliseconds delay, std::string part = {});
-  // Reads the next `requests` and closes their connections without an answer.
+  // Reads the next `requests` requests and closes their connections without an answer.
   void abort_next(std::size_t requests, std::string part = {});
-  // Forgets what is left of all of these.
+  // Ends all faults.
   void end_faults();
 
-  // Requests so far, answered or not, oldest first.
+  // All requests, answered or not, oldest first.
   struct Seen {
     std::string method;
     std::string target;
@@ -53,7 +53,7 @@ class DoubleServer {
     Clock::time_point when;
   };
   [[nodiscard]] const std::vector<Seen>& requests() const { return requests_; }
-  // How many of them have this method (empty: any) and a target that contains `part`.
+  // The number of requests with this method (empty: any) and a target that contains `part`.
   [[nodiscard]] std::size_t count(std::string_view method, std::string_view part = {}) const;
   void forget_requests() { requests_.clear(); }
 
@@ -65,10 +65,10 @@ class DoubleServer {
   // The peer's error answer for a status.
   [[nodiscard]] virtual http::Response failure(int status) const = 0;
 
-  // A coroutine's wait until something changed; every waiter has its own deadline.
+  // Waits for the next notify_change(). Every waiter has its own deadline.
   // False at the deadline.
   Task<bool> wait_for_change(Deadline deadline);
-  // Wakes all of them.
+  // Wakes all waiters.
   void notify_change();
   [[nodiscard]] const Executor& executor() const { return executor_; }
 
@@ -91,7 +91,7 @@ class DoubleServer {
   std::list<Event> waiters_;
 };
 
-// The values of a query string, decoded; '+' is a space, the first of a name counts.
+// The decoded values of a query string. '+' is a space; the first value of a name counts.
 class Query {
  public:
   explicit Query(std::string_view text);
@@ -102,7 +102,7 @@ class Query {
   std::vector<std::pair<std::string, std::string>> values_;
 };
 
-// Path segments, percent-decoded, without empty ones.
+// The non-empty segments of a path, percent-decoded.
 std::vector<std::string> path_segments(std::string_view path);
 
 http::Response json_response(int status, std::string body);

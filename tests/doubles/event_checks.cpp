@@ -35,7 +35,7 @@ Json parsed_yaml(const std::string& text) {
   return documents->front();
 }
 
-// Every member by itself, so that a failure names it; none may be missing or too much.
+// Compares member by member, so that a failure names the member. Missing and extra members fail.
 void expect_members(const Json& actual, const Json& expected, const std::string& what) {
   std::set<std::string> names;
   for (const auto* object : {&actual, &expected}) {
@@ -52,10 +52,10 @@ void expect_members(const Json& actual, const Json& expected, const std::string&
 constexpr const char* kMask = "(masked)";
 constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
-// The Secret as it may be shown: every value is a mask, in the copy that kubectl left as well.
+// A Secret with every value masked, also in kubectl's last-applied annotation.
 Json masked(Json secret) {
   for (const auto& [key, value] : secret.value("stringData", Json::object()).items()) {
-    secret["data"][key] = value;  // what the API server makes of it
+    secret["data"][key] = value;  // as the API server stores it
   }
   secret.erase("stringData");
   for (auto& [key, value] : secret["data"].items()) value = kMask;
@@ -66,7 +66,7 @@ Json masked(Json secret) {
   return secret;
 }
 
-// A reported Secret, to be compared with that: any text of plus signs is a mask.
+// A reported Secret in the same form: any string of plus signs is a mask.
 Json with_masks(Json secret) {
   if (!secret.is_object()) return secret;
   for (auto& [key, value] : secret["data"].items()) {
@@ -85,7 +85,7 @@ Json last_history(const Json& application) {
   return history.empty() ? Json::object() : history.back();
 }
 
-// The entry of a list that is about this object; null when there is none.
+// The list's entry for this object; null when there is none.
 Json entry_of(const Json& entries, const Json& object) {
   const auto api_version = object.at("apiVersion").get<std::string>();
   const auto slash = api_version.find('/');
@@ -122,7 +122,7 @@ Json settings_of(const ApplicationFacts& facts) {
           {"syncStartedAt", get(facts.application, "/status/operationState/startedAt")}};
 }
 
-// Of an event about something that the application manages.
+// Fields of an event about a resource of the application.
 Json source_of_managed(const ApplicationFacts& facts) {
   const auto& app = facts.application;
   auto source = settings_of(facts);
@@ -186,7 +186,7 @@ void expect_application_event(const FakePlatform::Report& report, const Applicat
   SCOPED_TRACE("the event of application " + get(app, "/metadata/name").dump());
   expect_frame(report, facts);
 
-  // The Application as it is, and in labels and annotations what is known of its commit.
+  // The Application with the facts about its commit in labels and annotations.
   auto object = report.object;
   const auto annotation = object["metadata"]["annotations"]["app.meta.revisions-metadata"];
   const auto revisions = parsed(annotation.is_string() ? annotation.get<std::string>() : "");
@@ -262,10 +262,10 @@ void expect_resource_event(const FakePlatform::Report& report, const Application
                      {"actualManifest", expected_live},
                      {"gitManifest", expected_desired},
                      {"syncStatus", status.value("status", kAbsent)},
-                     // Kinds without a health of their own are well when they are there.
+                     // An existing object of a kind without a health check counts as healthy.
                      {"healthStatus", health.value("status", "Healthy")},
                      {"healthMessage", health.value("message", "")}});
-  // Of what is in order it says when the sync began.
+  // For a healthy, synced resource it holds the start of the sync.
   source["syncFinishedAt"] = source["syncStatus"] == "Synced" && source["healthStatus"] == "Healthy"
                                  ? source["syncStartedAt"]
                                  : get(facts.application, "/status/operationState/finishedAt");
@@ -279,7 +279,7 @@ void expect_gone_event(const FakePlatform::Report& report, const ApplicationFact
   auto source = source_of_managed(facts);
   const auto& actual = report.data.at("source");
   for (const auto* field : {"desiredManifest", "actualManifest", "gitManifest"}) source[field] = "";
-  // Of what is not there any more nothing is said about these.
+  // Events about deleted objects lack these fields.
   for (const auto* field : {"syncStatus", "syncFinishedAt", "healthStatus", "healthMessage"}) {
     if (actual.contains(field)) source[field] = actual.at(field);
   }

@@ -10,30 +10,30 @@
 
 namespace gitops::test {
 
-// What Git itself says about a commit.
+// A commit as Git shows it.
 struct CommitFacts {
   std::string id;
   std::string author;   // "Name <mail>"
-  std::string message;  // whole, without the newline at the end
-  std::string date;     // of the commit, UTC: 2026-03-04T09:12:02Z
+  std::string message;  // complete, without the final newline
+  std::string date;     // commit time, UTC: 2026-03-04T09:12:02Z
 
   // `git` runs the git program with these arguments in the repository and returns its output.
   static CommitFacts read(const std::function<std::string(std::vector<std::string>)>& git,
                           const std::string& revision);
 };
 
-// What others than the reporter know about one application that was synced to a commit. Events are
-// compared with it.
+// Facts about one synced application from other sources than the reporter. Events are compared with
+// them.
 struct ApplicationFacts {
   nlohmann::json application;  // as the API server has it
-  nlohmann::json tree;         // Argo CD's answer of resource-tree
+  nlohmann::json tree;         // Argo CD's resource-tree
   CommitFacts commit;
-  std::string not_before;  // events were made at or after this, 2026-03-04T09:12:02Z
+  std::string not_before;                      // earliest time of events, 2026-03-04T09:12:02Z
   std::string tracking_method = "annotation";  // or "label"
   std::string instance_label_key = "app.kubernetes.io/instance";
 };
 
-// The manifest in Git as Argo CD wants it in the cluster: with namespace and its tracking mark.
+// The manifest in Git as Argo CD applies it: with namespace and tracking mark.
 nlohmann::json desired_state(nlohmann::json manifest, const nlohmann::json& application,
                              const std::string& tracking_method = "annotation");
 
@@ -45,10 +45,10 @@ void expect_application_event(const FakePlatform::Report& report, const Applicat
 // text of plus signs.
 void expect_resource_event(const FakePlatform::Report& report, const ApplicationFacts& facts,
                            const nlohmann::json& desired, const nlohmann::json& live);
-// A resource that the application had and has no more.
+// A resource that was removed from the application.
 void expect_gone_event(const FakePlatform::Report& report, const ApplicationFacts& facts);
 
-// The time now as an event's fields have it, in whole seconds.
+// The current time in the format of an event's fields, in whole seconds.
 std::string utc_now();
 
 }  // namespace gitops::test

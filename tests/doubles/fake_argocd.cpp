@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kNode = "sim-0";
 
-// A uid that is the same each time.
+// A uid derived from the text.
 std::string derived_uid(const std::string& from) {
   const auto a = hex8(from + "a");
   const auto b = hex8(from + "b");
@@ -35,7 +35,7 @@ Json masked(Json object) {
   return object;
 }
 
-// What Kubernetes makes for a Deployment, given its node: a ReplicaSet and pods.
+// Adds the ReplicaSet and the pods that Kubernetes creates for a Deployment.
 void add_owned_nodes(Json& nodes, const Json& deployment, const Json& object) {
   const auto child = [&deployment](const std::string& kind, const std::string& name,
                                    const Json& parent) {
@@ -152,7 +152,7 @@ Json FakeArgoCd::managed_of(const State& state) const {
   for (const auto& [id, managed] : state.resources) {
     const Json object = masked(live(managed));
     const Json target = masked(managed.target);
-    // What Argo CD leaves out of both sides before it compares them.
+    // Fields that Argo CD ignores in a comparison.
     Json normalized = object;
     if (normalized.is_object()) {
       normalized.erase("status");
@@ -206,7 +206,7 @@ http::Response FakeArgoCd::refuse(int status, int code, const std::string& messa
 }
 
 http::Response FakeArgoCd::failure(int status) const {
-  // gRPC's numbers for what the gateway translates.
+  // gRPC codes for the statuses that the gateway translates.
   static const std::map<int, std::pair<int, std::string>> codes{
       {400, {3, "invalid argument"}},         {401, {16, "no session information"}},
       {403, {7, "permission denied"}},        {404, {5, "not found"}},
@@ -239,7 +239,7 @@ http::Response FakeArgoCd::answer(const http::Request& request,
   const auto authorization = request.headers.find("Authorization").value_or("");
   const auto token = authorization.substr(std::min<std::size_t>(7, authorization.size()));
   if (!authorization.starts_with("Bearer ") || token != options_.token) {
-    // The real server looks no further than whether the token is shaped like a JWT.
+    // The message of the real server depends only on whether the token has the form of a JWT.
     const bool shaped = std::ranges::count(token, '.') == 2;
     return refuse(401, 16,
                   shaped ? "invalid session: token signature is invalid: signature is invalid"
@@ -274,7 +274,7 @@ http::Response FakeArgoCd::answer_about_app(const std::vector<std::string>& path
   const bool known =
       state != apps_.end() && served && (project.empty() || project == state->second.spec.project);
   if (!known) {
-    // Only those who name the project, and a namespace that is served, may learn what is missing.
+    // Only a caller who names the project and a served namespace gets a 404.
     return project.empty() || !served
                ? refuse(403, 7, "permission denied")
                : refuse(404, 5, "applications.argoproj.io \"" + name + "\" not found");

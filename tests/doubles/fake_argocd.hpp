@@ -18,12 +18,12 @@
 
 namespace gitops::test {
 
-// Argo CD 3.2 in one object: the reads of argocd-server that this project makes, and a controller
-// that brings what a Git repository holds into a FakeKubeApi and writes Applications as the real
-// one does (health in the resource tree, not in the Application). Reads plain YAML folders with the
-// real git; knows Deployments with their pods, and any other kind that the FakeKubeApi serves.
-// Nothing happens by itself: tests say when it looks at Git and when it syncs. Faults: those of
-// DoubleServer. Lives on the loop; git runs on a thread of its own.
+// Argo CD 3.2 in one object: the calls of argocd-server that this project makes, and a controller
+// that applies a Git repository to a FakeKubeApi and writes Applications as the real one does
+// (health in the resource tree, not in the Application). Reads plain YAML folders with real git.
+// Knows Deployments with their pods, and every other kind that the FakeKubeApi serves. Refreshes
+// and syncs only when a test calls for it. Faults: see DoubleServer. Runs on the loop; git runs
+// on a thread of its own.
 class FakeArgoCd : public DoubleServer {
  public:
   using Json = nlohmann::json;
@@ -33,15 +33,15 @@ class FakeArgoCd : public DoubleServer {
     std::string token = "argocd.double.token";  // shaped like a JWT
     std::string username = "admin";             // for POST /api/v1/session
     std::string password = "argocd-password";
-    std::string ns = "argocd";  // of the Applications
+    std::string ns = "argocd";  // namespace of the Applications
   };
-  // `cluster` outlives this.
+  // `cluster` must outlive this object.
   FakeArgoCd(const Executor& executor, FakeKubeApi& cluster, Options options);
   FakeArgoCd(const Executor& executor, FakeKubeApi& cluster)
       : FakeArgoCd(executor, cluster, Options()) {}
   ~FakeArgoCd() override;
 
-  // An Application as its user writes it.
+  // The settings of an Application.
   struct App {
     std::string name;
     std::string repo_url;  // http(s) URL or local path
@@ -54,31 +54,31 @@ class FakeArgoCd : public DoubleServer {
     std::map<std::string, std::string> labels = {};
     std::map<std::string, std::string> annotations = {};
   };
-  // Writes the Application and compares it once: OutOfSync, Missing.
+  // Writes the Application and compares it once: OutOfSync and Missing.
   Task<Result<void>> create_app(App app);
-  // Reads Git and compares: writes status.sync and status.resources; resources that left Git need
-  // pruning. Returns the revision.
+  // Reads Git, compares, and writes status.sync and status.resources. Resources that are no longer
+  // in Git need pruning. Returns the revision.
   Task<Result<std::string>> refresh(const std::string& app);
-  // Refreshes, applies and prunes, through operation, operationState and history.
+  // Refreshes, applies and prunes. Writes operation, operationState and history.
   Task<Result<std::string>> sync(const std::string& app);
-  // Deletes the Application: deletionTimestamp, its resources, then the finalizer.
+  // Deletes the Application: sets deletionTimestamp, deletes its resources, removes the finalizer.
   Result<void> delete_app(const std::string& app);
-  // A resource's health from now on; the Application is written only when its own health changes
-  // by it, as since Argo CD 3.0.
+  // Sets a resource's health. Writes the Application only when its own health changes, as Argo CD
+  // does since 3.0.
   Result<void> set_health(const std::string& app, const std::string& kind, const std::string& name,
                           const std::string& health, const std::string& message = {});
-  // What the periodic refresh does when nothing changed: a new status.reconciledAt.
+  // Writes a new status.reconciledAt, as the periodic refresh does without a change.
   Result<void> touch(const std::string& app);
 
-  // Answers given by hand, for applications that the controller above does not know.
+  // Prepared answers for applications that the controller does not know.
   void set_tree(const std::string& app, Json tree);
   void set_managed_resources(const std::string& app, Json items);
   void set_revision(const std::string& revision, Json metadata);
 
   void set_token(std::string token) { options_.token = std::move(token); }
-  // Whether the token may get every Application, as GET /api/v1/account/can-i says.
+  // The answer of GET /api/v1/account/can-i about reading every Application.
   void set_may_get_applications(bool may) { may_get_applications_ = may; }
-  // Requests so far: for the tree, for managed resources, and for revision metadata.
+  // Requests for the tree, for managed resources and for revision metadata.
   struct Reads {
     std::size_t tree = 0;
     std::size_t managed = 0;
@@ -103,7 +103,7 @@ class FakeArgoCd : public DoubleServer {
     App spec;
     std::string revision;
     std::map<std::string, Managed> resources;  // by group/kind/namespace/name
-    std::optional<Json> tree;                  // set by hand
+    std::optional<Json> tree;                  // set by set_tree()
     std::optional<Json> managed;
   };
 

@@ -9,7 +9,7 @@
 #include "doubles/fake_argocd.hpp"
 #include "support/run_on.hpp"
 
-// The part of FakeArgoCd that does what Argo CD's controller does.
+// The controller part of FakeArgoCd.
 namespace gitops::test {
 
 namespace {
@@ -85,7 +85,7 @@ Result<void> FakeArgoCd::take_manifests(State& state, const GitCommit& commit) {
     managed.target = std::move(manifest);
     if (managed.health.empty() && has_health(kind)) managed.health = "Missing";
   }
-  // What is neither in Git nor in the cluster is nobody's business any more.
+  // Drop resources that are neither in Git nor in the cluster.
   std::erase_if(state.resources, [&](const auto& entry) {
     return entry.second.target.is_null() && live(entry.second).is_null();
   });
@@ -223,7 +223,7 @@ void FakeArgoCd::apply(Managed& managed) {
   cluster_.put(managed.type, std::move(object));
 }
 
-// Brings one resource to what Git says; returns its entry in the result of the sync.
+// Syncs one resource with Git; returns its entry in the sync result.
 Json FakeArgoCd::sync_resource(Managed& managed) {
   const bool prune = managed.target.is_null();
   const bool existed = !live(managed).is_null();
@@ -263,8 +263,8 @@ Task<Result<std::string>> FakeArgoCd::sync(const std::string& app) {
   Json operation{{"initiatedBy", by},
                  {"retry", Json::object()},
                  {"sync", {{"prune", true}, {"revision", *revision}}}};
-  // The server writes the operation; the controller takes it up and leaves it in place until the
-  // end.
+  // The server writes the operation. The controller leaves it in place until the operation has
+  // ended.
   edit(state, [&](Json& object) {
     operation["sync"]["source"] = object["spec"]["source"];
     object["operation"] = operation;

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxBody = 10 * 1024 * 1024;  // as the platform's gateway has it
+constexpr std::size_t kMaxBody = 10 * 1024 * 1024;  // the limit of the real gateway
 constexpr std::size_t kMaxDecoded = 256 * 1024 * 1024;
 
 std::string text_at(const Json& object, const char* outer, const char* inner) {
@@ -196,7 +196,7 @@ std::string FakePlatform::record() const {
     const auto age =
         std::chrono::duration_cast<std::chrono::milliseconds>(now - report.arrived).count();
     auto data = report.data;
-    data.erase("object");  // told decoded
+    data.erase("object");  // shown decoded
     list.push_back({{"kind", report.kind()},
                     {"name", report.name()},
                     {"ageMilliseconds", age},

@@ -15,21 +15,21 @@
 
 namespace gitops::test {
 
-// A control plane that records: POST /2.0/api/events is checked (token, gzip, JSON, the frame of a
-// payload) and kept in the order of arrival; GET /events shows the record. The GraphQL query `me`
-// tells the account. Faults: those of DoubleServer.
+// A control plane that records events: it checks POST /2.0/api/events (token, gzip, JSON, form
+// of the payload) and keeps the events in order of arrival. GET /events returns them. The GraphQL
+// query `me` returns the account. Faults: see DoubleServer.
 class FakePlatform : public DoubleServer {
  public:
   using Json = nlohmann::json;
 
   struct Options {
     http::ServerOptions server = {};
-    std::string token = "platform-token";  // the whole Authorization header; empty: not checked
+    std::string token = "platform-token";  // the complete Authorization header; empty: not checked
   };
   explicit FakePlatform(const Executor& executor, Options options);
   explicit FakePlatform(const Executor& executor) : FakePlatform(executor, Options()) {}
 
-  // One event as it was received and acknowledged.
+  // One event that was received and acknowledged.
   struct Report {
     Clock::time_point arrived;
     http::Headers headers;
@@ -39,18 +39,18 @@ class FakePlatform : public DoubleServer {
 
     [[nodiscard]] std::string kind() const;
     [[nodiscard]] std::string name() const;
-    // A string of data.source; empty when it has none.
+    // A string field of data.source; empty when absent.
     [[nodiscard]] std::string source(std::string_view field) const;
   };
   [[nodiscard]] const std::deque<Report>& reports() const { return reports_; }
-  // In the order of arrival, from report number `first` on; empty texts mean any.
+  // Matching reports in order of arrival, from index `first`. An empty kind or name matches all.
   [[nodiscard]] std::vector<const Report*> find(std::string_view kind, std::string_view name,
                                                 std::size_t first = 0) const;
-  // Waits for a report that matches, looking at those from number `first` on; nullptr at the
+  // Waits for a report that matches, among those from index `first`; nullptr at the
   // deadline.
   Task<const Report*> wait_for(std::function<bool(const Report&)> matches, Deadline deadline,
                                std::size_t first = 0);
-  // Waits until at least `count` reports arrived; false at the deadline.
+  // Waits for at least `count` reports; false at the deadline.
   Task<bool> wait_for_count(std::size_t count, Deadline deadline);
   // Waits until no report has arrived for `quiet`; false at the deadline.
   Task<bool> wait_until_quiet(Clock::duration quiet, Deadline deadline);
@@ -58,11 +58,11 @@ class FakePlatform : public DoubleServer {
   // Fault: acknowledges each n-th event without recording it; 0 ends it.
   void forget_every(std::size_t n) { forget_every_ = n; }
   [[nodiscard]] const std::vector<std::string>& forgotten() const { return forgotten_; }
-  // Fault: records the events that `which` names and closes their connections without an answer;
+  // Fault: records events that `which` selects and closes their connections without an answer.
   // nullptr ends it.
   void lose_answers(std::function<bool(const Report&)> which) { loses_answer_ = std::move(which); }
 
-  // Why requests were answered 4xx, one line each; a correct reporter leaves it empty.
+  // One line with the reason for each 4xx answer; empty for a correct reporter.
   [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
   void set_token(std::string token) { options_.token = std::move(token); }
 
@@ -74,7 +74,7 @@ class FakePlatform : public DoubleServer {
   std::vector<http::Route> routes();
   Task<> take_report(http::Exchange& exchange);
   http::Response take(const http::Request& request, std::string body);
-  // Notes why a request is answered 4xx.
+  // Records the reason and makes the 4xx answer.
   http::Response refuse(int status, std::string_view why);
   Task<> tell_who_asks(http::Exchange& exchange);
   [[nodiscard]] std::string record() const;

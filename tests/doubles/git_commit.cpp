@@ -26,7 +26,7 @@ Result<std::string> git(const std::filesystem::path& mirror, std::vector<std::st
 Environment environment_for(const std::filesystem::path& mirror, const GitSource& source) {
   auto environment = isolated_git_environment(mirror);
   if (source.username.empty()) return environment;
-  // By the environment, so that no argument list shows the password.
+  // Through the environment: an argument list would show the password.
   environment["GIT_CONFIG_COUNT"] = "1";
   environment["GIT_CONFIG_KEY_0"] = "http.extraHeader";
   environment["GIT_CONFIG_VALUE_0"] =

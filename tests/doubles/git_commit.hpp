@@ -10,7 +10,7 @@
 
 namespace gitops::test {
 
-// Where the manifests of an application are.
+// The place of an application's manifests.
 struct GitSource {
   std::string url;  // http(s) or a local path
   std::string username = {};
@@ -25,8 +25,8 @@ struct GitCommit {
   std::vector<nlohmann::json> manifests;
 };
 
-// Reads it with the real git, through a bare repository in the folder `mirror`, which is made when
-// it does not exist. Blocks.
+// Reads the commit with the real git through a bare repository in the folder `mirror`, which it
+// creates when missing. Blocks.
 Result<GitCommit> read_git_commit(const std::filesystem::path& mirror, const GitSource& source);
 
 }  // namespace gitops::test

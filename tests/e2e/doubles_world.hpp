@@ -37,12 +37,12 @@ struct Tls {
 };
 
 struct AppDetails {
-  nlohmann::json metadata = nlohmann::json::object();  // merged into the Application's
+  nlohmann::json metadata = nlohmann::json::object();  // merged into the Application's metadata
   std::string sync_status = "Synced";
   std::string revision = "r1";
 };
 
-// The doubles, and how the daemon is told about them.
+// The doubles and a daemon that is configured to use them.
 class DoublesWorld {
  public:
   explicit DoublesWorld(const Executor& executor, Tls tls = {})
@@ -93,7 +93,7 @@ class DoublesWorld {
     co_await kube.stop();
   }
 
-  // A hand-made application with one ConfigMap of that content.
+  // Writes an application with one ConfigMap of this content.
   void put_app(const std::string& name, int content, const AppDetails& details = {}) {
     const nlohmann::json config_map = {{"apiVersion", "v1"},
                                        {"kind", "ConfigMap"},
@@ -127,7 +127,7 @@ class DoublesWorld {
     kube.put(k8s::resources::kApplications, std::move(app));
   }
 
-  // Events from number `first` on as "Kind name" or "Kind name gone".
+  // Events from index `first` as "Kind name" or "Kind name gone".
   [[nodiscard]] std::vector<std::string> events(std::size_t first = 0) const {
     std::vector<std::string> out;
     for (const auto* report : platform.find("", "", first)) {

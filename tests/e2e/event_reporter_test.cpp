@@ -98,7 +98,7 @@ TEST(EventReporter, ACommitBecomesEvents) {
       EXPECT_THAT(world.platform.find("", name), Not(IsEmpty())) << name;
     }
 
-    // Another replica count.
+    // The replica count changes.
     auto seen = world.platform.reports().size();
     const auto second = repository.commit({{"web.yaml", deployment(3)}}, "three replicas");
     CO_ASSERT_OK(co_await world.argocd.sync("guestbook"));
@@ -131,7 +131,7 @@ TEST(EventReporter, ACommitBecomesEvents) {
       EXPECT_THAT(world.platform.find("ConfigMap", name, seen), IsEmpty()) << name;
     }
 
-    // A resource leaves Git.
+    // A resource is removed from Git.
     seen = world.platform.reports().size();
     repository.commit({{"two.yaml", std::nullopt}}, "one is enough");
     CO_ASSERT_OK(co_await world.argocd.sync("guestbook"));
@@ -198,7 +198,7 @@ TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
       CO_ASSERT_TRUE(
           co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
       const auto after = world.argocd.reads();
-      // One report of the application as it was written first or last, or both.
+      // The application is reported in its first or last state, or in both.
       const auto reports = world.platform.find("Application", name, seen).size();
       EXPECT_EQ(after.tree - before.tree, reports) << name;
       EXPECT_EQ(after.managed - before.managed, reports) << name;
@@ -326,7 +326,7 @@ TEST(EventReporter, AnUnreachablePlatformIsToldAndRecovers) {
   });
 }
 
-// A peer whose certificate nobody vouches for is not spoken to, until its authority is trusted.
+// The daemon rejects a peer's certificate until it trusts the issuing authority.
 void play_untrusted(Tls tls, const std::string& check) {
   play(tls, [check](DoublesWorld& world) -> Task<> {
     write_file(world.folder / "ca.crt", read_file(world.stranger.ca_file()));
@@ -374,7 +374,7 @@ TEST(EventReporter, APasswordIsAsGoodAsATokenForArgoCd) {
         {{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}, {"ARGO_CD_PASSWORD", "argocd-password"}});
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    // The session ends.
+    // The session expires.
     world.argocd.set_token("another.canary.token");
     world.put_app("web", 2);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
@@ -391,7 +391,7 @@ TEST(EventReporter, AWrongPasswordIsTriedOnceAndTold) {
     world.start_daemon(
         {{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}, {"ARGO_CD_PASSWORD", "canary-password"}});
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("Invalid username or password"));
-    // Several attempts to report, no other one to log in.
+    // Several attempts to report, but only one to log in.
     const auto give_up = soon();
     while (world.argocd.reads().total() < 6 && Clock::now() < give_up) {
       co_await sleep_for(std::chrono::milliseconds(10));
@@ -408,11 +408,11 @@ TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
     const auto before = world.argocd.reads().total();
-    // Long enough for several attempts, were they made by the clock of the application.
+    // Long enough for several attempts at the application's own pace.
     world.platform.fail_next(1, 503, std::chrono::seconds(3));
     world.put_app("web", 2);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
-    // Two for the attempt that failed, two for the one that was let through as the probe.
+    // Two reads for the failed attempt and two for the probe of the half-open circuit breaker.
     EXPECT_EQ(world.argocd.reads().total() - before, 4U) << world.daemon->log();
   });
 }
@@ -436,7 +436,7 @@ TEST(EventReporter, TheEndDoesNotWaitForArgoCd) {
 TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
   play([](DoublesWorld& world) -> Task<> {
     co_await world.start();
-    // A Secret that somebody upstream forgot to mask.
+    // A Secret that Argo CD did not mask.
     world.put_app("web", 1);
     const json secret = {{"apiVersion", "v1"},
                          {"kind", "Secret"},
@@ -457,7 +457,7 @@ TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
     const auto* report = co_await world.platform.wait_for(
         [](const FakePlatform::Report& candidate) { return candidate.kind() == "Secret"; }, soon());
     CO_ASSERT_TRUE(report != nullptr);
-    // Every peer refuses for a while, so that there are errors to be written.
+    // Every peer refuses requests for a while, so that errors are logged.
     world.kube.fail_next(3, 500);
     world.argocd.fail_next(2, 401);
     world.platform.fail_next(1, 500);

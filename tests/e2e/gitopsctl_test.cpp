@@ -37,7 +37,7 @@ FakeKubeApi::Options with_tls(const Certificate& certificate) {
   return options;
 }
 
-// The doubles, and the settings that lead to them.
+// The doubles, and settings that point to them.
 class World {
  public:
   explicit World(const Executor& executor)
@@ -50,7 +50,7 @@ class World {
     CO_ASSERT_OK(argocd.start());
     CO_ASSERT_OK(platform.start());
     write_file(folder / "kubeconfig", kube.kubeconfig());
-    // Whatever this test itself was started with.
+    // Variables of the test's own environment.
     for (const char* name :
          {"HOME", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "GITOPS_CONFIG",
           "KUBERNETES_SERVICE_HOST", "ARGOCD_AUTH_TOKEN", "ARGOCD_SERVER_ROOTPATH",
@@ -71,7 +71,7 @@ class World {
     co_await platform.stop();
   }
 
-  // Runs it to its end while the doubles go on.
+  // Runs the program to its end while the loop serves the doubles.
   Task<CommandResult> call(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
     auto result =
@@ -112,7 +112,7 @@ void on_world(const std::function<Task<>(World&)>& body) {
       kLimit);
 }
 
-// The rows of a report with this group, and a name where there are several.
+// The rows of a report with this group and, if given, this name.
 std::vector<json> rows(const json& report, const std::string& group, const std::string& name = {}) {
   std::vector<json> found;
   for (const json& row : report.value("rows", json::array())) {
@@ -355,7 +355,7 @@ TEST(GitopsctlCheck, AnInterruptEndsItWhileItWaits) {
 TEST(GitopsctlCheck, LogLinesAreWrittenOnRequestAndHoldNoSecret) {
   on_world([](World& world) -> Task<> {
     EXPECT_EQ((co_await world.call({"check"})).err, "");
-    co_await world.call({"check", "--verbose"});  // call() looks for the secrets
+    co_await world.call({"check", "--verbose"});  // call() checks for the secrets
   });
 }
 

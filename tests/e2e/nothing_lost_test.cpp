@@ -7,7 +7,7 @@
 
 #include "e2e/doubles_world.hpp"
 
-// Many changes, a long outage, deletions while nobody looks: the control plane ends up knowing all.
+// Many changes, a long outage, deletions while the daemon is down: all reach the control plane.
 namespace gitops::test {
 namespace {
 
@@ -19,7 +19,7 @@ std::string name_of(int number) {
   return "app-" + std::to_string(number);
 }
 
-// Enough for a machine that does much else.
+// Enough for a busy machine.
 constexpr auto kLimit = std::chrono::seconds(180);
 
 TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
@@ -54,7 +54,7 @@ TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
       kLimit);
 }
 
-// As the fact sheet of the product has it: 20 s away while 50 changes are made.
+// The case of the product's documentation: an outage of 20 s during 50 changes.
 TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
   play(
       [](DoublesWorld& world) -> Task<> {
@@ -77,7 +77,7 @@ TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
         for (int i = kChanges - kApps; i < kChanges; ++i) {
           CO_ASSERT_TRUE(co_await world.wait_for_content(name_of(i % kApps), i));
         }
-        // Fewer states of one application wait than are kept: each of them is there.
+        // The waiting states of one application fit into the queue, so none is dropped.
         std::set<std::string> states;
         for (const auto* report : world.platform.find("Application", "")) {
           states.insert(report->object.value("/status/sync/revision"_json_pointer, ""));
@@ -103,7 +103,7 @@ TEST(NothingLost, ApplicationsDeletedWhileTheReporterIsDown) {
     const auto before = world.platform.reports().size();
     const auto& applications = k8s::resources::kApplications;
     EXPECT_TRUE(world.kube.remove(applications, {"argocd", "plain"}));
-    // Marked by the API server, let go by Argo CD.
+    // The API server marks the deletion, then Argo CD removes the finalizer.
     EXPECT_TRUE(world.kube.remove(applications, {"argocd", "guarded"}));
     auto guarded = world.kube.find(applications, {"argocd", "guarded"});
     CO_ASSERT_TRUE(guarded.has_value());

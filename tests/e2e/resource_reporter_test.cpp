@@ -54,8 +54,8 @@ json replica_set(const std::string& name, const std::string& owner) {
                     json::array({{{"apiVersion", version}, {"kind", owner}, {"name", "web"}}})}}}});
 }
 
-// The doubles, and how the daemon is told about them. `managed` is a second cluster, reached
-// through a relay that can be cut.
+// The doubles and a daemon that is configured to use them. `managed` is a second cluster behind a
+// relay that can be cut.
 class World {
  public:
   explicit World(const Executor& executor)
@@ -106,7 +106,7 @@ class World {
     co_await kube.stop();
   }
 
-  // Argo CD's Secret for `managed`.
+  // Writes Argo CD's cluster Secret for `managed`.
   void put_cluster(const std::string& name, const json& config) {
     const auto server = "http://127.0.0.1:" + std::to_string(relay->port()) + "/";
     kube.put(r::kSecrets, {{"apiVersion", "v1"},
@@ -121,7 +121,7 @@ class World {
                              {"config", base64_encode(config.dump())}}}});
   }
 
-  // Events from number `first` on as "Kind name", "Kind name gone", behind it "@managed".
+  // Events from index `first` as "Kind name" or "Kind name gone", with "@managed" if it applies.
   [[nodiscard]] std::vector<std::string> events(std::size_t first = 0) const {
     std::vector<std::string> out;
     for (const auto* report : platform.find("", "", first)) {
@@ -184,7 +184,7 @@ TEST(ResourceReporter, EachKindIsReportedFromItsBirthToItsEnd) {
                   HasSubstr(stored["metadata"]["uid"].get<std::string>() + "/" +
                             stored["metadata"]["resourceVersion"].get<std::string>()));
 
-      // Only what counts is a change.
+      // Only relevant fields count as a change.
       first = world.platform.reports().size();
       made["metadata"]["managedFields"] = json::array({{{"manager", "argo"}}});
       world.kube.put(*type, made);
@@ -215,7 +215,7 @@ TEST(ResourceReporter, OfReplicaSetsOnlyThoseOfRolloutsAreReported) {
     world.kube.put(r::kReplicaSets, replica_set("of-deployment", "Deployment"));
     world.start_daemon();
     CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet listed"));
-    // Items of a list have no kind of their own.
+    // Items of a list carry no kind.
     EXPECT_EQ(world.platform.reports()[0].object["apiVersion"], "apps/v1");
     world.kube.put(r::kReplicaSets, replica_set("of-deployment-2", "Deployment"));
     world.kube.put(r::kReplicaSets, object(r::kReplicaSets, "of-nobody"));
@@ -294,7 +294,7 @@ TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
     co_await world.start_doubles();
     world.kube.remove_type(r::kRollouts);
     world.start_daemon();
-    // Not to have a kind is no trouble.
+    // A missing kind is not an error.
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
     EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("rollouts: not served"));
     world.kube.put(r::kWorkflows, object(r::kWorkflows, "first"));
@@ -304,11 +304,11 @@ TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
     world.kube.put(r::kRollouts, object(r::kRollouts, "web"));
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout web"));
 
-    // With the definition its objects go; another one's objects are others.
+    // The objects go with their definition. A new definition starts with new objects.
     world.kube.remove_type(r::kRollouts);
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout web gone"));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("the kind is not served", 2));
-    // Silence of a watch that is not there is nothing to be alarmed about.
+    // A kind without a watch must not count as a silent watch.
     EXPECT_THAT(world.daemon->get("/metrics").body,
                 ContainsRegex("watch_last_event_timestamp_seconds.cluster=\"in-cluster\",resource="
                               "\"rollouts\". [Nn]a[Nn]"));
@@ -339,7 +339,7 @@ TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
     CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet far-1 gone @managed"));
     EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("cluster prod ("));
 
-    // A Secret that was only touched changes nothing; the cluster's removal is no deletion.
+    // A Secret without a real change has no effect. Removing the cluster reports no deletions.
     world.put_cluster("prod", {{"bearerToken", kManagedToken}});
     CO_ASSERT_TRUE(world.kube.remove(r::kSecrets, {"argocd", "cluster-prod"}));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("a cluster is not managed any more"));
@@ -349,7 +349,7 @@ TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
     EXPECT_THAT(world.events(), Not(Contains("Rollout far gone @managed")));
     EXPECT_EQ(world.platform.reports().size(), 5U);
 
-    // When it comes back, it is news.
+    // After its return the cluster's objects are reported again.
     world.put_cluster("prod", {{"bearerToken", kManagedToken}});
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout far @managed", 5));
     EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
@@ -428,7 +428,7 @@ TEST(ResourceReporter, ReplicasShareTheObjectsOutByLeasesOfTheirOwn) {
     auto first = world.events();
     first.resize(ours.size());
     EXPECT_THAT(first, ::testing::UnorderedElementsAreArray(ours));
-    // Nobody holds the other shard: it is stood in for.
+    // The other shard has no owner, so this replica stands in for it.
     CO_ASSERT_TRUE(co_await world.platform.wait_for_count(20, soon()));
     EXPECT_TRUE(co_await world.is_quiet());
     EXPECT_EQ(world.platform.reports().size(), 20U);
@@ -446,7 +446,7 @@ TEST(ResourceReporter, AC24_AMalformedObjectIsSetAsideWhileOthersGoOn) {
     co_await world.start();
     for (const std::string& line : std::initializer_list<std::string>{
              "nonsense\n", "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"cut\n",
-             // Well-formed as far as it is looked into; nobody could read its event.
+             // The decoder accepts its fields, but an event of this object would be malformed.
              "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"odd\",\"namespace\":"
              "\"shop\","
              "\"uid\":\"u\",\"resourceVersion\":\"9\"},\"spec\":{\"a\":tru}}}\n"}) {

@@ -10,7 +10,7 @@
 
 #include "daemons/router_bed.hpp"
 
-// Hostile input against the real daemon, by the ids of the list of attack cases.
+// Hostile input against the real daemon. The names carry the ids of the attack cases.
 namespace gitops::test {
 namespace {
 
@@ -31,7 +31,7 @@ TEST(RouterAttacks, AC02_AddressesOfTheMachineAndOfMetadataAreRefused) {
   for (const auto* address : {"127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1",
                               "fe80::1", "::ffff:127.0.0.1", "fd00:ec2::254", "::", "224.0.0.1"}) {
     SCOPED_TRACE(address);
-    // Every one is another name, so that no answer is remembered.
+    // Each name is new, so that no cached answer is used.
     const auto name = "es" + std::to_string(++number);
     bed.set_hosts(std::string(address) + " " + name + "-eventsource-svc.argo.svc.cluster.local\n");
     const auto response = raw_call(bed.port(), request("POST", "/webhooks/argo/" + name));
@@ -43,7 +43,7 @@ TEST(RouterAttacks, AC02_AddressesOfTheMachineAndOfMetadataAreRefused) {
 }
 
 TEST(RouterAttacks, AC02_AC10_ANameIsOnlyAskedOncePerConnection) {
-  // The addresses that were checked are those that are connected to; what the name says later
+  // The router connects to the checked addresses; a later answer for the name
   // counts for the next lookup.
   RouterBed bed;
   EXPECT_EQ(bed.get("/webhooks/argo/github/x").status, 200);
@@ -51,7 +51,7 @@ TEST(RouterAttacks, AC02_AC10_ANameIsOnlyAskedOncePerConnection) {
   EXPECT_EQ(bed.get("/webhooks/argo/github/x").status, 200);  // the pooled connection
   bed.events().cut();
   EXPECT_EQ(bed.get("/webhooks/argo/github/x").status,
-            200);  // the answer is remembered for a while
+            200);  // the answer stays cached for a while
 }
 
 TEST(RouterAttacks, AC10_ManyAddressesFailOver) {
@@ -92,7 +92,7 @@ TEST(RouterAttacks, AC05_ConnectionHasNoPowerOverWhoTheClientIs) {
 }
 
 TEST(RouterAttacks, AC06_AnswersNeverReachAnotherClient) {
-  // Upstreams that send more than they were asked for, or switch unasked, lose their connection.
+  // An upstream that sends surplus bytes or switches protocols unasked loses its connection.
   std::atomic<int> mode = 0;
   const auto answer = [&mode](const RecordedRequest& seen, RawSocket& socket) {
     if (seen.target() == "/app-proxy/bad") {
@@ -121,7 +121,7 @@ TEST(RouterAttacks, AC06_AnswersNeverReachAnotherClient) {
     if (mode == 3) EXPECT_FALSE(bad.complete);
     for (int i = 0; i < 3; ++i) EXPECT_EQ(bed.get("/app-proxy/good").body, "good");
   }
-  // A request of one client cut off in its body: its upstream connection serves nobody else.
+  // After a client is cut off within its body, no other request uses its upstream connection.
   {
     RawSocket half(bed.port());
     half.send(
@@ -171,7 +171,7 @@ TEST(RouterAttacks, AC07_SlowClientsCostBoundedMemory) {
     if (i % 2 == 0) EXPECT_EQ(slow[i].read_response().status, 408);
     EXPECT_TRUE(slow[i].closed());
   }
-  // 300 blocks of 32 KiB at most, and what the sanitizer's allocator keeps.
+  // At most 300 blocks of 32 KiB, plus memory that the sanitizer's allocator keeps.
   EXPECT_LT(bed.memory(), memory + 40 * 1024);
 }
 
@@ -188,7 +188,7 @@ TEST(RouterAttacks, AC07_SlowReadersAreCutOff) {
   RouterBed bed({.environment = {{"BODY_TIMEOUT", "500ms"}}, .app_proxy = answer});
   RawSocket socket(bed.port());
   socket.send(request("GET", "/app-proxy/x"));
-  // Reads nothing: the upstream is held back, and after the time limit everything is given up.
+  // Reads nothing: the router applies back-pressure to the upstream and gives up at the time limit.
   require_until([&] { return bed.log().contains("\"failure\":\"client_gone\""); },
                 std::chrono::seconds(10), "the slow reader to be cut off");
   EXPECT_LT(parts, 100);

@@ -101,7 +101,7 @@ std::vector<RouterCase> router_cases() {
       refused(77, "/webhooks/../app-proxy/x", 400),
       refused(78, "/webhooks/argo/../github/x", 400),
   };
-  // 70 to 76: segments that are no label.
+  // 70 to 76: segments that are not DNS labels.
   const std::vector<std::pair<int, std::string>> segments{
       {70, "foo/127.0.0.11:8443%3Fa=1"},
       {71, "foo/victim.internal%3F"},

@@ -3,15 +3,15 @@
 #include <string>
 #include <vector>
 
-// The numbered cases of what a router in this place is asked that are one request with one outcome.
+// The numbered router cases that consist of one request with one outcome.
 namespace gitops::test {
 
 struct RouterCase {
   int number;
   std::string bytes;
   int status;
-  std::string upstream = {};  // empty: no request reaches any
-  std::string target = {};    // what that upstream gets
+  std::string upstream = {};  // empty: no upstream gets a request
+  std::string target = {};    // the target that this upstream gets
 };
 
 std::vector<RouterCase> router_cases();

@@ -11,8 +11,8 @@
 
 #include "daemons/router_bed.hpp"
 
-// The numbered cases of what a router in this place is asked, each by a raw socket against the real
-// daemon between recording upstreams.
+// The numbered router cases, each over a raw socket against the real daemon between recording
+// upstreams.
 namespace gitops::test {
 namespace {
 
@@ -30,7 +30,7 @@ const RecordingUpstream& upstream(RouterBed& bed, const std::string& name) {
                                : bed.events();
 }
 
-// Cases that take more than a line have tests of their own below, named by their numbers.
+// Longer cases have their own tests below, named by their numbers.
 const std::set<int> kOwnTests{11, 28, 29, 30, 31, 32, 33, 34, 35, 36, 39,
                               40, 41, 42, 43, 44, 45, 46, 47, 48, 55, 63};
 
@@ -168,7 +168,7 @@ TEST(RouterCases, Case34_AC11_BodiesAreLimited) {
                 .status,
             413);
   EXPECT_EQ(bed.forwarded(), 0U);
-  // Chunks do not tell their length before.
+  // A chunked body does not announce its length.
   RawSocket socket(bed.port());
   socket.send(
       "POST /webhooks/argo/github/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -228,7 +228,7 @@ constexpr const char* kUpgrade =
     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-// Switches when it is asked to, and sends back what comes.
+// Switches protocols on request and echoes the bytes.
 bool echo(const RecordedRequest& seen, RawSocket& socket) {
   if (!seen.header("Upgrade")) return RecordingUpstream::reply(socket, "plain");
   socket.send(
@@ -272,7 +272,7 @@ TEST(RouterCases, Case41_SilentWebSocketsEndAndLivelyOnesDoNot) {
     ASSERT_TRUE(socket.send("p"));
     ASSERT_EQ(socket.read_exactly(1), "p");
   }
-  EXPECT_TRUE(socket.closed());  // nothing moves any more
+  EXPECT_TRUE(socket.closed());  // the transfer has stalled
 }
 
 TEST(RouterCases, Case42_Case43_OnlyAppProxyAndOnlyWebSocketsAreUpgraded) {
@@ -290,7 +290,7 @@ TEST(RouterCases, Case42_Case43_OnlyAppProxyAndOnlyWebSocketsAreUpgraded) {
   EXPECT_EQ(seen.header("Connection"), std::nullopt);
 }
 
-// Sends an event, and the next only after the client has confirmed that by a request of its own.
+// Sends an event, and the next one only after the client has confirmed it by a separate request.
 struct Events {
   std::mutex mutex;
   std::condition_variable changed;
@@ -392,7 +392,7 @@ TEST(RouterCases, Case55_WorkflowsDownIs502) {
 
 TEST(RouterCases, Case63_SilentNameServersAreNotWaitedForLong) {
   RouterBed bed({.environment = {{"CONNECT_TIMEOUT", "500ms"}}});
-  // A lookup reads the hosts file: from now on it waits for somebody who writes it.
+  // The hosts file becomes a FIFO: a lookup waits until a writer opens it.
   const auto hosts = bed.folder() / "hosts";
   std::filesystem::remove(hosts);
   ASSERT_EQ(::mkfifo(hosts.c_str(), 0600), 0);

@@ -20,7 +20,7 @@ std::string url(const std::string& scheme, const RouterBed& bed, const std::stri
 
 std::vector<std::string> websockets(const std::vector<std::string>& arguments) {
   std::vector<std::string> argv{
-      "/usr/bin/python3",  // which has Debian's modules
+      "/usr/bin/python3",  // the Python that has Debian's modules
       (std::filesystem::path(GITOPS_SOURCE_DIR) / "tests/e2e/websocket_peers.py").string()};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return argv;
@@ -50,7 +50,7 @@ TEST(RouterClients, WebSocketsOfAnotherMakeTalkThroughTheRouter) {
   EXPECT_TRUE(client.ok()) << client.err << server.log();
 }
 
-// An hour of silence is allowed where other things have a minute: here 4 s and half a second.
+// WebSockets may be silent for longer than other requests: here for 4 s against 0.5 s.
 TEST(RouterClients, WebSocketsMayBeSilentForAsLongAsTheLimitSays) {
   EchoServer server;
   RouterBed bed({.environment = {{"APP_PROXY_URL", server.url()},
@@ -63,7 +63,7 @@ TEST(RouterClients, WebSocketsMayBeSilentForAsLongAsTheLimitSays) {
   EXPECT_TRUE(client.ok()) << client.err << server.log();
 }
 
-// Holds a stream back until its reader has said that the last event came.
+// Delays each event until the reader has confirmed the last one.
 class Confirmations {
  public:
   void add() {

@@ -11,7 +11,7 @@
 #include "e2e/router_cases.hpp"
 
 // The router beside nginx, configured with the semantics of the router it replaces, and beside
-// HAProxy: the same bytes to each. Where they differ, it is because we mean it.
+// HAProxy: each gets the same bytes. Every difference is listed here and intended.
 namespace gitops::test {
 namespace {
 
@@ -21,7 +21,7 @@ std::string program(std::string_view name) {
   return found->string();
 }
 
-// A proxy of others, before three upstreams of its own.
+// Another proxy in front of three upstreams of its own.
 class OtherProxy {
  public:
   explicit OtherProxy(const std::string& name) : port_(free_port()) {
@@ -98,7 +98,7 @@ class OtherProxy {
   std::unique_ptr<Process> process_;
 };
 
-// What became of some bytes: the first status, and each request that an upstream took as complete.
+// The outcome of an input: the first status, and each complete request that an upstream received.
 struct Outcome {
   int status = 0;
   std::vector<std::string> requests;
@@ -118,7 +118,7 @@ RecordingUpstream& bed_part(OtherProxy& bed, int which) {
   return which == 0 ? bed.app_proxy : which == 1 ? bed.workflows : bed.events;
 }
 
-// Follows what is tried on the same connection, and closes it.
+// A second request on the same connection, which closes it.
 constexpr std::string_view kLast =
     "GET /app-proxy/last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
@@ -143,7 +143,7 @@ Outcome outcome_of(Bed& bed, std::uint16_t port, const std::string& bytes, bool 
 }
 
 TEST(RouterDifferential, CasesDifferFromNginxWhereTheyShould) {
-  // 70 to 76 are hostile segments, which no other router needs to be asked about.
+  // 70 to 76 are hostile segments, which the other proxies do not check.
   const std::set<int> meant{2,  3,  8,  14, 15, 17, 20, 21, 22, 24, 27, 51,
                             52, 59, 62, 64, 65, 66, 67, 68, 69, 77, 78};
   RouterBed ours;
@@ -163,7 +163,7 @@ TEST(RouterDifferential, CasesDifferFromNginxWhereTheyShould) {
   }
 }
 
-// Targets made of pieces, always the same ones.
+// Targets composed of fixed pieces.
 std::vector<std::string> generated_targets(const std::vector<std::string>& pieces,
                                            std::size_t count) {
   std::mt19937 random(5);
@@ -217,11 +217,11 @@ TEST(RouterDifferential, AC03_OddTargetsAreRefusedOrGoWhereTheySay) {
   }
 }
 
-// Bytes that readers of HTTP have disagreed about.
+// Inputs on which HTTP parsers have disagreed.
 struct Smuggling {
   std::string name;
   std::string bytes;
-  int status;         // what we answer first
+  int status;         // the router's first status
   std::size_t taken;  // requests that reach an upstream
 };
 
@@ -308,9 +308,9 @@ std::vector<Smuggling> smuggling_corpus() {
 }
 
 TEST(RouterDifferential, AC04_SmugglingIsRefusedAtLeastWhereOthersDo) {
-  // What nginx or HAProxy refuse and we do not.
+  // Inputs that nginx or HAProxy refuse and the router accepts.
   const std::set<std::string> more_patient{
-      "TE with tab",  // white space around a value is trimmed, as the standard says
+      "TE with tab",  // RFC 9110: white space around a value is not part of it
   };
   RouterBed ours;
   OtherProxy nginx("nginx");
@@ -325,7 +325,7 @@ TEST(RouterDifferential, AC04_SmugglingIsRefusedAtLeastWhereOthersDo) {
     const auto by_haproxy = outcome_of(haproxy, haproxy.port(), each.bytes, true);
     const bool others_refuse = by_nginx.status != 200 || by_haproxy.status != 200;
     if (others_refuse && mine.status == 200) patient.insert(each.name);
-    // Whoever takes it sees the same requests.
+    // Every proxy that accepts the input must see the same requests.
     for (const auto& theirs : {by_nginx, by_haproxy}) {
       if (mine.status == 200 && theirs.status == 200 && mine.requests.size() > 0) {
         EXPECT_EQ(mine.requests, theirs.requests);

@@ -15,7 +15,7 @@
 
 #include "daemons/router_bed.hpp"
 
-// Several loops in one router, and what they share.
+// Several loops in one router, and their shared state.
 namespace gitops::test {
 namespace {
 
@@ -28,19 +28,19 @@ std::string request(const std::string& method, const std::string& target,
   return RouterBed::request(method, target, {}, body);
 }
 
-// Ids of requests begin with what is the loop's own.
+// Request ids begin with a part that identifies the loop.
 std::string loop_of(const RawResponse& response) {
   return response.header("X-Request-Id").value_or("").substr(0, 16);
 }
 
-// So many that no loop is without one.
+// Enough connections to reach every loop.
 std::list<RawSocket> connect_often(const RouterBed& bed) {
   std::list<RawSocket> sockets;
   while (sockets.size() < kConnections) sockets.emplace_back(bed.port());
   return sockets;
 }
 
-// Lets answers wait until they may go.
+// Holds answers back until open().
 class Barrier {
  public:
   void wait() {
@@ -171,7 +171,7 @@ TEST(RouterLoops, AStandardOutputThatNobodyReadsStopsNoRequest) {
   EXPECT_GT(dropped, 0);
   EXPECT_LT(dropped, kRequests);
 
-  // What was kept comes when it is read again.
+  // The kept lines arrive once the output is read again.
   std::string lines;
   const auto read = [&] {
     std::string block(65'536, '\0');

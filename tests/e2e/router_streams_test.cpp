@@ -13,7 +13,7 @@
 #include "daemons/router_bed.hpp"
 #include "support/test_certs.hpp"
 
-// What lasts: large bodies, pooled connections, reloads, the end of the daemon.
+// Long-lived scenes: large bodies, pooled connections, reloads, the end of the daemon.
 namespace gitops::test {
 namespace {
 
@@ -86,8 +86,8 @@ TEST(RouterStreams, ConnectionsAreReusedAndReplacedWhenTheyAreDead) {
 }
 
 TEST(RouterStreams, OnlyIdempotentRequestsAreSentTwice) {
-  // Closes after it has read the second request of a connection, as a peer does that had decided
-  // to close before that request came.
+  // Closes after it has read the second request of a connection, like a peer that had started to
+  // close before the request arrived.
   std::map<std::size_t, int> seen_on;
   std::mutex mutex;
   const auto answer = [&](const RecordedRequest& seen, RawSocket& socket) {
@@ -96,7 +96,7 @@ TEST(RouterStreams, OnlyIdempotentRequestsAreSentTwice) {
     return RecordingUpstream::reply(socket, "ok");
   };
   RouterBed bed({.app_proxy = answer});
-  // On one connection of a client, so that the pooled connection was used just now.
+  // On one client connection, so that the pooled connection was used recently.
   RawSocket socket(bed.port());
   for (const auto& [method, status] :
        {std::pair{"POST", 200}, {"POST", 502}, {"POST", 200}, {"PUT", 200}}) {
@@ -210,7 +210,7 @@ TEST(RouterStreams, AC08_SpeaksTlsToClientsAndUpstreams) {
   CertificateAuthority authority;
   const auto certificate = authority.issue(
       {.common_name = "router", .organization = {}, .alt_names = {"127.0.0.1", "localhost"}});
-  // Answers every request by itself; no code of ours is in it.
+  // An independent server that answers every request.
   const int tls_port = free_port();
   Process tls_server(
       {.argv = {"openssl", "s_server", "-quiet", "-www", "-accept",
@@ -238,7 +238,7 @@ TEST(RouterStreams, AC08_SpeaksTlsToClientsAndUpstreams) {
                          std::chrono::seconds(10), "the TLS upstream"));
   EXPECT_THAT(call("/workflows/x").body, HasSubstr("TLSv1.3"));
 
-  // A handshake has a time limit (AC-07), and what is not TLS is not read as a request.
+  // A handshake has a time limit (AC-07), and plain text is not read as a request.
   RawSocket silent(bed.port());
   RawSocket plain(bed.port());
   plain.send(request("GET", "/app-proxy/plain"));
@@ -248,7 +248,7 @@ TEST(RouterStreams, AC08_SpeaksTlsToClientsAndUpstreams) {
 
   EXPECT_TRUE(silent.closed());
 
-  // An upstream whose certificate nobody vouches for is not spoken to.
+  // The router sends nothing to an upstream with an untrusted certificate.
   RouterBed strict(
       {.environment = {{"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)}}});
   EXPECT_EQ(strict.get("/workflows/x").status, 502);

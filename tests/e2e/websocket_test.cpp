@@ -21,7 +21,7 @@ using websocket::Message;
 constexpr std::array<std::string_view, 1> kProtocols{"graphql-transport-ws"};
 
 std::vector<std::string> python(const std::string& command) {
-  return {"/usr/bin/python3",  // which has Debian's modules
+  return {"/usr/bin/python3",  // the Python that has Debian's modules
           (std::filesystem::path(GITOPS_SOURCE_DIR) / "tests/e2e/websocket_peers.py").string(),
           command};
 }

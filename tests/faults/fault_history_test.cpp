@@ -9,8 +9,8 @@
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 
-// The real event-reporter goes through a history of changes and faults that one seed decides; when
-// the faults are over, a model says whether the control plane was told everything.
+// The real event-reporter runs through a history of changes and faults that a seed determines.
+// After the last fault a model checks whether every change was reported to the control plane.
 // GITOPS_SEED replays a seed, GITOPS_FAULTS sets how many faults there are, GITOPS_LONG=1 makes it
 // 1,000.
 namespace gitops::test {
@@ -27,7 +27,7 @@ std::string environment_or(const char* name, std::string otherwise) {
   return value != nullptr && *value != '\0' ? std::string(value) : std::move(otherwise);
 }
 
-// The seed of this run, printed.
+// Chooses and prints the seed of this run.
 std::uint64_t take_seed() {
   const auto seed =
       std::stoull(environment_or("GITOPS_SEED", std::to_string(std::random_device{}())));
@@ -67,7 +67,7 @@ Task<> play_faults(History& history, std::size_t faults) {
       co_await history.fault();
     }
     if (::testing::Test::HasFatalFailure()) co_return;
-    // What is lost now may be repaired by a later change.
+    // A later change may hide a loss, so check now.
     if (i % 10 == 0) settled = co_await history.settled(kSettle);
   }
   settled = settled && co_await history.settled(kSettle);
@@ -113,7 +113,7 @@ TEST(FaultHistory, AReplicaThatComesBackDoesNotTrustItsLedgerFromBefore) {
     for (const std::size_t fewer : {2U, 1U}) {
       co_await history.restart_as(fewer, [&] { history.turn_all(); });
       CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
-      // All is again as the third one reported it.
+      // The state is again that of the third report.
       co_await history.restart_as(3, [&] { history.turn_all(); });
       EXPECT_TRUE(co_await history.settled(std::chrono::seconds(30)));
       EXPECT_THAT(history.model.lost(), IsEmpty());
@@ -137,7 +137,7 @@ TEST(FaultHistory, ADamagedLedgerMeansThatEverythingIsReportedAgain) {
     constexpr auto kEvents = History::kApplications * (1 + History::kResources);
     CO_ASSERT_TRUE(co_await history.platform.wait_for_count(
         before + kEvents, deadline_after(std::chrono::seconds(30))));
-    // And is of use again.
+    // The ledger works again.
     history.change_all();
     CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
     EXPECT_THAT(history.model.wrong(), IsEmpty());
@@ -150,13 +150,13 @@ TEST(FaultHistory, TheModelSeesALostEvent) {
     history.create_all();
     history.change_all();
     CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
-    // One event each is the last about its object, and one in 50 gets lost.
+    // Each event is the last about its object, and one in 50 gets lost.
     history.platform.forget_every(50);
     history.change_all();
     EXPECT_FALSE(co_await history.settled(std::chrono::seconds(5)));
     EXPECT_THAT(history.platform.forgotten(), Not(IsEmpty()));
     EXPECT_EQ(history.model.lost().size(), history.platform.forgotten().size());
-    // A new state of everything repairs it.
+    // A new state of every object repairs the loss.
     history.platform.forget_every(0);
     history.change_all();
     EXPECT_TRUE(co_await history.settled(std::chrono::seconds(30)));

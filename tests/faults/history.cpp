@@ -16,7 +16,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr const char* kArgoCdToken = "argocd.double.token";
-// Longer than what is acknowledged needs to reach the ledger's file, on a busy machine.
+// Longer than an acknowledgement needs to reach the ledger's file, even on a busy machine.
 constexpr auto kUncommitted = milliseconds(500);
 constexpr const char* kFinalizer = "resources-finalizer.argocd.argoproj.io";
 
@@ -29,7 +29,7 @@ History::History(const Executor& executor, std::uint64_t seed, std::size_t repli
       replicas_(replicas),
       random_(seed),
       shard_faults_(seed) {
-  // A full disk is a limit on the size of files here; what goes beyond it shall be an error.
+  // A limit on the file size plays a full disk; without SIGXFSZ a write beyond it is an error.
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
@@ -104,7 +104,7 @@ void History::change() {
     return;
   }
   if (deleting_.contains(name)) {
-    // Its resources go one by one, then it goes itself.
+    // Removes its resources one by one, then the application.
     auto& app = model.app(found->second);
     if (!app.resources.empty() && pick(3) > 0) {
       app.resources.erase(app.resources.begin());
@@ -131,7 +131,7 @@ void History::change() {
       change_resource(app, resource);
       break;
     case 5:
-      // Argo CD does not write the Application for this.
+      // Argo CD does not write the Application for such a change.
       if (app.resources.contains(resource)) {
         app.resources[resource].health = pick_from({"Healthy", "Degraded", "Progressing"});
         ++versions_[resource];
@@ -152,7 +152,7 @@ void History::change() {
       create(name);
       return;
     case 10:
-      // Several states in a row, back to the first.
+      // Several states in a row that end with the first one.
       for (const auto* health : {"Degraded", "Progressing", "Healthy"}) {
         app.state.health = health;
         write(app);
@@ -202,7 +202,7 @@ Task<> History::live(std::size_t changes) {
 
 // -- writing the truth --
 
-// To and fro between two states that have nothing new in them.
+// Alternates between two known states.
 void History::turn(HistoryModel::App& app) {
   app.state.sync = app.state.sync == "Synced" ? "OutOfSync" : "Synced";
   for (auto& [id, one] : app.resources) one.sync = app.state.sync;
@@ -232,7 +232,7 @@ void History::finish_deletions() {
   while (!deleting_.empty()) end(std::string(*deleting_.begin()));
 }
 
-// It is gone from now on, whatever held it.
+// Removes the application, whatever held it.
 void History::end(const std::string& name) {
   figures.allowed.deleted += (pods_.size() - 1) * (1 + kResources);
   model.remove(applications_.at(name));
@@ -312,7 +312,7 @@ void History::write(const HistoryModel::App& app) {
 
 // -- what may come twice --
 
-// Each connection to the control plane may have a post on it whose answer gets lost.
+// Each connection to the control plane may carry a post whose answer gets lost.
 void History::allow_unanswered(ReporterPod& pod) {
   figures.allowed.unanswered += pod.relay(Peer::platform).connections();
 }
@@ -335,7 +335,7 @@ void History::allow_all(std::size_t shard, std::size_t replicas) {
   }
 }
 
-// Every taking of a Lease from somebody else counts one up.
+// Each takeover of another holder's Lease increments the counter.
 void History::observe_leases() {
   for (std::size_t shard = 0; replicas_ > 1 && shard < replicas_; ++shard) {
     const auto name = "event-reporter-app-" + std::to_string(shard);

@@ -18,13 +18,13 @@
 
 namespace gitops::test {
 
-// The real event-reporter in one pod or several, its peers, and the truth about the applications,
-// which a model compares with what the control plane was told. What happens is decided by `seed`
-// alone; how it interleaves with the reporters is up to the machine. Loop thread; stop() first.
+// The real event-reporter in one or more pods, its peers, and the true state of the applications,
+// which a model compares with the received events. `seed` alone determines the changes and faults;
+// their interleaving with the reporters depends on the machine. Loop thread; call stop() first.
 class History {
  public:
   static constexpr std::size_t kApplications = 12;
-  static constexpr std::size_t kResources = 6;  // of one application at most
+  static constexpr std::size_t kResources = 6;  // most of one application
   static constexpr std::size_t kMostReplicas = 3;
 
   struct Figures {
@@ -43,23 +43,23 @@ class History {
 
   // -- changes --
   void change();
-  // Every application and every resource gets another content, by one write each.
+  // Gives every application and every resource new content, with one write each.
   void change_all();
   void create_all();
-  // Every application and every resource goes to its other sync state, and by the next call back to
-  // where it was, as by a commit and its revert.
+  // Moves every application and every resource to its other sync state; the next call moves them
+  // back, like a commit and its revert.
   void turn_all();
-  // Changes with short pauses, so that the reporters are somewhere in the middle of their work.
+  // Changes with short pauses, so that the reporters are in the middle of their work.
   Task<> live(std::size_t changes);
 
   // -- faults --
-  // The next one, of those that are over in a moment.
+  // Injects the next fault of those that end at once.
   Task<> fault();
-  // The next one, of those that move shards.
+  // Injects the next fault of those that move shards.
   Task<> shard_fault();
   void kill(ReporterPod& pod);
-  // Waits until nothing is lost. Everything is well again; the reporters may take their time to
-  // find out: their pauses last up to 30 seconds. False at the limit.
+  // Waits until nothing is lost. All peers work again, but a reporter's backoff may last 30 seconds
+  // before it notices. False at the limit.
   Task<bool> settled(Clock::duration limit);
   // The faults so far, what the model found, and the end of each pod's log.
   [[nodiscard]] std::string logs();
@@ -67,7 +67,7 @@ class History {
   // The only pod, or the first one.
   [[nodiscard]] ReporterPod& pod() { return pods_.front(); }
   void start_pod(ReporterPod& pod) { pod.start(replicas_); }
-  // Every reporter stops, and so many start when `meanwhile` is over. Their ledgers stay.
+  // Stops every reporter, runs `meanwhile`, and starts `replicas` of them. Keeps their ledgers.
   Task<> restart_as(std::size_t replicas, const std::function<void()>& meanwhile);
 
   HistoryModel model;
@@ -78,7 +78,7 @@ class History {
 
  private:
   using Inject = Task<> (History::*)();
-  // The same on every machine, which the distributions of the standard library are not.
+  // Same results on every machine, unlike the distributions of the standard library.
   std::size_t pick(std::size_t n) { return random_() % n; }
   std::string pick_from(std::vector<std::string> values) { return values[pick(values.size())]; }
   std::string next_content() { return "content-" + std::to_string(++contents_); }
@@ -92,10 +92,10 @@ class History {
   void create(const std::string& name);
   void remove_in_two_steps(const std::string& name);
   void finish_deletions();
-  // It is gone from now on, whatever held it.
+  // Removes the application, whatever held it.
   void end(const std::string& name);
   void change_resource(HistoryModel::App& app, const std::string& resource);
-  // What Argo CD answers about an application: its tree and its manifests.
+  // Writes Argo CD's answers about an application: tree and manifests.
   void write_answers(const HistoryModel::App& app);
   void write(const HistoryModel::App& app);
 
@@ -135,8 +135,8 @@ class History {
   std::deque<ReporterPod> pods_;
   std::size_t replicas_;
   std::mt19937_64 random_;
-  std::map<std::string, std::string> applications_;  // uids of those that exist, by name
-  std::set<std::string> deleting_;                   // of these, held by a finalizer
+  std::map<std::string, std::string> applications_;  // uids of existing applications, by name
+  std::set<std::string> deleting_;                   // the ones that a finalizer holds
   std::map<std::string, std::size_t> versions_;      // of resources
   std::map<std::string, std::int64_t> transitions_;  // of the Leases, as last seen
   std::size_t incarnations_ = 0;

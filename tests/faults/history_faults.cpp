@@ -51,7 +51,7 @@ Task<> History::shard_fault() {
       {"other number of replicas", &History::resized},
       {"cut off until taken over", &History::isolated},
   };
-  if (replicas_ == 1) {  // nobody could take over
+  if (replicas_ == 1) {  // no other replica could take over
     co_await inject(kinds[1].first, kinds[1].second);
     co_return;
   }
@@ -77,7 +77,7 @@ void History::kill(ReporterPod& pod) {
 Task<> History::restart(ReporterPod& pod) {
   co_await live(pick(4));
   start_pod(pod);
-  // Not always in peace: it may be killed again before it has listed anything.
+  // It may be killed again before its first list has ended.
   if (pick(3) > 0) CO_ASSERT_TRUE(co_await pod.process().started());
   co_await live(1 + pick(3));
 }
@@ -115,7 +115,7 @@ Task<> History::full_disk() {
   pod.limit_files(4096);
   co_await live(3 + pick(5));
   pod.limit_files(RLIM_INFINITY);
-  // What the file lacks now would be lost by the next kill.
+  // The next kill would lose rows that are not in the file yet.
   const auto deadline = deadline_after(std::chrono::seconds(20));
   while (pod.ledger_pending() != "0") {
     CO_ASSERT_TRUE(Clock::now() < deadline) << "the ledger stays behind";
@@ -123,7 +123,7 @@ Task<> History::full_disk() {
   }
 }
 
-// By whole hours, so that the model can take them off.
+// By whole hours, so that the model can subtract them.
 Task<> History::clock_jump() {
   auto& pod = pick_pod();
   const auto hours = std::chrono::hours(pick(48));
@@ -211,7 +211,7 @@ Task<> History::burst() {
   peer.end_faults();
 }
 
-// Argo CD's word for everything that is wrong with one application.
+// The answer of Argo CD for any error of one application.
 Task<> History::argocd_burst() {
   argocd.fail_next(1 + pick(12), 500);
   co_await live(3);
@@ -244,7 +244,7 @@ Task<> History::slow() {
 
 // -- of several replicas --
 
-// Life goes on until another one has taken this one's shard, and for a moment more.
+// Changes go on until another replica has taken this one's shard, and a little longer.
 Task<> History::taken_by_another(ReporterPod& pod) {
   const k8s::ObjectKey key{
       .ns = "argocd",
@@ -277,7 +277,7 @@ Task<> History::dead_for_long() {
   co_await restart(pod);
 }
 
-// It lives, but the API server does not hear of it: another one takes over beside it.
+// The replica runs but cannot reach the API server: another one takes over its shard.
 Task<> History::isolated() {
   auto& pod = pick_pod();
   CO_ASSERT_TRUE(co_await pod.process().wait_for_readyz("ready\n"));
@@ -292,8 +292,8 @@ Task<> History::isolated() {
   co_await live(3);
 }
 
-// As a StatefulSet does it: from the last to the first, each when the one before is ready. The
-// volume of a replica that is scaled away may go with it.
+// As a StatefulSet does: from the last to the first, each after the one before is ready. The
+// volume of a removed replica may be deleted with it.
 Task<> History::resized() {
   CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
   const auto before = replicas_;
@@ -318,7 +318,7 @@ Task<> History::resized() {
   }
   CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
   for (std::size_t shard = 0; shard < replicas_; ++shard) allow_all(shard, replicas_);
-  // Meanwhile shards of the old and of the new number lay over each other.
+  // Shards of the old and the new replica count overlapped meanwhile.
   figures.allowed.taken += (figures.changes - changes) * (3 + kResources);
 }
 

@@ -56,7 +56,7 @@ void compare(std::vector<std::string>& lost, const std::string& what, const Stat
   }
 }
 
-// By our clock: hours that the sender's is wrong by are taken off.
+// By this machine's clock: without the hours by which the sender's clock is wrong.
 WallTime made_at(const FakePlatform::Report& report, WallTime arrived) {
   const auto made = parse_rfc3339(text_at(report.data, "/timestamp"_json_pointer));
   if (!made) return arrived;
@@ -90,7 +90,7 @@ void HistoryModel::receive(const FakePlatform::Report& report, WallTime arrived)
       .version = version.empty() ? std::numeric_limits<std::uint64_t>::max() : std::stoull(version),
       .made = made};
   auto& picture = pictures_[uid];
-  // A deletion without a version may be followed by the watch's word about the same deletion.
+  // The watch may report the same deletion after one without a version.
   if (!version.empty()) picture.made[sender].emplace_back(made, order.version);
   const bool gone = report.source("actualManifest").empty();
   if (report.kind() == "Application") {

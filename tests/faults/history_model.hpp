@@ -30,8 +30,8 @@ struct AppTruth {
 // How many events may arrive twice. Delivery is at least once; an event is sent again only for
 // these reasons, so the sum over the whole history is the bound:
 //
-//   unanswered   the posts under way when a connection, an answer or a process was lost
-//   uncommitted  what was acknowledged so shortly before a kill that the ledger's file may lack it
+//   unanswered   the posts in flight when a connection, an answer or a process was lost
+//   uncommitted  acknowledgements shortly before a kill that the ledger's file may lack
 //   taken        per taking of a shard from somebody else: per name of the shard, its application
 //                and resources as they are, once more
 //   deleted      per deletion: once more by each other process that reported or saw the application
@@ -43,10 +43,10 @@ struct AllowedDuplicates {
   [[nodiscard]] std::size_t total() const { return unanswered + uncommitted + taken + deleted; }
 };
 
-// What applications there are, next to what a receiver makes of the events that it got. The
-// receiver drops ids that it has seen, and what is older than what it has: by resourceVersion of
-// the application, then by the time the event was made. Applications are told apart by uid. Clocks
-// of senders may be wrong by whole hours. Pure.
+// The true state of the applications, next to the state that a receiver derives from events. The
+// receiver drops known ids and events that are older than its state: by resourceVersion of the
+// application, then by the event's time. Applications are identified by uid. Clocks of senders may
+// be wrong by whole hours. Pure.
 class HistoryModel {
  public:
   // -- the truth --
@@ -54,7 +54,7 @@ class HistoryModel {
     std::string name;
     AppTruth state;
     std::map<std::string, ResourceTruth> resources = {};  // by name
-    // A finalizer holds it; it is to be reported gone, and what of its resources is is open.
+    // A finalizer holds it: it must be reported as deleted, its resources in either state.
     bool deleting = false;
   };
   // A new application; the reference holds until it is removed.
@@ -63,14 +63,14 @@ class HistoryModel {
   void remove(const std::string& uid) { live_.erase(uid); }
 
   // -- the receiver --
-  // Each event once, in the order of arrival, which was at `arrived` by our clock.
+  // Takes each event once, in order of arrival; `arrived` is by this machine's clock.
   void receive(const FakePlatform::Report& report, WallTime arrived);
 
-  // Where the receiver is not where the truth is, one line each: a missing or outdated state, a
-  // deletion that it does not know of. Empty when nothing was lost.
+  // One line for each difference of the receiver from the truth: a missing or outdated state, an
+  // unreported deletion. Empty when nothing was lost.
   [[nodiscard]] std::vector<std::string> lost() const;
-  // Events that must not be, whatever was lost: of unknown applications, without an id, made from
-  // an older state of the application than one that the same sender made before.
+  // Events that are wrong in any case: of unknown applications, without an id, or made from an
+  // older state of the application than an earlier event of the same sender.
   [[nodiscard]] std::vector<std::string> wrong() const;
 
   [[nodiscard]] std::size_t events() const { return events_; }
@@ -81,7 +81,7 @@ class HistoryModel {
 
  private:
   struct Order {
-    std::uint64_t version = 0;  // the highest number: the deletion of one that nobody saw go
+    std::uint64_t version = 0;  // the highest number: a deletion that no watch saw
     WallTime made;
     auto operator<=>(const Order&) const = default;
   };

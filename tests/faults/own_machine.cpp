@@ -1,6 +1,6 @@
-// Preloaded into a program under test, so that it has a machine to itself: a host name,
-// GITOPS_TEST_HOST_NAME, and a wall clock that is ahead of the real one by as many seconds as the
-// 8 bytes of GITOPS_TEST_CLOCK_FILE say at that moment. Clocks that only measure are left alone.
+// Preloaded into a program under test to give it a machine of its own: the host name
+// GITOPS_TEST_HOST_NAME, and a wall clock that is ahead of the real one by the number of seconds in
+// the 8 bytes of GITOPS_TEST_CLOCK_FILE. Monotonic clocks stay as they are.
 
 #include <cstdint>
 #include <cstdio>

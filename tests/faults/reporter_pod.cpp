@@ -35,10 +35,10 @@ void ReporterPod::start(std::size_t replicas) {
                   {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"},
                   {"CODEFRESH_URL", through(Peer::platform)},
                   {"EVENT_REPORTER_REPLICAS", std::to_string(replicas)},
-                  {"RUNTIME_VERSION", host_name_},  // tells its events apart: User-Agent
-                  {"APP_QUEUE_SIZE", "3"},  // smaller than the work, so that keys are refused
+                  {"RUNTIME_VERSION", host_name_},  // identifies its events through User-Agent
+                  {"APP_QUEUE_SIZE", "3"},          // small, so that the queue refuses keys
                   {"THREADINESS", "3"},
-                  // A 500 of Argo CD is waited out; else its answer is done without for minutes.
+                  // Enough retries for a 500 of Argo CD; else reports lack its answer for minutes.
                   {"MAX_APP_RETRIES", "20"},
                   {"SWEEP_INTERVAL", "2s"},
                   {"LOG_LEVEL", "debug"},

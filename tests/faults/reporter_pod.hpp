@@ -18,15 +18,15 @@ namespace gitops::test {
 enum class Peer : std::size_t { kubernetes, argocd, platform };
 inline constexpr std::array kPeers{Peer::kubernetes, Peer::argocd, Peer::platform};
 
-// One pod of the event-reporter's StatefulSet: its process, and what outlives the process: a host
-// name, a ledger file, a wall clock and the network to its peers. Loop thread; stop() first.
+// One pod of the event-reporter's StatefulSet: its process, and the parts that outlive it: host
+// name, ledger file, wall clock and network to its peers. Loop thread; call stop() first.
 class ReporterPod {
  public:
-  // `peers` as in kPeers; they are started.
+  // `peers` in the order of kPeers, already started.
   ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
               const std::array<DoubleServer*, kPeers.size()>& peers);
 
-  // Starts the process as one of so many replicas.
+  // Starts the process as one of `replicas`.
   void start(std::size_t replicas);
   // SIGKILL.
   void kill();
@@ -37,13 +37,13 @@ class ReporterPod {
   [[nodiscard]] TcpRelay& relay(Peer peer) { return relays_[static_cast<std::size_t>(peer)]; }
   [[nodiscard]] const std::string& host_name() const { return host_name_; }
   [[nodiscard]] std::filesystem::path ledger() const { return folder_ / "ledger.db"; }
-  // While it does not run.
+  // Only while the process does not run.
   void lose_ledger();
-  // By how much its wall clock is ahead of ours from now on.
+  // Sets how far its wall clock is ahead of the real one.
   void set_clock(std::chrono::seconds ahead);
-  // Its files end at this size, as on a full disk; RLIM_INFINITY ends it.
+  // Limits the size of its files, like a full disk; RLIM_INFINITY ends the limit.
   void limit_files(std::uint64_t bytes);
-  // Rows that are not in its ledger's file yet; nothing when it does not answer.
+  // The number of rows that are not in its ledger's file yet; nullopt when it does not answer.
   [[nodiscard]] std::optional<std::string> ledger_pending() const;
   void end_faults();
 

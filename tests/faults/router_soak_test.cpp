@@ -13,9 +13,9 @@
 
 #include "daemons/router_bed.hpp"
 
-// The router at full rate with everything that clients and upstreams do to it, good and bad: its
-// memory and its descriptors stay as they are. Counted in requests; GITOPS_SOAK=1 makes it thirty
-// minutes.
+// The router at full rate with good and bad behaviour of clients and upstreams. Its memory and its
+// number of descriptors must stay flat. The length is a number of requests; GITOPS_SOAK=1 makes it
+// thirty minutes.
 namespace gitops::test {
 namespace {
 
@@ -56,12 +56,12 @@ bool answer(const RecordedRequest& seen, RawSocket& socket) {
   return RecordingUpstream::reply(socket, seen.body);
 }
 
-// One client: a connection that it keeps, and others for what ends them.
+// One client: a kept connection, and new ones for requests that end theirs.
 class Client {
  public:
   explicit Client(std::uint16_t port) : port_(port), kept_(port) {}
 
-  // Some requests of every kind; the number of them.
+  // Sends some requests of every kind and returns their number.
   std::size_t round() {
     static const std::string kBody(3'000, 'b');
     for (int i = 0; i < 8; ++i) expect("POST", "/app-proxy/x", "", kBody, 200);
@@ -139,7 +139,7 @@ Sample run_part(RouterBed& bed, const std::function<bool(std::size_t rounds)>& e
       });
     }
     std::unique_lock lock(mutex);
-    // What upstreams record is not kept for ever.
+    // Drop the upstreams' records, which would grow without bound.
     while (!changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
       bed.forget();
     }
@@ -162,7 +162,7 @@ TEST(RouterSoak, MemoryAndDescriptorsStayAsTheyAre) {
                "webhook-rate: 0\nwebhook-concurrency: " + std::to_string(1'000 + part) + "\n");
   };
   write_routes(0);
-  // Freed memory is used again at once, or the sanitizer's own would hide ours.
+  // No quarantine: the sanitizer's own memory would hide the router's.
   RouterBed bed({.environment = {{"ROUTES_FILE", folder / "routes.yaml"},
                                  {"LOOPS", "2"},
                                  {"ASAN_OPTIONS", "quarantine_size_mb=1"}},

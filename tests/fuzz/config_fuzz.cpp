@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const std::string& part : parts) {
     const auto equals = part.find('=');
     const bool is_flag = part.starts_with("-") || equals == std::string::npos;
-    // Files that a flag names are none of this target's business.
+    // This target does not read files that a flag names.
     if (part.contains("config") || part.contains("-file")) continue;
     if (is_flag) {
       flags.push_back(part);
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   bind(reader, config);
   const auto outcome = reader.load(flags, environment);
   ::close(file);
-  // What is kept obeys its rule, whatever was reported.
+  // A stored value obeys its rule, whatever was reported.
   require(config.number >= -10 && config.number <= 10);
   require(config.duration >= std::chrono::milliseconds(0) &&
           config.duration <= std::chrono::hours(1));

@@ -1,4 +1,4 @@
-// The small text readers and writers of core, held to what they promise of each other.
+// The small text readers and writers of core: each pair must round-trip.
 
 #include <nlohmann/json.hpp>
 

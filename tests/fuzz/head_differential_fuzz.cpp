@@ -3,15 +3,14 @@
 // accept what the other refuses: a request that two parts of a suite read differently is how
 // requests get smuggled (AC-04).
 //
-// Known differences, each of them on purpose:
+// Known and intended differences:
 // - The proxy core takes absolute, authority and asterisk targets; a handler gets paths only.
 // - The proxy core refuses an Expect that it cannot meet (417) while it reads the head; for
 //   handlers the server does so when it has the head.
 // - A client takes a response that repeats its Content-Length with the same value, as RFC 9112
 //   section 6.3 allows; the proxy core does not pass such a response on.
 // - For handlers and clients a Connection field that is no list of tokens is an error; for the
-// proxy
-//   core it names nothing, and no Connection field is passed on.
+//   proxy core it names nothing, and no Connection field is passed on.
 // - The proxy core passes on a response whose status line ends with the status, without the space
 //   that RFC 9112 wants there; a client refuses it.
 // - Either may see that a head is malformed before it is complete, when the other still waits.

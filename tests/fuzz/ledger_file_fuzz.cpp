@@ -27,7 +27,7 @@ void require(bool condition) {
 }
 
 void check_entry(std::string_view bytes) {
-  // A copy of its own, so that reading behind it is noticed.
+  // A copy in a buffer of exact size, so that the sanitizer detects reads beyond its end.
   const std::vector<char> copy(bytes.begin(), bytes.end());
   const std::string_view text(copy.data(), copy.size());
   const auto head = decode_head(text);
@@ -66,8 +66,8 @@ std::string get(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Whatever the file holds: it opens or is refused, its rows are right or missing, and what is
-// written then is there afterwards.
+// With any file content the ledger opens or refuses it, its rows are right or missing, and new rows
+// can be read again.
 void check_file(std::string_view database, std::string_view log) {
   const Folder folder;
   const auto path = folder / "ledger.db";
@@ -137,7 +137,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       check_file(bytes, {});
       break;
     case 'w': {
-      // The input lies over the good log, so that its checksums do not stop everything at once.
+      // The input overwrites part of the good log, so that its checksums do not stop every input.
       auto log = good().log;
       if (bytes.size() >= 2) {
         const auto at =

@@ -1,5 +1,5 @@
-// The routes file, which may be replaced by anything at any time. What is taken over must make
-// routes that decide on requests; what is not must be told, and must leave no trace.
+// Any text as the routes file. An accepted file must give routes that decide on requests; a refused
+// one must give an error and leave no trace.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -21,7 +21,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Touches everything a record gives out.
+// Reads everything that a record provides.
 std::string show(const Record& record, std::size_t fields) {
   std::string text = record.key().to_string() + " " + std::string(record.uid()) + " " +
                      std::string(record.resource_version());
@@ -70,7 +70,7 @@ void check_splits(std::string_view bytes) {
   std::minstd_rand random(static_cast<unsigned>(bytes.size()));
   for (auto rest = bytes; !rest.empty();) {
     const auto size = std::min<std::size_t>(1 + random() % 40, rest.size());
-    // A copy of its own, so that reading behind it is noticed.
+    // A copy in a buffer of exact size, so that the sanitizer detects reads beyond its end.
     const std::vector<char> part(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(size));
     split.feed({part.data(), part.size()});
     rest.remove_prefix(size);

@@ -1,4 +1,4 @@
-// The test bed itself: that the real programs come up, work together and go away.
+// The test bed itself: the real programs start, work together and end.
 
 #include <csignal>
 #include <cstdio>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using std::chrono::seconds;
 
 struct ProcessState {
-  char letter = '?';  // as in /proc/PID/stat: Z is an ended process nobody has reaped
+  char letter = '?';  // as in /proc/PID/stat: Z is a zombie
   pid_t parent = 0;
 };
 
@@ -54,7 +54,7 @@ std::set<pid_t> own_children() {
   return children;
 }
 
-/// Processes of whatever parent whose command line names the folder.
+/// All processes whose command line names the folder.
 std::set<pid_t> users_of(const fs::path& folder) {
   std::set<pid_t> users;
   for (const pid_t pid : all_pids()) {

@@ -53,7 +53,7 @@ struct BusSubscription::Connection {
     co_await read_line(stream.next_layer());  // the greeting is in clear text
     co_await stream.async_handshake(asio::ssl::stream_base::client, use_task);
     co_await send("CONNECT {\"verbose\":false}\r\nSUB " + subject + " 1\r\nPING\r\n");
-    // Commands are answered in order: after this the subscription stands.
+    // The server answers in order, so the subscription is active after this answer.
     while (co_await read_line(stream) != "PONG") {
     }
     co_return Result<void>();

@@ -7,9 +7,9 @@
 
 namespace gitops::test {
 
-/// Listens on a NATS server that wants TLS, on 127.0.0.1, by the client protocol that the NATS
-/// documentation describes (INFO, CONNECT, SUB, MSG, PING); it believes any certificate. On the
-/// loop of the executor; must outlive the tasks it gave. A connection that fails throws.
+/// A subscription to a NATS server with TLS on 127.0.0.1, by the client protocol of the NATS
+/// documentation (INFO, CONNECT, SUB, MSG, PING). Accepts any certificate. Runs on the loop of the
+/// executor and must outlive its tasks. Throws when the connection fails.
 class BusSubscription {
  public:
   struct Message {
@@ -20,7 +20,7 @@ class BusSubscription {
   explicit BusSubscription(const Executor& executor);
   ~BusSubscription();
 
-  /// Connects and subscribes; messages published after it has returned arrive. A subject may end
+  /// Connects and subscribes. Messages published after the return arrive. A subject may end
   /// in ">". ErrorCode::timeout at the deadline.
   Task<Result<void>> open(int port, std::string subject, Deadline deadline);
 

@@ -22,8 +22,8 @@
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
 
-// Both reporters as helm installs them, every shard of them, while a release is upgraded and
-// objects come, change and go. What was acknowledged is compared with what was done.
+// Both reporters as helm installs them, with every shard, during an upgrade of the release while
+// objects are created, changed and deleted. Compares the acknowledged events with the changes.
 namespace gitops::test {
 namespace {
 
@@ -41,15 +41,15 @@ constexpr const char* kApps = "event-reporter";
 constexpr const char* kResources = "cluster-event-reporter";
 constexpr const char* kPlatformToken = "upgrade-platform-token";
 
-// What is known of one object: the change that it carries as a label, or that it is gone.
+// The known state of one object: the change in its label, or its deletion.
 struct State {
   std::string what;  // kind and name
   int turn = 0;
   bool gone = false;
 };
 
-// A stream of objects that are made, changed some times and deleted, one step of one kind at a
-// time. No two of a kind have the same name, ever. Everything blocks.
+// A stream of objects that are created, changed a few times and deleted, one step of one kind at a
+// time. Names are never reused within a kind. All calls block.
 class Changes {
  public:
   explicit Changes(PeerBed& bed) : bed_(bed) {
@@ -65,7 +65,7 @@ class Changes {
     kinds_ = kinds();
   }
 
-  // Every fourth step makes an object, every fourth, a while later, deletes the oldest one.
+  // Every fourth step creates an object; later every fourth step also deletes the oldest one.
   void step() {
     const auto number = steps_++;
     auto& kind = kinds_[number % kinds_.size()];
@@ -186,8 +186,8 @@ class World {
     bed_.cluster().kubectl_ok({"-n", kNamespace, "create", "secret", "generic", "codefresh-token",
                                "--from-literal=token=" + std::string(kPlatformToken)});
   }
-  // There is no Secret argocd-token: the reporter logs in. Besides that only what is not as a
-  // customer has it: a pod's network, and where the volumes come from.
+  // Without a Secret argocd-token the reporter logs in. The other values replace parts that differ
+  // from a customer's cluster: the pods' network and the source of the volumes.
   void helm(int app_replicas, int threadiness) {
     const auto& argocd = bed_.argocd().url();
     const json values = {
@@ -209,7 +209,7 @@ class World {
               {"metrics.listen.address", "127.0.0.1"},
               {"threadiness", threadiness}}},
             {"env", {{"LISTEN_PORT", 0}, {"ADMIN_PORT", 0}}},
-            // Argo CD keeps a read of an Application that was just deleted open for long.
+            // Argo CD keeps a read of a just deleted Application open for long.
             {"terminationGracePeriodSeconds", 15},
             {"persistence", {{"enabled", true}, {"storageClassName", kStorageClass}}},
             {"replicaCount", 2}}}}},
@@ -221,7 +221,7 @@ class World {
                                 bed_.cluster().kubeconfig());
     if (!done.ok()) throw std::runtime_error("helm: " + done.err);
   }
-  // From which pod on the StatefulSet's controller may replace pods by those of a new revision.
+  // Sets the first pod that the StatefulSet's controller may replace by a new revision.
   void hold_pods_below(const std::string& set, int ordinal) const {
     const json patch = {
         {"spec",
@@ -241,7 +241,7 @@ class World {
     std::unique_ptr<RenderedWorkload> workload;
     std::unique_ptr<ReporterProcess> process;
   };
-  // Runs the program of a pod of the newest revision, which is there or about to be.
+  // Runs the program of a pod of the newest revision; waits for that pod.
   Task<> start(std::string set, int ordinal) {
     auto& pod = pods[set + "-" + std::to_string(ordinal)];
     pod.process.reset();
@@ -263,7 +263,7 @@ class World {
       throw std::runtime_error(set + " " + std::to_string(ordinal) + ": " + process.last_readyz());
     }
   }
-  // What the controller and the node do with a pod of an older revision.
+  // Replaces a pod of an older revision, as the controller and the node do.
   Task<> replace(std::string set, int ordinal) {
     EXPECT_EQ(co_await pods.at(set + "-" + std::to_string(ordinal)).process->stop(), 0);
     co_await wait_for_steps(8);
@@ -294,7 +294,7 @@ class World {
 
   // -- what the control plane knows --
 
-  // Of every object, by uid, what its last event says.
+  // The state of every object by its last event, by uid.
   [[nodiscard]] std::map<std::string, State> acknowledged() const {
     std::map<std::string, State> known;
     for (const auto& report : platform.reports()) {
@@ -310,7 +310,7 @@ class World {
     }
     return known;
   }
-  // What was done and is not acknowledged. Of what came and went unseen nobody has to know.
+  // Changes that are not acknowledged. Objects that were created and deleted unseen do not count.
   [[nodiscard]] std::vector<std::string> lost() const {
     const auto known = acknowledged();
     std::vector<std::string> out;
@@ -334,7 +334,7 @@ class World {
     }
   }
 
-  // Blocking work, while the control plane goes on answering.
+  // Blocking work on a pool, while the loop serves the control plane.
   template <class Function>
   Task<std::invoke_result_t<Function>> aside(Function function) {
     return run_on(pool_, std::move(function));
@@ -404,7 +404,7 @@ TEST(ChartUpgrade, LosesNothingWhileThePodsOfBothReportersAreReplaced) {
     world.start_stream();
     co_await world.wait_for_steps(40);
 
-    // One more pod of the one, another setting for both.
+    // One more replica of one reporter, and a changed setting of both.
     co_await world.aside([&] {
       for (const auto* set : {kApps, kResources}) world.hold_pods_below(set, 2);
       world.helm(3, 30);

@@ -21,7 +21,7 @@ class PeerEvents {
  public:
   explicit PeerEvents(PeerCluster& cluster);
 
-  /// What a machine lacks for it, in one line; nullopt: nothing.
+  /// One line that names the missing programs; nullopt when none is missing.
   static std::optional<std::string> missing();
 
   /// Creates the EventSource in the cluster, from its spec as JSON, and serves it in place of the

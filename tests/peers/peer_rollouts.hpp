@@ -18,7 +18,7 @@ class PeerRollouts {
 
   explicit PeerRollouts(PeerCluster& cluster);
 
-  /// What a machine lacks for it, in one line; nullopt: nothing.
+  /// One line that names the missing programs; nullopt when none is missing.
   static std::optional<std::string> missing();
 
   /// A Rollout of four replicas as JSON: 25 % of a new image, a pause until it is promoted, 50 %, a

@@ -32,7 +32,7 @@ class PeerWorkflows {
 
   explicit PeerWorkflows(PeerCluster& cluster, std::set<Auth> servers = {Auth::server});
 
-  /// What a machine lacks for it, in one line; nullopt: nothing.
+  /// One line that names the missing programs; nullopt when none is missing.
   static std::optional<std::string> missing();
 
   /// The API server with this authentication, which the constructor was asked for; no slash at the

@@ -59,14 +59,14 @@ std::optional<std::string> PeerWorld::missing(ArgoCdRelease release) {
 }
 
 const std::string& PeerWorld::argocd_token() const {
-  static std::map<const PeerBed*, std::string> tokens;  // an account is made once for each bed
+  static std::map<const PeerBed*, std::string> tokens;  // one account for each bed
   auto& token = tokens[&bed];
   if (token.empty()) token = make_argocd_token(bed);
   return token;
 }
 
-// Everything about the installation that is not as a customer has it: a pod's network reaches
-// services by their names and on their own ports, and the image brings the program.
+// The values that differ from a customer's installation: there a pod's network resolves services by
+// name and on their own ports, and the image contains the program.
 json PeerWorld::values() const {
   const auto& argocd = bed.argocd().url();
   return {
@@ -86,7 +86,7 @@ json PeerWorld::values() const {
            {{"listen.address", "127.0.0.1"},
             {"metrics.listen.address", "127.0.0.1"},
             {"log.level", "debug"}}},
-          // The pod's number is at the end of its host name, which is not this machine's.
+          // The pod's ordinal is the end of its host name, which this machine does not have.
           {"env", {{"LISTEN_PORT", 0}, {"ADMIN_PORT", 0}, {"EVENT_REPORTER_SHARD", 0}}},
           {"replicaCount", replicas}}}}},
       {"argo-cd", {{"enabled", false}}}};
@@ -169,7 +169,7 @@ Task<> PeerWorld::create(App app) {
          {{"name", app.name}, {"namespace", kNamespace}, {"labels", {{"team", "shop"}}}}},
         {"spec",
          {{"project", "default"},
-          // A sync then costs what it changes, not what there is.
+          // The cost of a sync then depends on its changes, not on the number of resources.
           {"syncPolicy", {{"syncOptions", {"ApplyOutOfSyncOnly=true", "Validate=false"}}}},
           {"destination", {{"server", "https://kubernetes.default.svc"}, {"namespace", app.name}}},
           {"source", {{"repoURL", app.repo_url}, {"path", "."}, {"targetRevision", "main"}}}}}}

@@ -17,14 +17,14 @@
 
 namespace gitops::test {
 
-/// The event-reporter as the chart installs it, with real Kubernetes, Argo CD and Git around it and
-/// a control plane that records. Applications are kept apart by their names.
+/// The event-reporter as the chart installs it, with real Kubernetes, Argo CD and Git and a control
+/// plane that records events. Tests use different names of applications.
 class PeerWorld {
  public:
   static constexpr const char* kNamespace = PeerArgoCd::kNamespace;
   static constexpr const char* kPlatformToken = "peers-platform-token";
 
-  /// One Application and what it is made of, each under the same name.
+  /// One Application, its repository and its namespace, all with the same name.
   struct App {
     std::string name;  // of the repository and the destination's namespace, too
     std::string repo_url;
@@ -32,17 +32,17 @@ class PeerWorld {
 
   PeerWorld(PeerBed& the_bed, ArgoCdRelease release, const Executor& executor);
 
-  /// What this machine lacks, in one line; nullopt: nothing.
+  /// One line that names the missing programs; nullopt when none is missing.
   static std::optional<std::string> missing(ArgoCdRelease release = ArgoCdRelease::v3_2);
 
   // -- the reporter --
 
-  /// As docs/chart.md says: two Secrets, then helm.
+  /// Installs as docs/chart.md describes: two Secrets, then helm.
   void install();
-  /// The second half alone, which repairs what was changed by hand.
+  /// Runs helm only, which reverts manual changes.
   void helm();
   void start_reporter();
-  /// The control plane, the installation and the reporter; returns when that is ready.
+  /// Starts the control plane, installs, and starts the reporter; returns when it is ready.
   Task<> start();
   Task<> stop();
   [[nodiscard]] std::string logs() const;
@@ -51,7 +51,7 @@ class PeerWorld {
 
   // -- Git and Argo CD --
 
-  /// Blocking work, while the control plane goes on answering.
+  /// Blocking work on a pool, while the loop serves the control plane.
   template <class Function>
   Task<std::invoke_result_t<Function>> aside(Function function) {
     return run_on(pool_, std::move(function));
@@ -60,25 +60,25 @@ class PeerWorld {
   Task<CommitFacts> commit(App app, FileChanges changes, std::string message);
   Task<> create(App app);
   Task<> sync(App app, std::string revision);
-  /// Deletes the Application with the query of Argo CD's call; waits until it is gone.
+  /// Deletes the Application with this query of Argo CD's call; waits until it is gone.
   Task<> remove(App app, std::string query);
 
-  // -- what kubectl and curl say --
+  // -- kubectl and curl --
 
   Task<nlohmann::json> live(std::string ns, std::string kind, std::string name);
-  /// Calls that argocd-server has answered, by method of its application service.
+  /// The number of calls that argocd-server has answered, by method of its application service.
   Task<std::map<std::string, long>> calls();
   Task<std::map<std::string, long>> calls_since(std::map<std::string, long> before);
-  /// The facts for an event: which state of the Application it is about stands in its id.
+  /// The facts for an event; its id names the state of the Application.
   Task<ApplicationFacts> facts(App app, const FakePlatform::Report& report, CommitFacts commit);
 
-  // -- what the control plane got --
+  // -- received events --
 
   Task<bool> quiet();
-  /// Waits for the event that says that the application is in order at this revision, and until no
-  /// more come.
+  /// Waits for the event of the application as Synced and Healthy at this revision, and until no
+  /// further events arrive.
   Task<bool> settled(App app, std::string revision, std::size_t first = 0);
-  /// The last of an object's events; waits until no more come.
+  /// The last event of an object; waits until no further events arrive.
   Task<const FakePlatform::Report*> last(std::string kind, std::string name, std::size_t first = 0);
 
   PeerBed& bed;
@@ -104,17 +104,17 @@ class PeerWorld {
   std::optional<ReporterProcess> reporter;
 };
 
-/// How long a test waits for what must come.
+/// The deadline for an expected event.
 Deadline soon();
 
-/// Runs the body in a world of its own on this process's bed, and takes down what it installed.
+/// Runs the body in a new world on this process's bed, then removes the installation.
 void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body);
 
 // Manifests of an application.
 std::string deployment(int replicas);                // web
 std::string settings_map(const std::string& color);  // a ConfigMap
 FileChanges five_resources();  // of those kinds and a Service, Secret, account
-/// One of the resources above as the cluster's desired state, from the file's text.
+/// The manifest in the text of one of these files.
 nlohmann::json manifest_of(const std::optional<std::string>& text);
 
 }  // namespace gitops::test

@@ -13,18 +13,16 @@
 
 namespace gitops::test {
 
-/// What the node of a real cluster would start for a StatefulSet or a Deployment: the command line,
-/// environment and files of the container, read back from the cluster through the pod that the
-/// controller made, and resolved as a kubelet does. kwok's node only pretends to run that pod; a
-/// test then runs the program in its place.
+/// The container that a real node would start for a StatefulSet or a Deployment: command line,
+/// environment and files, read from the pod that the controller created and resolved as a kubelet
+/// does. kwok's node only simulates the pod; a test runs the program in its place.
 ///
-/// Three things cannot be as in the pod, which has a file system and a network of its own:
-/// - Mounts lie in a temporary folder. Arguments and values that begin with the path of a mount,
-/// and
-///   paths of mounted files in the text of a ConfigMap's files, have the folder's path instead.
+/// Three things differ from the pod, which has a file system and a network of its own:
+/// - Mounts lie in a temporary folder. Its path replaces the mount's path at the start of arguments
+///   and values, and in paths of mounted files in the text of a ConfigMap's files.
 /// - The pod's service account serves through a kubeconfig (variable KUBECONFIG): it has the
 ///   address of the API server, and names the mounted token and CA files.
-/// - The program is the test's to find: argv()[0] is the name that it has in the image.
+/// - The test must find the program: argv()[0] is its name in the image.
 ///
 /// Known: one container; env and envFrom with ConfigMaps, Secrets and pod fields; volumes of type
 /// configMap, secret, downwardAPI, emptyDir, projected, with a token made for the pod, and claims

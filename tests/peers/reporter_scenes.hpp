@@ -2,8 +2,8 @@
 
 #include "peers/peer_world.hpp"
 
-// What holds with every release of Argo CD: one scene a function, for play(). Each uses an
-// application of its own.
+// Scenes that hold with every release of Argo CD, one per function, for play(). Each uses its own
+// application.
 namespace gitops::test {
 
 Task<> reports_an_application_and_its_resources(PeerWorld& world);

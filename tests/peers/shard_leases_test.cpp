@@ -18,7 +18,7 @@ using test::PeerCluster;
 using Json = nlohmann::json;
 using Seconds = std::chrono::duration<double>;
 
-// All that the reporter may do to Leases, and nothing else.
+// Exactly the rights on Leases that the reporter needs.
 constexpr const char* kAccount = R"(
 apiVersion: v1
 kind: ServiceAccount
@@ -39,7 +39,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: event-reporter}
 subjects: [{kind: ServiceAccount, name: event-reporter, namespace: shards}]
 )";
 
-// A process with the timing of production and its own way to the API server.
+// A pod with the timing of production and its own connection to the API server.
 class Pod {
  public:
   Pod(const Executor& executor, k8s::ClusterConfig config, Shard own)
@@ -61,7 +61,7 @@ class Pod {
     co_await group_.join();
     co_await relay_.stop();
   }
-  // As SIGKILL: nothing that it wants to give back arrives.
+  // Like SIGKILL: the release of its Leases does not reach the server.
   Task<> kill() {
     relay_.close();
     co_await stop();
@@ -126,7 +126,7 @@ TEST(ShardLeasesOnTheRealServer, ADeadShardMovesWithinFifteenSecondsAndComesBack
 
     co_await pods.at(1)->kill();
     pods.erase(1);
-    // By hand; the counter is then as high as the server lets it be.
+    // A manual edit. The counter is then at the highest value that the server accepts.
     EXPECT_EQ(patch(R"({"holderIdentity":5})"), 422);
     EXPECT_EQ(patch(R"({"leaseDurationSeconds":0})"), 422);
     const auto moved =

@@ -14,12 +14,12 @@
 namespace gitops::router {
 namespace {
 
-// Lines of different lengths that tell their number.
+// Lines of different lengths that contain their number.
 std::string numbered(int number) {
   return std::to_string(number) + std::string(static_cast<std::size_t>(number % 700), '.') + "\n";
 }
 
-// A pipe and the end that is read, which never waits.
+// A pipe with a non-blocking read end.
 class Pipe {
  public:
   Pipe() {
@@ -36,7 +36,7 @@ class Pipe {
   void close_reader() {
     if (ends_[0] >= 0) ::close(std::exchange(ends_[0], -1));
   }
-  // What is in it.
+  // The bytes in the pipe.
   [[nodiscard]] std::string read() const {
     std::string text;
     std::array<char, 65536> block;
@@ -52,7 +52,7 @@ class Pipe {
 };
 
 TEST(LineWriter, DropsAndCountsWhatAPipeThatNobodyReadsDoesNotTake) {
-  constexpr int kLines = 4'000;  // far more than a pipe and what is kept hold
+  constexpr int kLines = 4'000;  // far more than the pipe and the log's buffer hold
   const Pipe pipe;
   Counter dropped;
   LineWriter writer(pipe.writer(), dropped);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kLoops = 3;
 constexpr std::size_t kClients = 4;
-constexpr std::size_t kCalls = 60;  // of each client, a connection each
+constexpr std::size_t kCalls = 60;  // per client, each on a new connection
 
 // Workers as the daemon has them, with a thread for each.
 class Workers {
@@ -147,8 +147,8 @@ TEST(WorkerThreads, LoopsServeTogetherWhileRoutesChange) {
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(lines, '\n')), kClients * kCalls + 1);
 }
 
-// Whoever sends a webhook chooses the name of an event source. While the name servers are busy with
-// such names, app-proxy is looked up as ever, and what is too much is refused at once.
+// The sender of a webhook chooses the name of an event source. While the name servers are busy with
+// such names, lookups of app-proxy still work, and surplus lookups are refused at once.
 TEST(WorkerThreads, NamesOfUnknownEventSourcesKeepNobodyWaiting) {
   constexpr int kStrangers = 10;
   constexpr int kTaken = 4;  // two lookups run, two wait

@@ -17,7 +17,7 @@ std::optional<fs::path> find_http_backend() {
   return find_program(folder + "/git-http-backend");
 }
 
-/// lighttpd's modules that the configuration names and that come as packages of their own.
+/// Modules of lighttpd that the configuration loads and that Debian ships as separate packages.
 bool has_tls_module() {
   for (const char* folder :
        {"/usr/lib/lighttpd", "/usr/lib64/lighttpd", "/usr/local/lib/lighttpd"}) {

@@ -19,21 +19,21 @@ struct CommitAuthor {
   std::string email = "author@example.test";
 };
 
-/// Variables for a git command that must see neither the machine's nor the user's configuration.
+/// Variables that hide the configuration of the machine and of the user from a git command.
 Environment isolated_git_environment(const std::filesystem::path& home);
 
 /// A real Git server: lighttpd and git-http-backend, smart HTTP with basic authentication for
-/// reading and writing, repositories in a temporary folder. Runs from construction to destruction
-/// of the object; a failure to start or of a git command throws.
+/// reading and writing, repositories in a temporary folder. Runs for the lifetime of the object.
+/// Throws when it cannot start and when a git command fails.
 class GitServer {
  public:
   /// With a certificate (SAN localhost) the same repositories are served by HTTPS as well.
   explicit GitServer(const Certificate* tls = nullptr);
 
-  /// What a machine lacks for this server, in one line; nullopt: nothing.
+  /// One line that names the missing programs; nullopt when none is missing.
   static std::optional<std::string> missing();
 
-  /// Makes an empty repository, default branch main, and returns its URL.
+  /// Creates an empty repository with the default branch main and returns its URL.
   std::string create_repository(const std::string& name);
 
   std::string url(const std::string& name) const;      // http://127.0.0.1:PORT/git/NAME.git
@@ -41,15 +41,15 @@ class GitServer {
   const std::string& username() const { return username_; }
   const std::string& password() const { return password_; }
 
-  /// Commits on top of what main holds now and pushes by HTTP as any client would; returns the
-  /// commit's id. Without changes the commit is empty.
+  /// Commits on top of main and pushes over HTTP, as any client would. Returns the commit's id.
+  /// Without changes the commit is empty.
   std::string commit(const std::string& repository, const FileChanges& changes,
                      const std::string& message, const CommitAuthor& author = {});
 
-  /// The commit main points to; empty as long as there is none.
+  /// The commit that main points to; empty before the first commit.
   std::string head(const std::string& repository) const;
 
-  /// A file's content on main; nullopt when it is not there.
+  /// A file's content on main; nullopt when the file does not exist.
   std::optional<std::string> file_at_head(const std::string& repository,
                                           const std::string& path) const;
 

@@ -9,7 +9,7 @@
 
 namespace gitops::test {
 
-// Keeps the log lines that are written while it lives, instead of printing them. One at a time.
+// Captures log lines instead of printing them, for the lifetime of the object. One at a time.
 class LogCapture {
  public:
   explicit LogCapture(LogLevel level = LogLevel::debug, LogFormat format = LogFormat::json);
@@ -18,9 +18,9 @@ class LogCapture {
   LogCapture& operator=(const LogCapture&) = delete;
 
   [[nodiscard]] std::vector<std::string> lines() const;
-  // All lines, one under the other.
+  // All lines, joined by newlines.
   [[nodiscard]] std::string text() const;
-  // How many lines hold `part`.
+  // The number of lines that contain `part`.
   [[nodiscard]] std::size_t count(std::string_view part) const;
   void clear();
 

@@ -10,9 +10,9 @@
 
 namespace gitops::test {
 
-// Runs `body(world)` and then `world.stop()`, whatever the body did. A world with logs() has them
-// printed to stderr when the body threw or the test has failed, in stop() at the latest. An
-// exception of the body is thrown on.
+// Runs `body(world)`, then always `world.stop()`. Prints world.logs(), if it exists, to stderr when
+// the body throws or the test has failed, including a failure in stop(). Rethrows an exception
+// of the body.
 template <class World, class Body>
 Task<> play_in(World& world, const Body& body) {
   std::exception_ptr thrown;

@@ -40,7 +40,7 @@ using std::chrono::milliseconds;
   throw std::runtime_error(what + ": " + std::strerror(error_number));
 }
 
-/// A file descriptor that closes itself.
+/// A file descriptor, closed by the destructor.
 class Fd {
  public:
   explicit Fd(int fd) : fd_(fd) {}
@@ -95,8 +95,8 @@ struct Child {
   int pid_fd;
 };
 
-/// Forks and executes; returns when the program is executing. Between fork and exec only calls
-/// that are safe in the child of a threaded process are made.
+/// Forks and executes; returns when the program is executing. Between fork and exec it makes only
+/// calls that are safe in the child of a process with threads.
 Child spawn(std::vector<std::string> argv, const Environment& env, const fs::path& working_dir,
             int in, int out, int err) {
   if (argv.empty()) throw std::runtime_error("no program given");
@@ -123,7 +123,7 @@ Child spawn(std::vector<std::string> argv, const Environment& env, const fs::pat
     ::signal(SIGPIPE, SIG_DFL);
     const bool ready = (working_dir.empty() || ::chdir(working_dir.c_str()) == 0) &&
                        ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(err, 2) >= 0;
-    // Listening sockets above all: a port that a test has closed would stay open in the child.
+    // Inherited listening sockets would keep a port open after the test has closed it.
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (ready) ::execve(program->c_str(), argv_pointers.data(), environment_pointers.data());
     const int error_number = errno;
@@ -131,7 +131,7 @@ Child spawn(std::vector<std::string> argv, const Environment& env, const fs::pat
         ::write(report_write.get(), &error_number, sizeof error_number);
     ::_exit(127);
   }
-  ::setpgid(pid, pid);  // whoever comes first; the child may have done it
+  ::setpgid(pid, pid);  // parent and child both set it, so the order does not matter
   report_write.reset();
   int error_number = 0;
   ssize_t got = 0;
@@ -156,8 +156,8 @@ int exit_code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// Reaps the child when it ends in time, and ends what is left of its group first: as long as the
-/// child is not reaped, nobody else can have got its number.
+/// Reaps the child if it ends in time. Kills the rest of its group first: the process id cannot be
+/// reused before the child is reaped.
 std::optional<int> reap(pid_t pid, int pid_fd, milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   for (;;) {
@@ -168,7 +168,7 @@ std::optional<int> reap(pid_t pid, int pid_fd, milliseconds timeout) {
     if (ready <= 0) return std::nullopt;
     ::kill(-pid, SIGKILL);
     int status = 0;
-    if (::waitpid(pid, &status, 0) != pid) return 127;  // somebody else reaped it
+    if (::waitpid(pid, &status, 0) != pid) return 127;  // reaped elsewhere
     return exit_code_of(status);
   }
 }
@@ -320,7 +320,7 @@ std::optional<fs::path> find_program(std::string_view name) {
 
 namespace {
 std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // it is set by signal handlers
+static_assert(std::atomic<bool>::is_always_lock_free);  // set by signal handlers
 }  // namespace
 
 void interrupt_waits() noexcept {

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 // Child processes, temporary folders and small helpers for tests that drive real programs.
-// Everything here throws std::runtime_error when the machine refuses (no such program, no such
-// file, no memory); what a test may expect to fail comes back as a value.
+// Everything here throws std::runtime_error for failures of the machine (a missing program or
+// file, no memory). Failures that a test may expect are returned as values.
 namespace gitops::test {
 
 /// Changes to the parent's environment: a value sets a variable, nullopt removes it.
@@ -26,10 +26,10 @@ struct ProcessOptions {
   std::filesystem::path log_file = {};     // stdout and stderr are appended here; empty: /dev/null
 };
 
-/// One child process in a process group of its own, without the files and sockets of the parent.
+/// One child process in a process group of its own. It inherits no files or sockets of the parent.
 /// The object owns it: the destructor kills the whole group and reaps the child. The kernel kills
-/// the child when the *thread* that created it ends, so that a crashed test leaves nothing behind:
-/// create it from the main thread. Not for use from several threads at once.
+/// the child when the *thread* that created it ends, so a crashed test leaves no process behind;
+/// create it on the main thread. Not thread-safe.
 class Process {
  public:
   /// Starts the program and returns once it is executing; throws when that fails.
@@ -42,18 +42,18 @@ class Process {
   const std::filesystem::path& log_file() const { return log_file_; }
   bool running();
 
-  /// Signals the child alone, not its group. Does nothing once the child was reaped.
+  /// Signals the child, not its group. Does nothing after the child was reaped.
   void signal(int number);
 
-  /// Waits for the end: the exit code, 128 + N for a death by signal N, nullopt after the timeout.
-  /// Helpers that an ended child left in its group are killed.
+  /// Waits for the child to end. Returns the exit code, 128 + N for signal N, or nullopt after the
+  /// timeout. Kills processes that an ended child left in its group.
   std::optional<int> wait(std::chrono::milliseconds timeout);
 
-  /// SIGTERM, then SIGKILL to the group when the child is still there after the grace period.
-  /// Returns the exit code as wait() does. Safe to call again.
+  /// SIGTERM, then SIGKILL to the group if the child still runs after the grace period.
+  /// Returns the exit code as wait() does. May be called again.
   int stop(std::chrono::milliseconds grace = std::chrono::seconds(5));
 
-  /// SIGKILL to the group, then reaps the child. Safe to call again.
+  /// SIGKILL to the group, then reaps the child. May be called again.
   int kill();
 
  private:
@@ -66,28 +66,28 @@ class Process {
 };
 
 struct CommandResult {
-  int exit_code = -1;  // as Process::wait(); -1 when the time ran out
+  int exit_code = -1;  // as Process::wait(); -1 after the timeout
   std::string out;
   std::string err;
 
   bool ok() const { return exit_code == 0; }
 };
 
-/// Runs a program to its end with the given standard input. After the timeout its process group is
-/// killed and `err` says so.
+/// Runs a program with the given standard input and waits for its end. After the timeout kills its
+/// process group, which `err` then states.
 CommandResult run_command(const std::vector<std::string>& argv, const Environment& env = {},
                           std::string_view stdin_text = {},
                           std::chrono::milliseconds timeout = std::chrono::seconds(60),
                           const std::filesystem::path& working_dir = {});
 
-/// As run_command(), but anything else than exit code 0 throws with the program's output.
-/// Returns its standard output without trailing newlines.
+/// As run_command(), but throws, with the program's output, unless the exit code is 0.
+/// Returns the standard output without trailing newlines.
 std::string run_or_throw(const std::vector<std::string>& argv, const Environment& env = {},
                          std::string_view stdin_text = {},
                          std::chrono::milliseconds timeout = std::chrono::seconds(60),
                          const std::filesystem::path& working_dir = {});
 
-/// Where a program lies: PATH, then the folders for daemons that a user's PATH may lack.
+/// The path of a program: searches PATH, then the sbin folders that a user's PATH may lack.
 std::optional<std::filesystem::path> find_program(std::string_view name);
 
 /// Polls until the predicate holds. After the timeout it prints "timed out … waiting for WHAT" to
@@ -96,22 +96,22 @@ bool wait_until(const std::function<bool()>& predicate, std::chrono::millisecond
                 std::string_view what,
                 std::chrono::milliseconds interval = std::chrono::milliseconds(25));
 
-/// From now on every wait_until() that would wait throws "interrupted". May be called from a signal
+/// Makes every wait_until() that would wait throw "interrupted". May be called from a signal
 /// handler.
 void interrupt_waits() noexcept;
 
-/// As wait_until(), but throws when the time runs out.
+/// As wait_until(), but throws after the timeout.
 void require_until(const std::function<bool()>& predicate, std::chrono::milliseconds timeout,
                    std::string_view what,
                    std::chrono::milliseconds interval = std::chrono::milliseconds(25));
 
-/// A TCP port on 127.0.0.1 that nobody listens on, for programs that cannot bind port 0 and report
-/// it. Lies below the range the kernel takes outgoing ports from, so that a connection made in the
-/// meantime cannot take it; never handed out twice by one process.
+/// A free TCP port on 127.0.0.1, for programs that cannot bind port 0 and report the result. Lies
+/// below the kernel's range of ephemeral ports, so no outgoing connection can take it. Returns each
+/// port only once in a process.
 int free_port();
 
-/// A folder that is removed with everything in it when the object ends, unless keep() was called
-/// or GITOPS_TEST_KEEP is set in the environment.
+/// A temporary folder. The destructor removes it with its contents, unless keep() was called or
+/// GITOPS_TEST_KEEP is set in the environment.
 class TempDir {
  public:
   explicit TempDir(std::string_view prefix = "gitops-test");
@@ -130,7 +130,7 @@ class TempDir {
 
 std::string read_file(const std::filesystem::path& path);
 
-/// Writes the whole file, creating the folders above it.
+/// Writes the whole file and creates missing parent folders.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
 std::string base64_encode(std::string_view bytes);
@@ -155,12 +155,12 @@ struct HttpCall {
 
 struct HttpReply {
   int status = 0;    // 0: no answer
-  std::string body;  // or what went wrong, when there was no answer
+  std::string body;  // without an answer: the error
 
   bool ok() const { return status >= 200 && status < 300; }
 };
 
-/// One HTTP request by the curl program, which shares no code with what is tested here.
+/// One HTTP request by the curl program, which shares no code with the code under test.
 HttpReply http_call(const HttpCall& call);
 
 }  // namespace gitops::test

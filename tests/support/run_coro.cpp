@@ -22,7 +22,7 @@ template struct TimerQueue<&Timers::timer_queue_>;
 
 }  // namespace
 
-// Clock in the hands of a test, as long as this lives.
+// Drives Clock for a test, for the lifetime of the object.
 class TestTime {
  public:
   explicit TestTime(Loop& loop)
@@ -33,7 +33,7 @@ class TestTime {
   TestTime(const TestTime&) = delete;
   TestTime& operator=(const TestTime&) = delete;
 
-  // Runs what is ready, or else moves the clock on. False when nothing is left that could run.
+  // Runs ready handlers, or else advances the clock. False when the loop has no work left.
   bool turn() {
     if (loop_.poll_one() > 0) {
       idle_ = {};
@@ -52,7 +52,7 @@ class TestTime {
     idle_ += step;
     Clock::stop_at(Clock::now() + step);
     if (step == most) return true;
-    // Asio looks at its timers when one is set that comes before all others.
+    // Asio checks its timers when a new one becomes the earliest.
     bool awake = false;
     wake_.expires_at(Clock::time_point::min());
     wake_.async_wait([&awake](const boost::system::error_code&) { awake = true; });
@@ -78,7 +78,7 @@ void run(const std::function<Task<>()>& body, RealClock::duration limit, bool in
   Loop loop(1);
   std::optional<TestTime> time;
   if (in_test_time) time.emplace(loop);
-  // False when nothing is left on the loop, or nothing happened in time.
+  // False when the loop has no work left or `until` has passed.
   const auto turn = [&](RealClock::time_point until) {
     if (time) return time->turn() && RealClock::now() < until;
     return loop.run_one_until(until) > 0;
@@ -90,7 +90,7 @@ void run(const std::function<Task<>()>& body, RealClock::duration limit, bool in
     ended = true;
     failure = thrown;
   });
-  // In test time a busy machine ends no test: what counts is how long we could run.
+  // In test time the limit is CPU time, so a busy machine fails no test.
   const auto began = std::clock();
   const auto until = RealClock::now() + (in_test_time ? 20 * limit : limit);
   while (!ended && turn(until)) {
@@ -110,7 +110,7 @@ void run(const std::function<Task<>()>& body, RealClock::duration limit, bool in
       ADD_FAILURE() << "the coroutine threw: " << error.what();
     }
   }
-  // Closing takes a few turns of the loop, or a function on a pool that is about to return.
+  // Closing takes a few turns of the loop, or waits for a function on a pool to return.
   const auto closing = Clock::now() + kClosing;
   const auto give_up = RealClock::now() + (in_test_time ? 20 * kClosing : kClosing);
   while ((!time || Clock::now() < closing) && turn(give_up)) {

@@ -9,22 +9,22 @@
 namespace gitops::test {
 
 // Runs `body` as a coroutine on a fresh loop; `co_await asio::this_coro::executor` gives its
-// executor. The test fails when the body throws, when it takes longer than `limit`, and when it
-// leaves work on the loop behind (a task that was not joined, a socket that still reads).
+// executor. The test fails when the body throws, when it takes longer than `limit`, or when it
+// leaves work on the loop (a task that was not joined, a pending read).
 void run_coro(const std::function<Task<>()>& body, Clock::duration limit = std::chrono::seconds(5));
 
-// The same in a time of its own: Clock stands still while the loop has something to do and moves on
-// when it has nothing, a millisecond and more at a turn, so that a wait of a minute takes a moment,
-// and a busy machine makes no deadline pass. Timers, wall_now() and all that waits on the loop
-// follow. For tests whose peers run on the same loop (doubles, scripted servers) or, for this loop,
-// on a WorkerPool; not for other processes, which live in real time. `limit` is the CPU
-// time that the test may take: a machine that is busy with other things fails no test.
+// The same in test time: Clock stands still while the loop has work. While the loop is idle it
+// advances to the next timer, so a wait of a minute takes milliseconds and no deadline passes
+// because the machine is busy. Timers, deadlines and wall_now() follow it. Use it for tests whose
+// peers run on the same loop (doubles, scripted servers) or on a WorkerPool that works for it.
+// Tests with other processes need run_coro(), because those run in real time. `limit` is the CPU
+// time that the test may use.
 void run_in_test_time(const std::function<Task<>()>& body,
                       std::chrono::steady_clock::duration limit = std::chrono::seconds(30));
 
 }  // namespace gitops::test
 
-// ASSERT_* return, which a coroutine cannot; these co_return. More text may be streamed in.
+// As ASSERT_*, for coroutines: these co_return. They accept streamed text.
 #define CO_ASSERT_TRUE(condition)                             \
   GTEST_AMBIGUOUS_ELSE_BLOCKER_                               \
   if (static_cast<bool>(condition))                           \
@@ -42,7 +42,7 @@ void run_in_test_time(const std::function<Task<>()>& body,
     co_return GTEST_MESSAGE_(co_assert_outcome.failure_message(),             \
                              ::testing::TestPartResult::kFatalFailure)
 
-// For a Result: shows the error when there is no value.
+// For a Result: prints its error.
 #define CO_ASSERT_OK(result)                                                              \
   GTEST_AMBIGUOUS_ELSE_BLOCKER_                                                           \
   if ((result).has_value())                                                               \

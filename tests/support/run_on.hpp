@@ -15,10 +15,10 @@
 
 namespace gitops::test {
 
-// Runs `function` on a thread of the pool and resumes on the loop with what it returned or threw.
-// The wait ends only with the function, also when the awaiting coroutine is cancelled, so `function`
-// may use what is in that coroutine's frame; it must not touch anything else that belongs to the
-// loop. For tests, whose blocking calls end; programs have WorkerPool.
+// Runs `function` on a thread of the pool and resumes on the loop with its result or exception.
+// The wait ends only with the function, even if the awaiting coroutine is cancelled, so `function`
+// may use variables of that coroutine. It must not touch anything else that belongs to the loop.
+// For tests only, where blocking calls end; programs use WorkerPool.
 template <class Function>
 Task<std::invoke_result_t<Function>> run_on(asio::thread_pool& pool, Function function) {
   using Value = std::invoke_result_t<Function>;

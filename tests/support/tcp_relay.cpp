@@ -12,8 +12,8 @@ using boost::system::error_code;
 
 namespace {
 
-// A program that the test starts meanwhile must not inherit the socket: it would keep it open after
-// we have closed it.
+// A program that the test starts must not inherit the socket: that would keep it open after the
+// relay has closed it.
 void keep_to_ourselves(int socket) {
   ::fcntl(socket, F_SETFD, FD_CLOEXEC);
 }
@@ -38,7 +38,7 @@ TcpRelay::TcpRelay(const Executor& executor, const std::string& address, std::ui
 
 void TcpRelay::cut() {
   for (const auto& link : links_) link->close();
-  released_.notify_all();  // what was held ends with its connection
+  released_.notify_all();  // held bytes are dropped with their connection
 }
 
 void TcpRelay::release() {
@@ -51,7 +51,7 @@ void TcpRelay::close() {
   cut();
 }
 
-// Nothing is cancelled: every task ends by itself when its sockets are closed.
+// No cancellation is needed: each task ends when its sockets are closed.
 Task<> TcpRelay::stop() {
   error_code ignored;
   acceptor_.close(ignored);
@@ -85,7 +85,7 @@ Task<> TcpRelay::serve(std::shared_ptr<Link> link) {
   links_.remove(link);
 }
 
-// Passes bytes on until one side ends; the link then ends as a whole.
+// Forwards bytes until one side ends, then closes both sides.
 Task<> TcpRelay::pump(Link& link, Socket& from, Socket& to) {
   std::array<char, 16 * 1024> buffer{};
   error_code failed;

@@ -12,20 +12,20 @@
 
 namespace gitops::test {
 
-// A TCP port on 127.0.0.1 that passes everything on to another address, until the test cuts or
-// closes it: the network between a client and a server that stays up. Loop thread; stop() before it
-// is destroyed.
+// A TCP port on 127.0.0.1 that forwards connections to another address until the test cuts or
+// closes it. Stands for the network between a client and a running server. Loop thread; call
+// stop() before the destructor.
 class TcpRelay {
  public:
   TcpRelay(const Executor& executor, const std::string& address, std::uint16_t port);
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  // Ends every connection; new ones are passed on.
+  // Ends every connection; forwards new ones.
   void cut();
-  // Ends every connection, and new ones as soon as they are accepted, until open().
+  // Ends every connection, and new ones when they are accepted, until open().
   void close();
   void open() { closed_ = false; }
-  // Connections stay, and new ones are accepted, but nothing passes until release(): half-open.
+  // Keeps connections and accepts new ones, but forwards nothing until release().
   void hold() { held_ = true; }
   void release();
   [[nodiscard]] std::size_t connections() const { return links_.size(); }

@@ -21,8 +21,8 @@ std::string subject_section(const std::string& common_name, const std::string& o
   return text + "CN=" + common_name + "\n";
 }
 
-/// Everything about a certificate stands in `config`, so that the machine's openssl.cnf, which
-/// makes every self-signed certificate a CA, has no say.
+/// `config` describes the certificate completely, so the machine's openssl.cnf, which makes every
+/// self-signed certificate a CA, is not used.
 Certificate make_certificate(const std::filesystem::path& base, const std::string& config,
                              const Certificate* authority, int days) {
   const std::string name = base.string();

@@ -8,23 +8,23 @@
 
 namespace gitops::test {
 
-/// Files in PEM form. They live as long as the CertificateAuthority that issued them.
+/// Files in PEM form. The CertificateAuthority that issued them owns them.
 struct Certificate {
   std::filesystem::path cert_file;
   std::filesystem::path key_file;
-  std::filesystem::path pem_file;  // certificate and key in one file, as lighttpd wants it
+  std::filesystem::path pem_file;  // certificate and key in one file, for lighttpd
 };
 
 struct CertificateRequest {
   std::string common_name;
-  std::string organization;            // Kubernetes reads it as the group of a client
+  std::string organization;            // Kubernetes takes it as the client's group
   std::vector<std::string> alt_names;  // DNS names and IP addresses
-  int days = 2;                        // 0 gives a certificate that has already ended
+  int days = 2;                        // 0: a certificate that has expired
 };
 
 /// A private certificate authority for one test: EC P-256 keys made by the openssl command, in a
-/// temporary folder that goes with the object. Certificates serve for servers and clients alike.
-/// Throws when openssl is missing or refuses.
+/// temporary folder that the object owns. Certificates are valid for servers and clients.
+/// Throws when openssl is missing or fails.
 class CertificateAuthority {
  public:
   explicit CertificateAuthority(const std::string& common_name = "Test CA");

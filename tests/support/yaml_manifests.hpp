@@ -10,7 +10,7 @@
 
 namespace gitops::test {
 
-// The documents of a YAML file as JSON, empty ones left out. Plain scalars become null, booleans
+// The documents of a YAML file as JSON, without empty ones. Plain scalars become null, booleans
 // and numbers by YAML's core schema; quoted ones stay strings.
 Result<std::vector<nlohmann::json>> parse_manifests(const std::string& yaml);
 

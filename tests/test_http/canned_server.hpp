@@ -9,8 +9,8 @@
 
 namespace gitops::test {
 
-// An HTTP server with prepared answers, given in order, the last one to all further requests; keeps
-// what it was asked. stop() before it is destroyed.
+// An HTTP server that sends prepared answers in order, repeats the last one, and records its
+// requests. Call stop() before the destructor.
 class CannedServer {
  public:
   CannedServer(const Executor& executor, std::vector<http::Response> answers,

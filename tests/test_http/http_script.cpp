@@ -64,7 +64,7 @@ Task<bool> RawConnection::send_in_pieces(std::string_view bytes, std::size_t siz
   while (!bytes.empty()) {
     if (!co_await send(bytes.substr(0, size))) co_return false;
     bytes.remove_prefix(std::min(size, bytes.size()));
-    // Two turns of the loop: the readiness of the other side's socket, then its read.
+    // Two turns of the loop: the peer's socket becomes readable, then the peer reads.
     for (int turn = 0; turn < 2; ++turn)
       co_await asio::post(co_await asio::this_coro::executor, use_task);
   }

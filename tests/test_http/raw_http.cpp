@@ -52,7 +52,7 @@ std::optional<std::string> field(std::string_view head, std::string_view name) {
   return std::nullopt;
 }
 
-// Reads chunks up to the last; false when the connection ends before.
+// Reads all chunks; false when the connection ends before the last one.
 bool read_chunks(RawSocket& socket, std::string& body) {
   while (true) {
     const auto line = socket.read_until("\r\n");
@@ -347,7 +347,7 @@ NameServer::NameServer(std::map<std::string, std::string> addresses)
 
 NameServer::~NameServer() {
   ::shutdown(fd_, SHUT_RDWR);
-  // A datagram wakes the thread where shutdown does not.
+  // shutdown() does not wake a thread that reads a UDP socket; a datagram does.
   const auto where = local(port_);
   const int waker = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ::sendto(waker, "", 0, 0, reinterpret_cast<const sockaddr*>(&where), sizeof(where));

@@ -12,23 +12,23 @@
 #include <thread>
 #include <vector>
 
-// HTTP by plain blocking sockets, for tests of proxies: shares no code with what is tested, sends
-// exactly the bytes it is told to, and keeps exactly what came.
+// HTTP over plain blocking sockets, for tests of proxies. Shares no code with the code under test,
+// sends exactly the given bytes and keeps exactly the received ones.
 namespace gitops::test {
 
-// A response as it came. `status` 0: none.
+// A response as received. `status` 0: no response.
 struct RawResponse {
   int status = 0;
-  std::string head;  // with its blank line
+  std::string head;  // including the blank line
   std::string body;  // decoded from chunks
   bool chunked = false;
-  bool complete = false;  // by its length or last chunk, or by the end of the connection
+  bool complete = false;  // as its length, its last chunk or the end of the connection says
 
-  // The value of a field; nothing when there is none.
+  // The value of a field; nullopt when it is absent.
   [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
 };
 
-// One TCP connection to 127.0.0.1. Every wait ends after the patience; throws only when it cannot
+// One TCP connection to 127.0.0.1. Every wait ends after `patience`. Throws only when it cannot
 // connect.
 class RawSocket {
  public:
@@ -39,22 +39,22 @@ class RawSocket {
   RawSocket& operator=(RawSocket&&) = delete;
   ~RawSocket();
 
-  // False when the other side takes no more.
+  // False when the peer accepts no more bytes.
   bool send(std::string_view bytes);
   void end_sending();
-  void reset();  // closes so that the other side gets a RST
+  void reset();  // closes with a RST
 
-  // What comes next, at least a byte; empty at the end, after a reset, or when the time is up.
+  // The next bytes, at least one; empty at the end, after a reset, or after the patience.
   std::string read_some(std::size_t limit = 65536);
   std::string read_until(std::string_view mark);
   std::string read_exactly(std::size_t size);
   std::string read_to_end();
-  // The next response that is not interim; `to_head`: the request was HEAD.
+  // The next final response; `to_head`: the request was HEAD.
   RawResponse read_response(bool to_head = false);
-  // True when the other side has closed (waits for it).
+  // Waits for the peer to close; false after the patience.
   bool closed();
   [[nodiscard]] bool timed_out() const { return timed_out_; }
-  // True when the end was read.
+  // True after a read found the end of the connection.
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] int descriptor() const { return fd_; }
 
@@ -69,26 +69,26 @@ class RawSocket {
   bool timed_out_ = false;
 };
 
-// Sends the bytes on a connection of their own and reads one response.
+// Sends the bytes on a new connection and reads one response.
 RawResponse raw_call(std::uint16_t port, std::string_view bytes);
 
-// A request as an upstream got it.
+// A request as received by an upstream.
 struct RecordedRequest {
   std::string head;  // request line and fields, without the blank line
   std::string body;  // decoded from chunks
   bool chunked = false;
-  bool complete = true;        // false: the connection ended within
+  bool complete = true;        // false: the connection ended before its end
   std::size_t connection = 0;  // counted from 0
   [[nodiscard]] std::string target() const;
   [[nodiscard]] std::string method() const;
   [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
 };
 
-// A server that records raw requests and answers as it is told; a thread per connection.
+// A server that records raw requests and answers through a callback; one thread per connection.
 class RecordingUpstream {
  public:
-  // Answers on the socket; false closes the connection. The default sends 200 with the upstream's
-  // name as its body.
+  // Writes the answer to the socket; false closes the connection. The default is 200 with the
+  // upstream's name as its body.
   using Answer = std::function<bool(const RecordedRequest& request, RawSocket& socket)>;
 
   explicit RecordingUpstream(std::string name, Answer answer = {}, std::uint16_t port = 0,
@@ -100,11 +100,11 @@ class RecordingUpstream {
   [[nodiscard]] std::vector<RecordedRequest> requests() const;
   [[nodiscard]] std::size_t connections() const;
   void forget();
-  // From now on requests whose head holds `part` are answered before their body is read.
+  // Answers requests whose head contains `part` before it reads their body.
   void answer_early(std::string part);
-  // Ends all connections; new ones are accepted.
+  // Ends all connections; still accepts new ones.
   void cut();
-  // Sends a whole response with this body.
+  // Sends a complete response with this body.
   static bool reply(RawSocket& socket, std::string_view body, std::string_view more_fields = {},
                     std::string_view status = "200 OK");
 
@@ -122,17 +122,17 @@ class RecordingUpstream {
   std::size_t accepted_ = 0;
   bool stopping_ = false;
   std::map<std::size_t, int> live_;              // descriptors
-  std::map<std::size_t, std::jthread> threads_;  // those that ended leave with the next one
+  std::map<std::size_t, std::jthread> threads_;  // ended ones are removed with the next connection
   std::jthread acceptor_;
 };
 
-// A name server on a UDP port of 127.0.0.1 that knows A records and nothing else.
+// A name server on a UDP port of 127.0.0.1. Serves A records only.
 class NameServer {
  public:
   explicit NameServer(std::map<std::string, std::string> addresses);
   ~NameServer();
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  // Names that were asked for, in order.
+  // The queried names, in order.
   [[nodiscard]] std::vector<std::string> asked() const;
 
  private:

@@ -18,7 +18,7 @@ using testing::IsEmpty;
 
 class CompletionTest : public testing::Test {
  protected:
-  // What bash offers when TAB is pressed behind the last of these words.
+  // The completions that bash offers after the last of these words.
   std::vector<std::string> offered(const std::vector<std::string>& words) const {
     std::string script = bash_completion(program_) + "COMP_WORDS=(";
     for (const std::string& word : words) script += "'" + word + "' ";

@@ -15,21 +15,21 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr seconds kPatience(20);  // a loaded machine may be slow, never a result
+constexpr seconds kPatience(20);  // long, since a loaded machine may be slow
 
 std::vector<std::string> command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), std::string(GITOPS_BIN_DIR) + "/test_cli");
   return arguments;
 }
 
-// A command that runs until it is ended from outside.
+// A command that runs until a signal ends it.
 class Running {
  public:
   explicit Running(std::vector<std::string> arguments)
       : process_({.argv = command(std::move(arguments)), .log_file = folder_ / "out"}) {
     test::require_until([&] { return out().contains("waiting"); }, kPatience, "the command");
   }
-  // The exit code after this signal; -1 when it does not end.
+  // The exit code after this signal; -1 when the program does not end.
   int end_by(int number) {
     process_.signal(number);
     return process_.wait(kPatience).value_or(-1);

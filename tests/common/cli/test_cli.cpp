@@ -1,4 +1,4 @@
-// A command-line program that does nothing, in several ways.
+// A command-line program whose commands end, hang and fail on request.
 
 #include <stdexcept>
 

@@ -28,7 +28,7 @@ Task<Result<int>> refuse() {
   co_return fail(ErrorCode::conflict, "no");
 }
 
-// Ends only by cancellation; tells that it saw it.
+// Ends only by cancellation, which it records.
 Task<Result<int>> hang(bool& cancelled) {
   try {
     co_await sleep_until(kNever);

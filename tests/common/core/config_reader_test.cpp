@@ -65,7 +65,7 @@ void bind(ConfigReader& reader, Config& config) {
   });
 }
 
-// One load of the sample table; files are written into a folder of its own.
+// One load of the sample table, with files in a temporary folder.
 class ConfigReaderTest : public testing::Test {
  protected:
   ConfigReaderTest() {

@@ -14,7 +14,7 @@ using test::run_coro;
 
 constexpr auto kLong = std::chrono::hours(1);
 
-// Nothing when the queue was stopped.
+// Returns nullopt when the queue was stopped.
 Task<std::optional<std::string>> next(WorkQueue& queue) {
   while (co_await queue.wait()) {
     if (auto key = queue.take()) co_return key;

@@ -26,7 +26,7 @@ Task<> until(Condition condition) {
   while (!condition()) co_await sleep_for(milliseconds(1));
 }
 
-// Jobs that write down when they run.
+// Jobs that record their start and end.
 class Journal {
  public:
   auto job(std::string line) {
@@ -60,7 +60,7 @@ TEST(WorkerPoolKeys, JobsOfAKeyRunOneAtATimeInOrder) {
   Metrics metrics;
   WorkerPool pool({.name = "test", .threads = 4, .max_queued = 200, .max_per_key = 100}, metrics);
   std::atomic<int> inside = 0;
-  std::vector<int> order;  // no lock: that is the point
+  std::vector<int> order;  // without a lock: jobs of one key must not overlap
   run_coro(
       [&]() -> Task<> {
         TaskGroup tasks(co_await asio::this_coro::executor);
@@ -143,7 +143,7 @@ TEST(WorkerPoolKeys, AKeyHasABoundOfItsOwn) {
   EXPECT_THAT(journal.lines(), ElementsAre("b1", "a2"));
 }
 
-// Whoever leaves a job that ignores its stop does not let the next one in beside it.
+// A waiter that leaves a job which ignores its stop token does not start the next job of the key.
 TEST(WorkerPoolKeys, AnAbandonedJobKeepsItsKeyUntilItEnds) {
   Metrics metrics;
   WorkerPool pool({.name = "test", .threads = 2}, metrics);

@@ -22,13 +22,13 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using test::run_coro;
 
-// Takes turns of the loop until `condition` holds.
+// Lets the loop run until `condition` holds.
 template <class Condition>
 Task<> until(Condition condition) {
   while (!condition()) co_await sleep_for(milliseconds(1));
 }
 
-// A job that is not to be run.
+// A job that must not run.
 struct Forbidden {
   int operator()(const std::stop_token&) const {
     ADD_FAILURE() << "the job runs";
@@ -218,7 +218,7 @@ TEST(WorkerPool, AJobThatHasNotBegunNeverRunsAndLeavesTheQueue) {
                             [owned, forbidden = Forbidden{}](const std::stop_token& stop) {
                               return forbidden(stop);
                             });
-      // Not too_many_requests: the one before has made room.
+      // Not too_many_requests: the job before has left the queue.
       EXPECT_EQ(late.error().code, ErrorCode::timeout);
       EXPECT_EQ(owned.use_count(), 1);
     }
@@ -263,7 +263,7 @@ TEST(WorkerPool, ACancelledWaiterLeaves) {
   });
 }
 
-// Shown by the sanitizers: the loop and everything on it is gone when the job ends.
+// For the sanitizers: the loop and everything on it is destroyed when the job ends.
 TEST(WorkerPool, AJobOutlivesTheLoopOfItsWaiter) {
   Metrics metrics;
   WorkerPool pool({.name = "test", .threads = 1}, metrics);
@@ -309,7 +309,7 @@ TEST(WorkerPool, ServesSeveralLoops) {
   add_up();
 }
 
-// Deadlines that run out while jobs begin and end.
+// Deadlines that pass while jobs start and end.
 TEST(WorkerPool, DeadlinesRaceWithJobs) {
   Metrics metrics;
   WorkerPool pool({.name = "test", .threads = 2, .max_queued = 1'000}, metrics);
@@ -382,7 +382,7 @@ TEST(WorkerPool, StopLeavesJobsBehindThatDoNotEnd) {
       co_await tasks.join();
     });
   }
-  // The pool, its metrics and the loop are gone.
+  // The pool, its metrics and the loop are destroyed.
   gates.clear();
   while (WorkerPool::left_behind() > 0) std::this_thread::yield();
 }

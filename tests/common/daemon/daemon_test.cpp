@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-constexpr milliseconds kPatience = seconds(20);  // a loaded machine may be slow, never a result
+constexpr milliseconds kPatience = seconds(20);  // long, since a loaded machine may be slow
 
 std::vector<std::string> command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), std::string(GITOPS_BIN_DIR) + "/test_daemon");
@@ -42,7 +42,7 @@ class Daemon {
   HttpReply call(const std::string& path, const std::string& method = "GET") {
     return test::http_call({.method = method, .url = url(path)});
   }
-  // Waits until it has started.
+  // Waits until the daemon has started.
   std::string url(const std::string& path) {
     if (port_.empty()) {
       wait_for_log(R"("message":"started")");
@@ -288,7 +288,7 @@ TEST(Daemon, WritesTextLogsForPeople) {
   daemon.wait_for_log(" INFO  daemon: started program=test-daemon version=");
 }
 
-// Whatever becomes visible of a daemon is free of its secrets: pages, logs, argv, and no core file.
+// No output of a daemon contains its secrets: pages, logs, argv; and it writes no core file.
 TEST(AC28_Daemon, ShowsItsSecretsNowhere) {
   const std::string canary = "CANARY-77f0c1";
   Daemon daemon({"--log-level=debug"}, {{"TEST_TOKEN", canary}});

@@ -1,4 +1,4 @@
-// A daemon with nothing but faults to order, for daemon_test.cpp.
+// A daemon that fails on request, for daemon_test.cpp.
 
 #include <memory>
 #include <stdexcept>
@@ -18,7 +18,7 @@ struct Config {
   Secret token;
 };
 
-// Owns nothing but its tasks; the fault says what goes wrong and when.
+// Owns only its tasks. The configured fault decides what fails and when.
 class App {
  public:
   App(DaemonContext context, const Config& config)

@@ -33,8 +33,8 @@ auto job(const std::shared_ptr<Blockade>& blockade) {
   };
 }
 
-// 64 jobs that neither end nor look at their stop token: everything else goes on as if they were
-// not there, their waiters leave when they like, and the pool ends within its grace.
+// 64 jobs that neither end nor check their stop token. They affect nothing else, their waiters
+// leave at their deadlines, and the pool stops within its grace period.
 TEST(BlockedPool, HurtsNeitherLookupsNorRequestsNorTheEnd) {
   const auto blockade = std::make_shared<Blockade>();
   {

@@ -1,5 +1,5 @@
-// What a handler can do beyond answering: streams that end with their client or with the server,
-// other protocols, bodies with a bound.
+// Handlers that do more than answer: streams that end with their client or the server, upgrades,
+// bounded bodies.
 #include <array>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -13,7 +13,7 @@
 namespace gitops::http {
 namespace {
 
-// In test time: what is measured is waiting, not how busy the machine is.
+// In test time, so that the load of the machine has no effect.
 void with_server(const Handler& handler, const std::function<Task<>(TestServer&)>& body) {
   test::run_in_test_time(
       [&]() -> Task<> {
@@ -24,7 +24,7 @@ void with_server(const Handler& handler, const std::function<Task<>(TestServer&)
       seconds(60));
 }
 
-// A connection on which a test sends and reads what it wants.
+// A connection whose bytes the test controls.
 struct Peer {
   Peer(const Executor& executor, std::uint16_t port) : socket(executor) {
     socket.connect({asio::ip::make_address("127.0.0.1"), port});
@@ -32,7 +32,7 @@ struct Peer {
   Task<> send(std::string_view bytes) {
     co_await asio::async_write(socket, asio::buffer(bytes.data(), bytes.size()), use_task);
   }
-  // Reads on until `mark` came, or the end.
+  // Reads until `mark` or the end.
   Task<std::string> read_until(std::string_view mark) {
     std::array<char, 4096> part;
     while (!text.contains(mark)) {
@@ -50,7 +50,7 @@ struct Peer {
 
 constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-// Notes how streams end.
+// Records how streams end.
 struct Ends {
   explicit Ends(const Executor& executor) : changed(executor) {}
   Task<> wait_for(std::size_t count) {
@@ -101,7 +101,7 @@ TEST(Exchange, AWaitingHandlerLearnsThatItsClientLeft) {
   };
   with_server(wait, [&](TestServer& server) -> Task<> {
     auto peer = std::make_unique<Peer>(co_await asio::this_coro::executor, server.port());
-    // The body that nobody reads is dropped.
+    // The server drops a body that the handler does not read.
     co_await peer->send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
     while (!ends) co_await sleep_for(milliseconds(1));
     peer.reset();
@@ -164,7 +164,7 @@ TEST(Exchange, AThousandStreamsDoNotHoldADrain) {
     EXPECT_LT(Clock::now() - began, seconds(1)) << "the drain waited for the streams";
     EXPECT_THAT(ends->seen,
                 testing::AllOf(testing::SizeIs(kStreams), testing::Each(StreamEnd::draining)));
-    // Nobody was cut off.
+    // No stream was cut off.
     EXPECT_THAT(co_await peers.front()->read_until("0\r\n\r\n"), testing::EndsWith("0\r\n\r\n"));
   });
 }

@@ -17,7 +17,7 @@ namespace gitops::http {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A client of ours; co_await stop() is not needed, close() is.
+// An http::Client with its resolver and metrics.
 struct TestClient {
   explicit TestClient(const Executor& executor, ClientOptions options = {})
       : client(executor, resolver, std::move(options)) {}
@@ -40,7 +40,7 @@ struct TestClient {
   }
 };
 
-// A server of ours that listens; co_await stop() before it goes.
+// A listening http::Server; await stop() before the destructor.
 struct TestServer {
   TestServer(const Executor& executor, Handler handler, ServerOptions options = {})
       : tls(options.tls.has_value()), server(executor, std::move(options), std::move(handler)) {

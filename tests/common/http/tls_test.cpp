@@ -24,7 +24,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The same certificate, but it ended a minute ago; signed with the CA's key.
+// A copy of the certificate that expired a minute ago, signed with the CA's key.
 net::TlsOptions expired_copy(const test::Certificate& certificate, const fs::path& ca_key) {
   const std::string pem = read_file(certificate.cert_file);
   const std::string key_pem = read_file(ca_key);
@@ -48,7 +48,7 @@ net::TlsOptions expired_copy(const test::Certificate& certificate, const fs::pat
   return options;
 }
 
-// The CA and certificates of all tests here; making them takes longer than the tests.
+// The CA and certificates of all tests in this file, since making them takes longer than the tests.
 struct Certificates {
   test::CertificateAuthority authority;
   test::CertificateAuthority other_authority{"Other CA"};
@@ -80,8 +80,8 @@ Task<> ok(Exchange& exchange) {
   co_await answer(exchange, std::string(exchange.path()));
 }
 
-// Runs a server with that identity and one request of a client with those options; gives the
-// request's outcome. `host` is where the URL points to.
+// Sends one request with these client options to a server with this identity and returns the
+// outcome. `host` is the host of the URL.
 Result<Response> request(net::TlsOptions server_tls, net::TlsOptions client_tls,
                          const std::string& host = "localhost") {
   Result<Response> outcome;
@@ -226,7 +226,7 @@ TEST(Tls, TruncationIsNotAnEnd) {
                               co_await connection.read_to_end();
                             }},
                             identity(c.server));
-    // Somebody between the two who ends the TCP connection in good order, without TLS knowing.
+    // An attacker in the middle who closes the TCP connection without a TLS close_notify.
     Event cut(executor);
     bool now = false;
     test::HttpScript middle(executor, {[&](test::RawConnection& connection) -> Task<> {
@@ -267,7 +267,7 @@ TEST(Tls, AC07_SlowHandshakesEnd) {
     EXPECT_EQ(co_await test::raw_exchange(server.port(), "\x16\x03\x01"), "");
     while (server.server.connections() > 0) co_await sleep_for(milliseconds(1));
     co_await server.stop();
-    // And on the other side.
+    // The same on the client's side.
     test::HttpScript silent(executor, {[](test::RawConnection& connection) -> Task<> {
                               co_await connection.read_to_end();
                             }});
@@ -379,7 +379,7 @@ TEST(TlsContext, RotatedFilesAreReadAgain) {
   EXPECT_EQ(context.generation(), 1u);
   EXPECT_EQ(*context.get(now += seconds(2)), *first);
 
-  // A file that cannot be used leaves the last good context in place, and says so once.
+  // An unusable file leaves the last good context in use and is logged once.
   test::LogCapture log;
   std::ofstream(ca) << "broken\n";
   EXPECT_EQ(*context.get(now + milliseconds(500)), *first);  // not looked at yet

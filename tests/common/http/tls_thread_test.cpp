@@ -23,9 +23,9 @@ using std::chrono::seconds;
 
 constexpr int kConnections = 40;
 
-// Files that somebody replaces again and again while others read them: certificate and key of one
-// of two authorities, in two steps, so that they do not always belong together; and a bundle of
-// both authorities that changes but always trusts both.
+// Files that one thread replaces while others read them: certificate and key of one of two
+// authorities, in two steps, so that at times they do not match; and a bundle that changes but
+// always trusts both authorities.
 class RotatingFiles {
  public:
   RotatingFiles() {
@@ -68,7 +68,7 @@ class RotatingFiles {
   std::jthread writer_;
 };
 
-// Takes one connection and sends back what it gets.
+// Accepts one connection and echoes its bytes.
 Task<> serve_one(net::Listener& listener, std::shared_ptr<asio::ssl::context> context) {
   std::unique_ptr<net::Channel> accepted;
   co_await listener.run([&](std::unique_ptr<net::Channel> channel, const asio::ip::address&) {
@@ -85,7 +85,7 @@ Task<> serve_one(net::Listener& listener, std::shared_ptr<asio::ssl::context> co
   channel.close();
 }
 
-// Looks the server up and talks to it, with the certificates of now on both sides.
+// Looks up the server and talks to it with the current certificates of both sides.
 Task<> connect_once(net::Resolver& resolver, net::TlsContext& server, net::TlsContext& client,
                     Clock::time_point now) {
   const auto executor = co_await asio::this_coro::executor;
@@ -117,8 +117,8 @@ Task<> connect_once(net::Resolver& resolver, net::TlsContext& server, net::TlsCo
   co_await tasks.join();
 }
 
-// Two loops, each with contexts of its own, look at the same files before every connection while
-// they are replaced. No connection may fail: what does not fit together yet is not used.
+// Two loops with contexts of their own check the same files before every connection while the files
+// are replaced. No connection may fail: a certificate without its matching key is not used.
 TEST(TlsThreads, AC29_FilesRotateWhileConnectionsAreMade) {
   const test::LogCapture log;
   const RotatingFiles files;

@@ -25,7 +25,7 @@ struct Ends {
     return options;
   }
 
-  // Carries everything over until nobody has anything to say.
+  // Transfers bytes both ways until neither end has output.
   void carry() {
     while (!server.output().empty() || !client.output().empty()) {
       deliver(client, server, at_server, from_client);

@@ -27,7 +27,7 @@ Handler serve(WebSocket::Body body, WebSocketOptions options = {}) {
   return [=](Exchange& exchange) { return serve_websocket(exchange, kProtocols, options, body); };
 }
 
-// In test time: what is measured is waiting, not how busy the machine is.
+// In test time, so that the load of the machine has no effect.
 void with_server(const Handler& handler, const std::function<Task<>(TestServer&, Client&)>& body) {
   test::run_in_test_time(
       [&]() -> Task<> {
@@ -91,7 +91,7 @@ TEST(WebSocket, RefusesWhatIsNoWebSocketRequest) {
   });
 }
 
-// Notes when the body of a server ends.
+// Records when server bodies begin and end.
 struct Witness {
   std::size_t begun = 0;
   std::size_t ended = 0;
@@ -101,7 +101,7 @@ struct Witness {
   };
 };
 
-// A subscription: sends nothing and never looks for messages.
+// A subscription: sends nothing and never receives.
 WebSocket::Body subscription(Witness& witness) {
   return [&witness](WebSocket&) -> Task<> {
     const Witness::Guard guard{witness};
@@ -191,7 +191,7 @@ TEST(WebSocket, ASenderWaitsForASlowPeer) {
                     server.url(), websocket::upgrade_request("dGhlIHNhbXBsZSBub25jZQ==", {}),
                     deadline_after(seconds(5)));
                 CO_ASSERT_OK(upgraded);
-                // Nothing is read: what the sockets hold and the queue, and then no more.
+                // The client reads nothing: sockets and queue fill up, then the sender waits.
                 std::size_t before = 0;
                 do {
                   before = queued;

@@ -144,7 +144,7 @@ TEST(Relay, OneDirectionThatMovesKeepsBothAlive) {
   });
 }
 
-// A stalled receiver is idle, too.
+// A stalled receiver counts as idle.
 TEST(Relay, AReceiverThatStallsIsAborted) {
   run(
       [](Bed& bed) -> Task<> {

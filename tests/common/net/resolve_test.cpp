@@ -23,7 +23,7 @@ using test::run_in_test_time;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A name server that answers what a test says, when it says so.
+// A name server whose answers, and their time, a test decides.
 class NameServer {
  public:
   // Called by the threads of a resolver.
@@ -72,7 +72,7 @@ class NameServer {
   std::map<std::string, int> asked_;
 };
 
-// Speaks again when a test is over, so that the resolver's threads end.
+// Answers again at the end of a test, so that the resolver's threads end.
 struct Silence {
   explicit Silence(NameServer& s) : server(s) { server.fall_silent(); }
   ~Silence() { server.fall_silent(false); }
@@ -81,7 +81,7 @@ struct Silence {
   NameServer& server;
 };
 
-// A lookup that is under way holds the clock of a test, so this takes turns instead of sleeping.
+// A lookup in flight stops the test clock, so this yields to the loop instead of sleeping.
 template <class Condition>
 Task<> until(Condition condition) {
   const auto executor = co_await asio::this_coro::executor;
@@ -280,7 +280,7 @@ TEST(Resolver, RefusesLookupsBeyondItsBound) {
     CO_ASSERT_TRUE(!refused);
     EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests);
     EXPECT_THAT(refused.error().message, HasSubstr("lookup of d"));
-    // Whoever leaves makes room: nobody wants the answer any more.
+    // A waiter that leaves makes room, since nobody waits for the answer.
     tasks.cancel();
     co_await tasks.join();
     EXPECT_EQ(co_await ask(resolver, "e", deadline_after(milliseconds(5))), "timeout");
@@ -318,7 +318,7 @@ TEST(Resolver, RemembersABoundedNumberOfNamesAndForgetsTheOldest) {
       EXPECT_EQ(co_await ask(resolver, "bad-" + std::to_string(i)), "not_found");
       co_await sleep_for(milliseconds(1));
     }
-    // Failures are kept for less long than answers, so they go first.
+    // Failures are cached for a shorter time than answers, so they are evicted first.
     EXPECT_EQ(co_await ask(resolver, "good"), "10.0.0.1");
     EXPECT_EQ(names.asked("good"), 1);
     EXPECT_EQ(co_await ask(resolver, "bad-49"), "not_found");

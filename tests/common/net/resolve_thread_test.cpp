@@ -41,7 +41,7 @@ TEST(ResolverThreads, TwoLoopsShareAResolver) {
   look_up_often();
 }
 
-// The answer comes when everybody who asked has left, and when the loop itself is gone.
+// The answer arrives after all waiters have left, and after the loop was destroyed.
 TEST(ResolverThreads, LateAnswersHurtNobody) {
   Metrics metrics;
   for (int i = 0; i < 25; ++i) {

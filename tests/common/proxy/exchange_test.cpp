@@ -11,8 +11,8 @@
 #include "common/proxy/server.hpp"
 #include "support/run_coro.hpp"
 
-// Every race of a proxied request, played step by step: client and upstream are the far ends of
-// channels in memory, and the clock stands still while anything can happen.
+// Every race of a proxied request, step by step. Client and upstream are the far ends of channels
+// in memory, and time passes only while the loop is idle.
 namespace gitops::proxy {
 namespace {
 
@@ -34,7 +34,7 @@ const std::string kUpgrade =
 const std::string kSwitching =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 
-// What was recorded of a request.
+// The record of a request.
 struct Recorded {
   int status = 0;
   Failure failure = Failure::none;
@@ -73,14 +73,14 @@ class Bed {
                    }});
   }
 
-  // A new client; its end of the connection.
+  // Connects a new client and returns its end of the connection.
   MemoryChannel& connect(std::size_t capacity = 64 * 1024) {
     auto [near, far] = MemoryChannel::pair(executor_, capacity);
     server->adopt(std::move(near), {.text = "192.0.2.1"});
     clients_.push_back(std::move(far));
     return *clients_.back();
   }
-  // The far end of the n-th connection that was made to the upstream, as soon as there is one.
+  // Waits for the n-th connection to the upstream and returns its far end.
   Task<MemoryChannel*> upstream(std::size_t n = 0) {
     while (upstreams.size() <= n) co_await arrived_.wait();
     co_return upstreams[n].get();
@@ -164,7 +164,7 @@ void play(const Play& scene) {
   });
 }
 
-// -- the plain way --
+// -- requests without a fault --
 
 TEST(Exchange, RequestAndAnswerPassAndConnectionsAreKept) {
   play([](Bed& bed) -> Task<> {
@@ -276,7 +276,7 @@ TEST(Exchange, AHeadThatComesTooSlowlyIsAnswered408) {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\n");
     co_await sleep_for(8s);
-    co_await send(client, "Host: a\r\n");  // buys no time
+    co_await send(client, "Host: a\r\n");  // does not extend the deadline
     const auto begin = Clock::now();
     EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 408"));
     EXPECT_LT(Clock::now() - begin, 3s);
@@ -320,7 +320,7 @@ TEST(Exchange, ABodyPassesAsItComes) {
     co_await send(upstream, kOk);
     (void)co_await read(client, "ok");
     EXPECT_EQ(bed.records.back().bytes_in, 6U);
-    co_await send(client, kGet);  // the connection goes on
+    co_await send(client, kGet);  // the connection stays usable
     EXPECT_THAT(co_await read(upstream, "\r\n\r\n"), HasSubstr("GET /x"));
   });
 }
@@ -623,7 +623,7 @@ TEST(Exchange, ASlowClientHoldsTheUpstreamBack) {
       taken += upstream.write_now(std::span(&buffer, 1)).size;
       co_await sleep_for(1ms);
     }
-    EXPECT_LE(taken, net::BlockPool::kLarge + 4 * 1024);  // what one block and the channels hold
+    EXPECT_LE(taken, net::BlockPool::kLarge + 4 * 1024);  // capacity of a block and of the channels
   });
 }
 
@@ -664,7 +664,7 @@ TEST(Exchange, AnUpstreamLostBeforeItsAnswerIs502) {
   }
 }
 
-// The same after a first request was answered, so that the upstream's connection is kept.
+// The same, and answers the request, so that the upstream's connection is kept.
 Task<Asked> ask_and_answer(Bed& bed) {
   const auto both = co_await ask(bed);
   co_await send(both.upstream, kOk);
