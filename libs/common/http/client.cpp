@@ -61,6 +61,10 @@ struct ClientExchange::State {
   Task<Result<Response>> read_head();
   Task<Result<void>> read_into(std::string& out);
   [[nodiscard]] bool was_lost(const Error& error) const;
+  // The request is sent to an HTTP proxy, which forwards it.
+  [[nodiscard]] bool is_forwarded() const {
+    return proxy != nullptr && !proxy->is_socks() && !url.is_tls();
+  }
   [[nodiscard]] Result<void> check_final_head() const;
   void begin_inflating(Response& response);
   void complete();
@@ -94,7 +98,7 @@ Result<void> ClientExchange::State::append_head(std::string& out) const {
   if (!is_target(request.target))
     return fail(ErrorCode::invalid_argument, "the request target is malformed");
   out.append(request.method).append(" ");
-  const bool absolute_form = proxy != nullptr && !url.is_tls();
+  const bool absolute_form = is_forwarded();
   if (absolute_form) out.append(url.scheme).append("://").append(url.host_header());
   out.append(request.target).append(" HTTP/1.1\r\n");
   bool has_host = false;

@@ -65,8 +65,8 @@ Result<std::string> Connector::key_of(const Url& url, const Url* proxy) {
 std::string Connector::current_key(const Url& url, const Url* proxy) const {
   std::string key = url.is_tls() ? "s" : "p";
   if (url.is_tls()) append_number(key, tls_.generation());
-  // All origins of plain requests share a proxy's connections.
-  if (url.is_tls() || proxy == nullptr) key.append("|").append(host_port(url));
+  // All origins of plain requests share an HTTP proxy's connections.
+  if (url.is_tls() || proxy == nullptr || proxy->is_socks()) key.append("|").append(host_port(url));
   if (proxy != nullptr) key.append("|").append(host_port(*proxy));
   return key;
 }
@@ -77,7 +77,7 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
   const Url& first = proxy == nullptr ? url : *proxy;
   const std::string first_name = (proxy == nullptr ? "" : "proxy ") + host_port(first);
   if (first.is_tls() && proxy != nullptr) {
-    co_return fail(ErrorCode::unsupported, first_name + ": only http:// proxies are supported");
+    co_return fail(ErrorCode::unsupported, first_name + ": https:// proxies are not supported");
   }
   std::shared_ptr<asio::ssl::context> context;
   if (url.is_tls()) {
@@ -96,14 +96,18 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
   }
   auto connection = std::make_unique<Connection>(std::move(*channel), max_response_head_);
   connection->key = std::move(key);
-  if (context == nullptr) co_return connection;
-
-  if (proxy != nullptr) {
-    connection->channel->set_deadline(limit);
+  if (proxy != nullptr) connection->channel->set_deadline(limit);
+  if (proxy != nullptr && proxy->is_socks()) {
+    if (auto opened = co_await open_socks(*connection->channel, url, *proxy); !opened) {
+      co_return fail(first_name, opened.error());
+    }
+  } else if (proxy != nullptr && context != nullptr) {
     if (auto opened = co_await open_tunnel(*connection, url, *proxy); !opened) {
       co_return fail(first_name, opened.error());
     }
   }
+  if (context == nullptr) co_return connection;
+
   const std::string& name = tls_.options().server_name;
   auto secured = co_await net::start_tls(std::move(connection->channel), std::move(context),
                                          name.empty() ? url.host : name, limit);
@@ -112,7 +116,19 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
   co_return connection;
 }
 
-// Asks a proxy for a connection to the origin.
+// Asks a SOCKS proxy for a connection to the origin, whose name the proxy resolves.
+Task<Result<void>> Connector::open_socks(net::Channel& channel, const Url& url, const Url& proxy) {
+  net::Socks5Request request{.host = url.host, .port = url.port};
+  if (!proxy.userinfo.empty()) {
+    auto credentials = split_userinfo(proxy.userinfo);
+    if (!credentials) co_return std::unexpected(credentials.error());
+    request.user = std::move(credentials->first);
+    request.password = Secret(std::move(credentials->second));
+  }
+  co_return co_await net::connect_through_socks5(channel, std::move(request));
+}
+
+// Asks an HTTP proxy for a connection to the origin.
 Task<Result<void>> Connector::open_tunnel(Connection& connection, const Url& url,
                                           const Url& proxy) {
   const std::string origin = host_port(url);

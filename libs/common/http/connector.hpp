@@ -37,8 +37,8 @@ struct Connection {
   Clock::time_point retire{};  // not pooled after this; set by the pool
 };
 
-// Makes the connections of one Client: lookup, TCP, the proxy's tunnel, TLS. Loop thread only; the
-// resolver outlives it.
+// Makes the connections of one Client: name lookup, TCP, the proxy's tunnel, TLS. Loop thread only;
+// the resolver outlives it.
 class Connector {
  public:
   Connector(net::Resolver& resolver, net::TlsOptions tls, std::chrono::milliseconds timeout,
@@ -54,6 +54,7 @@ class Connector {
 
  private:
   Task<Result<void>> open_tunnel(Connection& connection, const Url& url, const Url& proxy);
+  Task<Result<void>> open_socks(net::Channel& channel, const Url& url, const Url& proxy);
   [[nodiscard]] std::string current_key(const Url& url, const Url* proxy) const;
 
   net::Resolver& resolver_;

@@ -85,9 +85,9 @@ const Url* ProxySettings::proxy_for(const Url& target) const {
   if (!proxy) return nullptr;
   std::string_view host = target.host;
   if (host.ends_with('.')) host.remove_suffix(1);
-  if (host == "localhost") return nullptr;
+  if (host == "localhost" && !proxies_loopback) return nullptr;
   const auto address = parse_address(host);
-  if (address && address->is_loopback()) return nullptr;
+  if (address && address->is_loopback() && !proxies_loopback) return nullptr;
   for (const std::string& entry : no_proxy) {
     if (entry_matches(entry, host, address, target.port)) return nullptr;
   }
@@ -107,10 +107,10 @@ Result<ProxySettings> proxy_settings(const std::map<std::string, std::string>& e
     auto [name, value] = value_of(lower, upper);
     if (value.empty()) return {};
     if (!value.contains("://")) value.insert(0, "http://");
-    auto url = parse_url(value);
+    auto url = parse_proxy_url(value);
     if (!url) return fail(name, url.error());
-    if (url->scheme != "http") {
-      return fail(ErrorCode::unsupported, name + ": only http:// proxies are supported");
+    if (url->is_tls()) {
+      return fail(ErrorCode::unsupported, name + ": https:// proxies are not supported");
     }
     out = std::move(*url);
     return {};

@@ -13,13 +13,16 @@ namespace gitops::http {
 // The forward proxy for outgoing requests, by the conventions of HTTP_PROXY, HTTPS_PROXY and
 // NO_PROXY (as Go's httpproxy reads them): lower-case names win over upper-case ones; NO_PROXY
 // holds host names (with their subdomains; a leading dot means subdomains only), IP addresses, CIDR
-// blocks, each with an optional port, or "*"; loopback addresses and "localhost" are never proxied.
+// blocks, each with an optional port, or "*"; loopback addresses and "localhost" are not proxied.
+// ALL_PROXY is not read.
 struct ProxySettings {
-  std::optional<Url> http = {};   // for http:// targets
-  std::optional<Url> https = {};  // for https:// targets, by CONNECT
+  std::optional<Url> http = {};   // for http:// targets: an http or SOCKS URL
+  std::optional<Url> https = {};  // for https:// targets, by CONNECT or by SOCKS
   std::vector<std::string> no_proxy = {};
+  // Loopback targets are proxied, too: for a proxy that was configured for one server.
+  bool proxies_loopback = false;
 
-  // The proxy to use for `target`, or nothing for a direct connection.
+  // The proxy to use for `target`; null for a direct connection.
   [[nodiscard]] const Url* proxy_for(const Url& target) const;
 };
 

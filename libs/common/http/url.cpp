@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 
 #include <boost/asio/ip/address.hpp>
 
@@ -33,6 +34,7 @@ bool is_hex(char c) {
 }
 
 std::uint16_t default_port(std::string_view scheme) {
+  if (scheme == "socks5" || scheme == "socks5h") return 1080;
   return scheme == "https" || scheme == "wss" ? 443 : 80;
 }
 
@@ -112,21 +114,9 @@ std::string with_brackets(const std::string& host) {
   return host.contains(':') ? "[" + host + "]" : host;
 }
 
-}  // namespace
-
-std::string Url::host_header() const {
-  std::string out = with_brackets(host);
-  if (port != default_port(scheme)) out += ":" + std::to_string(port);
-  return out;
-}
-
-std::string Url::to_string() const {
-  std::string out = scheme + "://" + host_header() + path;
-  if (!query.empty()) out += "?" + query;
-  return out;
-}
-
-Result<Url> parse_url(std::string_view text) {
+// Parses a URL that has one of these schemes.
+Result<Url> parse(std::string_view text, std::initializer_list<std::string_view> schemes,
+                  std::string_view wrong_scheme) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte <= 0x20 || byte >= 0x7f) {
@@ -139,9 +129,7 @@ Result<Url> parse_url(std::string_view text) {
   if (scheme_end == std::string_view::npos) return bad("the scheme is missing");
   Url url;
   url.scheme = to_lower(text.substr(0, scheme_end));
-  if (url.scheme != "http" && url.scheme != "https" && url.scheme != "ws" && url.scheme != "wss") {
-    return bad("the scheme must be http, https, ws or wss");
-  }
+  if (std::ranges::find(schemes, url.scheme) == schemes.end()) return bad(wrong_scheme);
   text.remove_prefix(scheme_end + 3);
 
   const auto authority_end = text.find_first_of("/?");
@@ -163,6 +151,29 @@ Result<Url> parse_url(std::string_view text) {
   url.path = rest.substr(0, question);
   if (question != std::string_view::npos) url.query = rest.substr(question + 1);
   return url;
+}
+
+}  // namespace
+
+std::string Url::host_header() const {
+  std::string out = with_brackets(host);
+  if (port != default_port(scheme)) out += ":" + std::to_string(port);
+  return out;
+}
+
+std::string Url::to_string() const {
+  std::string out = scheme + "://" + host_header() + path;
+  if (!query.empty()) out += "?" + query;
+  return out;
+}
+
+Result<Url> parse_url(std::string_view text) {
+  return parse(text, {"http", "https", "ws", "wss"}, "the scheme must be http, https, ws or wss");
+}
+
+Result<Url> parse_proxy_url(std::string_view text) {
+  return parse(text, {"http", "https", "socks5", "socks5h"},
+               "the scheme must be http, https, socks5 or socks5h");
 }
 
 std::string join_target(const Url& base, std::string_view path) {

@@ -10,7 +10,7 @@
 
 namespace gitops::http {
 
-// An absolute http, https, ws or wss URL, parsed once and then only read.
+// An absolute URL of scheme http, https, ws or wss, or the URL of a proxy.
 struct Url {
   std::string scheme;      // lower case
   std::string host;        // lower case; IPv6 without brackets
@@ -21,6 +21,7 @@ struct Url {
   std::string userinfo = {};
 
   [[nodiscard]] bool is_tls() const { return scheme == "https" || scheme == "wss"; }
+  [[nodiscard]] bool is_socks() const { return scheme == "socks5" || scheme == "socks5h"; }
   // "host", or "host:port" when the port is not the scheme's default; brackets around IPv6.
   [[nodiscard]] std::string host_header() const;
   // Scheme, host, port, path and query; without userinfo. Safe to log.
@@ -31,6 +32,9 @@ struct Url {
 // fragments, and IPv6 zone ids. Host names are RFC 1123 names (underscore allowed), IPv4 literals
 // in four decimal parts, or IPv6 in brackets.
 Result<Url> parse_url(std::string_view text);
+// As parse_url(), for a proxy: the scheme is http, https, socks5 or socks5h. The last two mean the
+// same, as in Go's net/http: the proxy resolves the names of destinations.
+Result<Url> parse_proxy_url(std::string_view text);
 
 // `base`'s path (trailing slashes dropped) followed by `path`, which starts with '/'; `path` may
 // hold a query. Gives the origin-form request target.

@@ -48,14 +48,20 @@ std::string host_port(const Url& url) {
   return host + ":" + std::to_string(url.port);
 }
 
-Result<std::string> basic_credentials(const std::string& userinfo) {
+Result<std::pair<std::string, std::string>> split_userinfo(const std::string& userinfo) {
   const auto colon = userinfo.find(':');
   auto user = percent_decode(userinfo.substr(0, colon));
   auto password = colon == std::string::npos ? Result<std::string>("")
                                              : percent_decode(userinfo.substr(colon + 1));
   if (!user || !password)
     return fail(ErrorCode::invalid_argument, "the proxy's user name or password is badly encoded");
-  return "Basic " + base64_encode(*user + ":" + *password);
+  return std::pair(std::move(*user), std::move(*password));
+}
+
+Result<std::string> basic_credentials(const std::string& userinfo) {
+  auto credentials = split_userinfo(userinfo);
+  if (!credentials) return std::unexpected(credentials.error());
+  return "Basic " + base64_encode(credentials->first + ":" + credentials->second);
 }
 
 }  // namespace gitops::http

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/core/error.hpp"
 #include "common/http/url.hpp"
@@ -30,6 +31,8 @@ class DateField {
 // "host:port", brackets around IPv6; the target of CONNECT, and how errors name a peer.
 std::string host_port(const Url& url);
 
+// User name and password of a userinfo, decoded; fails when it is badly encoded.
+Result<std::pair<std::string, std::string>> split_userinfo(const std::string& userinfo);
 // The value of Proxy-Authorization for a proxy's userinfo; fails when that is badly encoded.
 Result<std::string> basic_credentials(const std::string& userinfo);
 

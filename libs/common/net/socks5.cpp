@@ -69,9 +69,9 @@ std::unexpected<Error> refused(unsigned char reply) {
     case 6:
       return fail(ErrorCode::unavailable, "the connection timed out behind the SOCKS proxy");
     case 7:
-      return fail(ErrorCode::unsupported, "the SOCKS proxy does not make connections");
+      return fail(ErrorCode::unsupported, "the SOCKS proxy does not support the CONNECT command");
     case 8:
-      return fail(ErrorCode::unsupported, "the SOCKS proxy does not know this type of address");
+      return fail(ErrorCode::unsupported, "the SOCKS proxy does not support this type of address");
     default:
       return fail(ErrorCode::unavailable,
                   "the SOCKS proxy failed with code " + std::to_string(reply));
@@ -82,12 +82,13 @@ std::unexpected<Error> refused(unsigned char reply) {
 
 Result<Socks5Handshake> Socks5Handshake::start(const Socks5Request& request) {
   if (!fits(request.host) || request.port == 0) {
-    return fail(ErrorCode::invalid_argument, "a SOCKS proxy cannot be asked for this destination");
+    return fail(ErrorCode::invalid_argument,
+                "the destination of a SOCKS proxy needs a port and a name of 1 to 255 bytes");
   }
   const bool with_user = !request.user.empty();
   if (with_user && (!fits(request.user) || !fits(request.password.reveal()))) {
     return fail(ErrorCode::invalid_argument,
-                "user name and password for a SOCKS proxy have 1 to 255 bytes each");
+                "user name and password of a SOCKS proxy have 1 to 255 bytes each");
   }
   Socks5Handshake handshake;
   std::string methods{kVersion, 1, kNoAuthentication};
@@ -109,7 +110,7 @@ Secret Socks5Handshake::output() {
 
 std::size_t Socks5Handshake::answer_size() const {
   if (phase_ != Phase::reply) return 2;
-  // Of a refusal nothing but the code counts, and some proxies send no more.
+  // A refusal ends with its code: some proxies send nothing after it.
   if (answer_.size() >= 2 && answer_[1] != 0) return answer_.size();
   // Version, reply, reserved, type of address, address, port. The first byte of a name is its size.
   if (answer_.size() < 5) return 5;
@@ -123,11 +124,14 @@ std::size_t Socks5Handshake::answer_size() const {
   }
 }
 
+std::size_t Socks5Handshake::expects() const {
+  return done() ? 0 : answer_size() - answer_.size();
+}
+
 Result<std::size_t> Socks5Handshake::feed(std::string_view bytes) {
   std::size_t used = 0;
   while (!done() && used < bytes.size()) {
-    const std::size_t missing = answer_size() - answer_.size();
-    const auto part = bytes.substr(used, missing);
+    const auto part = bytes.substr(used, expects());
     answer_ += part;
     used += part.size();
     if (answer_.size() < answer_size()) continue;
@@ -140,7 +144,7 @@ Result<std::size_t> Socks5Handshake::feed(std::string_view bytes) {
 Result<void> Socks5Handshake::take_answer() {
   const char version = phase_ == Phase::authentication ? kAuthenticationVersion : kVersion;
   if (answer_[0] != version) {
-    return fail(ErrorCode::protocol, "the peer does not answer as a SOCKS 5 proxy");
+    return fail(ErrorCode::protocol, "the peer is not a SOCKS 5 proxy");
   }
   const unsigned char code = byte_at(answer_, 1);
   switch (phase_) {
@@ -153,8 +157,8 @@ Result<void> Socks5Handshake::take_answer() {
       if (code == kNoneAcceptable) {
         return fail(ErrorCode::unauthenticated,
                     authentication_.empty()
-                        ? "the SOCKS proxy wants a user name and a password"
-                        : "the SOCKS proxy takes neither user name and password nor nobody");
+                        ? "the SOCKS proxy requires a user name and a password"
+                        : "the SOCKS proxy supports no password authentication");
       }
       if (code != kNoAuthentication) {
         return fail(ErrorCode::protocol, "the SOCKS proxy chose a method that was not offered");

@@ -10,32 +10,36 @@
 
 namespace gitops::net {
 
-// Where a SOCKS proxy is to connect to, and as whom.
+// The destination that a SOCKS proxy connects to, and the client's credentials.
 struct Socks5Request {
-  std::string host;  // a name, which the proxy looks up, or an IP address without brackets
+  std::string host;  // a name, which the proxy resolves, or an IP address without brackets
   std::uint16_t port = 0;
-  std::string user = {};  // empty: no authentication is offered
+  std::string user = {};  // empty: authentication is not offered
   Secret password = {};
 };
 
-// The client's side of a SOCKS 5 handshake (RFC 1928, with user name and password by RFC 1929), as
-// a state machine without I/O:
+// The client side of a SOCKS 5 handshake (RFC 1928; user name and password: RFC 1929), as a state
+// machine without I/O:
 //
-//   write(output()); while (!done()) { feed(what was read); write(output()); }
+//   write(output()); while (!done()) { feed(read at most expects() bytes); write(output()); }
 //
-// After done() the connection belongs to the destination. A failure is final.
+// After done() the connection carries the destination's bytes. A failure is final.
 class Socks5Handshake {
  public:
-  // Fails with invalid_argument when the host, the user name or the password does not fit (1 to 255
-  // bytes each), or the port is 0.
+  // Fails with invalid_argument when the host, the user name or the password is empty or longer
+  // than 255 bytes, or the port is 0.
   static Result<Socks5Handshake> start(const Socks5Request& request);
 
-  // What to send now; empty when the proxy is to speak. Holds the password once, if at all.
+  // The bytes to send now; empty while the proxy's reply is awaited. At most one output of a
+  // handshake holds the password.
   Secret output();
-  // Takes bytes from the proxy and tells how many of them belong to the handshake: all, unless it
-  // is done. Errors: `protocol` when the peer is no SOCKS 5 proxy, `unauthenticated` when it wants
-  // or refuses credentials, `forbidden` by its rules, `unavailable` when it cannot connect,
-  // `unsupported` when it cannot do what is asked.
+  // The smallest number of bytes that the proxy still sends; 0 after done(). A reader that takes no
+  // more than this leaves the destination's bytes on the connection.
+  [[nodiscard]] std::size_t expects() const;
+  // Takes bytes from the proxy and returns how many of them belong to the handshake: all of them
+  // before done(). Errors: `protocol` (not a SOCKS 5 proxy), `unauthenticated` (credentials are
+  // missing or refused), `forbidden` (by the proxy's rules), `unavailable` (the proxy cannot reach
+  // the destination), `unsupported` (the proxy lacks the command or the type of address).
   Result<std::size_t> feed(std::string_view bytes);
   [[nodiscard]] bool done() const { return phase_ == Phase::done; }
 
@@ -43,15 +47,15 @@ class Socks5Handshake {
   enum class Phase { method, authentication, reply, done };
   Socks5Handshake() = default;
 
-  // How many bytes the answer under way has, as far as its beginning tells.
+  // The size of the current reply, as far as its first bytes determine it.
   [[nodiscard]] std::size_t answer_size() const;
   Result<void> take_answer();
 
   Phase phase_ = Phase::method;
-  std::string answer_;     // the part received of the answer under way
-  Secret output_;          // to be sent now
-  Secret authentication_;  // to be sent when the proxy asks for it; empty: never
-  std::string connect_;    // to be sent last
+  std::string answer_;     // the part of the current reply that has been received
+  Secret output_;          // sent next
+  Secret authentication_;  // sent when the proxy asks for it; empty: never
+  std::string connect_;    // sent last
 };
 
 }  // namespace gitops::net

@@ -678,6 +678,54 @@ TEST(Client, SendsAbsoluteTargetsToAnHttpProxy) {
   });
 }
 
+// A SOCKS proxy that also plays the destination, which must be host "a", port 80.
+HttpScript::Script socks(bool with_user, std::string answer) {
+  return [=](test::RawConnection& connection) -> Task<> {
+    using namespace std::string_literals;
+    co_await connection.read_exactly(with_user ? 4 : 3);
+    co_await connection.send(with_user ? "\x05\x02"s : "\x05\x00"s);
+    if (with_user) {
+      EXPECT_EQ(co_await connection.read_exactly(11), "\x01\x05us er\x03p:w"s);
+      co_await connection.send("\x01\x00"s);
+    }
+    EXPECT_EQ(co_await connection.read_exactly(8), "\x05\x01\x00\x03\x01\x61\x00\x50"s);
+    co_await connection.send(answer);
+    co_await connection.read_head();
+    co_await connection.send(kOk);
+    co_await connection.read_to_end();
+  };
+}
+
+TEST(Client, GoesThroughASocksProxy) {
+  test::run_coro([]() -> Task<> {
+    using namespace std::string_literals;
+    const auto executor = co_await asio::this_coro::executor;
+    const auto connected = "\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"s;
+    HttpScript proxy(executor,
+                     {socks(false, connected), socks(true, connected), socks(false, "\x05\x05"s)});
+    const auto name = "proxy 127.0.0.1:" + std::to_string(proxy.port());
+    const auto client_of = [&](const std::string& userinfo) {
+      auto options = through(proxy, userinfo);
+      options.proxy.http->scheme = "socks5h";
+      return std::make_unique<TestClient>(executor, options);
+    };
+    {
+      const auto client = client_of("");
+      const auto response = co_await client->get(origin("http://a"), "/x");
+      CO_ASSERT_OK(response);
+      EXPECT_EQ(response->body, "ok");
+      EXPECT_THAT(proxy.received().at(0), HasSubstr("GET /x HTTP/1.1\r\nHost: a\r\n"))
+          << "as to the origin itself";
+    }
+    CO_ASSERT_OK(co_await client_of("us%20er:p%3Aw")->get(origin("http://a")));
+    const auto refused = co_await client_of("")->get(origin("http://a"));
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+    EXPECT_THAT(refused.error().message, AllOf(StartsWith(name), HasSubstr("refused behind")));
+    co_await proxy.stop();
+  });
+}
+
 TEST(Client, ErrorsTellTheProxyFromTheOrigin) {
   test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;

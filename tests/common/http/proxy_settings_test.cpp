@@ -70,6 +70,26 @@ TEST(ProxySettings, ChoosesByScheme) {
   EXPECT_EQ(settings->proxy_for(*parse_url("wss://a"))->userinfo, "u:p");
 }
 
+TEST(ProxySettings, TakesSocksProxies) {
+  const auto settings =
+      proxy_settings({{"HTTP_PROXY", "socks5h://u:p@jump"}, {"HTTPS_PROXY", "socks5://jump:9"}});
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_TRUE(settings->proxy_for(*parse_url("http://a"))->is_socks());
+  EXPECT_EQ(settings->proxy_for(*parse_url("http://a"))->port, 1080);
+  EXPECT_EQ(settings->proxy_for(*parse_url("wss://a"))->port, 9);
+}
+
+TEST(ProxySettings, AProxyOfOneServerIsUsedForLoopback) {
+  auto settings = proxy_settings({{"HTTP_PROXY", "proxy"}});
+  ASSERT_TRUE(settings);
+  for (const char* target : {"http://127.0.0.1", "http://[::1]", "http://localhost"}) {
+    settings->proxies_loopback = false;
+    EXPECT_EQ(settings->proxy_for(*parse_url(target)), nullptr) << target;
+    settings->proxies_loopback = true;
+    EXPECT_NE(settings->proxy_for(*parse_url(target)), nullptr) << target;
+  }
+}
+
 TEST(ProxySettings, LowerCaseWins) {
   const auto settings =
       proxy_settings({{"HTTP_PROXY", "http://upper"}, {"http_proxy", "http://lower"}});
@@ -80,7 +100,7 @@ TEST(ProxySettings, LowerCaseWins) {
 
 TEST(ProxySettings, AC28_ErrorsNameTheVariableOnly) {
   for (const char* value :
-       {"http://user:canary@ho st", "socks5://user:canary@h:1", "https://user:canary@h:1"}) {
+       {"http://user:canary@ho st", "socks4://user:canary@h:1", "https://user:canary@h:1"}) {
     const auto settings = proxy_settings({{"HTTPS_PROXY", value}});
     ASSERT_FALSE(settings) << value;
     EXPECT_THAT(settings.error().message, testing::HasSubstr("HTTPS_PROXY"));

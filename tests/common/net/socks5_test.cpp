@@ -99,7 +99,7 @@ TEST(Socks5, TellsWhyItFailed) {
   EXPECT_EQ(error_after(anonymous(), "\x05\x01"s).code, ErrorCode::protocol);
   EXPECT_EQ(error_after(anonymous(), "\x05\x02"s).code, ErrorCode::protocol) << "was not offered";
   EXPECT_EQ(error_after(anonymous(), "\x05\xff"s).code, ErrorCode::unauthenticated);
-  EXPECT_THAT(error_after(anonymous(), "\x05\xff"s).message, HasSubstr("wants a user name"));
+  EXPECT_THAT(error_after(anonymous(), "\x05\xff"s).message, HasSubstr("requires a user name"));
   const Error wrong = error_after(person(), "\x05\x02\x01\x01"s);
   EXPECT_EQ(wrong.code, ErrorCode::unauthenticated);
   EXPECT_THAT(wrong.message, Not(HasSubstr("CANARY")));
