@@ -209,11 +209,9 @@ Result<void> ClientExchange::State::check_final_head() const {
   if (status == 101 && !may_switch) {
     return failed({.code = ErrorCode::protocol, .message = "the peer switched protocols unasked"});
   }
-  if (status == 407 && proxy != nullptr && !url.is_tls()) {
-    return std::unexpected(
-        Error{.code = ErrorCode::unauthenticated,
-              .message = "proxy " + host_port(*proxy) + ": proxy authentication required",
-              .http_status = 407});
+  if (status == 407 && is_forwarded()) {
+    return fail(ErrorCode::unauthenticated,
+                "proxy " + host_port(*proxy) + ": proxy authentication required");
   }
   return {};
 }

@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::size_t kReadBuffer = 16 * 1024;
 
-// What a proxy's answer to CONNECT means when it is not 2xx.
+// The error behind a proxy's answer to CONNECT that is not 2xx. It has no http_status: that would
+// pass for an answer of the origin.
 Error refused_tunnel(const std::string& origin, int status) {
   Error error{.code = ErrorCode::unavailable,
               .message = "refused to connect to " + origin + ": " + std::to_string(status) + " " +
-                         std::string(reason_phrase(status)),
-              .http_status = status};
+                         std::string(reason_phrase(status))};
   if (status == 407) error.code = ErrorCode::unauthenticated;
   if (status == 403) error.code = ErrorCode::forbidden;
   return error;

@@ -743,11 +743,13 @@ TEST(Client, ErrorsTellTheProxyFromTheOrigin) {
       CO_ASSERT_TRUE(!plain);
       EXPECT_EQ(plain.error().code, ErrorCode::unauthenticated);
       EXPECT_EQ(plain.error().message, name + ": proxy authentication required");
+      EXPECT_EQ(plain.error().http_status, 0) << "the origin did not answer";
       const auto tunnel = co_await client.get(origin("https://a.example"));
       CO_ASSERT_TRUE(!tunnel);
       EXPECT_EQ(tunnel.error().code, ErrorCode::unauthenticated);
       EXPECT_EQ(tunnel.error().message,
                 name + ": refused to connect to a.example:443: 407 Proxy Authentication Required");
+      EXPECT_EQ(tunnel.error().http_status, 0);
       EXPECT_THAT(proxy.received().at(1),
                   StartsWith("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n"));
       const auto gateway = co_await client.get(origin("https://a.example"));
