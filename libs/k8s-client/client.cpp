@@ -30,7 +30,9 @@ http::ClientOptions client_options(const ClusterConfig& config,
   http::ClientOptions options;
   options.tls = config.tls;
   options.proxy = environment_proxy;
-  if (config.proxy) options.proxy = {.http = config.proxy, .https = config.proxy, .no_proxy = {}};
+  if (config.proxy) {
+    options.proxy = {.http = config.proxy, .https = config.proxy, .proxies_loopback = true};
+  }
   options.user_agent = std::move(user_agent);
   return options;
 }

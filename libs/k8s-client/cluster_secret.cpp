@@ -136,7 +136,12 @@ ClusterConfig read_config(Reader& reader, const Json& config) {
     reader.note("bearerToken and username are both set");
   }
   if (const auto proxy = reader.text(config, "proxyUrl"); !proxy.empty()) {
-    out.proxy = reader.url(proxy, "proxyUrl");
+    if (auto url = http::parse_proxy_url(proxy); url && !url->is_tls()) {
+      out.proxy = std::move(*url);
+    } else {
+      // The URL is not shown, because it may contain a password.
+      reader.note("proxyUrl is not an http://, socks5:// or socks5h:// URL");
+    }
   }
   return out;
 }

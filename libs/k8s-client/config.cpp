@@ -274,7 +274,14 @@ void read_cluster(const Mapping& cluster, ClusterConfig& config) {
     cluster.mistake("insecure-skip-tls-verify", "and a certificate authority are both set");
   }
   config.tls.server_name = cluster.text("tls-server-name");
-  if (!cluster.text("proxy-url").empty()) config.proxy = read_url(cluster, "proxy-url");
+  if (const std::string proxy = cluster.text("proxy-url"); !proxy.empty()) {
+    if (auto url = http::parse_proxy_url(proxy); url && !url->is_tls()) {
+      config.proxy = std::move(*url);
+    } else {
+      // The URL is not shown, because it may contain a password.
+      cluster.mistake("proxy-url", "is not an http://, socks5:// or socks5h:// URL");
+    }
+  }
 }
 
 ExecPlugin read_exec(const Mapping& exec) {

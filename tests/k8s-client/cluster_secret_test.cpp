@@ -10,6 +10,7 @@ namespace gitops::k8s {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -63,6 +64,14 @@ TEST(ClusterSecret, OtherCredentialsAreRead) {
   EXPECT_EQ(basic.config->username, "me");
   EXPECT_EQ(basic.config->password.reveal(), "canary");
   EXPECT_TRUE(parse(json::object()).config) << "nobody's credentials";
+}
+
+TEST(ClusterSecret, TheProxyMayBeOneOfSocks) {
+  const auto read = parse({{"proxyUrl", "socks5://u:p@jump"}});
+  ASSERT_TRUE(read.config->proxy);
+  EXPECT_TRUE(read.config->proxy->is_socks());
+  EXPECT_THAT(mistake({{"proxyUrl", "https://u:canary@jump"}}),
+              AllOf(HasSubstr("proxyUrl is not"), Not(HasSubstr("canary"))));
 }
 
 TEST(ClusterSecret, ItsNamespacesAreTheOnlyOnes) {

@@ -171,8 +171,11 @@ TEST(Kubeconfig, RefusesWhatItCannotHonour) {
               HasSubstr("auth-provider is no longer supported by Kubernetes"));
   EXPECT_THAT(mistake(one_context("", "    token: t\n    as: admin\n")),
               HasSubstr("as (impersonation) is not supported"));
-  EXPECT_THAT(mistake(one_context("    proxy-url: socks5://x:1\n", "    token: t\n")),
-              HasSubstr("proxy-url is not an https:// or http:// URL"));
+  for (const char* proxy : {"ftp://x:1", "https://x:1", "socks4://x:1", "x:1"}) {
+    EXPECT_THAT(
+        mistake(one_context("    proxy-url: " + std::string(proxy) + "\n", "    token: t\n")),
+        HasSubstr("proxy-url is not an http://, socks5:// or socks5h:// URL"));
+  }
 }
 
 TEST(Kubeconfig, NamesUndefinedEntries) {
@@ -243,9 +246,20 @@ TEST(Kubeconfig, AC28_NeverShowsACredential) {
     EXPECT_THAT(text, Not(HasSubstr(canary))) << user;
     EXPECT_NE(text, "accepted") << user;
   }
-  const std::string text =
-      mistake(one_context("    proxy-url: 'socks5://me:" + canary + "@x'\n", "    token: t\n"));
+  const std::string text = mistake(
+      one_context("    proxy-url: 'socks5://me:" + canary + "@x:99999'\n", "    token: t\n"));
   EXPECT_THAT(text, Not(HasSubstr(canary)));
+  EXPECT_NE(text, "accepted");
+}
+
+TEST(Kubeconfig, TakesSocksProxies) {
+  for (const std::string scheme : {"socks5", "socks5h"}) {
+    const auto config =
+        parse(one_context("    proxy-url: " + scheme + "://jump\n", "    token: t\n"));
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->proxy->scheme, scheme);
+    EXPECT_EQ(config->proxy->port, 1080);
+  }
 }
 
 TEST(Kubeconfig, AC30_RefusesProgramsUnlessAllowed) {
