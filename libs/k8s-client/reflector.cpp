@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "k8s-client/status.hpp"
+
 namespace gitops::k8s {
 
 namespace {
@@ -12,16 +14,9 @@ using namespace std::chrono_literals;
 constexpr auto kTooQuick = 1s;
 constexpr auto kHealthy = 2min;
 constexpr unsigned kUnfinishedMost = 2;
-constexpr int kGatewayTimeout = 504;
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-// The cause ResourceVersionTooLarge, of which an Error has the message alone.
-bool is_ahead_of_server(const Error& error) {
-  return error.http_status == kGatewayTimeout &&
-         error.message.contains("Too large resource version");
 }
 
 }  // namespace
@@ -155,7 +150,7 @@ void Reflector::on_watch_end(const Error* error, Clock::time_point now) {
   }
   if (error == nullptr) {
     if (lived < kTooQuick && !news_) back_off();
-  } else if (error->code == ErrorCode::gone || is_ahead_of_server(*error)) {
+  } else if (error->code == ErrorCode::gone || error->cause == causes::kResourceVersionTooLarge) {
     on_gone();
   } else {
     // A version that the server does not understand is of no more use.

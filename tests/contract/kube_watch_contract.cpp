@@ -526,3 +526,4 @@ std::vector<KubeWatchCase> kube_watch_cases() {
 }
 
 }  // namespace gitops::test
+    EXPECT_EQ(refused.error().cause, k8s::causes::kResourceVersionTooLarge);

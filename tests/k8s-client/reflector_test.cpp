@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "k8s-client/status.hpp"
+
 namespace gitops::k8s {
 namespace {
 
@@ -415,9 +417,24 @@ TEST(Reflector, AVersionAheadOfTheServersMeansAList) {
   driver.next();
   driver.end(Error{.code = ErrorCode::unavailable,
                    .message = "watch: 504 Timeout: Too large resource version: 100, current: 7",
-                   .http_status = 504});
+                   .http_status = 504,
+                   .reason = "Timeout",
+                   .cause = std::string(causes::kResourceVersionTooLarge)});
   EXPECT_TRUE(driver.next().begins_list());
   EXPECT_EQ(driver.waited, std::nullopt);
+}
+
+TEST(Reflector, TheWordsOfAFailureDecideNothing) {
+  Driver driver(kPaged);
+  driver.sync_by_pages("100");
+  driver.next();
+  driver.end(Error{.code = ErrorCode::unavailable,
+                   .message = "watch: 504 Timeout: Too large resource version: 100, current: 7",
+                   .http_status = 504});
+  const auto action = driver.next();
+  EXPECT_EQ(action.kind, Kind::watch);
+  EXPECT_EQ(action.resource_version, "100");
+  EXPECT_NE(driver.waited, std::nullopt);
 }
 
 // ---- restored servers ----
