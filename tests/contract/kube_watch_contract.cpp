@@ -385,7 +385,52 @@ Task<> survives_cuts(const KubeWatchPeer& peer) {
   });
 }
 
-// Reads a watch until `enough` events came, it ended, or time is up.
+Task<> pages_when_streaming_lists_are_refused(const KubeWatchPeer& peer) {
+  co_await peer.allow_streaming_lists(false);
+  co_await with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+    const std::string once = "reason=\"streaming_refused\",resource=\"configmaps\"} 1";
+    CO_ASSERT_TRUE(co_await create_some(bench, 5));
+    bench.start();
+    CO_ASSERT_TRUE(co_await bench.synced());
+    EXPECT_EQ(bench.told().size(), 5U);
+    EXPECT_THAT(bench.metrics(), testing::HasSubstr(once));
+    CO_ASSERT_TRUE(co_await bench.disconnect());
+    CO_ASSERT_TRUE(co_await bench.remove("cm-0"));
+    peer.make_versions_gone();
+    bench.reconnect();
+    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_THAT(bench.metrics(), testing::HasSubstr("reason=\"gone\""));
+    EXPECT_THAT(bench.metrics(), testing::HasSubstr(once)) << "it was not tried again";
+  });
+  co_await peer.allow_streaming_lists(true);
+}
+
+// Servers send bookmarks every minute and shortly before the end of a watch. Secrets, because only
+// kinds in the real server's watch cache have bookmarks.
+Task<> reopens_a_watch_that_falls_silent(const KubeWatchPeer& peer) {
+  k8s::Reflector::Options options = kStreaming;
+  options.watch_timeout_min = options.watch_timeout_max = 6s;
+  return with_kube_watch_bench(
+      peer, options,
+      [](KubeWatchBench& bench) -> Task<> {
+        bench.start();
+        CO_ASSERT_TRUE(co_await bench.synced());
+        CO_ASSERT_TRUE(co_await bench.wait_until(
+            [&] { return bench.metrics().contains("type=\"bookmark\""); }));
+        bench.relay().hold();
+        EXPECT_TRUE(co_await bench.wait_until([&] {
+          return bench.informer().trouble().contains("nothing received for 3s");
+        })) << "it waited for the end of the watch";
+        bench.relay().release();
+        EXPECT_TRUE(co_await bench.wait_until([&] { return bench.informer().trouble().empty(); }));
+      },
+      [](k8s::InformerOptions& options) {
+        options.resource = k8s::resources::kSecrets;
+        options.bookmark_silence = 3s;
+      });
+}
+
+// Reads a watch until `enough` events have arrived, the watch ends, or the deadline passes.
 Task<std::vector<k8s::WatchEvent::Type>> read_events(KubeWatchBench& bench, k8s::WatchStream stream,
                                                      std::size_t enough, Error& error,
                                                      std::string& version) {
@@ -523,6 +568,8 @@ std::vector<KubeWatchCase> kube_watch_cases() {
       {"SurvivesARestart", survives_a_restart},
       {"SurvivesCutConnections", survives_cuts},
   };
+      {"ReopensAWatchThatFallsSilent", reopens_a_watch_that_falls_silent},
+      {"PagesWhenStreamingListsAreRefused", pages_when_streaming_lists_are_refused},
 }
 
 }  // namespace gitops::test

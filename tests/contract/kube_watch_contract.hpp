@@ -29,7 +29,9 @@ struct KubeWatchPeer {
   // end the server and start it again.
   std::function<Task<>()> back_up = {};
   std::function<Task<>()> restore = {};
-  // How long anything may take.
+  // Makes the server refuse streaming lists, or accept them again. May restart the server.
+  std::function<Task<>(bool allow)> allow_streaming_lists = {};
+  // Time limit of each wait.
   std::chrono::seconds patience{10};
 };
 

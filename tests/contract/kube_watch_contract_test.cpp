@@ -27,6 +27,10 @@ TEST_P(FakeKubeWatch, Behaves) {
           api.restore(backup);
           co_return;
         },
+        .allow_streaming_lists = [&](bool allow) -> Task<> {
+          api.refuse_streaming_lists(!allow);
+          co_return;
+        },
     };
     co_await GetParam().run(peer);
     co_await api.stop();

@@ -42,6 +42,12 @@ TEST_P(RealKubeWatch, Behaves) {
               cluster().restore_etcd();
               co_return;
             },
+            .allow_streaming_lists = [](bool allow) -> Task<> {
+              cluster().stop_api_server(PeerCluster::Stop::kill);
+              cluster().start_api_server(std::vector<std::string>{
+                  std::string("--feature-gates=WatchList=") + (allow ? "true" : "false")});
+              co_return;
+            },
             .patience = std::chrono::seconds(30),
         };
         co_await GetParam().run(peer);
