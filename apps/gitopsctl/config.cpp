@@ -55,8 +55,8 @@ Result<k8s::ClusterConfig> find_cluster(const KubernetesSettings& settings,
     const std::string own = home + "/.kube/config";
     if (std::filesystem::exists(own, error)) path = own;
   }
-  auto config =
-      k8s::load_cluster_config(path, settings.context, environment, k8s::ExecPolicy::allow);
+  auto config = k8s::load_cluster_config(path, settings.context, environment,
+                                         k8s::ExecPolicy::allow_inheriting);
   if (config && !settings.ns.empty()) config->default_namespace = settings.ns;
   return config;
 }

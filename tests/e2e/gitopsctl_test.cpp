@@ -1,4 +1,5 @@
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -299,6 +300,36 @@ TEST(GitopsctlCheck, CredentialsThatCannotBeObtainedAreNoFaultOfTheServer) {
       EXPECT_THAT(rows(report, "rights"), Each(IsReason("skipped")));
     }
     EXPECT_EQ(world.kube.requests().size(), 0U);
+  });
+}
+
+// As the plugins of cloud providers: the profile is in a variable of the person's own.
+TEST(GitopsctlCheck, ExecPluginsSeeTheWholeEnvironment) {
+  on_world([](World& world) -> Task<> {
+    auto text = world.kube.kubeconfig();
+    const std::string token = "token: \"canary-kube-token\"";
+    text.replace(text.find(token), token.size(),
+                 "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, "
+                 "command: " +
+                     (world.folder / "plugin").string() + "}");
+    write_file(world.folder / "kubeconfig", text);
+    write_file(world.folder / "plugin",
+               "#!/bin/sh\n[ \"$CLOUD_PROFILE\" = prod ] || { echo 'no profile' >&2; exit 4; }\n"
+               "echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":"
+               "\"ExecCredential\",\"status\":{\"token\":\"canary-kube-token\"}}'\n");
+    std::filesystem::permissions(world.folder / "plugin", std::filesystem::perms::owner_all);
+
+    const auto without = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 1);
+    const auto refused = row(without, "kubernetes", "credentials");
+    EXPECT_THAT(refused, IsStatus("failed"));
+    EXPECT_THAT(refused["message"], HasSubstr("plugin: ended with exit code 4 (no profile)"));
+    EXPECT_THAT(row(without, "kubernetes", "API server"), IsReason("skipped"));
+
+    world.environment["CLOUD_PROFILE"] = "prod";
+    const auto report = co_await world.call_json({"check"});
+    EXPECT_EQ(world.exit_code, 0);
+    EXPECT_EQ(row(report, "kubernetes", "credentials")["message"], "accepted as double");
   });
 }
 

@@ -58,6 +58,22 @@ TEST_F(FindCluster, TheNamespaceIsTheContextsUnlessGiven) {
             "given");
 }
 
+TEST_F(FindCluster, PluginsGetTheWholeEnvironment) {
+  std::string text = kubeconfig_of("k");
+  const std::string token = "token: t";
+  text.replace(text.find(token), token.size(),
+               "exec: {apiVersion: client.authentication.k8s.io/v1, command: aws, interactiveMode: "
+               "Never, env: [{name: B, value: kubeconfig}]}");
+  test::write_file(folder_ / "exec", text);
+  const cli::Environment environment{{"AWS_PROFILE", "prod"}, {"B", "ours"}};
+  const auto found =
+      find_cluster({.kubeconfig = path("exec"), .context = {}, .ns = {}}, environment);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->exec->environment,
+              testing::UnorderedElementsAre(testing::Pair("AWS_PROFILE", "prod"),
+                                            testing::Pair("B", "kubeconfig")));
+}
+
 TEST_F(FindCluster, AMissingFileOrContextIsNamed) {
   const auto missing = find_cluster({.kubeconfig = path("missing"), .context = {}, .ns = {}}, {});
   ASSERT_FALSE(missing);
