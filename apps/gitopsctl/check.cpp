@@ -39,7 +39,7 @@ milliseconds since(Clock::time_point begin) {
   return std::chrono::ceil<milliseconds>(Clock::now() - begin);
 }
 
-// One run. Its parts fill the groups of the report side by side.
+// One run. Its parts fill the groups of the report concurrently.
 class Check {
  public:
   Check(const Settings& settings, const cli::Environment& environment, http::ProxySettings proxy,
@@ -56,7 +56,7 @@ class Check {
     parts.spawn("argocd", [this] { return check_argocd(); });
     parts.spawn("control-plane", [this] { return check_control_plane(); });
     co_await parts.join();
-    // What an interrupted run has found so far is no report.
+    // An interrupted run has no report.
     if ((co_await asio::this_coro::cancellation_state).cancelled() !=
         asio::cancellation_type::none) {
       throw boost::system::system_error(asio::error::operation_aborted);
@@ -77,10 +77,10 @@ class Check {
     auto cluster = find_cluster(settings_.kubernetes, environment_);
     if (!cluster) {
       kubernetes_.rows.push_back(failed("kubeconfig", cluster.error(),
-                                        "--kubeconfig names another file, --context "
+                                        "--kubeconfig chooses another file, --context "
                                         "another cluster in it"));
       no_rights(settings_.kubernetes.ns.empty() ? "default" : settings_.kubernetes.ns,
-                "no cluster to ask");
+                "there is no usable kubeconfig");
       co_return;
     }
     const std::string ns = cluster->default_namespace;
@@ -89,17 +89,17 @@ class Check {
     k8s::Client client(context_.executor, resolver_, std::move(*cluster), proxy_, user_agent());
 
     const auto begin = Clock::now();
-    const auto answer = co_await client.raw({.target = "/version"}, context_.deadline);
+    const auto answer = co_await client.server_version(context_.deadline);
     if (!answer && is_without_credential(answer.error())) {
-      kubernetes_.rows = {skipped("API server", "not asked, for lack of a credential"),
+      kubernetes_.rows = {skipped("API server", "not asked: there is no credential"),
                           credentials_row(std::unexpected(answer.error()))};
-      no_rights(ns, "not asked, for lack of a credential");
+      no_rights(ns, "not asked: there is no credential");
       co_return;
     }
     kubernetes_.rows.push_back(api_server_row(answer, since(begin)));
     if (kubernetes_.rows.back().status != Status::ok) {
-      kubernetes_.rows.push_back(skipped("credentials", "the API server did not answer"));
-      no_rights(ns, "the API server did not answer");
+      kubernetes_.rows.push_back(skipped("credentials", "the API server could not be asked"));
+      no_rights(ns, "the API server could not be asked");
       co_return;
     }
     const auto user = co_await client.who_am_i(context_.deadline);
@@ -141,10 +141,10 @@ class Check {
     const ArgoCdSettings& settings = settings_.argocd;
     if (settings.server.empty()) {
       argocd_.rows.push_back(not_configured("argocd-server", "no address was given",
-                                            "--argocd-server or ARGOCD_SERVER names it"));
+                                            "set --argocd-server or ARGOCD_SERVER"));
       co_return;
     }
-    // The rules of the settings let no other one pass.
+    // Checked when the settings were read.
     const http::Url server = argo::parse_server(settings.server).value();
     argocd_.about = server.to_string();
     http::Client http(context_.executor, resolver_,
@@ -156,10 +156,9 @@ class Check {
     argocd_.rows.push_back(argocd_row(answer, since(begin)));
     if (settings.token.empty()) {
       argocd_.rows.push_back(
-          not_configured("token", "no token was given",
-                         "--argocd-token-file names a file with it, or ARGOCD_TOKEN holds it"));
+          not_configured("token", "no token was given", "set --argocd-token-file or ARGOCD_TOKEN"));
     } else if (argocd_.rows.back().status != Status::ok) {
-      argocd_.rows.push_back(skipped("token", "argocd-server did not answer"));
+      argocd_.rows.push_back(skipped("token", "argocd-server could not be asked"));
     } else {
       argocd_.rows.push_back(
           argocd_token_row(co_await client.can_i("applications", "get", "*/*", context_.deadline)));
@@ -170,17 +169,15 @@ class Check {
     const ControlPlaneSettings& settings = settings_.control_plane;
     if (settings.url.empty()) {
       control_plane_.rows.push_back(not_configured("control plane", "no address was given",
-                                                   "--control-plane-url or CODEFRESH_URL names "
-                                                   "it"));
+                                                   "set --control-plane-url or CODEFRESH_URL"));
       co_return;
     }
     const http::Url url = http::parse_url(settings.url).value();
     control_plane_.about = url.to_string();
     if (settings.token.empty()) {
       control_plane_.rows.push_back(not_configured(
-          "token", "no token was given",
-          "--control-plane-token-file names a file with it, or CODEFRESH_TOKEN holds it"));
-      // Without one it is refused, which also shows that the control plane is there.
+          "token", "no token was given", "set --control-plane-token-file or CODEFRESH_TOKEN"));
+      // The request is made all the same: a refusal shows that the control plane is reachable.
     }
     http::Client http(context_.executor, resolver_,
                       client_options(settings.ca_file, settings.insecure));
@@ -231,13 +228,13 @@ int run_check(const Settings& settings, const cli::Environment& environment,
 }
 
 constexpr const char* kDescription =
-    R"(Asks Kubernetes, Argo CD and the control plane whether they are reachable and accept the
-credentials given, and the API server whether whoever asks has the rights that the runtime's daemons
-need. Whoever installs the chart needs these rights, too; with the token of a daemon's ServiceAccount
-in the kubeconfig it shows that daemon's own.
+    R"(Checks that Kubernetes, Argo CD and the control plane are reachable and accept your
+credentials, and that you have the rights in the cluster that the runtime's daemons need.
+Installing the chart requires these rights, too. To check the rights of a daemon itself, use a
+kubeconfig with the token of its ServiceAccount.
 
-Each row is ok, failed or not known. Not known is what could not be found out: nothing says that it
-is missing. Exit code: 0 all ok, 1 something failed, 3 nothing failed but something is not known.
+Each row is ok, failed or not known. Not known means that the check could not be made. Exit code: 0
+all ok, 1 something failed, 3 nothing failed but something is not known.
 )";
 
 }  // namespace
@@ -245,11 +242,12 @@ is missing. Exit code: 0 all ok, 1 something failed, 3 nothing failed but someth
 cli::Command check_command() {
   const auto settings = std::make_shared<Settings>();
   return {.name = "check",
-          .summary = "Check what a runtime needs: peers, credentials, rights",
+          .summary = "Check what a runtime needs: peers, credentials and rights",
           .description = kDescription,
           .bind =
               [settings](ConfigReader& reader) {
                 settings->kubernetes.add_to(reader);
+                settings->kubernetes.add_namespace_to(reader);
                 settings->argocd.add_to(reader);
                 settings->control_plane.add_to(reader);
                 add_installation(reader, settings->installation);

@@ -4,8 +4,8 @@
 
 namespace gitops::ctl {
 
-// `gitopsctl check`: are Kubernetes, Argo CD and the control plane reachable with the credentials
-// given, and has their owner the rights that the daemons of a runtime need?
+// `gitopsctl check`: checks that Kubernetes, Argo CD and the control plane are reachable and accept
+// the user's credentials, and that the user has the rights that the daemons of a runtime need.
 cli::Command check_command();
 
 }  // namespace gitops::ctl

@@ -9,7 +9,7 @@ namespace gitops::ctl {
 
 namespace {
 
-// A row for a file that shells complete.
+// A setting whose value shells complete as a file name.
 void add_file(ConfigReader& reader, SettingNames names, std::string& target) {
   reader.add(std::move(names), "FILE", target, [&target](const std::string& text) {
     target = text;
@@ -35,11 +35,15 @@ void KubernetesSettings::add_to(ConfigReader& reader) {
   reader.group("Kubernetes");
   add_file(reader,
            {.flag = "kubeconfig",
-            .help = "Kubeconfig file; otherwise KUBECONFIG, ~/.kube/config, the pod's service "
+            .help = "Kubeconfig file; default: KUBECONFIG, ~/.kube/config, the pod's service "
                     "account"},
            kubeconfig);
-  reader.add({.flag = "context", .help = "Context of the kubeconfig; empty means its current one"},
-             context);
+  reader.add(
+      {.flag = "context", .help = "Context of the kubeconfig; empty means its current context"},
+      context);
+}
+
+void KubernetesSettings::add_namespace_to(ConfigReader& reader) {
   reader.add({.flag = "namespace",
               .help = "Namespace of the runtime; empty means the context's",
               .letter = 'n'},
@@ -65,8 +69,7 @@ void ArgoCdSettings::add_to(ConfigReader& reader) {
   reader.group("Argo CD");
   reader.add({.flag = "argocd-server",
               .env = {"ARGOCD_SERVER"},
-              .help = "argocd-server as host:port or URL; without a scheme it is spoken to in "
-                      "plain HTTP"},
+              .help = "argocd-server as host:port or URL; without a scheme, http:// is used"},
              server);
   reader.check({"argocd-server"}, [this]() -> std::string {
     if (server.empty()) return {};
@@ -79,7 +82,7 @@ void ArgoCdSettings::add_to(ConfigReader& reader) {
              root_path);
   reader.add_secret({.flag = "argocd-token",
                      .env = {"ARGOCD_TOKEN", "ARGOCD_AUTH_TOKEN"},
-                     .help = "Token for argocd-server"},
+                     .help = "File with the token for argocd-server"},
                     token);
   add_file(reader,
            {.flag = "argocd-ca-file",
@@ -102,7 +105,7 @@ void ControlPlaneSettings::add_to(ConfigReader& reader) {
   reader.check({"control-plane-url"}, [this] { return url_mistake(url); });
   reader.add_secret({.flag = "control-plane-token",
                      .env = {"CODEFRESH_TOKEN"},
-                     .help = "Token for the control plane"},
+                     .help = "File with the token for the control plane"},
                     token);
   add_file(reader,
            {.flag = "control-plane-ca-file",
@@ -117,7 +120,7 @@ void ControlPlaneSettings::add_to(ConfigReader& reader) {
 }
 
 void add_installation(ConfigReader& reader, Installation& installation) {
-  reader.group("Installation (which rights are needed; the defaults are the chart's)");
+  reader.group("Installation (decides which rights are needed; defaults as in the chart)");
   reader.add({.flag = "single-namespace",
               .env = {"IS_NAMESPACED_RUNTIME"},
               .help = "The runtime is confined to its namespace (global.runtime.singleNamespace)"},

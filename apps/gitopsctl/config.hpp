@@ -14,16 +14,19 @@
 
 namespace gitops::ctl {
 
-// How to reach the cluster.
+// Which cluster, and which namespace in it.
 struct KubernetesSettings {
   std::string kubeconfig;
   std::string context;
   std::string ns;  // empty: the context's
   void add_to(ConfigReader& reader);
+  // For commands that concern one namespace; to be called after add_to().
+  void add_namespace_to(ConfigReader& reader);
 };
 
 // Finds the cluster as kubectl does: --kubeconfig > $KUBECONFIG > ~/.kube/config > the pod's
-// service account. Programs that the kubeconfig names may run: it is the person's own.
+// service account. Exec plugins of the kubeconfig are run with the whole environment, because the
+// kubeconfig and the environment belong to the user.
 Result<k8s::ClusterConfig> find_cluster(const KubernetesSettings& settings,
                                         const cli::Environment& environment);
 
@@ -44,7 +47,7 @@ struct ControlPlaneSettings {
   void add_to(ConfigReader& reader);
 };
 
-// What the runtime's chart was installed with; names as the event-reporter's.
+// The chart values that the rights depend on. Environment variables are the event-reporter's.
 void add_installation(ConfigReader& reader, Installation& installation);
 
 }  // namespace gitops::ctl

@@ -7,7 +7,7 @@ namespace gitops::ctl {
 
 cli::Program gitopsctl() {
   return {.name = "gitopsctl",
-          .summary = "Looks after a GitOps Runtime",
+          .summary = "checks and inspects a GitOps Runtime",
           .commands = {check_command(), version_command()}};
 }
 

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array kStatuses = {Status::ok, Status::failed, Status::not_known};
 
-// As people read it, and as programs do.
+// The status in text output; id_of(): in JSON.
 std::string_view text_of(Status status) {
   switch (status) {
     case Status::ok:
@@ -48,7 +48,7 @@ Tone tone_of(Status status) {
   std::unreachable();
 }
 
-// As wide as the widest status, so that the columns of all groups begin at one place.
+// Padded to the widest status, so that the columns of all groups line up.
 std::string padded(std::string_view status) {
   std::string text(status);
   text.resize(text_of(Status::not_known).size(), ' ');
@@ -63,7 +63,7 @@ std::size_t count(const Report& report, Status status) {
   return n;
 }
 
-// Nothing of the group could be found out, for one reason.
+// No check of the group could be made, all for the same cause.
 bool is_one_line(const Group& group) {
   const auto same = [&](const Row& row) {
     return row.status == Status::not_known && row.message == group.rows.front().message;

@@ -7,31 +7,30 @@
 
 #include "common/core/error.hpp"
 
-// What `gitopsctl check` found out, and how it is shown. No I/O.
+// The result of `gitopsctl check` and its output forms. No I/O.
 namespace gitops::ctl {
 
 enum class Status {
   ok,
-  failed,     // found out: it is not as it should be
-  not_known,  // it could not be found out
+  failed,     // the check was made and did not pass
+  not_known,  // the check could not be made
 };
 
 // One thing that was checked.
 struct Row {
-  std::string name;  // what was checked: "API server"
-  std::string subject =
-      {};  // of several rows with one name, which: "get secrets argocd-token in …"
+  std::string name;          // what was checked: "API server"
+  std::string subject = {};  // tells rows of one name apart: "get secrets argocd-token in …"
   Status status = Status::not_known;
   // Stable, for programs; empty for ok. The name of an ErrorCode, or "denied" (the answer was no),
-  // "not_configured" (no address or credential was given), "skipped" (what it needs failed).
+  // "not_configured" (no address or credential was given), "skipped" (an earlier check failed).
   std::string reason = {};
-  std::string message = {};  // what was found, or why it failed, for people
-  std::string hint = {};     // what to do about it
+  std::string message = {};  // the finding or the cause, for people
+  std::string hint = {};     // the remedy, for people
   std::optional<std::string> version = {};
   std::optional<std::chrono::milliseconds> latency = {};
 };
 
-// What belongs to one peer.
+// The rows of one peer.
 struct Group {
   std::string id;     // stable, for programs: "kubernetes"
   std::string title;  // "Kubernetes"
@@ -41,18 +40,18 @@ struct Group {
 
 using Report = std::vector<Group>;
 
-// Failed when any row failed, otherwise not known when any row is, otherwise ok.
+// The worst status of all rows: failed, then not known, then ok.
 Status verdict(const Report& report);
-// The exit code for it: 0, 1 or 3.
+// The exit code for a verdict: 0, 1 or 3.
 int exit_code(Status verdict);
 
-// For people: a table per group and a line with the totals. Rows of a group that are not known for
-// one reason become one line.
+// For people: a table for each group and a line with the totals. A group whose rows are all not
+// known for the same cause is one line.
 std::string to_text(const Report& report, bool colour);
-// For programs; docs/gitopsctl.md has the schema. Ends with a line end.
+// For programs: JSON as in docs/gitopsctl.md, with a newline at its end.
 std::string to_json(const Report& report);
 
-// Rows from what a call returned.
+// Rows from the results of calls.
 
 Row ok(std::string name, std::string message);
 // An answer that says no.

@@ -13,7 +13,7 @@ constexpr const char* kResourceReporter = "cluster-event-reporter";
 constexpr const char* kArgo = "argoproj.io";
 const std::vector<std::string> kRead = {"get", "list", "watch"};
 
-// The Leases by which the replicas of a reporter share its work.
+// The Leases by which the replicas of a reporter divide its work.
 void add_leases(std::vector<Right>& rights, const std::string& daemon, const std::string& mode,
                 std::int64_t replicas) {
   const std::string group = "coordination.k8s.io";

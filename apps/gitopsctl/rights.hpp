@@ -6,8 +6,7 @@
 
 namespace gitops::ctl {
 
-// What decides which rights the chart gives to the daemons of a runtime. The defaults are those of
-// the chart's values.
+// The chart values that decide which rights the daemons of a runtime get. Defaults as in the chart.
 struct Installation {
   bool single_namespace = false;        // global.runtime.singleNamespace
   bool applications_everywhere = true;  // false: application.namespaces of Argo CD is empty
@@ -25,11 +24,11 @@ struct Right {
   std::vector<std::string> verbs;
   std::vector<std::string> names = {};  // of the objects; empty: all
   bool everywhere = false;
-  std::string purpose;  // what the daemon cannot do without it
+  std::string purpose;  // what the daemon needs it for: "report Applications"
 };
 
-// The rights that charts/gitops-runtime gives to each daemon, in its order. A test compares them
-// with what the chart renders.
+// The rights that charts/gitops-runtime grants to each daemon, in its order. A test compares them
+// with the rendered chart.
 std::vector<Right> rights_of_runtime(const Installation& installation);
 
 // "get, list, watch applications.argoproj.io in all namespaces"; `ns` is the runtime's.

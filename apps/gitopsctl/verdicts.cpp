@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/core/json_value.hpp"
 #include "common/core/text.hpp"
 
 namespace gitops::ctl {
@@ -13,25 +14,23 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The peer answered: whatever it said, it is there.
+constexpr const char* kOtherServer = "another server may be listening at this address";
+constexpr const char* kProxy =
+    "check the user name and password in HTTPS_PROXY, HTTP_PROXY or the kubeconfig's proxy-url";
+
+// The peer answered, so it is reachable.
 bool is_answered(const Error& error) {
   return error.http_status != 0;
 }
 
-// The peer looked at the credential and refused it.
+// The peer refused the credential. A refusal by a proxy does not count.
 bool is_refusal(const Error& error) {
-  return error.code == ErrorCode::unauthenticated || error.code == ErrorCode::forbidden;
+  return is_answered(error) &&
+         (error.code == ErrorCode::unauthenticated || error.code == ErrorCode::forbidden);
 }
 
 std::string in_milliseconds(milliseconds took) {
   return std::to_string(took.count()) + " ms";
-}
-
-std::string text_member(const std::string& text, const char* key) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return {};
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 Row reachable(std::string name, std::string version, milliseconds took) {
@@ -42,30 +41,20 @@ Row reachable(std::string name, std::string version, milliseconds took) {
   return row;
 }
 
-// A peer that was asked for its version, under this key of the answer.
-Row version_row(std::string name, const Result<std::string>& answer, const char* key,
-                milliseconds took, std::string hint) {
-  if (!answer) return failed(std::move(name), answer.error(), std::move(hint));
-  const std::string version = text_member(*answer, key);
-  if (version.empty()) {
-    return failed(std::move(name),
-                  {.code = ErrorCode::protocol, .message = "the answer names no version"},
-                  "does something else answer at this address?");
-  }
-  return reachable(std::move(name), version, took);
-}
-
 std::string api_server_hint(const Error& error) {
   switch (error.code) {
     case ErrorCode::tls:
-      return "the kubeconfig's certificate-authority must be that of this cluster; a client "
-             "certificate that expired is refused, too";
+      return "check the certificate-authority in the kubeconfig; an expired client certificate "
+             "can also be the cause";
     case ErrorCode::not_found:
     case ErrorCode::unavailable:
     case ErrorCode::timeout:
-      return "the address is that of the kubeconfig: is the cluster up, and reachable from here?";
+      return "check the server in the kubeconfig, and that it is reachable from this machine";
     case ErrorCode::protocol:
-      return "does something else answer at this address?";
+      return kOtherServer;
+    case ErrorCode::unauthenticated:
+    case ErrorCode::forbidden:
+      return kProxy;
     default:
       return {};
   }
@@ -74,11 +63,14 @@ std::string api_server_hint(const Error& error) {
 std::string argocd_hint(const Error& error) {
   switch (error.code) {
     case ErrorCode::tls:
-      return "--argocd-ca-file names the certificate authority of argocd-server";
+      return "set --argocd-ca-file to the certificate authority of argocd-server";
     case ErrorCode::protocol:
-      return "without a scheme plain HTTP is spoken; is it https://?";
+      return "an address without a scheme means http://; try https://";
+    case ErrorCode::unauthenticated:
+    case ErrorCode::forbidden:
+      return is_answered(error) ? "" : kProxy;
     case ErrorCode::not_found:
-      if (is_answered(error)) return "--argocd-server-path names argocd-server's root path";
+      if (is_answered(error)) return "set --argocd-server-path to argocd-server's root path";
       [[fallthrough]];
     case ErrorCode::unavailable:
     case ErrorCode::timeout:
@@ -92,11 +84,14 @@ std::string argocd_hint(const Error& error) {
 std::string control_plane_hint(const Error& error) {
   switch (error.code) {
     case ErrorCode::tls:
-      return "--control-plane-ca-file names the certificate authority of the control plane";
+      return "set --control-plane-ca-file to the certificate authority of the control plane";
+    case ErrorCode::unauthenticated:
+    case ErrorCode::forbidden:
+      return kProxy;
     case ErrorCode::not_found:
     case ErrorCode::unavailable:
     case ErrorCode::timeout:
-      return "is the address right? Behind a proxy HTTPS_PROXY names it";
+      return "check the address; set HTTPS_PROXY when a proxy is required";
     default:
       return {};
   }
@@ -104,18 +99,16 @@ std::string control_plane_hint(const Error& error) {
 
 }  // namespace
 
-Row api_server_row(const Result<std::string>& answer, milliseconds took) {
+Row api_server_row(const Result<k8s::ServerVersion>& answer, milliseconds took) {
   constexpr const char* kName = "API server";
-  // 401 and 403 are about who asks, which has a row of its own.
+  // 401 and 403 concern the credentials, which have a row of their own.
   if (!answer && is_refusal(answer.error())) return reachable(kName, {}, took);
-  return version_row(kName, answer, "gitVersion", took,
-                     answer ? std::string() : api_server_hint(answer.error()));
+  if (!answer) return failed(kName, answer.error(), api_server_hint(answer.error()));
+  return reachable(kName, answer->git_version, took);
 }
 
 bool is_without_credential(const Error& error) {
-  // As k8s::TokenSource names what failed.
-  return !is_answered(error) &&
-         (error.message.contains(": exec plugin ") || error.message.contains(": token file "));
+  return error.reason == k8s::reasons::kNoCredential;
 }
 
 Row credentials_row(const Result<std::string>& user) {
@@ -124,13 +117,13 @@ Row credentials_row(const Result<std::string>& user) {
   const Error& error = user.error();
   if (is_without_credential(error)) {
     return failed(kName, error,
-                  "kubectl reads the same kubeconfig: does kubectl auth whoami work?");
+                  "kubectl uses the same kubeconfig; compare with kubectl auth whoami");
   }
-  if (error.code == ErrorCode::unauthenticated) {
-    return failed(kName, error, "they expired or are unknown to this cluster: log in again");
+  if (error.code == ErrorCode::unauthenticated && is_answered(error)) {
+    return failed(kName, error, "they have expired or are unknown to this cluster: log in again");
   }
   if (error.code == ErrorCode::not_found && is_answered(error)) {
-    return not_known(kName, error, "Kubernetes tells who asks since 1.28");
+    return not_known(kName, error, "needs Kubernetes 1.28 or later");
   }
   return not_known(kName, error, {});
 }
@@ -150,7 +143,7 @@ Row right_row(const Right& right, const std::string& ns, const std::vector<Right
     const bool all = missing.size() == answers.size();
     row = denied(right.daemon, all ? "not allowed" : "not allowed to " + join(missing, ", "),
                  "needed to " + right.purpose + "; a " +
-                     (right.everywhere ? "ClusterRole" : "Role in namespace " + ns) + " gives it");
+                     (right.everywhere ? "ClusterRole" : "Role in namespace " + ns) + " grants it");
   } else if (error != nullptr) {
     row = not_known(right.daemon, *error, {});
   } else {
@@ -161,8 +154,14 @@ Row right_row(const Right& right, const std::string& ns, const std::vector<Right
 }
 
 Row argocd_row(const Result<std::string>& answer, milliseconds took) {
-  return version_row("argocd-server", answer, "Version", took,
-                     answer ? std::string() : argocd_hint(answer.error()));
+  constexpr const char* kName = "argocd-server";
+  if (!answer) return failed(kName, answer.error(), argocd_hint(answer.error()));
+  const std::string version = string_at(parse_json_object(*answer), {"Version"});
+  if (version.empty()) {
+    return failed(kName, {.code = ErrorCode::protocol, .message = "the answer names no version"},
+                  kOtherServer);
+  }
+  return reachable(kName, version, took);
 }
 
 Row argocd_token_row(const Result<bool>& may_get_applications) {
@@ -170,13 +169,13 @@ Row argocd_token_row(const Result<bool>& may_get_applications) {
   if (!may_get_applications) {
     const Error& error = may_get_applications.error();
     if (is_refusal(error)) {
-      return failed(kName, error, "a new one: argocd account generate-token --account NAME");
+      return failed(kName, error, "create a new one: argocd account generate-token --account NAME");
     }
     return not_known(kName, error, {});
   }
-  if (*may_get_applications) return ok(kName, "accepted, and may get every Application");
-  return denied(kName, "accepted, but may not get every Application",
-                "a policy for its account in argocd-rbac-cm gives it: "
+  if (*may_get_applications) return ok(kName, "accepted, may get all Applications");
+  return denied(kName, "accepted, but may not get all Applications",
+                "add a policy for its account to argocd-rbac-cm: "
                 "p, role:NAME, applications, get, */*, allow");
 }
 
@@ -189,11 +188,12 @@ std::vector<Row> control_plane_rows(const Result<std::string>& account, millisec
   }
   const Error& error = account.error();
   if (is_refusal(error)) {
-    return {reachable(kPeer, {}, took),
-            failed(kToken, error, "it expired, was deleted, or is that of another installation")};
+    return {
+        reachable(kPeer, {}, took),
+        failed(kToken, error, "it has expired, was deleted, or belongs to another control plane")};
   }
   return {failed(kPeer, error, control_plane_hint(error)),
-          skipped(kToken, "the control plane did not answer it")};
+          skipped(kToken, "the control plane could not be asked")};
 }
 
 }  // namespace gitops::ctl

@@ -7,20 +7,21 @@
 #include "common/core/error.hpp"
 #include "gitopsctl/report.hpp"
 #include "gitopsctl/rights.hpp"
+#include "k8s-client/client.hpp"
 
-// From what the peers answered to the rows of the report. No I/O.
+// Turns the answers of the peers into rows of the report. No I/O.
 namespace gitops::ctl {
 
-// GET /version of an API server. Any answer with a status shows that it is reachable.
-Row api_server_row(const Result<std::string>& answer, std::chrono::milliseconds took);
+// The version of an API server. A refusal (401, 403) shows that it is reachable, too.
+Row api_server_row(const Result<k8s::ServerVersion>& answer, std::chrono::milliseconds took);
 
-// The request was not even sent: the kubeconfig's program or token file gave no credential.
+// The request was not sent: the kubeconfig's exec plugin or token file gave no credential.
 bool is_without_credential(const Error& error);
 
-// A SelfSubjectReview: whose credentials they are. `user` gets the name.
+// `user`: the user name by SelfSubjectReview.
 Row credentials_row(const Result<std::string>& user);
 
-// One verb on one object (or on all) of a right, and what the API server said.
+// The API server's answer for one verb of a right, on one object or on all.
 struct RightAnswer {
   std::string verb;
   std::string name;
@@ -31,11 +32,10 @@ Row right_row(const Right& right, const std::string& ns, const std::vector<Right
 // GET /api/version of argocd-server.
 Row argocd_row(const Result<std::string>& answer, std::chrono::milliseconds took);
 
-// May the token get every Application? False also where its owner may get only some.
+// Whether the token may get all Applications; false when it may get only some.
 Row argocd_token_row(const Result<bool>& may_get_applications);
 
-// The query `me` of the control plane, which is one call for two rows: is it reachable, and does it
-// accept the token?
+// The account of the token, from one call to the control plane. Two rows: reachability and token.
 std::vector<Row> control_plane_rows(const Result<std::string>& account,
                                     std::chrono::milliseconds took);
 

@@ -41,17 +41,11 @@ Task<Server> ask(const Settings& settings, const cli::Environment& environment,
   net::Resolver resolver(context.metrics);
   k8s::Client client(context.executor, resolver, std::move(*cluster), *proxy,
                      "gitopsctl/" + std::string(version()));
-  const auto answer = co_await client.raw({.target = "/version"}, context.deadline);
-  if (!answer) {
-    server.version = std::unexpected(answer.error());
-    co_return server;
-  }
-  const Json json = Json::parse(*answer, nullptr, false);
-  const auto found = json.is_object() ? json.find("gitVersion") : json.end();
-  if (found == json.end() || !found->is_string()) {
-    server.version = fail(ErrorCode::protocol, "the answer names no version");
+  const auto answer = co_await client.server_version(context.deadline);
+  if (answer) {
+    server.version = answer->git_version;
   } else {
-    server.version = found->get<std::string>();
+    server.version = std::unexpected(answer.error());
   }
   co_return server;
 }
@@ -86,7 +80,7 @@ cli::Command version_command() {
   const auto settings = std::make_shared<Settings>();
   return {.name = "version",
           .summary = "Print the versions of gitopsctl and of the cluster",
-          .description = "Exit code 0 also when the cluster is not reachable.\n",
+          .description = "The exit code is 0 even when the cluster is not reachable.\n",
           .bind =
               [settings](ConfigReader& reader) {
                 settings->kubernetes.add_to(reader);

@@ -4,7 +4,7 @@
 
 namespace gitops::ctl {
 
-// `gitopsctl version`: its own version, and that of the cluster where one is reachable.
+// `gitopsctl version`: the version of the program and, when it is reachable, of the cluster.
 cli::Command version_command();
 
 }  // namespace gitops::ctl

@@ -93,7 +93,11 @@ std::shared_ptr<http::Client> Client::connections() {
 
 Task<Result<void>> Client::authorize(ApiRequest& request, Deadline deadline) {
   auto authorization = co_await tokens_.authorization(deadline);
-  if (!authorization) co_return fail(request.purpose, std::move(authorization.error()));
+  if (!authorization) {
+    Error error = std::move(authorization.error());
+    error.reason = reasons::kNoCredential;
+    co_return fail(request.purpose, std::move(error));
+  }
   if (!authorization->empty()) {
     request.request.headers.set("Authorization", std::string(authorization->reveal()));
   }
@@ -305,9 +309,13 @@ Task<Result<ServerVersion>> Client::server_version(Deadline deadline) {
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   auto json = parse_answer(*answer, "version of the API server");
   if (!json) co_return std::unexpected(std::move(json.error()));
-  co_return ServerVersion{.major = leading_number(string_at(*json, {"major"})),
-                          .minor = leading_number(string_at(*json, {"minor"})),
-                          .git_version = string_at(*json, {"gitVersion"})};
+  ServerVersion version{.major = leading_number(string_at(*json, {"major"})),
+                        .minor = leading_number(string_at(*json, {"minor"})),
+                        .git_version = string_at(*json, {"gitVersion"})};
+  if (version.git_version.empty()) {
+    co_return fail(ErrorCode::protocol, "version of the API server: the answer has no gitVersion");
+  }
+  co_return version;
 }
 
 }  // namespace gitops::k8s

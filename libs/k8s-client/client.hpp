@@ -98,6 +98,7 @@ class Client {
   // All types that the server knows, in two requests where it offers aggregated discovery, else in
   // one per group and version. Groups that could not be read are in it as "not known".
   Task<Result<Discovery>> discover(Deadline deadline);
+  // Fails with `protocol` when the peer is not an API server.
   Task<Result<ServerVersion>> server_version(Deadline deadline);
 
   Task<Result<std::string>> raw(RawRequest request, Deadline deadline);

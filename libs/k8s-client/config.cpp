@@ -556,8 +556,8 @@ Result<ClusterConfig> load_cluster_config(const std::string& path, const std::st
     struct stat info{};
     if (home.empty() || ::stat(file.c_str(), &info) != 0) {
       return fail(ErrorCode::not_found,
-                  "no cluster to talk to: not running in a pod, and neither --kubeconfig nor "
-                  "KUBECONFIG is set, nor does ~/.kube/config exist");
+                  "no cluster is configured: not running in a pod, --kubeconfig and KUBECONFIG are "
+                  "not set, and ~/.kube/config does not exist");
     }
     files = {file};
   }

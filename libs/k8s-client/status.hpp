@@ -38,6 +38,8 @@ inline constexpr std::string_view kAlreadyExists = "AlreadyExists";
 // field that another manager has applied.
 inline constexpr std::string_view kConflict = "Conflict";
 inline constexpr std::string_view kExpired = "Expired";
+// Made by the client: the exec plugin or the token file gave no credential, so nothing was sent.
+inline constexpr std::string_view kNoCredential = "NoCredential";
 }  // namespace reasons
 
 // Values of Error::cause.

@@ -172,11 +172,11 @@ TEST(GitopsctlCheck, MissingRightsAreNamed) {
       if (subject.contains("watch") && subject.ends_with("in all namespaces")) {
         ++failed;
         EXPECT_EQ(right["message"], "not allowed to watch");
-        EXPECT_THAT(right["hint"], HasSubstr("a ClusterRole gives it"));
+        EXPECT_THAT(right["hint"], HasSubstr("a ClusterRole grants it"));
       } else if (subject == "get configmaps argocd-cm in namespace gitops") {
         ++failed;
         EXPECT_EQ(right["message"], "not allowed");
-        EXPECT_THAT(right["hint"], HasSubstr("a Role in namespace gitops gives it"));
+        EXPECT_THAT(right["hint"], HasSubstr("a Role in namespace gitops grants it"));
       } else {
         EXPECT_THAT(right, IsStatus("ok"));
       }

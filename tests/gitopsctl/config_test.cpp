@@ -18,7 +18,7 @@ std::string kubeconfig_of(const std::string& server) {
          server + "'}}]\nusers: [{name: u, user: {token: t}}]\n";
 }
 
-// The host of the cluster that is found; "" when none is.
+// The host of the cluster that find_cluster() returns; "" when it fails.
 class FindCluster : public testing::Test {
  protected:
   FindCluster() {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// That the table is what the chart renders is shown in tests/chart.
+// tests/chart compares the table with the rendered chart.
 namespace gitops::ctl {
 namespace {
 

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 constexpr milliseconds kTook(12);
 
-// An error as a client makes it; `status` 0: nobody answered.
+// An error of a client; `status` 0: the peer did not answer.
 Error error(ErrorCode code, int status = 0) {
   return {.code = code, .message = "it failed", .http_status = status};
 }
@@ -21,7 +21,8 @@ std::unexpected<Error> fails(ErrorCode code, int status = 0) {
 }
 
 TEST(ApiServerRow, TellsVersionAndLatency) {
-  const Row row = api_server_row(R"({"gitVersion":"v1.36.3"})", kTook);
+  const Row row =
+      api_server_row(k8s::ServerVersion{.major = 1, .minor = 36, .git_version = "v1.36.3"}, kTook);
   EXPECT_EQ(row.status, Status::ok);
   EXPECT_EQ(row.message, "v1.36.3, 12 ms");
   EXPECT_EQ(row.version, "v1.36.3");
@@ -49,14 +50,6 @@ TEST(ApiServerRow, NobodyThereHasAHint) {
   }
 }
 
-TEST(ApiServerRow, AnotherServerAtItsAddressIsAFailure) {
-  for (const char* text : {"<html>", "{}", R"({"gitVersion":1})", "[]", ""}) {
-    const Row row = api_server_row(std::string(text), kTook);
-    EXPECT_EQ(row.status, Status::failed);
-    EXPECT_EQ(row.reason, "protocol");
-  }
-}
-
 TEST(CredentialsRow, NamesTheUser) {
   const Row row = credentials_row(std::string("jane"));
   EXPECT_EQ(row.status, Status::ok);
@@ -78,7 +71,9 @@ TEST(CredentialsRow, OnlyARefusalOfTheCredentialsIsAFailure) {
 TEST(CredentialsRow, ThoseThatCannotBeObtainedAreNoFaultOfTheServer) {
   for (const char* message : {"GET /version: exec plugin aws: cannot be started",
                               "GET /version: token file /t: cannot be read"}) {
-    const Error without{.code = ErrorCode::unavailable, .message = message};
+    const Error without{.code = ErrorCode::unavailable,
+                        .message = message,
+                        .reason = std::string(k8s::reasons::kNoCredential)};
     EXPECT_TRUE(is_without_credential(without));
     const Row row = credentials_row(std::unexpected(without));
     EXPECT_EQ(row.status, Status::failed);
@@ -111,7 +106,7 @@ TEST(RightRow, NamesWhatIsMissing) {
   EXPECT_EQ(some.status, Status::failed);
   EXPECT_EQ(some.reason, "denied");
   EXPECT_EQ(some.message, "not allowed to update a");
-  EXPECT_EQ(some.hint, "needed to do its work; a Role in namespace ns gives it");
+  EXPECT_EQ(some.hint, "needed to do its work; a Role in namespace ns grants it");
   const Row all = right_row(kRight, "ns", {{"get", "a", false}, {"update", "a", false}});
   EXPECT_EQ(all.message, "not allowed");
   Right everywhere = kRight;
@@ -159,6 +154,19 @@ TEST(ArgoCdTokenRow, TellsAcceptedRefusedAndTooWeakApart) {
   EXPECT_EQ(refused.reason, "unauthenticated");
   EXPECT_EQ(argocd_token_row(fails(ErrorCode::unavailable, 503)).status, Status::not_known);
   EXPECT_EQ(argocd_token_row(fails(ErrorCode::timeout)).status, Status::not_known);
+}
+
+// A proxy that refuses its credentials says nothing about the peer or its token.
+TEST(AllRows, ARefusalByAProxyIsNoAnswerOfThePeer) {
+  for (const auto code : {ErrorCode::unauthenticated, ErrorCode::forbidden}) {
+    for (const Row& row : {api_server_row(fails(code), kTook), argocd_row(fails(code), kTook),
+                           control_plane_rows(fails(code), kTook)[0]}) {
+      EXPECT_EQ(row.status, Status::failed) << row.name;
+      EXPECT_EQ(row.reason, to_string(code));
+      EXPECT_THAT(row.hint, HasSubstr("HTTPS_PROXY"));
+    }
+    EXPECT_EQ(argocd_token_row(fails(code)).status, Status::not_known);
+  }
 }
 
 TEST(ControlPlaneRows, OneAnswerDecidesBoth) {

@@ -424,6 +424,7 @@ TEST_F(ClientCredentials, AC28_FailWithoutShowingThem) {
         CO_ASSERT_TRUE(!answer);
         EXPECT_EQ(answer.error().message, "get pods a/b: token file " + config.token_file +
                                               ": cannot be read: No such file or directory");
+        EXPECT_EQ(answer.error().reason, reasons::kNoCredential);
         EXPECT_TRUE(bench.server.seen().empty());
       },
       config);
@@ -663,14 +664,19 @@ TEST(ClientDiscovery, FailsWhenItCannotAskAtAll) {
 }
 
 TEST(Client, ReadsTheVersionOfTheServer) {
-  with_bench({ok(R"({"major":"1","minor":"27+","gitVersion":"v1.27.3-eks-1"})"), ok("[]")},
+  with_bench({ok(R"({"major":"1","minor":"27+","gitVersion":"v1.27.3-eks-1"})"), ok("[]"), ok("{}"),
+              ok(R"({"gitVersion":1})"), ok("<html>"), ok("")},
              [](Bench& bench) -> Task<> {
                const auto version = co_await bench.client.server_version(soon());
                CO_ASSERT_OK(version);
                EXPECT_EQ(version->major, 1U);
                EXPECT_EQ(version->minor, 27U);
                EXPECT_EQ(version->git_version, "v1.27.3-eks-1");
-               EXPECT_FALSE(co_await bench.client.server_version(soon()));
+               for (int other = 0; other < 5; ++other) {
+                 const auto refused = co_await bench.client.server_version(soon());
+                 CO_ASSERT_TRUE(!refused);
+                 EXPECT_EQ(refused.error().code, ErrorCode::protocol);
+               }
              });
 }
 

@@ -378,7 +378,7 @@ TEST(ClusterConfig, LooksInTheUsualOrder) {
   environment.erase("KUBECONFIG");
   EXPECT_EQ(host(""), "home");
   environment["HOME"] = folder / "nobody";
-  EXPECT_THAT(host(""), HasSubstr("no cluster to talk to"));
+  EXPECT_THAT(host(""), HasSubstr("no cluster is configured"));
 }
 
 TEST(ClusterConfig, GivesProgramsOnlyTheirSurroundings) {

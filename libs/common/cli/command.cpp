@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kCompletionSummary = "Print the completion script of a shell";
 constexpr std::string_view kHelpSummary = "Explain a command";
 constexpr std::string_view kExitCodes =
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 could not find out, 130 interrupted.\n";
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not known, 130 interrupted.\n";
 
 const Command* find_command(const Program& program, std::string_view name) {
   const auto found = std::ranges::find(program.commands, name, &Command::name);
@@ -42,7 +42,7 @@ std::string program_help(const Program& program) {
   }
   out +=
       "\nFlags:\n  --help     Print this text, and end\n  --version  Print the version, and end\n";
-  out += "\nMore about a command: " + program.name + " help COMMAND\n";
+  out += "\nFor more about a command: " + program.name + " help COMMAND\n";
   return out + std::string(kExitCodes);
 }
 
@@ -58,11 +58,12 @@ std::string completion_help(const Program& program) {
   const std::string& name = program.name;
   return name + " completion: " + std::string(kCompletionSummary) + "\n\nUsage: " + name +
          " completion bash|zsh\n\nFor this session:  source <(" + name +
-         " completion bash)\nFor every session: put that line into ~/.bashrc; with zsh behind "
-         "compinit in ~/.zshrc\n";
+         " completion bash)\nFor every session: add that line to ~/.bashrc (zsh: to ~/.zshrc, "
+         "after "
+         "compinit)\n";
 }
 
-// One complaint or more, and where to read on.
+// Prints the mistakes and where to find the usage.
 int wrong_usage(Console& console, const std::string& who, const std::vector<std::string>& mistakes,
                 const std::string& help) {
   for (const std::string& mistake : mistakes) console.err << who << ": " << mistake << '\n';
@@ -98,7 +99,7 @@ int run_completion(const Program& program, const std::vector<std::string>& argum
     console.out << zsh_completion(program);
     return kDone;
   }
-  return wrong_usage(console, program.name + " completion", {"name one shell: bash or zsh"},
+  return wrong_usage(console, program.name + " completion", {"expected one argument: bash or zsh"},
                      program.name + " completion --help");
 }
 

@@ -13,14 +13,14 @@ namespace gitops::cli {
 // Exit codes of every command-line program of the suite.
 enum ExitCode : int {
   kDone = 0,
-  kFailed = 1,         // what was asked for failed, or what was checked is not as it should be
+  kFailed = 1,         // the command failed, or a check did not pass
   kWrongUsage = 2,     // unknown command, wrong flag or setting
-  kNotKnown = 3,       // it could not be found out; nothing says that it failed
+  kNotKnown = 3,       // the result is not known; no failure was found either
   kInterrupted = 130,  // SIGINT, as shells report it
   kTerminated = 143,   // SIGTERM
 };
 
-// Where a command writes. `out` takes what was asked for, `err` what went wrong.
+// Where a command writes: results to `out`, problems to `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;
@@ -33,14 +33,14 @@ using Environment = std::map<std::string, std::string>;
 struct Command {
   std::string name;              // one word, lower case
   std::string summary;           // one line without a full stop, for the list of commands
-  std::string description = {};  // for its own --help, in lines of at most 100 columns
+  std::string description = {};  // for its --help, in lines of at most 100 columns
   // Adds its settings. Called once before run(), and for completion scripts and help.
   std::function<void(ConfigReader&)> bind = {};
-  // Called when every setting was good; returns the exit code.
+  // Called when every setting is valid; returns the exit code.
   std::function<int(const Environment&, Console&)> run;
 };
 
-// A command-line program as the table of its commands. Besides them it has `completion SHELL`,
+// A command-line program: the table of its commands. Every program also has `completion SHELL`,
 // `help [COMMAND]`, --help and --version.
 struct Program {
   std::string name;     // "gitopsctl"
@@ -54,8 +54,8 @@ int run(const Program& program, const std::vector<std::string>& arguments,
         const Environment& environment, Console& console);
 
 // The body of main(): run() with the arguments, the environment and the standard streams of this
-// process. Colours are used on terminals, unless NO_COLOR is set or TERM is "dumb". Standard output
-// that cannot be written is a failure; one whose reader left is not worth a message.
+// process. Colours are used on terminals, unless NO_COLOR is set or TERM is "dumb". A failure to
+// write standard output gives kFailed, with a message unless the reader closed the pipe.
 int run_main(const Program& program, int argc, char** argv);
 
 }  // namespace gitops::cli

@@ -18,7 +18,7 @@ std::vector<Flag> flags_of(const Program& program, const Command& command) {
   return reader.flags();
 }
 
-// "text|json" as "text json"; empty when any value will do.
+// "text|json" as "text json"; empty when any value is accepted.
 std::string choices(const Flag& flag) {
   if (!flag.kind.contains('|')) return {};
   std::string out = flag.kind;
@@ -34,7 +34,7 @@ std::string command_names(const Program& program) {
   return names + "completion help";
 }
 
-// A pattern of case for a flag's names: "-o|--output".
+// A `case` pattern for the names of a flag: "-o|--output".
 std::string case_pattern(const Flag& flag) {
   return (flag.letter == 0 ? "" : "-" + std::string(1, flag.letter) + "|") + "--" + flag.name;
 }
@@ -65,7 +65,7 @@ std::string bash_command(const Program& program, const Command& command) {
          "      ;;\n";
 }
 
-// Text within single quotes of a shell.
+// Escapes text for single quotes in a shell.
 std::string quoted(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -78,7 +78,7 @@ std::string quoted(std::string_view text) {
   return out;
 }
 
-// Text in the explanation of an option of _arguments, or in an item of _describe.
+// Escapes the help text of an option of _arguments, or of an item of _describe.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {

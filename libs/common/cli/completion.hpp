@@ -6,8 +6,8 @@ namespace gitops::cli {
 
 struct Program;
 
-// Scripts that complete the commands, their flags and the values of flags with fixed choices or
-// files; made from the program's table, so they are to be printed again by a new version.
+// Scripts that complete commands, flags, and the values of flags that take a fixed choice or a
+// file. They are generated from the program's table: a new version of the program needs new ones.
 std::string bash_completion(const Program& program);
 std::string zsh_completion(const Program& program);
 

@@ -21,14 +21,14 @@ using std::chrono::seconds;
 constexpr milliseconds kDeadlineGrace = seconds(1);  // work may overrun its deadline by this
 constexpr milliseconds kCancelGrace = seconds(1);    // for cancelled work to end
 
-// Ends the process although something still runs that refers to what lives in it.
+// Exits without destructors: cancelled work or a blocked thread may still use the objects.
 [[noreturn]] void end_process(Console& console, int code) {
   console.out.flush();
   console.err.flush();
   std::_Exit(code);
 }
 
-// One run: the work, and what ends it before its time. Lives on the loop thread.
+// One run: the work, the signals and the deadline that may end it early. Loop thread only.
 class Run {
  public:
   Run(const LoopOptions& options, Console& console,
@@ -81,7 +81,7 @@ class Run {
     co_await watchdog.join();
   }
 
-  // The first reason to end counts.
+  // The first call decides the exit code.
   void end_with(int code) {
     if (!code_) code_ = code;
     changed_.notify_all();
@@ -100,8 +100,8 @@ class Run {
 
 void LoopOptions::add_to(ConfigReader& reader) {
   reader.group("Run");
-  reader.add({.flag = "timeout", .help = "How long all of it may take"}, timeout, milliseconds(1),
-             std::chrono::hours(24));
+  reader.add({.flag = "timeout", .help = "Time limit for the whole command"}, timeout,
+             milliseconds(1), std::chrono::hours(24));
   reader.add({.flag = "verbose", .help = "Write log lines to standard error", .letter = 'v'},
              verbose);
 }

@@ -17,20 +17,20 @@ struct LoopOptions {
   void add_to(ConfigReader& reader);
 };
 
-// What run_on_loop gives the work. Everything in it outlives the work.
+// Given to the work of run_on_loop. Everything in it outlives the work.
 struct LoopContext {
   Executor executor;
-  Metrics& metrics;   // which Resolvers and WorkerPools want; nobody reads them
-  Deadline deadline;  // now plus the timeout; to be passed to every call that can wait
+  Metrics& metrics;   // required by Resolvers and WorkerPools; not exported
+  Deadline deadline;  // start plus timeout; for every call that can wait
 };
 
 // Runs one coroutine on a loop of this thread, without an admin port, and returns the exit code
 // that it ended with. Log lines are written to standard error, and only with --verbose.
 //
-// Work that is still there a second after its deadline is cancelled: kNotKnown. SIGINT and SIGTERM
-// cancel it at once: kInterrupted, kTerminated. What ignores its cancellation for a second, or
-// blocks a thread of a WorkerPool, ends with the process. An exception that escapes is a bug: it is
-// named on `console.err`, kFailed.
+// Work that still runs one second after its deadline is cancelled: kNotKnown. SIGINT and SIGTERM
+// cancel it at once: kInterrupted, kTerminated. When work ignores its cancellation for a second, or
+// blocks a thread of a WorkerPool, the process exits without it. An exception that escapes the work
+// is a bug: it is written to `console.err`, and the exit code is kFailed.
 int run_on_loop(const LoopOptions& options, Console& console,
                 std::function<Task<int>(const LoopContext&)> work);
 

@@ -8,7 +8,7 @@ namespace gitops::cli {
 
 namespace {
 
-// How many columns a valid UTF-8 text takes, as one per character.
+// The width of valid UTF-8 text, counted as one column for each character.
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -41,7 +41,7 @@ bool is_control(std::string_view character) {
 }  // namespace
 
 void add_output_row(ConfigReader& reader, OutputFormat& format) {
-  reader.add_choice({.flag = "output", .help = "Form of the output", .letter = 'o'}, format,
+  reader.add_choice({.flag = "output", .help = "Output format", .letter = 'o'}, format,
                     {"text", "json"});
 }
 

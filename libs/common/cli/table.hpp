@@ -9,19 +9,19 @@
 
 namespace gitops::cli {
 
-// How a command prints: text for people, json for programs.
+// Form of the output: text for people, json for programs.
 enum class OutputFormat { text, json };
-// The row of -o, --output.
+// Adds -o, --output.
 void add_output_row(ConfigReader& reader, OutputFormat& format);
 
-// What a text means to its reader; terminals show it by colour.
+// The meaning of a text, shown by colour on terminals.
 enum class Tone { plain, good, bad, doubtful, faint, strong };
 
-// `text` in the colour of its tone when `colour` is set, otherwise as it is.
+// `text` in the colour of its tone when `colour` is set, otherwise unchanged.
 std::string painted(std::string_view text, Tone tone, bool colour);
 
-// A text from elsewhere as it may be shown on one line of a terminal: control characters, and with
-// them escape sequences and line ends, become blanks; what is not UTF-8 is replaced.
+// Makes text of a peer safe for one line of a terminal: control characters (hence escape sequences
+// and newlines) become blanks, and bytes that are not UTF-8 become U+FFFD.
 std::string printable(std::string_view text);
 
 struct Cell {
@@ -29,9 +29,8 @@ struct Cell {
   Tone tone = Tone::plain;
 };
 
-// Rows of cells under each other: columns are as wide as their widest cell and two blanks apart.
-// The last cell of a row is not padded, and a row may have fewer cells than others. Cells are
-// printable() already.
+// A table with aligned columns: each is as wide as its widest cell, two blanks apart. The last cell
+// of a row is not padded, and rows may differ in their number of cells. Cells must be printable().
 class Table {
  public:
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }

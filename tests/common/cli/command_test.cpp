@@ -68,8 +68,8 @@ Flags:
   --help     Print this text, and end
   --version  Print the version, and end
 
-More about a command: sample help COMMAND
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 could not find out, 130 interrupted.
+For more about a command: sample help COMMAND
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not known, 130 interrupted.
 )";
 
 TEST_F(CommandTest, WithoutACommandTheHelpListsThem) {
@@ -100,7 +100,7 @@ Common:
 
 A flag wins over the environment, the environment over the file, the file over the default.
 Flags that take no value are switched off by --no-NAME. Durations: 300ms, 10s, 1m30s, 24h.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 could not find out, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not known, 130 interrupted.
 )");
   EXPECT_EQ(call({"help", "check"}).out, result.out);
   EXPECT_EQ(call({"check", "-h"}).out, result.out);
@@ -148,7 +148,7 @@ TEST_F(CommandTest, FlagsBeforeTheCommandAreExplained) {
 
 TEST_F(CommandTest, CompletionWantsAShell) {
   EXPECT_EQ(call({"completion"}).code, kWrongUsage);
-  EXPECT_THAT(call({"completion", "fish"}).err, HasSubstr("name one shell: bash or zsh"));
+  EXPECT_THAT(call({"completion", "fish"}).err, HasSubstr("expected one argument: bash or zsh"));
   EXPECT_THAT(call({"completion", "--help"}).out, HasSubstr("source <(sample completion bash)"));
   EXPECT_THAT(call({"help", "completion"}).out, HasSubstr("source <(sample completion bash)"));
   EXPECT_THAT(call({"completion", "bash"}).out, HasSubstr("complete -F _sample sample"));

@@ -89,7 +89,7 @@ TEST_F(CompletionTest, ZshScriptHasEveryFlagWithItsExplanation) {
   const std::string script = zsh_completion(program_);
   EXPECT_THAT(script, HasSubstr("'check:Look\\: is it '\\''well'\\''?'"));
   EXPECT_THAT(script,
-              HasSubstr("'(-o --output)'{-o+,--output=}'[Form of the output]:value:(text json)'"));
+              HasSubstr("'(-o --output)'{-o+,--output=}'[Output format]:value:(text json)'"));
   EXPECT_THAT(script, HasSubstr("'--server=[\\[a\\] it'\\''s\\: b]:TEXT:'"));
   EXPECT_THAT(script, HasSubstr("'--token-file=[]:FILE:_files'"));
   EXPECT_THAT(script, HasSubstr("'(-v --verbose)'{-v,--verbose}'[]'"));
