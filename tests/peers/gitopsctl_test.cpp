@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <ctime>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -7,6 +10,7 @@
 
 #include "chart/helm.hpp"
 #include "peers/peer_bed.hpp"
+#include "support/socks_proxy.hpp"
 
 // gitopsctl on a real API server and a real Argo CD.
 namespace gitops::test {
@@ -38,6 +42,55 @@ void install_rights(PeerCluster& cluster) {
   static_cast<void>(installed);
 }
 
+// A kubeconfig for the bed's API server; `user` and `cluster` are members in YAML's flow form.
+std::filesystem::path kubeconfig_with(const std::string& name, const std::string& user,
+                                      const std::string& cluster = {}) {
+  const PeerCluster& server = peer_bed().cluster();
+  const auto file = server.folder() / ("kubeconfig-" + name);
+  write_file(file,
+             "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+             "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+             "clusters: [{name: k, cluster: {server: '" +
+                 server.server_url() + "', certificate-authority: '" + server.ca_file().string() +
+                 "'" + (cluster.empty() ? "" : ", " + cluster) + "}}]\nusers: [{name: u, user: {" +
+                 user + "}}]\n");
+  return file;
+}
+
+std::string base64url(std::string_view bytes) {
+  std::string text = base64_encode(bytes);
+  while (text.ends_with('=')) text.pop_back();
+  std::ranges::replace(text, '+', '-');
+  std::ranges::replace(text, '/', '_');
+  return text;
+}
+
+// A token of the ServiceAccount `default` that ends at this time, signed with the cluster's key:
+// the API server itself issues none for less than ten minutes.
+std::string token_until(std::time_t expires) {
+  const PeerCluster& cluster = peer_bed().cluster();
+  const std::string uid =
+      cluster.kubectl_ok({"get", "serviceaccount", "default", "--namespace=default",
+                          "--output=jsonpath={.metadata.uid}"});
+  const std::string issuer = "https://kubernetes.default.svc";
+  const json claims{
+      {"iss", issuer},
+      {"aud", {issuer}},
+      {"sub", "system:serviceaccount:default:default"},
+      {"iat", expires - 7200},
+      {"nbf", expires - 7200},
+      {"exp", expires},
+      {"kubernetes.io",
+       {{"namespace", "default"}, {"serviceaccount", {{"name", "default"}, {"uid", uid}}}}}};
+  const std::string text =
+      base64url(R"({"alg":"RS256","typ":"JWT"})") + "." + base64url(claims.dump());
+  const auto signature = run_command(
+      {"openssl", "dgst", "-sha256", "-sign", (cluster.folder() / "service-accounts.key").string()},
+      {}, text);
+  if (!signature.ok()) throw std::runtime_error("openssl: " + signature.err);
+  return text + "." + base64url(signature.out);
+}
+
 struct Ran {
   int exit_code = -1;
   json report;
@@ -48,13 +101,15 @@ class GitopsctlPeers : public testing::Test {
  protected:
   void SetUp() override { GITOPS_REQUIRE_PEERS(); }
 
-  static Ran check(const std::filesystem::path& kubeconfig, const std::string& argocd_token) {
+  static Ran check(const std::filesystem::path& kubeconfig, const std::string& argocd_token,
+                   const Environment& more = {}) {
     PeerBed& bed = peer_bed();
-    const Environment environment{
+    Environment environment{
         {"KUBECONFIG", kubeconfig.string()}, {"ARGOCD_SERVER", bed.argocd().url()},
         {"ARGOCD_TOKEN", argocd_token},      {"CODEFRESH_URL", std::nullopt},
         {"HTTP_PROXY", std::nullopt},        {"http_proxy", std::nullopt},
         {"HTTPS_PROXY", std::nullopt},       {"https_proxy", std::nullopt}};
+    for (const auto& [name, value] : more) environment[name] = value;
     const auto result = run_command(
         {std::string(GITOPS_BIN_DIR) + "/gitopsctl", "check", "-n", kNamespace, "-o", "json"},
         environment);
@@ -128,6 +183,97 @@ TEST_F(GitopsctlPeers, RefusedCredentialsAreNamedWithWhatThePeersSay) {
   EXPECT_EQ(row(run, "argocd", "argocd-server")["status"], "ok");
   EXPECT_EQ(row(run, "argocd", "token")["reason"], "unauthenticated") << run.text;
   EXPECT_THAT(row(run, "argocd", "token")["message"], HasSubstr("invalid session"));
+}
+
+TEST_F(GitopsctlPeers, AnExpiredTokenIsRefused) {
+  const std::string argocd = peer_bed().argocd().token();
+  const std::time_t now = std::time(nullptr);
+  const auto run_with = [&](const std::string& name, std::time_t expires) {
+    return check(kubeconfig_with(name, "token: " + token_until(expires)), argocd);
+  };
+  EXPECT_EQ(row(run_with("current", now + 3600), "kubernetes", "credentials")["message"],
+            "accepted as system:serviceaccount:default:default");
+  const Ran expired = run_with("expired", now - 3600);
+  EXPECT_EQ(expired.exit_code, 1);
+  EXPECT_EQ(row(expired, "kubernetes", "API server")["status"], "ok");
+  const json credentials = row(expired, "kubernetes", "credentials");
+  EXPECT_EQ(credentials["status"], "failed");
+  EXPECT_EQ(credentials["reason"], "unauthenticated");
+  EXPECT_THAT(credentials["message"], HasSubstr("401 Unauthorized"));
+  EXPECT_THAT(credentials["hint"], HasSubstr("expired"));
+  EXPECT_THAT(statuses(expired, "rights"), Each("not_known"));
+}
+
+TEST_F(GitopsctlPeers, AnExpiredClientCertificateIsRefused) {
+  const std::string argocd = peer_bed().argocd().token();
+  const auto run_with = [&](const std::string& name, int days) {
+    const Certificate certificate = peer_bed().cluster().authority().issue(
+        {.common_name = "jane", .organization = "system:masters", .alt_names = {}, .days = days});
+    return check(
+        kubeconfig_with(name, "client-certificate: '" + certificate.cert_file.string() +
+                                  "', client-key: '" + certificate.key_file.string() + "'"),
+        argocd);
+  };
+  const Ran current = run_with("certificate", 2);
+  EXPECT_EQ(row(current, "kubernetes", "credentials")["message"], "accepted as jane");
+  EXPECT_THAT(statuses(current, "rights"), Each("ok"));
+  const Ran expired = run_with("old-certificate", 0);
+  EXPECT_EQ(expired.exit_code, 1);
+  EXPECT_EQ(row(expired, "kubernetes", "API server")["status"], "ok");
+  const json credentials = row(expired, "kubernetes", "credentials");
+  EXPECT_EQ(credentials["reason"], "unauthenticated") << expired.text;
+  EXPECT_THAT(credentials["hint"], HasSubstr("expired"));
+}
+
+TEST_F(GitopsctlPeers, AnExecPluginGivesAClientCertificateAndSeesTheEnvironment) {
+  PeerBed& bed = peer_bed();
+  const Certificate certificate = bed.cluster().authority().issue(
+      {.common_name = "jane", .organization = "system:masters", .alt_names = {}});
+  const auto folder = bed.cluster().folder();
+  write_file(folder / "credential.json",
+             json{{"apiVersion", "client.authentication.k8s.io/v1"},
+                  {"kind", "ExecCredential"},
+                  {"status",
+                   {{"clientCertificateData", read_file(certificate.cert_file)},
+                    {"clientKeyData", read_file(certificate.key_file)}}}}
+                 .dump());
+  const auto kubeconfig = kubeconfig_with(
+      "exec",
+      "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: "
+      "sh, args: [-c, 'cat \"$GITOPS_TEST_SESSION\"']}");
+  const Environment session{{"GITOPS_TEST_SESSION", (folder / "credential.json").string()}};
+  const Ran run = check(kubeconfig, bed.argocd().token(), session);
+  EXPECT_EQ(row(run, "kubernetes", "credentials")["message"], "accepted as jane") << run.text;
+  EXPECT_THAT(statuses(run, "rights"), Each("ok"));
+  const Ran without = check(kubeconfig, bed.argocd().token());
+  EXPECT_EQ(without.exit_code, 1);
+  EXPECT_EQ(row(without, "kubernetes", "credentials")["status"], "failed");
+  EXPECT_THAT(row(without, "kubernetes", "credentials")["message"], HasSubstr("exec plugin sh"));
+}
+
+TEST_F(GitopsctlPeers, AKubeconfigMayNameASocksProxy) {
+  GITOPS_REQUIRE_PEER(SocksProxy);
+  PeerBed& bed = peer_bed();
+  const std::string token = "token: " + bed.cluster().admin_token();
+  SocksProxy proxy;
+  const Ran run = check(kubeconfig_with("socks", token, "proxy-url: '" + proxy.url() + "'"),
+                        bed.argocd().token());
+  EXPECT_EQ(row(run, "kubernetes", "API server")["status"], "ok") << run.text;
+  EXPECT_THAT(statuses(run, "rights"), Each("ok"));
+  EXPECT_THAT(proxy.log(), HasSubstr("connected to 127.0.0.1:"));
+
+  const auto refused =
+      check(kubeconfig_with("socks-refused", token, "proxy-url: '" + proxy.url("jane", "x") + "'"),
+            bed.argocd().token());
+  EXPECT_EQ(row(refused, "kubernetes", "API server")["reason"], "unauthenticated");
+  EXPECT_THAT(row(refused, "kubernetes", "API server")["hint"], HasSubstr("proxy-url"));
+  EXPECT_THAT(run.text + refused.text, Not(HasSubstr(proxy.password())));
+
+  proxy.stop();
+  const Ran without = check(kubeconfig_with("socks", token, "proxy-url: '" + proxy.url() + "'"),
+                            bed.argocd().token());
+  EXPECT_EQ(row(without, "kubernetes", "API server")["reason"], "unavailable");
+  EXPECT_THAT(row(without, "kubernetes", "API server")["message"], HasSubstr("proxy 127.0.0.1:"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "support/test_certs.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -21,6 +22,16 @@ std::string subject_section(const std::string& common_name, const std::string& o
   return text + "CN=" + common_name + "\n";
 }
 
+/// Replaces the certificate by one of the same key that ended a day ago; `openssl req` makes none.
+void expire(const Certificate& made, const std::string& config_file, const Certificate& authority) {
+  const std::string request = made.cert_file.string() + ".csr";
+  run_or_throw({"openssl", "req", "-new", "-key", made.key_file.string(), "-config", config_file,
+                "-out", request});
+  run_or_throw({"openssl", "x509", "-req", "-in", request, "-CA", authority.cert_file.string(),
+                "-CAkey", authority.key_file.string(), "-CAcreateserial", "-extfile", config_file,
+                "-extensions", "extensions", "-days", "-1", "-out", made.cert_file.string()});
+}
+
 /// `config` describes the certificate completely, so the machine's openssl.cnf, which makes every
 /// self-signed certificate a CA, is not used.
 Certificate make_certificate(const std::filesystem::path& base, const std::string& config,
@@ -28,14 +39,15 @@ Certificate make_certificate(const std::filesystem::path& base, const std::strin
   const std::string name = base.string();
   const Certificate made{
       .cert_file = name + ".crt", .key_file = name + ".key", .pem_file = name + ".pem"};
-  write_file(name + ".cnf", config);
+  const std::string config_file = name + ".cnf";
+  write_file(config_file, config);
   std::vector<std::string> command = {"openssl",     "req",
                                       "-x509",       "-newkey",
                                       "ec",          "-nodes",
                                       "-pkeyopt",    "ec_paramgen_curve:prime256v1",
-                                      "-config",     name + ".cnf",
+                                      "-config",     config_file,
                                       "-extensions", "extensions",
-                                      "-days",       std::to_string(days),
+                                      "-days",       std::to_string(std::max(days, 1)),
                                       "-keyout",     made.key_file.string(),
                                       "-out",        made.cert_file.string()};
   if (authority != nullptr) {
@@ -43,6 +55,7 @@ Certificate make_certificate(const std::filesystem::path& base, const std::strin
                    {"-CA", authority->cert_file.string(), "-CAkey", authority->key_file.string()});
   }
   run_or_throw(command);
+  if (days == 0) expire(made, config_file, *authority);
   write_file(made.pem_file, read_file(made.cert_file) + read_file(made.key_file));
   return made;
 }
