@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kJson = "application/json";
 
-// Parameters of a request target; empty values are left out.
+// The query of a request target; empty values are left out.
 class QueryText {
  public:
   QueryText& add(std::string_view name, std::string_view value) {
@@ -34,7 +34,7 @@ class QueryText {
   std::string text_;
 };
 
-// Empty names would address the collection, dots another path.
+// An empty name would address the collection, dots another path.
 bool is_path_segment(std::string_view text) {
   return !text.empty() && text != "." && text != "..";
 }
@@ -64,7 +64,7 @@ http::Request make_request(std::string method, std::string target, std::string b
   return request;
 }
 
-// The request with what is said of it. PUT and DELETE are idempotent by RFC 9110, section 9.2.2.
+// The request with its purpose. PUT and DELETE are idempotent by RFC 9110, section 9.2.2.
 ApiRequest describe(std::string_view verb, const Resource& resource, const ObjectKey& key,
                     http::Request request) {
   ApiRequest out;
@@ -106,8 +106,8 @@ const char* policy_name(Propagation propagation) {
   std::unreachable();
 }
 
-// The DeleteOptions object; empty when all is left to the server. The API server ignores the same
-// options in the query as soon as there is a body.
+// The DeleteOptions object; empty when no option is set. When there is a body, the API server
+// ignores these options in the query.
 std::string delete_body(const DeleteOptions& options) {
   Json body = Json::object();
   if (!options.uid.empty()) body["preconditions"]["uid"] = options.uid;
@@ -132,7 +132,7 @@ ApiRequest list_request(const Resource& resource, std::string_view ns, const Lis
   query.add("labelSelector", options.label_selector)
       .add("fieldSelector", options.field_selector)
       .add_if(options.limit > 0, "limit", std::to_string(options.limit));
-  // With a continue token the server takes no version: the token holds it.
+  // The server refuses a version beside a continue token, which contains it.
   if (options.continue_token.empty()) {
     query.add("resourceVersion", options.resource_version);
   } else {
@@ -227,7 +227,7 @@ Result<ApiRequest> log_request(const ObjectKey& pod, const LogOptions& options) 
   if (options.since) query.add("sinceSeconds", std::to_string(options.since->count()));
   if (options.tail_lines) query.add("tailLines", std::to_string(*options.tail_lines));
   if (options.limit_bytes) query.add("limitBytes", std::to_string(*options.limit_bytes));
-  // The log is plain text; a refusal is JSON.
+  // A log is plain text, a refusal is JSON.
   return describe("read the log of", pods, pod,
                   make_request("GET", object_path(pods, pod, "log") + query.text(), {}, kJson,
                                "application/json, */*"));

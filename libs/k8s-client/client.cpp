@@ -41,7 +41,7 @@ bool is_success(int status) {
   return status >= 200 && status < 300;
 }
 
-// As much of a refused stream's body as an error message needs.
+// The beginning of a refused stream's body, for the error message.
 Task<std::string> read_error_body(http::ClientExchange& exchange) {
   std::string body;
   while (body.size() < kMaxErrorBody) {
@@ -52,7 +52,7 @@ Task<std::string> read_error_body(http::ClientExchange& exchange) {
   co_return body;
 }
 
-// The number that a text such as "27+" begins with.
+// The number at the beginning of a text such as "27+".
 unsigned leading_number(const std::string& text) {
   unsigned value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -78,7 +78,7 @@ Error Client::refused(const http::Response& response, const ApiRequest& request)
 
 std::shared_ptr<http::Client> Client::connections() {
   if (tokens_.certificate() == certificate_) return http_;
-  // Connections are who their certificate says: none of the old ones is used again.
+  // A connection keeps the identity of its certificate, so the old ones are not used again.
   certificate_ = tokens_.certificate();
   http_options_.tls = config_.tls;
   if (!certificate_.certificate_pem.empty()) {
@@ -298,7 +298,7 @@ Task<Result<Discovery>> Client::discover(Deadline deadline) {
     if (!text && text.error().code == ErrorCode::timeout && Clock::now() >= deadline) {
       co_return std::unexpected(std::move(text.error()));
     }
-    // One server of an aggregated API that is down must not hide what the others serve.
+    // The failure of one aggregated API must not hide the types of the others.
     if (!text || !discovery.add_resources(each, *text)) discovery.set_not_known(each);
   }
   co_return discovery;

@@ -18,9 +18,9 @@
 
 namespace gitops::k8s {
 
-// Answers that are read while they come, in pieces that end anywhere: newline-separated JSON of a
-// watch, the text of a log. An empty piece is the end; destroying one ends the request. The caller
-// sets a deadline per read.
+// Responses that are read while they arrive, in pieces of any size: newline-separated JSON of a
+// watch, the text of a log. An empty piece is the end; destroying the stream ends the request. The
+// caller sets a deadline for each read.
 using WatchStream = http::ClientExchange;
 using LogStream = http::ClientExchange;
 
@@ -28,15 +28,15 @@ using LogStream = http::ClientExchange;
 struct ServerVersion {
   unsigned major = 0;
   unsigned minor = 0;
-  std::string git_version;  // "v1.36.3", with what a distribution appends to it
+  std::string git_version;  // "v1.36.3", with the suffix of a distribution
 };
 
-// One API server. Answers are the JSON text as received; failures are Errors made from the Status
-// object (status.hpp), their message one line that says what was attempted. A request that fails is
-// sent again by the rules of retry.hpp, and once more after a 401 when there is another credential.
-// Bodies over 64 MiB are refused. Loop thread only; outlives its streams.
+// A client for one API server. Results are the JSON text as received; failures are Errors made from
+// the Status object (status.hpp) with a message of one line that names the request. A failed
+// request is retried by the rules of retry.hpp, and once after a 401 when there is another
+// credential. Bodies over 64 MiB are refused. Loop thread only; outlives its streams.
 //
-// Arguments: what is asked for, then the deadline, then how it is to be done.
+// Order of arguments: the object of the request, the deadline, the options.
 class Client {
  public:
   Client(const Executor& executor, net::Resolver& resolver, ClusterConfig config,
@@ -46,22 +46,22 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   Task<Result<std::string>> get(const Resource& resource, ObjectKey key, Deadline deadline);
-  // One page; metadata.continue and .resourceVersion are in the text.
+  // One page, with metadata.continue and metadata.resourceVersion.
   Task<Result<std::string>> list(const Resource& resource, std::string ns, ListOptions options,
                                  Deadline deadline);
-  // The object as stored. It exists already: `conflict` with reasons::kAlreadyExists.
+  // Returns the object as stored. When it exists already: `conflict`, reasons::kAlreadyExists.
   Task<Result<std::string>> create(const Resource& resource, std::string ns, std::string object,
                                    Deadline deadline, CreateOptions options = {});
-  // Replaces; the object carries its resourceVersion. A stale one: `conflict`.
+  // Replaces the object, which contains its resourceVersion; `conflict` when that is stale.
   Task<Result<std::string>> update(const Resource& resource, ObjectKey key, std::string object,
                                    Deadline deadline, UpdateOptions options = {});
   Task<Result<std::string>> patch(const Resource& resource, ObjectKey key, PatchType type,
                                   std::string body, Deadline deadline, PatchOptions options = {});
-  // The object, when it stays for a while (finalizers, a grace period), or a Status.
+  // Returns the object when it remains for now (finalizers, a grace period), or a Status.
   Task<Result<std::string>> remove(const Resource& resource, ObjectKey key, Deadline deadline,
                                    DeleteOptions options = {});
-  // Deletes all objects of a namespace that the selectors choose; empty ones choose all. The answer
-  // is the list of what was chosen.
+  // Deletes the selected objects of a namespace; empty selectors select all of them. Returns the
+  // list of the selected objects.
   Task<Result<std::string>> remove_all(const Resource& resource, std::string ns,
                                        Selectors selectors, Deadline deadline,
                                        DeleteOptions options = {});
@@ -72,7 +72,7 @@ class Client {
   // Opens the log of a container. The deadline covers the head only.
   Task<Result<LogStream>> log(ObjectKey pod, LogOptions options, Deadline deadline);
 
-  // What a rule of RBAC is about.
+  // A question to RBAC.
   struct Access {
     std::string verb;
     std::string group;  // empty for the core group
@@ -81,9 +81,9 @@ class Client {
     std::string ns = {};    // empty: all namespaces
     std::string name = {};  // empty: objects of any name
   };
-  // May we? (SelfSubjectAccessReview)
+  // Whether we have the right (SelfSubjectAccessReview).
   Task<Result<bool>> can_i(Access access, Deadline deadline);
-  // The user name that the server knows us by (SelfSubjectReview, Kubernetes 1.28+).
+  // Our user name (SelfSubjectReview, Kubernetes 1.28+).
   Task<Result<std::string>> who_am_i(Deadline deadline);
   struct BoundToken {
     Secret token;
@@ -93,10 +93,10 @@ class Client {
   Task<Result<BoundToken>> request_token(ObjectKey service_account,
                                          std::vector<std::string> audiences,
                                          std::chrono::seconds lifetime, Deadline deadline);
-  // Does the server know this type now? (discovery of its group and version)
+  // Whether the server has this type now, by discovery of its group and version.
   Task<Result<bool>> exists(const Resource& resource, Deadline deadline);
-  // All types that the server knows, in two requests where it offers aggregated discovery, else in
-  // one per group and version. Groups that could not be read are in it as "not known".
+  // All types of the server, in two requests when it has aggregated discovery, else in one for each
+  // group and version. Groups that could not be read are in it as not known.
   Task<Result<Discovery>> discover(Deadline deadline);
   // Fails with `protocol` when the peer is not an API server.
   Task<Result<ServerVersion>> server_version(Deadline deadline);
@@ -112,10 +112,10 @@ class Client {
     std::optional<http::ClientExchange> stream;  // Read::stream
   };
   [[nodiscard]] Error refused(const http::Response& response, const ApiRequest& request) const;
-  // The connections to use with the credentials as they are now.
+  // The connections for the current client certificate.
   std::shared_ptr<http::Client> connections();
   Task<Result<void>> authorize(ApiRequest& request, Deadline deadline);
-  // Whether a 401 to this request is worth another attempt.
+  // Whether to send this request again after a 401.
   bool has_other_credential(const http::Request& request);
   Task<Result<Answer>> perform(ApiRequest request, Read read, Deadline deadline);
   Task<Result<std::string>> send(Result<ApiRequest> request, Deadline deadline);
@@ -128,7 +128,7 @@ class Client {
   net::Resolver& resolver_;
   http::ClientOptions http_options_;
   std::shared_ptr<http::Client> http_;
-  ClientCertificate certificate_;  // of a plugin, that http_ was made with
+  ClientCertificate certificate_;  // of a plugin; http_ was made with it
 };
 
 }  // namespace gitops::k8s

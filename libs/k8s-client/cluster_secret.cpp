@@ -23,7 +23,7 @@ constexpr std::size_t kMaxBytes =
 constexpr std::size_t kMaxNamespaces = 100;
 constexpr std::size_t kMaxName = 128;
 
-// Reads what somebody wrote. The first mistake is kept; what can't be read then is empty.
+// Reads the fields of the Secret. Keeps the first mistake; an unreadable field is empty.
 class Reader {
  public:
   void note(std::string mistake) {
@@ -57,7 +57,7 @@ class Reader {
     if (parsed && (parsed->scheme == "https" || parsed->scheme == "http")) {
       return std::move(*parsed);
     }
-    // The text is not shown: it may hold a password.
+    // The URL is not shown, because it may contain a password.
     note(std::string(what) + " is not an https:// or http:// URL");
     return {};
   }
@@ -131,7 +131,7 @@ ClusterConfig read_config(Reader& reader, const Json& config) {
   out.username = reader.text(config, "username");
   out.password = Secret(reader.text(config, "password"));
   if (out.username.contains(':')) reader.note("username holds a colon");
-  // As Argo CD's client has it.
+  // As in Argo CD's client.
   if (!out.token.empty() && !out.username.empty()) {
     reader.note("bearerToken and username are both set");
   }

@@ -18,7 +18,7 @@ namespace gitops::k8s {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 1024 * 1024;
-// Far above any real file; they bound the work that aliases can multiply.
+// Far above any real file; they limit the work that YAML aliases can multiply.
 constexpr std::size_t kMaxEntries = 10'000;
 constexpr std::size_t kMaxKeys = 200;
 constexpr std::size_t kMaxExecItems = 1'000;
@@ -36,19 +36,19 @@ std::string lookup(const Environment& environment, const std::string& name) {
 
 using Mistakes = std::vector<std::string>;
 
-// `line` counts from 0; -1 when there is none.
+// `line` counts from 0; -1: no line.
 void note_mistake(Mistakes& mistakes, const std::string& file, int line, std::string_view what) {
   if (mistakes.size() == kMaxMistakes) return;
   mistakes.push_back(file + (line >= 0 ? ":" + std::to_string(line + 1) : std::string()) + ": " +
                      std::string(what));
 }
 
-// A name as it may stand in a message.
+// A name in a form that is safe for a message.
 std::string shown(std::string_view name) {
   return "'" + std::string(name.substr(0, 100)) + "'";
 }
 
-// A plain YAML scalar is what it looks like, a quoted one is a text.
+// The type of a plain YAML scalar follows from its form; a quoted scalar is a string.
 nlohmann::json scalar_to_json(const YAML::Node& node) {
   const std::string& text = node.Scalar();
   if (node.Tag() == "!") return text;
@@ -59,7 +59,7 @@ nlohmann::json scalar_to_json(const YAML::Node& node) {
   return finite ? nlohmann::json(number) : nlohmann::json(text);
 }
 
-// Nothing when there are too many nodes, as aliases can make of a few, or too deep ones.
+// Fails for too many nodes, which aliases can make of a few, and for too deep nesting.
 std::optional<nlohmann::json> to_json(const YAML::Node& node, std::size_t& nodes, unsigned depth) {
   if (++nodes > kMaxSettings || depth > kMaxDepth) return std::nullopt;
   if (node.IsScalar()) return scalar_to_json(node);
@@ -82,11 +82,11 @@ std::optional<nlohmann::json> to_json(const YAML::Node& node, std::size_t& nodes
   return out;
 }
 
-// A YAML mapping of one file. Reads values by key and notes every mistake with its file and line.
-// One that is absent reads as empty throughout.
+// A YAML mapping of one file. Reads values by key and records every mistake with its file and line.
+// All values of an absent mapping are empty.
 class Mapping {
  public:
-  // `line` is where to point when the mapping is absent (counted from 0; -1: nowhere).
+  // `line` is the place of mistakes when the mapping is absent (counted from 0; -1: none).
   Mapping(const std::string& file, const YAML::Node& node, int line, Mistakes& mistakes)
       : file_(&file), node_(node), line_(line), mistakes_(&mistakes) {
     if (node_.Mark().line >= 0) line_ = node_.Mark().line;
@@ -146,7 +146,7 @@ class Mapping {
     return std::move(*decoded);
   }
 
-  // A file name, relative ones resolved against the folder of this file.
+  // A file name; relative ones are resolved against the folder of this file.
   [[nodiscard]] std::string path(const char* key) const { return resolve(text(key)); }
   [[nodiscard]] std::string resolve(const std::string& name) const {
     if (name.empty() || name.starts_with('/')) return name;
@@ -199,7 +199,7 @@ class Mapping {
   Mistakes* mistakes_;
 };
 
-// The merged kubeconfig: its named entries, each still in the mapping of its file.
+// The merged kubeconfig: its named entries, as mappings of their files.
 struct Merged {
   std::string current_context;
   std::map<std::string, Mapping> clusters;
@@ -247,7 +247,7 @@ void merge_file(const KubeconfigText& source, Merged& into, Mistakes& mistakes) 
 http::Url read_url(const Mapping& mapping, const char* key) {
   auto url = http::parse_url(mapping.text(key));
   if (!url || (url->scheme != "https" && url->scheme != "http")) {
-    // The text is not shown: it may hold a password.
+    // The URL is not shown, because it may contain a password.
     mapping.mistake(key, "is not an https:// or http:// URL");
     return {};
   }
@@ -343,7 +343,7 @@ void read_client_certificate(const Mapping& user, net::TlsOptions& tls) {
 void read_user(const Mapping& user, ExecPolicy exec, ClusterConfig& config) {
   read_client_certificate(user, config.tls);
   config.token_file = user.path("tokenFile");
-  // As client-go has it, the file wins over the text beside it.
+  // As in client-go, the file wins over the inline text.
   if (config.token_file.empty()) {
     const std::string token = user.text("token");
     if (!http::is_field_value(token)) user.mistake("token", "holds control characters");
@@ -375,7 +375,7 @@ void read_user(const Mapping& user, ExecPolicy exec, ClusterConfig& config) {
   }
 }
 
-// The entry that `from` refers to by `key`; null when it refers to none or to an unknown one.
+// The entry that `key` of `from` names; null when it names none or an unknown one.
 const Mapping* referred(const Mapping& from, const char* key,
                         const std::map<std::string, Mapping>& entries) {
   const std::string name = from.text(key);
@@ -386,7 +386,7 @@ const Mapping* referred(const Mapping& from, const char* key,
   return nullptr;
 }
 
-// The settings that a cluster has for exec plugins, as JSON.
+// The cluster's settings for exec plugins, as JSON.
 std::string exec_settings(const Mapping& cluster) {
   for (const Mapping& extension : cluster.maps("extensions", kMaxExecItems)) {
     if (extension.text("name") == kExecExtension) return extension.json("extension");
@@ -445,8 +445,8 @@ std::vector<std::string> split_path_list(const std::string& list) {
   return files;
 }
 
-// Gives a program what it needs to be found and to find its own settings; what the kubeconfig sets
-// wins.
+// Adds variables of our environment to that of the plugin, according to the policy. Variables of
+// the kubeconfig win.
 void add_surroundings(ExecPlugin& plugin, const Environment& environment, ExecPolicy policy) {
   if (policy == ExecPolicy::allow_inheriting) {
     plugin.environment.insert(environment.begin(), environment.end());
@@ -479,7 +479,7 @@ Result<ClusterConfig> in_cluster_config(const Environment& environment, const st
   config.server = std::move(*url);
   config.token_file = mount + "/token";
   config.tls.ca_file = mount + "/ca.crt";
-  // Both are read when needed and again when they change; here only to fail early and clearly.
+  // Both are read again when they change; reading them here makes a failure early and clear.
   for (const std::string& file : {config.token_file, config.tls.ca_file}) {
     if (auto text = read_named_file(file); !text)
       return fail("service account", std::move(text.error()));

@@ -13,27 +13,27 @@
 
 namespace gitops::k8s {
 
-// A program that prints credentials (client.authentication.k8s.io/v1 and v1beta1 ExecCredential).
-// Runs only when kubeconfigs were allowed to name programs (AC-30).
+// An exec plugin, which prints credentials (ExecCredential of client.authentication.k8s.io/v1 and
+// v1beta1). Run only when the ExecPolicy allows it (AC-30).
 struct ExecPlugin {
   std::string api_version;
   std::string command;  // looked up in PATH when it has no slash, otherwise absolute
   std::vector<std::string> arguments;
-  // All that the program gets to see: nothing is inherited, so that a credential in our own
-  // environment stays ours. load_cluster_config() adds what ExecPolicy says.
+  // The whole environment of the program: it inherits nothing, so that it does not see credentials
+  // in our environment. load_cluster_config() adds variables according to the ExecPolicy.
   std::map<std::string, std::string> environment;
-  std::string install_hint = {};  // shown when there is no such program
+  std::string install_hint = {};  // shown when the program does not exist
   bool provide_cluster_info = false;
-  // JSON: the cluster's extension "client.authentication.k8s.io/exec", told with the cluster.
+  // JSON: the cluster's extension "client.authentication.k8s.io/exec", passed with cluster info.
   std::string cluster_settings = {};
 };
 
-// How to reach and authenticate to one API server; a plain value, loaded below and then only read.
-// Of the credentials at most one is set; a client certificate (in tls) may stand beside them.
+// How to reach one API server and to authenticate to it. A plain value, made by the functions
+// below. At most one of the credentials is set, besides a client certificate (in tls).
 struct ClusterConfig {
   http::Url server;
   net::TlsOptions tls;
-  std::optional<http::Url> proxy;  // kubeconfig's proxy-url; wins over the environment
+  std::optional<http::Url> proxy;  // proxy-url (http or SOCKS); wins over the environment
   std::string default_namespace = "default";
 
   Secret token;
@@ -49,13 +49,13 @@ Result<ClusterConfig> in_cluster_config(
     const std::map<std::string, std::string>& environment,
     const std::string& mount = "/var/run/secrets/kubernetes.io/serviceaccount");
 
-// May a kubeconfig name a program to run, and what does the program see of our environment?
+// Whether exec plugins of a kubeconfig may run, and which part of our environment they inherit.
 enum class ExecPolicy {
   refuse,
-  // Yes, with PATH, HOME and a few more: for daemons, whose environment may hold credentials.
+  // They inherit PATH, HOME and a few more: for daemons, whose environment may hold credentials.
   allow,
-  // Yes, with all of it: for a tool that a person runs. Plugins of cloud providers find their
-  // profile and their session there.
+  // They inherit everything: for command-line tools. Plugins of cloud providers find their profile
+  // and their session there.
   allow_inheriting,
 };
 
@@ -64,14 +64,14 @@ enum class ExecPolicy {
 // to the file that names them. Resolves `context` (empty: current-context). Missing files are
 // skipped when there are several. Files are YAML or JSON of at most 1 MiB.
 //
-// Every mistake in the chosen entries is reported, each with file and line, never with a
-// credential. Refused with a hint: programs (unless allowed) and those that want a terminal,
-// auth-provider entries, impersonation.
+// Reports every mistake in the chosen entries with file and line, never with a credential. Refused
+// with a hint: exec plugins (unless allowed), exec plugins that need a terminal, auth-provider
+// entries, impersonation.
 Result<ClusterConfig> kubeconfig(const std::vector<std::string>& files, const std::string& context,
                                  ExecPolicy exec);
 
-// The same for texts that are in memory already; `path` names a text in messages and is what
-// relative paths are relative to.
+// The same for texts in memory; `path` names a text in messages, and relative paths are relative to
+// its folder.
 struct KubeconfigText {
   std::string path;
   std::string text;

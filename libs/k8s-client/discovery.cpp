@@ -16,7 +16,7 @@ std::string api_version(std::string_view group, std::string_view version) {
   return group.empty() ? std::string(version) : std::string(group) + "/" + std::string(version);
 }
 
-// The elements of an array; none when it is no array.
+// The elements of an array; none of any other value.
 const Json& elements(const Json& json, std::string_view name) {
   static const Json none = Json::array();
   const Json& value = value_at(json, {name});
@@ -86,7 +86,7 @@ bool Discovery::add_aggregated(std::string_view text) {
       const std::string version = string_at(served, {"version"});
       if (version.empty()) continue;
       versions.push_back(version);
-      // Of an aggregated API whose server does not answer now, the last list known is given.
+      // A stale list comes from an aggregated API whose server does not answer now.
       if (string_at(served, {"freshness"}) == "Stale") set_not_known({name, version});
       for (const Json& type : elements(served, "resources")) {
         ApiResource resource{.resource = {.group = name,
@@ -140,7 +140,7 @@ Result<void> Discovery::add_resources(const GroupVersion& of, std::string_view t
   std::vector<ApiResource> found;
   for (const Json& type : elements(json, "resources")) {
     const std::string name = string_at(type, {"name"});
-    // "deployments/status" is a part of "deployments".
+    // "deployments/status" is a subresource of "deployments".
     if (const auto slash = name.find('/'); slash != std::string::npos) {
       subresources[name.substr(0, slash)].push_back(name.substr(slash + 1));
       continue;

@@ -23,17 +23,16 @@ struct ApiResource {
 // The types of an API server at one moment, from its discovery endpoints. A plain value: filled by
 // the functions below, read by everyone else.
 //
-// A group and version whose server did not answer is *not known*: an aggregated API may be down for
-// a while, and its types are no less there. That a type is gone may be concluded only from
-// Answer::absent.
+// A group and version whose server did not answer is *not known*: an aggregated API may be down
+// while its types still exist. Only Answer::absent means that a type does not exist.
 class Discovery {
  public:
   enum class Answer { served, absent, not_known };
 
   // Whether the type is served in its group and version.
   [[nodiscard]] Answer find(const Resource& resource) const;
-  // The type of a kind in the version that the server prefers for the group, or else in the first
-  // one that has it; null when there is none, which proves nothing while is_known(group) is false.
+  // The type of a kind in the group's preferred version, or else in the first version that has it;
+  // null when no version has it. While is_known(group) is false, null does not mean absent.
   [[nodiscard]] const ApiResource* find_kind(std::string_view group, std::string_view kind) const;
   // False when a version of the group could not be read.
   [[nodiscard]] bool is_known(std::string_view group) const;
@@ -41,14 +40,14 @@ class Discovery {
   [[nodiscard]] const std::vector<std::string>& versions(std::string_view group) const;
   // All types, by group (the core group first) and version.
   [[nodiscard]] const std::vector<ApiResource>& resources() const { return resources_; }
-  // "group/version" (or "v1") of what could not be read.
+  // "group/version" (or "v1") of each one that could not be read.
   [[nodiscard]] const std::set<std::string>& not_known() const { return not_known_; }
 
   // Reads an APIGroupDiscoveryList (aggregated discovery, apidiscovery.k8s.io/v2 and v2beta1, KEP
-  // 3352). False when the text is none: the server has only the older form here.
+  // 3352). False when the text is something else: the server has only the older form.
   bool add_aggregated(std::string_view text);
-  // Reads the APIVersions of "/api" or the APIGroupList of "/apis". Gives the groups and versions
-  // whose types are still to be asked for.
+  // Reads the APIVersions of "/api" or the APIGroupList of "/apis". Returns the groups and versions
+  // whose types must be requested next.
   struct GroupVersion {
     std::string group;
     std::string version;
@@ -64,7 +63,7 @@ class Discovery {
   std::set<std::string> not_known_;
 };
 
-// What Accept must say so that a server that offers aggregated discovery uses it.
+// The Accept header that requests aggregated discovery.
 extern const char* const kAggregatedDiscovery;
 
 }  // namespace gitops::k8s

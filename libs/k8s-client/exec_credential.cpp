@@ -39,7 +39,7 @@ std::unexpected<Error> system_failure(std::string_view what, int error) {
               std::string(what) + ": " + std::generic_category().message(error));
 }
 
-// A started program, in a process group of its own that does not outlive this object.
+// A started program. Its process group is killed when this object is destroyed.
 class Child {
  public:
   Child(const Executor& executor, pid_t pid, int pidfd) : pid_(pid), exit_(executor, pidfd) {}
@@ -47,13 +47,13 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Until the program itself has ended; then what it left behind is killed too.
+  // Waits for the end of the program, then kills the rest of its process group.
   Task<> wait() {
     co_await exit_.async_wait(Descriptor::wait_read, use_task);
     kill();
   }
   void kill() { ::kill(-pid_, SIGKILL); }
-  // Its status as waitpid gives it; kills what still runs.
+  // Kills the process group and returns the status of waitpid.
   int end() {
     if (pid_ == 0) return status_;
     kill();
@@ -84,7 +84,7 @@ struct Pipe {
   Pipe& operator=(const Pipe&) = delete;
 };
 
-// The program's process id, or the error as a negative number.
+// Returns the process id, or a negative error number.
 pid_t spawn(const ExecPlugin& plugin, const std::string& info, const Pipe& output,
             const Pipe& errors) {
   std::vector<std::string> texts{plugin.command};
@@ -129,7 +129,7 @@ pid_t spawn(const ExecPlugin& plugin, const std::string& info, const Pipe& outpu
   return error == 0 ? pid : -error;
 }
 
-// The output to its end; an error, and the end of the program, when it is over the limit.
+// Reads the output to its end. Kills the program and fails when the output exceeds the limit.
 Task<Result<std::string>> read_output(Descriptor& pipe, Child& child) {
   std::string text;
   std::array<char, 4096> buffer;
@@ -158,8 +158,8 @@ Task<std::string> read_errors(Descriptor& pipe) {
   co_return text;
 }
 
-// What may be shown of a program's complaints: the first line, without words that are long enough
-// to be a credential.
+// The part of a program's standard error that may be shown: the first line, without words that are
+// long enough to be a credential.
 std::string first_line(std::string_view text) {
   constexpr std::size_t kMaxWord = 30;
   constexpr std::size_t kMaxLine = 200;
@@ -178,7 +178,7 @@ std::string first_line(std::string_view text) {
   return shown.substr(0, kMaxLine);
 }
 
-// A text of several lines as it may stand in a message.
+// Joins the lines of a text for a message.
 std::string one_line(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, kMaxHint)) {
@@ -198,7 +198,7 @@ std::string how_it_ended(int status, std::string_view errors) {
   return text;
 }
 
-// What the program printed.
+// Runs the program and returns its output.
 Task<Result<std::string>> run_program(const ExecPlugin& plugin, std::string info) {
   const auto executor = co_await asio::this_coro::executor;
   Pipe output;

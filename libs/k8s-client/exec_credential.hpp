@@ -8,11 +8,11 @@
 #include "common/core/time.hpp"
 #include "k8s-client/config.hpp"
 
-// Credentials that a program prints ("exec" of a kubeconfig): the ExecCredential protocol,
+// Credentials printed by an exec plugin ("exec" in a kubeconfig): the ExecCredential protocol,
 // client.authentication.k8s.io/v1 and v1beta1, KEP 541.
 namespace gitops::k8s {
 
-// A certificate to present to the server, with its chain and its key; both are empty or none.
+// A client certificate with its chain, and its key. Either both are empty or neither.
 struct ClientCertificate {
   std::string certificate_pem = {};
   Secret key_pem = {};
@@ -20,24 +20,24 @@ struct ClientCertificate {
   bool operator==(const ClientCertificate&) const = default;
 };
 
-// What a program gave: a token, a client certificate, or both.
+// The result of a plugin: a token, a client certificate, or both.
 struct ExecCredential {
   Secret token = {};
   ClientCertificate certificate = {};
   WallTime expires = WallTime::max();
 };
 
-// What the program is told in KUBERNETES_EXEC_INFO: that there is no terminal, and the cluster when
-// it asks for that. `config.exec` is set. Fails when the certificate authority cannot be read.
+// The value of KUBERNETES_EXEC_INFO: there is no terminal, and, when the kubeconfig asks for it,
+// the cluster. `config.exec` must be set. Fails when the certificate authority cannot be read.
 Result<std::string> exec_info(const ClusterConfig& config);
 
-// Reads what it printed. Errors begin with "its output" and quote nothing of it.
+// Parses the output of a plugin. Errors begin with "its output" and quote none of it.
 Result<ExecCredential> parse_exec_credential(std::string_view text, std::string_view api_version);
 
-// Runs the program of `config.exec` without a shell, with empty input, only its own environment, at
-// most a minute and 1 MiB of output. It is killed with its process group when the caller gives up
-// or is cancelled. Errors name the command, say how to install it when it is missing, and show at
-// most the first line of its complaints. Loop thread.
+// Runs the plugin of `config.exec` without a shell, with empty input and with config.exec's
+// environment alone, for at most a minute and 1 MiB of output. Its process group is killed at the
+// deadline and on cancellation. Errors name the command, quote installHint when it is missing, and
+// quote at most the first line of its standard error. Loop thread.
 Task<Result<ExecCredential>> run_exec_plugin(const ClusterConfig& config, Deadline deadline);
 
 }  // namespace gitops::k8s

@@ -28,7 +28,7 @@ struct Name {
   bool operator==(const Name&) const = default;
 };
 
-// An object of the store. Its name never changes, so the rest may while it stands in the set.
+// An object of the store. Its name never changes; the other members may change within the set.
 struct Entry {
   mutable Record record;
   mutable std::uint32_t list = 0;   // the last list, or watch after it, that had it
@@ -37,7 +37,7 @@ struct Entry {
   [[nodiscard]] Name name() const { return {record.ns(), record.name()}; }
 };
 
-// The set finds entries by name without a second copy of the name.
+// Lookup by name without a second copy of the name.
 struct HashName {
   using is_transparent = void;
   std::size_t operator()(const Name& name) const {
@@ -83,7 +83,7 @@ class Counters {
   }
   void count_quarantined() { quarantined_.Increment(); }
   void set_objects(std::size_t count) { objects_.Set(static_cast<double>(count)); }
-  // Nobody watches any more: then silence means nothing.
+  // After the end, the age of the last event is no sign of trouble.
   void note_end() {
     objects_.Set(0);
     last_event_.Set(std::numeric_limits<double>::quiet_NaN());
@@ -200,7 +200,7 @@ Task<> Informer::State::run() {
   }
 }
 
-// Without selectors: with them the server may have to read many objects to find one.
+// Without selectors, because with them the server may have to read many objects to find one.
 Task<> Informer::State::run_check() {
   ListOptions one;
   one.limit = 1;
@@ -283,7 +283,7 @@ Task<> Informer::State::run_watch(Reflector::Action action) {
   if (failure) report_trouble("watch", *failure);
 }
 
-// Reads until the watch ends; nothing when the server ended it.
+// Reads until the watch ends; nullopt when the server ended it in order.
 Task<std::optional<Error>> Informer::State::read_watch(WatchStream& stream,
                                                        const Reflector::Action& action) {
   events.reset();
@@ -398,7 +398,7 @@ void Informer::State::quarantine(const Quarantined& bad, bool deletion) {
   if (deletion) deliver_deletion(found, nullptr, {});
 }
 
-// The list is complete: what it did not have is gone.
+// The list is complete: objects that it did not contain are deleted.
 void Informer::State::finish_list() {
   std::vector<Store::node_type> gone;
   for (auto at = store.begin(); at != store.end();) {
@@ -418,7 +418,7 @@ void Informer::State::finish_list() {
   malloc_trim(0);  // lists leave a heap of several pages behind
 }
 
-// `last`: the state that the server told with the deletion.
+// `last`: the state in the DELETED event; null when there is none.
 void Informer::State::deliver_deletion(Store::iterator found, const Record* last,
                                        std::string_view text) {
   const auto node = store.extract(found);
@@ -430,7 +430,7 @@ void Informer::State::deliver(Change::Type type, const Record* before, const Rec
                               std::string_view text) {
   counters.set_objects(store.size());
   const Change change{.type = type, .before = before, .now = now, .text = text};
-  // Who subscribes within a callback has been told of the store with this change in it.
+  // Subscribers that come within a callback have already seen the store with this change.
   const auto count = subscribers.size();
   for (std::size_t i = 0; i < count; ++i) {
     if (const auto subscriber = subscribers[i].lock()) (*subscriber)(change);

@@ -39,7 +39,7 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
   return at;
 }
 
-// Past the closing quote of the string whose opening quote stands at `at`.
+// The offset behind the string whose opening quote is at `at`.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size(); ++at) {
     if (text[at] == '\\') {
@@ -51,7 +51,7 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return std::string_view::npos;
 }
 
-// Past the value that begins at `at`, or npos when it is cut short.
+// The offset behind the value that begins at `at`, or npos when it is cut short.
 std::size_t end_of_value(std::string_view text, std::size_t at) {
   if (at >= text.size()) return std::string_view::npos;
   if (text[at] == '"') return end_of_string(text, at);
@@ -105,7 +105,7 @@ void append_utf8(std::string& out, std::uint32_t point) {
 constexpr std::uint32_t kReplacement = 0xfffd;
 
 // Reads the digits of a \u escape at `at` (behind the u), and of a second one that completes a
-// surrogate pair; moves `at` behind what was read.
+// surrogate pair; moves `at` behind them.
 bool append_unicode_escape(std::string& out, std::string_view inner, std::size_t& at) {
   const int first = hex4(inner, at);
   if (first < 0) return false;

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-// Reading JSON text in place, token by token, without building anything: what record.cpp and
-// watch.cpp are made of. Internal to this library.
+// Reads JSON text in place, token by token, without building a document. Used by record.cpp and
+// watch.cpp; internal to this library.
 namespace gitops::k8s::json {
 
 // Where the tokens of a text begin: brackets, colons, commas, and the first byte of each string,
@@ -21,12 +21,12 @@ class TokenIndex {
   TokenIndex(TokenIndex&&) noexcept;
   TokenIndex& operator=(TokenIndex&&) noexcept;
 
-  // Empty, or why the text has no tokens: invalid UTF-8, a control character in a string, an
-  // unclosed string, nothing at all. The text is borrowed and needs no padding.
+  // Returns empty, or the reason for a failure: invalid UTF-8, a control character in a string, an
+  // unclosed string, empty text. The text is borrowed and needs no padding.
   std::string_view build(std::string_view text);
   // Offsets of the last text built, ascending; valid until the next build().
   [[nodiscard]] std::span<const std::uint32_t> tokens() const;
-  // Forgets the tokens and gives the memory back when it was a large text.
+  // Drops the tokens, and frees the memory after a large text.
   void release();
 
  private:
@@ -34,9 +34,9 @@ class TokenIndex {
   std::unique_ptr<Stage1> stage1_;
 };
 
-// A position among the tokens of a text. Functions return false (or an empty text) when the tokens
-// at the position are not what they expect; the position is then somewhere inside the value, and
-// reset() to an earlier mark is the only way on.
+// A position among the tokens of a text. Functions return false (or empty text) when the tokens at
+// the position are not the expected ones; the position is then somewhere within the value, and only
+// reset() to an earlier mark makes it valid again.
 class Walk {
  public:
   Walk(std::string_view text, std::span<const std::uint32_t> tokens)
@@ -62,13 +62,13 @@ class Walk {
     return text_.substr(start, at_[-1] + 1 - start);
   }
 
-  // Passes the value here and returns its text, without white space around it.
+  // Moves behind the value here and returns its text, without surrounding white space.
   std::string_view skip();
-  // Passes everything up to and including the bracket that brings the depth down to `depth`.
+  // Moves behind the bracket that reduces the depth to `depth`.
   bool leave(unsigned depth);
 
   // Calls on_member(key) for each member of the object here: the key as written, without quotes;
-  // the position is on the value, which on_member must pass. Ends early when it returns false.
+  // the position is on the value, which on_member must move behind. Stops when it returns false.
   template <class OnMember>
   bool members(OnMember&& on_member) {
     if (peek() != '{') return false;
@@ -100,7 +100,7 @@ class Walk {
     }
   }
 
-  // How many brackets are open here, and the most that were since measure_depth().
+  // The number of open brackets here, and its maximum since measure_depth().
   [[nodiscard]] unsigned depth() const { return depth_; }
   [[nodiscard]] unsigned deepest() const { return deepest_; }
   void measure_depth() { deepest_ = depth_; }
@@ -124,18 +124,18 @@ class Walk {
   unsigned deepest_ = 0;
 };
 
-// Appends what `inner`, the text between the quotes of a JSON string, stands for. Surrogates
-// without a partner become U+FFFD. False for an escape that JSON does not know.
+// Appends the value of a JSON string; `inner` is the text between its quotes. Lone surrogates
+// become U+FFFD. False for an escape that JSON does not define.
 bool append_unescaped(std::string& out, std::string_view inner);
 
 // True for a whole number, `true`, `false` or `null`, by JSON's grammar.
 bool is_number_or_literal(std::string_view text);
 
-// For text that has no tokens: finds values by quotes and brackets alone, and makes do with text
-// that ends early. The value of the first such member (to the end of a text that is cut short), or
-// empty.
+// For text that has no tokens: finds values by quotes and brackets alone, also in text that is cut
+// short. Returns the value of the first member of that name (to the end of the text when it is cut
+// short), or empty.
 std::string_view find_member(std::string_view object, std::string_view key);
-// The string that `value` is the JSON text of, as far as it can be told; else empty.
+// The string whose JSON text is `value`; empty when it is not one.
 std::string loose_string(std::string_view value);
 // Splits an array; false when it does not end.
 bool split_array(std::string_view array, std::vector<std::string_view>& elements);

@@ -9,7 +9,7 @@ namespace gitops::k8s {
 namespace {
 
 constexpr auto kLookTimeout = std::chrono::seconds(10);
-// While a cluster does not say what it serves.
+// The interval of discovery while it fails.
 constexpr Backoff::Options kLookBackoff{.initial = std::chrono::seconds(1),
                                         .max = std::chrono::seconds(30)};
 
@@ -38,7 +38,7 @@ Task<> KindWatch::run() {
   }
 }
 
-// Whether the kind is served; false as well when the cluster does not say.
+// Whether the kind is served; false also when discovery failed.
 Task<bool> KindWatch::look() {
   const auto& resource = what_.resource;
   const auto served = co_await client_.exists(resource, deadline_after(kLookTimeout));
@@ -62,7 +62,7 @@ Task<bool> KindWatch::look() {
   co_return *served;
 }
 
-// Returns when the kind is not served any more.
+// Returns when the kind is no longer served.
 Task<> KindWatch::watch() {
   std::string failure;
   TaskGroup tasks(executor_, [&failure](const std::string& task, const std::string& what) {

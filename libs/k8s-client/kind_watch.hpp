@@ -21,11 +21,11 @@ namespace gitops::k8s {
 
 // A kind and where it is watched.
 struct WatchedKind {
-  std::string name;  // for people, and for the caller to know it by
+  std::string name;  // for people, and as the caller's key
   Resource resource;
   FieldSet fields;  // kept of each object
   std::string ns;   // empty: all namespaces
-  // Of those, the ones whose objects count; empty: each.
+  // Selects among these namespaces; empty: all of them.
   std::function<bool(std::string_view ns)> keep_namespace = {};
 
   [[nodiscard]] bool covers(std::string_view object_ns) const {
@@ -33,34 +33,34 @@ struct WatchedKind {
   }
 };
 
-// Watches one kind on one cluster, for as long as the cluster serves it: a kind whose CRD is not
-// there is looked for again and again, and one whose CRD goes away is waited for. Each time, the
-// watch begins with a complete list. Loop thread only.
+// Watches one kind on one cluster while the cluster serves it. Looks for a missing CRD at
+// intervals, also after the CRD was deleted. Each time, the watch begins with a complete list. Loop
+// thread only.
 class KindWatch {
  public:
   struct Options {
-    // Between two looks whether the cluster serves the kind.
+    // Interval of discovery.
     std::chrono::milliseconds discovery = std::chrono::seconds(5);
     Reflector::Options reflector = {};
   };
   struct Callbacks {
     std::function<void(const Change&)> changed;
-    // After each first complete list; cancelled when the watch ends.
+    // Called after the first complete list of each watch; cancelled when the watch ends.
     std::function<Task<>(const KindWatch& watch)> listed;
   };
-  // `program` and `cluster` as they stand in the metrics. `client` and `metrics` outlive it.
+  // `program` and `cluster` are for metrics. `client` and `metrics` outlive this.
   KindWatch(const Executor& executor, Client& client, WatchedKind what, Options options,
             Callbacks callbacks, Metrics& metrics, std::string program, std::string cluster);
 
-  // Runs until it is cancelled, and outlives that.
+  // Runs until it is cancelled; this object outlives the task.
   Task<> run();
 
   [[nodiscard]] const WatchedKind& what() const { return what_; }
   // Null while the object is not known.
   [[nodiscard]] const Record* find(const ObjectKey& key) const;
-  // The cluster was asked, and does not have the kind.
+  // The cluster answered that it does not serve the kind.
   [[nodiscard]] bool is_missing() const { return state_ == State::missing; }
-  // Why the objects are not all known right now; empty also when there is no such kind.
+  // Why objects may be missing or stale now; empty also when the cluster does not serve the kind.
   [[nodiscard]] std::string trouble() const;
   // For people: "12 objects", "not served", …
   [[nodiscard]] std::string status() const;
@@ -83,7 +83,7 @@ class KindWatch {
   Log log_{"kinds"};
   RepeatFilter repeats_{std::chrono::minutes(1)};
   State state_ = State::unknown;
-  std::string trouble_;  // with looking
+  std::string trouble_;  // of discovery
   std::optional<Informer> informer_;
 };
 

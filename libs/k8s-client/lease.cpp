@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 const Log kLog("lease");
 constexpr std::chrono::seconds kReleaseTimeout{2};
 
-// The member of that name, made an object if it is none.
+// The member of that name, replaced by an empty object if it is not an object.
 Json& object_in(Json& json, const char* key) {
   Json& member = json[key];
   if (!member.is_object()) member = Json::object();
@@ -41,7 +41,7 @@ void add_labels(Json& lease, const Labels& labels) {
   for (const auto& [key, value] : labels) present[key] = value;
 }
 
-// The counter is an int32 that the API server refuses to exceed.
+// The API server refuses values beyond int32.
 std::int64_t after(std::int64_t transitions) {
   const bool sane = transitions >= 0 && transitions < std::numeric_limits<std::int32_t>::max();
   return sane ? transitions + 1 : 0;
@@ -146,7 +146,7 @@ LeaseSteps::LeaseSteps(LeaseOptions options, std::uint64_t seed)
 
 LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   if (now < wait_until_) {
-    // A leader's wait ends when it must stop leading, whatever else was planned.
+    // A leader waits no longer than until it must stop leading.
     const auto until = leading(now) ? std::min(wait_until_, leading_until_) : wait_until_;
     return {.kind = Action::Kind::wait, .object = {}, .until = until};
   }
@@ -164,7 +164,7 @@ LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
 
 void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point now) {
   if (pending_ != Action::Kind::read) {
-    // Another was quicker, or the API server did not answer: look again after a while.
+    // Another candidate was quicker, or the API server did not answer: read again after a while.
     if (!answer) return pause(now);
     observe(*answer, now);
     const bool ours = view_.record().holder == options_.identity;
@@ -177,7 +177,7 @@ void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point 
   }
   if (!answer) {
     if (answer.error().code != ErrorCode::not_found) return pause(now);
-    // Who held it when it was deleted may not have noticed yet.
+    // The holder may not have noticed the deletion yet.
     const bool held = view_.known() && !view_.record().holder.empty() &&
                       view_.record().holder != options_.identity;
     if (held && now < view_.expires(options_.lease_duration)) return pause(now);
@@ -188,7 +188,8 @@ void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point 
   observe(*answer, now);
   if (!view_.known()) return pause(now);
   const LeaseRecord& record = view_.record();
-  // As in client-go our own name frees it too: this is the next process of the same pod.
+  // As in client-go, a Lease with our own name is free, too: it is from an earlier process of this
+  // pod.
   const bool free = record.holder.empty() || record.holder == options_.identity ||
                     now >= view_.expires(options_.lease_duration);
   if (free) {
@@ -211,8 +212,7 @@ void LeaseSteps::observe(const std::string& object, Clock::time_point now) {
   if (view_.known() && view_.record().holder != options_.identity) leading_until_ = {};
 }
 
-// Leaders and owners come back in time; the others spread out, so that they do not all come at
-// once.
+// Leaders and owners return exactly in time; other candidates are spread out.
 void LeaseSteps::pause(Clock::time_point now) {
   wait_until_ = now + options_.retry_period;
   if (leading(now) || options_.role == LeaseOptions::Role::owner) return;
@@ -273,7 +273,7 @@ Task<> LeaseElection::run() {
       const bool reads = action.kind == LeaseSteps::Action::Kind::read;
       const auto answer = co_await perform(std::move(action));
       steps_.on_answer(answer, Clock::now());
-      // That there is no Lease yet, or that another was quicker, is no trouble.
+      // A missing Lease and a conflict are part of normal operation.
       const bool trouble = !answer && !(reads && answer.error().code == ErrorCode::not_found) &&
                            answer.error().code != ErrorCode::conflict;
       if (trouble && failures.check(to_string(answer.error().code), Clock::now()).pass) {

@@ -15,13 +15,13 @@
 namespace gitops::k8s {
 
 using Labels = std::map<std::string, std::string>;
-// "key=value,…": what has all these labels.
+// "key=value,…": selects objects that have all these labels.
 std::string label_selector(const Labels& labels);
 
 struct LeaseOptions {
   ObjectKey key;         // the coordination.k8s.io/v1 Lease
   std::string identity;  // unique per process, e.g. the pod's name
-  Labels labels = {};    // that the Lease gets whenever it is written, besides those of others
+  Labels labels = {};    // added to the Lease with every write; other labels are kept
   std::chrono::seconds lease_duration{15};
   std::chrono::milliseconds renew_deadline{10'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline
@@ -29,40 +29,40 @@ struct LeaseOptions {
   enum class Role { candidate, owner } role = Role::candidate;
 };
 
-// The annotation that names who asks the holder of a Lease for it.
+// The annotation by which the owner of a Lease asks its holder to release it; holds an identity.
 inline constexpr const char* kWantedBy = "gitops-runtime.io/wanted-by";
 
-// What a Lease says, as client-go's LeaderElectionRecord. A free Lease has no holder.
+// The content of a Lease, as client-go's LeaderElectionRecord. A free Lease has no holder.
 struct LeaseRecord {
   std::string holder;
   std::chrono::seconds duration{0};
-  std::string acquired;  // MicroTime as received: clocks of others are never compared
+  std::string acquired;  // MicroTime as received: never compared with our clock
   std::string renewed;
   std::int64_t transitions = 0;
 
   bool operator==(const LeaseRecord&) const = default;
 };
 
-// A Lease as this process knows it: what it said last, and since when by our own clock. What it
-// makes to be sent keeps everything that others wrote on the Lease.
+// A Lease as this process knows it: its last content, and the time of the last change by our own
+// clock. The objects that it makes keep all fields that other writers have set.
 class LeaseView {
  public:
-  // What is made to be sent has `labels`, besides those that others wrote.
+  // `labels` are added to each object that this makes.
   explicit LeaseView(ObjectKey key, Labels labels = {})
       : key_(std::move(key)), labels_(std::move(labels)) {}
 
-  // What the API server has. A text that is no Lease leaves everything but known() as it is.
+  // Takes the Lease as the API server has it. Text that is not a Lease only makes known() false.
   void see(const std::string& lease, Clock::time_point now);
   void see_none(Clock::time_point now);
-  // Counts from now, as if it had changed: nobody looked for a while.
+  // Treats the Lease as changed now. For after a pause in which it was not read.
   void start_over(Clock::time_point now) {
     if (since_) since_ = now;
   }
 
   [[nodiscard]] const ObjectKey& key() const { return key_; }
-  // There is a Lease, and the last text of it was readable.
+  // The Lease exists, and its last text could be read.
   [[nodiscard]] bool known() const { return !object_.empty(); }
-  // Of no Lease: that of a free one.
+  // When there is no Lease: the record of a free one.
   [[nodiscard]] const LeaseRecord& record() const { return record_; }
   [[nodiscard]] const std::string& uid() const { return uid_; }
   [[nodiscard]] const std::string& wanted_by() const { return wanted_by_; }
@@ -70,18 +70,18 @@ class LeaseView {
   [[nodiscard]] bool labelled() const { return labelled_; }
   // When the record last changed; nothing before the first look.
   [[nodiscard]] std::optional<Clock::time_point> since() const { return since_; }
-  // When the holder's time is over unless it renews; it is never less than `least`, nor more than
-  // ten times as long: durations can be damaged by hand. Only after a first look.
+  // When the holder's term ends unless it renews. The term is at least `least` and at most ten
+  // times as long, because the duration in a Lease may be damaged. Only after the first see().
   [[nodiscard]] Clock::time_point expires(std::chrono::seconds least) const;
 
-  // The Lease with us as the holder; every taking over counts as a transition.
+  // The Lease with `identity` as its holder; a change of the holder counts as a transition.
   [[nodiscard]] std::string taken(const std::string& identity, std::chrono::seconds duration,
                                   WallTime wall) const;
-  // Without a holder, so that another need not wait.
+  // The Lease without a holder, so that the next one need not wait.
   [[nodiscard]] std::string freed(WallTime wall) const;
-  // Unchanged but for the annotation that asks for it.
+  // The Lease with the annotation kWantedBy, otherwise unchanged.
   [[nodiscard]] std::string asked(const std::string& identity) const;
-  // Unchanged but for our labels.
+  // The Lease with our labels, otherwise unchanged.
   [[nodiscard]] std::string with_labels() const;
 
  private:
@@ -97,8 +97,8 @@ class LeaseView {
   std::optional<Clock::time_point> since_;
 };
 
-// The decisions of one candidate, without I/O: told what the API server answered, it says what to
-// ask next. Times are those of this process.
+// The state machine of one candidate, without I/O: takes the answers of the API server and returns
+// the next request. Times are those of this process.
 class LeaseSteps {
  public:
   LeaseSteps(LeaseOptions options, std::uint64_t seed);
@@ -106,11 +106,11 @@ class LeaseSteps {
   struct Action {
     enum class Kind { wait, read, create, update, ask } kind = Kind::read;
     std::string object;       // create, update, ask: the Lease to send
-    Clock::time_point until;  // wait: how long; others: when the answer comes too late to be of use
+    Clock::time_point until;  // wait: its end; others: the deadline of the request
   };
-  // What to do now; when a wait is over call it again.
+  // The next action; to be called again after a wait.
   Action next(Clock::time_point now, WallTime wall);
-  // The answer to a read, create, update or ask (the Lease), or why there is none.
+  // The answer to a read, create, update or ask: the Lease, or the error.
   void on_answer(const Result<std::string>& answer, Clock::time_point now);
 
   // True from a successful create or update until renew_deadline after it was *sent*, unless
@@ -118,8 +118,8 @@ class LeaseSteps {
   [[nodiscard]] bool leading(Clock::time_point now) const { return now < leading_until_; }
   [[nodiscard]] const LeaseView& lease() const { return view_; }
 
-  // Ends leading for good. True when the API server may have us as the holder, by a request whose
-  // answer did not come any more, too: then read the Lease once more.
+  // Ends leading for good. Returns true when the Lease may name us as its holder, also because of a
+  // request that is still unanswered: then it must be read once more.
   bool stop(Clock::time_point now);
 
  private:
@@ -128,33 +128,33 @@ class LeaseSteps {
 
   LeaseOptions options_;
   std::minstd_rand random_;
-  Action::Kind pending_ = Action::Kind::read;  // what the next answer answers
-  Action::Kind planned_ = Action::Kind::read;  // what to do when wait_until_ has come
+  Action::Kind pending_ = Action::Kind::read;  // the request of the next answer
+  Action::Kind planned_ = Action::Kind::read;  // the action at wait_until_
   Clock::time_point wait_until_{};
   Clock::time_point sent_at_{};
   Clock::time_point leading_until_{};
   LeaseView view_;
 };
 
-// Reads the Lease and frees it when it is `identity`'s. Gives up, with a warning in the log, after
-// two seconds.
+// Reads the Lease and releases it when `identity` holds it. Gives up after two seconds, with a
+// warning in the log.
 Task<> give_back(Client& client, ObjectKey key, std::string identity);
 
-// Leader election by a Lease, as client-go's leaderelection does it and able to share a Lease with
-// it: the holder renews every retry_period; another takes over when the record has not changed for
-// its duration *by its own clock*; a holder that cannot renew for renew_deadline stops leading
-// before anybody else can start. A Lease is given back on an orderly stop.
+// Leader election by a Lease, compatible with client-go's leaderelection: the holder renews every
+// retry_period; another candidate takes over when the record has not changed for its duration *by
+// the candidate's clock*; a holder that cannot renew for renew_deadline stops leading before
+// another one can start. An orderly stop releases the Lease.
 class LeaseElection {
  public:
-  // `on_change` comes on the loop thread, first with true. `client` outlives the group's task.
+  // `on_change` is called on the loop thread, first with true. `client` outlives the group's task.
   LeaseElection(Client& client, LeaseOptions options, std::function<void(bool leading)> on_change);
   // Runs until the group is cancelled; on_change(false) has been called by then.
   void start(TaskGroup& group);
-  // Also right when the process was stopped for a while and nothing has run since.
+  // Correct also right after the process was suspended.
   [[nodiscard]] bool leading() const { return leading_ && steps_.leading(Clock::now()); }
-  // Who held it when we last looked.
+  // The holder at the last read.
   [[nodiscard]] const std::string& holder() const { return steps_.lease().record().holder; }
-  // As we last saw it; when told that we lead, as we have it.
+  // The Lease at the last read or write.
   [[nodiscard]] const LeaseView& lease() const { return steps_.lease(); }
 
  private:

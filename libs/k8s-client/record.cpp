@@ -34,7 +34,7 @@ bool has_control_character(std::string_view text) {
   });
 }
 
-// Path parts, split at dots that no backslash protects.
+// Splits a path at its dots, except escaped ones.
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> parts(1);
   for (std::size_t i = 0; i < path.size(); ++i) {
@@ -114,7 +114,7 @@ std::optional<std::string_view> Record::field(std::size_t index) const {
 struct ObjectDecoder::Scratch {
   json::TokenIndex index;
 
-  // The object being decoded. A value lies in its text, or unescaped in `unescaped`.
+  // The object being decoded. A value is part of its text or, unescaped, of `unescaped`.
   struct Value {
     const char* text = nullptr;
     std::size_t offset = 0;
@@ -216,8 +216,8 @@ std::optional<ObjectDecoder::Item> ObjectDecoder::decode_at(json::Walk& walk) {
   return item;
 }
 
-// Walks the object here along `node`. False when it must be left: `refused` or `reason` is then
-// set, or neither when it is malformed.
+// Follows `node` through the object here. False when decoding must stop: `refused` or `reason` is
+// then set, or neither when the object is malformed.
 bool ObjectDecoder::walk_members(json::Walk& walk, const FieldSet::Node& node) {
   auto& scratch = *scratch_;
   const auto child_named = [&](std::string_view key) -> const FieldSet::Node* {
@@ -290,7 +290,7 @@ bool ObjectDecoder::take(const FieldSet::Node& node, std::string_view value) {
   return true;
 }
 
-// Metadata was read: is the object usable, and is it ours?
+// Called after the metadata: whether the object is usable and kept.
 bool ObjectDecoder::check_metadata() {
   auto& scratch = *scratch_;
   if (scratch.view(kName).empty()) {

@@ -16,14 +16,12 @@
 
 namespace gitops::k8s {
 
-// The fields of an object that a part asked for, as dotted paths ("status.sync.status"); a dot that
-// belongs to a key is written "\.". A path may end at any value, and one path may lead through
-// another; the empty path is the whole object. The four identity fields are always kept and may be
-// asked for as well.
+// The fields to keep of an object, as dotted paths ("status.sync.status"); a dot within a key is
+// written "\.". A path may end at any value, and one path may be the prefix of another; the empty
+// path is the whole object. The four identity fields are always kept and may be listed as well.
 class FieldSet {
  public:
-  // Paths must be distinct and without empty parts; anything else is a bug and throws
-  // std::invalid_argument.
+  // Throws std::invalid_argument when two paths are equal or a path has an empty part.
   explicit FieldSet(std::vector<std::string> paths);
 
   [[nodiscard]] std::size_t size() const { return paths_.size(); }
@@ -46,10 +44,10 @@ class FieldSet {
   std::size_t nodes_ = 1;
 };
 
-// What is kept of one object: identity and the asked-for fields, packed into one allocation of 4
-// bytes a field and the texts. A whole object costs its text as it was received: an Application
-// that syncs 100 resources about 30 KB, a ConfigMap up to 1 MiB. The items of a list of a built-in
-// kind come without apiVersion and kind, and so do the texts kept of them.
+// The kept part of one object: its identity and the fields of a FieldSet, in one allocation of 4
+// bytes for each field plus the texts. A whole object takes as much as its text: about 30 KB for an
+// Application that syncs 100 resources, up to 1 MiB for a ConfigMap. In lists of built-in kinds the
+// items have no apiVersion and kind; texts kept of them lack these, too.
 //
 // Strings are unescaped; numbers, booleans, objects and arrays are their JSON text; null counts as
 // absent. Numbers are never converted, so no number is too large.
@@ -63,7 +61,7 @@ class Record {
   [[nodiscard]] std::string_view resource_version() const { return part(3); }
   [[nodiscard]] ObjectKey key() const { return {std::string(ns()), std::string(name())}; }
 
-  // The value of FieldSet path `index`; nothing when the object does not have it.
+  // The value of path `index` of the FieldSet; nullopt when the object does not have it.
   [[nodiscard]] std::optional<std::string_view> field(std::size_t index) const;
 
  private:
@@ -75,7 +73,7 @@ class Record {
   std::uint32_t count_ = 0;
 };
 
-// An object that could not be used, and why. Never the object itself.
+// The name of an object that could not be used, and the reason. Never its content.
 struct Quarantined {
   ObjectKey key;       // as far as it could be read
   std::string reason;  // "truncated JSON", "metadata.name is not a string", …
@@ -89,15 +87,15 @@ struct ObjectLimits {
 };
 
 // Decodes objects into Records: simdjson finds the tokens of the whole text at once, the decoder
-// walks them along the FieldSet and skips everything else bracket by bracket. An object that `keep`
-// refuses is left as soon as its metadata was read. A malformed object never throws and never ends
-// the list it stands in.
+// follows the FieldSet through them and skips everything else bracket by bracket. Decoding of an
+// object that `keep` refuses stops after its metadata. A malformed object does not throw and does
+// not affect the other items of its list.
 //
-// Bad is an object that is cut short or unbalanced, holds invalid UTF-8 or a raw control character,
-// breaks a limit, repeats a key on the way to an asked-for or identity field, or whose identity is
-// missing or not made of plain strings. An asked-for field of an unexpected type is not bad: it is
-// kept as its JSON text. Values that nobody asked for are only skipped: their grammar (`tru`,
-// `1..2`, a missing comma, ']' for '}') goes unnoticed.
+// An object is bad when it is cut short or unbalanced, contains invalid UTF-8 or a raw control
+// character, exceeds a limit, repeats a key on the path of a kept field, or when its identity is
+// missing or not made of plain strings. A kept field of an unexpected type is not bad: its JSON
+// text is kept. Other values are skipped, so errors in their grammar (`tru`, `1..2`, a missing
+// comma, ']' for '}') are not noticed.
 //
 // Holds scratch buffers: one per watch, not thread-safe.
 class ObjectDecoder {
@@ -119,9 +117,9 @@ class ObjectDecoder {
   // One object's JSON text.
   Decoded decode(std::string_view json);
 
-  // A list answer: calls `on_object` for each kept item, with its own JSON text (valid during the
-  // call), and `on_bad` for each quarantined one, in order. The result is what pages need; an error
-  // when the list's own frame is unusable (then nothing was called).
+  // A list: calls `on_object` for each kept item, with its JSON text (valid during the call), and
+  // `on_bad` for each quarantined one, in order. Returns the metadata of the list, or an error when
+  // the list itself cannot be read; then no function was called.
   struct ListMeta {
     std::string resource_version;
     std::string continue_token;
@@ -130,7 +128,7 @@ class ObjectDecoder {
       std::string_view json, const std::function<void(Record&&, std::string_view text)>& on_object,
       const std::function<void(Quarantined&&)>& on_bad);
 
-  // Gives back buffers that large texts left behind.
+  // Frees the buffers that large texts have left.
   void release_scratch();
 
   [[nodiscard]] const FieldSet& fields() const { return fields_; }
@@ -143,15 +141,15 @@ class ObjectDecoder {
     std::string_view text;
   };
 
-  // A walk from the first token of `json`, in force until the next call; or why there is none.
+  // A walk from the first token of `json`, valid until the next call, or the reason for none.
   std::expected<json::Walk, std::string_view> tokenize(std::string_view json);
-  // Decodes the object at the walk's position and passes it; nothing when it does not end.
+  // Decodes the object at the walk's position and moves behind it; nullopt when it does not end.
   std::optional<Item> decode_at(json::Walk& walk);
   bool walk_members(json::Walk& walk, const FieldSet::Node& node);
   bool take(const FieldSet::Node& node, std::string_view value);
   bool check_metadata();
   Record pack() const;
-  // What can still be said of an object whose text has no tokens.
+  // The name of an object whose text has no tokens, as far as it can be found.
   Decoded decode_broken(std::string_view text, std::string_view reason) const;
   Result<ListMeta> read_list(json::Walk walk, std::vector<Item>& items);
   Result<ListMeta> read_broken_list(std::string_view json, std::string_view reason,

@@ -153,7 +153,7 @@ void Reflector::on_watch_end(const Error* error, Clock::time_point now) {
   } else if (error->code == ErrorCode::gone || error->cause == causes::kResourceVersionTooLarge) {
     on_gone();
   } else {
-    // A version that the server does not understand is of no more use.
+    // The server does not understand the version, so it cannot be used again.
     if (error->code == ErrorCode::invalid_argument) need_list("failed");
     back_off(error->retry_after);
   }

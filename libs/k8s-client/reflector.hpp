@@ -14,42 +14,40 @@
 
 namespace gitops::k8s {
 
-// True when both versions are numbers and the first is the smaller one. Versions are opaque to
-// clients, so this may only serve to ignore what is certainly stale.
+// True when both versions are numbers and the first one is smaller. Versions are opaque to clients,
+// so this may only serve to ignore data that is certainly stale.
 bool is_older_version(std::string_view version, std::string_view than);
 
-// The state machine behind a live copy of one resource type, without I/O: told what happened, it
-// says what to do next. It behaves as the reflector of client-go (tools/cache/reflector.go) does:
+// The state machine of a live copy of one resource type, without I/O: it takes events and returns
+// the next action. It behaves as the reflector of client-go (tools/cache/reflector.go):
 //
 // - A copy begins with a list. The first choice is a streaming list: a watch that sends the objects
-//   first (KEP-3157). A server that refuses it (400, 422) gets paged lists from then on. One that
-//   accepts it and then sends nothing in time, or ends it twice in a row without its bookmark, gets
-//   a paged list now; the next list is a streaming one again.
-// - Paged lists ask for no version, that is for the newest state. Version "0" would be answered
-// from
-//   the watch cache, whole, whatever the limit: 10,000 applications are 86 MB.
-// - A page that is too large for us is asked for again with half the limit; each complete list
-//   doubles the limit again, up to the configured one. A page that fails for a passing reason is
-//   asked for again. When the rest of the pages is gone (410), the list was slower than the
-//   server's compaction: one list without pages follows. Any other failure starts the list from the
-//   beginning.
+//   first (KEP-3157). A server that refuses it (400, 422) gets paged lists from then on. A server
+//   that accepts it and then sends nothing in time, or ends it twice in a row without its bookmark,
+//   gets a paged list now; the next list is a streaming one again.
+// - Paged lists request no version, which means the newest state. Version "0" would be answered
+//   from the watch cache, as a whole and regardless of the limit: 10,000 applications are 86 MB.
+// - A page that exceeds our size limit is requested again with half the number of objects; each
+//   complete list doubles that number, up to the configured one. A page that fails with a transient
+//   error is requested again. When the rest of the pages is gone (410), the list was slower than
+//   the server's compaction: one list without pages follows. Any other failure restarts the list.
 // - Watches resume from the last version seen, bookmarks included, with a random timeout of 5 to 10
 //   minutes.
-// - Before a watch resumes, and before the next list, a check asks for the server's newest version
-//   (a list of one object without a version, which etcd answers by quorum). A server restored from
-//   a backup is behind the version seen here, and does not refuse a watch from it but stays silent
-//   until it gets there. Then the copy is listed anew and a new epoch begins. A server that has
-//   already gone past that version can't be told from one that was never restored, unless the
-//   restore bumped the revision and marked the older ones as compacted
+// - Before a watch resumes, and before the next list, a check requests the server's newest version
+//   (a list of one object without a version, which etcd answers by quorum). A server that was
+//   restored from a backup is behind the version seen here. It does not refuse a watch from that
+//   version but sends nothing until it gets there. So the copy is listed again, and a new epoch
+//   begins. A server that is already past that version cannot be distinguished from one that was
+//   not restored, unless the restore bumped the revision and marked older ones as compacted
 //   (https://etcd.io/docs/v3.6/op-guide/recovery/): then the watch gets 410.
-// - A watch that ends cleanly is opened again at once, unless it lived for less than 1 s without
-//   news. Failures back off with full jitter, and for at least Retry-After. The backoff starts over
-//   after a watch that was healthy for 2 minutes or brought news: an object's event with another
-//   version than the last one. Bookmarks and the events of a list are no news.
+// - A watch that ends cleanly is reopened at once, unless it lived for less than 1 s without news.
+//   Failures back off with full jitter, for at least Retry-After. The backoff is reset after a
+//   watch that was healthy for 2 minutes or brought news: an object's event with a version other
+//   than the last one. Bookmarks and the events of a list are not news.
 // - 410 (as status or as an ERROR event) and the cause ResourceVersionTooLarge lead to a list. The
-//   second such answer without news in between, and every later one, backs off.
-// - Versions are compared as numbers in two places only: for a bookmark that went back, which is
-//   ignored, and in the check. A version that is no number passes both.
+//   second of these without news in between, and every later one, backs off.
+// - Versions are compared as numbers in two places only: to ignore a bookmark that went back, and
+//   in the check. A version that is not a number passes both.
 class Reflector {
  public:
   struct Options {
@@ -64,7 +62,7 @@ class Reflector {
   struct Action {
     enum class Kind {
       wait,
-      check,  // ask for the server's newest version: a list of one object, without a version
+      check,  // request the server's newest version: a list of one object, without a version
       list,
       watch,
     } kind = Kind::wait;
@@ -75,42 +73,42 @@ class Reflector {
     std::chrono::seconds timeout{0};     // watch: the server ends it then
     bool send_initial_events = false;    // watch: as a streaming list
 
-    // A list begins here: what earlier, incomplete ones brought does not count.
+    // A list begins with this action: objects of earlier, incomplete lists do not count.
     [[nodiscard]] bool begins_list() const {
       return send_initial_events || (kind == Kind::list && continue_token.empty());
     }
   };
-  // What to do now, to be answered by one of the functions below; after `wait` just call it again.
+  // The next action. Its outcome is reported by one of the functions below, except that of `wait`.
   Action next();
-  // Why there is a list: "start", "gone", "restored", "streaming_refused" (for good),
+  // The reason for the last list: "start", "gone", "restored", "streaming_refused" (for good),
   // "streaming_failed" (this time) or "failed".
   [[nodiscard]] std::string_view list_reason() const { return list_reason_; }
 
   // The answer to a check: the resourceVersion of the list.
   void on_server_version(const std::string& resource_version);
   void on_check_error(const Error& error);
-  // A page arrived. True when it was the last: the list is complete.
+  // A page arrived. True when it was the last one: the list is complete.
   bool on_list_page(const std::string& resource_version, std::string continue_token);
   void on_list_error(const Error& error);
-  // The watch was accepted (its head arrived).
+  // The server accepted the watch.
   void on_watch_open(Clock::time_point now);
-  // An event about an object, whether it was used, dropped or quarantined.
+  // An event of an object, whether kept, dropped or quarantined.
   void on_event(const std::string& resource_version);
   void on_bookmark(const std::string& resource_version);
   // The bookmark that ends a streaming list: the list is complete.
   void on_initial_events_end(const std::string& resource_version);
-  // The watch could not be opened or has ended: without error when the server closed it.
+  // The watch could not be opened or has ended; null when the server ended it in order.
   void on_watch_end(const Error* error, Clock::time_point now);
 
-  // True from a complete list until the next one is needed.
+  // True from a complete list until another one is needed.
   [[nodiscard]] bool synced() const { return phase_ == Phase::watch; }
-  // A streaming list is under way: events are its content until its end.
+  // A streaming list is in progress: events are its content.
   [[nodiscard]] bool in_streaming_list() const { return in_streaming_list_; }
   [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
-  // How often the server was found to be restored from a backup. Versions of different epochs can't
-  // be compared, and the same version may stand for another state.
+  // How many restores of the server from a backup were noticed. Versions of different epochs cannot
+  // be compared, and the same version may mean another state.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-  // The server sends bookmarks to watches, about one a minute, so silence means something.
+  // The server sends bookmarks, about one a minute, so silence indicates a broken connection.
   [[nodiscard]] bool has_seen_bookmark() const { return has_seen_bookmark_; }
 
  private:
@@ -126,8 +124,8 @@ class Reflector {
   Backoff backoff_;
   std::minstd_rand random_;
   enum class Phase { list, watch } phase_ = Phase::list;
-  std::optional<std::chrono::milliseconds> wait_;  // before whatever is next
-  std::string resource_version_;                   // to watch from; the last one seen
+  std::optional<std::chrono::milliseconds> wait_;  // before the next action
+  std::string resource_version_;                   // the last one seen; watches start from it
   bool unverified_ = false;  // check the server's version before anything else
   std::uint64_t epoch_ = 0;
   bool has_seen_bookmark_ = false;
@@ -137,7 +135,7 @@ class Reflector {
   bool unpaged_ = false;  // this list is taken without pages
   std::size_t page_limit_;
   std::string continue_token_;
-  std::string list_version_;           // of the first page: nothing after it is missed
+  std::string list_version_;           // of the first page, so that no later change is missed
   unsigned unfinished_streaming_ = 0;  // streaming lists in a row that ended without their bookmark
   unsigned gone_in_a_row_ = 0;         // without news in between
 

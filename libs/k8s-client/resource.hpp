@@ -18,7 +18,7 @@ struct Resource {
   [[nodiscard]] std::string full_name() const;    // "deployments.apps", "pods"; for messages
 };
 
-// Resource types this project speaks of.
+// The resource types that this project uses.
 namespace resources {
 extern const Resource kApplications;  // argoproj.io/v1alpha1
 extern const Resource kRollouts;
@@ -48,7 +48,7 @@ struct ObjectKey {
 
 // "/apis/apps/v1", "/api/v1".
 std::string group_version_path(const Resource& resource);
-// "/apis/apps/v1/namespaces/shop/deployments" or without namespace for all of them; segments are
+// "/apis/apps/v1/namespaces/shop/deployments"; an empty namespace means all of them. Segments are
 // percent-encoded.
 std::string collection_path(const Resource& resource, std::string_view ns);
 std::string object_path(const Resource& resource, const ObjectKey& key,

@@ -10,9 +10,9 @@
 
 namespace gitops::k8s {
 
-// How often a request is sent when it fails for a passing reason. The standard is once: a caller
-// with a loop or a queue has a backoff of its own, and two of them one in the other would multiply
-// the load of a server in trouble. Who answers a person takes a few attempts.
+// The number of attempts of a request that fails with a transient error. The default is one:
+// callers with a loop or a queue have a backoff of their own, and nested retries would multiply the
+// load of a failing server. Requests on behalf of a person use a few attempts.
 struct RetryPolicy {
   unsigned attempts = 1;
   Backoff::Options backoff{.initial = std::chrono::milliseconds(200),
@@ -24,15 +24,15 @@ struct RetryPolicy {
 // - 429: any request, since the server has not acted on it.
 // - Nothing of the request was sent (no connection): any request.
 // - A lost connection, 408 or a 5xx: only idempotent requests.
-// - Never after any other failure, nor when the wait (at least Retry-After) would end after the
-//   deadline: the caller then has the error while it can still use it.
+// - Never after any other failure, and never when the wait (at least Retry-After) would end after
+//   the deadline: the caller gets the error before its deadline.
 class Retry {
  public:
   Retry(const RetryPolicy& policy, bool idempotent, std::uint64_t seed)
       : attempts_left_(policy.attempts), idempotent_(idempotent), backoff_(policy.backoff, seed) {}
 
   enum class Sent { nothing, maybe };
-  // After a failed attempt: how long to wait before the next one; nothing when there is none.
+  // After a failed attempt: the wait before the next one; nullopt when there is none.
   std::optional<std::chrono::milliseconds> after(const Error& error, Sent sent,
                                                  Clock::time_point now, Deadline deadline);
 

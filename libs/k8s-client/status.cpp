@@ -39,7 +39,7 @@ Status status_of(const Json& json) {
   }
   const Json& seconds = value_at(details, {"retryAfterSeconds"});
   if (seconds.is_number_integer()) {
-    // A number that does not fit is a very large one.
+    // integer_at() fails for numbers beyond int64.
     const std::int64_t wait = integer_at(seconds, {}).value_or(kMaxRetryAfter);
     status.retry_after = std::chrono::seconds(std::clamp<std::int64_t>(wait, 0, kMaxRetryAfter));
   }
@@ -50,7 +50,7 @@ Json parse(std::string_view text) {
   return text.size() <= kMaxText ? parse_json_object(text) : Json();
 }
 
-// All but the message.
+// Everything except the message.
 Error error_without_message(const Status& status) {
   Error error;
   if (status.code >= 400) {

@@ -13,10 +13,10 @@ namespace gitops::k8s {
 namespace {
 
 constexpr std::chrono::minutes kReread{1};
-// A plugin whose answer was refused is not asked again sooner.
+// The shortest time between two runs of a plugin whose credential is refused.
 constexpr std::chrono::seconds kPluginPause{10};
 
-// How long an answer is used: until a minute before its end, or half of a short life.
+// The end of use of a credential: a minute before its expiry, or half of a short lifetime.
 Clock::time_point usable_until(WallTime expires, Clock::time_point now) {
   if (expires == WallTime::max()) return Clock::time_point::max();
   const auto left = expires - wall_now();

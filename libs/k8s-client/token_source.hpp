@@ -12,20 +12,20 @@
 namespace gitops::k8s {
 
 // Gives the Authorization value for each request. Token files are read again every minute and after
-// a 401; while one cannot be read, its last token stays in use. What an exec plugin gave is kept
-// until its expirationTimestamp (a minute earlier) or a 401; callers that need it at the same time
-// wait for one run. Loop thread only.
+// a 401; while one cannot be read, its last token stays in use. The credential of an exec plugin is
+// kept until a minute before its expirationTimestamp, or until a 401; concurrent callers share one
+// run of the plugin. Loop thread only.
 class TokenSource {
  public:
   // `config` must outlive this.
   TokenSource(const Executor& executor, const ClusterConfig& config);
 
-  // "Bearer …", "Basic …" or empty. Failures name the file or command, never what it held.
+  // "Bearer …", "Basic …" or empty. Failures name the file or command, never its content.
   Task<Result<Secret>> authorization(Deadline deadline);
   // The client certificate that goes with the last authorization(); empty unless a plugin gave one.
   [[nodiscard]] const ClientCertificate& certificate() const { return certificate_; }
-  // The server answered 401 to `refused`: what is cached may be stale. Returns false when asking
-  // again would give the same (a static token, an unchanged file, a plugin that has just run).
+  // To be called after a 401 to `refused`. Returns whether authorization() may give another value
+  // now; false for a static token, an unchanged file, and a plugin that has just run.
   bool invalidate(const Secret& refused);
 
  private:
@@ -33,13 +33,13 @@ class TokenSource {
   Task<Result<Secret>> run_plugin(Deadline deadline);
 
   const ClusterConfig& config_;
-  bool known_ = false;             // a file or a plugin gave something; empty is a value, too
+  bool known_ = false;             // cached_ is set; an empty value counts
   Secret cached_;                  // the Authorization value
-  ClientCertificate certificate_;  // beside it
+  ClientCertificate certificate_;  // of the same plugin run
   Clock::time_point obtained_{};
   Clock::time_point expires_{};
-  bool running_ = false;                 // a plugin
-  std::optional<Error> plugin_failure_;  // of its last run, for those who waited for it
+  bool running_ = false;                 // a plugin runs
+  std::optional<Error> plugin_failure_;  // of its last run, for callers that waited for it
   Event finished_;
 };
 

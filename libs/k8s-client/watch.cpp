@@ -103,7 +103,7 @@ void WatchDecoder::keep_part(std::string_view part) {
     return;
   }
   skipped_bytes_ = pending_.size() + part.size();
-  // The beginning of the line holds the name, as a rule.
+  // The beginning of the line usually contains the name.
   pending_ += part.substr(0, max_line() - pending_.size());
   auto known = decoder_.decode_broken(json::find_member(pending_, "object"), "line too long");
   too_long_ = quarantined(std::move(known.quarantined), std::move(known.resource_version),
@@ -124,7 +124,7 @@ void WatchDecoder::end_line(std::string_view last_part, const OnEvent& on_event)
     on_event(std::exchange(too_long_, {}));
     return;
   }
-  // Taken out, so that reset() and feed() are safe in the callback.
+  // Moved out, so that the callback may call reset() and feed().
   auto line = std::exchange(pending_, {});
   decode_line(line, on_event);
   if (pending_.empty() && line.capacity() <= kMaxIdleBuffer) {

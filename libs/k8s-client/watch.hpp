@@ -17,9 +17,9 @@ struct WatchEvent {
     deleted,
     bookmark,            // resource_version only
     initial_events_end,  // a bookmark that ends a streaming list
-    error,               // `error` says what; the watch is over
-    dropped,             // of an object that `keep` refused; resource_version is set
-    quarantined,         // `quarantined` says why; resource_version is set if it could be read
+    error,               // `error` is set; the watch has ended
+    dropped,             // `keep` refused the object; resource_version is set
+    quarantined,         // `quarantined` is set; resource_version if it could be read
   };
   Type type = Type::error;
   Record record;                 // added, modified, deleted
@@ -30,13 +30,13 @@ struct WatchEvent {
   bool quarantined_deletion = false;  // quarantined: the object was deleted
 };
 
-// The stable name of a type, as the metric label has it: "added", "quarantined", …
+// The stable name of a type, for metric labels: "added", "quarantined", …
 std::string_view to_string(WatchEvent::Type type);
 
-// Newline-separated JSON of a watch answer, in pieces as they arrive -> events, in order. Pure. A
-// line that lies wholly in one piece is decoded where it lies, a line in parts is put together
-// first. Lines over the object limit are skipped without being kept and reported as quarantined
-// when they end.
+// Turns the newline-separated JSON of a watch into events, in order. Pure; takes the bytes in
+// pieces of any size. A line within one piece is decoded in place; a line in several pieces is
+// assembled first. A line over the object limit is not stored; its event is `quarantined`, at its
+// end.
 class WatchDecoder {
  public:
   using OnEvent = std::function<void(WatchEvent&&)>;
@@ -46,11 +46,11 @@ class WatchDecoder {
   void feed(std::string_view bytes, const OnEvent& on_event);
   // The stream ended: true when it ended between two lines.
   [[nodiscard]] bool at_line_end() const { return pending_.empty() && skipped_bytes_ == 0; }
-  // Forgets a half line; for the next watch.
+  // Drops an incomplete line, before the next watch.
   void reset();
 
  private:
-  // Room for what stands around the object in its line.
+  // The object limit, and room for the rest of the line.
   [[nodiscard]] std::size_t max_line() const { return decoder_.limits_.max_bytes + 4096; }
   void keep_part(std::string_view part);
   void end_line(std::string_view last_part, const OnEvent& on_event);
@@ -58,8 +58,8 @@ class WatchDecoder {
 
   ObjectDecoder& decoder_;
   std::string pending_;            // a line without its end
-  std::size_t skipped_bytes_ = 0;  // > 0: of a line that is too long
-  WatchEvent too_long_;            // what is known of that line
+  std::size_t skipped_bytes_ = 0;  // > 0: the length so far of a line that is too long
+  WatchEvent too_long_;            // the event of that line
 };
 
 }  // namespace gitops::k8s

@@ -35,7 +35,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// One case's conversation with the peer.
+// The calls of one case to the peer.
 class Session {
  public:
   Session(http::Client& client, const ArgoCdPeer& argocd) : peer(argocd), client_(client) {}
@@ -208,7 +208,7 @@ Task<> missing_application_is_not_found_only_for_those_who_name_its_project(Sess
     EXPECT_EQ(named.json.value("message", ""), "applications.argoproj.io \"missing\" not found");
     expect_error(co_await session.get(base), 403, 7);
   }
-  // Neither does another project, or a namespace that is not served, tell that it is there.
+  // Another project, or a namespace that is not served, does not reveal that it exists either.
   const auto tree = "/api/v1/applications/" + session.peer.app + "/resource-tree?appNamespace=";
   expect_error(co_await session.get(tree + session.peer.ns + "&project=other"), 404, 5);
   expect_error(co_await session.get(tree + "elsewhere&project=default"), 403, 7);

@@ -9,7 +9,7 @@
 namespace gitops::test {
 namespace {
 
-// Shared by all cases: starting it costs more than a case.
+// Shared by all cases, because starting it takes longer than a case.
 GitServer& git_server() {
   static GitServer server;
   return server;

@@ -19,7 +19,7 @@ Deadline soon() {
   return deadline_after(std::chrono::seconds(3));
 }
 
-// The double and a plain HTTP client of it.
+// The double, and a plain HTTP client.
 struct Bench {
   explicit Bench(const Executor& executor, FakeKubeApi::Options options = {})
       : api(executor, std::move(options)), client(executor, resolver, {}) {}
@@ -111,7 +111,7 @@ TEST(FakeKubeApi, CompactionMakesOldWatchesAndOpenListsGone) {
     EXPECT_EQ(next.status, 410);
     const auto gone = Json::parse(next.body);
     EXPECT_EQ(gone["reason"], "Expired");
-    // The token in the refusal goes on with what is there now.
+    // The token in the refusal continues with the present content.
     const auto rest = co_await bench.send(
         "GET", kMaps + "?limit=5&continue=" + gone["metadata"]["continue"].get<std::string>());
     EXPECT_EQ(Json::parse(rest.body)["items"].size(), 2U);

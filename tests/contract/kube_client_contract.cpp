@@ -28,7 +28,7 @@ Deadline soon() {
   return deadline_after(10s);
 }
 
-// A client and what it needs.
+// A client, with its resolver and metrics.
 struct Caller {
   Caller(const Executor& executor, const k8s::ClusterConfig& config)
       : client(executor, resolver, config, {}, "contract-test") {}
@@ -37,7 +37,7 @@ struct Caller {
   k8s::Client client;
 };
 
-// A case: its own client, and the text of what it got as JSON.
+// A case: its own client, with results as JSON.
 class Scene {
  public:
   Scene(const Executor& executor, const KubeClientPeer& peer)
@@ -340,7 +340,7 @@ Task<> deletes_collections(Scene& scene) {
     const auto text = co_await scene.client.list(kConfigMaps, scene.peer.ns, {}, soon());
     const Json list = Json::parse(text.value_or("{}"));
     for (const Json& item : list["items"]) {
-      // A real cluster puts its certificate authority into each namespace.
+      // A real cluster puts a ConfigMap with its certificate authority into each namespace.
       if (item["metadata"]["name"] != "kube-root-ca.crt") out.insert(item["metadata"]["name"]);
     }
     co_return out;
@@ -361,7 +361,7 @@ Task<> streams_pod_logs(Scene& scene) {
                  {"spec", {{"containers", {{{"name", "main"}, {"image", "example/talker:1"}}}}}}};
   CO_ASSERT_OK(
       co_await scene.client.create(k8s::resources::kPods, scene.peer.ns, pod.dump(), soon()));
-  // All of a log; a pod that is not running yet has none.
+  // Reads a whole log; retries while the pod is not running.
   const auto read = [&](k8s::LogOptions options) -> Task<Result<std::string>> {
     const Deadline deadline = soon();
     auto log = co_await scene.client.log(scene.key("talker"), options, deadline);
@@ -587,7 +587,7 @@ Task<> refuses_unknown_tokens(Scene& scene) {
   EXPECT_THAT(refused.error().message, HasSubstr("401 Unauthorized"));
   expect_refusal(co_await stranger.client.watch(kConfigMaps, scene.peer.ns, {}, soon()),
                  ErrorCode::unauthenticated, 401);
-  // Also for what everybody may read.
+  // Also for a path that needs no rights.
   expect_refusal(co_await stranger.client.raw({.target = "/version"}, soon()),
                  ErrorCode::unauthenticated, 401);
   expect_refusal(
@@ -631,7 +631,7 @@ Task<> tells_its_version(Scene& scene) {
   EXPECT_EQ(version->git_version, Json::parse(*text).value("gitVersion", ""));
 }
 
-// A candidate for a Lease of the case.
+// A candidate for the Lease of the case.
 struct Candidate {
   Candidate(const Executor& executor, const KubeClientPeer& peer, const std::string& name)
       : caller(executor, peer.config),
@@ -680,7 +680,7 @@ Task<> elects_one_leader(Scene& scene) {
   EXPECT_EQ(spec["leaseTransitions"], 1);
 }
 
-// Waits until the condition holds or the time is over.
+// Waits for the condition; false after a timeout.
 Task<bool> comes_true(std::function<bool()> condition) {
   const Deadline deadline = soon();
   while (!condition() && Clock::now() < deadline) co_await sleep_for(20ms);
@@ -702,7 +702,7 @@ Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
       {.on_change = [&](std::size_t lease,
                         bool held) { told = held ? std::optional(lease) : std::nullopt; },
        .busy = [](std::size_t) { return false; }});
-  // Somebody who does not renew any more holds one; the other Lease has a holder who stays.
+  // The holder of one Lease no longer renews it; the other Lease is valid throughout.
   const auto lease = [&](const std::string& name, int seconds) {
     return Json{
         {"apiVersion", "coordination.k8s.io/v1"},

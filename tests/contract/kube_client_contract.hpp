@@ -8,16 +8,16 @@
 #include "k8s-client/client.hpp"
 #include "support/run_coro.hpp"
 
-// What an API server must do so that k8s::Client and LeaseElection work with it: one list of cases
-// for the double (tests/contract) and for the real server (tests/peers).
+// The behaviour of an API server that k8s::Client and LeaseElection rely on: one list of cases for
+// the double (tests/contract) and for the real server (tests/peers).
 namespace gitops::test {
 
-// An API server, as the cases see it.
+// An API server as the cases use it.
 struct KubeClientPeer {
   k8s::ClusterConfig config;     // of a user who may do everything
-  k8s::ClusterConfig powerless;  // of one whom the server knows, without rights
+  k8s::ClusterConfig powerless;  // of a user without rights
   k8s::ClusterConfig unknown;    // with a token that the server does not know
-  std::string ns;                // exists and is this case's own
+  std::string ns;                // exists; used by this case alone
 };
 
 struct KubeClientCase {

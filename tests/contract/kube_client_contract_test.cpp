@@ -17,7 +17,7 @@ TEST_P(FakeKubeClient, Behaves) {
         options.token = "right";
         FakeKubeApi api(executor, options);
         CO_ASSERT_OK(api.start());
-        // Another server, on which nobody may do anything.
+        // Another server, on which nothing is allowed.
         FakeKubeApi strict(executor);
         strict.set_access([](const FakeKubeApi::Access&) { return false; });
         CO_ASSERT_OK(strict.start());

@@ -28,7 +28,7 @@ k8s::ClusterConfig through(const TcpRelay& relay, k8s::ClusterConfig config) {
 
 k8s::InformerOptions informer_options(const std::string& ns, k8s::Reflector::Options reflector,
                                       const KubeWatchBench::Tune& tune) {
-  // Quick, so that cases do not wait for long.
+  // Short, so that cases do not wait for long.
   reflector.backoff = {.initial = 20ms, .max = 500ms};
   k8s::InformerOptions options{.resource = k8s::resources::kConfigMaps,
                                .ns = ns,
@@ -135,7 +135,7 @@ void KubeWatchBench::on_change(const k8s::Change& change) {
   const Seen now{std::string(change.now->uid()), std::string(change.now->resource_version()),
                  std::string(change.now->field(0).value_or(""))};
   const auto known = told_content_.find(name);
-  // Versions of different epochs can't be compared.
+  // Versions of different epochs cannot be compared.
   const bool same_epoch = std::exchange(told_epoch_[name], informer_.epoch()) == informer_.epoch();
   const auto* const stored = informer_.find(change.now->key());
   switch (change.type) {
@@ -307,7 +307,7 @@ Task<> lists_again_after_gone(const KubeWatchPeer& peer, k8s::Reflector::Options
   });
 }
 
-// After each first page the rest of them is gone: a list slower than the server's compaction.
+// After each first page the other pages are gone: a list slower than the server's compaction.
 Task<> lists_whole_when_pages_are_gone(const KubeWatchPeer& peer) {
   const auto lists = std::make_shared<int>(0);
   return with_kube_watch_bench(
@@ -347,7 +347,7 @@ Task<> lists_again_after_a_restore(const KubeWatchPeer& peer, k8s::Reflector::Op
     EXPECT_EQ(bench.informer().epoch(), 1U);
     EXPECT_THAT(bench.told(), testing::IsSupersetOf({"~cm-0=first", "~cm-1=first", "+cm-2=first",
                                                      "-new-0", "-new-29"}));
-    // Versions are still below those of before.
+    // Versions are still lower than before the restore.
     CO_ASSERT_TRUE(co_await bench.update("cm-3", "third"));
     EXPECT_TRUE(co_await bench.converges());
     EXPECT_EQ(bench.told().back(), "~cm-3=third");
@@ -468,7 +468,7 @@ Task<> streaming_list_ends_with_a_bookmark(const KubeWatchPeer& peer) {
   });
 }
 
-// What the list says, or why it did not.
+// One page of the list.
 Task<Result<Json>> list_page(KubeWatchBench& bench, const KubeWatchPeer& peer,
                              std::string continue_token) {
   k8s::ListOptions options;
@@ -513,8 +513,8 @@ Task<> old_versions_are_gone(const KubeWatchPeer& peer) {
   });
 }
 
-// Why a check must come before a watch resumes: the server does not refuse the version. A list
-// tells what it has, and refuses to be newer.
+// Why a check comes before a watch resumes: the server does not refuse a watch of a future version.
+// A list shows the server's version, and a list of a future version is refused.
 Task<> future_versions_are_silent(const KubeWatchPeer& peer) {
   return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 3));
@@ -541,6 +541,7 @@ Task<> future_versions_are_silent(const KubeWatchPeer& peer) {
         co_await bench.client().list(k8s::resources::kConfigMaps, peer.ns, one, bench.deadline());
     CO_ASSERT_TRUE(!refused.has_value());
     EXPECT_EQ(refused.error().http_status, 504) << refused.error().message;
+    EXPECT_EQ(refused.error().cause, k8s::causes::kResourceVersionTooLarge);
   });
 }
 
@@ -567,10 +568,9 @@ std::vector<KubeWatchCase> kube_watch_cases() {
        [](const auto& peer) { return lists_again_after_a_restore(peer, kPaged); }},
       {"SurvivesARestart", survives_a_restart},
       {"SurvivesCutConnections", survives_cuts},
-  };
       {"ReopensAWatchThatFallsSilent", reopens_a_watch_that_falls_silent},
       {"PagesWhenStreamingListsAreRefused", pages_when_streaming_lists_are_refused},
+  };
 }
 
 }  // namespace gitops::test
-    EXPECT_EQ(refused.error().cause, k8s::causes::kResourceVersionTooLarge);

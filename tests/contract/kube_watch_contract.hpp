@@ -12,21 +12,20 @@
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 
-// What list and watch of an API server must do so that an Informer works with it: one list of cases
-// for the double (tests/contract) and for the real server (tests/peers). Every case works on
-// ConfigMaps of a namespace of its own and ends with "the store equals the server's content".
+// The behaviour of list and watch that an Informer relies on: one list of cases for the double
+// (tests/contract) and for the real API server (tests/peers). Each case has a namespace of its own.
 namespace gitops::test {
 
-// An API server, as the cases see it. The functions may block the loop.
+// An API server as the cases use it. The functions may block the loop.
 struct KubeWatchPeer {
   k8s::ClusterConfig config;
-  std::string ns;  // exists and holds no ConfigMaps
-  // Makes every version known so far too old for watches and for open lists.
+  std::string ns;  // exists and contains no ConfigMaps with the label
+  // Makes every version so far too old for watches and for open lists of ConfigMaps.
   std::function<void()> make_versions_gone = {};
-  // Ends the server and starts it again with the same content, on the same port.
+  // Restarts the server with the same content, on the same port.
   std::function<Task<>()> restart = {};
-  // Keeps the server's content of this moment; restore() brings it back, as from a backup. Both may
-  // end the server and start it again.
+  // Backs up the server's content; restore() replaces the content by the backup. Both may restart the
+  // server.
   std::function<Task<>()> back_up = {};
   std::function<Task<>()> restore = {};
   // Makes the server refuse streaming lists, or accept them again. May restart the server.
@@ -35,8 +34,8 @@ struct KubeWatchPeer {
   std::chrono::seconds patience{10};
 };
 
-// A client of that server, and an informer that reaches it through a relay and watches the
-// ConfigMaps with the label contract=yes.
+// A client of that server, and an informer behind a relay that watches the ConfigMaps with the label
+// contract=yes.
 class KubeWatchBench {
  public:
   using Tune = std::function<void(k8s::InformerOptions&)>;
@@ -46,20 +45,20 @@ class KubeWatchBench {
   void start() { informer_.start(tasks_); }
   Task<> stop();
 
-  // Through the server's own address, whatever happens to the relay. True when it worked.
+  // Changes on the server, not through the relay. True on success.
   Task<bool> create(std::string name, std::string value);
   Task<bool> update(std::string name, std::string value);
   Task<bool> unlabel(std::string name);
   Task<bool> remove(std::string name);
 
   Task<bool> synced();
-  // Waits until the informer's store, and what its callbacks told, equal a fresh list of the
+  // Waits until the informer's store and the content by its callbacks both equal a fresh list of the
   // server.
   Task<bool> converges();
-  // The informer has lost its connection and knows it; new ones fail until reconnect().
+  // Cuts the informer's connection and waits until it notices; new ones fail until reconnect().
   Task<bool> disconnect();
   void reconnect() { relay_.open(); }
-  // Waits for the condition; looks after each callback and every few milliseconds.
+  // Waits for the condition; evaluates it after each callback and every few milliseconds.
   Task<bool> wait_until(std::function<bool()> condition);
 
   k8s::Client& client() { return client_; }
@@ -68,7 +67,7 @@ class KubeWatchBench {
   // The callbacks so far: "+name=value", "~name=value", "-name".
   [[nodiscard]] const std::vector<std::string>& told() const { return told_; }
   void forget_told() { told_.clear(); }
-  // What callbacks did that they must not do; empty when all is well.
+  // The rules that callbacks have broken; empty when there are none.
   [[nodiscard]] const std::string& broken_rule() const { return broken_rule_; }
   [[nodiscard]] std::string metrics() { return metrics_.expose(); }
   [[nodiscard]] Deadline deadline() const { return deadline_after(peer_.patience); }

@@ -39,7 +39,7 @@ KubeFailure forbidden(const KubeTarget& target) {
       .details = {{"name", target.key.name}, {"group", resource.group}, {"kind", resource.plural}}};
 }
 
-// The answer to a deletion: some types give the object back, the others a Status.
+// The answer to a deletion: the object for some types, a Status for the others.
 http::Response deleted(const KubeTarget& target, const FakeKubeStore::Removed& removed) {
   const auto& resource = target.type->resource;
   const bool gives_object =
@@ -63,7 +63,7 @@ bool is_dry_run(const Query& query, const Json& sent) {
   return has_options && sent["dryRun"] == Json::array({"All"});
 }
 
-// Writes who made the change into the object, when the request says it.
+// Records the field manager in the object when the request names one.
 void note_manager(const KubeTarget& target, const Query& query, std::string_view media,
                   Json& sent) {
   const auto manager = query.get("fieldManager");
@@ -252,11 +252,11 @@ bool FakeKubeApi::is_allowed(const KubeTarget& target) const {
                                 target.key.ns, target.key.name});
 }
 
-// Everything but objects: probes, version, discovery, reviews, and who may speak at all.
+// Everything except objects: authentication, probes, version, discovery and reviews.
 std::optional<http::Response> FakeKubeApi::answer_fixed(const http::Request& request,
                                                         const std::vector<std::string>& path,
                                                         const std::string& body) {
-  // A wrong token is refused before anybody looks at the path; without one probes are answered.
+  // A wrong token is refused for every path; without a token, probes are answered.
   const auto header = request.headers.find("Authorization").value_or("");
   const std::string token(header.starts_with("Bearer ") ? header.substr(7) : std::string_view());
   const auto issued = issued_tokens_.find(token);

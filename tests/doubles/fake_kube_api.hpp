@@ -27,7 +27,7 @@ namespace gitops::test {
 // finalizers, status subresources, dry runs, CRDs, access reviews, service account tokens, pod logs
 // and discovery (group by group), with the answers and Status objects of the real one
 // (tests/contract checks both). It has no admission, no schemas, no controllers, and reads JSON only;
-// of the managed fields it keeps the manager that the last request named. Faults: those of
+// of the managed fields it keeps the manager of the last request. Faults: those of
 // DoubleServer and the ones below.
 class FakeKubeApi : public DoubleServer {
  public:
@@ -35,43 +35,43 @@ class FakeKubeApi : public DoubleServer {
 
   struct Options {
     http::ServerOptions server = {};
-    std::string token;                           // asked for as Bearer token when not empty
-    std::size_t history = 20'000;                // changes that watches can still be told
-    std::chrono::milliseconds bookmarks{1'000};  // between two bookmarks of a watch
+    std::string token;                           // the accepted Bearer token; empty: any or none
+    std::size_t history = 20'000;                // changes that are kept for watches
+    std::chrono::milliseconds bookmarks{1'000};  // interval of bookmarks
   };
-  // Knows the types of k8s::resources and what else Argo CD and the tests use; namespaces "default"
+  // Serves the types of k8s::resources and those of Argo CD and the tests; namespaces "default"
   // and "kube-system" exist.
   explicit FakeKubeApi(const Executor& executor, Options options);
   explicit FakeKubeApi(const Executor& executor) : FakeKubeApi(executor, Options()) {}
   ~FakeKubeApi() override;
 
-  // How a client gets here; TLS trust is the caller's to add.
+  // The configuration of a client, without the TLS certificate authority.
   [[nodiscard]] k8s::ClusterConfig cluster_config() const;
   // The same as a kubeconfig file.
   [[nodiscard]] std::string kubeconfig() const;
 
-  // The content, past HTTP and its rules. The types must be known.
+  // The content, without HTTP, authentication and rights. The types must be served.
   FakeKubeStore& store() { return store_; }
   [[nodiscard]] const FakeKubeStore& store() const { return store_; }
   // Creates or replaces; returns the object as stored.
   Json put(const k8s::Resource& resource, Json object);
-  // Nothing when it does not exist.
+  // nullopt when it does not exist.
   std::optional<Json> find(const k8s::Resource& resource, const k8s::ObjectKey& key) const;
   // Deletes as a client would: finalizers hold the object. False when it does not exist.
   bool remove(const k8s::Resource& resource, const k8s::ObjectKey& key);
-  // Serves another type from now on, as when a CRD appears; and no longer.
+  // Adds a served type, as a new CRD does; remove_type() removes it.
   void add_type(const k8s::Resource& resource, bool status_subresource = false);
   void remove_type(const k8s::Resource& resource);
 
-  // Waits until `condition` holds, looking after each change and request; false at the deadline.
+  // Waits for `condition`, evaluated after each change and request; false at the deadline.
   Task<bool> wait_until(std::function<bool()> condition, Deadline deadline);
 
-  // Appends to the log that every container of every pod has.
+  // Appends to the log of every container of every pod.
   void append_pod_log(std::string_view text);
 
-  // Replaces the token; requests with the old one get 401 from now on.
+  // Replaces the token; requests with the old token get 401.
   void set_token(std::string token) { options_.token = std::move(token); }
-  // Who may do what; refused requests get 403. Without a rule everything is allowed.
+  // Sets the authorization rule; refused requests get 403. Without a rule, everything is allowed.
   struct Access {
     std::string verb;
     std::string group;
@@ -83,22 +83,22 @@ class FakeKubeApi : public DoubleServer {
   void set_access(std::function<bool(const Access&)> allowed) { allowed_ = std::move(allowed); }
 
   // Faults.
-  // Everything older than now is too old for watches and for open lists (410).
+  // Makes every version so far too old for watches and for open lists (410).
   void compact();
-  // The content of an earlier moment is back, and its version, as after a restore of etcd and a new
-  // start of the API server: open watches are cut.
+  // Restores content and version of a backup, as a restore of etcd and a restart of the API server
+  // do: open watches are cut.
   void restore(FakeKubeStore::Backup backup);
-  // Open and new watches of all types stay silent, connected, until this is set back.
+  // While set, all open and new watches stay connected and receive nothing.
   void stall_watches(bool stalled);
-  // Ends every open watch in the middle of its connection.
+  // Cuts the connection of every open watch.
   void cut_watches();
-  // Ends every open watch in order, as at its timeout.
+  // Ends every open watch cleanly, as at its timeout.
   void end_watches();
-  // Writes these bytes on every open watch of the type, as they are.
+  // Writes these bytes, unchanged, to every open watch of the type.
   void send_on_watches(const k8s::Resource& resource, const std::string& bytes);
-  // Each list of the type holds this text as its last item; empty ends it.
+  // Appends this text as the last item to each list of the type; empty: no longer.
   void add_list_item(const k8s::Resource& resource, std::string text);
-  // Watches with sendInitialEvents get 422, as from servers without streaming lists.
+  // While set, watches with sendInitialEvents get 422, as from servers without streaming lists.
   void refuse_streaming_lists(bool refuse) { streaming_lists_ = !refuse; }
 
   [[nodiscard]] std::size_t open_watches() const { return watches_.size(); }
@@ -130,7 +130,7 @@ class FakeKubeApi : public DoubleServer {
                                                              const Query& query) const;
   void add_initial_events(Watch& watch);
   Task<> follow(http::Exchange& exchange, Watch& watch);
-  // What the watch has not been told yet.
+  // The events that the watch has not received yet.
   std::string collect(Watch& watch);
   [[nodiscard]] const KubeType& type_of(const k8s::Resource& resource) const;
 

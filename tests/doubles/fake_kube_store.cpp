@@ -22,7 +22,7 @@ bool is_dns_name(std::string_view name) {
   return std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; });
 }
 
-// Without the fields that change by themselves.
+// The object without the fields that the server maintains.
 Json without_version(Json object) {
   object["metadata"].erase("resourceVersion");
   return object;
@@ -264,7 +264,7 @@ FakeKubeStore::Outcome<FakeKubeStore::Patched> FakeKubeStore::patch(const KubeTy
     return Patched{.object = std::move(*created), .created = true};
   }
   Json next = (*found)->json;
-  // Only a version that the patch itself names is a precondition.
+  // Only a version within the patch is a precondition.
   next["metadata"].erase("resourceVersion");
   if (patch == PatchType::json) {
     if (!body.is_array()) return std::unexpected(bad_request("a JSON patch is an array"));
@@ -405,7 +405,7 @@ FakeKubeStore::Object FakeKubeStore::drop(const KubeType& type, const Object& cu
   return store(type, ChangeKind::deleted, current->json, current);
 }
 
-// What the CRD controller does: serves the type, and says so in the definition's status.
+// As the CRD controller: serves the type, and states it in the definition's status.
 void FakeKubeStore::follow_definition(const Json& definition, bool gone) {
   const auto spec = definition.value("spec", Json::object());
   KubeType type;

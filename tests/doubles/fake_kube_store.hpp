@@ -21,8 +21,8 @@
 
 namespace gitops::test {
 
-// The objects of an API server, without its HTTP: any registered type, one resourceVersion for all,
-// a history for watches, and the rules of create, update, patch and delete. Not thread-safe.
+// The objects of an API server, without HTTP: all registered types, one resourceVersion for all of
+// them, a history for watches, and the rules of create, update, patch and delete. Not thread-safe.
 class FakeKubeStore {
  public:
   using Json = nlohmann::json;
@@ -49,7 +49,7 @@ class FakeKubeStore {
 
   enum class PatchType { merge, json, apply };
 
-  // `history` changes are kept for watches; what is older is gone.
+  // `history` changes are kept for watches; older versions are gone.
   explicit FakeKubeStore(std::size_t history);
 
   void add_type(KubeType type);
@@ -77,7 +77,7 @@ class FakeKubeStore {
   };
   Outcome<Removed> remove(const KubeType& type, const k8s::ObjectKey& key,
                           const Json& options = nullptr);
-  // Until the handle goes, changes are answered as always and not made.
+  // While the handle lives, changes are answered as usual but not made.
   struct DryRun {
     explicit DryRun(FakeKubeStore& of) : store(of) { store.dry_run_ = true; }
     ~DryRun() { store.dry_run_ = false; }
@@ -85,16 +85,16 @@ class FakeKubeStore {
     DryRun& operator=(const DryRun&) = delete;
     FakeKubeStore& store;
   };
-  // Stores the object as it is given, whatever was there: status included, namespace made if
-  // missing.
+  // Stores the object as given, status included, and replaces an existing one. Creates a missing
+  // namespace.
   Object put(const KubeType& type, Json object);
 
   [[nodiscard]] std::uint64_t version() const { return version_; }
-  // The changes that watches can still be told, oldest first.
+  // The changes that are kept for watches, oldest first.
   [[nodiscard]] const std::deque<Change>& history() const { return history_; }
   // Watches from before this version are too old.
   [[nodiscard]] std::uint64_t oldest_version() const { return oldest_version_; }
-  // Forgets the history: everything before now is too old.
+  // Drops the history: every version so far is too old.
   void compact();
   // The objects and the version of one moment.
   struct Backup {
@@ -102,8 +102,8 @@ class FakeKubeStore {
     std::uint64_t version = 0;
   };
   [[nodiscard]] Backup back_up() const { return {tables_, version_}; }
-  // Back to that moment, as if nothing had happened since. Older versions are too old, newer ones
-  // are given out a second time.
+  // Restores that moment. Older versions are too old for watches, newer ones are assigned a second
+  // time.
   void restore(Backup backup);
   // Called after each change.
   void on_change(std::function<void()> function) { on_change_ = std::move(function); }
@@ -114,7 +114,7 @@ class FakeKubeStore {
   [[nodiscard]] const Object* find(const KubeType& type, const k8s::ObjectKey& key) const;
   Outcome<Object> replace(const KubeType& type, const k8s::ObjectKey& key, Object current,
                           Json object, std::string_view subresource);
-  // Writes a version into the object and tells the change.
+  // Sets the version of the object and reports the change.
   Object store(const KubeType& type, ChangeKind kind, Json object, Object before);
   Object drop(const KubeType& type, const Object& current);
   void follow_definition(const Json& definition, bool gone);

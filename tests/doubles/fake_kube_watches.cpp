@@ -3,7 +3,7 @@
 
 #include "doubles/fake_kube_api.hpp"
 
-// The part of FakeKubeApi that is about watches.
+// The watches of FakeKubeApi.
 namespace gitops::test {
 
 namespace {
@@ -27,7 +27,7 @@ std::string bookmark_line(const KubeType& type, std::uint64_t version, bool init
   return event_line("BOOKMARK", object.dump());
 }
 
-// What is wrong with a watch's options.
+// The mistakes in a watch's options.
 std::optional<KubeFailure> check_options(const Query& query, bool streaming_lists) {
   const auto match = query.get("resourceVersionMatch");
   if (!query.has("sendInitialEvents")) {
@@ -62,7 +62,7 @@ struct FakeKubeApi::Watch {
 };
 
 void FakeKubeApi::compact() {
-  // What open watches have not written yet is in their buffers already.
+  // Events that open watches have not written yet are in their buffers.
   for (auto* watch : watches_) watch->pending += collect(*watch);
   store_.compact();
   lists_.expire_pages();
@@ -115,7 +115,7 @@ std::string FakeKubeApi::collect(Watch& watch) {
     } else if (matched && change->kind == FakeKubeStore::ChangeKind::deleted) {
       text += event_line("DELETED", change->object->text);
     } else if (matched) {
-      // It left the selection: told as it was, with the version of the change.
+      // It left the selection: DELETED with its last state and the version of the change.
       Json last = change->before->json;
       last["metadata"]["resourceVersion"] = std::to_string(change->version);
       text += event_line("DELETED", last.dump());
@@ -180,11 +180,11 @@ Task<> FakeKubeApi::watch(http::Exchange& exchange, const KubeTarget& target, co
   co_await follow(exchange, *watch);
 }
 
-// Tells the watch what happens until it ends.
+// Sends the changes to the watch until it ends.
 Task<> FakeKubeApi::follow(http::Exchange& exchange, Watch& watch) {
   auto next_bookmark = deadline_after(options_.bookmarks);
   while (true) {
-    // A reader slower than the history is dropped, too.
+    // A watch that is older than the history is cut, too.
     if (watch.ended_by_test == Watch::End::cut || watch.position < store_.oldest_version()) {
       exchange.abort();
       co_return;

@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A server with these answers and a client of it.
+// A server with these answers, and a client.
 class Bench {
  public:
   Bench(const Executor& executor, std::vector<http::Response> answers, ClusterConfig config = {},
@@ -701,7 +701,7 @@ TEST(Client, PresentsTheClientCertificateOfAPlugin) {
     const auto executor = co_await asio::this_coro::executor;
     Metrics metrics;
     net::Resolver resolver(metrics);
-    // A server that is given a certificate authority demands a certificate of it.
+    // With a certificate authority, the server requires client certificates.
     CannedServer api(executor, {ok("{}")},
                      {.tls = net::TlsOptions{.ca_file = authority.ca_file().string(),
                                              .certificate_file = server.cert_file.string(),

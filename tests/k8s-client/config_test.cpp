@@ -21,7 +21,7 @@ void write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file) << text;
 }
 
-// A kubeconfig with one context "main" whose cluster and user hold these lines.
+// A kubeconfig with one context "main" whose cluster and user have these lines.
 std::string one_context(const std::string& cluster, const std::string& user) {
   return "apiVersion: v1\nkind: Config\ncurrent-context: main\n"
          "contexts: [{name: main, context: {cluster: c, user: u, namespace: shop}}]\n"

@@ -11,8 +11,8 @@
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 
-// The informer against an API server that misbehaves. What it does with one that behaves is in
-// tests/contract/kube_watch_contract.cpp.
+// The informer against an API server that misbehaves. tests/contract/kube_watch_contract.cpp has the
+// cases of a correct one.
 namespace gitops::k8s {
 namespace {
 
@@ -122,7 +122,7 @@ TEST(Informer, AC24_AnObjectThatTurnsMalformedKeepsItsLastGoodRecord) {
     EXPECT_THAT(bench.told(), ElementsAre("-c"));
     CO_ASSERT_TRUE(bench.informer().find({"default", "b"}) != nullptr);
     EXPECT_EQ(bench.informer().find({"default", "b"})->field(0), "1");
-    // Once the list is well again, the deletion is told.
+    // After the next good list, the deletion is delivered.
     api.add_list_item(resources::kConfigMaps, "");
     CO_ASSERT_TRUE(co_await bench.disconnect());
     CO_ASSERT_TRUE(co_await bench.create("d", "1"));
@@ -199,7 +199,7 @@ TEST(Informer, AC27_AWatchThatSendsNothingIsCut) {
       [](InformerOptions& informer) { informer.watch_grace = 200ms; });
 }
 
-// Without the rule it would be noticed after the timeout of the watch, which is an hour here.
+// Otherwise it would be noticed only after the timeout of the watch, which is an hour here.
 TEST(Informer, AWatchThatFallsSilentAfterABookmarkIsReopened) {
   Reflector::Options options = kStreaming;
   options.watch_timeout_min = options.watch_timeout_max = 3600s;
@@ -439,7 +439,7 @@ TEST(Informer, AC27_AnIncompleteListDeletesNothing) {
     CO_ASSERT_TRUE(co_await bench.create("d", "1"));
     CO_ASSERT_TRUE(co_await bench.create("e", "1"));
     api.compact();
-    // The second page is never served; a list that began anew would have to find that out again.
+    // The second page is never served; a restarted list would fail at it again.
     api.fail_next(4, 403, {}, "continue=");
     bench.reconnect();
     CO_ASSERT_TRUE(
@@ -452,7 +452,7 @@ TEST(Informer, AC27_AnIncompleteListDeletesNothing) {
 
 // ---- a server restored from a backup ----
 
-// The new history gives the same version to another state.
+// In the new history, the same version means another state.
 TEST(Informer, AStateWithAVersionKnownFromBeforeARestoreIsTold) {
   for (const auto& options : {kStreaming, kPaged}) {
     with_synced(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {

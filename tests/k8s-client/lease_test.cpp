@@ -17,7 +17,7 @@ using test::run_in_test_time;
 const ObjectKey kKey{"default", "shard-0"};
 const WallTime kWall = *parse_rfc3339("2030-01-02T03:04:05Z");
 
-// An API server reduced to one Lease, and the candidates of a test. All times are counted from 0.
+// An API server with one Lease, and the candidates of a test. All times count from 0.
 class Table {
  public:
   struct Candidate {
@@ -33,7 +33,7 @@ class Table {
     return *candidates.emplace_back(std::make_unique<Candidate>(name, role));
   }
 
-  // Lets the candidates act in order of their times, up to `end`.
+  // Runs the candidates in the order of their times, up to `end`.
   void run_until(Clock::duration end) {
     while (true) {
       Candidate* first = nullptr;

@@ -17,12 +17,12 @@ Error error_of(ErrorCode code, std::chrono::milliseconds retry_after = 0ms) {
   return {.code = code, .message = "told so", .retry_after = retry_after};
 }
 
-// Drives a Reflector; time stands still unless told.
+// Drives a Reflector; time passes only when a test says so.
 struct Driver {
   explicit Driver(Reflector::Options options = {}) : reflector(options, 0x1234'5678'9abc'def0) {}
 
   // The next action that is neither a wait nor a check; `waited` is set to the delay before it, and
-  // checks find what we have.
+  // checks find our version.
   Reflector::Action next() {
     waited = std::nullopt;
     auto action = reflector.next();
@@ -36,7 +36,7 @@ struct Driver {
     }
     return action;
   }
-  // Brings a fresh one to a live watch by a streaming list that ended at `version`.
+  // Brings a new reflector to a live watch by a streaming list that ended at `version`.
   void sync_by_streaming(const std::string& version = "100") {
     const auto action = next();
     EXPECT_TRUE(action.send_initial_events);
@@ -51,7 +51,7 @@ struct Driver {
   void end(std::optional<Error> error = {}) {
     reflector.on_watch_end(error ? &*error : nullptr, now);
   }
-  // A watch that ends like this after `lived`.
+  // Runs a watch that ends with `error` after `lived`.
   void watch(std::optional<Error> error, Clock::duration lived = 0s,
              const std::string& event = "") {
     EXPECT_EQ(next().kind, Kind::watch);

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What a real API server answers to a watch of a version that it does not have yet.
+// The answer of a real API server to a list of a version that it does not have yet.
 constexpr std::string_view kTooLarge =
     R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
         "message":"Timeout: Too large resource version: 9999, current: 12","reason":"Timeout",

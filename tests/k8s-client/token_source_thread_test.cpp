@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two loops read one token file while it is replaced: each gets whole tokens, newer and newer ones.
+// Two loops read one token file while it is replaced: each gets whole tokens in order.
 TEST(TokenSourceThreads, AC29_ATokenFileRotatesWhileItIsRead) {
   const test::TempDir folder;
   const auto file = folder / "token";

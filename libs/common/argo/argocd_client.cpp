@@ -21,7 +21,7 @@ std::string app_path(const AppRef& app) {
   return "/api/v1/applications/" + percent_encode(app.name);
 }
 
-// "?appNamespace=…&project=…", without what is empty.
+// "?appNamespace=…&project=…", without empty parameters.
 std::string app_query(const AppRef& app) {
   std::vector<std::pair<std::string_view, std::string_view>> pairs;
   if (!app.ns.empty()) pairs.emplace_back("appNamespace", app.ns);
@@ -33,7 +33,7 @@ std::string shown(const AppRef& app) {
   return app.ns.empty() ? app.name : app.ns + "/" + app.name;
 }
 
-// argocd-server answers {"error", "code", "message"}; the first and the last are the same text.
+// argocd-server's errors are {"error", "code", "message"}; `error` and `message` are the same text.
 Error error_from_answer(const http::Response& response, const std::string& what) {
   Error error;
   error.code = error_code_of_status(response.status);
@@ -84,7 +84,7 @@ Task<Result<std::string>> ArgoCdClient::revision_metadata(AppRef app, std::strin
 
 Task<Result<bool>> ArgoCdClient::can_i(std::string resource, std::string action, std::string object,
                                        Deadline deadline) {
-  // The last part of the path may hold slashes.
+  // The last part of the path may contain slashes.
   const auto answer = co_await get("/api/v1/account/can-i/" + percent_encode(resource) + "/" +
                                        percent_encode(action) + "/" + object,
                                    "right to " + action + " " + resource, Auth::token, deadline);

@@ -9,17 +9,17 @@
 
 namespace gitops::argo {
 
-// Names an Application towards argocd-server.
+// The name of an Application in requests to argocd-server.
 struct AppRef {
   std::string name;
   std::string ns;
-  std::string project;  // when empty it is not sent, and a missing Application is `forbidden`
+  std::string project;  // empty: not sent; a missing Application is then `forbidden`
 };
 
-// The calls to argocd-server that this project makes (REST, as in its swagger.json). Answers are
-// the JSON text as received, at most 64 MiB; failures carry argocd-server's message. A 401 is
-// ErrorCode::unauthenticated and is not repeated here: argocd-server counts failed attempts. Loop
-// thread only.
+// A client for argocd-server (REST, as in its swagger.json), with the calls that this project
+// needs. Results are the JSON text as received, at most 64 MiB; failures contain argocd-server's
+// message. A 401 is `unauthenticated` and is never retried, because argocd-server counts failed
+// attempts. Loop thread only.
 class ArgoCdClient {
  public:
   // `root_path` (argocd-server's --rootpath, with or without slashes) comes before /api.
@@ -27,8 +27,8 @@ class ArgoCdClient {
     http::Url server;
     std::string root_path;
   };
-  // `token` is asked for before each request, so that a rotated one is used at once; an empty one
-  // sends none.
+  // `token` is called before each request, so that a rotated token is used at once; an empty token
+  // is not sent.
   ArgoCdClient(http::Client& http, Options options, std::function<Secret()> token);
 
   Task<Result<std::string>> resource_tree(AppRef app, Deadline deadline);
@@ -36,11 +36,11 @@ class ArgoCdClient {
   // `source_index` counts an Application's sources from 0.
   Task<Result<std::string>> revision_metadata(AppRef app, std::string revision, int source_index,
                                               Deadline deadline);
-  // POST /api/v1/session: a token for that account, good for `users.session.duration` (24 h).
-  // unauthenticated for a wrong password: argocd-server refuses everybody after five of them.
+  // POST /api/v1/session: a token for that account, valid for `users.session.duration` (24 h). A
+  // wrong password is `unauthenticated`; after five of them argocd-server refuses all logins.
   Task<Result<Secret>> log_in(std::string username, Secret password, Deadline deadline);
-  // May the token's owner do this (RBAC: "applications", "get", "PROJECT/APPLICATION" with "*" for
-  // any)? As for all others, unauthenticated when the token is refused.
+  // Whether the token has this right by argocd-server's RBAC. `object` is "PROJECT/APPLICATION",
+  // with "*" for any: can_i("applications", "get", "*/*").
   Task<Result<bool>> can_i(std::string resource, std::string action, std::string object,
                            Deadline deadline);
   // GET /api/version. Needs no token; serves as a liveness check.
@@ -48,7 +48,7 @@ class ArgoCdClient {
 
  private:
   enum class Auth { token, none };
-  // `what` is how errors name the call.
+  // Errors name the call by `what`.
   Task<Result<std::string>> get(std::string target, std::string what, Auth auth, Deadline deadline);
   Task<Result<std::string>> send(http::Request request, std::string what, Deadline deadline);
   http::Client& http_;
@@ -56,7 +56,7 @@ class ArgoCdClient {
   std::function<Secret()> token_;
 };
 
-// "argo-cd-server:80", "http://…", "https://…" -> URL; text without a scheme means http.
+// Parses "argo-cd-server:80", "http://…" or "https://…"; without a scheme, http is meant.
 Result<http::Url> parse_server(const std::string& text);
 
 }  // namespace gitops::argo

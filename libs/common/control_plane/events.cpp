@@ -14,14 +14,14 @@ namespace gitops::control_plane {
 namespace {
 
 constexpr std::string_view kEventsPath = "/2.0/api/events";
-// Of an answer's body, more than is shown: the rest lets the connection be used again.
+// Bytes read of an answer's body. More than is shown, so that the connection can be reused.
 constexpr std::size_t kMaxAnswer = 64 * 1024;
 constexpr auto kAnswerPatience = std::chrono::seconds(1);
 constexpr std::size_t kExcerpt = 200;
 constexpr std::size_t kLooked = 512;  // bytes that the excerpt is made of
 constexpr std::size_t kQuote = 12;    // a shorter run that both hold is a coincidence
 
-// Marks what `text` holds of `other` in runs of `run` bytes and more.
+// Marks the parts of `text` that also occur in `other`, of `run` bytes or more.
 void mark_quotes(std::string_view text, std::string_view other, std::size_t run,
                  std::vector<bool>& marked) {
   if (run == 0 || text.size() < run) return;
@@ -83,10 +83,10 @@ Task<Result<Answer>> Client::post(std::string_view payload, std::string_view eve
   request.target = http::join_target(url_, kEventsPath);
   request.headers.set("Content-Type", "application/json");
   request.headers.set("Content-Encoding", "gzip");
-  // Raw, without "Bearer": the control plane's rule.
+  // The control plane expects the raw token, without "Bearer".
   request.headers.set("Authorization", std::string(token.reveal()));
   request.headers.set("X-Event-Id", std::string(event_id));
-  // The length is known, so it is sent; receivers of the chunked form that peers use take both.
+  // With Content-Length; other senders use the chunked form, receivers accept both.
   request.body = http::gzip_compress(payload);
   auto exchange = co_await http_.open(url_, std::move(request), deadline);
   if (!exchange) co_return fail("control plane: event", std::move(exchange.error()));
@@ -98,7 +98,7 @@ Task<Result<Answer>> Client::post(std::string_view payload, std::string_view eve
   if (const auto value = head->headers.find("Retry-After")) {
     answer.retry_after = parse_retry_after(*value, wall_now());
   }
-  // The head is the verdict; the body only helps people and the connection.
+  // The head decides; a body that is lost does not matter.
   exchange->set_deadline(std::min(deadline, deadline_after(kAnswerPatience)));
   std::string body;
   while (body.size() < kMaxAnswer) {

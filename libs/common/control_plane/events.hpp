@@ -11,31 +11,32 @@
 
 namespace gitops::control_plane {
 
-// What the control plane answered to one event.
+// The control plane's answer to one event.
 struct Answer {
   int status = 0;
-  std::chrono::milliseconds retry_after{0};  // zero when it asked for nothing
-  // The beginning of a refusal's body, for people: at most 200 printable characters. What it quotes
-  // of the event or of the token is replaced by "…".
+  std::chrono::milliseconds retry_after{0};  // zero: no Retry-After
+  // The beginning of a refusal's body, for people: at most 200 printable characters. Quotes from
+  // the event or the token are replaced by "…".
   std::string excerpt;
 
   [[nodiscard]] bool is_success() const { return status >= 200 && status < 300; }
 };
 
 // The control plane's event endpoint: POST <url>/2.0/api/events, gzip, raw token in Authorization.
-// One attempt per call. Loop thread only.
+// One attempt for each call. Loop thread only.
 class Client {
  public:
-  // `token` is asked for before each request, so that a rotated one is used at once.
+  // `token` is called before each request, so that a rotated token is used at once.
   Client(http::Client& http, http::Url url, std::function<Secret()> token);
 
-  // `payload` is the JSON body {"data":…}; `event_id` goes into the X-Event-Id header so that a
-  // receiver can drop duplicates (uid + resourceVersion + part). Both are used until it returns.
-  // Any complete head is an answer, whatever becomes of its body; an Error means that none came.
+  // `payload` is the JSON body {"data":…}; `event_id` (uid + resourceVersion + part) is sent in
+  // X-Event-Id so that the receiver can drop duplicates. Both must stay valid until the call
+  // returns. Any complete head is an Answer, even if its body is lost; an Error means that none
+  // arrived.
   Task<Result<Answer>> post(std::string_view payload, std::string_view event_id, Deadline deadline);
 
-  // The same for callers that ask only whether it was taken: an answer other than 2xx is an Error
-  // with status and Retry-After but never the payload.
+  // The same for callers that only need success or failure: an answer other than 2xx is an Error
+  // with its status and Retry-After, without any of the payload.
   Task<Result<void>> post_event(std::string payload, std::string event_id, Deadline deadline);
 
  private:

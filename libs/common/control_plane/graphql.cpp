@@ -19,7 +19,7 @@ constexpr std::string_view kPath = "/2.0/api/graphql";
 constexpr std::size_t kMaxBody = 1024 * 1024;
 constexpr std::size_t kMaxMessage = 500;
 
-// The value at `path` in nested objects; null when there is none.
+// The value at `path` in nested objects; null when it is absent.
 Json value_at(const Json& json, std::initializer_list<const char*> path) {
   const Json* at = &json;
   for (const char* key : path) {
@@ -31,7 +31,7 @@ Json value_at(const Json& json, std::initializer_list<const char*> path) {
   return *at;
 }
 
-// The message of the first entry of `errors`; nothing when the answer has none.
+// The message of the first entry of `errors`; empty when there is none.
 std::optional<std::string> error_of(const Json& answer) {
   const Json errors = value_at(answer, {"errors"});
   if (!errors.is_array() || errors.empty()) return std::nullopt;
@@ -47,7 +47,7 @@ GraphqlClient::GraphqlClient(http::Client& http, http::Url url, std::function<Se
 Task<Result<std::string>> GraphqlClient::account(Deadline deadline) {
   http::Request request{.method = "POST", .target = http::join_target(url_, kPath)};
   request.headers.set("Content-Type", "application/json");
-  // Raw, without "Bearer": the control plane's rule.
+  // The control plane expects the raw token, without "Bearer".
   if (const Secret token = token_(); !token.empty()) {
     request.headers.set("Authorization", std::string(token.reveal()));
   }

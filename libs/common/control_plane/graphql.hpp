@@ -13,11 +13,11 @@ namespace gitops::control_plane {
 // attempt per call. Loop thread only.
 class GraphqlClient {
  public:
-  // `token` is asked for before each request; an empty one sends none.
+  // `token` is called before each request; an empty token is not sent.
   GraphqlClient(http::Client& http, http::Url url, std::function<Secret()> token);
 
-  // The query `me`: the name of the account that the token belongs to, which may be empty.
-  // unauthenticated when the token is refused.
+  // The query `me`: the name of the token's account, which may be empty. `unauthenticated` when the
+  // token is refused.
   Task<Result<std::string>> account(Deadline deadline);
 
  private:
