@@ -114,8 +114,9 @@ Task<> SharedParts::finish(Deadline deadline) {
 std::string SharedParts::ledger_status(std::string_view entries) const {
   auto out = "ledger: " + std::to_string(ledger.known().size()) + " " + std::string(entries) +
              (environment.config.ledger_file.empty() ? ", in memory only" : "") + "\n";
-  if (!ledger.witnessed().empty()) {
-    out += "witness of: " + std::to_string(ledger.witnessed().size()) + " that others report\n";
+  if (!ledger.inventory().empty()) {
+    out += "inventory: " + std::to_string(ledger.inventory().size()) + " " + std::string(entries) +
+           " that other replicas report\n";
   }
   if (!ledger.trouble().empty()) out += "ledger trouble: " + ledger.trouble() + "\n";
   return out;

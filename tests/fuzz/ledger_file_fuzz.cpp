@@ -36,7 +36,7 @@ void check_entry(std::string_view bytes) {
   require(encode(*entry) == text);
   require(head && head->uid == entry->uid && head->change == entry->change);
   require(entry->resource_ids().size() == entry->resources.size());
-  const auto due = diff(*entry, entry->uid, {}, std::span<const Report::Resource>());
+  const auto due = diff(*entry, entry->uid, {}, std::span<const ApplicationEvents::Resource>());
   require(due.gone.size() == entry->resources.size());
 }
 

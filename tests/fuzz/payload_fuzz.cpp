@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "event-reporter/event/application_events.hpp"
 #include "event-reporter/event/event_body.hpp"
-#include "event-reporter/event/payload.hpp"
-#include "event-reporter/event/questions.hpp"
+#include "event-reporter/event/read_plan.hpp"
 
 namespace {
 
@@ -50,36 +50,36 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   const TrackingSettings settings{.method = "annotation+label", .argocd_namespace = "argocd"};
-  const auto material_of = [&](bool gone) -> std::optional<Material> {
+  const auto snapshot_of = [&](bool gone) -> std::optional<Snapshot> {
     auto app = AppView::parse(std::string(lines[0]));
     if (!app) return std::nullopt;
-    const auto questions = questions_about(*app, settings);
-    Material material{.app = {.app = std::move(*app), .managed = known(lines[1])},
+    const auto plan = plan_reads(*app, settings);
+    Snapshot snapshot{.app = {.app = std::move(*app), .managed = known(lines[1])},
                       .tree = known(lines[2]),
                       .gone = gone};
-    material.app.sync_revisions.emplace();
-    for (const auto& commit : questions.sync_revisions) {
-      material.app.sync_revisions->push_back(
+    snapshot.app.sync_revisions.emplace();
+    for (const auto& commit : plan.sync_revisions) {
+      snapshot.app.sync_revisions->push_back(
           {.revision = commit.revision, .metadata = std::string(lines[3])});
     }
-    if (lines[4].empty()) return material;
+    if (lines[4].empty()) return snapshot;
     auto parent = AppView::parse(std::string(lines[4]));
     if (!parent) return std::nullopt;
-    material.parent = {.app = std::move(*parent), .managed = known(lines[5])};
-    return material;
+    snapshot.parent = {.app = std::move(*parent), .managed = known(lines[5])};
+    return snapshot;
   };
   change_digest(lines[0]);
   tree_digest(lines[2]);
   const auto now = WallTime{} + std::chrono::seconds(1'772'615'727);
   for (const bool gone : {false, true}) {
-    auto material = material_of(gone);
-    if (!material) continue;
-    const auto report = Report::read(std::move(*material), settings);
-    if (!report) continue;
-    check_event(report->application_event(now));
-    for (std::size_t i = 0; i < report->resources().size() && i < 4; ++i) {
-      check_event(report->resource_event(i, now));
-      check_event(report->gone_event(report->resources()[i].id, now));
+    auto snapshot = snapshot_of(gone);
+    if (!snapshot) continue;
+    const auto events = ApplicationEvents::make(std::move(*snapshot), settings);
+    if (!events) continue;
+    check_event(events->application_event(now));
+    for (std::size_t i = 0; i < events->resources().size() && i < 4; ++i) {
+      check_event(events->resource_event(i, now));
+      check_event(events->gone_event(events->resources()[i].id, now));
     }
   }
   return 0;

@@ -184,7 +184,7 @@ Task<> Gatherer::keep_settings() {
   }
 }
 
-Task<Result<std::string>> Gatherer::metadata_of(argo::AppRef app, Questions::Commit commit) {
+Task<Result<std::string>> Gatherer::metadata_of(argo::AppRef app, ReadPlan::Commit commit) {
   const auto key = commit_key(commit.repo_url, commit.revision);
   while (true) {
     if (const auto* known = cache_.find(commit.repo_url, commit.revision)) co_return *known;
@@ -210,7 +210,7 @@ Task<Result<std::string>> Gatherer::metadata_of(argo::AppRef app, Questions::Com
 }
 
 std::optional<std::vector<Revision>> Gatherer::known_revisions(
-    const std::vector<Questions::Commit>& commits) {
+    const std::vector<ReadPlan::Commit>& commits) {
   if (commits.empty()) return std::nullopt;
   std::vector<Revision> revisions;
   for (const auto& commit : commits) {
@@ -222,7 +222,7 @@ std::optional<std::vector<Revision>> Gatherer::known_revisions(
 }
 
 Task<Result<std::optional<std::vector<Revision>>>> Gatherer::revisions(
-    argo::AppRef app, std::vector<Questions::Commit> commits) {
+    argo::AppRef app, std::vector<ReadPlan::Commit> commits) {
   using Found = Result<std::optional<std::vector<Revision>>>;
   for (const auto& commit : commits) {
     if (!commit.ask) continue;
@@ -232,9 +232,9 @@ Task<Result<std::optional<std::vector<Revision>>>> Gatherer::revisions(
   co_return Found(known_revisions(commits));
 }
 
-Task<Result<std::optional<AppMaterial>>> Gatherer::read_parent(k8s::ObjectKey key,
+Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey key,
                                                                std::string& gap) {
-  using Parent = Result<std::optional<AppMaterial>>;
+  using Parent = Result<std::optional<AppSnapshot>>;
   auto text =
       co_await kubernetes_.get(k8s::resources::kApplications, key, deadline_after(kReadTimeout));
   if (!text) {
@@ -246,10 +246,10 @@ Task<Result<std::optional<AppMaterial>>> Gatherer::read_parent(k8s::ObjectKey ke
   }
   auto app = AppView::parse(std::move(*text));
   if (!app) co_return std::unexpected(app.error());
-  AppMaterial parent{.app = std::move(*app)};
-  const auto questions = questions_about(parent.app, settings_);
+  AppSnapshot parent{.app = std::move(*app)};
+  const auto plan = plan_reads(parent.app, settings_);
   auto managed = co_await ask(managed_reads_, [&] {
-    return argocd_.managed_resources(questions.app, deadline_after(kReadTimeout));
+    return argocd_.managed_resources(plan.app, deadline_after(kReadTimeout));
   });
   if (managed) {
     parent.managed = std::move(*managed);
@@ -258,7 +258,7 @@ Task<Result<std::optional<AppMaterial>>> Gatherer::read_parent(k8s::ObjectKey ke
   } else {
     note_gap(gap, managed.error());
   }
-  auto found = co_await revisions(questions.app, questions.sync_revisions);
+  auto found = co_await revisions(plan.app, plan.sync_revisions);
   if (found) {
     parent.sync_revisions = std::move(*found);
   } else if (is_failure_of_peer(found.error())) {
@@ -282,19 +282,18 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::strin
   }
   auto app = AppView::parse(std::move(text));
   if (!app) co_return std::unexpected(app.error());
-  Gathered gathered{.material = {.app = {.app = std::move(*app)}}, .settings = settings_};
-  auto& material = gathered.material;
-  const auto questions = questions_about(material.app.app, settings_);
+  Gathered gathered{.snapshot = {.app = {.app = std::move(*app)}}, .settings = settings_};
+  auto& snapshot = gathered.snapshot;
+  const auto plan = plan_reads(snapshot.app.app, settings_);
 
   const auto deadline = deadline_after(kReadTimeout);
   auto reads = asio::experimental::make_parallel_group(
+      asio::co_spawn(executor_,
+                     ask(tree_reads_, [&] { return argocd_.resource_tree(plan.app, deadline); }),
+                     asio::deferred),
       asio::co_spawn(
           executor_,
-          ask(tree_reads_, [&] { return argocd_.resource_tree(questions.app, deadline); }),
-          asio::deferred),
-      asio::co_spawn(
-          executor_,
-          ask(managed_reads_, [&] { return argocd_.managed_resources(questions.app, deadline); }),
+          ask(managed_reads_, [&] { return argocd_.managed_resources(plan.app, deadline); }),
           asio::deferred));
   auto [order, tree_failure, tree, managed_failure, managed] =
       co_await reads.async_wait(asio::experimental::wait_for_all(), use_task);
@@ -307,13 +306,13 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::strin
     if (is_failure_of_peer(answer->error())) co_return std::unexpected(answer->error());
     note_gap(gap, answer->error());
   }
-  if (tree) material.tree = std::move(*tree);
-  if (managed) material.app.managed = std::move(*managed);
+  if (tree) snapshot.tree = std::move(*tree);
+  if (managed) snapshot.app.managed = std::move(*managed);
 
   for (auto [commits, target] :
-       {std::pair{&questions.sync_revisions, &material.app.sync_revisions},
-        std::pair{&questions.change_revisions, &material.app.change_revisions}}) {
-    auto found = co_await revisions(questions.app, *commits);
+       {std::pair{&plan.sync_revisions, &snapshot.app.sync_revisions},
+        std::pair{&plan.change_revisions, &snapshot.app.change_revisions}}) {
+    auto found = co_await revisions(plan.app, *commits);
     if (found) {
       *target = std::move(*found);
     } else if (is_failure_of_peer(found.error())) {
@@ -322,13 +321,13 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::strin
       note_gap(gap, found.error());
     }
   }
-  if (questions.parent) {
-    auto parent = co_await read_parent(*questions.parent, gap);
+  if (plan.parent) {
+    auto parent = co_await read_parent(*plan.parent, gap);
     if (!parent) co_return std::unexpected(parent.error());
-    material.parent = std::move(*parent);
+    snapshot.parent = std::move(*parent);
   }
   // Of an application on its way out Argo CD may know less and less.
-  if (!questions.being_deleted) gathered.gap = std::move(gap);
+  if (!plan.being_deleted) gathered.gap = std::move(gap);
   co_return Result<Gathered>(std::move(gathered));
 }
 
@@ -339,19 +338,19 @@ Task<Result<std::string>> Gatherer::tree(k8s::ObjectKey key, std::string project
 }
 
 Task<Result<Gatherer::Gathered>> Gatherer::gather_gone(AppView app) {
-  Gathered gathered{.material = {.app = {.app = std::move(app)}, .gone = true},
+  Gathered gathered{.snapshot = {.app = {.app = std::move(app)}, .gone = true},
                     .settings = settings_};
-  auto& material = gathered.material;
-  const auto questions = questions_about(material.app.app, settings_);
-  material.app.sync_revisions = known_revisions(questions.sync_revisions);
-  material.app.change_revisions = known_revisions(questions.change_revisions);
-  if (questions.parent) {
-    auto text_of_parent = co_await kubernetes_.get(k8s::resources::kApplications, *questions.parent,
+  auto& snapshot = gathered.snapshot;
+  const auto plan = plan_reads(snapshot.app.app, settings_);
+  snapshot.app.sync_revisions = known_revisions(plan.sync_revisions);
+  snapshot.app.change_revisions = known_revisions(plan.change_revisions);
+  if (plan.parent) {
+    auto text_of_parent = co_await kubernetes_.get(k8s::resources::kApplications, *plan.parent,
                                                    deadline_after(kReadTimeout));
     if (text_of_parent) {
       if (auto parent = AppView::parse(std::move(*text_of_parent))) {
-        const auto asked = questions_about(*parent, settings_);
-        material.parent = {.app = std::move(*parent),
+        const auto asked = plan_reads(*parent, settings_);
+        snapshot.parent = {.app = std::move(*parent),
                            .sync_revisions = known_revisions(asked.sync_revisions)};
       }
     } else if (text_of_parent.error().code != ErrorCode::not_found &&

@@ -16,8 +16,8 @@
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
-#include "event-reporter/event/material.hpp"
-#include "event-reporter/event/questions.hpp"
+#include "event-reporter/event/read_plan.hpp"
+#include "event-reporter/event/snapshot.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::reporter {
@@ -51,7 +51,7 @@ class Gatherer {
            Credential& argocd_token, std::string argocd_namespace, Metrics& metrics);
 
   struct Gathered {
-    Material material;
+    Snapshot snapshot;
     TrackingSettings settings;
     // Why something is missing that may come later; empty when everything is there.
     std::string gap = {};
@@ -75,13 +75,13 @@ class Gatherer {
   Task<Result<void>> load_settings();
   Task<> keep_settings();
   Task<Result<std::optional<std::vector<Revision>>>> revisions(
-      argo::AppRef app, std::vector<Questions::Commit> commits);
-  Task<Result<std::string>> metadata_of(argo::AppRef app, Questions::Commit commit);
-  Task<Result<std::optional<AppMaterial>>> read_parent(k8s::ObjectKey key, std::string& gap);
+      argo::AppRef app, std::vector<ReadPlan::Commit> commits);
+  Task<Result<std::string>> metadata_of(argo::AppRef app, ReadPlan::Commit commit);
+  Task<Result<std::optional<AppSnapshot>>> read_parent(k8s::ObjectKey key, std::string& gap);
   // One call to Argo CD, counted; a 401 is tried once more when a newer token is found.
   Task<Result<std::string>> ask(Counter& counter, std::function<Task<Result<std::string>>()> call);
   [[nodiscard]] std::optional<std::vector<Revision>> known_revisions(
-      const std::vector<Questions::Commit>& commits);
+      const std::vector<ReadPlan::Commit>& commits);
 
   Executor executor_;
   k8s::Client& kubernetes_;

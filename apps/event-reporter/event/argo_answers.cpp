@@ -17,7 +17,7 @@ std::string state(JsonView value) {
 }  // namespace
 
 Result<void> TreeView::read(std::string_view answer) {
-  auto parsed = parse_object(parser_, answer, "the answer of resource-tree");
+  auto parsed = parse_object(*parser_, answer, "the answer of resource-tree");
   if (!parsed) return std::unexpected(parsed.error());
   for (const auto entry : (*parsed)["nodes"].items()) {
     const JsonView node(entry);
@@ -54,7 +54,7 @@ std::vector<JsonView> TreeView::descendants(const std::string& identity) const {
 }
 
 Result<void> ManagedView::read(std::string_view answer) {
-  auto parsed = parse_object(parser_, answer, "the answer of managed-resources");
+  auto parsed = parse_object(*parser_, answer, "the answer of managed-resources");
   if (!parsed) return std::unexpected(parsed.error());
   for (const auto entry : (*parsed)["items"].items()) {
     const JsonView item(entry);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@
 #include "common/core/json_text.hpp"
 
 // Argo CD's two answers about an application, indexed by ResourceId::identity(). Views into an
-// answer live as long as the object that read it.
+// answer stay valid when the object that read it moves.
 namespace gitops::reporter {
 
 // The resource tree: what lives in the cluster, and what belongs to what.
@@ -28,7 +29,7 @@ class TreeView {
   [[nodiscard]] std::vector<JsonView> descendants(const std::string& identity) const;
 
  private:
-  simdjson::dom::parser parser_;
+  std::unique_ptr<simdjson::dom::parser> parser_ = std::make_unique<simdjson::dom::parser>();
   std::vector<JsonView> nodes_;
   std::unordered_map<std::string, std::size_t> by_identity_;
   std::unordered_map<std::string, std::vector<std::size_t>> children_;  // by the parent's identity
@@ -48,7 +49,7 @@ class ManagedView {
   [[nodiscard]] std::optional<States> find(const std::string& identity) const;
 
  private:
-  simdjson::dom::parser parser_;
+  std::unique_ptr<simdjson::dom::parser> parser_ = std::make_unique<simdjson::dom::parser>();
   std::unordered_map<std::string, JsonView> by_identity_;
 };
 

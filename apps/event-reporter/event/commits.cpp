@@ -25,11 +25,11 @@ void append_revisions(std::string& out, const std::optional<std::vector<Revision
   out += ']';
 }
 
-std::string revisions_json(const AppMaterial& material) {
+std::string revisions_json(const AppSnapshot& snapshot) {
   std::string out;
   ObjectWriter writer(out);
-  append_revisions(writer.begin("syncRevisions"), material.sync_revisions);
-  append_revisions(writer.begin("changeRevisions"), material.change_revisions);
+  append_revisions(writer.begin("syncRevisions"), snapshot.sync_revisions);
+  append_revisions(writer.begin("changeRevisions"), snapshot.change_revisions);
   writer.end();
   return out;
 }
@@ -54,13 +54,13 @@ std::string typed(std::string application) {
 
 }  // namespace
 
-std::optional<Commit> main_commit(const AppMaterial& material) {
-  if (!material.sync_revisions) return std::nullopt;
-  const auto index = material.app.main_source();
-  if (index >= material.sync_revisions->size()) return std::nullopt;
+std::optional<Commit> main_commit(const AppSnapshot& snapshot) {
+  if (!snapshot.sync_revisions) return std::nullopt;
+  const auto index = snapshot.app.main_source();
+  if (index >= snapshot.sync_revisions->size()) return std::nullopt;
   simdjson::dom::parser parser;
   const auto metadata =
-      parse_object(parser, (*material.sync_revisions)[index].metadata, "revision metadata");
+      parse_object(parser, (*snapshot.sync_revisions)[index].metadata, "revision metadata");
   if (!metadata) return std::nullopt;
   Commit commit{.author = std::string((*metadata)["author"].text()),
                 .message = std::string((*metadata)["message"].text()),
@@ -69,11 +69,11 @@ std::optional<Commit> main_commit(const AppMaterial& material) {
   return commit;
 }
 
-std::string annotated_application(const AppMaterial& material,
+std::string annotated_application(const AppSnapshot& snapshot,
                                   const std::optional<Commit>& commit) {
-  auto out = typed(material.app.text());
-  if (!material.sync_revisions && !material.change_revisions) return out;
-  const auto revisions = revisions_json(material);
+  auto out = typed(snapshot.app.text());
+  if (!snapshot.sync_revisions && !snapshot.change_revisions) return out;
+  const auto revisions = revisions_json(snapshot);
   return edit_member(out, "metadata", [&](std::string_view metadata) {
     auto edited = edit_member(metadata, "annotations", [&](std::string_view annotations) {
       return with_strings(annotations, {{"app.meta.revisions-metadata", revisions}});

@@ -5,7 +5,7 @@
 
 #include "common/core/time.hpp"
 #include "event-reporter/event/app_view.hpp"
-#include "event-reporter/event/material.hpp"
+#include "event-reporter/event/snapshot.hpp"
 
 namespace gitops::reporter {
 
@@ -16,10 +16,10 @@ struct Commit {
 };
 
 // The commit of the main source that the application was synced to; absent when it is not known.
-std::optional<Commit> main_commit(const AppMaterial& material);
+std::optional<Commit> main_commit(const AppSnapshot& snapshot);
 
 // The Application's text with its type, and with what is known of its commits in labels and
 // annotations. `commit` is its main_commit().
-std::string annotated_application(const AppMaterial& material, const std::optional<Commit>& commit);
+std::string annotated_application(const AppSnapshot& snapshot, const std::optional<Commit>& commit);
 
 }  // namespace gitops::reporter

@@ -10,7 +10,7 @@
 #include "event-reporter/event/commits.hpp"
 #include "event-reporter/event/digest.hpp"
 #include "event-reporter/event/error_list.hpp"
-#include "event-reporter/event/questions.hpp"
+#include "event-reporter/event/read_plan.hpp"
 #include "event-reporter/event/resource_state.hpp"
 
 namespace gitops::reporter {

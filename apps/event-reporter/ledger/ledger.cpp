@@ -44,10 +44,10 @@ Task<Result<void>> Ledger::open() {
   auto& [contents, bytes] = *opened;
   if (!contents) co_return std::unexpected(contents.error());
   for (auto& [row, head] : contents->heads) {
-    if (is_witness_row(row)) witnessed_.emplace(row, std::move(head));
+    if (is_inventory_row(row)) inventory_.emplace(row, std::move(head));
   }
   known_ = std::move(contents->heads);
-  std::erase_if(known_, [](const auto& row) { return is_witness_row(row.first); });
+  std::erase_if(known_, [](const auto& row) { return is_inventory_row(row.first); });
   notes_ = std::move(contents->notes);
   file_bytes_.Set(static_cast<double>(bytes));
   update_gauges();
@@ -106,7 +106,7 @@ void Ledger::store(const std::string& key, const LedgerEntry& entry) {
     erase(key);
     return;
   }
-  auto& head = is_witness_row(key) ? witnessed_[key] : known_[key];
+  auto& head = is_inventory_row(key) ? inventory_[key] : known_[key];
   head = {.uid = entry.uid, .change = entry.change};
   put(key, std::move(bytes));
 }
@@ -119,12 +119,12 @@ Task<> Ledger::write_ahead(const std::string& key, const LedgerEntry& entry) {
 void Ledger::erase(const std::string& key) {
   if (!has(key)) return;
   known_.erase(key);
-  witnessed_.erase(key);
+  inventory_.erase(key);
   put(key, std::nullopt);
 }
 
 bool Ledger::has(const std::string& key) const {
-  return is_witness_row(key) ? witnessed_.contains(key) : known_.contains(key);
+  return is_inventory_row(key) ? inventory_.contains(key) : known_.contains(key);
 }
 
 void Ledger::put(const std::string& key, std::optional<std::string> encoded) {
@@ -244,7 +244,7 @@ void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
     return !written.rows.contains(row.first) && !waiting_.rows.contains(row.first);
   };
   std::erase_if(known_, is_lost);
-  std::erase_if(witnessed_, is_lost);
+  std::erase_if(inventory_, is_lost);
   for (const auto& [name, value] : notes_) {
     if (!written.notes.contains(name)) set_note(name, std::string(value));
   }

@@ -53,10 +53,10 @@ class Ledger {
 
   // Every application that this process reported, by its key.
   [[nodiscard]] const std::unordered_map<std::string, LedgerHead>& known() const { return known_; }
-  // What it saw of those that others report, by witness_row(). An entry of these is loaded, stored
+  // What it saw of those that others report, by inventory_row(). An entry of these is loaded, stored
   // and erased by that name.
-  [[nodiscard]] const std::map<std::string, LedgerHead, std::less<>>& witnessed() const {
-    return witnessed_;
+  [[nodiscard]] const std::map<std::string, LedgerHead, std::less<>>& inventory() const {
+    return inventory_;
   }
   // The entry as it was stored last; an empty one when there is none, or only a damaged one. An
   // error when the file can't be read now: try again later.
@@ -96,7 +96,7 @@ class Ledger {
   Log log_{"ledger"};
   RepeatFilter repeats_{std::chrono::minutes(1)};
   std::unordered_map<std::string, LedgerHead> known_;
-  std::map<std::string, LedgerHead, std::less<>> witnessed_;
+  std::map<std::string, LedgerHead, std::less<>> inventory_;
   std::map<std::string, std::string> notes_;
   LedgerBatch waiting_;
   std::shared_ptr<LedgerBatch> in_commit_;  // what the file's thread writes now

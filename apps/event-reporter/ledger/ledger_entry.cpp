@@ -193,13 +193,13 @@ Result<LedgerHead> decode_head(std::string_view bytes) {
   return std::move(head->head);
 }
 
-std::string witness_row(std::string_view key, std::string_view uid) {
+std::string inventory_row(std::string_view key, std::string_view uid) {
   std::string row(key);
   row += kRowSeparator;
   return row.append(uid);
 }
 
-bool is_witness_row(std::string_view row) {
+bool is_inventory_row(std::string_view row) {
   return row.contains(kRowSeparator);
 }
 

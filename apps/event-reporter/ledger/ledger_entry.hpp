@@ -53,9 +53,9 @@ struct LedgerEntry {
 // -- rows --
 //
 // What this process reported of an object is kept under the object's key. What it saw of one that
-// others report (Witness) is kept per uid, under this: a name with a character that no key has.
-[[nodiscard]] std::string witness_row(std::string_view key, std::string_view uid);
-[[nodiscard]] bool is_witness_row(std::string_view row);
+// others report (PeerInventory) is kept per uid, under this: a name with a character that no key has.
+[[nodiscard]] std::string inventory_row(std::string_view key, std::string_view uid);
+[[nodiscard]] bool is_inventory_row(std::string_view row);
 // The key in a row's name, and the uid; empty in one that has none.
 [[nodiscard]] std::string_view key_of_row(std::string_view row);
 [[nodiscard]] std::string_view uid_of_row(std::string_view row);

@@ -23,9 +23,9 @@ constexpr std::size_t kStoreEvery = 100;
 
 // Identifies one event: the same change of the same part with the same content has the same id, so
 // that a receiver can drop what it got twice.
-std::string event_id(const Report& report, std::string_view version, std::string_view part,
-                     std::string_view content) {
-  std::string id(report.uid());
+std::string event_id(const ApplicationEvents& events, std::string_view version,
+                     std::string_view part, std::string_view content) {
+  std::string id(events.uid());
   id.append("/").append(version).append("/").append(part);
   return id.append("/").append(content);
 }
@@ -71,50 +71,51 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
     co_return std::unexpected(gap);  // it may be there in a moment; do not report half of it yet
   }
   std::optional<Digest> tree;
-  if (gathered->material.tree) tree = tree_digest(*gathered->material.tree);
-  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings),
-                                   options_.resend_on_revision);
-  if (!report) {
-    count_error(report.error());
-    co_return std::unexpected(lasting(report.error(), live.failures));
+  if (gathered->snapshot.tree) tree = tree_digest(*gathered->snapshot.tree);
+  const auto events = ApplicationEvents::make(
+      std::move(gathered->snapshot), std::move(gathered->settings),
+      options_.resend_on_revision ? DigestScope::resource_and_revision : DigestScope::resource);
+  if (!events) {
+    count_error(events.error());
+    co_return std::unexpected(lasting(events.error(), live.failures));
   }
-  const auto version = report->resource_version();
+  const auto version = events->resource_version();
   if (newest_.is_outdated(key, version)) co_return Result<bool>(true);
-  newest_.note(key, report->uid(), version);
+  newest_.note(key, events->uid(), version);
 
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
-  if (!entry.uid.empty() && entry.uid != report->uid()) {
+  if (!entry.uid.empty() && entry.uid != events->uid()) {
     // Deleted and made anew while nobody watched.
     const auto gone =
         co_await report_gone(key, application_stub(application_key(key), entry.uid, ""));
     if (!gone) co_return std::unexpected(gone.error());
     entry = {};
   }
-  entry.belong_to(report->uid());
+  entry.belong_to(events->uid());
   if (const auto adopted = co_await adopt(key, entry); !adopted) {
     co_return std::unexpected(adopted.error());
   }
   const auto now = wall_now();
-  const bool with_resources = report->resources_known() && !live.superseded;
-  const auto due = diff(entry, report->uid(), report->application_digest(),
-                        with_resources ? std::optional(report->resources()) : std::nullopt);
+  const bool with_resources = events->resources_known() && !live.superseded;
+  const auto due = diff(entry, events->uid(), events->application_digest(),
+                        with_resources ? std::optional(events->resources()) : std::nullopt);
   // Until all of it is acknowledged, a restart has to look at this application again.
   entry.change.reset();
-  co_await announce(key, entry, *report, due);
+  co_await announce(key, entry, *events, due);
   if (due.application || live.heartbeat) {
-    const auto& digest = report->application_digest();
+    const auto& digest = events->application_digest();
     const auto posted = co_await post("application", key,
-                                      event_id(*report, version, "application", to_hex(digest, 4)),
-                                      report->application_event(now));
+                                      event_id(*events, version, "application", to_hex(digest, 4)),
+                                      events->application_event(now));
     if (!posted) co_return std::unexpected(posted.error());
     entry.application = digest;
     ledger_.store(key, entry);
   }
-  const auto posted = co_await post_resources(key, *report, version, entry, due, now);
+  const auto posted = co_await post_resources(key, *events, version, entry, due, now);
   if (posted && gap.message.empty() && !live.superseded) {
-    entry.change = report->change();
+    entry.change = events->change();
     entry.tree = tree;
   }
   ledger_.store(key, entry);
@@ -130,56 +131,57 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   if (!app) co_return std::unexpected(app.error());
   auto gathered = co_await gatherer_.gather_gone(std::move(*app));
   if (!gathered) co_return std::unexpected(gathered.error());
-  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
-  if (!report) co_return std::unexpected(report.error());
+  const auto events =
+      ApplicationEvents::make(std::move(gathered->snapshot), std::move(gathered->settings));
+  if (!events) co_return std::unexpected(events.error());
 
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
-  const bool own = entry.uid == report->uid() || report->uid().empty();
-  if (!own) entry = {.uid = std::string(report->uid())};  // that entry is about its successor
-  const auto witness = witness_row(key, report->uid());
-  if (const auto added = co_await add_witnessed(witness, entry); !added) {
+  const bool own = entry.uid == events->uid() || events->uid().empty();
+  if (!own) entry = {.uid = std::string(events->uid())};  // that entry is about its successor
+  const auto row = inventory_row(key, events->uid());
+  if (const auto added = co_await add_inventory(row, entry); !added) {
     co_return std::unexpected(added.error());
   }
   const auto now = wall_now();
   // A list that lacks the application does not tell the version of its deletion, and the watch's last
   // state may be older than the one that was read and reported.
-  const auto version = newest_.highest(key, report->uid(), report->resource_version());
+  const auto version = newest_.highest(key, events->uid(), events->resource_version());
   const auto posted =
-      co_await post("application_gone", key, event_id(*report, version, "application", "gone"),
-                    report->application_event(now));
+      co_await post("application_gone", key, event_id(*events, version, "application", "gone"),
+                    events->application_event(now));
   if (!posted) co_return std::unexpected(posted.error());
   const auto resources = co_await post_resources(
-      key, *report, version, entry,
+      key, *events, version, entry,
       {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
   if (resources) {
     if (own) ledger_.erase(key);
-    ledger_.erase(witness);
+    ledger_.erase(row);
     // A successor of the same name may be known already.
     const auto* newest = newest_.uid(key);
-    if (newest != nullptr && *newest == report->uid()) newest_.forget(key);
+    if (newest != nullptr && *newest == events->uid()) newest_.forget(key);
   } else {
     entry.change.reset();
-    ledger_.store(own ? key : witness, entry);
+    ledger_.store(own ? key : row, entry);
   }
   co_return resources;
 }
 
 // What was written of it while others reported it: its resources may be known, though we never told
 // of them. False when there is no such row.
-Task<Result<bool>> ApplicationReporter::add_witnessed(const std::string& row, LedgerEntry& entry) {
-  if (!ledger_.witnessed().contains(row)) co_return Result<bool>(false);
-  auto witnessed = co_await ledger_.load(row);
-  if (!witnessed) co_return std::unexpected(witnessed.error());
-  entry.resources.merge(std::move(witnessed->resources));
+Task<Result<bool>> ApplicationReporter::add_inventory(const std::string& row, LedgerEntry& entry) {
+  if (!ledger_.inventory().contains(row)) co_return Result<bool>(false);
+  auto seen = co_await ledger_.load(row);
+  if (!seen) co_return std::unexpected(seen.error());
+  entry.resources.merge(std::move(seen->resources));
   co_return Result<bool>(true);
 }
 
 // From now on that is in our own entry.
 Task<Result<void>> ApplicationReporter::adopt(const std::string& key, LedgerEntry& entry) {
-  const auto row = witness_row(key, entry.uid);
-  const auto added = co_await add_witnessed(row, entry);
+  const auto row = inventory_row(key, entry.uid);
+  const auto added = co_await add_inventory(row, entry);
   if (!added) co_return std::unexpected(added.error());
   if (!*added) co_return Result<void>();
   entry.change.reset();
@@ -207,10 +209,11 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
   if (due.gone.empty()) co_return Result<void>();
   auto gathered = co_await gatherer_.gather_gone(std::move(*app));
   if (!gathered) co_return std::unexpected(gathered.error());
-  const auto report = Report::read(std::move(gathered->material), std::move(gathered->settings));
-  if (!report) co_return std::unexpected(report.error());
+  const auto events =
+      ApplicationEvents::make(std::move(gathered->snapshot), std::move(gathered->settings));
+  if (!events) co_return std::unexpected(events.error());
   const auto posted =
-      co_await post_resources(key, *report, report->resource_version(), entry, due, wall_now());
+      co_await post_resources(key, *events, events->resource_version(), entry, due, wall_now());
   entry.change.reset();
   ledger_.store(key, entry);
   co_return posted;
@@ -221,15 +224,16 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
 // return to the state before is due, too; and what is reported for the first time is known to it,
 // so that its deletion is found.
 Task<> ApplicationReporter::announce(const std::string& key, LedgerEntry& entry,
-                                     const Report& report, const Difference& due) {
+                                     const ApplicationEvents& events, const Difference& due) {
   if (!due.application && due.changed.empty() && due.gone.empty()) co_return;
   if (due.application) entry.application.reset();
-  for (const auto index : due.changed) entry.acknowledge(report.resources()[index].id, {});
+  for (const auto index : due.changed) entry.acknowledge(events.resources()[index].id, {});
   for (const auto& id : due.gone) entry.acknowledge(id, {});
   co_await ledger_.write_ahead(key, entry);
 }
 
-Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, const Report& report,
+Task<Result<void>> ApplicationReporter::post_resources(const std::string& key,
+                                                       const ApplicationEvents& events,
                                                        std::string_view version, LedgerEntry& entry,
                                                        const Difference& due, WallTime now) {
   const auto count = due.changed.size() + due.gone.size();
@@ -243,12 +247,12 @@ Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, c
       const auto index = next++;
       const bool gone = index >= due.changed.size();
       const auto& id =
-          gone ? due.gone[index - due.changed.size()] : report.resources()[due.changed[index]].id;
-      const auto content = gone ? "gone" : to_hex(report.resources()[due.changed[index]].digest, 4);
+          gone ? due.gone[index - due.changed.size()] : events.resources()[due.changed[index]].id;
+      const auto content = gone ? "gone" : to_hex(events.resources()[due.changed[index]].digest, 4);
       const auto posted = co_await post(
           gone ? "resource_gone" : "resource", key + " " + id.identity(),
-          event_id(report, version, part_of(id), content),
-          gone ? report.gone_event(id, now) : report.resource_event(due.changed[index], now));
+          event_id(events, version, part_of(id), content),
+          gone ? events.gone_event(id, now) : events.resource_event(due.changed[index], now));
       if (!posted) {
         if (outcome) outcome = std::unexpected(posted.error());
         continue;
@@ -256,7 +260,7 @@ Task<Result<void>> ApplicationReporter::post_resources(const std::string& key, c
       if (gone) {
         entry.forget(id);
       } else {
-        entry.acknowledge(id, report.resources()[due.changed[index]].digest);
+        entry.acknowledge(id, events.resources()[due.changed[index]].digest);
       }
       if (++taken % kStoreEvery == 0) ledger_.store(key, entry);
     }

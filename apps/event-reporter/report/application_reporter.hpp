@@ -10,7 +10,7 @@
 #include "common/core/metrics.hpp"
 #include "event-reporter/argo/gather.hpp"
 #include "event-reporter/delivery/delivery.hpp"
-#include "event-reporter/event/payload.hpp"
+#include "event-reporter/event/application_events.hpp"
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/difference.hpp"
 #include "event-reporter/report/newest_states.hpp"
@@ -61,10 +61,10 @@ class ApplicationReporter {
 
  private:
   Task<Result<void>> adopt(const std::string& key, LedgerEntry& entry);
-  Task<Result<bool>> add_witnessed(const std::string& row, LedgerEntry& entry);
-  Task<> announce(const std::string& key, LedgerEntry& entry, const Report& report,
+  Task<Result<bool>> add_inventory(const std::string& row, LedgerEntry& entry);
+  Task<> announce(const std::string& key, LedgerEntry& entry, const ApplicationEvents& events,
                   const Difference& due);
-  Task<Result<void>> post_resources(const std::string& key, const Report& report,
+  Task<Result<void>> post_resources(const std::string& key, const ApplicationEvents& events,
                                     std::string_view version, LedgerEntry& entry,
                                     const Difference& due, WallTime now);
   Task<Result<Delivered>> post(std::string part, std::string subject, std::string id,

@@ -34,12 +34,12 @@ ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet&
       dirty_(dirty),
       options_(std::move(options)),
       claims_changed_(executor),
-      witness_(executor, ledger, options_.witness),
+      peers_(executor, ledger, options_.inventory_retention),
       unchanged_(metrics.counter("gitops_event_reporter_unchanged_total",
                                  "Writes of objects that changed nothing to report")) {}
 
 void ChangeTracker::start(TaskGroup& group) {
-  witness_.start(group);
+  peers_.start(group);
   group.spawn("claims", [this] { return take_claims(); });
 }
 
@@ -76,14 +76,14 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
   }
   if (first) ++seen_in_[shard_of_key(key)];
   seen->second = digest;
-  witness_.misses_others(key, uid, Clock::now());
+  peers_.remove_others(key, uid, Clock::now());
   // What is as we reported it last has nothing that our own row lacks.
   if (!owns(key) && options_.replicas > 1 && !is_reported(key, digest)) {
-    witness_.sees(key, uid, options_.parts ? options_.parts(text) : std::vector<ResourceId>{},
-                  Clock::now());
+    peers_.add(key, uid, options_.parts ? options_.parts(text) : std::vector<ResourceId>{},
+               Clock::now());
   }
   if (!owns(key) && !may_lose_parts(key)) return;
-  if (owns(key) && first && is_reported(key, digest) && !witness_.knows(key)) {
+  if (owns(key) && first && is_reported(key, digest) && !peers_.contains(key)) {
     unchanged_.Increment();
     return;
   }
@@ -94,13 +94,13 @@ void ChangeTracker::deleted(const std::string& key, std::string tombstone) {
   const auto now = Clock::now();
   const bool was_seen = seen_.erase(key) > 0;
   if (was_seen) --seen_in_[shard_of_key(key)];
-  witness_.misses(key, now);
+  peers_.remove(key, now);
   if ((was_seen && owns(key)) || ledger_.known().contains(key)) {
     dirty_.deleted(key, std::move(tombstone), now);
   }
 }
 
-void ChangeTracker::send_sign_of_life() {
+void ChangeTracker::send_heartbeat() {
   const auto any =
       std::ranges::find_if(seen_, [this](const auto& seen) { return owns(seen.first); });
   if (any != seen_.end()) dirty_.heartbeat(any->first, Clock::now());
@@ -112,7 +112,7 @@ ChangeTracker::Missing ChangeTracker::missing(
   for (const auto& [key, head] : ledger_.known()) {
     if (is_gone(key)) missing.emplace_back(key, head.uid);
   }
-  for (const auto& [row, head] : ledger_.witnessed()) {
+  for (const auto& [row, head] : ledger_.inventory()) {
     if (is_gone(key_of_row(row))) missing.emplace_back(key_of_row(row), head.uid);
   }
   return missing;
@@ -120,12 +120,12 @@ ChangeTracker::Missing ChangeTracker::missing(
 
 void ChangeTracker::missed(const std::string& key, std::string_view uid, std::string tombstone) {
   const auto now = Clock::now();
-  witness_.misses(key, uid, now);
+  peers_.remove(key, uid, now);
   if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
 }
 
 std::vector<std::string> ChangeTracker::predecessors(const std::string& key) const {
-  return owns(key) ? witness_.gone(key) : std::vector<std::string>{};
+  return owns(key) ? peers_.deleted_uids(key) : std::vector<std::string>{};
 }
 
 std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)>& which) {
@@ -140,11 +140,11 @@ std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)
     if (which(key)) known.push_back(key);
   }
   for (const auto& key : known) ledger_.erase(key);
-  std::vector<std::string> witnessed;
-  for (const auto& [row, head] : ledger_.witnessed()) {
-    if (which(key_of_row(row))) witnessed.push_back(row);
+  std::vector<std::string> rows;
+  for (const auto& [row, head] : ledger_.inventory()) {
+    if (which(key_of_row(row))) rows.push_back(row);
   }
-  for (const auto& row : witnessed) ledger_.erase(row);
+  for (const auto& row : rows) ledger_.erase(row);
   return known.size();
 }
 
@@ -214,10 +214,10 @@ void ChangeTracker::take_over(Claim claim) {
   held_.insert(shard);
   const auto now = Clock::now();
   // What others may have reported; its report finds out what of it is gone.
-  for (const auto& [row, head] : ledger_.witnessed()) {
+  for (const auto& [row, head] : ledger_.inventory()) {
     const std::string key(key_of_row(row));
     if (shard_of_key(key) != shard) continue;
-    if (seen_.contains(key) || !witness_.gone(key).empty()) dirty_.changed(key, {}, {}, now);
+    if (seen_.contains(key) || !peers_.deleted_uids(key).empty()) dirty_.changed(key, {}, {}, now);
   }
   for (const auto& [key, digest] : seen_) {
     if (shard_of_key(key) != shard || is_reported(key, digest)) continue;

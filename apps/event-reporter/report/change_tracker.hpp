@@ -19,8 +19,8 @@
 #include "event-reporter/event/digest.hpp"
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/dirty_set.hpp"
+#include "event-reporter/shards/peer_inventory.hpp"
 #include "event-reporter/shards/shard_leases.hpp"
-#include "event-reporter/shards/witness.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::reporter {
@@ -30,7 +30,7 @@ namespace gitops::reporter {
 //
 // A deletion has no successor that would repair its loss. So a process reports the deletion of
 // every object that it ever reported, whoever holds its shard now; of those that others report it
-// is a Witness, and what is missing when it takes a shard over it reports as well.
+// is a PeerInventory, and what is missing when it takes a shard over it reports as well.
 //
 // An object's shard follows from its name, which is what its key has behind the last '/'. A digest
 // covers the object's uid. Loop thread only; runs as a task of the group given to start(); what is
@@ -40,7 +40,7 @@ class ChangeTracker {
   struct Options {
     std::uint32_t replicas = 1;  // over which objects are shared out
     // How long what is gone in other shards is remembered.
-    std::chrono::milliseconds witness = std::chrono::minutes(10);
+    std::chrono::milliseconds inventory_retention = std::chrono::minutes(10);
     // Parts of an object that are reported too, from its text; empty: objects have none. Where they
     // have some, changes of an object that this process once reported are due whoever holds its
     // shard now: parts may be gone that only we told of.
@@ -64,7 +64,7 @@ class ChangeTracker {
   // It was deleted while nobody watched; `tombstone` says as much as is known.
   void missed(const std::string& key, std::string_view uid, std::string tombstone);
   // One object of the shards held is due although nothing changed; none when there is none.
-  void send_sign_of_life();
+  void send_heartbeat();
   // Nothing is known about these objects any more. What was reported of them is forgotten, too, and
   // what waits is not reported. How many the ledger knew.
   std::size_t forget(const std::function<bool(std::string_view key)>& which);
@@ -79,7 +79,7 @@ class ChangeTracker {
   [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
   // Whether this process or another may have reported an object of that key.
   [[nodiscard]] bool knows(const std::string& key) const {
-    return ledger_.known().contains(key) || witness_.knows(key);
+    return ledger_.known().contains(key) || peers_.contains(key);
   }
   // Objects that others reported, or may have, and that are gone: their uids. The shard is ours.
   [[nodiscard]] std::vector<std::string> predecessors(const std::string& key) const;
@@ -108,7 +108,7 @@ class ChangeTracker {
   std::set<std::uint32_t> held_;                            // shards whose objects are reported
   std::deque<Claim> claims_;  // shards to be held as soon as they start anew
   gitops::Event claims_changed_;
-  Witness witness_;
+  PeerInventory peers_;
   Counter& unchanged_;
 };
 

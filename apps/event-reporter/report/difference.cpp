@@ -6,7 +6,7 @@
 namespace gitops::reporter {
 
 Difference diff(const LedgerEntry& entry, std::string_view uid, const Digest& application,
-                const std::optional<std::span<const Report::Resource>>& resources) {
+                const std::optional<std::span<const ApplicationEvents::Resource>>& resources) {
   static const LedgerEntry kNothing;
   const auto& known = entry.uid == uid ? entry : kNothing;
   Difference difference;
@@ -20,7 +20,7 @@ Difference diff(const LedgerEntry& entry, std::string_view uid, const Digest& ap
     const auto acknowledged = known.resources.find(identity);
     if (acknowledged == known.resources.end() ||
         (acknowledged->second.digest != resource.digest &&
-         acknowledged->second.digest != resource.settled_digest)) {
+         acknowledged->second.digest != resource.final_digest)) {
       difference.changed.push_back(i);
     }
   }

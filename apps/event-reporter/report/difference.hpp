@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "event-reporter/event/payload.hpp"
+#include "event-reporter/event/application_events.hpp"
 #include "event-reporter/ledger/ledger_entry.hpp"
 
 namespace gitops::reporter {
@@ -19,8 +19,8 @@ struct Difference {
 };
 // An entry of another uid counts as empty. `resources` absent: they are not known now, so nothing
 // about them is due. Pure.
-[[nodiscard]] Difference diff(const LedgerEntry& entry, std::string_view uid,
-                              const Digest& application,
-                              const std::optional<std::span<const Report::Resource>>& resources);
+[[nodiscard]] Difference diff(
+    const LedgerEntry& entry, std::string_view uid, const Digest& application,
+    const std::optional<std::span<const ApplicationEvents::Resource>>& resources);
 
 }  // namespace gitops::reporter

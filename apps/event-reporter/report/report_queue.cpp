@@ -14,7 +14,7 @@ constexpr auto kTick = std::chrono::seconds(1);
 }  // namespace
 
 ReportQueue::ReportQueue(const Executor& executor, Delivery& delivery, Options options,
-                         Report report, Metrics& metrics)
+                         Handler report, Metrics& metrics)
     : delivery_(delivery),
       options_(std::move(options)),
       report_(std::move(report)),
@@ -87,11 +87,11 @@ Task<> ReportQueue::tick() {
   }
 }
 
-bool ReportQueue::silent() {
+bool ReportQueue::heartbeat_due() {
   const auto now = Clock::now();
-  const auto last = std::max(delivery_.last_acknowledgement(), last_sign_of_life_);
+  const auto last = std::max(delivery_.last_acknowledgement(), last_heartbeat_);
   if (now - last < options_.heartbeat) return false;
-  last_sign_of_life_ = now;
+  last_heartbeat_ = now;
   return true;
 }
 

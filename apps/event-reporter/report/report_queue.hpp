@@ -35,10 +35,10 @@ class ReportQueue {
   };
   // Reports what `work` holds about the object and takes out of it what was reported; `failures`:
   // in a row so far. An Error: the rest is still due.
-  using Report =
+  using Handler =
       std::function<Task<Result<void>>(const std::string& key, DirtyWork& work, unsigned failures)>;
   // `delivery` outlives it.
-  ReportQueue(const Executor& executor, Delivery& delivery, Options options, Report report,
+  ReportQueue(const Executor& executor, Delivery& delivery, Options options, Handler report,
               Metrics& metrics);
 
   void start(TaskGroup& group);
@@ -46,7 +46,7 @@ class ReportQueue {
   void stop() { queue_.stop(); }
 
   // Whether a sign of life is due. Then the next one is not for as long.
-  [[nodiscard]] bool silent();
+  [[nodiscard]] bool heartbeat_due();
   [[nodiscard]] DirtySet& dirty() { return dirty_; }
   [[nodiscard]] const DirtySet& dirty() const { return dirty_; }
   // Lines for /statusz.
@@ -60,13 +60,13 @@ class ReportQueue {
 
   Delivery& delivery_;
   Options options_;
-  Report report_;
+  Handler report_;
   Log log_{"reporter"};
   RepeatFilter repeats_{std::chrono::seconds(5)};
   WorkQueue queue_;
   DirtySet dirty_;
   std::unordered_map<std::string, Backoff> backoffs_;
-  Clock::time_point last_sign_of_life_ = Clock::now();
+  Clock::time_point last_heartbeat_ = Clock::now();
   std::size_t reported_ = 0;         // since memory was given back last
   std::size_t reported_before_ = 0;  // of these, until the last tick
 

@@ -231,7 +231,7 @@ Task<> Reporter::tick() {
       queue_.dirty().bring_forward();
     }
     argocd_well_ = argocd_well;
-    if (queue_.silent()) changes_.send_sign_of_life();
+    if (queue_.heartbeat_due()) changes_.send_heartbeat();
     applications_.Set(static_cast<double>(changes_.owned()));
     co_await sleep_for(kTick);
   }

@@ -243,7 +243,7 @@ Task<Result<void>> ResourceReporter::report(const std::string& key, DirtyWork& w
 
 Task<Result<void>> ResourceReporter::report_predecessor(const ResourceKey& id, std::string uid) {
   const auto posted = co_await post_gone(id, resource_stub(id.object, uid));
-  if (posted) ledger_.erase(witness_row(id.to_string(), uid));
+  if (posted) ledger_.erase(inventory_row(id.to_string(), uid));
   co_return posted;
 }
 
@@ -274,7 +274,7 @@ Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id, std::str
   const auto posted =
       co_await post_gone(id, facts ? tombstone : resource_stub(id.object, reported));
   if (!posted) co_return std::unexpected(posted.error());
-  ledger_.erase(witness_row(key, uid));
+  ledger_.erase(inventory_row(key, uid));
   if (!has_successor) {
     ledger_.erase(key);
     newest_.forget(key);
@@ -301,7 +301,7 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
     before = known->second;
   }
   if (before.uid == facts->uid && before.change == facts->digest && !heartbeat) {
-    ledger_.erase(witness_row(key, facts->uid));
+    ledger_.erase(inventory_row(key, facts->uid));
     co_return Result<void>();
   }
   if (!before.uid.empty() && before.uid != facts->uid) {
@@ -317,7 +317,7 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
       resource_event(text, kind.resource, server_of(id)));
   if (!posted) co_return std::unexpected(posted.error());
   ledger_.store(key, {.uid = facts->uid, .change = facts->digest});
-  ledger_.erase(witness_row(key, facts->uid));
+  ledger_.erase(inventory_row(key, facts->uid));
   co_return Result<void>();
 }
 
@@ -385,7 +385,7 @@ void ResourceReporter::note_unreadable(const std::string& key, const Error& erro
 
 Task<> ResourceReporter::tick() {
   while (true) {
-    if (queue_.silent()) changes_.send_sign_of_life();
+    if (queue_.heartbeat_due()) changes_.send_heartbeat();
     resources_.Set(static_cast<double>(changes_.owned()));
     std::size_t failing = 0;
     for (const auto& [id, cluster] : clusters_) {

@@ -69,12 +69,12 @@ TEST_F(ChangeTrackerTest, WhatWasReportedOnceIsReportedAsGoneByWhomeverDidSo) {
   EXPECT_THAT(changes.predecessors("b/web"), testing::ElementsAre("u"));
 }
 
-TEST_F(ChangeTrackerTest, WhatOthersAddToWhatItReportedIsWitnessed) {
+TEST_F(ChangeTrackerTest, WhatOthersAddToWhatItReportedIsRecorded) {
   ledger.store("a/web", {.uid = "u", .change = digest(1)});
   changes.changed("a/web", "u", digest(1), "one", {});
-  EXPECT_TRUE(ledger.witnessed().empty()) << "that it knows itself";
+  EXPECT_TRUE(ledger.inventory().empty()) << "that it knows itself";
   changes.changed("a/web", "u", digest(2), "two", {});
-  EXPECT_TRUE(ledger.witnessed().contains(witness_row("a/web", "u")));
+  EXPECT_TRUE(ledger.inventory().contains(inventory_row("a/web", "u")));
 }
 
 // Its own ledger is gone with the replica that reported it.

@@ -16,11 +16,11 @@ Digest digest(std::uint8_t value) {
   return Digest{value};
 }
 
-using Resources = std::vector<Report::Resource>;
+using Resources = std::vector<ApplicationEvents::Resource>;
 
 Difference due(const LedgerEntry& entry, const Digest& application, const Resources& resources,
                std::string_view uid = "u1") {
-  return diff(entry, uid, application, std::span<const Report::Resource>(resources));
+  return diff(entry, uid, application, std::span<const ApplicationEvents::Resource>(resources));
 }
 
 LedgerEntry sample() {

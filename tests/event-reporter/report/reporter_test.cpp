@@ -730,7 +730,7 @@ TEST(Reporter, WhatGoesWhileAReplicaIsScaledAwayIsReportedGoneByTheOthers) {
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_THAT(scene.events("", 1), UnorderedElementsAre("app-1", "app-2", "c-0", "c-1 gone",
                                                           "app-0 gone", "c-0 gone", "c-1 gone"));
-    EXPECT_EQ(scene.ledger().witnessed().size(), 0U) << "all is its own now";
+    EXPECT_EQ(scene.ledger().inventory().size(), 0U) << "all is its own now";
   });
 }
 
@@ -743,12 +743,12 @@ TEST(Reporter, WhatOthersAddedToWhatItReportedIsReportedGoneToo) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     scene.reporter().changes().released(2);
     scene.put(with_another);
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.ledger().witnessed().empty(); }));
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.ledger().inventory().empty(); }));
     scene.remove(with_another);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
     EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("app-0 gone", "c-0 gone", "c-1 gone"));
     CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.ledger().known().empty(); }));
-    EXPECT_TRUE(scene.ledger().witnessed().empty());
+    EXPECT_TRUE(scene.ledger().inventory().empty());
   });
 }
 

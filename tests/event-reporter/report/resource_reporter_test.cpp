@@ -177,18 +177,20 @@ TEST(ResourceReporter, ASignOfLifeComesWhenThereIsNothingToReport) {
 
 // By a replica that is no more.
 TEST(ResourceReporter, WhatAnotherReplicaReportedIsReportedGone) {
-  const auto row = [](const auto* uid) { return witness_row("in-cluster/rollouts/shop/web", uid); };
+  const auto row = [](const auto* uid) {
+    return inventory_row("in-cluster/rollouts/shop/web", uid);
+  };
   play({}, [row](Parts& parts) -> Task<> {
     parts.ledger->store(row("other"), {.uid = "other"});
     EXPECT_TRUE(co_await parts.wait_for("other gone"));
-    while (!parts.ledger->witnessed().empty()) co_await sleep_for(milliseconds(5));
+    while (!parts.ledger->inventory().empty()) co_await sleep_for(milliseconds(5));
   });
   play({}, [row](Parts& parts) -> Task<> {
     parts.ledger->store(row("other"), {.uid = "other"});
     parts.put("u", "one");
     EXPECT_TRUE(co_await parts.wait_for("u one"));
     EXPECT_THAT(parts.events(), ElementsAre("other gone", "u one"));
-    while (!parts.ledger->witnessed().empty()) co_await sleep_for(milliseconds(5));
+    while (!parts.ledger->inventory().empty()) co_await sleep_for(milliseconds(5));
   });
 }
 

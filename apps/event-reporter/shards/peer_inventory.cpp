@@ -1,4 +1,4 @@
-#include "event-reporter/shards/witness.hpp"
+#include "event-reporter/shards/peer_inventory.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -23,8 +23,8 @@ LedgerEntry entry_of(std::string_view uid, const std::vector<ResourceId>& parts)
 
 // The rows of `key`: they lie side by side.
 auto rows_of(const Ledger& ledger, std::string_view key) {
-  const auto& rows = ledger.witnessed();
-  const auto begin = rows.lower_bound(witness_row(key, ""));
+  const auto& rows = ledger.inventory();
+  const auto begin = rows.lower_bound(inventory_row(key, ""));
   return std::ranges::subrange(begin, std::find_if(begin, rows.end(), [key](const auto& row) {
                                  return key_of_row(row.first) != key;
                                }));
@@ -32,21 +32,22 @@ auto rows_of(const Ledger& ledger, std::string_view key) {
 
 }  // namespace
 
-Witness::Witness(const Executor& executor, Ledger& ledger, std::chrono::milliseconds memory)
+PeerInventory::PeerInventory(const Executor& executor, Ledger& ledger,
+                             std::chrono::milliseconds memory)
     : ledger_(ledger), memory_(memory), changed_(executor) {}
 
-void Witness::start(TaskGroup& group) {
-  group.spawn("witness", [this] { return keep_up(); });
+void PeerInventory::start(TaskGroup& group) {
+  group.spawn("inventory", [this] { return keep_up(); });
 }
 
 // -- what is seen --
 
-void Witness::sees(const std::string& key, std::string_view uid,
-                   const std::vector<ResourceId>& parts, Clock::time_point now) {
-  const auto row = witness_row(key, uid);
+void PeerInventory::add(const std::string& key, std::string_view uid,
+                        const std::vector<ResourceId>& parts, Clock::time_point now) {
+  const auto row = inventory_row(key, uid);
   auto newest = entry_of(uid, parts);
-  const auto written = ledger_.witnessed().find(row);
-  if (written == ledger_.witnessed().end()) {
+  const auto written = ledger_.inventory().find(row);
+  if (written == ledger_.inventory().end()) {
     ledger_.store(row, newest);
     outdated_.erase(row);
   } else if (written->second.change == newest.change) {
@@ -58,39 +59,40 @@ void Witness::sees(const std::string& key, std::string_view uid,
   }
 }
 
-void Witness::misses(std::string_view key, Clock::time_point now) {
+void PeerInventory::remove(std::string_view key, Clock::time_point now) {
   for (const auto& [row, head] : rows_of(ledger_, key)) outdate(row, std::nullopt, now);
 }
 
-void Witness::misses(std::string_view key, std::string_view uid, Clock::time_point now) {
-  const auto row = witness_row(key, uid);
-  if (ledger_.witnessed().contains(row)) outdate(row, std::nullopt, now);
+void PeerInventory::remove(std::string_view key, std::string_view uid, Clock::time_point now) {
+  const auto row = inventory_row(key, uid);
+  if (ledger_.inventory().contains(row)) outdate(row, std::nullopt, now);
 }
 
-void Witness::misses_others(std::string_view key, std::string_view uid, Clock::time_point now) {
+void PeerInventory::remove_others(std::string_view key, std::string_view uid,
+                                  Clock::time_point now) {
   for (const auto& [row, head] : rows_of(ledger_, key)) {
     if (uid_of_row(row) != uid) outdate(row, std::nullopt, now);
   }
 }
 
 // What is gone is so from the first time on; of what changes again the last time counts.
-void Witness::outdate(const std::string& row, std::optional<LedgerEntry> newest,
-                      Clock::time_point now) {
+void PeerInventory::outdate(const std::string& row, std::optional<LedgerEntry> newest,
+                            Clock::time_point now) {
   const auto found = outdated_.find(row);
   if (found != outdated_.end() && !newest && !found->second.newest) return;
   outdated_.insert_or_assign(row, Outdated{.since = now, .newest = std::move(newest)});
 }
 
-bool Witness::is_newest(const std::string& row, const LedgerEntry& entry) const {
+bool PeerInventory::is_newest(const std::string& row, const LedgerEntry& entry) const {
   const auto found = outdated_.find(row);
   return found != outdated_.end() && found->second.newest == entry;
 }
 
-bool Witness::knows(std::string_view key) const {
+bool PeerInventory::contains(std::string_view key) const {
   return !rows_of(ledger_, key).empty();
 }
 
-std::vector<std::string> Witness::gone(std::string_view key) const {
+std::vector<std::string> PeerInventory::deleted_uids(std::string_view key) const {
   std::vector<std::string> uids;
   for (const auto& [row, head] : rows_of(ledger_, key)) {
     const auto found = outdated_.find(row);
@@ -101,12 +103,12 @@ std::vector<std::string> Witness::gone(std::string_view key) const {
 
 // -- what is written --
 
-void Witness::expire(Clock::time_point now) {
+void PeerInventory::expire(Clock::time_point now) {
   std::erase_if(outdated_, [&](const auto& outdated) {
     const auto& [row, what] = outdated;
     if (now - what.since < memory_) return false;
     // Unless somebody has made it his own meanwhile.
-    if (!ledger_.witnessed().contains(row)) return true;
+    if (!ledger_.inventory().contains(row)) return true;
     if (what.newest) {
       ledger_.store(row, *what.newest);
     } else {
@@ -116,7 +118,7 @@ void Witness::expire(Clock::time_point now) {
   });
 }
 
-Task<> Witness::keep_up() {
+Task<> PeerInventory::keep_up() {
   while (true) {
     const auto next_tick = deadline_after(kTick);
     while (unmerged_.empty() && Clock::now() < next_tick) co_await changed_.wait(next_tick);
@@ -134,12 +136,12 @@ Task<> Witness::keep_up() {
 
 // The row gets what its object has now, and keeps what it had. Without a change it is not taken for
 // all there is to say.
-Task<bool> Witness::merge(std::string row) {
+Task<bool> PeerInventory::merge(std::string row) {
   auto loaded = co_await ledger_.load(row);
   if (!loaded) co_return false;
   const auto outdated = outdated_.find(row);
   if (outdated == outdated_.end() || !outdated->second.newest) co_return true;
-  if (!ledger_.witnessed().contains(row)) co_return true;
+  if (!ledger_.inventory().contains(row)) co_return true;
   auto merged = *outdated->second.newest;
   merged.change.reset();
   merged.resources.merge(std::move(loaded->resources));

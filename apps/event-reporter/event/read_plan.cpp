@@ -1,4 +1,4 @@
-#include "event-reporter/event/questions.hpp"
+#include "event-reporter/event/read_plan.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -15,9 +15,9 @@ std::vector<std::string_view> revision_list(JsonView object, std::string_view se
   return out;
 }
 
-std::vector<Questions::Commit> commits(const AppView& app,
-                                       const std::vector<std::string_view>& revisions) {
-  std::vector<Questions::Commit> out;
+std::vector<ReadPlan::Commit> commits(const AppView& app,
+                                      const std::vector<std::string_view>& revisions) {
+  std::vector<ReadPlan::Commit> out;
   for (std::size_t i = 0; i < revisions.size(); ++i) {
     const auto source = app.source(i);
     out.push_back({.revision = std::string(revisions[i]),
@@ -30,7 +30,7 @@ std::vector<Questions::Commit> commits(const AppView& app,
 
 // The name of the owner as this application's tracking mark gives it (resource tracking of Argo
 // CD); empty when there is none of this installation.
-std::string_view tracked_owner(const AppView& app, const TrackingSettings& settings) {
+std::string_view tracked_parent(const AppView& app, const TrackingSettings& settings) {
   if (settings.method == "label") {
     return app.metadata()["labels"][settings.instance_label_key].text();
   }
@@ -42,7 +42,7 @@ std::string_view tracked_owner(const AppView& app, const TrackingSettings& setti
 }
 
 std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettings& settings) {
-  const auto owner = tracked_owner(app, settings);
+  const auto owner = tracked_parent(app, settings);
   if (owner.empty()) return std::nullopt;
   k8s::ObjectKey key{.ns = settings.argocd_namespace, .name = std::string(owner)};
   if (const auto split = owner.find('_'); split != std::string_view::npos) {
@@ -54,20 +54,20 @@ std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettin
 
 }  // namespace
 
-Questions questions_about(const AppView& app, const TrackingSettings& settings) {
-  Questions questions;
-  questions.app = {.name = std::string(app.name()),
-                   .ns = std::string(app.ns()),
-                   .project = std::string(app.project())};
-  questions.parent = parent_of(app, settings);
-  questions.being_deleted = app.deleting();
+ReadPlan plan_reads(const AppView& app, const TrackingSettings& settings) {
+  ReadPlan plan;
+  plan.app = {.name = std::string(app.name()),
+              .ns = std::string(app.ns()),
+              .project = std::string(app.project())};
+  plan.parent = parent_of(app, settings);
+  plan.being_deleted = app.deleting();
 
   auto synced = revision_list(app.sync_operation(), "revisions", "revision");
   if (synced.empty()) synced = revision_list(app.status()["sync"], "revisions", "revision");
-  questions.sync_revisions = commits(app, synced);
-  questions.change_revisions =
+  plan.sync_revisions = commits(app, synced);
+  plan.change_revisions =
       commits(app, revision_list(app.sync_operation(), "changeRevisions", "changeRevision"));
-  return questions;
+  return plan;
 }
 
 }  // namespace gitops::reporter

@@ -19,7 +19,7 @@ struct TrackingSettings {
 };
 
 // What must be asked about an application before its events can be built.
-struct Questions {
+struct ReadPlan {
   struct Commit {
     std::string revision;
     int source_index = 0;
@@ -32,6 +32,6 @@ struct Questions {
   std::vector<Commit> sync_revisions;
   std::vector<Commit> change_revisions;
 };
-Questions questions_about(const AppView& app, const TrackingSettings& settings);
+ReadPlan plan_reads(const AppView& app, const TrackingSettings& settings);
 
 }  // namespace gitops::reporter

@@ -15,7 +15,7 @@ struct Revision {
 };
 
 // What was read about one application. An answer that could not be had is absent.
-struct AppMaterial {
+struct AppSnapshot {
   AppView app;
   std::optional<std::string> managed = {};  // answer of managed-resources
   std::optional<std::vector<Revision>> sync_revisions = {};
@@ -23,10 +23,10 @@ struct AppMaterial {
 };
 
 // What the events of one application are made from.
-struct Material {
-  AppMaterial app;
+struct Snapshot {
+  AppSnapshot app;
   std::optional<std::string> tree = {};  // answer of resource-tree
-  std::optional<AppMaterial> parent = {};
+  std::optional<AppSnapshot> parent = {};
   bool gone = false;  // the Application does not exist any more; `app` is its last known state
 };
 

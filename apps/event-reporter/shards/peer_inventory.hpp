@@ -23,25 +23,25 @@ namespace gitops::reporter {
 // A row of the ledger for each object and uid. What appears is written at once. What is gone stays
 // for a while: by then its reporter has told of it, or somebody has taken its place and tells of
 // all that the row has and the cluster has not. Loop thread only.
-class Witness {
+class PeerInventory {
  public:
-  Witness(const Executor& executor, Ledger& ledger, std::chrono::milliseconds memory);
+  PeerInventory(const Executor& executor, Ledger& ledger, std::chrono::milliseconds memory);
 
   void start(TaskGroup& group);
 
   // Somebody else reports this object, and it has these parts now.
-  void sees(const std::string& key, std::string_view uid, const std::vector<ResourceId>& parts,
-            Clock::time_point now);
+  void add(const std::string& key, std::string_view uid, const std::vector<ResourceId>& parts,
+           Clock::time_point now);
   // There is no such object.
-  void misses(std::string_view key, Clock::time_point now);
+  void remove(std::string_view key, Clock::time_point now);
   // The same of one uid.
-  void misses(std::string_view key, std::string_view uid, Clock::time_point now);
+  void remove(std::string_view key, std::string_view uid, Clock::time_point now);
   // The object of that name has this uid now: any other is gone.
-  void misses_others(std::string_view key, std::string_view uid, Clock::time_point now);
+  void remove_others(std::string_view key, std::string_view uid, Clock::time_point now);
 
-  [[nodiscard]] bool knows(std::string_view key) const;
+  [[nodiscard]] bool contains(std::string_view key) const;
   // The uids of objects of that name that are gone.
-  [[nodiscard]] std::vector<std::string> gone(std::string_view key) const;
+  [[nodiscard]] std::vector<std::string> deleted_uids(std::string_view key) const;
 
   // Forgets what is gone for long enough; start() does so from time to time.
   void expire(Clock::time_point now);

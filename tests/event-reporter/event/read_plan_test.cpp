@@ -1,4 +1,4 @@
-#include "event-reporter/event/questions.hpp"
+#include "event-reporter/event/read_plan.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -22,12 +22,12 @@ json app_with(const json& metadata) {
 
 std::optional<std::string> parent(const json& app, TrackingSettings settings) {
   settings.argocd_namespace = "argocd";
-  const auto questions = questions_about(AppView::parse(app.dump()).value(), settings);
-  if (!questions.parent) return std::nullopt;
-  return questions.parent->to_string();
+  const auto plan = plan_reads(AppView::parse(app.dump()).value(), settings);
+  if (!plan.parent) return std::nullopt;
+  return plan.parent->to_string();
 }
 
-TEST(Questions, ParentComesFromTheTrackingMark) {
+TEST(ReadPlan, ParentComesFromTheTrackingMark) {
   const auto by_label = app_with({{"labels", {{"app.kubernetes.io/instance", "apps"}}}});
   const auto by_annotation = app_with(
       {{"annotations",
@@ -40,12 +40,12 @@ TEST(Questions, ParentComesFromTheTrackingMark) {
   EXPECT_EQ(parent(app_with(json::object()), {.method = "annotation"}), std::nullopt);
 }
 
-TEST(Questions, ParentMayLiveInAnotherNamespace) {
+TEST(ReadPlan, ParentMayLiveInAnotherNamespace) {
   const auto app = app_with({{"labels", {{"app.kubernetes.io/instance", "team_apps"}}}});
   EXPECT_EQ(parent(app, {.method = "label"}), "team/apps");
 }
 
-TEST(Questions, AMarkOfAnotherInstallationIsNotOurs) {
+TEST(ReadPlan, AMarkOfAnotherInstallationIsNotOurs) {
   const json annotations = {{"argocd.argoproj.io/tracking-id", "apps:a/B:c/d"},
                             {"argocd.argoproj.io/installation-id", "east"}};
   const auto app = app_with({{"annotations", annotations}});
@@ -53,20 +53,20 @@ TEST(Questions, AMarkOfAnotherInstallationIsNotOurs) {
   EXPECT_EQ(parent(app, {.method = "annotation", .installation_id = "west"}), std::nullopt);
 }
 
-TEST(Questions, AnApplicationIsNotItsOwnParent) {
+TEST(ReadPlan, AnApplicationIsNotItsOwnParent) {
   const auto app = app_with(
       {{"namespace", "argocd"}, {"labels", {{"app.kubernetes.io/instance", "guestbook"}}}});
   EXPECT_EQ(parent(app, {.method = "label"}), std::nullopt);
 }
 
-TEST(Questions, RevisionsComeFromTheLastOperationThenTheNextThenTheStatus) {
+TEST(ReadPlan, RevisionsComeFromTheLastOperationThenTheNextThenTheStatus) {
   auto app = application();
   app["status"]["operationState"]["operation"]["sync"] = {{"revision", "last"}};
   app["operation"]["sync"] = {{"revision", "next"}};
   app["status"]["sync"]["revision"] = "status";
   const auto first = [&app] {
-    const auto questions = questions_about(AppView::parse(app.dump()).value(), {});
-    return questions.sync_revisions.empty() ? "" : questions.sync_revisions[0].revision;
+    const auto plan = plan_reads(AppView::parse(app.dump()).value(), {});
+    return plan.sync_revisions.empty() ? "" : plan.sync_revisions[0].revision;
   };
   EXPECT_EQ(first(), "last");
   app["status"].erase("operationState");
@@ -77,18 +77,18 @@ TEST(Questions, RevisionsComeFromTheLastOperationThenTheNextThenTheStatus) {
   EXPECT_EQ(first(), "");
 }
 
-TEST(Questions, HelmSourcesAreNotAsked) {
+TEST(ReadPlan, HelmSourcesAreNotAsked) {
   auto app = application();
   app["spec"].erase("source");
   app["spec"]["sources"] = {{{"repoURL", "https://charts"}, {"chart", "nginx"}},
                             {{"repoURL", "https://git"}, {"path", "."}}};
   app["status"]["operationState"]["operation"]["sync"] = {{"revisions", {"1.2.3", "abc"}}};
-  const auto questions = questions_about(AppView::parse(app.dump()).value(), {});
-  ASSERT_EQ(questions.sync_revisions.size(), 2U);
-  EXPECT_FALSE(questions.sync_revisions[0].ask);
-  EXPECT_TRUE(questions.sync_revisions[1].ask);
-  EXPECT_EQ(questions.sync_revisions[1].source_index, 1);
-  EXPECT_EQ(questions.sync_revisions[1].repo_url, "https://git");
+  const auto plan = plan_reads(AppView::parse(app.dump()).value(), {});
+  ASSERT_EQ(plan.sync_revisions.size(), 2U);
+  EXPECT_FALSE(plan.sync_revisions[0].ask);
+  EXPECT_TRUE(plan.sync_revisions[1].ask);
+  EXPECT_EQ(plan.sync_revisions[1].source_index, 1);
+  EXPECT_EQ(plan.sync_revisions[1].repo_url, "https://git");
 }
 
 }  // namespace

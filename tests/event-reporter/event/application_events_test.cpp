@@ -1,4 +1,4 @@
-#include "event-reporter/event/payload.hpp"
+#include "event-reporter/event/application_events.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,14 +39,14 @@ std::optional<std::vector<Revision>> revisions(const json& list) {
   return out;
 }
 
-AppMaterial app_material(const json& input) {
-  AppMaterial material{.app = AppView::parse(input.at("application").dump()).value()};
-  if (input.contains("managed")) material.managed = managed_answer(input["managed"]);
+AppSnapshot app_snapshot(const json& input) {
+  AppSnapshot snapshot{.app = AppView::parse(input.at("application").dump()).value()};
+  if (input.contains("managed")) snapshot.managed = managed_answer(input["managed"]);
   if (input.contains("revisions")) {
-    material.sync_revisions = revisions(input["revisions"].value("sync", json()));
-    material.change_revisions = revisions(input["revisions"].value("change", json()));
+    snapshot.sync_revisions = revisions(input["revisions"].value("sync", json()));
+    snapshot.change_revisions = revisions(input["revisions"].value("change", json()));
   }
-  return material;
+  return snapshot;
 }
 
 TrackingSettings tracking(const json& input) {
@@ -59,12 +59,12 @@ TrackingSettings tracking(const json& input) {
   return settings;
 }
 
-Result<Report> report_of(const json& input, bool revision_counts = false) {
-  Material material{.app = app_material(input)};
-  if (input.contains("tree")) material.tree = input["tree"].dump();
-  if (input.contains("parent")) material.parent = app_material(input["parent"]);
-  material.gone = input.value("gone", false);
-  return Report::read(std::move(material), tracking(input), revision_counts);
+Result<ApplicationEvents> events_of(const json& input, DigestScope scope = DigestScope::resource) {
+  Snapshot snapshot{.app = app_snapshot(input)};
+  if (input.contains("tree")) snapshot.tree = input["tree"].dump();
+  if (input.contains("parent")) snapshot.parent = app_snapshot(input["parent"]);
+  snapshot.gone = input.value("gone", false);
+  return ApplicationEvents::make(std::move(snapshot), tracking(input), scope);
 }
 
 json readable(const std::string& body) {
@@ -108,16 +108,16 @@ class Golden : public ::testing::TestWithParam<std::string> {};
 TEST_P(Golden, EventsAreAsDocumented) {
   const auto input = golden_case(GetParam());
   const auto now = *parse_rfc3339(input.at("now").get<std::string>());
-  const auto report = report_of(input);
-  ASSERT_TRUE(report) << report.error().message;
+  const auto events = events_of(input);
+  ASSERT_TRUE(events) << events.error().message;
   const auto& expected = input.at("expected");
   if (expected.contains("application")) {
-    expect_same(filled(expected["application"], input), readable(report->application_event(now)),
+    expect_same(filled(expected["application"], input), readable(events->application_event(now)),
                 "application");
   }
   json resources = json::object();
-  for (std::size_t i = 0; i < report->resources().size(); ++i) {
-    resources[report->resources()[i].id.to_string()] = readable(report->resource_event(i, now));
+  for (std::size_t i = 0; i < events->resources().size(); ++i) {
+    resources[events->resources()[i].id.to_string()] = readable(events->resource_event(i, now));
   }
   if (expected.contains("resources")) {
     for (const auto& [id, event] : resources.items()) {
@@ -127,13 +127,13 @@ TEST_P(Golden, EventsAreAsDocumented) {
     EXPECT_EQ(resources.size(), expected["resources"].size());
   }
   for (const auto& [id, event] : expected.value("gone", json::object()).items()) {
-    expect_same(event, readable(report->gone_event(ResourceId::parse(id), now)), id);
+    expect_same(event, readable(events->gone_event(ResourceId::parse(id), now)), id);
   }
 }
 
-std::string resource_digests(const Report& report) {
+std::string resource_digests(const ApplicationEvents& events) {
   std::string out;
-  for (const auto& resource : report.resources()) out += " " + to_hex(resource.digest, 8);
+  for (const auto& resource : events.resources()) out += " " + to_hex(resource.digest, 8);
   return out;
 }
 
@@ -159,14 +159,16 @@ TEST_P(Golden, DigestsAreThoseOfExistingLedgers) {
         " c22010e87947d642 fece9cdb38d07cfe 8eb3af64982cd936 c1a818c423a00dba 39828139bb2d6871"
         " 45b21b739823a951"}}};
   const auto& expected = kept.at(GetParam());
-  const auto report = report_of(golden_case(GetParam()));
-  ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(to_hex(report->application_digest()), expected.application);
-  EXPECT_EQ(resource_digests(*report), expected.resources);
-  EXPECT_EQ(resource_digests(*report_of(golden_case(GetParam()), true)), expected.with_revision);
+  const auto events = events_of(golden_case(GetParam()));
+  ASSERT_TRUE(events) << events.error().message;
+  EXPECT_EQ(to_hex(events->application_digest()), expected.application);
+  EXPECT_EQ(resource_digests(*events), expected.resources);
+  EXPECT_EQ(
+      resource_digests(*events_of(golden_case(GetParam()), DigestScope::resource_and_revision)),
+      expected.with_revision);
 }
 
-INSTANTIATE_TEST_SUITE_P(Payload, Golden,
+INSTANTIATE_TEST_SUITE_P(ApplicationEvents, Golden,
                          ::testing::Values("resource", "root-application", "child-application",
                                            "application-in-deletion", "unusual-resources"),
                          [](const auto& test) {
@@ -180,17 +182,17 @@ json small_case() {
 }
 
 std::string resource_body(const json& input) {
-  const auto report = report_of(input);
-  EXPECT_TRUE(report) << (report ? "" : report.error().message);
-  return report->resource_event(0, *parse_rfc3339("2026-03-04T09:15:27.412Z"));
+  const auto events = events_of(input);
+  EXPECT_TRUE(events) << (events ? "" : events.error().message);
+  return events->resource_event(0, *parse_rfc3339("2026-03-04T09:15:27.412Z"));
 }
 
-TEST(Payload, ManifestsTravelAsTheTextThatWasReceived) {
+TEST(ApplicationEvents, ManifestsTravelAsTheTextThatWasReceived) {
   auto input = small_case();
   const std::string odd = R"({"kind":"Deployment",  "apiVersion":"apps/v1","n":1.50,"e":1e2 })";
   input.erase("managed");
-  Material material{.app = app_material(input)};
-  material.app.managed = json{{"items",
+  Snapshot snapshot{.app = app_snapshot(input)};
+  snapshot.app.managed = json{{"items",
                                {{{"group", "apps"},
                                  {"kind", "Deployment"},
                                  {"namespace", "demo"},
@@ -198,15 +200,15 @@ TEST(Payload, ManifestsTravelAsTheTextThatWasReceived) {
                                  {"targetState", odd},
                                  {"liveState", odd}}}}}
                              .dump();
-  const auto report = Report::read(std::move(material), {});
-  ASSERT_TRUE(report);
-  const auto body = json::parse(report->resource_event(0, WallTime{}));
+  const auto events = ApplicationEvents::make(std::move(snapshot), {});
+  ASSERT_TRUE(events);
+  const auto body = json::parse(events->resource_event(0, WallTime{}));
   EXPECT_EQ(body["data"]["source"]["desiredManifest"], odd);
   EXPECT_EQ(body["data"]["source"]["actualManifest"], odd);
   EXPECT_EQ(*base64_decode(body["data"]["object"].get<std::string>()), odd);
 }
 
-TEST(Payload, EscapesLikeGoDoes) {
+TEST(ApplicationEvents, EscapesLikeGoDoes) {
   auto input = small_case();
   input["revisions"]["sync"][0]["metadata"]["message"] = "a<b> & \xe2\x80\xa8 \"q\" \\ \t";
   const auto body = resource_body(input);
@@ -214,7 +216,7 @@ TEST(Payload, EscapesLikeGoDoes) {
   EXPECT_THAT(body, Not(HasSubstr("<")));
 }
 
-TEST(Payload, FieldsComeInTheDocumentedOrder) {
+TEST(ApplicationEvents, FieldsComeInTheDocumentedOrder) {
   const auto body = resource_body(small_case());
   std::size_t at = 0;
   for (const auto* key : {"{\"data\":{\"timestamp\":\"2026-03-04T09:15:27.412Z\"",
@@ -250,13 +252,13 @@ TEST(Payload, FieldsComeInTheDocumentedOrder) {
   }
 }
 
-TEST(Payload, TimesAreUtcWholeSeconds) {
+TEST(ApplicationEvents, TimesAreUtcWholeSeconds) {
   auto input = small_case();
   input["application"]["status"]["operationState"]["startedAt"] = "2026-03-04T11:13:40.999+02:00";
   EXPECT_THAT(resource_body(input), HasSubstr(R"("syncStartedAt":"2026-03-04T09:13:40Z")"));
 }
 
-TEST(Payload, WithoutAnOperationTheSyncStartedNow) {
+TEST(ApplicationEvents, WithoutAnOperationTheSyncStartedNow) {
   auto input = small_case();
   input["application"]["status"].erase("operationState");
   const auto body = resource_body(input);
@@ -264,9 +266,9 @@ TEST(Payload, WithoutAnOperationTheSyncStartedNow) {
   EXPECT_THAT(body, Not(HasSubstr("syncFinishedAt")));
 }
 
-TEST(Payload, ADigestIgnoresTimesAndCommits) {
+TEST(ApplicationEvents, ADigestIgnoresTimesAndCommits) {
   const auto input = small_case();
-  const auto digest = [](const json& of) { return report_of(of)->resources()[0].digest; };
+  const auto digest = [](const json& of) { return events_of(of)->resources()[0].digest; };
   const auto before = digest(input);
   auto changed = input;
   changed["application"]["status"]["operationState"]["startedAt"] = "2026-05-05T00:00:00Z";
@@ -294,40 +296,40 @@ TEST(Payload, ADigestIgnoresTimesAndCommits) {
   }
 }
 
-TEST(Payload, ADigestIsAnotherUntilTheHistoryHoldsTheSyncedRevision) {
+TEST(ApplicationEvents, ADigestIsAnotherUntilTheHistoryHoldsTheSyncedRevision) {
   // Argo CD calls a resource Synced before it adds to the history, where an event's revision is
   // taken from.
   auto input = small_case();
-  const auto resource = [&] { return report_of(input)->resources()[0]; };
+  const auto resource = [&] { return events_of(input)->resources()[0]; };
   const auto settled = resource();
-  EXPECT_EQ(settled.settled_digest, std::nullopt);
+  EXPECT_EQ(settled.final_digest, std::nullopt);
   input["application"]["status"]["operationState"]["operation"]["sync"]["revision"] = "next";
   EXPECT_THAT(resource_body(input), Not(HasSubstr(R"("revision":"next")")));
   const auto during = resource();
   EXPECT_NE(during.digest, settled.digest);
-  EXPECT_EQ(during.settled_digest, settled.digest);
+  EXPECT_EQ(during.final_digest, settled.digest);
   input["application"]["status"]["history"].push_back({{"id", 8}, {"revision", "next"}});
   EXPECT_THAT(resource_body(input), HasSubstr(R"("revision":"next")"));
   EXPECT_EQ(resource().digest, settled.digest);
-  EXPECT_EQ(resource().settled_digest, std::nullopt);
+  EXPECT_EQ(resource().final_digest, std::nullopt);
 }
 
-TEST(Payload, WithoutManagedResourcesNothingIsKnownOfResources) {
+TEST(ApplicationEvents, WithoutManagedResourcesNothingIsKnownOfResources) {
   auto input = small_case();
   input.erase("managed");
-  const auto report = report_of(input);
-  ASSERT_TRUE(report);
-  EXPECT_FALSE(report->resources_known());
-  EXPECT_TRUE(report->resources().empty());
+  const auto events = events_of(input);
+  ASSERT_TRUE(events);
+  EXPECT_FALSE(events->resources_known());
+  EXPECT_TRUE(events->resources().empty());
 }
 
-TEST(Payload, ATreeThatGoesInCirclesEnds) {
+TEST(ApplicationEvents, ATreeThatGoesInCirclesEnds) {
   auto input = small_case();
   input["tree"]["nodes"][0]["parentRefs"] = json::array({input["tree"]["nodes"][1]});
   EXPECT_THAT(resource_body(input), HasSubstr("Back-off pulling image"));
 }
 
-TEST(Payload, AC24_MalformedInputIsAnErrorNotACrash) {
+TEST(ApplicationEvents, AC24_MalformedInputIsAnErrorNotACrash) {
   const auto good = small_case();
   for (const auto* text :
        {"", "null", "[]", "{", "{\"metadata\":{}}", "{\"metadata\":{\"name\":1}}",
@@ -335,17 +337,17 @@ TEST(Payload, AC24_MalformedInputIsAnErrorNotACrash) {
     EXPECT_FALSE(AppView::parse(text)) << text;
   }
   for (const auto* text : {"", "null", "{\"items\":", "[]"}) {
-    Material material{.app = app_material(good)};
-    material.app.managed = text;
-    EXPECT_FALSE(Report::read(std::move(material), {})) << text;
-    material = {.app = app_material(good)};
-    material.app.managed.reset();
-    material.tree = text;
-    EXPECT_FALSE(Report::read(std::move(material), {})) << text;
+    Snapshot snapshot{.app = app_snapshot(good)};
+    snapshot.app.managed = text;
+    EXPECT_FALSE(ApplicationEvents::make(std::move(snapshot), {})) << text;
+    snapshot = {.app = app_snapshot(good)};
+    snapshot.app.managed.reset();
+    snapshot.tree = text;
+    EXPECT_FALSE(ApplicationEvents::make(std::move(snapshot), {})) << text;
   }
 }
 
-TEST(Payload, AC25_WrongTypesAnywhereAreTakenAsAbsent) {
+TEST(ApplicationEvents, AC25_WrongTypesAnywhereAreTakenAsAbsent) {
   const auto good = golden_case("root-application");
   const auto now = WallTime{};
   for (const auto* place : {"/application/metadata/labels",
@@ -374,11 +376,11 @@ TEST(Payload, AC25_WrongTypesAnywhereAreTakenAsAbsent) {
                               json{{"k", 1}}, json(true)}) {
       auto input = good;
       input[json::json_pointer(place)] = value;
-      const auto report = report_of(input);
-      ASSERT_TRUE(report) << place << " " << value;
-      EXPECT_TRUE(json::accept(report->application_event(now))) << place << " " << value;
-      for (std::size_t i = 0; i < report->resources().size(); ++i) {
-        EXPECT_TRUE(json::accept(report->resource_event(i, now))) << place << " " << value;
+      const auto events = events_of(input);
+      ASSERT_TRUE(events) << place << " " << value;
+      EXPECT_TRUE(json::accept(events->application_event(now))) << place << " " << value;
+      for (std::size_t i = 0; i < events->resources().size(); ++i) {
+        EXPECT_TRUE(json::accept(events->resource_event(i, now))) << place << " " << value;
       }
     }
   }

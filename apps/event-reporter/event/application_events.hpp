@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/error.hpp"
+#include "common/core/time.hpp"
+#include "event-reporter/event/argo_answers.hpp"
+#include "event-reporter/event/error_list.hpp"
+#include "event-reporter/event/event_body.hpp"
+#include "event-reporter/event/read_plan.hpp"
+#include "event-reporter/event/resource_state.hpp"
+#include "event-reporter/event/snapshot.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
+
+namespace gitops::reporter {
+
+// The events of one application, of its own and of its resources, as of one snapshot: digests, which
+// tell whether an event is due, and the bodies that are posted (docs/events.md). Manifests keep the
+// text that was received, except for masked Secret values. Pure: no clock, no I/O.
+class ApplicationEvents {
+ public:
+  // invalid_data when an answer of Argo CD is not a JSON object. `scope` is that of the resources'
+  // digests; resource_and_revision makes each resource due again with a new revision.
+  static Result<ApplicationEvents> make(Snapshot snapshot, TrackingSettings settings,
+                                        DigestScope scope = DigestScope::resource);
+
+  [[nodiscard]] std::string_view name() const { return app().name(); }
+  [[nodiscard]] std::string_view ns() const { return app().ns(); }
+  [[nodiscard]] std::string_view uid() const { return app().uid(); }
+  [[nodiscard]] std::string_view resource_version() const {
+    return app().metadata()["resourceVersion"].text();
+  }
+  // change_digest() of the Application's text.
+  [[nodiscard]] const Digest& change() const { return change_; }
+  // The digest of the application's own event.
+  [[nodiscard]] const Digest& application_digest() const { return application_digest_; }
+
+  struct Resource {
+    ResourceId id;
+    Digest digest;  // of its event; provisional when final_digest is set
+    // The digest that the event will have after the sync. Set while the revision of a sync is not in
+    // the history yet, so that events name the previous one: an event with the provisional digest is
+    // due once more when the revision is known, and a resource that was acknowledged with its final
+    // digest is not due.
+    std::optional<Digest> final_digest{};
+  };
+  // Its resources, without child applications. Empty when resources_known() is false: Argo CD did
+  // not answer managed-resources, so nothing can be said about any resource.
+  [[nodiscard]] std::span<const Resource> resources() const { return resources_; }
+  [[nodiscard]] bool resources_known() const { return managed_.has_value(); }
+
+  // The bodies, {"data":{…}}. `now` is the event's timestamp.
+  [[nodiscard]] std::string application_event(WallTime now) const;
+  [[nodiscard]] std::string resource_event(std::size_t index, WallTime now) const;
+  // The event of a resource that the application no longer has.
+  [[nodiscard]] std::string gone_event(const ResourceId& id, WallTime now) const;
+
+ private:
+  // What Argo CD says of a resource, beside the same index of resources_.
+  struct Entry {
+    JsonView status;  // its entry in status.resources
+    std::string identity;
+  };
+
+  ApplicationEvents(Snapshot snapshot, TrackingSettings settings);
+  Result<void> read_answers();
+  void list_resources(DigestScope scope);
+
+  [[nodiscard]] const AppView& app() const { return snapshot_.app.app; }
+  [[nodiscard]] bool is_child() const { return snapshot_.parent.has_value(); }
+  [[nodiscard]] bool being_deleted() const { return snapshot_.gone || app().deleting(); }
+  [[nodiscard]] const TreeView* known_tree() const { return tree_ ? &*tree_ : nullptr; }
+  [[nodiscard]] ResourceState state_of(std::size_t index) const;
+  [[nodiscard]] ResourceState own_state() const;
+  [[nodiscard]] ErrorList application_errors(WallTime now) const;
+  [[nodiscard]] ErrorList resource_errors(std::size_t index, const ResourceState& resource,
+                                          WallTime now) const;
+
+  Snapshot snapshot_;
+  TrackingSettings settings_;
+  SyncResults synced_;
+  SyncResults parent_synced_;
+  std::optional<TreeView> tree_;
+  std::optional<ManagedView> managed_;
+  std::optional<ManagedView> parent_managed_;
+  AppFields managing_fields_;  // in the events of its resources
+  AppFields own_fields_;       // in its own event
+  ResourceState own_state_;    // it as the object of its own event
+  std::vector<Resource> resources_;
+  std::vector<Entry> entries_;
+  Digest change_;
+  Digest application_digest_{};
+};
+
+}  // namespace gitops::reporter
