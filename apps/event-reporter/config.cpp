@@ -80,8 +80,7 @@ void bind_resource_mode(ConfigReader& reader, Config& config) {
   });
   reader.add({"managed-clusters",
               {"REPORT_MANAGED_CLUSTERS"},
-              "Report managed clusters, too: those that Argo CD's cluster Secrets in the own "
-              "namespace name"},
+              "Also report the managed clusters of Argo CD's cluster Secrets in the own namespace"},
              config.managed_clusters);
 }
 
@@ -118,15 +117,16 @@ void bind(ConfigReader& reader, Config& config) {
                [&config] { return patterns_mistake(config.application_namespaces); });
   reader.add({"ledger-file",
               {"LEDGER_FILE"},
-              "File that remembers what was acknowledged; without it a restart reports everything"},
+              "File that keeps the acknowledged state; without it a restart reports everything"},
              config.ledger_file);
-  reader.add(
-      {"heartbeat", {"HEARTBEAT_INTERVAL"}, "A sign of life when nothing was reported for so long"},
-      config.heartbeat, std::chrono::seconds(1), std::chrono::hours(24));
+  reader.add({"heartbeat",
+              {"HEARTBEAT_INTERVAL"},
+              "Time without a report after which one event is sent again as a heartbeat"},
+             config.heartbeat, std::chrono::seconds(1), std::chrono::hours(24));
   reader.add({"sweep-interval",
               {"SWEEP_INTERVAL"},
-              "In which every application's resources are looked at once, for changes that Argo CD "
-              "does not write into the Application"},
+              "Period in which every resource tree is read once, for changes that Argo CD does not "
+              "write into the Application"},
              config.sweep, std::chrono::seconds(1), std::chrono::hours(24));
   reader.add({"resend-on-revision",
               {"EVENT_REPORTER_RESEND_ON_REVISION"},
@@ -138,7 +138,7 @@ void bind(ConfigReader& reader, Config& config) {
   reader.group("Argo CD");
   reader.add({"argocd-server",
               {"ARGOCD_SERVER", "EVENT_REPORTER_APPLICATION_SERVER"},
-              "argocd-server as host:port or URL; without a scheme it is spoken to in plain HTTP"},
+              "argocd-server as host:port or URL; without a scheme, plain HTTP is used"},
              config.argocd_server);
   reader.check({"argocd-server"}, [&config] { return argocd_mistake(config); });
   reader.add({"argocd-server-path", {"ARGOCD_SERVER_ROOTPATH"}, "argocd-server's root path"},
@@ -157,11 +157,11 @@ void bind(ConfigReader& reader, Config& config) {
   });
   reader.add({"argocd-username",
               {"ARGO_CD_USERNAME"},
-              "Account of argocd-server that is logged in to when there is a password"},
+              "Account for the login to argocd-server with a password"},
              config.argocd_username);
   reader.add_secret({"argocd-password",
                      {"ARGO_CD_PASSWORD"},
-                     "Its password, to get a token with instead of being given one"},
+                     "Password of that account, for a login instead of a token"},
                     config.argocd_password, &config.argocd_password_file);
   reader.check({"argocd-password"}, [&config] {
     const bool password = !config.argocd_password.empty() || !config.argocd_password_file.empty();
@@ -209,7 +209,7 @@ void bind(ConfigReader& reader, Config& config) {
       config.replicas, 0, std::numeric_limits<std::int32_t>::max());
   reader.add({"shard",
               {"EVENT_REPORTER_SHARD"},
-              "Own number among the replicas; -1 takes it from the end of the host name"},
+              "Ordinal of this replica; -1 takes it from the end of the host name"},
              config.shard, -1, std::numeric_limits<std::int32_t>::max());
   reader.check({"replicas", "shard"}, [&config] {
     const auto shard = own_shard(config.replicas, config.shard, host_name());
@@ -217,7 +217,7 @@ void bind(ConfigReader& reader, Config& config) {
   });
   reader.add({"sharding-method",
               {"EVENT_REPORTER_SHARDING_ALGORITHM", "SHARDING_ALGORITHM"},
-              "How applications are shared out: only legacy, which is FNV-1a of the name"},
+              "Sharding algorithm: only legacy, which is FNV-1a of the name"},
              config.sharding_algorithm);
   reader.check({"sharding-method"}, [&config] {
     const auto& name = config.sharding_algorithm;
@@ -237,7 +237,7 @@ void bind(ConfigReader& reader, Config& config) {
              config.kubeconfig);
   reader.add({"context", {}, "Context of the kubeconfig; empty means its current one"},
              config.context);
-  reader.add({"kubeconfig-exec", {}, "Let the kubeconfig start programs that give credentials"},
+  reader.add({"kubeconfig-exec", {}, "Allow the kubeconfig to start credential programs"},
              config.kubeconfig_exec);
   reader.add({"namespace",
               {"POD_NAMESPACE"},

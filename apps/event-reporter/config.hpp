@@ -11,8 +11,8 @@
 
 namespace gitops::reporter {
 
-// The settings of event-reporter, filled by the ConfigReader and then only read. The environment
-// names are those that the charts of the existing program set.
+// The settings of event-reporter, filled by the ConfigReader and constant afterwards. The environment
+// variables have the names that the charts of the existing program set.
 struct Config {
   enum class Mode { app, resource } mode = Mode::app;
   std::int64_t queue_size = 1000;
@@ -63,10 +63,10 @@ struct Config {
   std::string version;
 };
 
-// Adds every row and the rules over several of them; `config` outlives the reader.
+// Adds a row per setting, and the checks; `config` outlives the reader.
 void bind(ConfigReader& reader, Config& config);
 
-// The name of this machine, in a pod the pod's name.
+// The host name; in a pod the pod's name.
 std::string host_name();
 
 }  // namespace gitops::reporter

@@ -24,7 +24,7 @@ std::string commit_key(std::string_view repo_url, std::string_view revision) {
   return key;
 }
 
-// Whether this says something about the peer, or only about the one object that was asked for.
+// Whether the error concerns the peer, and not only the one object of the request.
 bool is_failure_of_peer(const Error& error) {
   switch (error.code) {
     case ErrorCode::timeout:
@@ -34,7 +34,7 @@ bool is_failure_of_peer(const Error& error) {
     case ErrorCode::too_many_requests:
       return true;
     case ErrorCode::unavailable:
-      return error.http_status != 500;  // how argocd-server reports what it has no other code for
+      return error.http_status != 500;  // argocd-server's status for errors without one
     default:
       return false;
   }
@@ -149,7 +149,7 @@ Task<Result<void>> Gatherer::load_settings() {
   } else if (config.error().code == ErrorCode::not_found ||
              config.error().code == ErrorCode::forbidden) {
     if (repeats_.check("argocd-cm", Clock::now()).pass) {
-      log_.warning("Argo CD's settings are not readable, its defaults are assumed",
+      log_.warning("Argo CD's settings cannot be read; assuming its defaults",
                    {{"reason", config.error().message}});
     }
   } else {
@@ -191,14 +191,14 @@ Task<Result<std::string>> Gatherer::metadata_of(argo::AppRef app, ReadPlan::Comm
     if (!asking_.contains(key)) break;
     co_await asked_.wait();
   }
-  // Applications that move to the same commit together ask once.
+  // Of applications that move to the same commit together, only one reads its metadata.
   asking_.insert(key);
   struct Asked {
-    Gatherer& owner;
+    Gatherer& gatherer;
     const std::string& key;
     ~Asked() {
-      owner.asking_.erase(key);
-      owner.asked_.notify_all();
+      gatherer.asking_.erase(key);
+      gatherer.asked_.notify_all();
     }
   } const done{*this, key};
   auto answer = co_await ask(metadata_reads_, [&] {
@@ -215,8 +215,8 @@ std::optional<std::vector<Revision>> Gatherer::known_revisions(
   std::vector<Revision> revisions;
   for (const auto& commit : commits) {
     const auto* known = cache_.find(commit.repo_url, commit.revision);
-    if (commit.ask && known == nullptr) return std::nullopt;
-    revisions.push_back({commit.revision, commit.ask ? *known : std::string{}});
+    if (commit.has_metadata && known == nullptr) return std::nullopt;
+    revisions.push_back({commit.revision, commit.has_metadata ? *known : std::string{}});
   }
   return revisions;
 }
@@ -225,7 +225,7 @@ Task<Result<std::optional<std::vector<Revision>>>> Gatherer::revisions(
     argo::AppRef app, std::vector<ReadPlan::Commit> commits) {
   using Found = Result<std::optional<std::vector<Revision>>>;
   for (const auto& commit : commits) {
-    if (!commit.ask) continue;
+    if (!commit.has_metadata) continue;
     const auto metadata = co_await metadata_of(app, commit);
     if (!metadata) co_return std::unexpected(metadata.error());
   }
@@ -238,7 +238,7 @@ Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey ke
   auto text =
       co_await kubernetes_.get(k8s::resources::kApplications, key, deadline_after(kReadTimeout));
   if (!text) {
-    // A mark that names nobody: the application stands for itself.
+    // Without its parent, the application is reported as a root application.
     if (text.error().code == ErrorCode::not_found || text.error().code == ErrorCode::forbidden) {
       co_return Parent(std::nullopt);
     }
@@ -326,7 +326,7 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::strin
     if (!parent) co_return std::unexpected(parent.error());
     snapshot.parent = std::move(*parent);
   }
-  // Of an application on its way out Argo CD may know less and less.
+  // While an application is being deleted, Argo CD may stop answering about it.
   if (!plan.being_deleted) gathered.gap = std::move(gap);
   co_return Result<Gathered>(std::move(gathered));
 }

@@ -22,8 +22,8 @@
 
 namespace gitops::reporter {
 
-// Commit metadata by repository and revision; a commit never changes, so an entry is good for ever.
-// The least recently used goes first.
+// Commit metadata by repository and revision. Entries never expire, since a commit never changes; a
+// full cache evicts the least recently used one.
 class RevisionCache {
  public:
   explicit RevisionCache(std::size_t capacity) : capacity_(capacity) {}
@@ -42,9 +42,9 @@ class RevisionCache {
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;  // keys of entries_
 };
 
-// Reads what one report needs: the Application's text, Argo CD's two answers about it, and the
-// metadata of commits not seen before. Also keeps Argo CD's own settings (ConfigMap argocd-cm,
-// major version) up to date. Loop thread only; what is passed in outlives it.
+// Reads the snapshot for one report: the Application, Argo CD's two answers about it, and the
+// metadata of commits that are not in the cache. Also keeps Argo CD's own settings (ConfigMap
+// argocd-cm, major version) up to date. Loop thread only; the arguments outlive it.
 class Gatherer {
  public:
   Gatherer(const Executor& executor, k8s::Client& kubernetes, argo::ArgoCdClient& argocd,
@@ -53,22 +53,21 @@ class Gatherer {
   struct Gathered {
     Snapshot snapshot;
     TrackingSettings settings;
-    // Why something is missing that may come later; empty when everything is there.
+    // Why an answer is missing that may come later; empty when the snapshot is complete.
     std::string gap = {};
   };
-  // `text` is the Application's JSON when it is at hand, otherwise empty: then it is read from the
-  // API server. Fails when the report has to be tried again as a whole: a peer is away or refuses
-  // us, or the Application is not there (not_found). What Argo CD cannot say about this one
-  // Application is a gap, not a failure.
+  // `text` is the Application's JSON; when it is empty, it is read from the API server. Fails when a
+  // peer is unreachable or refuses the request, and with not_found when there is no such
+  // Application. An answer that Argo CD cannot give about this Application is a gap, not a failure.
   Task<Result<Gathered>> gather(k8s::ObjectKey key, std::string text);
-  // The last state of an Application that does not exist any more; asks Argo CD nothing.
+  // The snapshot of a deleted Application, from its tombstone. Does not read from Argo CD.
   Task<Result<Gathered>> gather_gone(AppView app);
   // Argo CD's resource tree alone.
   Task<Result<std::string>> tree(k8s::ObjectKey key, std::string project);
 
-  // Watches over Argo CD: its settings every minute, and whether it answers.
+  // Reads Argo CD's settings every 30 s, as a task of `group`, which also shows whether it answers.
   void start(TaskGroup& group);
-  // Why Argo CD is of no use now; empty when its last answer was one. Never empty before the first.
+  // Why the last request to Argo CD failed; empty when it succeeded. Not empty before the first one.
   [[nodiscard]] const std::string& argocd_trouble() const { return trouble_; }
 
  private:
@@ -78,7 +77,7 @@ class Gatherer {
       argo::AppRef app, std::vector<ReadPlan::Commit> commits);
   Task<Result<std::string>> metadata_of(argo::AppRef app, ReadPlan::Commit commit);
   Task<Result<std::optional<AppSnapshot>>> read_parent(k8s::ObjectKey key, std::string& gap);
-  // One call to Argo CD, counted; a 401 is tried once more when a newer token is found.
+  // Makes and counts one call to Argo CD; repeats it once after a 401 when there is a newer token.
   Task<Result<std::string>> ask(Counter& counter, std::function<Task<Result<std::string>>()> call);
   [[nodiscard]] std::optional<std::vector<Revision>> known_revisions(
       const std::vector<ReadPlan::Commit>& commits);
@@ -90,7 +89,7 @@ class Gatherer {
   TrackingSettings settings_;
   bool settings_known_ = false;
   RevisionCache cache_;
-  std::set<std::string> asking_;  // commits that are being asked for
+  std::set<std::string> asking_;  // commits whose metadata is being read
   Event asked_;
   std::string trouble_ = "Argo CD was not asked yet";
   Log log_{"gather"};

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// While the token is refused: how often somebody looks whether there is another one.
+// Pause between looks for a newer token while the token is refused.
 constexpr auto kTokenLook = std::chrono::seconds(1);
 
 milliseconds whole_millis(Clock::duration duration) {
@@ -61,14 +61,14 @@ Verdict verdict_of(int http_status) {
   return http_status >= 500 ? Verdict::outage : Verdict::misdirected;
 }
 
-// How one attempt went.
+// The result of one attempt.
 struct Delivery::Attempt {
   Verdict verdict = Verdict::outage;
   Error error = {};  // unless acknowledged
   milliseconds took{0};
 };
 
-// A permit of the breaker that gives itself back when its attempt has no outcome.
+// A permit of the breaker, returned by the destructor when its attempt has no outcome.
 class Delivery::Permit {
  public:
   Permit(Delivery* delivery, Breaker::Permit permit) : delivery_(delivery), permit_(permit) {}
@@ -88,7 +88,7 @@ class Delivery::Permit {
   Breaker::Permit permit_;
 };
 
-// A place in the line for permits.
+// A place in the queue for permits.
 class Delivery::Place {
  public:
   explicit Place(Delivery& delivery)
@@ -119,15 +119,15 @@ Delivery::Delivery(const Executor& executor, control_plane::Client& platform, Cr
       state_changed_(executor),
       journal_(options.journal),
       breaker_state_(metrics.gauge("gitops_event_reporter_breaker_state",
-                                   "Of the control plane: 0 closed (events are sent), 1 open, 2 "
-                                   "probing")),
+                                   "Circuit breaker of the control plane: 0 closed (events are "
+                                   "sent), 1 open, 2 probing")),
       next_probe_(metrics.gauge("gitops_event_reporter_next_probe_timestamp_seconds",
-                                "When the control plane is tried again; 0 while nothing waits "
-                                "for that")),
+                                "Time of the next probe of the control plane; 0 unless the "
+                                "breaker is open")),
       permitted_(metrics.gauge("gitops_event_reporter_permitted_posts",
-                               "Events that may be under way to the control plane at a time")),
+                               "Events that may be in flight to the control plane at a time")),
       in_flight_(metrics.gauge("gitops_event_reporter_posts_in_flight",
-                               "Events that are under way to the control plane")) {
+                               "Events in flight to the control plane")) {
   update(breaker_.state());
 }
 
@@ -138,7 +138,7 @@ Task<> Delivery::ready() {
     const auto now = Clock::now();
     look_for_newer_token(now);
     if (breaker_.state() == Breaker::State::closed) co_return;
-    Deadline until = kNever;  // a probe that is under way ends with a change of state
+    Deadline until = kNever;  // a probe in flight ends with a change of state
     if (breaker_.state() == Breaker::State::open) {
       until = std::max(breaker_.next_probe(), probe_turn_);
       if (now >= until) {
@@ -151,7 +151,7 @@ Task<> Delivery::ready() {
   }
 }
 
-// Fails with what opened the breaker when no event must be sent now.
+// Fails with the error that opened the breaker while no event may be sent.
 Task<Result<Delivery::Permit>> Delivery::acquire() {
   look_for_newer_token(Clock::now());
   std::optional<Place> place;
@@ -171,7 +171,7 @@ Task<Result<Delivery::Permit>> Delivery::acquire() {
   }
 }
 
-// False when the breaker opens before the time is over.
+// False when the breaker opens during the pause.
 Task<bool> Delivery::pause(milliseconds delay) {
   const auto until = deadline_after(delay);
   while (breaker_.state() == Breaker::State::closed) {
@@ -186,7 +186,7 @@ void Delivery::look_for_newer_token(Clock::time_point now) {
   refused_token_.reset();
   breaker_.end_pause(now);
   probe_turn_ = {};
-  log_.info("there is a newer token for the control plane");
+  log_.info("found a newer token for the control plane");
   update(breaker_.state());
 }
 
@@ -226,7 +226,7 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
       case Verdict::unauthorized:
         record(event, number, tried, "failed");
         if (!tried_newer_token) {
-          // Somebody else's event may have led to the newer one.
+          // Another event may have fetched the newer token already.
           tried_newer_token = co_await token_.refused() || !(token_.current() == token);
           if (tried_newer_token) continue;
         }
@@ -268,7 +268,7 @@ Task<Delivery::Attempt> Delivery::attempt(const Event& event, const Secret& toke
       co_await platform_.post(event.body, event.id, deadline_after(options_.post_timeout));
   result.took = whole_millis(Clock::now() - began);
   if (!answer) {
-    // A status here is a proxy's; what it wants of us is no matter of the event or its token.
+    // An http_status in the error is that of an HTTP proxy, and says nothing about event or token.
     result.error = std::move(answer.error());
     co_return result;
   }
@@ -348,14 +348,14 @@ void Delivery::record(const Event& event, unsigned number, const Attempt& attemp
   const auto verdict = attempts_log_.check(
       std::string(to_string(error.code)) + std::to_string(error.http_status), Clock::now());
   if (!verdict.pass) return;
-  log_.warning("an event was not taken", {{"subject", event.subject},
-                                          {"code", to_string(error.code)},
-                                          {"reason", error.message},
-                                          {"attempt", number},
-                                          {"suppressed", verdict.suppressed}});
+  log_.warning("an event was not acknowledged", {{"subject", event.subject},
+                                                 {"code", to_string(error.code)},
+                                                 {"reason", error.message},
+                                                 {"attempt", number},
+                                                 {"suppressed", verdict.suppressed}});
 }
 
-// -- the breaker, and who looks at it --
+// -- the breaker and its users --
 
 void Delivery::succeeded(Breaker::Permit permit) {
   const auto before = breaker_.state();
@@ -368,7 +368,7 @@ void Delivery::failed(Breaker::Permit permit, const Attempt& attempt) {
   const auto before = breaker_.state();
   const auto now = Clock::now();
   auto asked_pause = attempt.error.retry_after;
-  // A proxy's refusal, too: whoever counts failed logins must not see a loop of them.
+  // Also after a refusal by an HTTP proxy, which may lock an account after failed logins.
   if (attempt.error.code == ErrorCode::unauthenticated ||
       attempt.error.code == ErrorCode::forbidden) {
     asked_pause = std::max(asked_pause, options_.unauthorized_pause);
@@ -409,7 +409,7 @@ void Delivery::on_opened(Breaker::State before, const Attempt& attempt) {
   const auto line = {Field("code", to_string(because_.code)), Field("reason", because_.message),
                      Field("next_probe_ms", next)};
   if (attempt.verdict == Verdict::unauthorized || attempt.verdict == Verdict::misdirected) {
-    log_.error("the control plane takes no events; somebody has to look after that", line);
+    log_.error("the control plane takes no events; check its URL and token", line);
   } else {
     log_.warning("the control plane takes no events", line);
   }

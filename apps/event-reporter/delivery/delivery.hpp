@@ -23,32 +23,33 @@
 
 namespace gitops::reporter {
 
-// What an answer of the control plane means. An answer that every event would get is about the
-// control plane or the way to it, and costs no event; only one that depends on the event is final.
+// The meaning of an answer of the control plane. An answer that every event would get concerns the
+// control plane or the way to it, and the event is retried; an answer to the event itself is final.
 //
 //   2xx                                      acknowledged
-//   401 403                                  unauthorized: a newer token is tried once; then rare
-//                                            attempts and an alarm
-//   413                                      too_large: sent once more in its reduced form, or dead
-//   408 425 429 499, 5xx but 501 and 505     outage: tried again, Retry-After is honoured
+//   401 403                                  unauthorized: a newer token is tried once; then
+//                                            attempts are rare and an error is logged
+//   413                                      too_large: sent once more in its reduced form, else a
+//                                            dead letter
+//   408 425 429 499, 5xx but 501 and 505     outage: retried, Retry-After is honoured
 //   no answer (refused, cut, late, TLS)      outage
 //   3xx 402 404 405 406 407 410 411 415 417
-//   421 426 501 505                          misdirected: that is not the event endpoint, or it is
-//                                            not open to us; handled like an outage
+//   421 426 501 505                          misdirected: this is not the event endpoint; handled
+//                                            like an outage
 //   any other 4xx (400 409 414 422 431 …)    refused: a dead letter
 enum class Verdict { acknowledged, unauthorized, too_large, outage, misdirected, refused };
 Verdict verdict_of(int http_status);
 
-// How an event ended.
+// The outcome of an event.
 enum class Delivered {
   acknowledged,
-  reduced,        // without its optional parts
-  dead_lettered,  // it never will be taken; recorded, see Delivery::dead_letters()
+  reduced,        // acknowledged in its reduced form
+  dead_lettered,  // refused for good; see Delivery::dead_letters()
 };
 
-// Everything between "this event is due" and "the control plane has it": permits, attempts, pauses,
-// what is final, and the record of all that. An event that could not be delivered stays the
-// caller's concern. Loop thread only; what is passed in outlives it, and it outlives its callers.
+// Delivers events to the control plane: permits of the circuit breaker, attempts, pauses, dead
+// letters and the journal. The caller keeps an event that could not be delivered. Loop thread only;
+// the arguments outlive it, and it outlives its callers.
 class Delivery {
  public:
   struct Options {
@@ -56,9 +57,9 @@ class Delivery {
     Backoff::Options backoff{.initial = std::chrono::milliseconds(200),
                              .max = std::chrono::seconds(5)};
     std::chrono::milliseconds post_timeout = std::chrono::seconds(30);
-    // Between attempts while the control plane refuses the token, at least.
+    // Shortest pause between attempts while the control plane refuses the token.
     std::chrono::milliseconds unauthorized_pause = std::chrono::seconds(10);
-    // Who was let through by ready() has this long to come with an event.
+    // How long a probe is reserved for the caller that ready() let through.
     std::chrono::milliseconds probe_turn = std::chrono::seconds(5);
     std::size_t dead_letters = 100;
     Breaker::Options breaker = {};
@@ -70,7 +71,7 @@ class Delivery {
     std::string subject;  // as Journal::add() has it
     std::string id;
     std::string body;
-    // Makes of the body the same event without its optional parts; empty when it has none.
+    // Returns the reduced form of the body; empty when there is none.
     std::function<std::string(std::string_view body)> reduce = {};
   };
 
@@ -85,23 +86,23 @@ class Delivery {
   Delivery(const Executor& executor, control_plane::Client& platform, Credential& token,
            Options options, Metrics& metrics);
 
-  // Returns when an event would be sent: to be awaited before an event is gathered. While the
-  // control plane is away one caller at a time is let through, for the next probe.
+  // Waits until an event can be sent; call it before the reads for an event. While the breaker is
+  // open, lets one caller at a time through, for the next probe.
   Task<> ready();
 
-  // One event, with its attempts. An Error means that it was not delivered and that nothing is
-  // wrong with it; it comes at once when the breaker is open and no probe is due, or opens.
-  // Cancellation ends the attempt.
+  // Delivers one event, in up to max_attempts attempts. An Error means that the event was not
+  // delivered, for a reason that is not the event's; it comes at once when the breaker is open and no
+  // probe is due, and when the breaker opens. Cancellation ends the attempt.
   Task<Result<Delivered>> deliver(Event event);
 
-  // Called whenever the control plane takes events again after an outage.
+  // Sets a callback for the end of each outage, when the breaker closes.
   void on_recovery(std::function<void()> recovered) { recovered_ = std::move(recovered); }
 
-  // When the control plane last took an event; the beginning of time before the first.
+  // Time of the last acknowledgement; the epoch before the first one.
   [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
-  // Why no events can be delivered right now; empty when they can.
+  // Why events cannot be delivered now; empty when they can.
   [[nodiscard]] std::string trouble() const;
-  // Lines for /statusz, the dead letters among them.
+  // Lines for /statusz, including the dead letters.
   [[nodiscard]] std::string status() const;
   // Oldest first.
   [[nodiscard]] const std::deque<DeadLetter>& dead_letters() const { return dead_letters_; }
@@ -126,7 +127,7 @@ class Delivery {
   void on_opened(Breaker::State before, const Attempt& attempt);
   void on_closed();
   void look_for_newer_token(Clock::time_point now);
-  // The breaker may have changed: shows it, and wakes who waits for it.
+  // Publishes the breaker's state and wakes its waiters.
   void update(Breaker::State before);
 
   Executor executor_;
@@ -140,8 +141,8 @@ class Delivery {
 
   Breaker breaker_;
   gitops::Event state_changed_;
-  std::list<gitops::Event> line_;   // who waits for a permit, first come, first served
-  Clock::time_point probe_turn_{};  // until then the probe is left to whom ready() let through
+  std::list<gitops::Event> line_;   // callers that wait for a permit, first come, first served
+  Clock::time_point probe_turn_{};  // until then the probe is reserved, see Options::probe_turn
   std::optional<Secret> refused_token_;
   std::function<void()> recovered_;
 

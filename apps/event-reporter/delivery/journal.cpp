@@ -11,7 +11,7 @@ namespace gitops::reporter {
 namespace {
 
 constexpr std::size_t kDefaultLimit = 100;
-// What the containers and the allocator add to a subject and to an entry, roughly.
+// Estimated overhead of containers and allocator for a subject and an entry.
 constexpr std::size_t kSubjectCost = 200;
 constexpr std::size_t kEntryCost = 32;
 
@@ -49,7 +49,7 @@ void Journal::add(const std::string& subject, Entry entry) {
     entries.erase(entries.begin());
   }
   bytes_ += cost_of(entry);
-  entries.reserve(entries.size() + 1);  // there are few, and no room to waste
+  entries.reserve(entries.size() + 1);  // without spare capacity, to save memory
   entries.push_back({.entry = std::move(entry), .number = ++added_});
   while (bytes_ > options_.max_bytes && !order_.empty()) forget(*order_.front());
 }
@@ -65,7 +65,7 @@ void Journal::forget(const std::string& subject) {
 std::string Journal::json(std::string_view object) const {
   Found found;
   for (auto at = subjects_.lower_bound(object); at != subjects_.end(); ++at) {
-    // No name holds a space, nor any character before it: the object's resources follow it.
+    // No name holds a space or a character that sorts before it, so an application's resources follow it.
     const auto rest = std::string_view(at->first).substr(std::min(object.size(), at->first.size()));
     if (!at->first.starts_with(object) || (!rest.empty() && rest.front() != ' ')) break;
     for (const auto& kept : at->second.entries) found.emplace_back(&at->first, &kept);

@@ -14,9 +14,8 @@
 
 namespace gitops::reporter {
 
-// The last deliveries of each object, for people who ask what became of its events. Holds no
-// payloads and no answers. Bounded in bytes: the object that was delivered longest ago is forgotten
-// first. Loop thread only.
+// The last deliveries of each object, for people who look for its events. Holds no payloads and no
+// answers. Bounded in bytes: evicts the object whose last delivery is the oldest. Loop thread only.
 class Journal {
  public:
   struct Options {
@@ -28,24 +27,24 @@ class Journal {
     WallTime time;  // of its end
     std::string part;
     std::string event_id;
-    unsigned attempt = 1;     // of this event, from 1 on
+    unsigned attempt = 1;     // number of the attempt at this event, from 1
     std::string_view result;  // a literal: "acknowledged", "failed", …
-    int http_status = 0;      // 0: no answer came
+    int http_status = 0;      // 0: no answer
     std::size_t bytes = 0;    // of the event, before compression
     std::chrono::milliseconds took{0};
   };
 
   explicit Journal(Options options) : options_(options) {}
 
-  // `subject`: "namespace/name" of an application; for one of its resources that, a space and the
-  // resource.
+  // `subject` is "namespace/name" of an application, followed by a space and the resource for one of
+  // its resources.
   void add(const std::string& subject, Entry entry);
 
   // {"deliveries":[{"subject":…,"time":…,"part":…,"event_id":…,"attempt":…,"result":…,
-  // "http_status":…,"bytes":…,"milliseconds":…}]}, newest first, of the application `object` with
-  // its resources, or of one subject.
+  // "http_status":…,"bytes":…,"milliseconds":…}]}, newest first, of one subject, or of an application
+  // and its resources.
   [[nodiscard]] std::string json(std::string_view object) const;
-  // The same of the `limit` subjects that were delivered last.
+  // The same for the `limit` subjects with the latest deliveries.
   [[nodiscard]] std::string json_all(std::size_t limit) const;
   // Answers GET /journal with this query: "object=ns/name", or "limit=N" (default 100) for all.
   [[nodiscard]] std::string answer(std::string_view query) const;
@@ -56,7 +55,7 @@ class Journal {
  private:
   struct Kept {
     Entry entry;
-    std::uint64_t number;  // counts all deliveries
+    std::uint64_t number;  // of all deliveries, ascending
   };
   struct Subject {
     std::vector<Kept> entries;                      // oldest first

@@ -29,7 +29,7 @@ class AppView {
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] JsonView metadata() const { return root_["metadata"]; }
   [[nodiscard]] JsonView status() const { return root_["status"]; }
-  // The resources that Argo CD counts to it.
+  // The entries of status.resources.
   [[nodiscard]] std::vector<ResourceId> resource_ids() const;
   [[nodiscard]] JsonView operation_state() const { return status()["operationState"]; }
   [[nodiscard]] std::string_view name() const { return metadata()["name"].text(); }
@@ -39,31 +39,32 @@ class AppView {
   [[nodiscard]] std::string_view project() const { return root_["spec"]["project"].text(); }
   [[nodiscard]] std::string_view cluster() const;
 
-  // When its operation began and ended, as Go prints times; empty when it does not say.
+  // Start and end of its operation as Go prints times; empty when they are not known.
   [[nodiscard]] std::string started_at() const;
   [[nodiscard]] std::string finished_at() const;
 
-  // The entry of spec.sources, or spec.source when there are no several.
+  // The entry of spec.sources, or spec.source when there is no such list.
   [[nodiscard]] JsonView source(std::size_t index) const;
-  // Of several sources the one that single-value fields speak of: the first that is not only a
-  // reference for the others. 0 when there is one.
+  // The index of the source that single-value fields describe: the first that is not merely a `ref`
+  // for the others. 0 when there is only one source.
   [[nodiscard]] std::size_t main_source() const;
 
-  // The sync operation that revisions are taken from: the last one, else the one that is asked for.
+  // The sync operation that revisions are taken from: the last one, else the requested one.
   [[nodiscard]] JsonView sync_operation() const;
-  // Of the main source: the revision last deployed, else the one compared with; that of the last
-  // or requested operation; and the repository that was compared with.
+  // The main source's revision that was deployed last, else the one compared with.
   [[nodiscard]] std::string_view latest_revision() const;
+  // The main source's revision in the last or the requested operation.
   [[nodiscard]] std::string_view operation_revision() const;
-  // False while latest_revision() is the one before: Argo CD writes the history after it has
-  // synced.
+  // False while latest_revision() is still the previous one: Argo CD writes the history after the
+  // sync.
   [[nodiscard]] bool names_synced_revision() const;
+  // The main source's repository in the last comparison.
   [[nodiscard]] std::string_view compared_repo_url() const;
   // The id of the last entry of its history; 0 without one.
   [[nodiscard]] std::int64_t history_id() const;
 
-  // An error in rendering leaves no desired manifests: then a resource must not be called
-  // superfluous.
+  // False after an error in rendering. There are no desired manifests then, so a missing one does
+  // not mean that the resource is to be pruned.
   [[nodiscard]] bool manifests_rendered() const;
 
  private:
@@ -76,20 +77,19 @@ class AppView {
   JsonView root_;
 };
 
-// What the last sync of an Application said of its resources, indexed by ResourceId::identity().
-// Views into it live as long as the AppView does.
+// The results of an Application's last sync, by ResourceId::identity(). Borrows from the AppView.
 class SyncResults {
  public:
   void read(const AppView& app);
 
-  // Absent when it did not sync such a resource.
+  // Absent when the sync did not include the resource.
   [[nodiscard]] JsonView find(const std::string& identity) const;
 
  private:
   std::unordered_map<std::string, JsonView> by_identity_;
 };
 
-// A time as Go prints metav1.Time: UTC, whole seconds. When it cannot be read: empty, or else
+// A time as Go prints metav1.Time: UTC, whole seconds. An unreadable time gives an empty text, or
 // `otherwise`.
 std::string go_time(std::string_view text);
 std::string go_time_or(std::string_view text, WallTime otherwise);

@@ -17,15 +17,15 @@
 // answer stay valid when the object that read it moves.
 namespace gitops::reporter {
 
-// The resource tree: what lives in the cluster, and what belongs to what.
+// resource-tree: the live objects and their parents.
 class TreeView {
  public:
   // Fails when the answer is no JSON object.
   Result<void> read(std::string_view answer);
 
-  // The node; absent when the tree has none.
+  // The node of the object; absent when the tree has none.
   [[nodiscard]] JsonView find(const std::string& identity) const;
-  // Every node below it, in breadth-first order, each once.
+  // The nodes below the object in breadth-first order, each once.
   [[nodiscard]] std::vector<JsonView> descendants(const std::string& identity) const;
 
  private:
@@ -35,13 +35,13 @@ class TreeView {
   std::unordered_map<std::string, std::vector<std::size_t>> children_;  // by the parent's identity
 };
 
-// managed-resources: the manifests, as they should be and as they are.
+// managed-resources: desired and live manifests.
 class ManagedView {
  public:
   // Fails when the answer is no JSON object.
   Result<void> read(std::string_view answer);
 
-  // JSON text, Secret values masked; empty when there is no such state.
+  // JSON text with Secret values masked; empty when there is no such manifest.
   struct States {
     std::string desired;
     std::string live;

@@ -41,7 +41,7 @@ std::string with_commit_labels(std::string_view labels, const Commit& commit) {
   return with_strings(out, {{"app.meta.commit-date", format_rfc3339_millis(*commit.date)}});
 }
 
-// Lists leave the type of their items out.
+// Adds apiVersion and kind, which items of lists lack.
 std::string typed(std::string application) {
   const auto add = [&application](std::string_view key, std::string_view value) {
     if (has_member(application, key)) return;

@@ -36,7 +36,7 @@ void add_metadata(Hasher& hasher, std::string_view metadata) {
   });
 }
 
-// The text of conditions with the values of these members cut out.
+// Adds the text of conditions without the values of these members.
 void add_conditions(Hasher& hasher, std::string_view conditions,
                     std::initializer_list<std::string_view> times) {
   while (true) {

@@ -6,19 +6,18 @@
 
 namespace gitops::reporter {
 
-// The digest of everything in an Application that counts as a change. Left out: what Argo CD
-// rewrites at each refresh (status.reconciledAt, status.observedAt, the refresh and hydrate
-// annotations, the times of conditions) and bookkeeping of the API server (resourceVersion,
+// The digest of the parts of an Application whose change is reported. Left out are the fields that
+// Argo CD rewrites at each refresh (status.reconciledAt, status.observedAt, the refresh and hydrate
+// annotations, the times of conditions) and the API server's bookkeeping (resourceVersion,
 // generation, generateName, managedFields, the last-applied-configuration annotation).
 Digest change_digest(std::string_view application);
 
-// The digest of everything in an object of another kind that counts as a change. Left out: its
-// apiVersion and kind, which items of lists may lack, what the API server keeps for itself (as
-// above), status.observedGeneration and the times of conditions.
+// The same for an object of another kind. Left out are apiVersion and kind, which items of lists may
+// lack, the API server's bookkeeping (as above), status.observedGeneration and the times of
+// conditions.
 Digest object_digest(std::string_view object);
 
-// The digest of what a resource-tree answer says about its nodes, in whatever order it lists them.
-// The answer is JSON.
+// The digest of the nodes of a resource-tree answer, whatever their order. The answer must be JSON.
 Digest tree_digest(std::string_view tree);
 
 }  // namespace gitops::reporter

@@ -13,27 +13,27 @@
 
 namespace gitops::reporter {
 
-// The errors that one event tells of, in the order in which they are added (docs/events.md). An
-// error whose time is not known was last seen `now`.
+// The errors of one event, in the order of the calls (docs/events.md). An error without a known time
+// was last seen `now`.
 class ErrorList {
  public:
   explicit ErrorList(WallTime now) : now_(now) {}
 
-  // The last sync of `app` failed at a resource: what it said of it, if anything.
+  // Adds the result of a resource in the last sync of `app`, if it failed.
   void add_sync_result(const AppView& app, JsonView result);
-  // The application's conditions that are errors or warnings. The one that says that tasks failed
-  // stands for the failed tasks.
+  // Adds the application's conditions that are errors or warnings. A condition about failed tasks is
+  // replaced by the failed tasks.
   void add_conditions(const AppView& app);
-  // The application's last operation failed.
+  // Adds the application's last operation, if it failed.
   void add_operation(const AppView& app);
-  // Degraded nodes below the resource, or else the resource's own node. `source`: the resource is
-  // named in the error.
+  // Adds the degraded nodes below the resource, or else the resource's own node. `name_source`: the
+  // errors name the resource.
   void add_health(const TreeView& tree, const ResourceId& id, bool name_source);
 
   [[nodiscard]] bool empty() const { return errors_.empty(); }
   // Appends them as a JSON array.
   void write(std::string& out) const;
-  // Adds everything but the times.
+  // Adds everything but the times to a digest.
   void add_to(Hasher& hasher) const;
 
  private:

@@ -25,13 +25,13 @@ using Body = const EventBody&;
 using Value = std::optional<std::string>;  // absent: the field is left out
 enum class Form { text, json };
 
-// Whether a change of a field makes its event due, and the field's place in the digest. Places never
-// change, since ledgers hold digests; a new field takes the next one.
+// Whether a change of the field makes the event due, and the field's place in the digest. Places
+// never change, because ledgers hold digests; a new field takes the next one.
 struct Counts {
   constexpr Counts(DigestScope s, int p, std::string_view a = {}) : scope(s), place(p), absent(a) {}
   DigestScope scope;
   int place;                // from 1 on; 0: not in a digest
-  std::string_view absent;  // what the digest has of a field that is left out
+  std::string_view absent;  // in the digest of an event without the field
 };
 constexpr Counts kNever(DigestScope::resource, 0);
 constexpr Counts counts(int place, std::string_view absent = {}) {
@@ -62,7 +62,7 @@ Value finished_at(Body body) {
   return body.app.finished_at.empty() ? Value() : Value(body.app.finished_at);
 }
 
-// The members of "source", in their order in the body. A row is all there is to a field.
+// The members of "source" in the order of the body. A new field is one more row.
 constexpr auto kSource = std::to_array<SourceField>({
     {"desiredManifest", counts(7), [](Body b) { return Value(b.state.desired); }},
     {"actualManifest", counts(8), [](Body b) { return Value(b.state.actual); }},

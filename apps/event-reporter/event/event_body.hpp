@@ -15,10 +15,10 @@
 
 namespace gitops::reporter {
 
-// What an event says of the application that manages its object. An application that nobody manages
-// has an event of its own without most of it. Views borrow from the AppView.
+// The fields of an event about the application that manages the event's object. The event of a root
+// application, which no other one manages, leaves most of them empty. Borrows from the AppView.
 struct AppFields {
-  bool managed = false;  // the object is a resource, or an application with a parent
+  bool managed = false;  // false: of a root application
   std::string_view repo_url{};
   std::string_view revision{};
   std::optional<Commit> commit{};
@@ -33,7 +33,7 @@ struct AppFields {
   std::string_view ns{};
 };
 
-// What one event says (docs/events.md), by reference.
+// The content of one event (docs/events.md), by reference.
 struct EventBody {
   const AppFields& app;
   const ResourceState& state;  // of the event's object
@@ -45,16 +45,16 @@ struct EventBody {
 // The body that is posted, {"data":{…}}.
 std::string write_event(const EventBody& body);
 
-// What counts for a digest; each scope includes the one before.
+// The fields that a digest covers. Each scope includes the previous one.
 enum class DigestScope { application, resource, resource_and_revision };
-// The digest of `head` and of what counts of the event: two events with the same digest tell a
-// receiver the same, but for times and the like. Ledgers hold these digests.
+// The digest of `head`, of the event's fields in the scope, and of its errors. The ledger keeps it;
+// an event is due when its digest is not the acknowledged one.
 Digest digest_event(const EventBody& body, DigestScope scope,
                     std::initializer_list<std::string_view> head);
 
-// The same event for a control plane that finds it too large: objects and manifests are cut down to
-// what names them, and an Application to that and the summary of its status. What was empty stays
-// empty, since that is how an absent object is told. Empty when nothing can be left out.
+// The event for a control plane that answered 413: objects and manifests are reduced to the fields
+// that identify them, an Application also keeps the summary of its status. Empty manifests stay
+// empty, since they mean that the object does not exist. Empty when the body cannot be reduced.
 std::string reduced_event(std::string_view body);
 
 }  // namespace gitops::reporter

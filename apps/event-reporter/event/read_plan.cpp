@@ -3,7 +3,7 @@
 namespace gitops::reporter {
 namespace {
 
-// The list of revisions wins over the single one; empty when the object has neither.
+// The list of revisions, or else the single one; empty when the object has neither.
 std::vector<std::string_view> revision_list(JsonView object, std::string_view several,
                                             std::string_view single) {
   std::vector<std::string_view> out;
@@ -23,13 +23,13 @@ std::vector<ReadPlan::Commit> commits(const AppView& app,
     out.push_back({.revision = std::string(revisions[i]),
                    .source_index = static_cast<int>(i),
                    .repo_url = std::string(source["repoURL"].text()),
-                   .ask = !revisions[i].empty() && source["chart"].text().empty()});
+                   .has_metadata = !revisions[i].empty() && source["chart"].text().empty()});
   }
   return out;
 }
 
-// The name of the owner as this application's tracking mark gives it (resource tracking of Argo
-// CD); empty when there is none of this installation.
+// The parent's name in the application's tracking label or annotation; empty without one of this
+// installation.
 std::string_view tracked_parent(const AppView& app, const TrackingSettings& settings) {
   if (settings.method == "label") {
     return app.metadata()["labels"][settings.instance_label_key].text();
@@ -42,11 +42,11 @@ std::string_view tracked_parent(const AppView& app, const TrackingSettings& sett
 }
 
 std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettings& settings) {
-  const auto owner = tracked_parent(app, settings);
-  if (owner.empty()) return std::nullopt;
-  k8s::ObjectKey key{.ns = settings.argocd_namespace, .name = std::string(owner)};
-  if (const auto split = owner.find('_'); split != std::string_view::npos) {
-    key = {.ns = std::string(owner.substr(0, split)), .name = std::string(owner.substr(split + 1))};
+  const auto name = tracked_parent(app, settings);
+  if (name.empty()) return std::nullopt;
+  k8s::ObjectKey key{.ns = settings.argocd_namespace, .name = std::string(name)};
+  if (const auto split = name.find('_'); split != std::string_view::npos) {
+    key = {.ns = std::string(name.substr(0, split)), .name = std::string(name.substr(split + 1))};
   }
   if (key.name == app.name() && key.ns == app.ns()) return std::nullopt;  // manages itself
   return key;

@@ -10,24 +10,24 @@
 
 namespace gitops::reporter {
 
-// What Argo CD's own configuration says about how it marks the objects it manages.
+// Argo CD's settings for resource tracking: how it marks the objects that it manages.
 struct TrackingSettings {
   std::string method = "annotation";  // label, annotation or annotation+label
   std::string instance_label_key = "app.kubernetes.io/instance";
   std::string installation_id{};
-  std::string argocd_namespace{};  // where a parent named without namespace lives
+  std::string argocd_namespace{};  // of a parent that is named without one
 };
 
-// What must be asked about an application before its events can be built.
+// The reads that are needed before the events of an application can be made.
 struct ReadPlan {
   struct Commit {
     std::string revision;
     int source_index = 0;
     std::string repo_url;
-    bool ask = true;  // false: a Helm repository's version, of which there is no metadata
+    bool has_metadata = true;  // false: the version of a Helm chart
   };
   argo::AppRef app;
-  std::optional<k8s::ObjectKey> parent;  // the Application whose resource this one says it is
+  std::optional<k8s::ObjectKey> parent;  // the Application that manages this one (app of apps)
   bool being_deleted = false;
   std::vector<Commit> sync_revisions;
   std::vector<Commit> change_revisions;

@@ -8,36 +8,37 @@
 #include "event-reporter/event/digest.hpp"
 #include "k8s-client/resource.hpp"
 
-// The event of one object in mode `resource` (docs/events.md): text in, text out.
+// The events of mode `resource` (docs/events.md): text in, text out.
 namespace gitops::reporter {
 
-// What an object says of itself.
+// The identity and version of an object, read from its text.
 struct ResourceFacts {
   std::string uid;
   std::string resource_version;
   Digest digest{};  // object_digest()
 };
-// invalid_data when the text is no JSON object.
+// invalid_data when the text is not a JSON object.
 [[nodiscard]] Result<ResourceFacts> read_resource(std::string_view object);
 
-// The body that is posted. `object` is the JSON as the API server sent it, whose items of a list
-// may lack apiVersion and kind. `cluster` is the URL of a managed cluster's API server, empty for
-// the runtime's own.
+// The body that is posted. `object` is the JSON as the API server sent it; apiVersion and kind may be
+// missing, as in items of lists. `cluster` is the URL of a managed cluster's API server, empty for
+// the runtime's own cluster.
 [[nodiscard]] std::string resource_event(std::string_view object, const k8s::Resource& resource,
                                          std::string_view cluster);
-// The same for an object that is gone; `object` is what was known last, `now` when it was missed.
+// The same for a deleted object. `object` is its tombstone, `now` the deletion time of a tombstone
+// without one.
 [[nodiscard]] std::string deleted_resource_event(std::string_view object,
                                                  const k8s::Resource& resource,
                                                  std::string_view cluster, WallTime now);
 
-// All that is known of an object that was deleted while nobody watched.
+// The tombstone of an object whose deletion was not watched: name, namespace and uid.
 [[nodiscard]] std::string resource_stub(const k8s::ObjectKey& key, std::string_view uid);
 
-// The same event for a control plane that finds it too large: of the object is left what names it,
-// whose it is, and its phase. Empty when nothing can be left out.
+// The event for a control plane that answered 413: the object keeps the fields that identify it, its
+// owner references and its phase. Empty when the body cannot be reduced.
 [[nodiscard]] std::string reduced_resource_event(std::string_view body);
 
-// The same change of the same object has the same id. `content`: a digest, or "gone".
+// The id of an event (docs/events.md, "Ids"). `content` is a digest, or "gone".
 [[nodiscard]] std::string resource_event_id(const ResourceFacts& facts,
                                             const k8s::Resource& resource,
                                             const k8s::ObjectKey& key, std::string_view content);

@@ -7,13 +7,13 @@
 namespace gitops::reporter {
 namespace {
 
-// managed-resources leaves hooks out: what the tree knows of a live one stands for its manifest.
+// The manifest of a live hook, which managed-resources leaves out, from its node in the tree.
 std::string live_stub(const ResourceId& id, JsonView node) {
   const auto uid = node["uid"].text();
   return uid.empty() ? std::string{} : stub(id, uid, node["resourceVersion"].text());
 }
 
-// Absent when the tree does not say.
+// Absent when the tree does not tell the health.
 std::optional<Health> health_in_tree(JsonView node) {
   if (!node.exists()) return std::nullopt;
   if (node["health"].exists()) return read_health(node["health"]);
@@ -67,7 +67,7 @@ std::optional<Health> resource_health(JsonView status, const std::string& identi
   } else if (status["health"].exists()) {
     return read_health(status["health"]);
   }
-  // Says that a resource which was Missing before is there now.
+  // A synced resource exists, so it is no longer Missing.
   if (status["status"].text() == "Synced") return Health{"Healthy", ""};
   return std::nullopt;
 }

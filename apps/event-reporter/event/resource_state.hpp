@@ -16,14 +16,14 @@ struct Health {
 // From the members "status" and "message"; empty where they are absent.
 Health read_health(JsonView health);
 
-// What one resource of an application looks like to a receiver. Manifests are JSON text.
+// The state of one resource as events show it. Manifests are JSON text.
 struct ResourceState {
   ResourceId id;
   std::string sync_status;
   std::optional<Health> health;
-  std::string desired;  // empty when there is none, or none is wanted
-  std::string actual;   // empty when there is none
-  std::string object;   // the best that is known of it; never empty
+  std::string desired;  // empty: not in Git, or to be deleted
+  std::string actual;   // empty: does not exist, or to be deleted
+  std::string object;   // the live manifest, else the desired one, else its name; never empty
 };
 
 // `status` is the resource's entry in status.resources of `app`, `identity` its identity; `tree` is

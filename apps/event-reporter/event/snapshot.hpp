@@ -8,13 +8,13 @@
 
 namespace gitops::reporter {
 
-// A revision that an application was synced to, and what Argo CD knows about it.
+// A revision that an application was synced to, with Argo CD's metadata about it.
 struct Revision {
   std::string revision;
-  std::string metadata;  // JSON text of its RevisionMetadata; empty when it was not asked
+  std::string metadata;  // JSON text of its RevisionMetadata; empty when not read
 };
 
-// What was read about one application. An answer that could not be had is absent.
+// An application and Argo CD's answers about it. An answer that could not be read is absent.
 struct AppSnapshot {
   AppView app;
   std::optional<std::string> managed = {};  // answer of managed-resources
@@ -22,12 +22,12 @@ struct AppSnapshot {
   std::optional<std::vector<Revision>> change_revisions = {};
 };
 
-// What the events of one application are made from.
+// Everything that the events of one application are made from.
 struct Snapshot {
   AppSnapshot app;
   std::optional<std::string> tree = {};  // answer of resource-tree
   std::optional<AppSnapshot> parent = {};
-  bool gone = false;  // the Application does not exist any more; `app` is its last known state
+  bool gone = false;  // the Application was deleted; `app` is its tombstone
 };
 
 }  // namespace gitops::reporter

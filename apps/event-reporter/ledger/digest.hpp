@@ -16,7 +16,7 @@ using Digest = std::array<std::uint8_t, 16>;
 // "8f1b…": lower-case hex of the first `bytes` bytes.
 std::string to_hex(const Digest& digest, std::size_t bytes = 16);
 
-// Digests a sequence of texts; ("ab", "c") differs from ("a", "bc").
+// Digests a sequence of texts; the digests of ("ab", "c") and ("a", "bc") differ.
 class Hasher {
  public:
   void add(std::string_view text);

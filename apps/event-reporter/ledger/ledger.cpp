@@ -8,9 +8,9 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kWriteAheadTimeout = std::chrono::seconds(2);
-// How long a flush leaves a file alone that could not be written.
+// Longest pause after a failed commit while a caller waits in flush().
 constexpr auto kFlushRetry = std::chrono::milliseconds(200);
-constexpr std::size_t kMaxReads = 1'000;  // that wait for the file; as many keys as may be due
+constexpr std::size_t kMaxReads = 1'000;  // waiting for the file; the default size of the queue
 
 }  // namespace
 
@@ -20,16 +20,16 @@ Ledger::Ledger(const Executor& executor, Options options, Metrics& metrics)
       work_(executor),
       committed_(executor),
       rows_(metrics.gauge("gitops_event_reporter_ledger_rows",
-                          "Applications that the ledger has an entry of")),
+                          "Entries of the ledger: objects that this process reported")),
       file_bytes_(metrics.gauge("gitops_event_reporter_ledger_file_bytes",
-                                "Size of the ledger's file, its log included")),
+                                "Size of the ledger's file, including its write-ahead log")),
       pending_(metrics.gauge("gitops_event_reporter_ledger_pending_rows",
                              "Entries of the ledger that are not in its file yet")),
       commit_seconds_(metrics.histogram("gitops_event_reporter_ledger_commit_seconds",
                                         "Duration of a commit of the ledger",
                                         {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5})),
       rebuilt_(metrics.counter("gitops_event_reporter_ledger_rebuilt_total",
-                               "Times that a damaged ledger was set aside and made anew")),
+                               "Damaged ledger files that were set aside and replaced")),
       damaged_rows_(metrics.counter("gitops_event_reporter_ledger_damaged_rows_total",
                                     "Damaged entries of the ledger that were dropped")),
       file_(std::make_shared<LedgerFile>(options_.path)),
@@ -77,7 +77,7 @@ Task<Result<LedgerEntry>> Ledger::load(std::string key) {
         kNever, [file = file_, key](const std::stop_token&) { return file->read(key); });
     if (!done) co_return std::unexpected(done.error());
     read = std::move(*done);
-    newest = on_its_way(key);  // it may have been stored meanwhile
+    newest = on_its_way(key);  // it may have been stored during the read
   }
   if (newest != nullptr) {
     if (!*newest) co_return LedgerEntry{};
@@ -85,7 +85,7 @@ Task<Result<LedgerEntry>> Ledger::load(std::string key) {
   }
   if (!read) {
     count_failure(read.error(), "the ledger can't be read");
-    // The next commit makes the file anew and starts over.
+    // The next commit replaces the damaged file.
     if (read.error().kind == sqlite::Fault::Kind::damaged) changed();
     co_return fail(ErrorCode::unavailable, read.error().message);
   }
@@ -146,7 +146,7 @@ void Ledger::set_note(const std::string& name, std::string value) {
 void Ledger::changed() {
   ++changes_;
   update_gauges();
-  // The first one starts the interval, and many end it.
+  // The first change starts the interval; commit_early changes end it.
   if (changes_ == durable_ + 1 || waiting_.rows.size() == options_.commit_early) work_.notify_all();
 }
 
@@ -202,7 +202,7 @@ Task<> Ledger::commit_loop() {
   }
 }
 
-// False when nothing could be written: what there was to write waits again.
+// False when the batch could not be written; its changes then wait for the next commit.
 Task<bool> Ledger::commit() {
   const auto upto = changes_;
   const auto batch = std::make_shared<LedgerBatch>(std::exchange(waiting_, {}));
@@ -220,7 +220,7 @@ Task<bool> Ledger::commit() {
     trouble_.clear();
     if (!written->rebuilt.empty()) start_over(written->rebuilt, *batch);
   } else {
-    // What was stored meanwhile is newer.
+    // Changes made during the commit are newer and stay.
     waiting_.rows.merge(batch->rows);
     waiting_.notes.merge(batch->notes);
     trouble_ = written.error().message;
@@ -233,7 +233,7 @@ Task<bool> Ledger::commit() {
   co_return written.has_value();
 }
 
-// The file was made anew, with nothing but `written` in it.
+// The file was replaced by a new one that holds nothing but `written`.
 void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
   rebuilt_.Increment();
   log_.error(

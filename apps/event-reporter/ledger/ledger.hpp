@@ -22,44 +22,44 @@
 
 namespace gitops::reporter {
 
-// What the control plane has acknowledged, per application ("namespace/name"), kept through
-// restarts. Loop thread only; the file is read and written on a thread of its own, so nothing here
-// blocks the loop.
+// The state that the control plane has acknowledged, by key ("namespace/name" of an application, or
+// a ResourceKey), kept through restarts. Loop thread only; a thread of its own reads and writes the
+// file, so no call blocks the loop.
 //
-// store() and erase() count at once for everybody who asks this object; they reach the file with
-// the next commit, and survive a kill of the process from then on (a loss of power may take the
-// last seconds: what they told is then reported again). What can't be written now stays here, one
-// entry per application, and is tried again: reporting goes on.
+// store() and erase() take effect at once in this object, and reach the file with the next commit.
+// A committed change survives a kill of the process; a power failure may lose the last seconds,
+// whose events are then sent again. When the file cannot be written, the newest entry of each key
+// waits in memory and is tried again, and reporting goes on.
 class Ledger {
  public:
   struct Options {
     std::string path;                                // empty: keep it in memory only
     std::chrono::milliseconds commit_interval{100};  // from the first change to its commit
-    std::size_t commit_early = 500;                  // changes that do not wait that long
+    std::size_t commit_early = 500;                  // waiting changes that start a commit at once
     Backoff::Options retry{.initial = std::chrono::milliseconds(200),
                            .max = std::chrono::seconds(10)};
   };
   Ledger(const Executor& executor, Options options, Metrics& metrics);
-  // Blocks until a commit that is under way has ended, up to 2 s. What was not flushed is lost.
+  // Blocks until a running commit has ended, up to 2 s. Changes that were not flushed are lost.
   ~Ledger() = default;
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // Once, before everything else. An error ends the start: the file is in use by another process,
-  // made by a newer version, not ours, or not to be read and written.
+  // Call once, before anything else. Fails when another process uses the file, when another program
+  // or a newer version made it, and when it cannot be read or written.
   Task<Result<void>> open();
-  // Commits from now on, as a task of `group`.
+  // Starts committing, as a task of `group`.
   void start(TaskGroup& group);
 
-  // Every application that this process reported, by its key.
+  // Every object that this process reported, by its key.
   [[nodiscard]] const std::unordered_map<std::string, LedgerHead>& known() const { return known_; }
-  // What it saw of those that others report, by inventory_row(). An entry of these is loaded, stored
-  // and erased by that name.
+  // The objects that other replicas report (PeerInventory), by inventory_row(), which is also the
+  // name for load(), store() and erase().
   [[nodiscard]] const std::map<std::string, LedgerHead, std::less<>>& inventory() const {
     return inventory_;
   }
-  // The entry as it was stored last; an empty one when there is none, or only a damaged one. An
-  // error when the file can't be read now: try again later.
+  // The entry as it was stored last; an empty one when it is missing or damaged. Fails while the
+  // file cannot be read.
   Task<Result<LedgerEntry>> load(std::string key);
   void store(const std::string& key, const LedgerEntry& entry);
   // Stores the entry ahead of the events that it is about, and waits up to 2 s until it is in the
@@ -67,14 +67,14 @@ class Ledger {
   Task<> write_ahead(const std::string& key, const LedgerEntry& entry);
   void erase(const std::string& key);
 
-  // Small texts beside the entries, kept just as durably.
+  // Small texts beside the entries, kept like them.
   [[nodiscard]] std::optional<std::string> note(const std::string& name) const;
   void set_note(const std::string& name, std::string value);
 
-  // Waits until everything that was stored before is in the file, trying again until the deadline.
-  // Needs the task of start().
+  // Waits until everything that was stored before the call is in the file; retries until the
+  // deadline. Requires start().
   Task<Result<void>> flush(Deadline deadline);
-  // Why nothing can be committed now; empty when all is well.
+  // Why the last commit failed; empty when it did not.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   // Entries that are not in the file yet.
   [[nodiscard]] std::size_t pending() const;
@@ -83,7 +83,7 @@ class Ledger {
   [[nodiscard]] bool has(const std::string& key) const;
   void put(const std::string& key, std::optional<std::string> encoded);
   void changed();
-  // The entry that is on its way to the file; null when the file has what there is.
+  // The entry that waits for a commit or is being committed; null when the file is up to date.
   [[nodiscard]] const std::optional<std::string>* on_its_way(const std::string& key) const;
   Task<> commit_loop();
   Task<bool> commit();
@@ -99,12 +99,12 @@ class Ledger {
   std::map<std::string, LedgerHead, std::less<>> inventory_;
   std::map<std::string, std::string> notes_;
   LedgerBatch waiting_;
-  std::shared_ptr<LedgerBatch> in_commit_;  // what the file's thread writes now
-  std::uint64_t changes_ = 0;               // stored, erased or noted
-  std::uint64_t durable_ = 0;               // the first so many of them are in the file
-  std::size_t flushing_ = 0;                // how many wait in flush()
-  Event work_;                              // there is something to commit, or somebody flushes
-  Event committed_;                         // an attempt has ended
+  std::shared_ptr<LedgerBatch> in_commit_;  // being written by the file's thread
+  std::uint64_t changes_ = 0;               // calls of store(), erase() and set_note() so far
+  std::uint64_t durable_ = 0;               // of these, how many are in the file
+  std::size_t flushing_ = 0;                // callers in flush()
+  Event work_;                              // a change or a flush wants a commit
+  Event committed_;                         // a commit has succeeded or failed
   std::string trouble_;
 
   Gauge& rows_;
@@ -114,8 +114,8 @@ class Ledger {
   Counter& rebuilt_;
   Counter& damaged_rows_;
 
-  std::shared_ptr<LedgerFile> file_;  // its thread's alone
-  WorkerPool pool_;                   // with one thread
+  std::shared_ptr<LedgerFile> file_;  // used by the pool's thread alone
+  WorkerPool pool_;                   // one thread
 };
 
 }  // namespace gitops::reporter

@@ -24,7 +24,7 @@ void put_text(std::string& out, std::string_view text) {
   out += text;
 }
 
-// How many bytes both begin with.
+// Length of the common prefix.
 std::size_t shared_prefix(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
@@ -33,8 +33,8 @@ void put_digest(std::string& out, const Digest& digest) {
   out.append(digest.begin(), digest.end());
 }
 
-// Walks over the bytes of an entry. After the first thing that is not there or not canonical every
-// further read fails as well.
+// Reads the bytes of an entry from front to back. After the first missing or non-canonical value
+// every further read fails, too.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -106,10 +106,10 @@ Result<Head> read_head(Reader& reader) {
 
 }  // namespace
 
-void LedgerEntry::belong_to(std::string_view owner) {
-  if (uid == owner) return;
+void LedgerEntry::belong_to(std::string_view new_uid) {
+  if (uid == new_uid) return;
   *this = {};
-  uid = owner;
+  uid = new_uid;
 }
 
 void LedgerEntry::acknowledge(const ResourceId& id, const Digest& digest) {

@@ -16,30 +16,29 @@
 
 namespace gitops::reporter {
 
-// What the control plane has acknowledged of one application. It belongs to one uid: an application
-// that was made anew under the same name starts from nothing. Pure.
+// The state of one object that the control plane has acknowledged. It belongs to one uid: an object
+// that was deleted and created again under the same name starts with an empty entry. Pure.
 struct LedgerEntry {
   struct Resource {
-    std::string version;  // it was last reported with
+    std::string version;  // API version of its last event
     Digest digest{};
     bool operator==(const Resource&) const = default;
   };
   std::string uid;
-  // change_digest of the Application's text that was reported in full, resources included; absent
-  // while something of it is still due.
+  // change_digest() of the text whose events have all been acknowledged; absent while one is due.
   std::optional<Digest> change = {};
-  std::optional<Digest> application = {};  // of its own event
-  std::optional<Digest> tree = {};         // tree_digest of Argo CD's tree when all was reported
+  std::optional<Digest> application = {};  // of the application's own event
+  std::optional<Digest> tree = {};         // tree_digest() of the resource tree of the last report
   std::map<std::string, Resource, std::less<>> resources = {};  // by ResourceId::identity()
 
   bool operator==(const LedgerEntry&) const = default;
 
-  // Empties the entry unless it is of that uid already.
-  void belong_to(std::string_view owner);
+  // Makes the entry that of `new_uid`: an entry of another uid becomes empty.
+  void belong_to(std::string_view new_uid);
   void acknowledge(const ResourceId& id, const Digest& digest);
-  // The deletion was acknowledged.
+  // Removes a resource whose deletion was acknowledged.
   void forget(const ResourceId& id);
-  // Every acknowledged resource, with the version it was reported with.
+  // Every acknowledged resource, with the API version of its last event.
   [[nodiscard]] std::vector<ResourceId> resource_ids() const;
 };
 
@@ -52,8 +51,9 @@ struct LedgerEntry {
 
 // -- rows --
 //
-// What this process reported of an object is kept under the object's key. What it saw of one that
-// others report (PeerInventory) is kept per uid, under this: a name with a character that no key has.
+// An object that this process reported has a row named by its key. An object that another replica
+// reports (PeerInventory) has a row for each uid, named by key and uid with a separator that no key
+// contains.
 [[nodiscard]] std::string inventory_row(std::string_view key, std::string_view uid);
 [[nodiscard]] bool is_inventory_row(std::string_view row);
 // The key in a row's name, and the uid; empty in one that has none.
@@ -63,7 +63,7 @@ struct LedgerEntry {
 // More than any real application needs: 100,000 resources.
 inline constexpr std::size_t kMaxEntryBytes = std::size_t{16} * 1024 * 1024;
 
-// What the index of all applications keeps of an entry.
+// The part of an entry that is kept in memory.
 struct LedgerHead {
   std::string uid;
   std::optional<Digest> change;
@@ -73,10 +73,10 @@ struct LedgerHead {
 [[nodiscard]] std::string encode(const LedgerEntry& entry);
 // invalid_data for anything that encode() does not write, and for more than kMaxEntryBytes.
 [[nodiscard]] Result<LedgerEntry> decode_entry(std::string_view bytes);
-// Reads no further than it needs to.
+// Reads only the beginning of the entry.
 [[nodiscard]] Result<LedgerHead> decode_head(std::string_view bytes);
 
-// CRC-32 of a row's key and value, least significant byte first: a damaged row is seen by it.
+// CRC-32 of a row's key and value, least significant byte first. Reveals a damaged row.
 using RowChecksum = std::array<std::uint8_t, 4>;
 [[nodiscard]] RowChecksum row_checksum(std::string_view key, std::string_view value);
 

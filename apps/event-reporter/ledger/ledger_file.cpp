@@ -13,12 +13,12 @@ namespace {
 using sqlite::Fault;
 using sqlite::Statement;
 
-constexpr int kApplicationId = 0x674c6467;  // in the file's header: it is one of ours
+constexpr int kApplicationId = 0x674c6467;  // in the file's header; marks our files
 constexpr std::string_view kSchemaVersion = "1";
 constexpr std::string_view kSchemaName = "schema";
 constexpr std::string_view kNotePrefix = "note.";
-// In the order of their names. The tables have no rowid: a row then exists in one place only, so a
-// damaged one can't disagree with an index.
+// In the order of their names. WITHOUT ROWID stores each row once, so that a damaged row cannot
+// disagree with an index.
 constexpr std::array<const char*, 2> kTables = {
     "CREATE TABLE application(key TEXT PRIMARY KEY NOT NULL, checksum BLOB NOT NULL, "
     "entry BLOB NOT NULL) STRICT, WITHOUT ROWID",
@@ -32,7 +32,7 @@ std::string_view view(const RowChecksum& sum) {
 
 }  // namespace
 
-// The two tables in a database, and the statements that every row goes through.
+// The database with its two tables and prepared statements.
 struct LedgerFile::Tables {
   explicit Tables(const std::string& path)
       : database({.path = path, .what = "ledger", .max_value_bytes = kMaxValue}) {}
@@ -87,7 +87,7 @@ LedgerFile::Contents LedgerFile::Tables::open() {
   }
   prepare_all();
   auto contents = read_all();
-  // An error in the SQL is an error in the file: no statement of ours has one.
+  // Our statements are correct, so an SQL error means a damaged file.
   database.take_statement_errors_for_damage();
   if (database.good()) database.write_at_close(true);
   return contents;
@@ -130,7 +130,7 @@ void LedgerFile::Tables::verify() {
     const auto verdict = row.column(0);
     if (verdict != "ok") database.fail(Fault::Kind::damaged, std::string(verdict));
   });
-  // The path is writable; that much is known.
+  // The path is known to be writable, so a database that is not is damaged.
   if (database.good() && database.is_read_only())
     database.fail(Fault::Kind::damaged, "its header is damaged");
   database.run("PRAGMA journal_mode=WAL");
@@ -170,7 +170,7 @@ LedgerFile::Contents LedgerFile::Tables::read_all() {
       drop_note.execute();
     }
   });
-  // They can stay where nothing can be written now: they will be found again.
+  // When they cannot be deleted now, the next start finds them again.
   database.forgive_all_but_damage();
   return contents;
 }
@@ -255,7 +255,7 @@ std::expected<LedgerFile::Written, Fault> LedgerFile::write(const LedgerBatch& b
       .rebuilt = std::exchange(damage_, {}), .took = Clock::now() - begin, .file_bytes = bytes()};
 }
 
-// What failed. A damaged file is not used any further.
+// The database's fault. A damaged file is no longer used.
 Fault LedgerFile::give_up() {
   auto fault = tables_->database.take_failure();
   if (fault.kind == Fault::Kind::damaged) {
@@ -266,7 +266,7 @@ Fault LedgerFile::give_up() {
   return fault;
 }
 
-// Makes the file anew when it was damaged while it was open.
+// Replaces the file when it was damaged while open.
 sqlite::Outcome LedgerFile::make_ready() {
   if (tables_) return {};
   if (!damage_set_aside_) {

@@ -17,9 +17,9 @@
 
 namespace gitops::reporter {
 
-// What one transaction writes.
+// The changes that one transaction writes.
 struct LedgerBatch {
-  std::map<std::string, std::optional<std::string>> rows;  // key → encoded entry; nothing: erase
+  std::map<std::string, std::optional<std::string>> rows;  // key → encoded entry; absent: erase
   std::map<std::string, std::string> notes;
 };
 
@@ -40,29 +40,29 @@ class LedgerFile {
     std::unordered_map<std::string, LedgerHead> heads;  // by key
     std::map<std::string, std::string> notes;
     std::size_t damaged_rows = 0;  // dropped
-    std::string rebuilt;           // why the file was set aside and made anew; empty: it was not
+    std::string rebuilt;           // why the file was replaced; empty: it was not
   };
-  // Makes a missing file (mode 0600, in a folder that exists). One that is no database any more is
-  // renamed to `<file>.corrupt-<UTC time>`, of which the newest 3 are kept, and made anew. An error
-  // when the file is in use, belongs to another program or to a newer version of this one, or can't
-  // be read and written.
+  // Creates a missing file (mode 0600; the folder must exist). A damaged file is renamed to
+  // `<file>.corrupt-<UTC time>`, of which the newest 3 are kept, and replaced. Fails when another
+  // process uses the file, when another program or a newer version made it, and when it cannot be
+  // read or written.
   Result<Contents> open();
 
   struct Read {
-    std::optional<LedgerEntry> entry;  // nothing: there is no row, or a damaged one
+    std::optional<LedgerEntry> entry;  // absent: no row, or a damaged one
     bool damaged = false;
   };
   std::expected<Read, sqlite::Fault> read(const std::string& key);
 
   struct Written {
-    std::string rebuilt;  // why the file was made anew, with nothing in it but this batch
+    std::string rebuilt;  // why the file was replaced by one with this batch alone
     std::chrono::duration<double> took{0};
-    std::uint64_t file_bytes = 0;  // with its log
+    std::uint64_t file_bytes = 0;  // including its write-ahead log
   };
-  // All or nothing. A file that turns out to be damaged is set aside and made anew.
+  // Atomic. A damaged file is set aside and replaced.
   std::expected<Written, sqlite::Fault> write(const LedgerBatch& batch);
 
-  // Bytes on disk, or in memory when there is no file.
+  // Size on disk, or in memory without a file.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:
@@ -72,9 +72,9 @@ class LedgerFile {
   sqlite::Fault give_up();
 
   std::string path_;
-  sqlite::FileGuard guard_;         // unlocks after the database was closed
-  std::unique_ptr<Tables> tables_;  // absent after a damage, until the file is made anew
-  std::string damage_;              // what happened to the file since the last write
+  sqlite::FileGuard guard_;         // unlocks after the database is closed
+  std::unique_ptr<Tables> tables_;  // null from damage until the file is replaced
+  std::string damage_;              // found since the last write
   bool damage_set_aside_ = false;
 };
 

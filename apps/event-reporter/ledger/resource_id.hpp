@@ -9,7 +9,7 @@ class JsonView;
 
 namespace gitops::reporter {
 
-// One object that an application manages. Two ids with another version name the same object.
+// One object that an application manages. Ids that differ only in the version name the same object.
 struct ResourceId {
   std::string group;
   std::string version;
@@ -21,9 +21,9 @@ struct ResourceId {
   // "group/version/kind/namespace/name" and back; missing parts stay empty.
   [[nodiscard]] std::string to_string() const;
   static ResourceId parse(std::string_view text);
-  // From the members of those names, as Argo CD writes them.
+  // From the members `group`, `version`, `kind`, `namespace` and `name`, as Argo CD writes them.
   static ResourceId of(JsonView object);
-  // "group/kind/namespace/name": what makes it the same object.
+  // "group/kind/namespace/name": the same for all versions of the object.
   [[nodiscard]] std::string identity() const;
   static ResourceId of_identity(std::string_view identity, std::string_view version);
 };

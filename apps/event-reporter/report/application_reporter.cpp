@@ -18,11 +18,10 @@
 namespace gitops::reporter {
 namespace {
 
-// A large application's progress is written down each time so many of its events were taken.
+// Acknowledged events of one application between two writes to the ledger.
 constexpr std::size_t kStoreEvery = 100;
 
-// Identifies one event: the same change of the same part with the same content has the same id, so
-// that a receiver can drop what it got twice.
+// The id of an event (docs/events.md, "Ids"), by which a receiver drops duplicates.
 std::string event_id(const ApplicationEvents& events, std::string_view version,
                      std::string_view part, std::string_view content) {
   std::string id(events.uid());
@@ -30,7 +29,7 @@ std::string event_id(const ApplicationEvents& events, std::string_view version,
   return id.append("/").append(content);
 }
 
-// The id's part for a resource: names come from the cluster and may hold anything.
+// The part of a resource in event ids. Escaped, because names come from the cluster.
 std::string part_of(const ResourceId& id) {
   std::string out;
   for (const auto& piece : {id.group, id.version, id.kind, id.ns, id.name}) {
@@ -68,7 +67,7 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   const Error gap{.code = ErrorCode::unavailable, .message = gathered->gap};
   if (!gap.message.empty() && live.failures < options_.patience) {
     count_error(gap);
-    co_return std::unexpected(gap);  // it may be there in a moment; do not report half of it yet
+    co_return std::unexpected(gap);  // retry before reporting without the missing answer
   }
   std::optional<Digest> tree;
   if (gathered->snapshot.tree) tree = tree_digest(*gathered->snapshot.tree);
@@ -87,7 +86,7 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
   if (!entry.uid.empty() && entry.uid != events->uid()) {
-    // Deleted and made anew while nobody watched.
+    // A predecessor was deleted without a watch event.
     const auto gone =
         co_await report_gone(key, application_stub(application_key(key), entry.uid, ""));
     if (!gone) co_return std::unexpected(gone.error());
@@ -101,7 +100,7 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   const bool with_resources = events->resources_known() && !live.superseded;
   const auto due = diff(entry, events->uid(), events->application_digest(),
                         with_resources ? std::optional(events->resources()) : std::nullopt);
-  // Until all of it is acknowledged, a restart has to look at this application again.
+  // Until all events are acknowledged, a restart reports this application again.
   entry.change.reset();
   co_await announce(key, entry, *events, due);
   if (due.application || live.heartbeat) {
@@ -124,8 +123,8 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   co_return Result<bool>(true);
 }
 
-Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string text) {
-  auto app = AppView::parse(std::move(text));
+Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string tombstone) {
+  auto app = AppView::parse(std::move(tombstone));
   // A tombstone that cannot be read still has a name.
   if (!app) app = AppView::parse(application_stub(application_key(key), "", ""));
   if (!app) co_return std::unexpected(app.error());
@@ -139,7 +138,7 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
   const bool own = entry.uid == events->uid() || events->uid().empty();
-  if (!own) entry = {.uid = std::string(events->uid())};  // that entry is about its successor
+  if (!own) entry = {.uid = std::string(events->uid())};  // the entry is that of a successor
   const auto row = inventory_row(key, events->uid());
   if (const auto added = co_await add_inventory(row, entry); !added) {
     co_return std::unexpected(added.error());
@@ -168,8 +167,8 @@ Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string
   co_return resources;
 }
 
-// What was written of it while others reported it: its resources may be known, though we never told
-// of them. False when there is no such row.
+// Adds the resources of the inventory's row, which another replica may have reported. False when
+// there is no such row.
 Task<Result<bool>> ApplicationReporter::add_inventory(const std::string& row, LedgerEntry& entry) {
   if (!ledger_.inventory().contains(row)) co_return Result<bool>(false);
   auto seen = co_await ledger_.load(row);
@@ -178,7 +177,7 @@ Task<Result<bool>> ApplicationReporter::add_inventory(const std::string& row, Le
   co_return Result<bool>(true);
 }
 
-// From now on that is in our own entry.
+// Moves the inventory's row of the application into its own entry.
 Task<Result<void>> ApplicationReporter::adopt(const std::string& key, LedgerEntry& entry) {
   const auto row = inventory_row(key, entry.uid);
   const auto added = co_await add_inventory(row, entry);
@@ -195,7 +194,7 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
   auto app = AppView::parse(std::move(text));
-  if (!app) co_return Result<void>();  // of use to nobody
+  if (!app) co_return Result<void>();  // unreadable
   if (newest_.is_outdated(key, app->metadata()["resourceVersion"].text())) co_return Result<void>();
   if (!entry.uid.empty() && entry.uid != app->uid()) {
     co_return co_await report_gone(key, application_stub(application_key(key), entry.uid, ""));
@@ -219,10 +218,9 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::
   co_return posted;
 }
 
-// Writes down what is about to be sent: when the answer or this process gets lost, the control
-// plane may know it or not. Until there is an answer the ledger has no digest of it, so that a
-// return to the state before is due, too; and what is reported for the first time is known to it,
-// so that its deletion is found.
+// Removes the digests of the events that are about to be sent from the ledger, and adds new
+// resources. Until an event is acknowledged it is unknown whether the control plane has it: a return
+// to the previous state must be due as well, and the deletion of a new resource must be found.
 Task<> ApplicationReporter::announce(const std::string& key, LedgerEntry& entry,
                                      const ApplicationEvents& events, const Difference& due) {
   if (!due.application && due.changed.empty() && due.gone.empty()) co_return;
@@ -241,7 +239,7 @@ Task<Result<void>> ApplicationReporter::post_resources(const std::string& key,
   std::size_t next = 0;
   std::size_t taken = 0;
   Result<void> outcome;
-  // Each takes the next event until none is left. A failure does not hold up the others.
+  // Posts the next event until none is left. A failure does not stop the other events.
   const auto post_some = [&]() -> Task<> {
     while (next < count) {
       const auto index = next++;

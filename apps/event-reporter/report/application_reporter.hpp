@@ -20,19 +20,18 @@ namespace gitops::reporter {
 // The Application that a key "namespace/name" stands for.
 [[nodiscard]] k8s::ObjectKey application_key(std::string_view key);
 
-// Brings one application up to date at the control plane: gathers its state, posts what differs
-// from what the ledger says is acknowledged, the application first and then its resources, and
-// writes down each acknowledgement. Keys are "namespace/name"; nobody reports the same key twice at
-// a time. Loop thread only; what is passed in outlives it.
+// Reports one application: reads its snapshot, posts the events whose digests differ from the
+// ledger's, first the application's and then those of its resources, and records each
+// acknowledgement. Keys are "namespace/name"; only one call per key may run at a time. Loop thread
+// only; the arguments outlive it.
 //
-// An Error means that something of it is still due, whatever the reason; its retry_after is set
-// when trying again soon is of no use.
+// An Error means that an event is still due; its retry_after is set when an early retry is useless.
 class ApplicationReporter {
  public:
   struct Options {
     std::size_t resource_workers = 10;  // events of one application in flight at the same time
-    unsigned patience = 5;  // failures in a row until an answer of Argo CD is done without
-    // Between attempts to get what Argo CD keeps failing to say about one application.
+    unsigned patience = 5;  // failures in a row until the report goes out without a missing answer
+    // Pause between attempts to fill a lasting gap in Argo CD's answers about one application.
     std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
     bool resend_on_revision = false;  // a new revision makes every resource due
   };
@@ -41,22 +40,22 @@ class ApplicationReporter {
 
   struct Live {
     std::string key;
-    std::string text;         // the Application's JSON; empty: the newest is read
-    bool superseded = false;  // a newer state follows; resources are as of now, and go with that
-    bool heartbeat = false;   // its own event is due in any case
-    unsigned failures = 0;    // in a row so far
+    std::string text;         // the Application's JSON; empty: the newest state is read
+    bool superseded = false;  // a newer state follows, and brings the events of the resources
+    bool heartbeat = false;   // the application's event is due even without a change
+    unsigned failures = 0;    // failed attempts in a row
   };
   // False when the text had to be read and there is no such Application.
   Task<Result<bool>> report_live(Live live);
-  // `text` is the last state of an Application that was deleted.
-  Task<Result<void>> report_gone(std::string key, std::string text);
+  // Reports that an Application and its resources were deleted.
+  Task<Result<void>> report_gone(std::string key, std::string tombstone);
 
-  // `text` is an Application that somebody else reports now: what this process once reported of it
-  // and it has no more is reported gone.
+  // `text` is an Application that another replica reports now. Reports the deletion of resources that
+  // this process reported and that the Application no longer has.
   Task<Result<void>> report_lost_parts(std::string key, std::string text);
 
-  // Whether Argo CD's resource tree is another than the one last reported. One read; for what
-  // happens to resources without a write to the Application.
+  // Whether Argo CD's resource tree differs from that of the last report. Makes one read. Finds
+  // changes of resources without a write to the Application.
   Task<Result<bool>> tree_changed(std::string key, std::string project);
 
  private:

@@ -36,7 +36,7 @@ ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet&
       claims_changed_(executor),
       peers_(executor, ledger, options_.inventory_retention),
       unchanged_(metrics.counter("gitops_event_reporter_unchanged_total",
-                                 "Writes of objects that changed nothing to report")) {}
+                                 "Writes of objects without a change to report")) {}
 
 void ChangeTracker::start(TaskGroup& group) {
   peers_.start(group);
@@ -77,7 +77,7 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
   if (first) ++seen_in_[shard_of_key(key)];
   seen->second = digest;
   peers_.remove_others(key, uid, Clock::now());
-  // What is as we reported it last has nothing that our own row lacks.
+  // An object in the state that this process reported last has no parts that its own row lacks.
   if (!owns(key) && options_.replicas > 1 && !is_reported(key, digest)) {
     peers_.add(key, uid, options_.parts ? options_.parts(text) : std::vector<ResourceId>{},
                Clock::now());
@@ -181,15 +181,15 @@ Task<> ChangeTracker::take_claims() {
       co_await sleep_for(kClaimRetry);
       continue;
     }
-    // Released meanwhile?
+    // The shard may have been released meanwhile.
     if (claims_.empty() || claims_.front() != claim) continue;
     claims_.pop_front();
     take_over(claim);
   }
 }
 
-// Somebody else reported this shard: what we know to be acknowledged may have been replaced since.
-// That it was reported stays known, so that its deletion is found.
+// Another replica reported this shard, so the acknowledged states may be outdated: forgets the
+// digests. The entries stay, so that deletions are found.
 Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
   std::vector<std::string> keys;
   for (const auto& [key, head] : ledger_.known()) {
@@ -206,14 +206,14 @@ Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
   co_return true;
 }
 
-// The ledger says whose term it is true of only now: a kill in the middle of starting anew must not
-// leave the word of before under the new term.
+// Writes the term only after start_anew(): a kill before that must not leave old digests under the
+// new term.
 void ChangeTracker::take_over(Claim claim) {
   const auto shard = claim.shard;
   ledger_.set_note(shard_note(shard), std::to_string(claim.term));
   held_.insert(shard);
   const auto now = Clock::now();
-  // What others may have reported; its report finds out what of it is gone.
+  // Objects that other replicas may have reported; their reports find deleted parts.
   for (const auto& [row, head] : ledger_.inventory()) {
     const std::string key(key_of_row(row));
     if (shard_of_key(key) != shard) continue;

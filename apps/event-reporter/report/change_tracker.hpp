@@ -25,25 +25,25 @@
 
 namespace gitops::reporter {
 
-// Decides which changes are due: those of objects in the shards that this process holds, when they
-// are not what the ledger says was reported.
+// Decides which changes are due: those of objects in the shards that this process holds, unless the
+// ledger says that they were reported.
 //
-// A deletion has no successor that would repair its loss. So a process reports the deletion of
-// every object that it ever reported, whoever holds its shard now; of those that others report it
-// is a PeerInventory, and what is missing when it takes a shard over it reports as well.
+// No later event repairs a lost deletion. So a process reports the deletion of every object that it
+// ever reported, whichever replica holds the shard now. It keeps an inventory of the objects of
+// other replicas, too, and reports those that are missing when it takes their shard over.
 //
-// An object's shard follows from its name, which is what its key has behind the last '/'. A digest
-// covers the object's uid. Loop thread only; runs as a task of the group given to start(); what is
-// passed in outlives it.
+// An object's shard follows from its name, the part of its key after the last '/'. The digest of an
+// object covers its uid. Loop thread only; runs as a task of the group given to start(); the
+// arguments outlive it.
 class ChangeTracker {
  public:
   struct Options {
-    std::uint32_t replicas = 1;  // over which objects are shared out
-    // How long what is gone in other shards is remembered.
+    std::uint32_t replicas = 1;  // that share the objects
+    // How long deleted objects of other shards are remembered.
     std::chrono::milliseconds inventory_retention = std::chrono::minutes(10);
-    // Parts of an object that are reported too, from its text; empty: objects have none. Where they
-    // have some, changes of an object that this process once reported are due whoever holds its
-    // shard now: parts may be gone that only we told of.
+    // The parts of an object that have events of their own, from its text; empty: there are none.
+    // Objects with parts that this process once reported stay due in shards of other replicas, because
+    // only this process knows of some parts that may be deleted.
     std::function<std::vector<ResourceId>(std::string_view text)> parts = {};
   };
   ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty, Options options,
@@ -51,22 +51,21 @@ class ChangeTracker {
 
   void start(TaskGroup& group);
 
-  // The object is there, and this is its text. Every object is to be told of, whose shard it may
-  // be.
+  // The object exists, with this text. To be called for objects of all shards.
   void changed(const std::string& key, std::string_view uid, const Digest& digest,
                std::string_view text, Milestone milestone);
-  // It is gone; `tombstone` is its last text, or as much of it as is known.
+  // The object was deleted; `tombstone` is its last known JSON.
   void deleted(const std::string& key, std::string tombstone);
-  // What the ledger has and a complete list has not, as `is_gone` says: keys with their uids, to be
-  // passed to missed() if they are gone indeed.
+  // The objects of the ledger that a complete list lacks, according to `is_gone`: keys and uids. Pass
+  // those that were really deleted to missed().
   using Missing = std::vector<std::pair<std::string, std::string>>;
   [[nodiscard]] Missing missing(const std::function<bool(std::string_view key)>& is_gone) const;
-  // It was deleted while nobody watched; `tombstone` says as much as is known.
+  // The object was deleted without a watch event; `tombstone` holds what is known of it.
   void missed(const std::string& key, std::string_view uid, std::string tombstone);
-  // One object of the shards held is due although nothing changed; none when there is none.
+  // Makes any object of the held shards due although it did not change, if there is one.
   void send_heartbeat();
-  // Nothing is known about these objects any more. What was reported of them is forgotten, too, and
-  // what waits is not reported. How many the ledger knew.
+  // Forgets the objects that `which` selects, also in the ledger, without reporting anything. Returns
+  // how many of them the ledger had.
   std::size_t forget(const std::function<bool(std::string_view key)>& which);
 
   // For ShardLeases.
@@ -75,15 +74,16 @@ class ChangeTracker {
   [[nodiscard]] bool busy(std::uint32_t shard) const;
 
   [[nodiscard]] bool owns(std::string_view key) const { return held_.contains(shard_of_key(key)); }
-  // Whether an object of that key is there, as far as we know.
+  // Whether the object exists, as far as is known.
   [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
-  // Whether this process or another may have reported an object of that key.
+  // Whether this process or another replica may have reported an object with that key.
   [[nodiscard]] bool knows(const std::string& key) const {
     return ledger_.known().contains(key) || peers_.contains(key);
   }
-  // Objects that others reported, or may have, and that are gone: their uids. The shard is ours.
+  // The uids of deleted objects with that key that other replicas may have reported. Empty while the
+  // shard is not held.
   [[nodiscard]] std::vector<std::string> predecessors(const std::string& key) const;
-  // Objects that are there in the shards held.
+  // The number of objects in the held shards.
   [[nodiscard]] std::size_t owned() const;
 
  private:
@@ -103,18 +103,18 @@ class ChangeTracker {
   Ledger& ledger_;
   DirtySet& dirty_;
   Options options_;
-  std::unordered_map<std::string, Digest> seen_;            // of each object's last text
-  std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // how many of them are in each shard
-  std::set<std::uint32_t> held_;                            // shards whose objects are reported
-  std::deque<Claim> claims_;  // shards to be held as soon as they start anew
+  std::unordered_map<std::string, Digest> seen_;            // digest of each object's last text
+  std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // number of them by shard
+  std::set<std::uint32_t> held_;                            // held shards
+  std::deque<Claim> claims_;                                // shards to be held after start_anew()
   gitops::Event claims_changed_;
   PeerInventory peers_;
   Counter& unchanged_;
 };
 
-// Whether an object that a complete list does not have is gone. Not in a list are also objects that
-// could not be read, and places that are not ours to watch any more; so the API server is asked,
-// until it answers. False as well when it refuses to say.
+// Whether an object that a complete list lacks was deleted. A list also lacks objects that could not
+// be decoded and namespaces that are no longer watched, so this reads the object, until the API
+// server answers. False also when it refuses the request.
 Task<bool> is_gone(k8s::Client& kubernetes, k8s::Resource resource, k8s::ObjectKey key,
                    Backoff::Options backoff);
 

@@ -11,14 +11,14 @@
 
 namespace gitops::reporter {
 
-// What differs from what is acknowledged: the work.
+// The events of an application that are due: its state differs from the acknowledged one.
 struct Difference {
   bool application = false;          // its own event is due
   std::vector<std::size_t> changed;  // indices of resources whose event is due
-  std::vector<ResourceId> gone;      // acknowledged, and not among the resources any more
+  std::vector<ResourceId> gone;      // acknowledged resources that the application no longer has
 };
-// An entry of another uid counts as empty. `resources` absent: they are not known now, so nothing
-// about them is due. Pure.
+// An entry of another uid counts as empty. `resources` is absent while they are not known; then none
+// of their events is due. Pure.
 [[nodiscard]] Difference diff(
     const LedgerEntry& entry, std::string_view uid, const Digest& application,
     const std::optional<std::span<const ApplicationEvents::Resource>>& resources);

@@ -19,7 +19,7 @@ void DirtySet::enqueue(const std::string& key) {
 void DirtySet::changed(const std::string& key, std::string_view text, Milestone milestone,
                        Clock::time_point now) {
   auto& work = mark(key, now);
-  // States that are to be read come before none that is kept: reading gives the newest.
+  // A state that is to be read is the newest one, so no state is kept behind it.
   const bool to_be_read = work.live && work.states.empty();
   work.live = true;
   if (text.empty() || to_be_read) {
@@ -60,7 +60,7 @@ void DirtySet::keep(DirtyWork& work, std::string_view text, Milestone milestone)
 void DirtySet::fit(DirtyWork& work) {
   auto& states = work.states;
   while (states.size() > limits_.states) {
-    // The oldest that a later one of the same operation stands in for, or else the oldest.
+    // The oldest state whose successor is of the same operation, or else the oldest state.
     auto victim =
         std::adjacent_find(states.begin(), states.end(), [](const auto& a, const auto& b) {
           return a.milestone.operation == b.milestone.operation;
@@ -101,8 +101,8 @@ void DirtySet::give_back(const std::string& key, DirtyWork rest) {
     for (auto& state : rest.states) keep(work, state.text, state.milestone);
     return;
   }
-  // Gone meanwhile, even if made anew, or its newest state is to be read: then the older ones do
-  // not count.
+  // The older states are dropped when the object was deleted since, even if it was created again, and
+  // when its newest state is to be read.
   if (deleted_since || !work.live || work.states.empty() || rest.states.empty()) return;
   for (const auto& state : rest.states) kept_bytes_ += state.text.size();
   work.states.insert(work.states.begin(), std::make_move_iterator(rest.states.begin()),

@@ -15,64 +15,64 @@
 
 namespace gitops::reporter {
 
-// What is to be reported about one object, in this order: its deletion, then its states.
+// The changes of one object that are to be reported, in this order: its deletion, then its states.
 struct DirtyWork {
-  Clock::time_point since{};  // of the oldest change in it
-  // The last text of an object that was deleted; empty: no deletion is due.
+  Clock::time_point since{};  // time of the oldest change
+  // The last known JSON of a deleted object; empty: no deletion is due.
   std::string tombstone;
-  bool live = false;  // it exists, as far as we know
-  // Its states, oldest first. None although it is live: the newest is to be read.
+  bool live = false;  // the object exists, as far as is known
+  // Its states, oldest first. A live object without states has its newest state read.
   struct State {
     std::string text;
     Milestone milestone;
   };
   std::deque<State> states;
-  // Its own event is due although nothing changed.
+  // The object's event is due although nothing changed.
   bool heartbeat = false;
 
   [[nodiscard]] bool empty() const { return tombstone.empty() && !live; }
 };
 
-// The objects whose changes were not acknowledged yet, each once, with the texts of their changes
-// as long as there is room, and in front of the WorkQueue that the workers take keys from. A key
-// that the queue refuses stays here and enters when there is room: nothing is dropped.
+// The objects with changes that were not acknowledged yet, with the texts of the changes as far as
+// they fit. Fills the WorkQueue that the workers take keys from; a key that the full queue refuses
+// stays here until there is room, so no change is dropped.
 //
-// No state of another milestone is skipped as long as the texts fit; beyond that the newest of each
-// operation wins, then the newest. Loop thread only.
+// While the texts fit, every state of a new milestone is kept. Beyond the limits the newest state of
+// each operation is kept, then the newest one. Loop thread only.
 class DirtySet {
  public:
   struct Limits {
     std::size_t states = 16;                           // per object
-    std::size_t bytes = std::size_t{8} * 1024 * 1024;  // texts of all objects that wait
+    std::size_t bytes = std::size_t{8} * 1024 * 1024;  // texts of all waiting objects
   };
   DirtySet(WorkQueue& queue, Limits limits) : queue_(queue), limits_(limits) {}
 
-  // The object is new or changed. An empty text is read when it is reported.
+  // The object is new or changed. With an empty text the newest state is read for the report.
   void changed(const std::string& key, std::string_view text, Milestone milestone,
                Clock::time_point now);
-  // It is gone; states of it that were not taken yet are not reported any more. Of two deletions in
-  // a row the first counts: what came between was never reported.
+  // The object was deleted; its waiting states are dropped. Of two deletions in a row the first one
+  // counts, because the object between them was never reported.
   void deleted(const std::string& key, std::string tombstone, Clock::time_point now);
-  // Its own event is due once more.
+  // The object's event is due once more.
   void heartbeat(const std::string& key, Clock::time_point now);
 
-  // A worker takes what there is about a key. Until done() it counts for oldest().
+  // Takes the work of a key. Until done() or give_back() it counts for oldest().
   [[nodiscard]] DirtyWork take(const std::string& key);
-  // The worker reported everything it took.
+  // The work that was taken is reported.
   void done(const std::string& key) { in_work_.erase(key); }
-  // The worker could not report `rest`; what came meanwhile is newer.
+  // Returns the part of the work that could not be reported; changes since take() are newer.
   void give_back(const std::string& key, DirtyWork rest);
 
-  // Keys that the queue refused enter while there is room.
+  // Adds keys that the queue refused, while there is room.
   void refill();
-  // Nothing that waits needs to wait any longer for its next attempt.
+  // Ends the backoff of all keys.
   void bring_forward();
-  // Forgets the states of all keys that `which` names; deletions stay.
+  // Drops the states of the keys that `which` selects; their deletions stay.
   void drop_live(const std::function<bool(std::string_view key)>& which);
-  // Forgets all about these keys that no worker has taken.
+  // Drops all work of the keys that `which` selects, unless a worker has taken it.
   void drop(const std::function<bool(std::string_view key)>& which);
 
-  // Whether work about a key that `which` names is under way.
+  // Whether a worker has taken work of a key that `which` selects.
   [[nodiscard]] bool in_work(const std::function<bool(std::string_view key)>& which) const;
   [[nodiscard]] Clock::duration oldest(Clock::time_point now) const;
   [[nodiscard]] std::size_t overdue() const { return overdue_.size(); }
@@ -93,8 +93,8 @@ class DirtySet {
   WorkQueue& queue_;
   Limits limits_;
   std::map<std::string, DirtyWork, std::less<>> dirty_;
-  std::set<std::string> overdue_;                               // dirty keys that the queue refused
-  std::unordered_map<std::string, Clock::time_point> in_work_;  // dirty since
+  std::set<std::string> overdue_;                               // keys that the queue refused
+  std::unordered_map<std::string, Clock::time_point> in_work_;  // taken keys, with DirtyWork::since
   std::size_t kept_bytes_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace gitops::reporter {
 namespace {
 
-// What another cluster would be made of.
+// The digest of the Secret's data, which decides whether the cluster is watched anew.
 Digest data_digest(std::string_view secret) {
   Hasher hasher;
   for_each_member(secret, [&hasher](std::string_view key, std::string_view value) {
@@ -36,7 +36,7 @@ ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& kubernet
                 metrics, "event_reporter"),
       changes_(informer_.subscribe([this](const k8s::Change& change) { on_change(change); })),
       skipped_(metrics.gauge("gitops_event_reporter_skipped_clusters",
-                             "Managed clusters whose Secret can't be used")) {}
+                             "Managed clusters with an unusable Secret")) {}
 
 void ManagedClusters::start(TaskGroup& group) {
   informer_.start(group);
@@ -67,13 +67,13 @@ void ManagedClusters::on_change(const k8s::Change& change) {
                                                   {"reason", entry.secret.config.error().message}});
   }
   apply();
-  // The Secret is about another cluster now.
+  // The Secret names another cluster now.
   if (!before.empty() && !entry.secret.server.empty() && !servers().contains(before)) {
     reporter_.forget_cluster(before);
   }
 }
 
-// Has exactly those clusters watched that can be.
+// Watches exactly the clusters with a usable Secret.
 void ManagedClusters::apply() {
   std::map<std::string, const Entry*> wanted;
   std::size_t skipped = 0;
@@ -108,8 +108,8 @@ std::set<std::string> ManagedClusters::servers() const {
   return out;
 }
 
-// Clusters that were managed before this process started. One that can't be read may be any of
-// them.
+// Forgets the clusters whose Secrets were removed before this process started, unless a Secret cannot
+// be read, which may be that of any cluster.
 Task<> ManagedClusters::forget_missing() {
   co_await informer_.wait_synced(kNever);
   const bool all_known = std::ranges::none_of(

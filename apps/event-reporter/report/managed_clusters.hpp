@@ -18,13 +18,12 @@
 
 namespace gitops::reporter {
 
-// Has the reporter watch the clusters that Argo CD's cluster Secrets in the own namespace name, as
-// long as they do. Of several Secrets for one server the first by name counts; the cluster that we
-// run in is watched anyway and left out here. A cluster whose Secret can't be used is skipped,
-// which the log and status() say; what is known of it stays known. Needs the rights to list and
-// watch Secrets.
+// Has the reporter watch the managed clusters of Argo CD: those of its cluster Secrets in the own
+// namespace. Of several Secrets for one server the first by name counts. The runtime's own cluster is
+// left out, since it is always watched. A cluster with an unusable Secret is skipped, which the log
+// and status() show; its objects stay in the ledger. Needs the rights to list and watch Secrets.
 //
-// Loop thread only; what is passed in outlives it.
+// Loop thread only; the arguments outlive it.
 class ManagedClusters {
  public:
   using MakeClient = std::function<std::shared_ptr<k8s::Client>(k8s::ClusterConfig)>;
@@ -35,7 +34,7 @@ class ManagedClusters {
   // After the reporter's start().
   void start(TaskGroup& group);
   [[nodiscard]] ReadyCheck ready_check() const;
-  // For /statusz: what is skipped, and why.
+  // For /statusz, including the skipped clusters and the reasons.
   [[nodiscard]] std::string status() const;
 
  private:

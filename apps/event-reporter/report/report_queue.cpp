@@ -21,14 +21,14 @@ ReportQueue::ReportQueue(const Executor& executor, Delivery& delivery, Options o
       queue_(executor, options_.capacity),
       dirty_(queue_, options_.dirty),
       queue_size_(metrics.gauge("gitops_event_reporter_queue_size",
-                                "Objects that wait in the queue, delayed ones included")),
+                                "Objects that wait in the queue, including delayed ones")),
       overdue_size_(metrics.gauge("gitops_event_reporter_overdue_objects",
                                   "Changed objects that wait for room in the queue")),
       oldest_dirty_(metrics.gauge("gitops_event_reporter_oldest_dirty_seconds",
-                                  "Age of the oldest change that was not acknowledged yet")),
+                                  "Age of the oldest change that is not acknowledged yet")),
       report_seconds_(
           metrics.histogram("gitops_event_reporter_report_seconds",
-                            "From the change of an object until all its events were acknowledged",
+                            "Time from an object's change to the acknowledgement of all its events",
                             {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300})) {
   delivery_.on_recovery([this] { dirty_.bring_forward(); });
 }
@@ -66,7 +66,7 @@ Task<> ReportQueue::work() {
     }
     dirty_.give_back(*key, std::move(work));
     if (delivery_.breaker().state() != Breaker::State::closed) {
-      queue_.retry(*key, Clock::duration::zero());  // and waits for ready()
+      queue_.retry(*key, Clock::duration::zero());  // the worker then waits for ready()
       continue;
     }
     auto& backoff = backoffs_.try_emplace(*key, options_.backoff, random_seed()).first->second;
@@ -95,9 +95,8 @@ bool ReportQueue::heartbeat_due() {
   return true;
 }
 
-// The texts of many reports leave holes between the small things that stay. To give them back costs
-// time that grows with the heap, and the next reports have to ask for it again: not before it is
-// quiet.
+// Returns free memory to the system after many reports, whose texts fragment the heap. It takes time
+// that grows with the heap, and the next reports allocate again, so it waits for a quiet second.
 void ReportQueue::give_memory_back() {
   constexpr std::size_t kMany = 500;
   const bool quiet = std::exchange(reported_before_, reported_) == reported_;

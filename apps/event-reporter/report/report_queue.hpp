@@ -17,24 +17,24 @@
 
 namespace gitops::reporter {
 
-// The objects whose reports are due, and the workers that have them reported. A worker takes a key
-// when the control plane takes events; a failure puts the key back with a delay, whatever its
-// reason: nothing is dropped. Two workers never hold the same object, so its reports leave in
-// order. Loop thread only; runs as tasks of the group given to start().
+// The queue of objects whose reports are due, and its workers. A worker takes a key when the control
+// plane takes events, and has it reported. A failed key comes back with backoff, whatever the reason,
+// so nothing is dropped. No two workers hold the same object, so its reports leave in order. Loop
+// thread only; runs as tasks of the group given to start().
 class ReportQueue {
  public:
   struct Options {
-    std::string object = "application";  // as the log calls one
-    std::size_t capacity = 1000;         // keys that wait
+    std::string object = "application";  // name of an object in the log
+    std::size_t capacity = 1000;         // waiting keys
     std::size_t workers = 16;
     DirtySet::Limits dirty = {};
-    // A sign of life is due when nothing was acknowledged for so long.
+    // The time without an acknowledgement after which a heartbeat is due.
     std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
     Backoff::Options backoff{.initial = std::chrono::milliseconds(500),
                              .max = std::chrono::seconds(30)};
   };
-  // Reports what `work` holds about the object and takes out of it what was reported; `failures`:
-  // in a row so far. An Error: the rest is still due.
+  // Reports `work` of the object and removes from it what was reported. `failures` counts the failed
+  // attempts in a row. An Error means that the rest of `work` is still due.
   using Handler =
       std::function<Task<Result<void>>(const std::string& key, DirtyWork& work, unsigned failures)>;
   // `delivery` outlives it.
@@ -42,10 +42,10 @@ class ReportQueue {
               Metrics& metrics);
 
   void start(TaskGroup& group);
-  // No further object is taken up; reports that are under way go on.
+  // Starts no further report; reports in flight go on.
   void stop() { queue_.stop(); }
 
-  // Whether a sign of life is due. Then the next one is not for as long.
+  // Whether a heartbeat is due. True restarts the interval.
   [[nodiscard]] bool heartbeat_due();
   [[nodiscard]] DirtySet& dirty() { return dirty_; }
   [[nodiscard]] const DirtySet& dirty() const { return dirty_; }
@@ -67,8 +67,8 @@ class ReportQueue {
   DirtySet dirty_;
   std::unordered_map<std::string, Backoff> backoffs_;
   Clock::time_point last_heartbeat_ = Clock::now();
-  std::size_t reported_ = 0;         // since memory was given back last
-  std::size_t reported_before_ = 0;  // of these, until the last tick
+  std::size_t reported_ = 0;         // reports since memory was returned to the system
+  std::size_t reported_before_ = 0;  // value of reported_ at the last tick
 
   Gauge& queue_size_;
   Gauge& overdue_size_;

@@ -20,8 +20,8 @@ struct ReportSteps {
   std::function<Task<Result<bool>>()> state;
 };
 
-// Reports the deletion of the object, those of its predecessors, and its states, in this order, and
-// removes from `work` what was reported. States are left when the object's shard is not held.
+// Reports the deletion of the object, the deletions of its predecessors, and its states, in this
+// order, and removes from `work` what was reported. States stay when the object's shard is not held.
 Task<Result<void>> report_work(const ChangeTracker& changes, const std::string& key,
                                DirtyWork& work, const ReportSteps& steps);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(30);
 
-// Fields of an Application that are kept of each.
+// The fields of an Application that the informer keeps.
 enum Field : std::size_t {
   sync_status,
   sync_revision,
@@ -100,13 +100,13 @@ bool Reporter::watches(std::string_view ns) const {
   return ns == options_.own_namespace || matches_any(ns, options_.application_namespaces);
 }
 
-// Several Argo CDs may share a cluster; each says whose an Application is once it has seen it.
+// Several Argo CDs may share a cluster; each one writes its namespace into its Applications.
 bool Reporter::is_ours(const k8s::Record& record) const {
   const auto controller = record.field(controller_namespace);
   return !controller || controller->empty() || *controller == options_.own_namespace;
 }
 
-// -- what changes --
+// -- changes --
 
 void Reporter::on_change(const k8s::Change& change) {
   const auto& now = *change.now;
@@ -120,7 +120,8 @@ void Reporter::on_change(const k8s::Change& change) {
   }
 }
 
-// What was deleted while nobody watched: the ledger knows it, the first complete list does not.
+// Finds the applications that were deleted while the process was down: the ledger has them, the first
+// complete list does not.
 Task<> Reporter::find_deleted() {
   co_await informer_.wait_synced(kNever);
   const auto missing = changes_.missing([this](std::string_view key) {
@@ -164,14 +165,14 @@ Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, uns
       key, work.states.empty() ? std::string{} : work.states.back().text);
 }
 
-// What was reported under this name and deleted while nobody watched, when the one that was made
-// anew is gone before any report of it said so.
+// Reports the deletion of a predecessor that was deleted without a watch event, when its successor
+// was deleted before its first report.
 Task<Result<void>> Reporter::report_predecessor(std::string key) {
   const auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                              deadline_after(kReadTimeout));
   if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
   const auto known = ledger_.known().find(key);
-  // One that exists is reported when the watch tells of it.
+  // An Application that exists is reported when the watch delivers it.
   if (read || read.error().code != ErrorCode::not_found || known == ledger_.known().end()) {
     co_return Result<void>();
   }
@@ -179,19 +180,20 @@ Task<Result<void>> Reporter::report_predecessor(std::string key) {
       key, application_stub(application_key(key), known->second.uid, ""));
 }
 
-// Somebody else reports the application now, and knows only of resources that it saw itself.
+// Another replica reports the application now, and does not know the resources that only this one
+// reported.
 Task<Result<void>> Reporter::report_lost_parts(std::string key, std::string text) {
   if (text.empty()) {
     auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                          deadline_after(kReadTimeout));
     if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
-    if (!read) co_return Result<void>();  // the watch will tell
+    if (!read) co_return Result<void>();  // the watch will deliver its deletion
     text = std::move(*read);
   }
   co_return co_await application_reporter_.report_lost_parts(key, std::move(text));
 }
 
-// -- what no watch tells --
+// -- changes without a watch event --
 
 Task<> Reporter::sweep() {
   while (true) {
@@ -207,12 +209,12 @@ Task<> Reporter::sweep() {
     if (round.empty()) co_await sleep_for(pace);
     for (const auto& [key, project] : round) {
       co_await sleep_for(pace);
-      co_await look_at(key, project);
+      co_await check_tree(key, project);
     }
   }
 }
 
-Task<> Reporter::look_at(std::string key, std::string project) {
+Task<> Reporter::check_tree(std::string key, std::string project) {
   if (!changes_.owns(key) || queue_.dirty().contains(key) || !gatherer_.argocd_trouble().empty())
     co_return;
   const auto changed = co_await application_reporter_.tree_changed(key, std::move(project));
@@ -237,7 +239,7 @@ Task<> Reporter::tick() {
   }
 }
 
-// -- what people see --
+// -- for people --
 
 std::vector<ReadyCheck> Reporter::ready_checks() {
   return {{"applications",

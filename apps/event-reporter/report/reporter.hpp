@@ -21,17 +21,16 @@
 
 namespace gitops::reporter {
 
-// Reports every change of the applications of the shards that this process holds.
+// Reports every change of the applications in the shards that this process holds.
 //
-// The informer says that an application changed; ChangeTracker knows whether that is due; its key
-// then waits in the ReportQueue, whose workers have it reported (ApplicationReporter): what differs
-// from what the ledger says is acknowledged.
+// The informer delivers the changes, and ChangeTracker decides which are due. Their keys wait in the
+// ReportQueue, whose workers call ApplicationReporter, which posts the difference to the ledger.
 //
-// Changes that no watch tells of are found otherwise: what the ledger knows and the first complete
-// list does not have is gone; resource trees are looked at in turns, since Argo CD 3 keeps the
-// health of resources out of the Application.
+// Two kinds of change have no watch event. Applications that were deleted while the process was down
+// are in the ledger and not in the first complete list. Changes of resources are found by reading the
+// resource trees in turns, since Argo CD 3 keeps the health of resources out of the Application.
 //
-// Loop thread only. Runs as tasks of the group given to start(); what is passed in outlives it.
+// Loop thread only. Runs as tasks of the group given to start(); the arguments outlive it.
 class Reporter {
  public:
   struct Options {
@@ -39,7 +38,7 @@ class Reporter {
     std::vector<std::string> application_namespaces;  // patterns; empty: only the own namespace
     ChangeTracker::Options changes = {};
     ReportQueue::Options queue = {};
-    // In which each resource tree is looked at once.
+    // The period in which each resource tree is read once.
     std::chrono::milliseconds sweep = std::chrono::minutes(5);
     ApplicationReporter::Options application = {};
     k8s::Reflector::Options reflector;
@@ -48,16 +47,16 @@ class Reporter {
            Delivery& delivery, Options options, Metrics& metrics);
 
   void start(TaskGroup& group);
-  // No further application is taken up; reports that are under way go on.
+  // Starts no further report; reports in flight go on.
   void stop() { queue_.stop(); }
 
-  // To be told of the shards that this process holds.
+  // For ShardLeases: claimed(), released() and busy().
   [[nodiscard]] ChangeTracker& changes() { return changes_; }
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
   // For /statusz.
   [[nodiscard]] std::string status() const;
-  // All applications that are seen, whoever reports them.
+  // All applications of this Argo CD, in all shards.
   [[nodiscard]] std::vector<k8s::ObjectKey> applications() const;
 
  private:
@@ -67,7 +66,7 @@ class Reporter {
 
   Task<> find_deleted();
   Task<> sweep();
-  Task<> look_at(std::string key, std::string project);
+  Task<> check_tree(std::string key, std::string project);
   Task<Result<void>> report(const std::string& key, DirtyWork& work, unsigned failures);
   Task<Result<void>> report_predecessor(std::string key);
   Task<Result<void>> report_lost_parts(std::string key, std::string text);

@@ -13,9 +13,9 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(10);
-// A managed cluster that did not answer is left alone for so long.
+// Pause after a failed read from a managed cluster.
 constexpr auto kReadPause = std::chrono::seconds(5);
-// Clusters that have a label of their own in the metrics.
+// Clusters with a label of their own in the metrics.
 constexpr std::size_t kMostLabels = 100;
 
 k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
@@ -23,14 +23,14 @@ k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
       .name = kind.name, .resource = kind.resource, .fields = fields_of(kind), .ns = std::move(ns)};
 }
 
-// As an event names the cluster: nothing for the runtime's own.
+// The cluster's name in events: empty for the runtime's own cluster.
 std::string_view server_of(const ResourceKey& id) {
   return id.cluster == kOwnCluster ? std::string_view() : std::string_view(id.cluster);
 }
 
 }  // namespace
 
-// A cluster that is watched. Shared with its task, and with reads that are under way.
+// A watched cluster. Shared with its task and with reads in flight.
 struct ResourceReporter::Cluster {
   Cluster(const Executor& executor, std::string the_id, std::string the_name)
       : id(std::move(the_id)),
@@ -40,7 +40,7 @@ struct ResourceReporter::Cluster {
         }) {}
 
   [[nodiscard]] bool is_own() const { return id == kOwnCluster; }
-  // Of the first kind that has some.
+  // The trouble of the first kind that has one.
   [[nodiscard]] std::string trouble() const {
     for (const auto& watch : watches) {
       if (auto text = watch->trouble(); !text.empty()) return watch->what().name + ": " + text;
@@ -53,7 +53,7 @@ struct ResourceReporter::Cluster {
   std::shared_ptr<k8s::Client> client;
   std::vector<std::unique_ptr<k8s::KindWatch>> watches;
   std::string failure;
-  std::size_t reads = 0;  // under way
+  std::size_t reads = 0;  // in flight
   Clock::time_point next_read{};
   TaskGroup tasks;
 };
@@ -77,7 +77,7 @@ ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubern
       clusters_size_(metrics.gauge("gitops_event_reporter_managed_clusters",
                                    "Managed clusters that are watched")),
       failing_clusters_(metrics.gauge("gitops_event_reporter_failing_clusters",
-                                      "Managed clusters that are not watched in full now")),
+                                      "Managed clusters with a failing watch")),
       unreadable_(metrics.counter("gitops_event_reporter_unreadable_total",
                                   "States of objects that are not JSON and were not reported")) {}
 
@@ -91,7 +91,7 @@ void ResourceReporter::start(TaskGroup& group) {
         kinds_of_own_cluster());
 }
 
-// -- what is watched --
+// -- watches --
 
 std::vector<k8s::WatchedKind> ResourceReporter::kinds_of_own_cluster() const {
   std::vector<k8s::WatchedKind> out;
@@ -150,7 +150,7 @@ void ResourceReporter::watch(std::string id, const std::string& name,
   group_->spawn("cluster " + name, [this, cluster] { return run(cluster); });
 }
 
-// Until the cluster is not watched any more.
+// Runs until the cluster is no longer watched.
 Task<> ResourceReporter::run(std::shared_ptr<Cluster> cluster) {
   for (const auto& watch : cluster->watches) {
     cluster->tasks.spawn(watch->what().name, [watch = watch.get()] { return watch->run(); });
@@ -194,7 +194,7 @@ std::size_t ResourceReporter::forget(const std::function<bool(const std::string&
       [&which](std::string_view key) { return which(parse_resource_key(key).cluster); });
 }
 
-// -- what changes --
+// -- changes --
 
 void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kind,
                                  const k8s::Change& change) {
@@ -206,7 +206,7 @@ void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kin
         key, change.text.empty() ? resource_stub(now.key(), now.uid()) : std::string(change.text));
     return;
   }
-  // What was reported once is reported until it is gone.
+  // A reported object stays reported until it is deleted, even when it loses its owner.
   if (!options_.any_owner && !has_owner(kind, now) && !changes_.sees(key) && !changes_.knows(key)) {
     return;
   }
@@ -214,7 +214,8 @@ void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kin
                    milestone_of(kind, now));
 }
 
-// What was deleted while nobody watched: the ledger knows it, the first complete list does not.
+// Finds the objects that were deleted without a watch event: the ledger has them, the first complete
+// list does not.
 Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
                                       const k8s::KindWatch& watch) {
   const auto missing = changes_.missing([&](std::string_view key) {
@@ -261,13 +262,13 @@ Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id, std::str
   const auto key = id.to_string();
   const auto facts = read_resource(tombstone);
   const std::string uid = facts ? facts->uid : std::string();
-  // One that was read before the watch told of it.
+  // An object of the same name may have been read before the watch delivered it.
   const auto* newest = newest_.uid(key);
   const bool has_successor = !uid.empty() && newest != nullptr && *newest != uid;
   const auto known = ledger_.known().find(key);
   const std::string reported = known == ledger_.known().end() ? uid : known->second.uid;
   if (!has_successor && !uid.empty() && reported != uid) {
-    // It had this name before, and its own deletion was not told yet.
+    // The deletion of a predecessor was not reported yet.
     const auto before = co_await post_gone(id, resource_stub(id.object, reported));
     if (!before) co_return std::unexpected(before.error());
   }
@@ -305,11 +306,12 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
     co_return Result<void>();
   }
   if (!before.uid.empty() && before.uid != facts->uid) {
-    // Deleted and made anew while nobody watched.
+    // A predecessor was deleted without a watch event.
     const auto gone = co_await post_gone(id, resource_stub(id.object, before.uid));
     if (!gone) co_return std::unexpected(gone.error());
   }
-  // Its deletion must be found even when the answer or this process is lost.
+  // The control plane may have the event even when the answer or this process is lost, and then the
+  // object's deletion must be found.
   co_await ledger_.write_ahead(key, {.uid = facts->uid});
   const auto& kind = *find_kind(id.kind);
   const auto posted = co_await post(
@@ -340,7 +342,8 @@ Task<Result<void>> ResourceReporter::post(const ResourceKey& id, std::string par
   co_return Result<void>();
 }
 
-// A managed cluster that does not answer must not keep the workers of all others.
+// Limits the reads of each managed cluster, so that one that does not answer leaves workers to the
+// other clusters.
 Task<Result<std::string>> ResourceReporter::read(const ResourceKey& id) {
   const auto found = clusters_.find(id.cluster);
   if (found == clusters_.end()) {

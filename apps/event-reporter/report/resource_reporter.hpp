@@ -27,22 +27,22 @@
 namespace gitops::reporter {
 
 // Reports every change of the objects of some kinds (resource_kinds.hpp), on the runtime's own
-// cluster and on managed ones: the whole object, as one event.
+// cluster and on managed clusters. An event holds the whole object.
 //
-// What the ledger knows of a kind and its first complete list does not have is gone. A kind that a
-// cluster does not serve, a cluster that cannot be reached, and one that is not watched any more
-// tell nothing about their objects.
+// Objects that the ledger has and the first complete list of their kind lacks were deleted. Nothing
+// is known about the objects of a kind that the cluster does not serve, and of a cluster that cannot
+// be reached or is no longer watched.
 //
-// Loop thread only. Runs as tasks of the group given to start(); what is passed in outlives it.
+// Loop thread only. Runs as tasks of the group given to start(); the arguments outlive it.
 class ResourceReporter {
  public:
   struct Options {
     std::string own_namespace;
     std::vector<const ResourceKind*> kinds;
-    // Patterns: further namespaces whose objects of ResourceKind::Home::runtime are reported.
+    // Patterns of further namespaces for kinds of ResourceKind::Home::runtime.
     std::vector<std::string> runtime_namespaces;
-    bool only_own_namespace = false;  // whatever the kind
-    bool any_owner = false;           // also objects without the owner that their kind asks for
+    bool only_own_namespace = false;  // for all kinds
+    bool any_owner = false;  // report objects without the owner of ResourceKind::owner, too
     ChangeTracker::Options changes = {};
     ReportQueue::Options queue = {};
     k8s::KindWatch::Options watch = {};
@@ -51,13 +51,13 @@ class ResourceReporter {
                    Delivery& delivery, Options options, Metrics& metrics);
 
   void start(TaskGroup& group);
-  // No further object is taken up; reports that are under way go on.
+  // Starts no further report; reports in flight go on.
   void stop() { queue_.stop(); }
 
-  // To be told of the shards that this process holds.
+  // For ShardLeases: claimed(), released() and busy().
   [[nodiscard]] ChangeTracker& changes() { return changes_; }
 
-  // A managed cluster, after start(). One that is watched already is watched anew.
+  // Watches a managed cluster, after start(). Restarts the watch of a cluster that is watched already.
   struct ManagedCluster {
     std::string server;  // URL of its API server; identifies it
     std::string name;    // for people
@@ -65,11 +65,11 @@ class ResourceReporter {
     std::vector<std::string> namespaces;  // empty: all
   };
   void watch_cluster(ManagedCluster managed);
-  // It can't be watched now; what was reported of it stays known.
+  // Stops the watch of a cluster; the ledger keeps its objects.
   void unwatch_cluster(const std::string& server);
-  // It is not managed any more: what is known of it is forgotten, and nothing is reported.
+  // Stops the watch and forgets the objects of a cluster that is no longer managed, without a report.
   void forget_cluster(const std::string& server);
-  // Does so with every managed cluster but these.
+  // The same for every managed cluster that is not in `servers`.
   void forget_clusters_but(const std::set<std::string>& servers);
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();

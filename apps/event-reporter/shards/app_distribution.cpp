@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostShardings = 16;
 
-// Different names, in the order of the text; at most one more than kMostShardings.
+// The names in the order of the text, without repetitions; at most one more than kMostShardings.
 std::vector<std::string_view> names_in(std::string_view shardings) {
   std::vector<std::string_view> names;
   while (!shardings.empty() && names.size() <= kMostShardings) {
@@ -31,7 +31,7 @@ Result<std::string> app_distribution(std::span<const AppName> apps, std::uint32_
   const auto names = names_in(shardings);
   if (names.size() > kMostShardings) {
     return fail(ErrorCode::invalid_argument,
-                "more than " + std::to_string(kMostShardings) + " shardings asked for");
+                "more than " + std::to_string(kMostShardings) + " shardings requested");
   }
   std::map<std::string, std::uint32_t> shards;
   std::map<std::uint32_t, std::size_t> counts;

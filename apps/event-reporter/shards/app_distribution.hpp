@@ -15,12 +15,11 @@ struct AppName {
   std::string_view name;
 };
 
-// The answer to GET /app-distribution?shardings=<shardings>, JSON: for each sharding asked for (a
-// list separated by commas; none: "default") how many applications each shard has, shards without
-// any left out, and the shard of each application by "<namespace>/<name>". There is one way to
-// distribute, whatever name is asked for, as in the peer. Shardings stay in the order of the
-// question, without repetitions; shards are in order of their numbers, applications of their names.
-// invalid_argument: more than 16 different shardings.
+// The answer to GET /app-distribution?shardings=<shardings>, in JSON. For each requested sharding (a
+// comma-separated list; none means "default") it has the number of applications in each shard that
+// has some, and the shard of each application by "<namespace>/<name>". All shardings have the same
+// distribution, as in the peer. Shardings are in the order of the request, without repetitions;
+// shards are sorted by number, applications by name. invalid_argument: more than 16 shardings.
 Result<std::string> app_distribution(std::span<const AppName> apps, std::uint32_t replicas,
                                      std::string_view shardings);
 

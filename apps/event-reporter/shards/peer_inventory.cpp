@@ -9,7 +9,7 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(10);
-// For a ledger that can't be read.
+// Pause after a failed read of the ledger.
 constexpr auto kRetry = std::chrono::seconds(1);
 
 LedgerEntry entry_of(std::string_view uid, const std::vector<ResourceId>& parts) {
@@ -21,7 +21,7 @@ LedgerEntry entry_of(std::string_view uid, const std::vector<ResourceId>& parts)
   return entry;
 }
 
-// The rows of `key`: they lie side by side.
+// The rows of `key`, which are adjacent.
 auto rows_of(const Ledger& ledger, std::string_view key) {
   const auto& rows = ledger.inventory();
   const auto begin = rows.lower_bound(inventory_row(key, ""));
@@ -33,14 +33,14 @@ auto rows_of(const Ledger& ledger, std::string_view key) {
 }  // namespace
 
 PeerInventory::PeerInventory(const Executor& executor, Ledger& ledger,
-                             std::chrono::milliseconds memory)
-    : ledger_(ledger), memory_(memory), changed_(executor) {}
+                             std::chrono::milliseconds retention)
+    : ledger_(ledger), retention_(retention), changed_(executor) {}
 
 void PeerInventory::start(TaskGroup& group) {
   group.spawn("inventory", [this] { return keep_up(); });
 }
 
-// -- what is seen --
+// -- what the watch delivers --
 
 void PeerInventory::add(const std::string& key, std::string_view uid,
                         const std::vector<ResourceId>& parts, Clock::time_point now) {
@@ -75,7 +75,7 @@ void PeerInventory::remove_others(std::string_view key, std::string_view uid,
   }
 }
 
-// What is gone is so from the first time on; of what changes again the last time counts.
+// The retention starts with the first deletion, or with the last change.
 void PeerInventory::outdate(const std::string& row, std::optional<LedgerEntry> newest,
                             Clock::time_point now) {
   const auto found = outdated_.find(row);
@@ -106,8 +106,8 @@ std::vector<std::string> PeerInventory::deleted_uids(std::string_view key) const
 void PeerInventory::expire(Clock::time_point now) {
   std::erase_if(outdated_, [&](const auto& outdated) {
     const auto& [row, what] = outdated;
-    if (now - what.since < memory_) return false;
-    // Unless somebody has made it his own meanwhile.
+    if (now - what.since < retention_) return false;
+    // The row is gone when this process has reported the object itself meanwhile.
     if (!ledger_.inventory().contains(row)) return true;
     if (what.newest) {
       ledger_.store(row, *what.newest);
@@ -134,8 +134,8 @@ Task<> PeerInventory::keep_up() {
   }
 }
 
-// The row gets what its object has now, and keeps what it had. Without a change it is not taken for
-// all there is to say.
+// Adds the object's new parts to the row. The row has no `change` then, since it is not the object's
+// present state.
 Task<bool> PeerInventory::merge(std::string row) {
   auto loaded = co_await ledger_.load(row);
   if (!loaded) co_return false;

@@ -16,40 +16,41 @@
 
 namespace gitops::reporter {
 
-// Writes down which objects there are that others report, and what parts they have, so that their
-// end is known to whoever reports them next: when a shard is taken over, and when a replica is
-// scaled away and its ledger with it.
+// Records in the ledger which objects other replicas report, with their parts. After a take-over of
+// their shard, or after a replica was removed together with its ledger, this replica finds their
+// deletions by the difference to the cluster.
 //
-// A row of the ledger for each object and uid. What appears is written at once. What is gone stays
-// for a while: by then its reporter has told of it, or somebody has taken its place and tells of
-// all that the row has and the cluster has not. Loop thread only.
+// The ledger has a row for each object and uid. New objects are written at once. Deleted objects and
+// parts stay for the retention: by then their replica has reported the deletion, or another replica
+// has taken the shard over and reported everything that is in the row and not in the cluster. Loop
+// thread only.
 class PeerInventory {
  public:
-  PeerInventory(const Executor& executor, Ledger& ledger, std::chrono::milliseconds memory);
+  PeerInventory(const Executor& executor, Ledger& ledger, std::chrono::milliseconds retention);
 
   void start(TaskGroup& group);
 
-  // Somebody else reports this object, and it has these parts now.
+  // The object exists, another replica reports it, and these are its parts.
   void add(const std::string& key, std::string_view uid, const std::vector<ResourceId>& parts,
            Clock::time_point now);
-  // There is no such object.
+  // The object was deleted.
   void remove(std::string_view key, Clock::time_point now);
-  // The same of one uid.
+  // The object with this uid was deleted.
   void remove(std::string_view key, std::string_view uid, Clock::time_point now);
-  // The object of that name has this uid now: any other is gone.
+  // The object has this uid now, so its predecessors were deleted.
   void remove_others(std::string_view key, std::string_view uid, Clock::time_point now);
 
   [[nodiscard]] bool contains(std::string_view key) const;
-  // The uids of objects of that name that are gone.
+  // The uids of the deleted objects with that key.
   [[nodiscard]] std::vector<std::string> deleted_uids(std::string_view key) const;
 
-  // Forgets what is gone for long enough; start() does so from time to time.
+  // Erases what was deleted before the retention. The task of start() calls it regularly.
   void expire(Clock::time_point now);
 
  private:
   struct Outdated {
     Clock::time_point since;
-    std::optional<LedgerEntry> newest;  // nothing: it is gone
+    std::optional<LedgerEntry> newest;  // absent: the object was deleted
   };
   Task<> keep_up();
   Task<bool> merge(std::string row);
@@ -57,9 +58,9 @@ class PeerInventory {
   void outdate(const std::string& row, std::optional<LedgerEntry> newest, Clock::time_point now);
 
   Ledger& ledger_;
-  std::chrono::milliseconds memory_;
-  std::map<std::string, Outdated> outdated_;  // rows that say more than there is
-  std::set<std::string> unmerged_;            // of these, rows that lack something that there is
+  std::chrono::milliseconds retention_;
+  std::map<std::string, Outdated> outdated_;  // rows with deleted objects or parts
+  std::set<std::string> unmerged_;            // of these, rows that lack new parts
   gitops::Event changed_;
 };
 

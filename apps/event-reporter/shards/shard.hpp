@@ -11,7 +11,7 @@ namespace gitops::reporter {
 // the documented shard function. The namespace does not count.
 std::uint32_t shard_of(std::string_view name, std::uint32_t replicas);
 
-// The part of all applications that this process reports.
+// The share of the applications that this process reports.
 struct Shard {
   std::uint32_t replicas = 1;  // 0 and 1: everything
   std::uint32_t ordinal = 0;
@@ -21,11 +21,10 @@ struct Shard {
   }
 };
 
-// `configured` (EVENT_REPORTER_SHARD) wins when it is not negative; otherwise the ordinal is the
-// last
-// '-' separated token of the host name, as a StatefulSet gives it. With more than one replica an
-// ordinal that is missing, unreadable or not below `replicas` is an error: such a process would
-// silently report nothing.
+// `configured` (EVENT_REPORTER_SHARD) wins unless it is negative; otherwise the ordinal is the last
+// part of the host name after a '-', as a StatefulSet sets it. With more than one replica, an ordinal
+// that is missing, unreadable or not below `replicas` is an error, because such a process would
+// report nothing.
 Result<Shard> own_shard(std::int64_t replicas, std::int64_t configured, std::string_view hostname);
 
 }  // namespace gitops::reporter

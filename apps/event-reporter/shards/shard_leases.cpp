@@ -16,10 +16,10 @@ using k8s::resources::kLeases;
 
 const Log kLog("shards");
 
-// Replicas that one process cares for; it can stand in for one of them anyway.
+// Replicas that one process watches; it can stand in for only one of them.
 constexpr std::uint32_t kMostNeighbours = 63;
 
-// What others wrote on a Lease, for a page of text.
+// A text that another client wrote into a Lease, safe for a page of text.
 std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 128;
   std::string out(text.substr(0, kLongest));
@@ -128,7 +128,7 @@ k8s::Labels ShardLeases::labels() const {
   return {{"gitops-runtime.io/leases-of", options_.name}};
 }
 
-// The shards of others, in the order in which we care for them.
+// The shards of other replicas, the first to stand in for first.
 std::uint32_t ShardLeases::neighbour(std::size_t index) const {
   return static_cast<std::uint32_t>((std::uint64_t{options_.own.ordinal} + 1 + index) %
                                     options_.own.replicas);
@@ -162,14 +162,14 @@ Task<> ShardLeases::record_layout() {
     if (alone() && error.code == ErrorCode::not_found) co_return;
     if (error.code != ErrorCode::conflict &&
         failures.check(to_string(error.code), Clock::now()).pass) {
-      kLog.warning("number of replicas not on record", {{"error", error.message}});
+      kLog.warning("the number of replicas could not be recorded", {{"error", error.message}});
     }
     if (alone() && error.code == ErrorCode::forbidden) co_return;
     co_await sleep_for(pauses.next(error.retry_after));
   }
 }
 
-// Which Lease the layout's is, and of how many changes it tells.
+// The uid and the transitions of the layout's Lease, which identify the layout.
 Task<Result<std::string>> ShardLeases::write_layout(Deadline deadline) {
   const auto replicas = std::max(options_.own.replicas, 1U);
   const auto holder = std::to_string(replicas) + (alone() ? " replica" : " replicas");
@@ -178,7 +178,7 @@ Task<Result<std::string>> ShardLeases::write_layout(Deadline deadline) {
   auto lease = co_await client_.get(kLeases, key, deadline);
   if (lease) {
     view.see(*lease, Clock::now());
-    if (!view.known()) co_return fail(ErrorCode::invalid_data, key.to_string() + " is no Lease");
+    if (!view.known()) co_return fail(ErrorCode::invalid_data, key.to_string() + " is not a Lease");
   } else if (alone() || lease.error().code != ErrorCode::not_found) {
     co_return fail("Lease " + key.to_string(), std::move(lease.error()));
   }

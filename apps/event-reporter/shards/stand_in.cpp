@@ -77,7 +77,7 @@ void StandInSteps::on_list(const Result<std::string>& answer, Clock::time_point 
   seen_ = false;
   unlabelled_.clear();
   if (!answer) return;
-  // More than one look was missed: the owners could not renew then, or it was us who stood still.
+  // More than one list was missed: the owners could not renew either, or this process was suspended.
   if (seen_at_ && now - *seen_at_ > options_.retry_period * 5 / 2) {
     for (auto& view : views_) view.start_over(now);
   }
@@ -87,17 +87,18 @@ void StandInSteps::on_list(const Result<std::string>& answer, Clock::time_point 
   for (std::size_t i = 0; i < views_.size(); ++i) {
     if (views_[i].known() && !views_[i].labelled()) unlabelled_.push_back(i);
   }
-  // What was labelled now is looked at once more: another write may have come in between.
+  // Labelling may fail by a conflict with another write, so the next list looks for unlabelled Leases
+  // again.
   list_all_ = !unlabelled_.empty();
   if (lease_ && views_[*lease_].record().holder != options_.identity) forget();
 }
 
 void StandInSteps::on_written(const Result<std::string>& answer, Clock::time_point now) {
   if (!answer) {
-    // Another was quicker. After any other failure the next list tells whether it is ours.
+    // Another process took the Lease. After other failures the next list shows its holder.
     const bool refused =
         answer.error().code == ErrorCode::conflict || answer.error().code == ErrorCode::not_found;
-    // A Lease that exists and was not listed has lost its labels, or never had them.
+    // The Lease exists but was not listed, so it has no labels.
     if (answer.error().code == ErrorCode::conflict && !views_[*lease_].known()) list_all_ = true;
     if (refused && parting_ == Parting::no && !held(now)) forget();
     return;
@@ -130,7 +131,7 @@ Clock::time_point StandInSteps::due(std::size_t index) const {
   const k8s::LeaseView& view = views_[index];
   if (!view.since()) return kNever;
   const std::string& holder = view.record().holder;
-  // The process before this one, of the same pod, had it.
+  // Held by the previous process of this pod.
   if (holder == options_.identity) return {};
   const auto over = holder.empty() ? *view.since() + options_.lease_duration
                                    : view.expires(options_.lease_duration);
@@ -245,7 +246,7 @@ Task<> StandIn::perform(StandInSteps::Action action) {
     }
     case Kind::part: {
       const k8s::LeaseView& lease = steps_.lease(action.lease);
-      kLog.info("lease asked back",
+      kLog.info("the owner asked for its Lease",
                 {{"lease", lease.key().to_string()}, {"by", lease.wanted_by()}});
       co_await finish_work(action.lease, action.until);
       steps_.on_parted();
@@ -258,11 +259,11 @@ Task<> StandIn::finish_work(std::size_t lease, Deadline deadline) {
   while (callbacks_.busy(lease) && Clock::now() < deadline) co_await sleep_for(kBusyPoll);
 }
 
-// That another was quicker is no trouble.
+// A conflict only means that another process wrote first.
 void StandIn::note(const Result<std::string>& answer) {
   if (answer || answer.error().code == ErrorCode::conflict) return;
   if (failures_.check(to_string(answer.error().code), Clock::now()).pass) {
-    kLog.warning("leases not reachable",
+    kLog.warning("Leases could not be read or written",
                  {{"namespace", options_.ns}, {"error", answer.error().message}});
   }
 }
@@ -271,7 +272,7 @@ void StandIn::tell() {
   const auto held = steps_.held(Clock::now());
   if (held == told_) return;
   const auto change = [this](std::size_t lease, bool now_held) {
-    kLog.info(now_held ? "standing in" : "not standing in any more",
+    kLog.info(now_held ? "standing in" : "no longer standing in",
               {{"lease", steps_.lease(lease).key().to_string()}});
     callbacks_.on_change(lease, now_held);
   };

@@ -17,25 +17,25 @@ namespace gitops::reporter {
 
 struct StandInOptions {
   std::string ns;
-  std::vector<std::string> leases;  // names of the Leases, the ones to care for first in front
+  std::vector<std::string> leases;  // names, the first to stand in for first
   std::string identity;             // unique per process, e.g. the pod's name
-  k8s::Labels labels = {};          // that all these Leases have: what is listed of the namespace
+  k8s::Labels labels = {};          // of all these Leases; selects them in lists
   std::chrono::seconds lease_duration{8};
   std::chrono::milliseconds renew_deadline{6'000};  // less than lease_duration
-  std::chrono::milliseconds retry_period{2'000};    // between two looks, and two renewals
-  std::chrono::milliseconds patience{1'000};        // longer for each place in the list
-  std::chrono::milliseconds farewell{5'000};        // for work to end before a Lease is handed back
+  std::chrono::milliseconds retry_period{2'000};    // between two lists, and two renewals
+  std::chrono::milliseconds patience{1'000};        // extra wait per place in `leases`
+  std::chrono::milliseconds farewell{5'000};        // time for work in flight before a hand-over
 };
 
-// The decisions of a process that stands in for the owners of other Leases (LeaseOptions::Role), at
-// most one at a time, without I/O: told what the API server answered, it says what to ask next. A
-// Lease is taken when it expired, or was free or missing for lease_duration: an owner that restarts
-// in an orderly way finds it as it left it. It is handed back when somebody asks for it. Time in
-// which the API server could not be seen does not count. Times are those of this process.
+// The decisions of a process that stands in for the owners of other Leases (LeaseOptions::Role), one
+// at a time. Without I/O: takes the API server's answers and returns the next request. A Lease is
+// taken when it has expired, or was free or missing for lease_duration, so that an owner that
+// restarts in order gets it back. It is handed back when its owner asks for it. Time in which the API
+// server could not be reached does not count. All times are those of this process's clock.
 //
-// The Leases are listed by their labels. Those without, as earlier versions made them, get them:
-// the first list has no selector, and neither has the one after a Lease that was not listed turned
-// out to exist.
+// The Leases are listed by their labels. Leases of earlier versions have no labels and are labelled:
+// the first list has no selector, nor has the list after a create that failed because the Lease
+// exists.
 class StandInSteps {
  public:
   explicit StandInSteps(StandInOptions options);
@@ -43,53 +43,54 @@ class StandInSteps {
   struct Action {
     enum class Kind {
       wait,
-      list,    // the Leases of the namespace with the labels, or `all` of them
+      list,    // the namespace's Leases with the labels, or `all` Leases
       create,  // `object`, the Lease with that index
       update,
-      label,  // an update for the sake of the labels
-      part,   // the work of that Lease ends
+      label,  // an update that adds the labels
+      part,   // wait for the Lease's work to end
     } kind = Kind::list;
     std::size_t lease = 0;
     std::string object;
-    Clock::time_point until;  // wait, part: how long; others: when the answer is of no use any more
+    Clock::time_point until;  // end of wait and part; deadline of the requests
     bool all = false;
   };
-  // What to do now; when a wait is over call it again.
+  // The next action. Call it again when the action is done.
   Action next(Clock::time_point now, WallTime wall);
   void on_list(const Result<std::string>& answer, Clock::time_point now);
   // The answer to a create or update: the Lease.
   void on_written(const Result<std::string>& answer, Clock::time_point now);
-  // The answer to a label: the Lease, by index.
+  // The answer to a label of the Lease with that index.
   void on_labelled(std::size_t lease, const Result<std::string>& answer, Clock::time_point now);
-  // The work has ended, or the time for it is over.
+  // The work has ended, or its time has run out.
   void on_parted() { parting_ = Parting::parted; }
 
   // The Lease that is held for its owner, by index.
   [[nodiscard]] std::optional<std::size_t> held(Clock::time_point now) const;
   [[nodiscard]] const k8s::LeaseView& lease(std::size_t index) const { return views_.at(index); }
 
-  // Ends holding for good. A Lease that the API server may have as ours: then read it once more.
+  // Gives up holding for good. Returns the Lease whose holder this process may still be on the API
+  // server.
   std::optional<std::size_t> stop();
 
  private:
   enum class Parting { no, asked, parted };
-  // When this Lease may be taken; never: it was not seen yet.
+  // When this Lease may be taken; kNever while it has not been seen.
   [[nodiscard]] Clock::time_point due(std::size_t index) const;
   [[nodiscard]] std::optional<std::size_t> next_due() const;
-  // False when this is no list of Leases.
+  // False when the text is not a list of Leases.
   bool see(const std::string& list, Clock::time_point now);
   void forget();
 
   StandInOptions options_;
   std::vector<k8s::LeaseView> views_;
   Clock::time_point list_at_{};
-  std::optional<Clock::time_point> seen_at_;  // the last answered list
+  std::optional<Clock::time_point> seen_at_;  // time of the last answered list
   bool seen_ = false;                         // the last list was answered
-  bool may_write_ = false;                    // once after each list
+  bool may_write_ = false;                    // one write after each list
   bool list_all_ = true;                      // there may be Leases without the labels
-  std::vector<std::size_t> unlabelled_;       // as the last list has shown
+  std::vector<std::size_t> unlabelled_;       // found by the last list
   Clock::time_point sent_at_{};
-  std::optional<std::size_t> lease_;  // taken, or to be: the API server may have it as ours
+  std::optional<std::size_t> lease_;  // held or being taken
   Clock::time_point held_until_{};
   Parting parting_ = Parting::no;
 };
@@ -99,20 +100,19 @@ class StandInSteps {
 class StandIn {
  public:
   struct Callbacks {
-    // On the loop thread, first with true, for one Lease at a time.
+    // Called on the loop thread, first with true, for one Lease at a time.
     std::function<void(std::size_t lease, bool held)> on_change;
-    // Whether work that was begun while it was held still goes on; asked again and again until a
-    // Lease can be handed back.
+    // Whether work from the time of holding is still in flight; polled before a hand-over.
     std::function<bool(std::size_t lease)> busy;
   };
   // `client` outlives the group's task.
   StandIn(k8s::Client& client, StandInOptions options, Callbacks callbacks);
-  // Runs until the group is cancelled; the Lease that was held is given back by then.
+  // Runs until the group is cancelled, then gives the held Lease back.
   void start(TaskGroup& group);
 
-  // Also right when the process was stopped for a while and nothing has run since.
+  // Correct even when the process was suspended and no task has run since.
   [[nodiscard]] std::optional<std::size_t> held() const;
-  // As we last saw it; when told that it is held, as we have it.
+  // The Lease as last seen or written.
   [[nodiscard]] const k8s::LeaseView& lease(std::size_t index) const { return steps_.lease(index); }
 
  private:

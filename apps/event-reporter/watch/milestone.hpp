@@ -4,8 +4,9 @@
 
 namespace gitops::reporter {
 
-// What tells two states of one object apart when not both can be reported: states of the same
-// `operation` (one history id) replace each other first, and two with the same `state` are one.
+// Decides which states of an object may be skipped when not all can be reported. States with the
+// same `state` count as one. Among states of the same `operation` (one history id) the newest
+// replaces the others first.
 struct Milestone {
   std::size_t operation = 0;
   std::size_t state = 0;

@@ -6,7 +6,7 @@
 
 namespace gitops::reporter {
 
-// True when the name matches one of the patterns: '*' stands for any text, '?' for one character.
+// True when the name matches one of the patterns: '*' matches any text, '?' one character.
 [[nodiscard]] bool matches_any(std::string_view name, const std::vector<std::string>& patterns);
 
 }  // namespace gitops::reporter

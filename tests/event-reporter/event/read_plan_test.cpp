@@ -85,8 +85,8 @@ TEST(ReadPlan, HelmSourcesAreNotAsked) {
   app["status"]["operationState"]["operation"]["sync"] = {{"revisions", {"1.2.3", "abc"}}};
   const auto plan = plan_reads(AppView::parse(app.dump()).value(), {});
   ASSERT_EQ(plan.sync_revisions.size(), 2U);
-  EXPECT_FALSE(plan.sync_revisions[0].ask);
-  EXPECT_TRUE(plan.sync_revisions[1].ask);
+  EXPECT_FALSE(plan.sync_revisions[0].has_metadata);
+  EXPECT_TRUE(plan.sync_revisions[1].has_metadata);
   EXPECT_EQ(plan.sync_revisions[1].source_index, 1);
   EXPECT_EQ(plan.sync_revisions[1].repo_url, "https://git");
 }
