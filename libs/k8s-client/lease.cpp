@@ -164,8 +164,13 @@ LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
 
 void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point now) {
   if (pending_ != Action::Kind::read) {
-    // Another candidate was quicker, or the API server did not answer: read again after a while.
-    if (!answer) return pause(now);
+    // Another candidate was quicker, or the API server did not answer: read again after a while, out
+    // of step with the writer that was quicker.
+    if (!answer) {
+      pause(now);
+      if (options_.role == LeaseOptions::Role::owner && !leading(now)) wait_until_ += jitter();
+      return;
+    }
     observe(*answer, now);
     const bool ours = view_.record().holder == options_.identity;
     if (ours && pending_ != Action::Kind::ask) {
@@ -216,8 +221,12 @@ void LeaseSteps::observe(const std::string& object, Clock::time_point now) {
 void LeaseSteps::pause(Clock::time_point now) {
   wait_until_ = now + options_.retry_period;
   if (leading(now) || options_.role == LeaseOptions::Role::owner) return;
-  wait_until_ += std::chrono::milliseconds(
-      std::uniform_int_distribution<std::int64_t>(0, options_.retry_period.count())(random_));
+  wait_until_ += jitter();
+}
+
+std::chrono::milliseconds LeaseSteps::jitter() {
+  std::uniform_int_distribution<std::int64_t> spread(0, options_.retry_period.count());
+  return std::chrono::milliseconds(spread(random_));
 }
 
 Task<> give_back(Client& client, ObjectKey key, std::string identity) {

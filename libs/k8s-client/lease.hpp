@@ -125,6 +125,8 @@ class LeaseSteps {
  private:
   void observe(const std::string& object, Clock::time_point now);
   void pause(Clock::time_point now);
+  // Up to one retry period.
+  std::chrono::milliseconds jitter();
 
   LeaseOptions options_;
   std::minstd_rand random_;

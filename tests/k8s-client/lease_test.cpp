@@ -1,5 +1,7 @@
 #include "k8s-client/lease.hpp"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -404,6 +406,30 @@ TEST(LeaseElection, StopsLeadingWhenTheServerStaysAway) {
     co_await a.stop();
     co_await api.stop();
   });
+}
+
+// An owner that asked in step with the renewals of the holder met a conflict each time.
+TEST(LeaseSteps, AnOwnerWhoseRequestConflictsAsksOutOfStep) {
+  LeaseSteps owner({.key = kKey, .identity = "owner", .role = LeaseOptions::Role::owner}, 1);
+  Clock::time_point now{};
+  std::set<Clock::duration> waits;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(owner.next(now, kWall).kind, Kind::read);
+    const Json renewed{
+        {"metadata", {{"name", kKey.name}, {"namespace", kKey.ns}, {"resourceVersion", "1"}}},
+        {"spec",
+         {{"holderIdentity", "stand-in"},
+          {"leaseDurationSeconds", 15},
+          {"renewTime", "2030-01-02T03:04:0" + std::to_string(i) + ".000000Z"}}}};
+    owner.on_answer(renewed.dump(), now);
+    ASSERT_EQ(owner.next(now, kWall).kind, Kind::ask);
+    owner.on_answer(fail(ErrorCode::conflict, "another write came first"), now);
+    const auto action = owner.next(now, kWall);
+    ASSERT_EQ(action.kind, Kind::wait);
+    waits.insert(action.until - now);
+    now = action.until;
+  }
+  EXPECT_GT(waits.size(), 4U);
 }
 
 }  // namespace
