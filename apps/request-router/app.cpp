@@ -1,5 +1,6 @@
 #include "request-router/app.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "common/core/process.hpp"
 #include "common/daemon/loop_thread.hpp"
 #include "request-router/config.hpp"
 #include "request-router/routes_file.hpp"
@@ -19,6 +21,7 @@ constexpr auto kHousekeeping = std::chrono::milliseconds(1'000);
 constexpr auto kCatchUp = std::chrono::milliseconds(50);
 constexpr auto kProbePeriod = std::chrono::seconds(5);
 constexpr auto kProbeAgain = std::chrono::seconds(1);  // while it is down
+constexpr std::uint64_t kOtherFiles = 100;             // logs, listeners, lookups, libraries
 constexpr auto kLastLines = std::chrono::seconds(1);   // for a slow reader at the end
 
 // Owns and connects all parts: a worker for each loop, the daemon's own loop first, and the state
@@ -45,7 +48,7 @@ class App {
                 .event_source_names = event_source_names_,
                 .access_log = access_log_,
                 .traffic = traffic_,
-                .totals = std::make_shared<proxy::Totals>(),
+                .totals = std::make_shared<proxy::Totals>(shared_limits(config)),
                 .app_proxy_down = [this] { return app_proxy_down(); },
                 .fail =
                     [executor = context.executor, fail = context.fail](const std::string& why) {
@@ -59,13 +62,14 @@ class App {
   Task<Result<void>> start() {
     const auto settings = routes_file_.read();
     if (!settings) co_return std::unexpected(settings.error());
-    const auto gates = new_gates(*settings);
+    allow_open_files();
+    gates_ = std::make_shared<Gates>(gate_limits(*settings));
     auto port = static_cast<std::uint16_t>(config_.port);
     for (std::int64_t i = 0; i < config_.loops; ++i) {
       auto& worker = *workers_.emplace_back(
           std::make_unique<Worker>(i == 0 ? daemon_.executor : daemon_.add_loop(), port, shared_));
       Result<void> started;
-      co_await on_loop_of(worker, [&] { started = worker.start(*settings, gates); });
+      co_await on_loop_of(worker, [&] { started = worker.start(*settings, gates_); });
       if (!started) co_return started;
       port = worker.port();
     }
@@ -113,8 +117,28 @@ class App {
     });
   }
 
-  static std::shared_ptr<Gates> new_gates(const RouteSettings& settings) {
-    return std::make_shared<Gates>(settings.webhook_rate, settings.webhook_concurrency);
+  static GateLimits gate_limits(const RouteSettings& settings) {
+    return {.rate = settings.webhook_rate, .concurrency = settings.webhook_concurrency};
+  }
+
+  static proxy::SharedLimits shared_limits(const Config& config) {
+    proxy::SharedLimits limits;
+    limits.max_connections = static_cast<std::size_t>(config.max_connections);
+    limits.max_connections_per_peer =
+        config.max_connections_per_address > 0
+            ? static_cast<std::size_t>(config.max_connections_per_address)
+            : std::max<std::size_t>(1, limits.max_connections * 3 / 4);
+    return limits;
+  }
+
+  // Two descriptors for each client: its own connection, and the one to its upstream.
+  void allow_open_files() const {
+    const auto needed = 2 * static_cast<std::uint64_t>(config_.max_connections) + kOtherFiles;
+    const auto allowed = raise_open_files(needed);
+    if (allowed >= needed) return;
+    log_.warning(
+        "the limit of open files (RLIMIT_NOFILE) is too low for max-connections",
+        {{"limit", allowed}, {"needed", needed}, {"max_connections", config_.max_connections}});
   }
 
   [[nodiscard]] std::string app_proxy_down() const {
@@ -139,9 +163,9 @@ class App {
                  {{"error", settings.error().message}});
       co_return;
     }
-    const auto gates = new_gates(*settings);
+    gates_->set(gate_limits(*settings));
     for (const auto& worker : workers_) {
-      co_await on_loop_of(*worker, [&] { worker->use(*settings, gates); });
+      co_await on_loop_of(*worker, [&] { worker->use(*settings, gates_); });
     }
     reloads_.Increment();
     log_.info("took over the routes file", {{"file", config_.routes_file}});
@@ -178,6 +202,7 @@ class App {
   net::Resolver names_;
   net::Resolver event_source_names_;
   WorkerContext shared_;
+  std::shared_ptr<Gates> gates_;
   std::vector<std::unique_ptr<Worker>> workers_;
   TaskGroup tasks_;
 };

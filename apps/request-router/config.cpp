@@ -158,6 +158,20 @@ void bind_limits(ConfigReader& reader, RouteSettings& settings) {
               {"BODY_TIMEOUT"},
               "How long nothing of a request's or an answer's body may come"},
              settings.body_timeout, kShort, kLong);
+  reader.add({"request-body-deadline",
+              {"REQUEST_BODY_DEADLINE"},
+              "How long a client may take for the whole body of a request"},
+             settings.body_deadline, kShort, kLong);
+  add_size(reader,
+           {"min-body-rate",
+            {"MIN_BODY_RATE"},
+            "Bytes per second that a client must send of a request's body, after 10 s; 0: any"},
+           settings.min_body_rate);
+  reader.add({"upstream-idle-timeout",
+              {"UPSTREAM_IDLE_TIMEOUT"},
+              "How long an idle connection to an upstream is kept, unless the upstream tells by "
+              "Keep-Alive; must be shorter than the upstream keeps it"},
+             settings.upstream_idle_timeout, kShort, kLong);
   reader.add({"websocket-timeout",
               {"WEBSOCKET_TIMEOUT"},
               "How long a WebSocket may be silent in both directions"},
@@ -214,6 +228,11 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add({"port", {"LISTEN_PORT"}, "Main port; 0 takes a free one"}, config.port, 0, 65535);
   reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections of clients at the same time"},
              config.max_connections, 1, 1'000'000);
+  reader.add({"max-connections-per-address",
+              {"MAX_CONNECTIONS_PER_ADDRESS"},
+              "Connections of one client address at the same time; 0: three quarters of "
+              "max-connections"},
+             config.max_connections_per_address, 0, 1'000'000);
   reader.add({"loops", {"LOOPS"}, "Loops that serve clients, each on a thread of its own"},
              config.loops, 1, 64);
   reader.add({"head-timeout", {"HEAD_TIMEOUT"}, "How long a client may take for a request's head"},

@@ -34,8 +34,13 @@ struct RouteSettings {
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds answer_timeout{60'000};
   std::chrono::milliseconds body_timeout{60'000};
+  std::int64_t min_body_rate = 1024;  // bytes per second; 0: any
+  std::chrono::milliseconds body_deadline{900'000};
+  std::chrono::milliseconds upstream_idle_timeout{4'000};
   std::chrono::milliseconds tunnel_timeout{3'600'000};
   bool gzip = true;
+
+  bool operator==(const RouteSettings&) const = default;
 };
 
 // The router's configuration in addition to that of every daemon.
@@ -45,6 +50,7 @@ struct Config {
   std::string listen_address = "::";
   std::int64_t port = 8080;
   std::int64_t max_connections = 20'000;
+  std::int64_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   std::int64_t loops = 1;
   std::chrono::milliseconds head_timeout{10'000};
   std::chrono::milliseconds idle_timeout{65'000};

@@ -15,11 +15,12 @@ void Cors::allow(http::Response& response, std::optional<std::string_view> origi
   response.headers.add("Vary", "Origin");
   if (!origin || origin->empty()) return;
   const bool listed = std::ranges::any_of(origins_, [&](const std::string& known) {
-    return known == "*" || http::equal_ignoring_case(known, *origin);
+    return http::equal_ignoring_case(known, *origin);
   });
-  if (!listed) return;
-  response.headers.add("Access-Control-Allow-Origin", std::string(*origin));
-  response.headers.add("Access-Control-Allow-Credentials", "true");
+  const bool any = std::ranges::find(origins_, "*") != origins_.end();
+  if (!listed && !any) return;
+  response.headers.add("Access-Control-Allow-Origin", listed ? std::string(*origin) : "*");
+  if (listed) response.headers.add("Access-Control-Allow-Credentials", "true");
   response.headers.add("Access-Control-Allow-Methods", "GET,HEAD,PUT,PATCH,POST,DELETE");
   response.headers.add("Access-Control-Allow-Headers", "content-type,x-access-token,authorization");
   response.headers.add("Access-Control-Expose-Headers", "x-request-id,retry-after");

@@ -14,7 +14,7 @@ namespace gitops::router {
 class Cors {
  public:
   // Origins as the CORS setting of app-proxy lists them; blanks and slashes at the end are dropped,
-  // and "*" stands for every origin.
+  // and "*" stands for every origin, whose pages then read answers without credentials.
   explicit Cors(const std::vector<std::string>& origins);
 
   // Adds the fields that let the page at `origin` read the answer, if it is allowed to, and

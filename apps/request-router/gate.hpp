@@ -5,30 +5,52 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "common/core/time.hpp"
 
 namespace gitops::router {
 
-// Rate limit (with a burst of twice the rate) and concurrency limit of one event source. 0: no
-// limit. Time is passed in. Any thread.
+// Limits of one event source. 0: no limit.
+struct GateLimits {
+  std::int64_t rate = 0;         // requests per second, twice that at once
+  std::int64_t concurrency = 0;  // requests inside
+};
+
+// Holds one event source to its limits. Time is passed in. Any thread.
 class Gate {
  public:
-  Gate(std::int64_t rate, std::int64_t concurrency) : rate_(rate), concurrency_(concurrency) {}
+  explicit Gate(GateLimits limits) : limits_(limits) {}
 
-  // True when a request may enter; it then leaves once.
-  bool enter(Clock::time_point now);
-  void leave();
+  // The place of a request inside of a gate, which outlives it; left when it is destroyed. False when
+  // the gate refused.
+  class [[nodiscard]] Place {
+   public:
+    Place(Place&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
+    Place& operator=(Place&&) = delete;
+    ~Place() {
+      if (gate_ != nullptr) gate_->leave();
+    }
+    explicit operator bool() const { return gate_ != nullptr; }
+
+   private:
+    friend class Gate;
+    explicit Place(Gate* gate) : gate_(gate) {}
+    Gate* gate_;
+  };
+  Place enter(Clock::time_point now);
+  // Holds from now on; requests inside stay.
+  void set(GateLimits limits);
   [[nodiscard]] std::int64_t inside() const;
   // True when a new gate would behave the same from `now` on, so that this one can be forgotten.
   [[nodiscard]] bool unused(Clock::time_point now) const;
 
  private:
+  void leave();
   [[nodiscard]] double tokens(Clock::time_point now) const;
 
-  const std::int64_t rate_;
-  const std::int64_t concurrency_;
   mutable std::mutex mutex_;
+  GateLimits limits_;
   std::int64_t inside_ = 0;
   double tokens_ = 0;
   Clock::time_point filled_{};  // when tokens_ was right; the epoch: it was never used
@@ -37,15 +59,16 @@ class Gate {
 // The one gate of each event source, whichever loop asks. Any thread.
 class Gates {
  public:
-  Gates(std::int64_t rate, std::int64_t concurrency) : rate_(rate), concurrency_(concurrency) {}
+  explicit Gates(GateLimits limits) : limits_(limits) {}
 
   // The gate of this host; the same object for as long as anybody holds it.
   std::shared_ptr<Gate> of(const std::string& host);
+  // For all gates, present and future.
+  void set(GateLimits limits);
 
  private:
-  const std::int64_t rate_;
-  const std::int64_t concurrency_;
   std::mutex mutex_;
+  GateLimits limits_;
   std::unordered_map<std::string, std::weak_ptr<Gate>> gates_;
   std::size_t tidy_at_ = 1'000;
 };

@@ -35,6 +35,25 @@ std::function<bool(const boost::asio::ip::address&)> only_allowed(
   };
 }
 
+http::Response unsigned_webhook(const proxy::RequestHead& head) {
+  return error_answer(401, "the signature of the webhook is missing or wrong",
+                      head.find(proxy::FieldId::accept));
+}
+
+// A webhook's place in a gate.
+struct Inside {
+  Inside(std::shared_ptr<Gate> g, Gate::Place p) : gate(std::move(g)), place(std::move(p)) {}
+  std::shared_ptr<Gate> gate;
+  Gate::Place place;
+};
+
+// Whether connections to the same place are made in the same way.
+bool connect_alike(const RouteSettings& a, const RouteSettings& b) {
+  return a.connect_timeout == b.connect_timeout &&
+         a.upstream_idle_timeout == b.upstream_idle_timeout &&
+         a.allowed_addresses == b.allowed_addresses;
+}
+
 std::string_view message_for(proxy::Failure failure, int status) {
   switch (failure) {
     case proxy::Failure::connect_failed:
@@ -58,11 +77,13 @@ std::string_view message_for(proxy::Failure failure, int status) {
 
 Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
                  const RouteSettings& settings, std::shared_ptr<Gates> gates,
-                 std::function<std::string()> app_proxy_down)
+                 std::shared_ptr<proxy::Totals> totals, std::function<std::string()> app_proxy_down,
+                 const Routing* before)
     : names_(names),
       event_source_names_(event_source_names),
       settings_(settings),
       gates_(std::move(gates)),
+      totals_(std::move(totals)),
       app_proxy_down_(std::move(app_proxy_down)),
       trusted_(net::AddressList::parse(settings.trusted_proxies).value()),
       allowed_(std::make_shared<net::AddressList>(
@@ -77,15 +98,45 @@ Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
     signatures_.push_back(parse_signature_rule(rule).value());
   }
 
+  std::shared_ptr<proxy::Upstream> app_proxy;
+  std::shared_ptr<proxy::Upstream> workflows;
+  if (before != nullptr && connect_alike(settings, before->settings_)) {
+    const auto& old = before->settings_;
+    if (settings.app_proxy_url == old.app_proxy_url &&
+        settings.app_proxy_ca_file == old.app_proxy_ca_file) {
+      app_proxy = before->app_proxy_->upstream;
+    }
+    if (before->workflows_ && settings.workflows_url == old.workflows_url &&
+        settings.workflows_ca_file == old.workflows_ca_file &&
+        settings.workflows_insecure == old.workflows_insecure) {
+      workflows = before->workflows_->upstream;
+    }
+  }
   auto app_limits = limits(settings.app_proxy_max_body);
   app_limits.websocket = true;
-  app_proxy_ = fixed_route(RouteId::app_proxy, "app-proxy", settings.app_proxy_url,
-                           {.ca_file = settings.app_proxy_ca_file}, app_limits);
+  app_proxy_ =
+      fixed_route(RouteId::app_proxy, "app-proxy", settings.app_proxy_url,
+                  {.ca_file = settings.app_proxy_ca_file}, app_limits, std::move(app_proxy));
   if (!settings.workflows_url.empty()) {
     workflows_ = fixed_route(RouteId::workflows, "workflows", settings.workflows_url,
                              {.ca_file = settings.workflows_ca_file,
                               .insecure_skip_verify = settings.workflows_insecure},
-                             limits(settings.workflows_max_body));
+                             limits(settings.workflows_max_body), std::move(workflows));
+  }
+  if (before != nullptr) take_over(*before);
+}
+
+// Keeps the event sources that were in use, with their gates, and with their connections when these
+// would be made alike.
+void Routing::take_over(const Routing& before) {
+  const bool alike = connect_alike(settings_, before.settings_) &&
+                     settings_.webhook_port == before.settings_.webhook_port;
+  for (const auto& [old_host, route] : before.events_) {
+    const auto host = webhook_host(route->ns, route->event_source, webhooks_);
+    if (!host) continue;
+    auto upstream = alike && *host == old_host ? route->upstream : nullptr;
+    events_.emplace(*host,
+                    new_event_route(route->ns, route->event_source, *host, std::move(upstream)));
   }
 }
 
@@ -95,23 +146,30 @@ proxy::RouteLimits Routing::limits(std::int64_t max_body) const {
   limits.answer_timeout = settings_.answer_timeout;
   limits.body_timeout = settings_.body_timeout;
   limits.tunnel_timeout = settings_.tunnel_timeout;
+  limits.min_body_rate = static_cast<std::uint64_t>(settings_.min_body_rate);
+  limits.body_deadline = settings_.body_deadline;
   limits.gzip = settings_.gzip;
   return limits;
 }
 
 Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const std::string& text,
-                                    net::TlsOptions tls, proxy::RouteLimits limits) const {
+                                    net::TlsOptions tls, proxy::RouteLimits limits,
+                                    std::shared_ptr<proxy::Upstream> upstream) const {
   const auto url = http::parse_url(text).value();
-  proxy::TcpDialerOptions upstream{.host = url.host, .port = url.port};
-  if (url.is_tls()) upstream.tls = std::move(tls);
-  if (!is_address(url.host)) upstream.allowed = only_allowed(allowed_);
   auto route = std::make_shared<proxy::Route>();
   route->name = name;
   route->id = std::to_underlying(id);
   route->limits = limits;
-  route->upstream = std::make_shared<proxy::Upstream>(
-      proxy::tcp_dialer(names_, std::move(upstream)),
-      proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout});
+  route->upstream = std::move(upstream);
+  if (!route->upstream) {
+    proxy::TcpDialerOptions place{.host = url.host, .port = url.port};
+    if (url.is_tls()) place.tls = std::move(tls);
+    if (!is_address(url.host)) place.allowed = only_allowed(allowed_);
+    route->upstream = std::make_shared<proxy::Upstream>(
+        proxy::tcp_dialer(names_, std::move(place)),
+        proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout,
+                               .idle_timeout = settings_.upstream_idle_timeout});
+  }
   route->host = url.host_header();
   route->own_origin = url.scheme + "://" + url.host_header();
   if (id == RouteId::workflows) route->location_prefix = "/workflows";
@@ -119,30 +177,45 @@ Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const s
 }
 
 Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
-  auto host = webhook_host(match.ns, match.event_source, webhooks_);
+  const auto host = webhook_host(match.ns, match.event_source, webhooks_);
   if (!host) return std::unexpected(host.error());
   if (const auto known = events_.find(*host); known != events_.end()) return known->second;
   if (events_.size() >= kMaxEventSources) forget_event_sources();
+  auto route = new_event_route(match.ns, match.event_source, *host, nullptr);
+  events_.emplace(*host, route);
+  return route;
+}
+
+Routing::EventRoute Routing::new_event_route(std::string_view ns, std::string_view event_source,
+                                             const std::string& host,
+                                             std::shared_ptr<proxy::Upstream> upstream) const {
   auto route = std::make_shared<WebhookRoute>();
-  route->gate = gates_->of(*host);
-  if (const auto* rule = signature_rule(match)) {
+  route->ns = ns;
+  route->event_source = event_source;
+  route->gate = gates_->of(host);
+  if (const auto* rule = signature_rule(ns, event_source)) {
     route->signature = rule->kind;
     route->secret = std::make_shared<SignatureSecret>(rule->secret_file);
   }
   route->name = "webhooks";
   route->id = std::to_underlying(RouteId::webhooks);
   route->limits = limits(settings_.webhook_max_body);
-  route->host = *host;
+  route->host = host;
   if (settings_.webhook_port != 80) route->host += ":" + std::to_string(settings_.webhook_port);
   route->own_origin = "http://" + route->host;
-  route->upstream = std::make_shared<proxy::Upstream>(
-      proxy::tcp_dialer(event_source_names_,
-                        {.host = *host,
-                         .port = static_cast<std::uint16_t>(settings_.webhook_port),
-                         .allowed = only_allowed(allowed_)}),
-      proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout, .max_idle = 64});
-  events_.emplace(std::move(*host), route);
-  return EventRoute(route);
+  route->upstream = std::move(upstream);
+  if (!route->upstream) {
+    // The dot makes the name absolute: no search list of the pod or of its node is tried.
+    route->upstream = std::make_shared<proxy::Upstream>(
+        proxy::tcp_dialer(event_source_names_,
+                          {.host = host + ".",
+                           .port = static_cast<std::uint16_t>(settings_.webhook_port),
+                           .allowed = only_allowed(allowed_)}),
+        proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout,
+                               .idle_timeout = settings_.upstream_idle_timeout,
+                               .max_idle = 64});
+  }
+  return route;
 }
 
 // First those whose gates need not be remembered.
@@ -197,40 +270,57 @@ proxy::Decision Routing::decide(const proxy::RequestHead& head, const proxy::Pee
     if (id && is_request_id(*id)) forward.request_id = *id;
   }
   if (event_route) {
-    if (auto refusal = admit(event_route, head, forward)) return std::move(*refusal);
+    if (auto refusal = screen(event_route, head, peer, forward)) return std::move(*refusal);
   }
   return forward;
 }
 
-const SignatureRule* Routing::signature_rule(const RouteMatch& match) const {
-  const auto found = std::ranges::find_if(signatures_, [&match](const SignatureRule& rule) {
-    return rule.ns == match.ns && rule.event_source == match.event_source;
+const SignatureRule* Routing::signature_rule(std::string_view ns,
+                                             std::string_view event_source) const {
+  const auto found = std::ranges::find_if(signatures_, [&](const SignatureRule& rule) {
+    return rule.ns == ns && rule.event_source == event_source;
   });
   return found == signatures_.end() ? nullptr : &*found;
 }
 
-std::optional<http::Response> Routing::admit(const EventRoute& route,
-                                             const proxy::RequestHead& head,
-                                             proxy::Forward& forward) const {
-  const auto accept = head.find(proxy::FieldId::accept);
-  const auto verify = [route](const proxy::RequestHead& signed_head,
-                              std::string_view body) -> std::optional<http::Response> {
-    if (is_signed(route->signature, route->secret->current(Clock::now()), signed_head, body)) {
-      return std::nullopt;
+// A webhook enters the gate when all of it is there and its signature is right: neither a slow
+// sender nor one without the secret takes the place of another.
+std::optional<http::Response> Routing::screen(const EventRoute& route,
+                                              const proxy::RequestHead& head,
+                                              const proxy::PeerInfo& peer,
+                                              proxy::Forward& forward) const {
+  std::shared_ptr<BodySignature> signature;
+  std::string_view claimed;
+  if (route->secret) {
+    const auto secret = route->secret->current(Clock::now());
+    const auto found = signature_of(route->signature, head);
+    if (!found) return unsigned_webhook(head);
+    if (route->signature == SignatureKind::gitlab) {
+      if (!is_gitlab_token(*found, secret)) return unsigned_webhook(head);
+    } else {
+      claimed = *found;  // a slice of the head, which stays until the end of the request
+      signature = std::make_shared<BodySignature>(secret);
+      forward.inspect = [signature](std::string_view part) { signature->add(part); };
     }
-    return error_answer(401, "the signature of the webhook is missing or wrong",
-                        signed_head.find(proxy::FieldId::accept));
+  }
+  forward.admit = [route, signature, claimed](
+                      const proxy::RequestHead& whole,
+                      std::shared_ptr<void>& admission) -> std::optional<http::Response> {
+    if (signature && !signature->is(claimed)) return unsigned_webhook(whole);
+    auto place = route->gate->enter(Clock::now());
+    if (!place) {
+      return error_answer(429, "too many webhooks for this event source",
+                          whole.find(proxy::FieldId::accept));
+    }
+    admission = std::make_shared<Inside>(route->gate, std::move(place));
+    return std::nullopt;
   };
-  if (route->secret && route->signature == SignatureKind::gitlab) {
-    if (auto refusal = verify(head, {})) return refusal;  // GitLab's token does not cover the body
-  } else if (route->secret) {
-    forward.verify = verify;
+  // Behind a proxy that names its clients, held bytes are charged to the client.
+  if (forward.trusted_peer) {
+    boost::system::error_code ec;
+    const auto client = boost::asio::ip::make_address(std::string(client_of(head, peer)), ec);
+    if (!ec) forward.holder = totals_->of(client);
   }
-  if (!route->gate->enter(Clock::now())) {
-    return error_answer(429, "too many webhooks for this event source", accept);
-  }
-  forward.admission = {route->gate.get(),
-                       [gate = route->gate](Gate* entered) { entered->leave(); }};
   return std::nullopt;
 }
 
@@ -239,9 +329,10 @@ http::Response Routing::answer_health(const RouteMatch& match) const {
       .status = 200, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = "ok"};
   response.headers.add("Cache-Control", "no-store");
   if (match.kind == RouteKind::ready) {
-    if (auto why = app_proxy_down_(); !why.empty()) {
+    // The reason names hosts and addresses, so only the admin port and the log tell it.
+    if (!app_proxy_down_().empty()) {
       response.status = 503;
-      response.body = "app-proxy: " + why + "\n";
+      response.body = "app-proxy cannot be reached\n";
     }
   }
   return response;

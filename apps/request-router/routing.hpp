@@ -24,21 +24,25 @@ enum class RouteId : std::size_t { app_proxy, workflows, webhooks };
 
 // The way to one event source.
 struct WebhookRoute : proxy::Route {
+  std::string ns;
+  std::string event_source;
   std::shared_ptr<Gate> gate;
   SignatureKind signature = SignatureKind::github;
   std::shared_ptr<SignatureSecret> secret;  // null: webhooks need not be signed
 };
 
 // The routes in force: decides on each request and answers those that cannot be forwarded. Made
-// anew when the settings change; requests under way keep the routes they began with. Each loop has
-// its own, with the gates of all of them. Loop thread only.
+// anew when the settings change, with the upstreams and gates that the change does not concern;
+// requests under way keep the routes they began with. Each loop has its own, with the gates of all
+// of them. Loop thread only.
 class Routing {
  public:
   // `names` looks up the configured upstreams, `event_source_names` the hosts of event sources, which
   // whoever sends a webhook chooses. The settings were checked when they were read.
-  // `app_proxy_down` tells why, or is empty.
+  // `app_proxy_down` tells why, or is empty. `before` are the routes so far, if any.
   Routing(net::Resolver& names, net::Resolver& event_source_names, const RouteSettings& settings,
-          std::shared_ptr<Gates> gates, std::function<std::string()> app_proxy_down);
+          std::shared_ptr<Gates> gates, std::shared_ptr<proxy::Totals> totals,
+          std::function<std::string()> app_proxy_down, const Routing* before = nullptr);
 
   proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
   http::Response failed(const proxy::RequestHead* head, const proxy::Route* route,
@@ -53,16 +57,24 @@ class Routing {
 
  private:
   using Route = std::shared_ptr<const proxy::Route>;
-
-  [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const std::string& url,
-                                  net::TlsOptions tls, proxy::RouteLimits limits) const;
   using EventRoute = std::shared_ptr<const WebhookRoute>;
+
+  // `upstream`: one to use on; null: a new one.
+  [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const std::string& url,
+                                  net::TlsOptions tls, proxy::RouteLimits limits,
+                                  std::shared_ptr<proxy::Upstream> upstream) const;
+  [[nodiscard]] EventRoute new_event_route(std::string_view ns, std::string_view event_source,
+                                           const std::string& host,
+                                           std::shared_ptr<proxy::Upstream> upstream) const;
   Result<EventRoute> webhook_route(const RouteMatch& match);
+  void take_over(const Routing& before);
   void forget_event_sources();
-  [[nodiscard]] const SignatureRule* signature_rule(const RouteMatch& match) const;
-  // Null when the webhook may go on; what was decided is written to `forward`.
-  std::optional<http::Response> admit(const EventRoute& route, const proxy::RequestHead& head,
-                                      proxy::Forward& forward) const;
+  [[nodiscard]] const SignatureRule* signature_rule(std::string_view ns,
+                                                    std::string_view event_source) const;
+  // The answer to a webhook that its head already disqualifies. Otherwise nothing; the checks that
+  // need the body are set in `forward`.
+  std::optional<http::Response> screen(const EventRoute& route, const proxy::RequestHead& head,
+                                       const proxy::PeerInfo& peer, proxy::Forward& forward) const;
   [[nodiscard]] http::Response answer_health(const RouteMatch& match) const;
   [[nodiscard]] proxy::RouteLimits limits(std::int64_t max_body) const;
 
@@ -70,6 +82,7 @@ class Routing {
   net::Resolver& event_source_names_;
   RouteSettings settings_;
   std::shared_ptr<Gates> gates_;
+  std::shared_ptr<proxy::Totals> totals_;
   std::function<std::string()> app_proxy_down_;
   net::AddressList trusted_;
   std::shared_ptr<const net::AddressList> allowed_;

@@ -1,8 +1,5 @@
 #include "request-router/signature.hpp"
 
-#include <optional>
-
-#include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/small_file.hpp"
 #include "common/http/message.hpp"
@@ -63,14 +60,19 @@ Result<SignatureRule> parse_signature_rule(std::string_view text) {
   return rule;
 }
 
-bool is_signed(SignatureKind kind, std::string_view secret, const proxy::RequestHead& head,
-               std::string_view body) {
-  const auto proof = only_field(head, field_of(kind));
-  if (secret.empty() || !proof) return false;
-  if (kind == SignatureKind::gitlab) return equal_in_constant_time(*proof, secret);
-  if (!proof->starts_with(kAlgorithm)) return false;
-  return equal_in_constant_time(proof->substr(kAlgorithm.size()),
-                                hex_encode(bytes_of(hmac_sha256(secret, body))));
+std::optional<std::string_view> signature_of(SignatureKind kind, const proxy::RequestHead& head) {
+  auto proof = only_field(head, field_of(kind));
+  if (!proof || kind == SignatureKind::gitlab) return proof;
+  if (!proof->starts_with(kAlgorithm)) return std::nullopt;
+  return proof->substr(kAlgorithm.size());
+}
+
+bool is_gitlab_token(std::string_view token, std::string_view secret) {
+  return !secret.empty() && equal_in_constant_time(token, secret);
+}
+
+bool BodySignature::is(std::string_view signature) {
+  return usable_ && equal_in_constant_time(signature, hex_encode(bytes_of(hmac_.finish())));
 }
 
 std::string_view SignatureSecret::current(Clock::time_point now) {

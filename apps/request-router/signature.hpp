@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/core/crypto.hpp"
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 #include "common/core/time.hpp"
@@ -30,10 +32,27 @@ struct SignatureRule {
 // "namespace/event-source=github:/path/of/the/secret".
 Result<SignatureRule> parse_signature_rule(std::string_view text);
 
-// Whether the request has a valid signature or token in exactly one field. Compares in constant
-// time. An empty secret never matches. GitLab's token does not cover the body.
-bool is_signed(SignatureKind kind, std::string_view secret, const proxy::RequestHead& head,
-               std::string_view body);
+// What the one field with the signature or the token holds: the hex digits, or the token. Nothing
+// when the field is absent, repeated or malformed.
+std::optional<std::string_view> signature_of(SignatureKind kind, const proxy::RequestHead& head);
+
+// Whether this is GitLab's token, which does not cover the body. Compares in constant time. An empty
+// secret never matches.
+bool is_gitlab_token(std::string_view token, std::string_view secret);
+
+// Computes the signature of a body that comes in parts.
+class BodySignature {
+ public:
+  explicit BodySignature(std::string_view secret) : usable_(!secret.empty()), hmac_(secret) {}
+  void add(std::string_view part) { hmac_.add(part); }
+  // Whether this is the signature of all parts, in hex digits; asked once. Compares in constant time.
+  // With an empty secret nothing is.
+  bool is(std::string_view signature);
+
+ private:
+  bool usable_;
+  HmacSha256 hmac_;
+};
 
 // The secret of one rule, read again when its file changes, at most once per second; line ends
 // behind it are dropped. Loop thread only.

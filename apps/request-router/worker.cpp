@@ -12,7 +12,6 @@ proxy::ServerOptions proxy_options(std::uint16_t port, const WorkerContext& cont
   proxy::ServerOptions options;
   options.listen = {
       .address = config.listen_address, .port = port, .shares_port = config.loops > 1};
-  options.max_connections = static_cast<std::size_t>(config.max_connections);
   options.head_timeout = config.head_timeout;
   options.idle_timeout = config.idle_timeout;
   options.totals = context.totals;
@@ -51,7 +50,8 @@ Result<void> Worker::start(const RouteSettings& settings, std::shared_ptr<Gates>
 
 void Worker::use(const RouteSettings& settings, std::shared_ptr<Gates> gates) {
   routing_ = std::make_shared<Routing>(context_.names, context_.event_source_names, settings,
-                                       std::move(gates), context_.app_proxy_down);
+                                       std::move(gates), context_.totals, context_.app_proxy_down,
+                                       routing_.get());
 }
 
 Task<> Worker::stop(Deadline deadline) {

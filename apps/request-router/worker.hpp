@@ -33,7 +33,8 @@ class Worker {
   Worker(const Executor& executor, std::uint16_t port, const WorkerContext& context);
 
   Result<void> start(const RouteSettings& settings, std::shared_ptr<Gates> gates);
-  // Takes over routes; requests under way keep theirs.
+  // Takes over routes; requests under way keep theirs, and upstreams that are the same keep their
+  // connections.
   void use(const RouteSettings& settings, std::shared_ptr<Gates> gates);
   // Stops accepting.
   void drain() { server_.drain(); }

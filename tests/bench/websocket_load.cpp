@@ -39,7 +39,7 @@ Task<std::unique_ptr<net::Channel>> open(std::uint16_t port) {
   co_return channel;
 }
 
-// The channel gives back what is written to it.
+// Sends messages to an echo server one after the other, and counts the echoes.
 Task<std::uint64_t> send_and_wait(net::Channel& channel, Clock::time_point until) {
   std::string frame;
   http::websocket::append_frame(frame, http::websocket::Opcode::binary,

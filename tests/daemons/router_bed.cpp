@@ -1,6 +1,7 @@
 #include "daemons/router_bed.hpp"
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <stdexcept>
 
@@ -27,6 +28,10 @@ std::string hosts_library() {
     if (std::filesystem::exists(path, ec)) return path.string();
   }
   throw std::runtime_error("libnss_wrapper.so is missing (Debian: libnss-wrapper)");
+}
+
+std::string hosts_and_silent_names() {
+  return std::string(GITOPS_SILENT_NAMES_LIBRARY) + ":" + hosts_library();
 }
 
 RouterProcess::RouterProcess(std::vector<std::string> argv, Environment environment,
@@ -56,6 +61,10 @@ ProcessOptions RouterProcess::options(std::vector<std::string> argv, Environment
 
 void RouterProcess::set_hosts(const std::string& lines) {
   write_file(folder_ / "hosts", lines);
+  // nss_wrapper compares whole seconds.
+  std::filesystem::last_write_time(
+      folder_ / "hosts",
+      std::filesystem::file_time_type::clock::now() + ++hosts_written_ * std::chrono::seconds(2));
 }
 
 RouterBed::RouterBed(Options from)
@@ -98,10 +107,12 @@ void RouterBed::forget() {
   }
 }
 
-std::size_t RouterBed::memory() const {
+std::size_t RouterBed::status_number(std::string_view key) const {
   const auto status = read_file("/proc/" + std::to_string(router_.pid()) + "/status");
-  const auto at = status.find("VmRSS:");
-  return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + 6, nullptr, 10);
+  const auto at = status.find(key);
+  if (at == std::string::npos)
+    throw std::runtime_error("no " + std::string(key) + " of the router");
+  return std::strtoull(status.c_str() + at + key.size(), nullptr, 10);
 }
 
 std::size_t RouterBed::descriptors() const {

@@ -40,6 +40,7 @@ class RouterProcess {
                          const std::string& hosts);
 
   TempDir folder_;
+  int hosts_written_ = 0;
   Process process_;
   std::uint16_t port_ = 0;
   std::uint16_t admin_port_ = 0;
@@ -66,6 +67,8 @@ class RouterBed {
   RecordingUpstream& app_proxy() { return *app_proxy_; }
   RecordingUpstream& workflows() { return *workflows_; }
   RecordingUpstream& events() { return *events_; }
+  // Ends it: connections to its port are refused from then on.
+  void stop_events() { events_.reset(); }
   Process& process() { return router_.process(); }
   [[nodiscard]] std::string log() const { return router_.log(); }
   [[nodiscard]] const TempDir& folder() const { return router_.folder(); }
@@ -74,8 +77,9 @@ class RouterBed {
   void forget();
   // Sets the addresses of the event sources' names: lines of a hosts file.
   void set_hosts(const std::string& lines) { router_.set_hosts(lines); }
-  // Resident memory in KiB, and open descriptors.
-  [[nodiscard]] std::size_t memory() const;
+  // Resident memory in KiB, now and at most since the start, and open descriptors.
+  [[nodiscard]] std::size_t memory() const { return status_number("VmRSS:"); }
+  [[nodiscard]] std::size_t peak_memory() const { return status_number("VmHWM:"); }
   [[nodiscard]] std::size_t descriptors() const;
 
   // "GET target HTTP/1.1" with Host; `more`: further lines, each with its line end.
@@ -87,6 +91,7 @@ class RouterBed {
 
  private:
   RouterProcess start(Options& from);
+  [[nodiscard]] std::size_t status_number(std::string_view key) const;
 
   std::unique_ptr<RecordingUpstream> app_proxy_;
   std::unique_ptr<RecordingUpstream> workflows_;
@@ -96,5 +101,8 @@ class RouterBed {
 
 // The path of the library that gives a child process its own hosts file.
 std::string hosts_library();
+// The value of LD_PRELOAD for a router with its own hosts file, in which lookups of names that begin
+// with "silent" never end.
+std::string hosts_and_silent_names();
 
 }  // namespace gitops::test

@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <cctype>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -7,6 +10,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/http/hostile_heads.hpp"
 #include "daemons/router_bed.hpp"
 #include "e2e/router_cases.hpp"
 
@@ -24,7 +28,8 @@ std::string program(std::string_view name) {
 // Another proxy in front of three upstreams of its own.
 class OtherProxy {
  public:
-  explicit OtherProxy(const std::string& name) : port_(free_port()) {
+  explicit OtherProxy(const std::string& name, const RecordingUpstream::Answer& answer = {})
+      : app_proxy("app-proxy", answer), port_(free_port()) {
     if (name == "nginx")
       start_nginx();
     else
@@ -43,7 +48,7 @@ class OtherProxy {
   }
 
   [[nodiscard]] std::uint16_t port() const { return static_cast<std::uint16_t>(port_); }
-  RecordingUpstream app_proxy{"app-proxy"};
+  RecordingUpstream app_proxy;
   RecordingUpstream workflows{"workflows"};
   RecordingUpstream events{"events"};
   NameServer names{{{"github-eventsource-svc.argo.svc.cluster.local", "127.0.0.1"},
@@ -98,17 +103,44 @@ class OtherProxy {
   std::unique_ptr<Process> process_;
 };
 
-// The outcome of an input: the first status, and each complete request that an upstream received.
+// The outcome of an input: the statuses of all answers, and each complete request that an upstream
+// received, with the fields that every proxy passes on.
 struct Outcome {
   int status = 0;
-  std::vector<std::string> requests;
+  std::vector<int> further = {};  // of the answers behind the first
+  std::vector<std::string> requests = {};
   bool operator==(const Outcome&) const = default;
 };
 
 std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
   out << outcome.status;
+  for (const int status : outcome.further) out << " " << status;
   for (const auto& request : outcome.requests) out << " | " << request;
   return out;
+}
+
+// The fields of a request without those that each proxy writes for itself.
+std::string fields_of(const RecordedRequest& request) {
+  std::set<std::string> fields;
+  for (auto at = request.head.find("\r\n"); at != std::string::npos;) {
+    const auto next = request.head.find("\r\n", at + 2);
+    auto line = request.head.substr(at + 2, next - at - 2);
+    const auto colon = line.find(':');
+    auto name = line.substr(0, colon);
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    static const std::set<std::string> kOwn{
+        "host",       "connection", "content-length", "upgrade", "transfer-encoding",
+        "keep-alive", "te",         "trailer",        "expect",  "x-request-id"};
+    auto value = colon == std::string::npos ? "" : line.substr(colon + 1);
+    value.erase(0, value.find_first_not_of(" \t"));
+    if (!name.empty() && !kOwn.contains(name) && !name.starts_with("x-forwarded-")) {
+      fields.insert(name + "=" + value);
+    }
+    at = next;
+  }
+  std::string all;
+  for (const auto& field : fields) all += " " + field;
+  return all;
 }
 
 RecordingUpstream& bed_part(RouterBed& bed, int which) {
@@ -131,12 +163,16 @@ Outcome outcome_of(Bed& bed, std::uint16_t port, const std::string& bytes, bool 
   socket.send(bytes);
   if (pipelined) socket.send(kLast);
   outcome.status = socket.read_response(bytes.starts_with("HEAD ")).status;
-  if (pipelined) socket.read_to_end();
+  while (pipelined) {
+    const int status = socket.read_response().status;
+    if (status == 0) break;
+    outcome.further.push_back(status);
+  }
   for (auto* upstream : {&bed_part(bed, 0), &bed_part(bed, 1), &bed_part(bed, 2)}) {
     for (const auto& request : upstream->requests()) {
       if (!request.complete || request.target() == "/app-proxy/last") continue;
       outcome.requests.push_back(upstream->name() + " " + request.method() + " " +
-                                 request.target() + " " + request.body);
+                                 request.target() + " " + request.body + fields_of(request));
     }
   }
   return outcome;
@@ -152,6 +188,7 @@ TEST(RouterDifferential, CasesDifferFromNginxWhereTheyShould) {
   for (const auto& each : router_cases()) {
     if (each.number >= 70 && each.number <= 76) continue;
     const auto mine = outcome_of(ours, ours.port(), each.bytes);
+    EXPECT_NE(mine.status, 0) << "case " << each.number;
     const auto theirs = outcome_of(nginx, nginx.port(), each.bytes);
     if (mine == theirs) continue;
     different.insert(each.number);
@@ -329,10 +366,86 @@ TEST(RouterDifferential, AC04_SmugglingIsRefusedAtLeastWhereOthersDo) {
     for (const auto& theirs : {by_nginx, by_haproxy}) {
       if (mine.status == 200 && theirs.status == 200 && mine.requests.size() > 0) {
         EXPECT_EQ(mine.requests, theirs.requests);
+        EXPECT_EQ(mine.further, theirs.further);
       }
     }
   }
   EXPECT_EQ(patient, more_patient);
+}
+
+// Answers of an upstream on which HTTP parsers have disagreed.
+struct HostileAnswer {
+  std::string bytes;
+  int status;             // for the client; 0: any, but not a complete answer
+  std::string body = {};  // of a complete one with status 200
+};
+
+std::vector<HostileAnswer> hostile_answers() {
+  std::vector<HostileAnswer> all;
+  for (const auto& head : hostile_responses()) all.push_back({.bytes = head.text, .status = 502});
+  const std::string ok = "HTTP/1.1 200 OK\r\n";
+  const std::string chunked = ok + "Transfer-Encoding: chunked\r\n\r\n";
+  const auto incomplete = [&all](const std::string& bytes) { all.push_back({bytes, 0}); };
+  const auto whole = [&all](const std::string& bytes, const std::string& body) {
+    all.push_back({bytes, 200, body});
+  };
+  all.push_back({ok + "X: a\nSet-Cookie: evil\r\nContent-Length: 0\r\n\r\n", 502});
+  all.push_back({ok + "X: a\rSet-Cookie: evil\r\nContent-Length: 0\r\n\r\n", 502});
+  all.push_back({ok + "X : a\r\nContent-Length: 0\r\n\r\n", 502});
+  all.push_back({ok + "Content-Length: -1\r\n\r\n", 502});
+  all.push_back({ok + "Content-Length: 0x2\r\n\r\nok", 502});
+  all.push_back({ok + "Content-Length: 2, 2\r\n\r\nok", 502});
+  incomplete(ok + "Content-Length: 5\r\n\r\nhalf");
+  incomplete(chunked + "4\r\nhalf\r\n");
+  incomplete(chunked + "zz\r\nhalf\r\n0\r\n\r\n");
+  incomplete(chunked + "4\nhalf\r\n0\r\n\r\n");
+  incomplete(chunked + "4\r\nhalf2\r\n0\r\n\r\n");
+  incomplete(chunked + "-4\r\nhalf\r\n0\r\n\r\n");
+  incomplete(chunked + "4\r\nhalf\r\n0\r\n");
+  whole(ok + "Content-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\nevil", "ok");
+  whole(chunked + "2;a=b\r\nok\r\n0\r\n\r\nevil", "ok");
+  whole("HTTP/1.1 100 Continue\r\n\r\n" + ok + "Content-Length: 2\r\n\r\nok", "ok");
+  whole("HTTP/1.0 200 OK\r\n\r\nok", "ok");
+  return all;
+}
+
+TEST(RouterDifferential, AC06_HostileAnswersAreRefusedOrReadAsOthersDo) {
+  std::mutex mutex;  // a proxy may have given up a request that its upstream still answers
+  std::string bytes;
+  const auto answer = [&](const RecordedRequest&, RawSocket& socket) {
+    std::unique_lock lock(mutex);
+    const auto now = bytes;
+    lock.unlock();
+    socket.send(now);
+    return false;
+  };
+  RouterBed ours({.app_proxy = answer});
+  OtherProxy nginx("nginx", answer);
+  OtherProxy haproxy("haproxy", answer);
+  const auto call = [](std::uint16_t port) {
+    return raw_call(port, RouterBed::request("GET", "/app-proxy/x", "Connection: close\r\n"));
+  };
+  for (const auto& each : hostile_answers()) {
+    SCOPED_TRACE(each.bytes);
+    {
+      const std::lock_guard lock(mutex);
+      bytes = each.bytes;
+    }
+    const auto mine = call(ours.port());
+    EXPECT_FALSE(mine.head.contains("evil")) << mine.head;
+    if (each.status == 0) {
+      EXPECT_FALSE(mine.status == 200 && mine.complete) << mine.head << mine.body;
+    } else {
+      EXPECT_EQ(mine.status, each.status);
+      EXPECT_TRUE(mine.complete);
+    }
+    if (each.status != 200) continue;
+    EXPECT_EQ(mine.body, each.body);
+    for (const auto port : {nginx.port(), haproxy.port()}) {
+      const auto theirs = call(port);
+      if (theirs.status == 200 && theirs.complete) EXPECT_EQ(theirs.body, mine.body);
+    }
+  }
 }
 
 }  // namespace

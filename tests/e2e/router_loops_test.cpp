@@ -109,7 +109,7 @@ TEST(RouterLoops, AC14_LimitsOfAnEventSourceHoldForAllLoopsTogether) {
   require_until(under_way(kLimit), seconds(10), "webhooks to be under way");
   const auto refused = [&bed] {
     return http_call({.url = "http://127.0.0.1:" + std::to_string(bed.admin_port()) + "/metrics"})
-        .body.contains(R"(gitops_router_requests_total{code="4xx",route="none"} )" +
+        .body.contains(R"(gitops_router_requests_total{code="4xx",route="webhooks"} )" +
                        std::to_string(kConnections - kLimit) + "\n");
   };
   require_until(refused, seconds(10), "all others to be refused");

@@ -44,7 +44,7 @@ TEST(RouterStreams, HundredMegabytesUpAndDownWithFlatMemory) {
   };
   RouterBed bed({.app_proxy = download});
   bed.get("/app-proxy/x");
-  const auto before = bed.memory();
+  const auto before = bed.peak_memory();
   for (const auto* target : {"/app-proxy/down", "/app-proxy/down-chunked"}) {
     SCOPED_TRACE(target);
     RawSocket socket(bed.port());
@@ -69,7 +69,7 @@ TEST(RouterStreams, HundredMegabytesUpAndDownWithFlatMemory) {
     for (std::size_t sent = 0; sent < kHundredMegabytes; sent += part.size()) socket.send(part);
     EXPECT_EQ(socket.read_response().body, std::to_string(kHundredMegabytes));
   }
-  EXPECT_LT(bed.memory(), before + 8 * 1024);
+  EXPECT_LT(bed.peak_memory(), before + 8 * 1024);
 }
 
 TEST(RouterStreams, ConnectionsAreReusedAndReplacedWhenTheyAreDead) {

@@ -56,8 +56,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Loop loop{1};
   static Metrics metrics;
   static net::Resolver names(metrics);
-  router::Routing routing(names, names, *settings, std::make_shared<router::Gates>(0, 0),
-                          [] { return std::string{}; });
+  router::Routing routing(names, names, *settings,
+                          std::make_shared<router::Gates>(router::GateLimits{}),
+                          std::make_shared<proxy::Totals>(), [] { return std::string{}; });
   const auto app = decide(routing, "/app-proxy/x");
   require(std::holds_alternative<proxy::Forward>(app));
   const auto& app_route = *std::get<proxy::Forward>(app).route;

@@ -172,9 +172,9 @@ TEST_F(RouterChartTest, RoutesToWhatTheValuesName) {
   EXPECT_EQ(events_.requests().back().target(), own + "/github/push");
   EXPECT_EQ(post("/webhooks/kube-system/github").status, 403);
   // As NOTES promises.
-  const auto nobody = post(own + "/nobody");
-  EXPECT_EQ(nobody.status, 404);
-  EXPECT_THAT(nobody.body, HasSubstr("no such event source"));
+  const auto unknown = post(own + "/unknown");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_THAT(unknown.body, HasSubstr("no such event source"));
 
   EXPECT_EQ(post(own + "/signed").status, 401);
   EXPECT_EQ(post(own + "/signed", "X-Gitlab-Token: s3cret\r\n").status, 200);

@@ -44,6 +44,18 @@ TEST(Cors, NamesOneListedOrigin) {
   EXPECT_EQ(cors.preflight("https://a.example").status, 204);
 }
 
+TEST(Cors, AnyOriginGetsNoCredentials) {
+  const Cors cors({"*", "https://a.example"});
+  http::Response listed;
+  cors.allow(listed, "https://a.example");
+  EXPECT_EQ(listed.headers.find("Access-Control-Allow-Origin"), "https://a.example");
+  EXPECT_EQ(listed.headers.find("Access-Control-Allow-Credentials"), "true");
+  http::Response other;
+  cors.allow(other, "https://evil.example");
+  EXPECT_EQ(other.headers.find("Access-Control-Allow-Origin"), "*");
+  EXPECT_EQ(other.headers.find("Access-Control-Allow-Credentials"), std::nullopt);
+}
+
 TEST(ErrorAnswer, IsJsonOrAPage) {
   const auto json = error_answer(502, "it is \"down\"", std::nullopt);
   EXPECT_EQ(nlohmann::json::parse(json.body),
@@ -95,7 +107,7 @@ TEST(AccessLine, ToleratesHeadsThatCouldNotBeRead) {
 }
 
 TEST(Gate, LetsABurstInAndThenTheRate) {
-  Gate gate(10, 0);
+  Gate gate({.rate = 10});
   auto now = Clock::time_point(std::chrono::hours(1));
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(gate.enter(now)) << i;
   EXPECT_FALSE(gate.enter(now));
@@ -108,35 +120,53 @@ TEST(Gate, LetsABurstInAndThenTheRate) {
 }
 
 TEST(Gate, CountsWhoIsInside) {
-  Gate gate(0, 2);
+  Gate gate({.concurrency = 2});
   const Clock::time_point now;
-  EXPECT_TRUE(gate.enter(now));
-  EXPECT_TRUE(gate.enter(now));
+  std::optional<Gate::Place> first(gate.enter(now));
+  const auto second = gate.enter(now);
+  EXPECT_TRUE(*first);
+  EXPECT_TRUE(second);
   EXPECT_FALSE(gate.enter(now));
-  gate.leave();
-  EXPECT_TRUE(gate.enter(now));
+  first.reset();
+  const auto third = gate.enter(now);
+  EXPECT_TRUE(third);
   EXPECT_EQ(gate.inside(), 2);
 }
 
 TEST(Gate, IsUnusedWhenItWouldLetInWhatANewOneDoes) {
-  Gate gate(10, 2);
+  Gate gate({.rate = 10, .concurrency = 2});
   const auto now = Clock::time_point(std::chrono::hours(1));
   EXPECT_TRUE(gate.unused(now));
-  EXPECT_TRUE(gate.enter(now));
+  std::optional<Gate::Place> place(gate.enter(now));
+  EXPECT_TRUE(*place);
   EXPECT_FALSE(gate.unused(now + std::chrono::hours(1)));
-  gate.leave();
+  place.reset();
   EXPECT_FALSE(gate.unused(now + std::chrono::milliseconds(50)));
   EXPECT_TRUE(gate.unused(now + std::chrono::milliseconds(150)));
 }
 
 TEST(Gates, GiveOneGatePerHostAsLongAsSomebodyHoldsIt) {
-  Gates gates(1, 1);
+  Gates gates({.rate = 1, .concurrency = 1});
   const auto first = gates.of("a");
   EXPECT_TRUE(first->enter({}));
   EXPECT_EQ(gates.of("a"), first);
   EXPECT_NE(gates.of("b"), first);
   for (int i = 0; i < 5'000; ++i) gates.of("host-" + std::to_string(i));
   EXPECT_EQ(gates.of("a"), first);
+}
+
+TEST(Gates, ANewLimitHoldsForThoseThatAreInUse) {
+  Gates gates({.concurrency = 2});
+  const auto gate = gates.of("a");
+  const auto first = gate->enter({});
+  EXPECT_TRUE(first);
+  gates.set({.concurrency = 1});
+  EXPECT_FALSE(gate->enter({}));  // the one inside still counts
+  EXPECT_EQ(gate->inside(), 1);
+  const auto other = gates.of("b");
+  const auto second = other->enter({});
+  EXPECT_TRUE(second);
+  EXPECT_FALSE(other->enter({}));
 }
 
 TEST(Signature, AC13_AgreesWithKnownValues) {
@@ -147,12 +177,19 @@ TEST(Signature, AC13_AgreesWithKnownValues) {
   proxy::RequestHeadParser parser({});
   ASSERT_TRUE(parser.next(text));
   const auto check = [&parser](std::string_view secret, std::string_view body) {
-    return is_signed(SignatureKind::github, secret, parser.head(), body);
+    BodySignature signature(secret);
+    signature.add(body.substr(0, 5));  // in parts
+    signature.add(body.substr(5));
+    return signature.is(signature_of(SignatureKind::github, parser.head()).value());
   };
   EXPECT_TRUE(check("It's a Secret to Everybody", "Hello, World!"));
   EXPECT_FALSE(check("It's a Secret to Everybody", "Hello, World"));
   EXPECT_FALSE(check("", "Hello, World!"));
-  EXPECT_FALSE(is_signed(SignatureKind::gitlab, "x", parser.head(), ""));
+  EXPECT_FALSE(signature_of(SignatureKind::gitlab, parser.head()));
+  EXPECT_FALSE(signature_of(SignatureKind::bitbucket, parser.head()));
+  EXPECT_TRUE(is_gitlab_token("x", "x"));
+  EXPECT_FALSE(is_gitlab_token("x", "y"));
+  EXPECT_FALSE(is_gitlab_token("", ""));
 }
 
 TEST(Signature, ReadsRules) {

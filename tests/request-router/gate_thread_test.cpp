@@ -20,7 +20,7 @@ void on_threads(const std::function<void()>& work) {
 }
 
 TEST(GateThreads, AC14_LimitsHoldAcrossLoopsExactly) {
-  Gates gates(50, 0);
+  Gates gates({.rate = 50});
   const auto kept = gates.of("host");
   std::atomic<int> entered = 0;
   const auto now = Clock::time_point(std::chrono::hours(1));
@@ -33,19 +33,19 @@ TEST(GateThreads, AC14_LimitsHoldAcrossLoopsExactly) {
 }
 
 TEST(GateThreads, AC14_NeverMoreInsideThanAllowed) {
-  Gates gates(0, 3);
+  Gates gates({.concurrency = 3});
   const auto kept = gates.of("host");
   std::atomic<int> inside = 0;
   std::atomic<int> entered = 0;
   on_threads([&] {
     for (int i = 0; i < 2'000; ++i) {
       const auto gate = gates.of("host");
-      if (!gate->enter({})) continue;
+      const auto place = gate->enter({});
+      if (!place) continue;
       EXPECT_LE(++inside, 3);
       ++entered;
       std::this_thread::yield();
       --inside;
-      gate->leave();
     }
   });
   EXPECT_EQ(kept->inside(), 0);

@@ -42,7 +42,7 @@ class Workers {
                  .fail = [](const std::string& why) { ADD_FAILURE() << why; }} {}
 
   Task<> start(const RouteSettings& settings) {
-    const auto gates = std::make_shared<Gates>(0, 0);
+    const auto gates = std::make_shared<Gates>(GateLimits{});
     while (workers_.size() < kLoops) {
       workers_.emplace_back(loops_.emplace_back().executor(), port(), context_);
       Result<void> started;
@@ -54,7 +54,7 @@ class Workers {
     }
   }
   Task<> use(const RouteSettings& settings) {
-    const auto gates = std::make_shared<Gates>(0, 0);
+    const auto gates = std::make_shared<Gates>(GateLimits{});
     for (auto& worker : workers_) {
       co_await run_on_loop(worker.executor(), [&]() -> Task<> {
         worker.use(settings, gates);

@@ -184,7 +184,7 @@ Result<std::string> unseal(const Secret& key, std::string_view nonce, std::strin
         "AES-256-GCM");
   int size = 0;
   if (EVP_CipherFinal_ex(cipher.get(), bytes(tag), &size) != 1) {
-    OPENSSL_cleanse(plain.data(), plain.size());  // nobody vouches for it
+    OPENSSL_cleanse(plain.data(), plain.size());  // not authenticated
     return fail(ErrorCode::invalid_data, "the sealed text was changed, or the key is another");
   }
   return plain;

@@ -77,7 +77,7 @@ inline constexpr std::size_t kSealTagSize = 16;
 [[nodiscard]] Result<std::string> unseal(const Secret& key, std::string_view nonce,
                                          std::string_view sealed, std::string_view associated = {});
 
-// Bytes that nobody can guess: for keys, nonces and tokens.
+// Unpredictable bytes for keys, nonces and tokens.
 [[nodiscard]] std::string random_bytes(std::size_t size);
 
 // Takes as long wherever they differ; tells nothing but, by its time, whether the sizes are equal.

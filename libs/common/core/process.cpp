@@ -1,5 +1,6 @@
 #include "common/core/process.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 #include <malloc.h>
@@ -21,6 +22,16 @@ std::map<std::string, std::string> process_environment() {
     environment.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return environment;
+}
+
+std::uint64_t raise_open_files(std::uint64_t needed) {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_cur >= needed) return files.rlim_cur;
+  auto more = files;
+  more.rlim_cur = std::min<rlim_t>(files.rlim_max, needed);
+  if (::setrlimit(RLIMIT_NOFILE, &more) != 0) return files.rlim_cur;
+  return more.rlim_cur;
 }
 
 void prepare_process() {

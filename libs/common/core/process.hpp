@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,6 +13,10 @@ std::string_view version();
 
 // A copy of the environment; programs read it once at start and pass it down.
 std::map<std::string, std::string> process_environment();
+
+// Raises the limit of open files (RLIMIT_NOFILE) to `needed`, as far as the system allows, and
+// returns the limit that holds then.
+std::uint64_t raise_open_files(std::uint64_t needed);
 
 // Switches off core files, which would hold secrets, and SIGPIPE, and keeps malloc from taking an
 // arena per thread. Call it first, before any thread starts.

@@ -2,8 +2,8 @@
 
 namespace gitops {
 
-WorkQueue::WorkQueue(const Executor& executor, std::size_t capacity)
-    : capacity_(capacity), changed_(executor) {}
+WorkQueue::WorkQueue(const Executor& executor, std::size_t capacity, SlowLane slow)
+    : capacity_(capacity), slow_(std::move(slow)), changed_(executor) {}
 
 bool WorkQueue::add(const std::string& key) {
   if (stopped_) return false;
@@ -15,7 +15,7 @@ bool WorkQueue::add(const std::string& key) {
   if (const auto delayed = due_.find(key); delayed != due_.end()) {
     delayed_.erase({delayed->second, key});
     due_.erase(delayed);
-  } else if (size() >= capacity_) {
+  } else if (normal_keys_.size() >= capacity_) {
     return false;
   }
   make_ready(key);
@@ -25,16 +25,17 @@ bool WorkQueue::add(const std::string& key) {
 Task<bool> WorkQueue::wait() {
   while (!stopped_) {
     release_due(Clock::now());
-    if (!ready_.empty()) co_return true;
+    if (next_lane() != nullptr) co_return true;
     co_await changed_.wait(delayed_.empty() ? kNever : delayed_.begin()->first);
   }
   co_return false;
 }
 
 std::optional<std::string> WorkQueue::take() {
-  if (ready_.empty()) return std::nullopt;
-  std::optional<std::string> key(std::move(ready_.front()));
-  ready_.pop_front();
+  auto* const lane = next_lane();
+  if (lane == nullptr) return std::nullopt;
+  std::optional<std::string> key(std::move(lane->front().key));
+  lane->pop_front();
   waiting_.erase(*key);
   working_.emplace(*key, false);
   return key;
@@ -56,9 +57,21 @@ void WorkQueue::retry(const std::string& key, Clock::duration delay) {
   }
 }
 
+std::size_t WorkQueue::bring_forward(std::size_t most) {
+  std::size_t count = 0;
+  for (; count < most && !delayed_.empty(); ++count) {
+    const std::string key = delayed_.begin()->second;
+    delayed_.erase(delayed_.begin());
+    due_.erase(key);
+    make_ready(key);
+  }
+  return count;
+}
+
 void WorkQueue::stop() {
   stopped_ = true;
-  ready_.clear();
+  normal_keys_.clear();
+  slow_keys_.clear();
   waiting_.clear();
   delayed_.clear();
   due_.clear();
@@ -66,7 +79,8 @@ void WorkQueue::stop() {
 }
 
 void WorkQueue::make_ready(const std::string& key) {
-  ready_.push_back(key);
+  auto& lane = slow_.is_slow && slow_.is_slow(key) ? slow_keys_ : normal_keys_;
+  lane.push_back({.number = ++made_ready_, .key = key});
   waiting_.insert(key);
   changed_.notify_all();
 }
@@ -80,11 +94,19 @@ void WorkQueue::release_due(Clock::time_point now) {
   }
 }
 
+WorkQueue::Lane* WorkQueue::next_lane() {
+  const bool slow = !slow_keys_.empty() && slow_.has_place();
+  if (normal_keys_.empty()) return slow ? &slow_keys_ : nullptr;
+  return slow && slow_keys_.front().number < normal_keys_.front().number ? &slow_keys_
+                                                                         : &normal_keys_;
+}
+
 bool WorkQueue::leave_work(const std::string& key) {
   const auto held = working_.find(key);
   if (held == working_.end()) return false;
   const bool again = held->second;
   working_.erase(held);
+  if (!slow_keys_.empty()) changed_.notify_all();
   return again && !stopped_;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,19 +20,27 @@ namespace gitops {
 // - A key stands in it at most once; adding it again changes nothing.
 // - A key that is added while a worker holds it runs once more after done(); two workers never hold
 //   the same key.
-// - At most `capacity` distinct keys wait; a further key is refused (false) and stays the caller's
-//   concern: it must be known as dirty elsewhere. A key that comes back from a worker is never
-//   refused.
-// - retry() puts a key back after a delay; a delayed key counts as waiting, and add() brings it
-//   forward.
+// - At most `capacity` distinct keys wait in the normal lane; a further key is refused (false) and
+//   stays the caller's concern: it must be known as dirty elsewhere. A key that comes back from a
+//   worker is never refused.
+// - retry() puts a key back after a delay, and add() brings it forward. Delayed keys do not count
+//   for the capacity.
+// - Slow keys wait in a lane of their own, outside the capacity, too. take() hands one over only
+//   while there is a place for it, and then the key that got ready first, whatever its lane.
 // Loop thread only. stop() ends every wait().
 class WorkQueue {
  public:
-  WorkQueue(const Executor& executor, std::size_t capacity);
+  struct SlowLane {
+    // The lane of a key that gets ready. Empty: all keys are normal.
+    std::function<bool(const std::string& key)> is_slow;
+    // Whether a worker may take a slow key now. A place gets free when a key leaves its worker.
+    std::function<bool()> has_place;
+  };
+  WorkQueue(const Executor& executor, std::size_t capacity, SlowLane slow = {});
 
   // False when the queue is full or stopped.
   bool add(const std::string& key);
-  // Waits until a key is ready; false when the queue was stopped.
+  // Waits until a key can be taken; false when the queue was stopped.
   Task<bool> wait();
   // Hands a ready key over, first in first out; nothing when another worker was faster.
   std::optional<std::string> take();
@@ -38,23 +48,41 @@ class WorkQueue {
   void done(const std::string& key);
   // Like done(), and the key comes back after `delay`, or at once when it was added meanwhile.
   void retry(const std::string& key, Clock::duration delay);
+  // Ends the delays of at most `most` keys, of those first that end next. Returns their number.
+  std::size_t bring_forward(std::size_t most);
   // Drops what waits; workers that hold a key still call done().
   void stop();
 
+  // Whether the key waits, is delayed, or is held by a worker.
+  [[nodiscard]] bool contains(const std::string& key) const {
+    return waiting_.contains(key) || due_.contains(key) || working_.contains(key);
+  }
   // Keys that wait, delayed ones included; keys in work are not counted.
   [[nodiscard]] std::size_t size() const { return waiting_.size() + due_.size(); }
+  [[nodiscard]] std::size_t delayed() const { return due_.size(); }
   [[nodiscard]] std::size_t in_work() const { return working_.size(); }
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
 
  private:
+  struct Ready {
+    std::uint64_t number = 0;  // ascending in the order in which keys got ready
+    std::string key;
+  };
+  using Lane = std::deque<Ready>;
+
   void make_ready(const std::string& key);
   void release_due(Clock::time_point now);
+  // The lane of the next key to be taken; null when there is none.
+  [[nodiscard]] Lane* next_lane();
   // Takes the key from its worker; true when it was added meanwhile.
   bool leave_work(const std::string& key);
 
   std::size_t capacity_;
-  std::deque<std::string> ready_;
-  std::unordered_set<std::string> waiting_;  // members of ready_
+  SlowLane slow_;
+  Lane normal_keys_;
+  Lane slow_keys_;
+  std::uint64_t made_ready_ = 0;
+  std::unordered_set<std::string> waiting_;  // members of both lanes
   std::set<std::pair<Clock::time_point, std::string>> delayed_;
   std::unordered_map<std::string, Clock::time_point> due_;  // members of delayed_
   std::unordered_map<std::string, bool> working_;           // value: added again meanwhile

@@ -232,6 +232,16 @@ class Frame {
     return text;
   }
 
+  // The App's answer; 503 while the App does not run.
+  http::Response answer_of(const std::function<AdminPage()>& make) {
+    if (phase_ != Phase::running) return page(503, not_ready_because());
+    AdminPage content = make();
+    auto response = page(200, {});
+    response.body = std::move(content.body);
+    response.headers.set("Content-Type", std::move(content.content_type));
+    return response;
+  }
+
   // The frame's own pages and, once there is an App, its pages; the frame's come first.
   [[nodiscard]] std::shared_ptr<const http::Router> admin_routes() {
     std::vector<http::Route> routes;
@@ -261,13 +271,14 @@ class Frame {
       routes.push_back(
           {"GET", path, http::open_to_all(),
            http::answer_with([this, make](const http::Exchange& exchange, const auto&) {
-             if (phase_ != Phase::running) return page(503, not_ready_because());
-             AdminPage content = make(exchange.query());
-             auto response = page(200, {});
-             response.body = std::move(content.body);
-             response.headers.set("Content-Type", std::move(content.content_type));
-             return response;
+             return answer_of([&] { return make(exchange.query()); });
            })});
+    }
+    for (const auto& [path, run] : app_.commands) {
+      routes.push_back({"POST", path, http::open_to_all(),
+                        http::answer_with([this, run](const http::Exchange&, const auto&) {
+                          return answer_of(run);
+                        })});
     }
     return std::make_shared<http::Router>(std::move(routes),
                                           [](int status, std::string_view message) {

@@ -46,7 +46,7 @@ struct ReadyCheck {
   std::function<std::string()> not_ready_because;
 };
 
-// A read-only page of the admin port.
+// A page of the admin port.
 struct AdminPage {
   std::string content_type = "application/json";
   std::string body;
@@ -66,6 +66,9 @@ struct DaemonApp {
   // Further pages of the admin port, by path ("/journal"). The argument is the raw query. They are
   // served while the App runs, for GET and HEAD, without authentication.
   std::map<std::string, std::function<AdminPage(std::string_view query)>> pages = {};
+  // Commands of the admin port, by path ("/refused/retry"): run by POST, without a body and without
+  // authentication, so they must be harmless.
+  std::map<std::string, std::function<AdminPage()>> commands = {};
 };
 
 // The description of one daemon.

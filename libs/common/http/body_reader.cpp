@@ -9,12 +9,16 @@ namespace gitops::http {
 namespace {
 
 constexpr std::size_t kMaxChunkExtension = 256;
+// Of all chunks, beyond as many bytes as there are data: signatures of large chunks are in use.
+constexpr std::size_t kMaxChunkExtensions = 16 * 1024;
 
 }  // namespace
 
 void BodyReader::restart(State state) {
   state_ = state;
   left_ = 0;
+  extensions_ = 0;
+  chunked_ = 0;
   trailer_bytes_ = 0;
   line_.clear();
   trailers_.clear();
@@ -74,10 +78,13 @@ void BodyReader::take(char c, Piece& piece) {
         piece.refusal = "a chunk extension holds a control character";
       } else if (++extension_ > kMaxChunkExtension) {
         piece.refusal = "a chunk extension is too long";
+      } else if (++extensions_ > kMaxChunkExtensions + chunked_) {
+        piece.refusal = "the chunk extensions are too long together";
       }
       return;
     case State::size_lf:
       if (c != '\n') piece.refusal = "a chunk size is not followed by CRLF";
+      chunked_ += left_;
       state_ = left_ > 0 ? State::data : State::trailer;
       return;
     case State::data_cr:

@@ -8,7 +8,7 @@
 namespace gitops::http {
 
 // Finds the data of a message's body, and its end, in the bytes of a connection: by length, chunked
-// (RFC 9112 section 7.1, chunk extensions dropped, trailers checked) or up to the connection's end.
+// (RFC 9112 section 7.1, chunk extensions limited and dropped, trailers checked) or up to the connection's end.
 // Pure, copies no data. Strict: whatever two readers could understand differently is refused.
 class BodyReader {
  public:
@@ -64,7 +64,9 @@ class BodyReader {
   State state_ = State::done;
   std::uint64_t left_ = 0;
   int digits_ = 0;
-  std::size_t extension_ = 0;
+  std::size_t extension_ = 0;   // of this chunk
+  std::size_t extensions_ = 0;  // of all chunks
+  std::uint64_t chunked_ = 0;   // data of all chunks
   std::size_t trailer_bytes_ = 0;
   std::string line_;
   std::string trailers_;

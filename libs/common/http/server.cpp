@@ -576,6 +576,7 @@ Task<Result<Upgraded>> Exchange::upgrade(Response head) {
   c.begin_write();
   if (auto sent = co_await c.send({}); !sent) co_return std::unexpected(sent.error());
   c.answer = ServerConnection::Answer::upgraded;
+  c.channel->set_deadline(kNever);
   Upgraded upgraded{.channel = std::move(c.channel), .received = std::string(c.in.bytes())};
   c.in.consume(upgraded.received.size());
   c.in.release();

@@ -84,9 +84,9 @@ class Exchange {
   // throws.
   Task<StreamEnd> stream(Task<> work);
 
-  // Sends a 101 with the fields of `head` and hands over the connection: the handler reads and
-  // writes what it likes, and nothing else may be called any more but draining(). `received`: bytes
-  // that came behind the request. The request must have no body.
+  // Sends a 101 with the fields of `head` and hands over the connection, which has no deadline. Only
+  // draining() may be called afterwards. Upgraded::received are bytes that followed the request. The
+  // request must have no body.
   Task<Result<Upgraded>> upgrade(Response head);
   // Resets the connection at once, in the middle of whatever is being sent. For faults in tests.
   void abort();

@@ -74,7 +74,7 @@ void WebSocket::close(std::uint16_t code, std::string_view reason) {
   changed_.notify_all();
 }
 
-// More is read while somebody takes it and the peer takes our answers to it.
+// Reading pauses while received messages are not taken, and while the peer does not read our answers.
 bool WebSocket::may_read() const {
   return (messages_.size() < options_.max_received || body_ended_) &&
          queued() <= options_.max_queued;

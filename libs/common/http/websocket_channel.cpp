@@ -44,8 +44,8 @@ std::optional<websocket::MaskKey> WebSocketChannel::key() {
 Transfer WebSocketChannel::try_read(std::span<char> room) {
   for (int i = 0; i < kMaxEmptyReads; ++i) {
     if (close_received_) return ended();
-    // What is in `rest_` must stand in front of what is read. Payload is never longer than what was
-    // read, so it fits into the room although the rest does not.
+    // `rest_` and the bytes after it must be decoded as one block. The payload in that block is never
+    // longer than the newly read bytes, so it fits into `room` although the block may not.
     std::array<char, 4 * kMaxRest> joined;
     const bool joins = rest_size_ > 0;
     const auto target = joins ? std::span(joined)
@@ -86,7 +86,7 @@ Transfer WebSocketChannel::read_below(std::span<char> room) {
   return {.what = Transfer::data, .size = size};
 }
 
-// Moves the payload within `raw`, which may be the room itself, to the start of the room.
+// Moves the payload in `raw` to the start of `room`; `raw` may lie in `room`.
 Result<std::size_t> WebSocketChannel::decode(std::span<char> raw, std::span<char> room) {
   std::size_t size = 0;
   while (true) {
@@ -112,7 +112,7 @@ Result<std::size_t> WebSocketChannel::decode(std::span<char> raw, std::span<char
         close_code_ = step->close_code;
         close_reason_ = step->payload;
         send_close(close_code_);
-        // What came before it is read first.
+        // The payload before it is read first.
         buffered_ = true;
         return size;
     }

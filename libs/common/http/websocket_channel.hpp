@@ -25,7 +25,7 @@ class WebSocketChannel : public net::Channel {
   struct Options {
     websocket::Role role = websocket::Role::server;
     websocket::Opcode opcode = websocket::Opcode::binary;  // of the frames that are sent
-    // Gives a key that nobody can predict; clients only.
+    // Returns an unpredictable masking key; only called for clients.
     std::function<websocket::MaskKey()> draw_key = {};
   };
 
@@ -55,7 +55,7 @@ class WebSocketChannel : public net::Channel {
   void send_close(std::uint16_t code);
   [[nodiscard]] std::optional<websocket::MaskKey> key();
 
-  // The head of a frame, or a control frame, that is not whole yet: less than 2 + 4 + 125 bytes.
+  // Size limit of an incomplete frame head or control frame: less than 2 + 4 + 125 bytes.
   static constexpr std::size_t kMaxRest = 131;
 
   Options options_;

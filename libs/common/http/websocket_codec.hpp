@@ -45,8 +45,8 @@ bool is_sendable_close_code(std::uint16_t code);
 
 inline constexpr std::size_t kMaxControlPayload = 125;
 
-// The four bytes of a masking key in the order in which they are sent. RFC 6455 section 5.3 wants
-// keys that nobody can predict; the caller draws them.
+// The four bytes of a masking key in the order in which they are sent. RFC 6455 section 5.3 requires
+// unpredictable keys; the caller draws them.
 using MaskKey = std::array<char, 4>;
 
 // XORs `data`, which begins `offset` bytes into the payload of a frame, with the key. Masking and

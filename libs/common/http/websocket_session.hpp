@@ -44,7 +44,7 @@ struct Ending {
 // (RFC 6455 section 7). Bytes, time and mask keys come in, bytes to send and messages come out.
 class Session {
  public:
-  // `draw_key` gives a key that nobody can predict; it is not called by servers.
+  // `draw_key` returns an unpredictable key; it is not called for servers.
   Session(SessionOptions options, std::function<MaskKey()> draw_key, Clock::time_point now);
 
   // Looks at the bytes that follow those consumed so far; the number of bytes to drop, at most 131

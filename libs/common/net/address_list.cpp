@@ -1,6 +1,7 @@
 #include "common/net/address_list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -41,7 +42,19 @@ bool same_prefix(const Bytes& a, const Bytes& b, unsigned bits) {
   return true;
 }
 
+// Where clouds serve metadata or their agents listen, beside link-local addresses: Azure, Alibaba,
+// Oracle.
+bool is_of_a_cloud(const ip::address_v4& address) {
+  constexpr std::array<std::uint32_t, 3> kAddresses{
+      0xa83f8110U,  // 168.63.129.16
+      0x646464c8U,  // 100.100.100.200
+      0xc00000c0U,  // 192.0.0.192
+  };
+  return std::ranges::find(kAddresses, address.to_uint()) != kAddresses.end();
+}
+
 bool is_special_v4(const ip::address_v4& address) {
+  if (is_of_a_cloud(address)) return true;
   const auto bytes = address.to_bytes();
   return bytes[0] == 0 || bytes[0] == 127 || (bytes[0] == 169 && bytes[1] == 254) ||
          bytes[0] >= 224;
@@ -101,6 +114,9 @@ bool is_special_address(const ip::address& address) {
   }
   // Amazon serves metadata at a unique local address, too.
   if (six == ip::make_address_v6("fd00:ec2::254")) return true;
+  // NAT64 of the local network (RFC 8215): where in it the IPv4 address lies is not known.
+  static const auto kLocalNat64 = ip::make_address_v6("64:ff9b:1::").to_bytes();
+  if (same_prefix(six.to_bytes(), kLocalNat64, 48)) return true;
   const auto four = embedded(six);
   return four && is_special_v4(*four);
 }

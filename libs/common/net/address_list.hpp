@@ -32,8 +32,8 @@ class AddressList {
 boost::asio::ip::address plain_address(const boost::asio::ip::address& address);
 
 // True for addresses that the name of a service should never resolve to: loopback, link-local
-// (where clouds serve their metadata), unspecified, multicast, broadcast, and IPv6 forms that embed
-// such an IPv4 address.
+// (where clouds serve their metadata), other addresses of that kind, unspecified, multicast,
+// broadcast, and IPv6 forms that embed or may embed such an IPv4 address.
 bool is_special_address(const boost::asio::ip::address& address);
 
 }  // namespace gitops::net

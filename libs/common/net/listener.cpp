@@ -74,32 +74,43 @@ Result<std::uint16_t> Listener::listen(const ListenOptions& options) {
   return acceptor_.local_endpoint().port();
 }
 
+Listener::Outcome Listener::accept_one(const Accepted& accepted) {
+  ip::tcp::endpoint peer;
+  auto size = static_cast<socklen_t>(peer.capacity());
+  const int descriptor =
+      ::accept4(acceptor_.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (descriptor >= 0) {
+    peer.resize(size);
+    auto& reactor = Reactor::of(acceptor_.get_executor());
+    accepted(std::make_unique<SocketChannel>(reactor, descriptor), peer.address());
+    return Outcome::accepted;
+  }
+  const int number = errno;
+  if (number == EAGAIN || number == EWOULDBLOCK) return Outcome::none;
+  if (number == ECONNABORTED || number == EINTR) return Outcome::accepted;
+  if (const auto verdict = repeated_.check("accept", Clock::now()); verdict.pass) {
+    kLog.error("cannot accept connections", {{"error", std::generic_category().message(number)},
+                                             {"suppressed", verdict.suppressed}});
+  }
+  return Outcome::failed;
+}
+
 // Accepts what there is, at most so many at once that the connections get their turn.
 Task<> Listener::run(Accepted accepted) {
-  auto& reactor = Reactor::of(co_await asio::this_coro::executor);
   while (acceptor_.is_open()) {
     error_code ec;
     co_await acceptor_.async_wait(Acceptor::wait_read, asio::redirect_error(use_task, ec));
-    for (int i = 0; i < kMaxAccepts && acceptor_.is_open(); ++i) {
-      ip::tcp::endpoint peer;
-      auto size = static_cast<socklen_t>(peer.capacity());
-      const int descriptor =
-          ::accept4(acceptor_.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (descriptor >= 0) {
-        peer.resize(size);
-        accepted(std::make_unique<SocketChannel>(reactor, descriptor), peer.address());
-        continue;
-      }
-      const int number = errno;
-      if (number == EAGAIN || number == EWOULDBLOCK) break;
-      if (number == ECONNABORTED || number == EINTR) continue;
-      if (const auto verdict = repeated_.check("accept", Clock::now()); verdict.pass) {
-        kLog.error("cannot accept connections", {{"error", std::generic_category().message(number)},
-                                                 {"suppressed", verdict.suppressed}});
-      }
-      co_await sleep_for(std::chrono::milliseconds(100));
-      break;
+    auto outcome = Outcome::accepted;
+    for (int i = 0; i < kMaxAccepts && acceptor_.is_open() && outcome == Outcome::accepted; ++i) {
+      outcome = accept_one(accepted);
     }
+    if (outcome == Outcome::failed) co_await sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+void Listener::accept_waiting(const Accepted& accepted) {
+  for (int i = 0; i < kBacklog && acceptor_.is_open(); ++i) {
+    if (accept_one(accepted) != Outcome::accepted) return;
   }
 }
 

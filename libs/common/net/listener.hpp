@@ -32,9 +32,14 @@ class Listener {
   // connection, destroy it. When descriptors or memory run out, it waits and logs once a minute.
   using Accepted = std::function<void(std::unique_ptr<Channel>, const asio::ip::address&)>;
   Task<> run(Accepted accepted);
+  // Passes the connections that the system has already made, so that close() does not reset them.
+  void accept_waiting(const Accepted& accepted);
   void close();
 
  private:
+  enum class Outcome { accepted, none, failed };  // accepted: there may be more
+  Outcome accept_one(const Accepted& accepted);
+
   using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 
   Acceptor acceptor_;

@@ -3,6 +3,13 @@
 #include <charconv>
 
 namespace gitops::proxy {
+namespace {
+
+// Data of smaller chunks behind the first one is copied together, up to so much for one input.
+constexpr std::size_t kSmallChunk = 512;
+constexpr std::size_t kMaxJoined = 4 * 1024;
+
+}  // namespace
 
 void BodyRelay::start(const BodyFraming& in, BodyFraming::Kind out) {
   using Kind = BodyFraming::Kind;
@@ -23,10 +30,12 @@ void BodyRelay::start(const BodyFraming& in, BodyFraming::Kind out) {
   out_ = out;
   first_ = count_ = data_count_ = fed_ = sent_ = 0;
   total_ = 0;
+  if (joined_.capacity() >= kMaxJoined) joined_ = {};
 }
 
 Result<std::size_t> BodyRelay::feed(std::string_view input) {
   data_count_ = fed_ = 0;
+  joined_.clear();
   std::size_t consumed = 0;
   while (consumed < input.size() && data_count_ < kSlices && !reader_.done()) {
     const auto piece = reader_.next(input.substr(consumed));
@@ -37,15 +46,31 @@ Result<std::size_t> BodyRelay::feed(std::string_view input) {
       return std::unexpected(std::move(error));
     }
     consumed += piece.consumed;
-    if (!piece.data.empty()) {
-      buffers_[1 + data_count_++] = boost::asio::buffer(piece.data.data(), piece.data.size());
-      fed_ += piece.data.size();
-    }
+    if (!piece.data.empty()) add_slice(piece.data);
   }
   total_ += fed_;
   sent_ = fed_;
   frame();
   return consumed;
+}
+
+void BodyRelay::add_slice(std::string_view data) {
+  fed_ += data.size();
+  const bool join =
+      data_count_ > 0 && data.size() < kSmallChunk && joined_.size() + data.size() <= kMaxJoined;
+  if (join) {
+    if (joined_.empty()) joined_.reserve(kMaxJoined);  // so that it does not move
+    const char* const place = joined_.data() + joined_.size();
+    joined_.append(data);
+    auto& last = buffers_[data_count_];
+    const auto* const begin = static_cast<const char*>(last.data());
+    if (begin + last.size() == place) {
+      last = boost::asio::buffer(begin, last.size() + data.size());
+      return;
+    }
+    data = {place, data.size()};
+  }
+  buffers_[1 + data_count_++] = boost::asio::buffer(data.data(), data.size());
 }
 
 bool BodyRelay::feed_eof() {

@@ -14,8 +14,8 @@
 namespace gitops::proxy {
 
 // Converts a body from one framing to another without copying its data. Chunks are written anew,
-// one for each input, so that no chunk extension and no unusual chunk size is passed on. Pure; used
-// in both directions.
+// one for each input, so that no chunk extension and no unusual chunk size is passed on. Only the
+// data of small chunks is copied together. Pure; used in both directions.
 class BodyRelay {
  public:
   explicit BodyRelay(std::size_t max_trailers) : reader_(max_trailers) {}
@@ -47,6 +47,7 @@ class BodyRelay {
  private:
   static constexpr std::size_t kSlices = 12;
   void frame();
+  void add_slice(std::string_view data);
 
   http::BodyReader reader_;
   BodyFraming::Kind out_ = BodyFraming::Kind::none;
@@ -60,6 +61,7 @@ class BodyRelay {
   std::uint64_t total_ = 0;
   std::array<char, 24> chunk_head_;
   std::string tail_;
+  std::string joined_;  // data of small chunks
 };
 
 }  // namespace gitops::proxy

@@ -10,8 +10,14 @@ namespace {
 using net::Transfer;
 
 constexpr std::size_t kSpareExchanges = 1024;
-// Requests, or rounds of moving bytes, without waiting; then other coroutines of the loop run.
-constexpr int kMaxRounds = 16;
+// A client may keep the loop busy for so much without waiting; then other clients have their turn.
+// It is counted in bytes that were read; a request and each round of moving bytes count as much as
+// they cost beside that. About 16 small requests that are answered at once.
+constexpr std::size_t kMuch = 256 * 1024;
+constexpr std::size_t kRequestCost = 12 * 1024;
+constexpr std::size_t kRoundCost = 4 * 1024;
+// For the first request of a client that was accepted last of all before a drain.
+constexpr auto kLastChance = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -31,21 +37,19 @@ Driver::Driver(DriverContext& context, std::unique_ptr<net::Channel> client, Pee
     : context_(context),
       client_(std::move(client)),
       peer_(std::move(peer)),
-      in_(context.reactor.blocks, net::BlockPool::kSmall) {}
+      in_(context.reactor.blocks, net::BlockPool::kSmall),
+      idle_since_(context.reactor.now()) {}
 
 Driver::~Driver() {
   if (exchange_) context_.take_back(std::move(exchange_));
 }
 
 Task<> Driver::run() {
-  for (int rounds = 0;; ++rounds) {
-    if (in_.empty()) {
-      if (!co_await wait_for_request()) break;
-      rounds = 0;
-    } else if (rounds >= kMaxRounds) {
-      rounds = 0;
-      co_await asio::post(context_.reactor.executor, use_task);
-    }
+  while (true) {
+    if (done_ >= kMuch) co_await yield_after_much();
+    if (in_.empty() && !co_await wait_for_request()) break;
+    done_ += kRequestCost;
+    had_request_ = true;
     exchange_ = context_.lend();
     exchange_->begin(in_, peer_, context_.reactor.now());
     co_await serve();
@@ -60,16 +64,25 @@ Task<> Driver::run() {
   client_->close();
 }
 
+Task<> Driver::yield_after_much() {
+  done_ = 0;
+  co_await asio::post(context_.reactor.executor, use_task);
+}
+
 // False when the connection is done.
 Task<bool> Driver::wait_for_request() {
-  if (context_.exchanges.draining) co_return false;
-  client_->set_read_deadline(context_.reactor.now() + context_.idle_timeout);
+  const bool draining = context_.exchanges.draining;
+  if (draining && had_request_) co_return false;
+  idle_since_ = context_.reactor.now();
+  client_->set_read_deadline(idle_since_ + (draining ? kLastChance : context_.idle_timeout));
   idle_ = true;
   auto read = client_->read_now(in_);
   while (read.what == Transfer::nothing) {
+    done_ = 0;
     co_await client_->readable();
     read = client_->read_now(in_);
   }
+  done_ += read.size;
   // A request that is longer than a small block, such as a webhook, is read at once, so that it is
   // forwarded in one write. A failure of this second read is reported again by the next read.
   if (read.what == Transfer::data && in_.grow()) client_->read_now(in_);
@@ -81,18 +94,17 @@ Task<bool> Driver::wait_for_request() {
 Task<> Driver::serve() {
   Exchange& exchange = *exchange_;
   auto& reactor = context_.reactor;
-  int rounds = 0;
   while (true) {
     switch (exchange.action()) {
       case Exchange::Action::move_bytes:
         if (!move_bytes(exchange)) {
-          rounds = 0;
+          done_ = 0;
           set_deadlines(exchange.deadlines());
           net::AnyChannel either{client_.get(), upstream_ ? upstream_->channel.get() : nullptr};
           co_await either.happens(reactor.executor);
-        } else if (++rounds >= kMaxRounds) {
-          rounds = 0;
-          co_await asio::post(reactor.executor, use_task);
+        } else if ((done_ += kRoundCost) >= kMuch) {
+          set_deadlines(exchange.deadlines());
+          co_await yield_after_much();
         }
         break;
       case Exchange::Action::decide: {
@@ -105,13 +117,15 @@ Task<> Driver::serve() {
         }
         break;
       }
-      case Exchange::Action::verify:
-        if (auto refusal = exchange.forward().verify(*exchange.head(), exchange.held())) {
+      case Exchange::Action::admit: {
+        auto& forward = exchange.forward();
+        if (auto refusal = forward.admit(*exchange.head(), forward.admission)) {
           exchange.answer(std::move(*refusal), context_.date.now(), reactor.now());
         } else {
-          exchange.verified();
+          exchange.admitted();
         }
         break;
+      }
       case Exchange::Action::word_failure: {
         const auto& problem = exchange.problem();
         exchange.answer(context_.policy.failed(exchange.head(), exchange.route(), problem.failure,
@@ -173,6 +187,7 @@ bool Driver::move_bytes(Exchange& exchange) {
   }
   if (net::Buffer* room = exchange.upstream_room()) {
     moved = upstream_->channel->read_now(*room);
+    done_ += moved.size;
     if (moved.what != Transfer::nothing) {
       exchange.upstream_read(moved, now);
       any = true;
@@ -180,6 +195,7 @@ bool Driver::move_bytes(Exchange& exchange) {
   }
   if (net::Buffer* room = exchange.client_room()) {
     moved = client_->read_now(*room);
+    done_ += moved.size;
     if (moved.what != Transfer::nothing) {
       exchange.client_read(moved, now);
       any = true;
@@ -212,6 +228,7 @@ Task<> Driver::relay(Exchange& exchange) {
 
 Exchange::ClientEnd Driver::end(Exchange& exchange) {
   if (upstream_) {
+    if (const auto keeps = exchange.upstream_keeps()) upstream_->kept_for = keeps;
     if (exchange.upstream_reusable()) {
       exchange.route()->upstream->put(std::move(upstream_));
     } else {

@@ -43,11 +43,15 @@ class Driver {
   // Returns when the client has finished or close() was called; the channel is closed then.
   Task<> run();
   // No request is under way: may be closed at any time.
-  [[nodiscard]] bool idle() const { return idle_; }
+  [[nodiscard]] bool idle() const { return idle_ && client_->is_open(); }
+  // Since when, while it is idle.
+  [[nodiscard]] Clock::time_point idle_since() const { return idle_since_; }
   void close() { client_->close(); }
 
  private:
   Task<bool> wait_for_request();
+  // Lets other coroutines of the loop run when this one has done much without waiting.
+  Task<> yield_after_much();
   // Until the exchange is finished.
   Task<> serve();
   Task<> get_upstream(Exchange& exchange);
@@ -66,6 +70,9 @@ class Driver {
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<UpstreamConnection> upstream_;
   bool idle_ = true;
+  bool had_request_ = false;
+  Clock::time_point idle_since_;
+  std::size_t done_ = 0;  // since it last waited, in bytes; see kMuch
 };
 
 }  // namespace gitops::proxy

@@ -1,6 +1,7 @@
 #include "common/proxy/exchange.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -20,10 +21,15 @@ constexpr int kMaxInterim = 16;  // 1xx answers before the one that counts
 constexpr auto kHangUpGrace = std::chrono::seconds(1);
 constexpr std::size_t kWorthCompressing = 1000;  // bytes, when the length is known
 constexpr int kCompressionLevel = 4;
+constexpr int kHeldParts = 16;  // blocks of a held body in one write
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 boost::asio::const_buffer buffer_of(std::string_view text) {
   return boost::asio::const_buffer(text.data(), text.size());
+}
+
+std::string_view text_of(boost::asio::const_buffer buffer) {
+  return {static_cast<const char*>(buffer.data()), buffer.size()};
 }
 
 void append_hex(std::string& out, std::uint64_t value) {
@@ -84,9 +90,29 @@ bool is_compressible(const ResponseHead& answer) {
   return !cache || !cache->contains("no-transform");
 }
 
+// Keep-Alive: timeout=N (RFC 2068 section 19.7.1.1): how long the sender keeps an idle connection.
+std::optional<std::chrono::seconds> keep_alive_timeout(const ResponseHead& answer) {
+  std::optional<std::chrono::seconds> timeout;
+  constexpr std::string_view kName = "timeout=";
+  for_each_element(answer.find(FieldId::keep_alive).value_or(""), [&](std::string_view element) {
+    if (!http::equal_ignoring_case(element.substr(0, kName.size()), kName)) return;
+    std::uint32_t seconds = 0;
+    const auto digits = element.substr(kName.size());
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), seconds);
+    if (error == std::errc{} && end == digits.end()) timeout = std::chrono::seconds(seconds);
+  });
+  return timeout;
+}
+
 Problem too_large() {
   return {
       .failure = Failure::body_too_large, .status = 413, .detail = "the request body is too large"};
+}
+
+Problem too_much_held() {
+  return {.failure = Failure::too_much_held,
+          .status = 503,
+          .detail = "too many request bodies are held"};
 }
 
 Problem lost(std::string detail) {
@@ -105,7 +131,9 @@ Exchange::Exchange(ExchangeContext& context)
       parser_(context.limits),
       answer_parser_(kAnswerLimits),
       request_body_(kMaxTrailers),
-      answer_body_(kMaxTrailers) {}
+      answer_body_(kMaxTrailers),
+      deflater_place_(*context.totals),
+      held_charge_(*context.totals) {}
 
 Exchange::~Exchange() {
   release_held();
@@ -132,12 +160,14 @@ void Exchange::begin(net::Buffer& in, const PeerInfo& peer, Clock::time_point no
 
 void Exchange::end() {
   in_->consume(now_.head_size + now_.body_taken);
+  body_in_.consume(now_.gathered);
   if (in_->empty() && !body_in_.empty()) in_->swap(body_in_);
   body_in_.consume(body_in_.bytes().size());
   body_in_.release();
   release_held();
   forward_ = {};
   deflater_.reset();
+  deflater_place_.release();
   for (auto* text : {&request_, &out_, &own_body_, &compressed_}) trim(*text);
 }
 
@@ -187,16 +217,20 @@ void Exchange::start_forwarding(Clock::time_point now) {
   if (limits().max_body > 0 && head.content_length.value_or(0) > limits().max_body) {
     return fail(too_large());
   }
-  if (forward_.verify) {
-    now_.holding = true;
-    held_.clear();
+  if (forward_.admit && !fits_in_block()) {
+    now_.collected = Collected::apart;
+    now_.collecting = true;
     request_body_.start(framing_, BodyFraming::Kind::none);
-    return hold_body(now);
+    pace_.start(limits(), now);
+    return collect_apart(now);
   }
   request_body_.start(framing_, framing_.kind);
   if (auto problem = feed_body()) return fail(std::move(problem));
+  inspect();
   now_.body_taken = std::exchange(now_.piece, 0);
-  now_.whole = now_.body_read = request_body_.done();
+  if (request_body_.done()) return collected();
+  pace_.start(limits(), now);
+  if (begin_in_place(now)) return;
   build_request();
   action_ = Action::get_upstream;
 }
@@ -243,37 +277,99 @@ Problem Exchange::feed_body() {
   return {};
 }
 
-// Collects the body for its verification.
-void Exchange::hold_body(Clock::time_point now) {
+// -- bodies that are collected before an upstream is taken --
+
+bool Exchange::fits_in_block() const {
+  const auto& head = parser_.head();
+  return !head.chunked && head.content_length.value_or(0) <= net::BlockPool::kLarge;
+}
+
+bool Exchange::charge_block() {
+  return held_charge_.charge(forward_.holder ? forward_.holder : peer_->use,
+                             net::BlockPool::kLarge);
+}
+
+// False when the rest of the body is not collected but passes as it comes. A client that waits for
+// "100 Continue" gets it once the upstream is there.
+bool Exchange::begin_in_place(Clock::time_point now) {
+  const bool may_pass = !forward_.admit;
+  if (!fits_in_block() || (may_pass && parser_.head().expects_continue)) return false;
+  if (!charge_block()) {
+    if (may_pass) return false;
+    fail(too_much_held());
+    return true;
+  }
+  now_.collected = Collected::in_place;
+  now_.collecting = true;
+  await_body(now);
+  return true;
+}
+
+void Exchange::collect_in_place(Clock::time_point now) {
+  // A counted body is never malformed.
+  now_.gathered += request_body_.feed(body_in_.bytes().substr(now_.gathered)).value_or(0);
+  inspect();
+  if (request_body_.done()) return collected();
+  await_body(now);
+}
+
+void Exchange::collect_apart(Clock::time_point now) {
   while (!request_body_.done()) {
-    if (body_input().empty()) {
-      offer_continue(now);
-      deadlines_.client_read = now + limits().body_timeout;
-      return;
-    }
+    if (body_input().empty()) return await_body(now);
     if (auto problem = feed_body()) return fail(std::move(problem));
+    inspect();
     for (const auto& slice : request_body_.data()) {
-      held_.append(static_cast<const char*>(slice.data()), slice.size());
-    }
-    const auto held = context_.totals->held += request_body_.fed();
-    if (held > context_.max_held) {
-      return fail({.failure = Failure::too_much_held,
-                   .status = 503,
-                   .detail = "too many bodies are being verified"});
+      if (!hold(text_of(slice))) return fail(too_much_held());
     }
     consume_body(std::exchange(now_.piece, 0));
   }
-  now_.holding = false;
-  now_.body_read = true;
-  deadlines_.client_read = kNever;
-  action_ = Action::verify;
+  framing_ = {.kind = BodyFraming::Kind::length, .length = held_size_};
+  collected();
 }
 
-void Exchange::verified() {
-  framing_ = {.kind = BodyFraming::Kind::length, .length = held_.size()};
-  now_.whole = true;
+// Copies data into blocks, each of which is charged when it is taken. False when there is no more
+// room.
+bool Exchange::hold(std::string_view data) {
+  constexpr auto kBlock = net::BlockPool::kLarge;
+  while (!data.empty()) {
+    const auto used = held_size_ % kBlock;
+    if (used == 0) {
+      if (!charge_block()) return false;
+      held_.push_back(context_.blocks.take(kBlock));
+    }
+    const auto size = std::min(data.size(), kBlock - used);
+    std::memcpy(held_.back() + used, data.data(), size);
+    held_size_ += size;
+    data.remove_prefix(size);
+  }
+  return true;
+}
+
+void Exchange::inspect() {
+  if (!forward_.inspect) return;
+  for (const auto& slice : request_body_.data()) forward_.inspect(text_of(slice));
+}
+
+// The whole request is there.
+void Exchange::collected() {
+  now_.collecting = false;
+  now_.whole = now_.body_read = true;
+  deadlines_.client_read = kNever;
+  if (forward_.admit) {
+    action_ = Action::admit;
+  } else {
+    admitted();
+  }
+}
+
+void Exchange::admitted() {
   build_request();
   action_ = Action::get_upstream;
+}
+
+void Exchange::await_body(Clock::time_point now) {
+  offer_continue(now);
+  deadlines_.client_read = pace_.wait(now);
 }
 
 // A client that waits for it is told to send its body.
@@ -300,15 +396,37 @@ void Exchange::upstream_ready(net::Buffer& in, bool reused, Clock::time_point no
   answer_parser_.reset();
   to_upstream_.clear();
   to_upstream_.add(buffer_of(request_));
-  if (forward_.verify) {
-    to_upstream_.add(buffer_of(held_));
-  } else {
-    to_upstream_.add(request_body_.buffers());
-  }
+  offer_body();
   deadlines_.upstream_write = now + limits().body_timeout;
   deadlines_.upstream_read = kNever;
   if (!now_.whole) offer_continue(now);
   action_ = Action::move_bytes;
+}
+
+// The part of the body that goes out together with the head.
+void Exchange::offer_body() {
+  now_.held_offered = 0;
+  switch (now_.collected) {
+    case Collected::none:
+      to_upstream_.add(request_body_.buffers());
+      return;
+    case Collected::in_place:
+      to_upstream_.add(buffer_of(in_->bytes().substr(now_.head_size, now_.body_taken)));
+      to_upstream_.add(buffer_of(body_in_.bytes().substr(0, now_.gathered)));
+      return;
+    case Collected::apart:
+      offer_held();
+      return;
+  }
+}
+
+void Exchange::offer_held() {
+  constexpr auto kBlock = net::BlockPool::kLarge;
+  for (int i = 0; i < kHeldParts && now_.held_offered < held_size_; ++i) {
+    const auto size = std::min(kBlock, held_size_ - now_.held_offered);
+    to_upstream_.add(buffer_of({held_[now_.held_offered / kBlock], size}));
+    now_.held_offered += size;
+  }
 }
 
 void Exchange::upstream_failed(const Error& error) {
@@ -328,7 +446,8 @@ void Exchange::upstream_wrote(Transfer written, Clock::time_point now) {
   if (written.what == Transfer::data) {
     now_.untouched = false;
     to_upstream_.consume(written.size);
-    if (to_upstream_.empty()) go_on_uploading(now);
+    if (to_upstream_.empty()) return go_on_uploading(now);
+    deadlines_.upstream_write = now + limits().body_timeout;
     return;
   }
   if (now_.upload == Upload::first) {
@@ -347,6 +466,11 @@ void Exchange::upstream_wrote(Transfer written, Clock::time_point now) {
 // What was offered has been sent: offers the next piece of the body, or waits for the answer.
 void Exchange::go_on_uploading(Clock::time_point now) {
   deadlines_.upstream_write = kNever;
+  if (now_.held_offered < held_size_) {
+    offer_held();
+    deadlines_.upstream_write = now + limits().body_timeout;
+    return;
+  }
   if (now_.upload == Upload::first) {
     now_.upload = now_.whole ? Upload::complete : Upload::streaming;
   } else {
@@ -358,11 +482,7 @@ void Exchange::go_on_uploading(Clock::time_point now) {
       now_.body_read = true;
       break;
     }
-    if (body_input().empty()) {
-      offer_continue(now);
-      deadlines_.client_read = now + limits().body_timeout;
-      return;
-    }
+    if (body_input().empty()) return await_body(now);
     if (auto problem = feed_body()) return fail(std::move(problem));
     if (!request_body_.buffers().empty()) {
       to_upstream_.add(request_body_.buffers());
@@ -382,7 +502,7 @@ net::Buffer* Exchange::client_room() {
   if (action_ != Action::move_bytes) return nullptr;
   if (!now_.head_read) return now_.answer == Answer::none ? in_ : nullptr;
   const bool uploads = now_.upload == Upload::streaming && to_upstream_.empty();
-  return now_.holding || uploads ? &body_in_ : nullptr;
+  return now_.collecting || uploads ? &body_in_ : nullptr;
 }
 
 void Exchange::client_read(Transfer read, Clock::time_point now) {
@@ -394,8 +514,10 @@ void Exchange::client_read(Transfer read, Clock::time_point now) {
                  .detail = "the request head took too long"});
   }
   if (read.what != Transfer::data) return client_problem(read.what);
-  if (now_.holding) return hold_body(now);
-  go_on_uploading(now);
+  pace_.came(read.size, now);
+  if (!now_.collecting) return go_on_uploading(now);
+  if (now_.collected == Collected::in_place) return collect_in_place(now);
+  collect_apart(now);
 }
 
 // The client is lost, or too slow, within its body.
@@ -494,13 +616,16 @@ void Exchange::start_answer(Clock::time_point now) {
     return fail(malformed_answer("the upstream switched protocols unasked"));
   }
   const bool varies = limits().gzip && is_compressible(answer);
-  const bool gzip = varies && head.http_1_1 && head.method != "HEAD" && accepts_gzip(head);
+  const bool gzip = varies && head.http_1_1 && head.method != "HEAD" && accepts_gzip(head) &&
+                    deflater_place_.take();
   if (gzip) deflater_.emplace(kCompressionLevel);
   const auto body = answer_body(answer, head.method, head.http_1_1, gzip);
   answer_body_.start(body.in, body.out.kind);
   now_.status = answer.status;
   now_.answer = Answer::passing;
   now_.keep = client_keeps() && now_.body_read && body.out.kind != BodyFraming::Kind::until_close;
+  // Once for each connection.
+  if (!now_.reused) now_.upstream_keeps = keep_alive_timeout(answer);
   now_.answer_allows_reuse = answer.keep_alive() && body.in.kind != BodyFraming::Kind::until_close;
 
   AnswerEdits edits;
@@ -551,8 +676,7 @@ void Exchange::compress_piece() {
   using Flush = http::Deflater::Flush;
   compressed_.clear();
   for (const auto& slice : answer_body_.data()) {
-    deflater_->feed({static_cast<const char*>(slice.data()), slice.size()}, Flush::none,
-                    compressed_);
+    deflater_->feed(text_of(slice), Flush::none, compressed_);
   }
   deflater_->feed({}, answer_body_.done() ? Flush::finish : Flush::sync, compressed_);
   answer_body_.replace_data(compressed_);
@@ -588,7 +712,9 @@ void Exchange::pass_answer(Clock::time_point now) {
 
 // The client has all of the upstream's answer.
 void Exchange::finish_answer() {
-  now_.upstream_reusable = now_.answer_allows_reuse && now_.body_read && upstream_in_->empty();
+  // After an early answer the rest of the request is missing.
+  const bool sent = now_.upload == Upload::complete;
+  now_.upstream_reusable = now_.answer_allows_reuse && sent && upstream_in_->empty();
   if (now_.keep) return finish(ClientEnd::keep);
   finish(now_.body_read ? ClientEnd::close : ClientEnd::linger);
 }
@@ -630,7 +756,7 @@ void Exchange::answer(http::Response response, std::string_view date, Clock::tim
   if (request_id_.empty()) make_request_id({});
   absorb_body();
   now_.upload = Upload::stopped;
-  now_.holding = false;
+  now_.collecting = false;
   now_.answer = Answer::own;
   now_.status = response.status;
   now_.keep = now_.body_read && client_keeps();
@@ -742,8 +868,10 @@ void Exchange::recorded() {
 }
 
 void Exchange::release_held() {
-  context_.totals->held -= held_.size();
+  for (char* block : held_) context_.blocks.give(block, net::BlockPool::kLarge);
   held_ = {};
+  held_size_ = 0;
+  held_charge_.release();
 }
 
 void Exchange::make_request_id(std::string_view given) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/buffer.hpp>
 
@@ -20,18 +20,11 @@
 
 namespace gitops::proxy {
 
-// Counters that the servers of several loops share.
-struct Totals {
-  std::atomic<std::size_t> connections = 0;
-  std::atomic<std::size_t> held = 0;  // bytes of bodies that are held for verification
-};
-
 // State that all exchanges of one server share. Loop thread only, except for the totals.
 struct ExchangeContext {
   net::BlockPool& blocks;
   HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head
-  std::size_t max_held = 64 * 1024 * 1024;         // of Totals::held
   std::shared_ptr<Totals> totals = std::make_shared<Totals>();
   bool draining = false;        // clients are told that their connection ends
   std::uint64_t id_prefix = 0;  // random; makes request ids of two servers differ
@@ -74,7 +67,9 @@ class Outgoing {
 // reports the outcome. Objects are reused for one request after the other, so that their memory is
 // still in the CPU's caches.
 //
-// Rules that it keeps by itself: an early answer of the upstream ends the upload. A request is sent
+// Rules that it keeps by itself: a body whose length is told and that fits in one block is collected
+// before an upstream is asked for, so that a slow client occupies none, and so that the request can
+// be sent again. An early answer of the upstream ends the upload. A request is sent
 // a second time only on a new connection, after a pooled one broke before any byte of an answer,
 // and only when the request is idempotent or nothing of it had been written. An answer that breaks
 // off never looks complete to the client.
@@ -93,7 +88,7 @@ class Exchange {
   enum class Action {
     move_bytes,     // read and write what is offered, then wait
     decide,         // ask the policy about head(), then decided() or answer()
-    verify,         // ask forward().verify about held(), then verified() or answer()
+    admit,          // ask forward().admit, then admitted() or answer()
     word_failure,   // ask the policy for an answer to problem(), then answer()
     get_upstream,   // a pooled connection if may_reuse(), else a new one; then upstream_ready() or
                     // upstream_failed()
@@ -109,10 +104,9 @@ class Exchange {
   }
   [[nodiscard]] const Route* route() const { return forward_.route.get(); }
   [[nodiscard]] const Problem& problem() const { return problem_; }
-  [[nodiscard]] const Forward& forward() const { return forward_; }
-  [[nodiscard]] std::string_view held() const { return held_; }
+  [[nodiscard]] Forward& forward() { return forward_; }
   void decided(Forward forward, Clock::time_point now);
-  void verified();
+  void admitted();
   // `date`: of the Date field.
   void answer(http::Response response, std::string_view date, Clock::time_point now);
   [[nodiscard]] bool may_reuse() const { return !now_.tried; }
@@ -164,6 +158,11 @@ class Exchange {
   [[nodiscard]] ClientEnd client_end() const { return client_end_; }
   // The upstream's connection can serve another request.
   [[nodiscard]] bool upstream_reusable() const { return now_.upstream_reusable; }
+  // How long the upstream keeps an idle connection, as the first answer on it tells (Keep-Alive:
+  // timeout=); nothing when it does not tell, or on a connection that was used before.
+  [[nodiscard]] std::optional<std::chrono::seconds> upstream_keeps() const {
+    return now_.upstream_keeps;
+  }
 
  private:
   // The request on its way to the upstream.
@@ -174,6 +173,12 @@ class Exchange {
     complete,
     stopped,  // the upstream takes no more; its answer tells why
   };
+  // Where a body lies that is collected before it goes on.
+  enum class Collected {
+    none,      // in `in`, as far as it came with its head; the rest is not collected
+    in_place,  // in `in` and body_in_, which keep it
+    apart,     // in held_
+  };
   enum class Answer {
     none,
     awaited,
@@ -183,19 +188,22 @@ class Exchange {
   };
   // Everything about one request that is a plain value.
   struct Now {
-    std::size_t head_size = 0;   // where in() begins with
-    std::size_t body_taken = 0;  // of in(), behind the head
-    std::size_t piece = 0;       // of the body's input that is being sent
+    std::size_t head_size = 0;     // where in() begins with
+    std::size_t body_taken = 0;    // of in(), behind the head
+    std::size_t piece = 0;         // of the body's input that is being sent
+    std::size_t gathered = 0;      // of body_in_, a part of the body that stays until the end
+    std::size_t held_offered = 0;  // of held_
     std::size_t answer_head_size = 0;
     int interim = 0;  // 1xx answers so far
     int status = 0;   // of the answer
     Upload upload = Upload::none;
     Answer answer = Answer::none;
+    Collected collected = Collected::none;
     bool head_begun = false;
     bool head_read = false;
     bool body_read = false;  // everything of the request was taken in
     bool whole = false;      // the first part is all of it, so that it can be sent again
-    bool holding = false;    // the body is collected for verification
+    bool collecting = false;
     bool continue_sent = false;
     bool answer_begun = false;
     bool answer_ended = false;  // the upstream closed, which was the end of its body
@@ -207,6 +215,7 @@ class Exchange {
     bool upstream_reusable = false;
     bool answer_allows_reuse = false;
     Clock::time_point began{};
+    std::optional<std::chrono::seconds> upstream_keeps;
     std::uint64_t bytes_in = 0;  // of a relay
     std::uint64_t bytes_out = 0;
   };
@@ -217,7 +226,16 @@ class Exchange {
   [[nodiscard]] std::string_view body_input();
   void consume_body(std::size_t size);
   Problem feed_body();
-  void hold_body(Clock::time_point now);
+  [[nodiscard]] bool fits_in_block() const;
+  [[nodiscard]] bool begin_in_place(Clock::time_point now);
+  void collect_in_place(Clock::time_point now);
+  void collect_apart(Clock::time_point now);
+  [[nodiscard]] bool hold(std::string_view data);
+  void collected();
+  void await_body(Clock::time_point now);
+  void inspect();
+  void offer_body();
+  void offer_held();
   void go_on_uploading(Clock::time_point now);
   void offer_continue(Clock::time_point now);
   void client_problem(net::Transfer::What what);
@@ -232,6 +250,7 @@ class Exchange {
   void finish(ClientEnd client);
   void absorb_body();
   void release_held();
+  [[nodiscard]] bool charge_block();
   void make_request_id(std::string_view given);
   [[nodiscard]] bool client_keeps() const;
   [[nodiscard]] bool waits_for_upstream() const;
@@ -253,13 +272,18 @@ class Exchange {
   ResponseHeadParser answer_parser_;
   BodyRelay request_body_;
   BodyRelay answer_body_;
+  BodyPace pace_;  // of a body that did not come with its head
   std::optional<http::Deflater> deflater_;
+  DeflaterPlace deflater_place_;
   Outgoing to_client_;
   Outgoing to_upstream_;
   std::string request_;   // the head for the upstream
   std::string out_;       // the head for the client
   std::string own_body_;  // of an answer of ours
-  std::string held_;      // a body that is verified before it goes on
+  // A body that is collected apart, in blocks of the pool.
+  std::vector<char*> held_;
+  std::size_t held_size_ = 0;
+  Held held_charge_;
   std::string compressed_;
   std::string request_id_;
 };

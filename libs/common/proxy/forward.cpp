@@ -118,6 +118,18 @@ bool lacks_prefix(std::string_view value, std::string_view prefix) {
   return !rest.empty() && std::string_view("/?#").find(rest.front()) == std::string_view::npos;
 }
 
+// A reference that clients take for another host: "//host". They read a backslash as a slash, and
+// drop tabs.
+bool names_host(std::string_view reference) {
+  int slashes = 0;
+  for (const char c : reference) {
+    if (c == '\t') continue;
+    if (c != '/' && c != '\\') return false;
+    if (++slashes == 2) return true;
+  }
+  return false;
+}
+
 void append_location(std::string& out, const FieldSlice& field, const AnswerEdits& edits) {
   auto value = field.value;
   const auto origin = edits.own_origin;
@@ -130,6 +142,8 @@ void append_location(std::string& out, const FieldSlice& field, const AnswerEdit
     value.remove_prefix(origin.size());
     out.append(edits.location_prefix);
     if (!value.starts_with('/')) out.append("/");
+    // The same path for a client, but without "//" at its begin (RFC 3986 section 4.2).
+    if (edits.location_prefix.empty() && names_host(value)) out.append("/.");
   } else if (lacks_prefix(value, edits.location_prefix)) {
     out.append(edits.location_prefix);
   }

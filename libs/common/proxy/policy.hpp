@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "common/core/time.hpp"
 #include "common/http/message.hpp"
 #include "common/proxy/head.hpp"
+#include "common/proxy/limits.hpp"
 
 // What a program decides for the proxy core: where a request goes, which limits apply, and what
 // failures say. The core knows no routes itself.
@@ -26,16 +26,7 @@ struct PeerInfo {
   boost::asio::ip::address address = {};
   std::string text = {};  // the address
   bool tls = false;
-};
-
-// Limits of every request of a route. 0 bytes: no limit.
-struct RouteLimits {
-  std::uint64_t max_body = 0;
-  std::chrono::milliseconds answer_timeout{60'000};     // request sent -> head of the answer
-  std::chrono::milliseconds body_timeout{60'000};       // each read or write of a body
-  std::chrono::milliseconds tunnel_timeout{3'600'000};  // WebSocket: nothing in either direction
-  bool websocket = false;
-  bool gzip = false;
+  std::shared_ptr<PeerUse> use = {};  // a server sets it where it is missing
 };
 
 // A route to an upstream. Requests share ownership of theirs, so that routes can be replaced at any
@@ -56,10 +47,15 @@ struct Forward {
   std::string rewritten = {};
   std::string_view request_id = {};  // empty: a new one
   bool trusted_peer = false;
-  // Asked with the whole body, which is held in memory for it (at most max_body bytes): nothing
-  // when the request may go on, else the answer to it.
-  std::function<std::optional<http::Response>(const RequestHead&, std::string_view body)> verify =
-      {};
+  // Asked before an upstream is taken, once the whole body is there; until then the body is held in
+  // memory (at most max_body bytes). Nothing when the request may go on, else the answer to it. May
+  // set `admission`, which is the one below. Empty: bodies larger than a block pass as they come.
+  std::function<std::optional<http::Response>(const RequestHead&, std::shared_ptr<void>& admission)>
+      admit = {};
+  // Is given the data of a body for `admit` as it comes, in order.
+  std::function<void(std::string_view part)> inspect = {};
+  // To whom a held body is charged; null: to the peer.
+  std::shared_ptr<PeerUse> holder = {};
   // Released at the end of the request, after it was recorded.
   std::shared_ptr<void> admission = {};
 };

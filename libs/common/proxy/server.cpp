@@ -1,7 +1,10 @@
 #include "common/proxy/server.hpp"
 
+#include <algorithm>
 #include <random>
+#include <ranges>
 #include <utility>
+#include <vector>
 
 #include "common/core/log.hpp"
 #include "common/net/address_list.hpp"
@@ -12,6 +15,11 @@ namespace {
 
 const Log kLog("proxy");
 
+// Idle connections that are closed at once at the limit, so that not every new one needs a search.
+std::size_t batch_of(std::size_t limit) {
+  return 1 + limit / 256;
+}
+
 }  // namespace
 
 // One client, from the moment that it was accepted.
@@ -21,13 +29,16 @@ class Server::Connection {
       : server_(server),
         channel_(std::move(channel)),
         peer_(std::move(peer)),
+        use_(peer_.use),
         place_(server.connections_.insert(server.connections_.end(), this)) {
     ++server_.options_.totals->connections;
+    ++use_->connections;
   }
   ~Connection() {
     driver_.reset();
     server_.connections_.erase(place_);
     --server_.options_.totals->connections;
+    --use_->connections;
     server_.ended_.notify_all();
   }
   Connection(const Connection&) = delete;
@@ -39,9 +50,12 @@ class Server::Connection {
     co_await driver_->run();
   }
 
+  [[nodiscard]] bool idle() const { return driver_ && driver_->idle(); }
+  [[nodiscard]] Clock::time_point idle_since() const { return driver_->idle_since(); }
+  [[nodiscard]] const PeerUse* use() const { return use_.get(); }
   void close_if_idle() {
     if (channel_) channel_->close();
-    if (driver_ && driver_->idle()) driver_->close();
+    if (idle()) driver_->close();
   }
 
  private:
@@ -61,6 +75,7 @@ class Server::Connection {
   Server& server_;
   std::unique_ptr<net::Channel> channel_;  // until the driver has it
   PeerInfo peer_;
+  const std::shared_ptr<PeerUse> use_;
   std::optional<Driver> driver_;
   std::list<Connection*>::iterator place_;
 };
@@ -76,7 +91,6 @@ Server::Server(const Executor& executor, ServerOptions options, Policy policy)
   auto& exchanges = context_.exchanges;
   exchanges.limits = options_.limits;
   exchanges.head_timeout = options_.head_timeout;
-  exchanges.max_held = options_.max_held;
   exchanges.totals = options_.totals;
   std::random_device random;
   exchanges.id_prefix = std::uint64_t{random()} << 32U | random();
@@ -103,27 +117,52 @@ Result<void> Server::listen() {
 }
 
 void Server::accepted(std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
-  if (options_.totals->connections >= options_.max_connections) {
-    if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
-      kLog.warning(
-          "too many connections; further ones are closed",
-          {{"limit", std::uint64_t{options_.max_connections}}, {"suppressed", verdict.suppressed}});
-    }
-    return;
-  }
   PeerInfo peer;
   peer.address = net::plain_address(address);
   peer.text = peer.address.to_string();
   peer.tls = tls_.has_value();
-  const bool handshake = tls_.has_value();
-  serve(std::move(channel), std::move(peer), handshake);
+  serve(std::move(channel), std::move(peer), tls_.has_value());
 }
 
 void Server::adopt(std::unique_ptr<net::Channel> channel, PeerInfo peer) {
   serve(std::move(channel), std::move(peer), false);
 }
 
+bool Server::make_room(const PeerUse& peer) {
+  const auto& totals = *options_.totals;
+  const auto& limits = totals.limits;
+  const bool peer_is_full = peer.connections >= limits.max_connections_per_peer;
+  if (!peer_is_full && totals.connections < limits.max_connections) return true;
+  const auto limit = peer_is_full ? limits.max_connections_per_peer : limits.max_connections;
+  const bool made = close_longest_idle(peer_is_full ? &peer : nullptr, limit);
+  if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
+    kLog.warning(made ? "too many connections; idle ones are closed for new ones"
+                      : "too many connections; new ones are closed",
+                 {{"limit", std::uint64_t{limit}},
+                  {"of", peer_is_full ? "one address" : "all clients"},
+                  {"suppressed", verdict.suppressed}});
+  }
+  return made;
+}
+
+// Of one peer, or of all. False when none is idle.
+bool Server::close_longest_idle(const PeerUse* peer, std::size_t limit) {
+  std::vector<Connection*> idle;
+  for (Connection* connection : connections_) {
+    if (connection->idle() && (peer == nullptr || connection->use() == peer)) {
+      idle.push_back(connection);
+    }
+  }
+  const auto count = std::min(idle.size(), batch_of(limit));
+  const auto last = idle.begin() + static_cast<std::ptrdiff_t>(count);
+  std::ranges::partial_sort(idle, last, {}, &Connection::idle_since);
+  std::for_each(idle.begin(), last, [](Connection* connection) { connection->close_if_idle(); });
+  return count > 0;
+}
+
 void Server::serve(std::unique_ptr<net::Channel> channel, PeerInfo peer, bool handshake) {
+  if (!peer.use) peer.use = options_.totals->of(peer.address);
+  if (!make_room(*peer.use)) return;
   auto connection = std::make_shared<Connection>(*this, std::move(channel), std::move(peer));
   tasks_.spawn("connection", [connection = std::move(connection), handshake] {
     return connection->run(handshake);
@@ -131,9 +170,15 @@ void Server::serve(std::unique_ptr<net::Channel> channel, PeerInfo peer, bool ha
 }
 
 void Server::drain() {
-  context_.exchanges.draining = true;
+  if (std::exchange(context_.exchanges.draining, true)) return;
+  const auto before = connections_.size();  // new ones are appended
+  listener_.accept_waiting([this](auto channel, const asio::ip::address& address) {
+    accepted(std::move(channel), address);
+  });
   listener_.close();
-  for (Connection* connection : connections_) connection->close_if_idle();
+  for (Connection* connection : connections_ | std::views::take(before)) {
+    connection->close_if_idle();
+  }
 }
 
 Task<> Server::stop(Deadline deadline) {

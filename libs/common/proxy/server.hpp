@@ -19,12 +19,10 @@ namespace gitops::proxy {
 struct ServerOptions {
   net::ListenOptions listen = {.address = "127.0.0.1"};
   std::optional<net::TlsOptions> tls = std::nullopt;
-  std::size_t max_connections = 20'000;     // more are closed at once
-  std::size_t max_held = 64 * 1024 * 1024;  // bodies that are held for verification, together
   HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head, and TLS
   std::chrono::milliseconds idle_timeout{65'000};  // between requests
-  std::shared_ptr<Totals> totals = std::make_shared<Totals>();  // for the two maxima
+  std::shared_ptr<Totals> totals = std::make_shared<Totals>();  // with the limits of all clients
 };
 
 // Accepts connections and proxies their requests: keep-alive, pipelining in order, bodies streamed
@@ -33,8 +31,11 @@ struct ServerOptions {
 //
 // Memory of a connection: about 3 KiB while idle; for a request an Exchange and a block of 4 KiB
 // (32 when its head is larger), a block of 32 KiB for each of body and answer while they pass, and
-// a deflater (about 70 KiB) while an answer is compressed. Only a route that verifies bodies holds
-// one whole, up to its limit. Loop thread only; the loop outlives it.
+// a deflater (about 70 KiB) while an answer is compressed. Only a route with Forward::admit holds a
+// body that is larger than a block, up to its limit. Loop thread only; the loop outlives it.
+//
+// When the maximum of connections is reached, of one peer or of all, those that have been idle for
+// the longest time are closed for new ones; while none is idle, new ones are refused.
 class Server {
  public:
   Server(const Executor& executor, ServerOptions options, Policy policy);
@@ -43,11 +44,12 @@ class Server {
 
   Result<void> listen();
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  // Serves a connection that was made elsewhere, as if it had been accepted. `peer.tls` tells what
-  // the client used; the server's own TLS is for its listener only.
+  // Serves a connection that was made elsewhere, as if it had been accepted; closes it when the
+  // limits say so. `peer.tls` tells what the client used; the server's own TLS is for its listener
+  // only.
   void adopt(std::unique_ptr<net::Channel> channel, PeerInfo peer);
-  // Stops accepting and closes idle connections; what is under way goes on, with "Connection:
-  // close".
+  // Accepts clients whom the system has already connected, for one request each, and then stops
+  // accepting. Closes idle connections; what is under way goes on, with "Connection: close".
   void drain();
   // Drains, waits for what is under way until the deadline, then cancels the rest.
   Task<> stop(Deadline deadline);
@@ -56,6 +58,9 @@ class Server {
   class Connection;
 
   void accepted(std::unique_ptr<net::Channel> channel, const asio::ip::address& address);
+  // False when there is no place for another connection of this peer.
+  bool make_room(const PeerUse& peer);
+  bool close_longest_idle(const PeerUse* peer, std::size_t limit);
   void serve(std::unique_ptr<net::Channel> channel, PeerInfo peer, bool handshake);
 
   ServerOptions options_;

@@ -6,6 +6,13 @@
 
 namespace gitops::proxy {
 
+namespace {
+
+// The upstream may just be closing a connection that was idle for so long.
+constexpr auto kLongIdle = std::chrono::seconds(1);
+
+}  // namespace
+
 Dialer tcp_dialer(net::Resolver& resolver, TcpDialerOptions options) {
   struct State {
     State(net::Resolver& r, TcpDialerOptions o) : resolver(r), options(std::move(o)) {
@@ -48,10 +55,10 @@ std::unique_ptr<UpstreamConnection> Upstream::take() {
   while (!idle_.empty()) {
     auto connection = std::move(idle_.back());
     idle_.pop_back();
-    if (now - connection->idle_since > options_.idle_timeout) continue;
-    if (connection->generation != current) continue;
+    if (now > connection->usable_until || connection->generation != current) continue;
     // Reading from every connection before its use would cost a twentieth of a request's CPU.
-    if (!connection->channel->is_quiet() && connection->channel->is_stale()) continue;
+    const bool look = now - connection->idle_since >= kLongIdle || !connection->channel->is_quiet();
+    if (look && connection->channel->is_stale()) continue;
     return connection;
   }
   return nullptr;
@@ -65,20 +72,26 @@ Task<Result<std::unique_ptr<UpstreamConnection>>> Upstream::connect() {
   co_return connection;
 }
 
+Clock::duration Upstream::idle_time(const UpstreamConnection& connection) const {
+  if (!connection.kept_for) return options_.idle_timeout;
+  return std::min<Clock::duration>(*connection.kept_for - std::chrono::seconds(1),
+                                   options_.max_idle_time);
+}
+
 void Upstream::put(std::unique_ptr<UpstreamConnection> connection) {
   if (options_.max_idle == 0 || !connection->channel->is_open()) return;
+  const auto idle_time = this->idle_time(*connection);
+  if (idle_time <= Clock::duration::zero()) return;
   if (idle_.size() >= options_.max_idle) idle_.pop_front();
   connection->channel->set_deadline(kNever);
   connection->in.release();
   connection->idle_since = connection->channel->reactor().now();
+  connection->usable_until = connection->idle_since + idle_time;
   idle_.push_back(std::move(connection));
 }
 
 void Upstream::sweep(Clock::time_point now) {
-  const auto fresh = std::find_if(idle_.begin(), idle_.end(), [&](const auto& connection) {
-    return now - connection->idle_since <= options_.idle_timeout;
-  });
-  idle_.erase(idle_.begin(), fresh);
+  std::erase_if(idle_, [now](const auto& connection) { return now > connection->usable_until; });
 }
 
 }  // namespace gitops::proxy

@@ -140,12 +140,85 @@ TEST(WorkQueue, AddBringsADelayedKeyForward) {
     EXPECT_EQ(co_await next(queue), "a");
     queue.retry("a", kLong);
     EXPECT_EQ(queue.size(), 1U);
-    EXPECT_FALSE(queue.add("b"));  // a delayed key counts
     EXPECT_TRUE(queue.add("a"));
     EXPECT_EQ(queue.size(), 1U);
     EXPECT_EQ(co_await next(queue), "a");
     queue.done("a");
     EXPECT_EQ(queue.size(), 0U);
+  });
+}
+
+TEST(WorkQueue, DelayedKeysLeaveTheCapacityToTheOthers) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 1);
+    for (const auto* key : {"a", "b"}) {
+      EXPECT_TRUE(queue.add(key));
+      EXPECT_EQ(co_await next(queue), key);
+      queue.retry(key, kLong);
+    }
+    EXPECT_EQ(queue.delayed(), 2U);
+    EXPECT_TRUE(queue.add("c"));
+    EXPECT_FALSE(queue.add("d"));
+    EXPECT_EQ(co_await next(queue), "c");
+  });
+}
+
+TEST(WorkQueue, DelaysEndEarlyInTheirOrderAndNotAllAtOnce) {
+  run_coro([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 10);
+    for (const auto& [key, hours] : {std::pair{"c", 3}, std::pair{"a", 1}, std::pair{"b", 2}}) {
+      queue.add(key);
+      EXPECT_EQ(co_await next(queue), key);
+      queue.retry(key, std::chrono::hours(hours));
+    }
+    EXPECT_EQ(queue.bring_forward(2), 2U);
+    EXPECT_EQ(queue.delayed(), 1U);
+    EXPECT_EQ(co_await next(queue), "a");
+    EXPECT_EQ(co_await next(queue), "b");
+    EXPECT_EQ(queue.bring_forward(2), 1U);
+    EXPECT_EQ(co_await next(queue), "c");
+    EXPECT_EQ(queue.bring_forward(2), 0U);
+  });
+}
+
+TEST(WorkQueue, ASlowKeyWaitsForAPlaceAndHoldsUpNoOther) {
+  run_coro([]() -> Task<> {
+    bool has_place = false;
+    WorkQueue queue(co_await asio::this_coro::executor, 2,
+                    {.is_slow = [](const std::string& key) { return key.starts_with("slow"); },
+                     .has_place = [&has_place] { return has_place; }});
+    for (const auto* key : {"slow-1", "slow-2", "slow-3", "a", "b"}) EXPECT_TRUE(queue.add(key));
+    EXPECT_FALSE(queue.add("c")) << "the normal lane is full";
+    EXPECT_EQ(queue.take(), "a");
+    has_place = true;
+    EXPECT_EQ(queue.take(), "slow-1") << "it came before b";
+    has_place = false;
+    EXPECT_EQ(queue.take(), "b");
+    EXPECT_EQ(queue.take(), std::nullopt);
+    EXPECT_EQ(queue.size(), 2U);
+  });
+}
+
+TEST(WorkQueue, AWorkerThatWaitsGetsASlowKeyWhenAPlaceGetsFree) {
+  run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    bool has_place = true;
+    WorkQueue queue(executor, 2,
+                    {.is_slow = [](const std::string&) { return true; },
+                     .has_place = [&has_place] { return has_place; }});
+    queue.add("first");
+    EXPECT_EQ(queue.take(), "first");
+    has_place = false;
+    queue.add("second");
+    TaskGroup workers(executor);
+    std::optional<std::string> got;
+    workers.spawn("worker", [&]() -> Task<> { got = co_await next(queue); });
+    co_await asio::post(executor, use_task);
+    EXPECT_EQ(got, std::nullopt);
+    has_place = true;
+    queue.done("first");
+    co_await workers.join();
+    EXPECT_EQ(got, "second");
   });
 }
 

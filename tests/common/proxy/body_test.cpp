@@ -56,6 +56,51 @@ TEST(BodyRelay, ManyTinyChunksNeedSeveralTurns) {
   EXPECT_EQ(sent, std::string(100, 'x'));
 }
 
+TEST(BodyRelay, TinyChunksGoOutTogether) {
+  std::string chunks;
+  std::string data;
+  for (int i = 0; i < 1'000; ++i) {
+    const std::string piece = std::to_string(i % 10);
+    chunks += "1\r\n" + piece + "\r\n";
+    data += piece;
+  }
+  BodyRelay body(1024);
+  body.start({Kind::chunked}, Kind::chunked);
+  EXPECT_EQ(body.feed(chunks), chunks.size());  // in one turn
+  EXPECT_EQ(body.fed(), 1'000U);
+  std::string sent;
+  for (const auto& buffer : body.buffers()) {
+    sent.append(static_cast<const char*>(buffer.data()), buffer.size());
+  }
+  EXPECT_EQ(sent, "3e8\r\n" + data + "\r\n");
+}
+
+TEST(BodyRelay, TinyAndLargeChunksKeepTheirOrder) {
+  std::string chunks;
+  std::string data;
+  for (int i = 0; i < 200; ++i) {
+    const std::string piece(i % 7 == 0 ? 0x400 : 1, static_cast<char>('a' + i % 26));
+    chunks += (piece.size() == 1 ? "1\r\n" : "400\r\n") + piece + "\r\n";
+    data += piece;
+  }
+  chunks += "0\r\n\r\n";
+  for (const std::size_t size : {std::size_t{100}, std::size_t{5'000}, chunks.size()}) {
+    EXPECT_EQ(relay(chunks, {Kind::chunked}, Kind::until_close, size), data);
+  }
+}
+
+TEST(BodyRelay, AC07_ChunkExtensionsAreBoundedTogether) {
+  const std::string extension(200, 'e');
+  std::string tiny;
+  for (int i = 0; i < 100; ++i) tiny += "1;" + extension + "\r\nx\r\n";
+  EXPECT_FALSE(relay(tiny, {Kind::chunked}, Kind::until_close, tiny.size()));
+  std::string large;  // as object stores are sent signed chunks
+  for (int i = 0; i < 100; ++i) {
+    large += "1000;" + extension + "\r\n" + std::string(0x1000, 'x') + "\r\n";
+  }
+  EXPECT_TRUE(relay(large, {Kind::chunked}, Kind::until_close, 5'000));
+}
+
 TEST(BodyRelay, PassesHarmlessTrailersOnly) {
   const std::string chunks =
       "1\r\nx\r\n0\r\nX-Checksum: 1\r\nAuthorization: a\r\nX-Forwarded-For: b\r\nCookie: c\r\n\r\n";

@@ -1,11 +1,13 @@
 #include "common/proxy/exchange.hpp"
 
+#include <charconv>
 #include <deque>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include "common/core/task_group.hpp"
 #include "common/http/gzip.hpp"
 #include "common/net/memory_channel.hpp"
 #include "common/proxy/server.hpp"
@@ -27,6 +29,9 @@ using testing::StartsWith;
 
 const std::string kGet = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
 const std::string kPost = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody";
+// Too long for a block; its body passes as it comes.
+constexpr std::size_t kLong = 40'000;
+const std::string kLongPost = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n";
 const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const std::string kUpgrade =
     "GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -47,7 +52,8 @@ struct Recorded {
 
 class Bed {
  public:
-  explicit Bed(const Executor& executor) : executor_(executor), arrived_(executor) {
+  explicit Bed(const Executor& executor, const SharedLimits& limits = {})
+      : totals(std::make_shared<Totals>(limits)), executor_(executor), arrived_(executor) {
     auto made = std::make_shared<Route>();
     made->name = "r";
     made->host = "up";
@@ -56,7 +62,7 @@ class Bed {
                                                 UpstreamOptions{});
     route = made;
     server = std::make_unique<Server>(
-        executor, ServerOptions{},
+        executor, ServerOptions{.totals = totals},
         Policy{.decide = [this](const RequestHead& head, const PeerInfo&) { return decide(head); },
                .failed =
                    [](const RequestHead*, const Route*, Failure failure, int status,
@@ -74,9 +80,9 @@ class Bed {
   }
 
   // Connects a new client and returns its end of the connection.
-  MemoryChannel& connect(std::size_t capacity = 64 * 1024) {
+  MemoryChannel& connect(std::size_t capacity = 64 * 1024, const std::string& from = "192.0.2.1") {
     auto [near, far] = MemoryChannel::pair(executor_, capacity);
-    server->adopt(std::move(near), {.text = "192.0.2.1"});
+    server->adopt(std::move(near), {.address = asio::ip::make_address(from), .text = from});
     clients_.push_back(std::move(far));
     return *clients_.back();
   }
@@ -89,7 +95,13 @@ class Bed {
   Decision decide(const RequestHead& head) {
     if (head.path == "/own") return http::Response{.status = 200, .headers = {}, .body = "own"};
     Forward forward{.route = route, .target = head.target};
-    forward.verify = verify;
+    if (verify) {
+      const auto body = std::make_shared<std::string>();
+      forward.inspect = [body](std::string_view part) { body->append(part); };
+      forward.admit = [this, body](const RequestHead& whole, std::shared_ptr<void>&) {
+        return verify(whole, *body);
+      };
+    }
     if (count_admissions) {
       ++admitted;
       forward.admission = {this, [](Bed* bed) { --bed->admitted; }};
@@ -108,6 +120,7 @@ class Bed {
 
   RouteLimits& limits() { return route->limits; }
 
+  std::shared_ptr<Totals> totals;
   std::shared_ptr<Route> route;
   std::function<std::optional<http::Response>(const RequestHead&, std::string_view)> verify;
   std::optional<Error> dial_error;
@@ -156,9 +169,9 @@ Task<Asked> ask(Bed& bed, std::string request = kGet, std::string until = "\r\n\
 }
 
 using Play = std::function<Task<>(Bed&)>;
-void play(const Play& scene) {
+void play(const Play& scene, const SharedLimits& limits = {}) {
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor);
+    Bed bed(co_await asio::this_coro::executor, limits);
     co_await scene(bed);
     co_await bed.server->stop(Clock::now());
   });
@@ -208,6 +221,21 @@ TEST(Exchange, OneClientThatPipelinesDoesNotHoldUpOthers) {
     co_await send(one, "GET /own HTTP/1.1\r\nHost: b\r\n\r\n");
     (void)co_await read(one, "own");
     EXPECT_LT(bed.records.size(), 300U);
+  });
+}
+
+TEST(Exchange, ARequestThatEndsWithItsBlockCountsLikeOthers) {
+  play([](Bed& bed) -> Task<> {
+    auto& many = bed.connect(4 * 1024 * 1024);
+    auto& one = bed.connect();
+    std::string request = "GET /own HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n";
+    request.insert(request.size() - 4, std::string(4096 - request.size(), 'x'));
+    std::string requests;
+    for (int i = 0; i < 500; ++i) requests += request;
+    co_await send(many, requests);
+    co_await send(one, "GET /own HTTP/1.1\r\nHost: b\r\n\r\n");
+    (void)co_await read(one, "own");
+    EXPECT_LT(bed.records.size(), 100U);
   });
 }
 
@@ -310,16 +338,16 @@ TEST(Exchange, AHeadThatIsTooLargeIsAnswered431) {
 TEST(Exchange, ABodyPassesAsItComes) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
-    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nab");
+    co_await send(client, kLongPost + "ab");
     auto& upstream = *co_await bed.upstream();
-    EXPECT_THAT(co_await read(upstream, "ab"), HasSubstr("Content-Length: 6"));
+    EXPECT_THAT(co_await read(upstream, "ab"), HasSubstr("Content-Length: 40000"));
     co_await send(client, "cd");
     EXPECT_EQ(co_await read(upstream, "cd"), "cd");
-    co_await send(client, "ef");
-    EXPECT_EQ(co_await read(upstream, "ef"), "ef");
+    co_await send(client, std::string(kLong - 6, 'x') + "ef");
+    EXPECT_THAT(co_await read(upstream, "ef"), EndsWith("ef"));
     co_await send(upstream, kOk);
     (void)co_await read(client, "ok");
-    EXPECT_EQ(bed.records.back().bytes_in, 6U);
+    EXPECT_EQ(bed.records.back().bytes_in, kLong);
     co_await send(client, kGet);  // the connection stays usable
     EXPECT_THAT(co_await read(upstream, "\r\n\r\n"), HasSubstr("GET /x"));
   });
@@ -402,8 +430,7 @@ TEST(Exchange, AMalformedBodyIsCutOff) {
 TEST(Exchange, AClientLostWithinItsBodyIsRecordedAsSuch) {
   for (const bool half_close : {false, true}) {
     play([half_close](Bed& bed) -> Task<> {
-      auto [client, upstream] =
-          co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo", "bo");
+      auto [client, upstream] = co_await ask(bed, kLongPost + "bo", "bo");
       if (half_close) {
         client.shutdown_send();
       } else {
@@ -419,7 +446,7 @@ TEST(Exchange, AClientLostWithinItsBodyIsRecordedAsSuch) {
 TEST(Exchange, ABodyThatComesToAHaltIsAnswered408) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
-    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    co_await send(client, kLongPost + "bo");
     auto& upstream = *co_await bed.upstream();
     EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 408"));
     EXPECT_THAT(co_await read(upstream), EndsWith("<reset>"));
@@ -445,8 +472,7 @@ TEST(Exchange, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
 
 TEST(Exchange, AnEarlyAnswerEndsTheUpload) {
   play([](Bed& bed) -> Task<> {
-    auto [client, upstream] =
-        co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nab", "ab");
+    auto [client, upstream] = co_await ask(bed, kLongPost + "ab", "ab");
     co_await send(upstream, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     const auto answer = co_await read(client);
     EXPECT_THAT(answer, HasSubstr("Connection: close"));
@@ -461,14 +487,141 @@ TEST(Exchange, AnEarlyAnswerEndsTheUpload) {
 TEST(Exchange, AnAnswerMayPassWhileTheBodyStillComes) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] =
-        co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo", "bo");
+        co_await ask(bed, kLongPost + std::string(kLong - 4, 'x') + "bo", "bo");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
     EXPECT_THAT(co_await read(client, "on\r\n"), StartsWith("HTTP/1.1 200"));
     co_await send(client, "dy");
     EXPECT_EQ(co_await read(upstream, "dy"), "dy");
     co_await send(upstream, "1\r\ne\r\n0\r\n\r\n");
     EXPECT_THAT(co_await read(client), EndsWith("0\r\n\r\n<end>"));
-    EXPECT_EQ(bed.records.back().bytes_in, 4U);
+    EXPECT_EQ(bed.records.back().bytes_in, kLong);
+  });
+}
+
+TEST(Exchange, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
+  play([](Bed& bed) -> Task<> {
+    auto& client = bed.connect();
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    co_await sleep_for(1s);
+    EXPECT_THAT(bed.upstreams, IsEmpty());
+    EXPECT_EQ(bed.totals->held, net::BlockPool::kLarge);
+    co_await send(client, "d");
+    co_await sleep_for(1s);
+    co_await send(client, "y" + kGet);
+    auto& upstream = *co_await bed.upstream();
+    EXPECT_THAT(co_await read(upstream, "body"), EndsWith("\r\nContent-Length: 4\r\n\r\nbody"));
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(upstream, "\r\n\r\n"), StartsWith("GET /x"));  // what came behind it
+    EXPECT_EQ(bed.records.front(),
+              (Recorded{.status = 200, .bytes_in = 4, .bytes_out = 2, .path = "/x"}));
+    EXPECT_EQ(bed.totals->held, 0U);
+  });
+}
+
+TEST(Exchange, ABodyThatCameInPartsIsSentAgainAsAWhole) {
+  play([](Bed& bed) -> Task<> {
+    auto [client, first] = co_await ask(bed);
+    co_await send(first, kOk);
+    (void)co_await read(client, "ok");
+    co_await send(client, "PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    co_await sleep_for(10ms);
+    co_await send(client, "dy");
+    (void)co_await read(first, "body");
+    first.abort();
+    auto& second = *co_await bed.upstream(1);
+    EXPECT_THAT(co_await read(second, "body"), EndsWith("\r\n\r\nbody"));
+    co_await send(second, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+  });
+}
+
+TEST(Exchange, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
+  play(
+      [](Bed& bed) -> Task<> {
+        auto& client = bed.connect();
+        co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+        auto& upstream = *co_await bed.upstream();
+        (void)co_await read(upstream, "bo");
+        co_await send(client, "dy");
+        EXPECT_EQ(co_await read(upstream, "dy"), "dy");
+      },
+      {.max_held = 100});
+}
+
+TEST(Exchange, ABodyThatDripsIsAnswered408) {
+  for (const auto& head : {kLongPost, kPost.substr(0, kPost.size() - 4)}) {
+    play([head](Bed& bed) -> Task<> {
+      auto& client = bed.connect();
+      co_await send(client, head);
+      const auto begin = Clock::now();
+      for (int i = 0; i < 2; ++i) {  // no silence is as long as body_timeout
+        co_await send(client, "x");
+        co_await sleep_for(6s);
+      }
+      EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 408"));
+      EXPECT_LT(Clock::now() - begin, 13s);
+      EXPECT_EQ(bed.records.back().failure, Failure::body_timeout);
+    });
+  }
+}
+
+TEST(Exchange, ASlowBodyPassesAtTheLeastRate) {
+  play([](Bed& bed) -> Task<> {
+    auto [client, upstream] = co_await ask(bed, kLongPost);
+    std::size_t got = 0;
+    for (std::size_t sent = 0; sent < kLong; sent += 4'000) {
+      co_await sleep_for(3s);
+      co_await send(client, std::string(4'000, 'x'));
+      while (got < sent + 4'000) got += (co_await read(upstream, "x")).size();
+    }
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+  });
+}
+
+TEST(Exchange, ABodyHasOneDeadlineForAllOfIt) {
+  play([](Bed& bed) -> Task<> {
+    bed.limits().body_deadline = 20s;
+    auto [client, upstream] = co_await ask(bed, kLongPost);
+    const auto begin = Clock::now();
+    for (int i = 0; i < 10; ++i) {
+      co_await send(client, std::string(3'000, 'x'));
+      co_await sleep_for(2s);
+    }
+    EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 408"));
+    EXPECT_LT(Clock::now() - begin, 21s);
+    (void)co_await read(upstream);
+  });
+}
+
+TEST(Exchange, ASlowUpstreamIsNotHeldAgainstTheClient) {
+  play([](Bed& bed) -> Task<> {
+    bed.upstream_capacity = 1024;
+    auto& client = bed.connect();
+    co_await send(client, kLongPost + std::string(kLong, 'x'));
+    auto& upstream = *co_await bed.upstream();
+    std::size_t got = (co_await read(upstream, "\r\n\r\n")).size();
+    while (got < kLong) {  // 30 s without a byte of it, again and again
+      co_await sleep_for(30s);
+      for (int i = 0; i < 8 && got < kLong; ++i) got += (co_await read(upstream, "x")).size();
+    }
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+  });
+}
+
+TEST(Exchange, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
+  play([](Bed& bed) -> Task<> {
+    bed.upstream_capacity = 1024;
+    auto& client = bed.connect();
+    const std::string body(20'000, 'x');
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" + body);
+    auto& upstream = *co_await bed.upstream();
+    co_await send(upstream, kOk);  // most of the body cannot be written
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(co_await read(upstream), testing::AnyOf(EndsWith("<end>"), EndsWith("<reset>")));
+    co_await send(client, kGet);
+    EXPECT_THAT(co_await read(*co_await bed.upstream(1), "\r\n\r\n"), StartsWith("GET /x"));
   });
 }
 
@@ -501,9 +654,9 @@ TEST(Exchange, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
 TEST(Exchange, BodiesThatAreVerifiedAreBoundedTogether) {
   play([](Bed& bed) -> Task<> {
     bed.verify = [](const RequestHead&, std::string_view) { return std::nullopt; };
-    auto totals = std::make_shared<Totals>();
+    auto totals = std::make_shared<Totals>(SharedLimits{.max_held = net::BlockPool::kLarge});
     Server small(
-        co_await asio::this_coro::executor, ServerOptions{.max_held = 3, .totals = totals},
+        co_await asio::this_coro::executor, ServerOptions{.totals = totals},
         Policy{
             .decide = [&bed](const RequestHead& head, const PeerInfo&) { return bed.decide(head); },
             .failed =
@@ -515,11 +668,120 @@ TEST(Exchange, BodiesThatAreVerifiedAreBoundedTogether) {
             .done = {}});
     auto [near, far] = MemoryChannel::pair(co_await asio::this_coro::executor);
     small.adopt(std::move(near), {});
-    co_await send(*far, kPost);
+    co_await send(*far, kLongPost + std::string(kLong, 'x'));
     EXPECT_THAT(co_await read(*far, "too_much_held"), StartsWith("HTTP/1.1 503"));
     EXPECT_EQ(totals->held, 0U);
     co_await small.stop(Clock::now());
     EXPECT_EQ(totals->connections, 0U);
+  });
+}
+
+// Answers every body with 200.
+std::optional<http::Response> admit_all(const RequestHead&, std::string_view) {
+  return std::nullopt;
+}
+
+TEST(Exchange, ALongBodyThatIsVerifiedPassesWhole) {
+  for (const bool chunked : {false, true}) {
+    play([chunked](Bed& bed) -> Task<> {
+      bed.upstream_capacity = 10'000;
+      std::string body;
+      for (int i = 0; body.size() < 3'000'000; ++i) body += std::to_string(i) + ",";
+      std::string seen;
+      bed.verify = [&](const RequestHead&, std::string_view all) -> std::optional<http::Response> {
+        seen = all;
+        return std::nullopt;
+      };
+      auto& client = bed.connect();
+      const auto length = std::to_string(body.size());
+      TaskGroup tasks(co_await asio::this_coro::executor);
+      tasks.spawn("client", [&]() -> Task<> {
+        co_await send(client,
+                      "POST /x HTTP/1.1\r\nHost: a\r\n" +
+                          (chunked ? "Transfer-Encoding: chunked" : "Content-Length: " + length) +
+                          "\r\n\r\n");
+        for (std::size_t at = 0; at < body.size(); at += 0xfff0) {
+          const auto part = body.substr(at, 0xfff0);
+          std::array<char, 16> size{};
+          const auto end =
+              std::to_chars(size.data(), size.data() + size.size(), part.size(), 16).ptr;
+          co_await send(client,
+                        chunked ? std::string(size.data(), end) + "\r\n" + part + "\r\n" : part);
+        }
+        if (chunked) co_await send(client, "0\r\n\r\n");
+      });
+      auto& upstream = *co_await bed.upstream();
+      EXPECT_EQ(bed.totals->held,
+                (body.size() / net::BlockPool::kLarge + 1) * net::BlockPool::kLarge);
+      auto got = co_await read(upstream, "\r\n\r\n");
+      EXPECT_THAT(got, HasSubstr("Content-Length: " + length + "\r\n"));
+      got.erase(0, got.find("\r\n\r\n") + 4);
+      while (got.size() < body.size()) got += co_await read(upstream, ",");
+      EXPECT_TRUE(got == body);
+      EXPECT_TRUE(seen == body);
+      co_await send(upstream, kOk);
+      (void)co_await read(client, "ok");
+      EXPECT_EQ(bed.totals->held, 0U);
+      co_await tasks.join();
+    });
+  }
+}
+
+TEST(Exchange, ABodyIsAdmittedWhenAllOfItIsThere) {
+  play([](Bed& bed) -> Task<> {
+    bool asked = false;
+    bed.verify = [&](const RequestHead&, std::string_view) -> std::optional<http::Response> {
+      asked = true;
+      return std::nullopt;
+    };
+    auto& client = bed.connect();
+    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    co_await sleep_for(5s);
+    EXPECT_FALSE(asked);
+    co_await send(client, "dy");
+    EXPECT_THAT(co_await read(*co_await bed.upstream(), "body"), EndsWith("body"));
+    EXPECT_TRUE(asked);
+  });
+}
+
+TEST(Exchange, WhatOneAddressMayHoldLeavesRoomForOthers) {
+  play(
+      [](Bed& bed) -> Task<> {
+        bed.verify = admit_all;
+        auto& first = bed.connect();
+        co_await send(first, kLongPost + std::string(kLong - 1, 'x'));
+        co_await sleep_for(1s);
+        EXPECT_EQ(bed.totals->held, 2 * net::BlockPool::kLarge);
+        auto& second = bed.connect();
+        co_await send(second, kLongPost + std::string(kLong, 'x'));
+        EXPECT_THAT(co_await read(second, "too_much_held"), StartsWith("HTTP/1.1 503"));
+        auto& other = bed.connect(64 * 1024, "192.0.2.2");
+        co_await send(other, kLongPost + std::string(kLong, 'y'));
+        auto& upstream = *co_await bed.upstream();
+        EXPECT_THAT(co_await read(upstream, "yy"), HasSubstr("POST /x"));
+      },
+      {.max_held = 4 * net::BlockPool::kLarge, .max_held_per_peer = 2 * net::BlockPool::kLarge});
+}
+
+TEST(Exchange, ADripAfterManyBytesEndsToo) {
+  play([](Bed& bed) -> Task<> {
+    bed.verify = admit_all;
+    auto& client = bed.connect(4'000'000);
+    const std::string head = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n";
+    co_await send(client, head + std::string(2'000'000, 'x'));
+    const auto begin = Clock::now();
+    bool over = false;
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    tasks.spawn("drip", [&]() -> Task<> {
+      while (!over) {
+        (void)co_await client.write("x");
+        co_await sleep_for(20s);
+      }
+    });
+    EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 408"));
+    EXPECT_LT(Clock::now() - begin, 70s);
+    over = true;
+    co_await tasks.join();
   });
 }
 
@@ -584,7 +846,7 @@ TEST(Exchange, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
 TEST(Exchange, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
-    co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
+    co_await send(client, kLongPost + "bo");
     auto& upstream = *co_await bed.upstream();
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
     (void)co_await read(client, "on\r\n");
@@ -769,6 +1031,33 @@ TEST(Exchange, AnAnswerThatComesToAHaltIsCutOff) {
   });
 }
 
+// How long a kept connection is used after an answer with these fields.
+bool is_kept(const std::string& fields, Clock::duration idle) {
+  bool kept = false;
+  play([&](Bed& bed) -> Task<> {
+    auto [client, upstream] = co_await ask(bed);
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + fields + "\r\nok");
+    (void)co_await read(client, "ok");
+    co_await sleep_for(idle);
+    co_await send(client, kGet);
+    co_await sleep_for(1ms);
+    kept = bed.upstreams.size() == 1;
+  });
+  return kept;
+}
+
+TEST(Exchange, AnUpstreamsConnectionIsUsedAsLongAsItSaysLessASecond) {
+  EXPECT_TRUE(is_kept("", 3900ms));  // Node.js closes after 5 s, and says so
+  EXPECT_FALSE(is_kept("", 4100ms));
+  EXPECT_TRUE(is_kept("Keep-Alive: timeout=20\r\n", 18'900ms));
+  EXPECT_FALSE(is_kept("Keep-Alive: timeout=20\r\n", 19'100ms));
+  EXPECT_TRUE(is_kept("Keep-Alive: max=100, Timeout=20\r\n", 18s));
+  EXPECT_FALSE(is_kept("Keep-Alive: timeout=1\r\n", 0s));
+  EXPECT_FALSE(is_kept("Keep-Alive: timeout=0\r\n", 0s));
+  EXPECT_FALSE(is_kept("Keep-Alive: timeout=3600\r\n", 60s));  // not longer than 55 s
+  EXPECT_TRUE(is_kept("Keep-Alive: timeout=x\r\n", 3s));
+}
+
 TEST(Exchange, ATimeoutDoesNotStickToAKeptConnection) {
   play([](Bed& bed) -> Task<> {
     bed.limits().body_timeout = 1s;
@@ -846,6 +1135,32 @@ TEST(Exchange, GzipIsRefusedByItsOwnWeight) {
   }
 }
 
+TEST(Exchange, AnswersAreNotCompressedWhileTooManyAre) {
+  play(
+      [](Bed& bed) -> Task<> {
+        bed.limits().gzip = true;
+        const std::string request = "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
+        const std::string head =
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n4\r\npart\r\n";
+        auto [first, compressed] = co_await ask(bed, request);
+        co_await send(compressed, head);
+        EXPECT_THAT(co_await read(first, "\r\n\r\n"), HasSubstr("Content-Encoding: gzip"));
+        auto& second = bed.connect();
+        co_await send(second, request);
+        auto& plain = *co_await bed.upstream(1);
+        co_await send(plain, head);
+        EXPECT_THAT(co_await read(second, "part"), Not(HasSubstr("Content-Encoding")));
+        co_await send(compressed, "0\r\n\r\n");
+        (void)co_await read(first, "0\r\n\r\n");
+        co_await send(first, request);
+        (void)co_await read(compressed, "\r\n\r\n");
+        co_await send(compressed, head);
+        EXPECT_THAT(co_await read(first, "\r\n\r\n"), HasSubstr("Content-Encoding: gzip"));
+      },
+      {.max_deflaters = 1});
+}
+
 // -- upgrades --
 
 TEST(Exchange, AnUpgradePassesEarlyBytesOfBothSides) {
@@ -913,6 +1228,58 @@ TEST(Exchange, AnUpstreamMayNotSwitchUnasked) {
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
     EXPECT_EQ(co_await read(upstream), "<reset>");
   });
+}
+
+// -- too many connections --
+
+TEST(Exchange, TheConnectionIdleLongestGivesWayToANewOne) {
+  play(
+      [](Bed& bed) -> Task<> {
+        auto& busy = bed.connect();
+        co_await send(busy, kGet);
+        auto& upstream = *co_await bed.upstream();
+        auto& early = bed.connect(1024, "192.0.2.2");
+        co_await sleep_for(1s);
+        auto& late = bed.connect(1024, "192.0.2.3");
+        co_await sleep_for(1s);
+        auto& next = bed.connect(1024, "192.0.2.4");
+        EXPECT_EQ(co_await read(early), "<end>");
+        co_await send(next, "GET /own HTTP/1.1\r\nHost: a\r\n\r\n");
+        EXPECT_THAT(co_await read(next, "own"), StartsWith("HTTP/1.1 200"));
+        EXPECT_FALSE(late.peer_closed());
+        co_await send(upstream, kOk);
+        EXPECT_THAT(co_await read(busy, "ok"), StartsWith("HTTP/1.1 200"));
+      },
+      {.max_connections = 3});
+}
+
+TEST(Exchange, AnAddressWithTooManyConnectionsLosesItsOwn) {
+  play(
+      [](Bed& bed) -> Task<> {
+        auto& other = bed.connect(1024, "192.0.2.2");  // idle for longer
+        co_await sleep_for(1s);
+        auto& first = bed.connect();
+        co_await sleep_for(1s);
+        auto& second = bed.connect();
+        co_await sleep_for(1s);
+        auto& third = bed.connect();
+        EXPECT_EQ(co_await read(first), "<end>");
+        EXPECT_FALSE(other.peer_closed());
+        EXPECT_FALSE(second.peer_closed());
+        EXPECT_FALSE(third.peer_closed());
+      },
+      {.max_connections = 10, .max_connections_per_peer = 2});
+}
+
+TEST(Exchange, NoRequestUnderWayGivesWay) {
+  play(
+      [](Bed& bed) -> Task<> {
+        auto [client, upstream] = co_await ask(bed);
+        EXPECT_EQ(co_await read(bed.connect()), "<end>");
+        co_await send(upstream, kOk);
+        EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+      },
+      {.max_connections = 1});
 }
 
 // -- drain and stop --

@@ -116,6 +116,21 @@ TEST(ForwardedAnswer, MakesItsOwnLocationsRelative) {
   }
 }
 
+// "//host" would send the client elsewhere. Clients read a backslash as a slash, and drop tabs.
+TEST(ForwardedAnswer, ItsOwnLocationNeverBecomesAnotherHost) {
+  const auto location = [](const std::string& value, const std::string& prefix) {
+    const auto head = answer("Location: " + value + "\r\n",
+                             {.own_origin = "http://up:80", .location_prefix = prefix});
+    const auto at = head.find("Location: ") + 10;
+    return head.substr(at, head.find("\r\n", at) - at);
+  };
+  EXPECT_EQ(location("http://up:80//evil.example/x", ""), "/.//evil.example/x");
+  EXPECT_EQ(location("http://up:80/\\evil.example/x", ""), "/./\\evil.example/x");
+  EXPECT_EQ(location("http://up:80/\t/evil.example/x", ""), "/./\t/evil.example/x");
+  EXPECT_EQ(location("http://up:80//evil.example/x", "/p"), "/p//evil.example/x");
+  EXPECT_EQ(location("http://up:80/x//y", ""), "/x//y");
+}
+
 TEST(ForwardedAnswer, WeakensWhatCompressionChanges) {
   const auto head = answer("ETag: \"a\"\r\nAccept-Ranges: bytes\r\nContent-Length: 9\r\n",
                            {.gzip = true, .gzip_varies = true}, {Kind::chunked});

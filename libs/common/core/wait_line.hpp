@@ -1,0 +1,49 @@
+#pragma once
+
+#include <list>
+
+#include "common/core/async.hpp"
+
+namespace gitops {
+
+// The coroutines that wait for something, first come, first served. Each one holds a Place and
+// proceeds when it is the first and what it waits for is there. Loop thread only; outlives its places.
+class WaitLine {
+ public:
+  explicit WaitLine(const Executor& executor) : executor_(executor) {}
+
+  // A place at the end of the line. The one behind it is woken when it is left.
+  class Place {
+   public:
+    explicit Place(WaitLine& line)
+        : line_(line), at_(line.waiting_.emplace(line.waiting_.end(), line.executor_)) {}
+    ~Place() {
+      line_.waiting_.erase(at_);
+      line_.wake_first();
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    [[nodiscard]] bool is_first() const { return at_ == line_.waiting_.begin(); }
+    // Until this place is woken.
+    Task<bool> wait() { return at_->wait(); }
+
+   private:
+    WaitLine& line_;
+    std::list<Event>::iterator at_;
+  };
+
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
+  void wake_first() {
+    if (!waiting_.empty()) waiting_.front().notify_all();
+  }
+  void wake_all() {
+    for (auto& waiting : waiting_) waiting.notify_all();
+  }
+
+ private:
+  Executor executor_;
+  std::list<Event> waiting_;
+};
+
+}  // namespace gitops

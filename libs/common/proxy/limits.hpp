@@ -1,0 +1,122 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include <boost/asio/ip/address.hpp>
+
+#include "common/core/time.hpp"
+
+// What clients may use, and the account of what they use. Limits hold for one peer address before
+// they hold for all peers together, so that one peer cannot take everything.
+namespace gitops::proxy {
+
+// Limits of every request of a route. 0 bytes: no limit.
+struct RouteLimits {
+  std::uint64_t max_body = 0;
+  std::uint64_t min_body_rate = 1024;                   // of a request's body, bytes per second
+  std::chrono::milliseconds body_grace{10'000};         // before min_body_rate holds
+  std::chrono::milliseconds body_deadline{900'000};     // for the whole body of a request
+  std::chrono::milliseconds answer_timeout{60'000};     // request sent -> head of the answer
+  std::chrono::milliseconds body_timeout{60'000};       // each read or write of a body
+  std::chrono::milliseconds tunnel_timeout{3'600'000};  // WebSocket: nothing in either direction
+  bool websocket = false;
+  bool gzip = false;
+};
+
+// Limits of all servers that share an account.
+struct SharedLimits {
+  std::size_t max_connections = 20'000;
+  std::size_t max_connections_per_peer = 15'000;
+  // Bytes of bodies that are collected before they are forwarded.
+  std::size_t max_held = 64 * 1024 * 1024;
+  std::size_t max_held_per_peer = 32 * 1024 * 1024;
+  std::size_t max_deflaters = 1'024;  // of about 70 KiB; answers beyond are not compressed
+};
+
+// What one peer address uses at the moment. Any thread.
+struct PeerUse {
+  std::atomic<std::size_t> connections = 0;
+  std::atomic<std::size_t> held = 0;
+};
+
+// The account that the servers of several loops share. Any thread.
+class Totals {
+ public:
+  explicit Totals(SharedLimits l = {}) : limits(l) {}
+
+  // The account of one address; the same object while anybody holds it. The addresses of one IPv6
+  // network of 64 bits are one peer.
+  std::shared_ptr<PeerUse> of(const boost::asio::ip::address& address);
+
+  const SharedLimits limits;
+  std::atomic<std::size_t> connections = 0;
+  std::atomic<std::size_t> held = 0;  // bytes
+  std::atomic<std::size_t> deflaters = 0;
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<boost::asio::ip::address, std::weak_ptr<PeerUse>> peers_;
+  std::size_t tidy_at_ = 1'000;
+};
+
+// Bytes that one request holds, charged to its peer and to all peers together. Loop thread only.
+class Held {
+ public:
+  explicit Held(Totals& totals) : totals_(totals) {}
+  ~Held() { release(); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  // False when a limit is reached; then nothing is charged. All charges until release() are to the
+  // same peer.
+  bool charge(const std::shared_ptr<PeerUse>& peer, std::size_t bytes);
+  void release();
+
+ private:
+  Totals& totals_;
+  std::shared_ptr<PeerUse> peer_;
+  std::size_t bytes_ = 0;
+};
+
+// One of the deflaters that may exist at a time. Loop thread only.
+class DeflaterPlace {
+ public:
+  explicit DeflaterPlace(Totals& totals) : totals_(totals) {}
+  ~DeflaterPlace() { release(); }
+  DeflaterPlace(const DeflaterPlace&) = delete;
+  DeflaterPlace& operator=(const DeflaterPlace&) = delete;
+
+  // False when all are taken.
+  bool take();
+  void release();
+
+ private:
+  Totals& totals_;
+  bool taken_ = false;
+};
+
+// Decides how long the sender of a request's body may take. Only the time in which its bytes are
+// waited for counts, so a slow upstream is not held against the client. Each byte that comes allows
+// for the time that it takes at the least rate. Pure.
+class BodyPace {
+ public:
+  void start(const RouteLimits& limits, Clock::time_point now);
+  // Begins to wait for more of the body; the result says until when.
+  Deadline wait(Clock::time_point now);
+  // So many bytes have come.
+  void came(std::size_t bytes, Clock::time_point now);
+
+ private:
+  RouteLimits limits_;
+  Clock::time_point waits_since_{};
+  Clock::duration left_{};  // to wait at the least rate
+  Deadline end_ = kNever;
+};
+
+}  // namespace gitops::proxy

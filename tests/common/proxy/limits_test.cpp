@@ -1,0 +1,106 @@
+#include "common/proxy/limits.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gitops::proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using boost::asio::ip::make_address;
+
+const Clock::time_point kStart = Clock::time_point(1h);
+
+TEST(BodyPace, AllowsForAGraceAndThenTheLeastRate) {
+  BodyPace pace;
+  pace.start({.min_body_rate = 1000, .body_grace = 10s, .body_timeout = 60s}, kStart);
+  EXPECT_EQ(pace.wait(kStart), kStart + 10s);
+  pace.came(2000, kStart + 4s);  // 6 s are left, and 2 s more for 2,000 bytes
+  EXPECT_EQ(pace.wait(kStart + 4s), kStart + 12s);
+  pace.came(1, kStart + 12s);
+  EXPECT_LT(pace.wait(kStart + 12s), kStart + 12s + 2ms);
+}
+
+TEST(BodyPace, OnlyTheTimeOfWaitingCounts) {
+  BodyPace pace;
+  pace.start({.min_body_rate = 1000, .body_grace = 10s, .body_timeout = 60s}, kStart);
+  EXPECT_EQ(pace.wait(kStart), kStart + 10s);
+  pace.came(1000, kStart + 1s);
+  EXPECT_EQ(pace.wait(kStart + 50s), kStart + 60s);  // the upstream was slow meanwhile
+}
+
+TEST(BodyPace, NoSilenceIsLongerThanTheTimeoutHoweverMuchCame) {
+  BodyPace pace;
+  pace.start({.min_body_rate = 1000, .body_grace = 10s, .body_timeout = 60s}, kStart);
+  pace.came(100'000'000, kStart);
+  EXPECT_EQ(pace.wait(kStart), kStart + 60s);
+  pace.came(1, kStart + 59s);  // one byte does not buy another minute
+  EXPECT_LT(pace.wait(kStart + 59s), kStart + 61s);
+}
+
+TEST(BodyPace, AShortTimeoutHoldsWithinTheGrace) {
+  BodyPace pace;
+  pace.start({.body_timeout = 1s}, kStart);
+  EXPECT_EQ(pace.wait(kStart), kStart + 1s);
+  pace.came(1, kStart + 1s);
+  EXPECT_EQ(pace.wait(kStart + 1s), kStart + 2s);
+}
+
+TEST(BodyPace, TheDeadlineIsForAllOfIt) {
+  BodyPace pace;
+  pace.start({.min_body_rate = 0, .body_deadline = 100s, .body_timeout = 60s}, kStart);
+  EXPECT_EQ(pace.wait(kStart), kStart + 60s);
+  EXPECT_EQ(pace.wait(kStart + 50s), kStart + 100s);
+  pace.came(1'000'000, kStart + 90s);
+  EXPECT_EQ(pace.wait(kStart + 90s), kStart + 100s);
+}
+
+TEST(Totals, AnAddressHasOneAccountWhileItIsUsed) {
+  Totals totals;
+  const auto first = totals.of(make_address("192.0.2.1"));
+  EXPECT_EQ(totals.of(make_address("192.0.2.1")), first);
+  EXPECT_NE(totals.of(make_address("192.0.2.2")), first);
+  for (std::uint32_t i = 0; i < 5'000; ++i) {
+    totals.of(boost::asio::ip::address_v4(0x0a000000U + i));
+  }
+  EXPECT_EQ(totals.of(make_address("192.0.2.1")), first);
+  // Who has one IPv6 address has 2^64 of them.
+  const auto six = totals.of(make_address("2001:db8:0:1::1"));
+  EXPECT_EQ(totals.of(make_address("2001:db8:0:1:ffff::2")), six);
+  EXPECT_NE(totals.of(make_address("2001:db8:0:2::1")), six);
+}
+
+TEST(Held, ChargesTheAddressAndAllTogetherOrNothing) {
+  Totals totals({.max_held = 100, .max_held_per_peer = 60});
+  const auto one = std::make_shared<PeerUse>();
+  const auto two = std::make_shared<PeerUse>();
+  {
+    Held first(totals);
+    Held second(totals);
+    Held third(totals);
+    EXPECT_TRUE(first.charge(one, 40));
+    EXPECT_FALSE(second.charge(one, 30));  // the address has too much
+    EXPECT_TRUE(second.charge(one, 20));
+    EXPECT_TRUE(third.charge(two, 40));
+    EXPECT_FALSE(third.charge(two, 1));  // all together have
+    EXPECT_EQ(one->held, 60U);
+    EXPECT_EQ(two->held, 40U);
+    EXPECT_EQ(totals.held, 100U);
+    first.release();
+    EXPECT_TRUE(third.charge(two, 1));
+  }
+  EXPECT_EQ(one->held + two->held + totals.held, 0U);
+}
+
+TEST(DeflaterPlace, IsOneOfAFew) {
+  Totals totals({.max_deflaters = 1});
+  DeflaterPlace first(totals);
+  DeflaterPlace second(totals);
+  EXPECT_TRUE(first.take());
+  EXPECT_TRUE(first.take());  // has it
+  EXPECT_FALSE(second.take());
+  first.release();
+  EXPECT_TRUE(second.take());
+}
+
+}  // namespace
+}  // namespace gitops::proxy
