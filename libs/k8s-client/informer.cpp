@@ -357,8 +357,16 @@ void Informer::State::apply(Record&& record, std::string_view text, bool live) {
   if (found != store.end()) {
     found->list = list;
     auto& known = found->record;
-    const bool comparable = std::exchange(found->epoch, epoch()) == epoch();
     const auto version = record.resource_version();
+    if (!live && found->epoch == epoch() && is_older_version(version, known.resource_version())) {
+      reflector.on_older_object();
+      log.warning("a list holds an older object: the API server was restored from a backup",
+                  {{"resource", options.resource.plural},
+                   {"object", record.key().to_string()},
+                   {"listed_version", std::string(version)},
+                   {"known_version", std::string(known.resource_version())}});
+    }
+    const bool comparable = std::exchange(found->epoch, epoch()) == epoch();
     if (live && comparable && is_older_version(version, known.resource_version())) return;
     if (record.uid() == known.uid()) {
       if (comparable && !version.empty() && version == known.resource_version()) return;

@@ -69,7 +69,14 @@ Task<> KindWatch::watch() {
     failure = task + ": " + what;
   });
   informer_.emplace(executor_, client_, informer_options(), metrics_, program_);
-  const auto subscription = informer_->subscribe(callbacks_.changed);
+  const auto subscription =
+      informer_->subscribe([this, epoch = std::uint64_t{0}](const Change& change) mutable {
+        if (epoch != informer_->epoch()) {
+          epoch = informer_->epoch();
+          if (callbacks_.restored) callbacks_.restored();
+        }
+        callbacks_.changed(change);
+      });
   informer_->start(tasks);
   tasks.spawn("first list", [this]() -> Task<> {
     co_await informer_->wait_synced(kNever);

@@ -47,6 +47,9 @@ class KindWatch {
     std::function<void(const Change&)> changed;
     // Called after the first complete list of each watch; cancelled when the watch ends.
     std::function<Task<>(const KindWatch& watch)> listed;
+    // The API server was restored from a backup. Called before the first change after that; the
+    // versions of objects from before do not compare with those from now on. May be empty.
+    std::function<void()> restored = {};
   };
   // `program` and `cluster` are for metrics. `client` and `metrics` outlive this.
   KindWatch(const Executor& executor, Client& client, WatchedKind what, Options options,

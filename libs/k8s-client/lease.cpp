@@ -91,7 +91,7 @@ std::string LeaseView::taken(const std::string& identity, std::chrono::seconds d
                              WallTime wall) const {
   LeaseRecord record = record_;
   record.duration = duration;
-  record.renewed = format_rfc3339_micros(wall);
+  record.renewed = time_of_write(wall);
   if (record.holder != identity) {
     record.holder = identity;
     record.acquired = record.renewed;
@@ -104,8 +104,13 @@ std::string LeaseView::freed(WallTime wall) const {
   LeaseRecord record = record_;
   record.holder.clear();
   record.duration = std::chrono::seconds(1);
-  record.acquired = record.renewed = format_rfc3339_micros(wall);
+  record.acquired = record.renewed = time_of_write(wall);
   return with(record);
+}
+
+std::string LeaseView::time_of_write(WallTime wall) const {
+  const auto before = parse_rfc3339(record_.renewed);
+  return format_rfc3339_micros(before ? std::max(wall, *before + kLeastStep) : wall);
 }
 
 std::string LeaseView::asked(const std::string& identity) const {

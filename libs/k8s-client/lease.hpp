@@ -74,6 +74,9 @@ class LeaseView {
   // times as long, because the duration in a Lease may be damaged. Only after the first see().
   [[nodiscard]] Clock::time_point expires(std::chrono::seconds least) const;
 
+  // Each write moves renewTime on at least this far, so it never goes back, whatever the skew of the
+  // writers' clocks.
+  static constexpr std::chrono::milliseconds kLeastStep{100};
   // The Lease with `identity` as its holder; a change of the holder counts as a transition.
   [[nodiscard]] std::string taken(const std::string& identity, std::chrono::seconds duration,
                                   WallTime wall) const;
@@ -86,6 +89,7 @@ class LeaseView {
 
  private:
   [[nodiscard]] std::string with(const LeaseRecord& record) const;
+  [[nodiscard]] std::string time_of_write(WallTime wall) const;
 
   ObjectKey key_;
   Labels labels_;

@@ -40,6 +40,8 @@ bool is_older_version(std::string_view version, std::string_view than);
 //   begins. A server that is already past that version cannot be distinguished from one that was
 //   not restored, unless the restore bumped the revision and marked older ones as compacted
 //   (https://etcd.io/docs/v3.6/op-guide/recovery/): then the watch gets 410.
+// - A list that holds an older version of an object than the one known shows a restore, too: a list
+//   is never older than the watch before it. A new epoch begins with that object.
 // - A watch that ends cleanly is reopened at once, unless it lived for less than 1 s without news.
 //   Failures back off with full jitter, for at least Retry-After. The backoff is reset after a
 //   watch that was healthy for 2 minutes or brought news: an object's event with a version other
@@ -87,6 +89,8 @@ class Reflector {
   // The answer to a check: the resourceVersion of the list.
   void on_server_version(const std::string& resource_version);
   void on_check_error(const Error& error);
+  // The list in progress holds an older version of an object than the one that was known.
+  void on_older_object() { ++epoch_; }
   // A page arrived. True when it was the last one: the list is complete.
   bool on_list_page(const std::string& resource_version, std::string continue_token);
   void on_list_error(const Error& error);

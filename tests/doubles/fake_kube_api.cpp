@@ -152,6 +152,18 @@ Json FakeKubeApi::put(const k8s::Resource& resource, Json object) {
   return store_.put(type_of(resource), std::move(object))->json;
 }
 
+Json FakeKubeApi::put_secret(const k8s::ObjectKey& key,
+                             const std::map<std::string, std::string>& values, Json labels) {
+  auto data = Json::object();
+  for (const auto& [name, value] : values) data[name] = base64_encode(value);
+  return put(
+      k8s::resources::kSecrets,
+      {{"apiVersion", "v1"},
+       {"kind", "Secret"},
+       {"metadata", {{"name", key.name}, {"namespace", key.ns}, {"labels", std::move(labels)}}},
+       {"data", std::move(data)}});
+}
+
 std::optional<Json> FakeKubeApi::find(const k8s::Resource& resource,
                                       const k8s::ObjectKey& key) const {
   const auto found = store_.get(type_of(resource), key);

@@ -5,6 +5,7 @@
 #include <expected>
 #include <functional>
 #include <list>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -55,6 +56,9 @@ class FakeKubeApi : public DoubleServer {
   [[nodiscard]] const FakeKubeStore& store() const { return store_; }
   // Creates or replaces; returns the object as stored.
   Json put(const k8s::Resource& resource, Json object);
+  // The same with a Secret of these values.
+  Json put_secret(const k8s::ObjectKey& key, const std::map<std::string, std::string>& values,
+                  Json labels = Json::object());
   // nullopt when it does not exist.
   std::optional<Json> find(const k8s::Resource& resource, const k8s::ObjectKey& key) const;
   // Deletes as a client would: finalizers hold the object. False when it does not exist.

@@ -439,12 +439,14 @@ TEST(Informer, AC27_AnIncompleteListDeletesNothing) {
     CO_ASSERT_TRUE(co_await bench.create("d", "1"));
     CO_ASSERT_TRUE(co_await bench.create("e", "1"));
     api.compact();
-    // The second page is never served; a restarted list would fail at it again.
-    api.fail_next(4, 403, {}, "continue=");
+    // The second page is not served; a restarted list fails at it again.
+    api.fail_next(1000, 403, {}, "continue=");
     bench.reconnect();
+    const auto before = api.count("GET", "continue=");
     CO_ASSERT_TRUE(
-        co_await bench.wait_until([&] { return api.count("GET", "continue=") >= 4 + 1; }));
+        co_await bench.wait_until([&] { return api.count("GET", "continue=") >= before + 4; }));
     EXPECT_THAT(bench.told(), Not(testing::Contains("-a")));
+    api.end_faults();
     EXPECT_TRUE(co_await bench.converges());
     EXPECT_EQ(bench.told().back(), "-a") << "after everything that the list had";
   });
@@ -470,6 +472,29 @@ TEST(Informer, AStateWithAVersionKnownFromBeforeARestoreIsTold) {
       EXPECT_TRUE(co_await bench.converges());
       EXPECT_THAT(bench.told(), UnorderedElementsAre("~a=other", "~b=1", "~c=1", "-d"));
       EXPECT_EQ(bench.informer().epoch(), 1U);
+    });
+  }
+}
+
+// Writes after the restore have brought the server past the version that was seen before it, and the
+// versions in between are compacted.
+TEST(Informer, AnOlderObjectInAListShowsARestoreToo) {
+  for (const auto& options : {kStreaming, kPaged}) {
+    with_synced(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+      const auto backup = api.store().back_up();
+      CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+      CO_ASSERT_TRUE(co_await bench.converges());
+      bench.forget_told();
+      api.restore(backup);
+      auto other = *api.find(resources::kConfigMaps, {"default", "b"});
+      for (const auto* value : {"2", "3", "4"}) {
+        other["data"]["value"] = value;
+        api.put(resources::kConfigMaps, other);
+      }
+      api.compact();
+      EXPECT_TRUE(co_await bench.converges());
+      EXPECT_EQ(bench.informer().epoch(), 1U);
+      EXPECT_EQ(bench.informer().find({"default", "a"})->field(0), "1");
     });
   }
 }

@@ -160,6 +160,24 @@ TEST(LeaseSteps, ASuspendedHolderDoesNotLeadWhenItWakes) {
   EXPECT_FALSE(a.steps.leading(Clock::time_point(10s)));
 }
 
+// Sequences of events are drawn above the renewTime of the holder before.
+TEST(LeaseView, RenewTimeNeverGoesBackWhateverTheSkewOfTheWriters) {
+  LeaseView view(kKey);
+  const auto renewed = [&view](const std::string& object) {
+    view.see(object, Clock::time_point(1s));
+    return *parse_rfc3339(view.record().renewed);
+  };
+  const auto ahead = renewed(view.taken("ahead", 15s, kWall + 7h));
+  EXPECT_EQ(ahead, kWall + 7h);
+  const auto taken = renewed(view.taken("right", 15s, kWall));
+  EXPECT_GT(taken, ahead);
+  const auto again = renewed(view.taken("right", 15s, kWall + 2s));
+  EXPECT_GT(again, taken);
+  const auto freed = renewed(view.freed(kWall + 3s));
+  EXPECT_GT(freed, again);
+  EXPECT_EQ(renewed(view.taken("right", 15s, kWall + 8h)), kWall + 8h) << "else it is the clock";
+}
+
 TEST(LeaseSteps, NeverComparesClocksOfOthers) {
   Table table;
   table.lease = Json::parse(R"({"metadata":{"resourceVersion":"x"},"spec":{"holderIdentity":"other",

@@ -43,7 +43,7 @@ TEST_P(RealKubeClient, Behaves) {
       .powerless = with_token(ns, cluster().service_account_token(ns, "default")),
       .unknown = with_token("unknown", "wrong"),
       .ns = ns};
-  run_coro([&]() -> Task<> { co_await GetParam().run(peer); }, std::chrono::seconds(60));
+  run_coro([&]() -> Task<> { co_await GetParam().run(peer); }, std::chrono::seconds(120));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kube, RealKubeClient, testing::ValuesIn(kube_client_cases()),

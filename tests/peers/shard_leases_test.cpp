@@ -46,14 +46,15 @@ class Pod {
       : relay_(executor, config.server.host, config.server.port),
         client_(executor, resolver_, through_relay(std::move(config)), {}, "test"),
         group_(executor),
-        leases(client_,
-               {.ns = "shards",
-                .name = "event-reporter-app",
-                .identity = "event-reporter-" + std::to_string(own.ordinal),
-                .own = own},
-               {.claimed = [this](std::uint32_t shard, Term term) { terms[shard] = term; },
-                .released = [](std::uint32_t) {},
-                .busy = [](std::uint32_t) { return false; }}) {
+        leases(
+            client_,
+            {.ns = "shards",
+             .name = "event-reporter-app",
+             .identity = "event-reporter-" + std::to_string(own.ordinal),
+             .own = own},
+            {.claimed = [this](std::uint32_t shard, Term term, Sequence) { terms[shard] = term; },
+             .released = [](std::uint32_t) {},
+             .busy = [](std::uint32_t) { return false; }}) {
     leases.start(group_);
   }
   Task<> stop() {
