@@ -7,6 +7,7 @@
 #include "common/http/router.hpp"
 #include "common/http/server.hpp"
 #include "event-reporter/application_mode.hpp"
+#include "event-reporter/report/refused_events.hpp"
 #include "event-reporter/resource_mode.hpp"
 #include "event-reporter/shards/shard_leases.hpp"
 #include "event-reporter/shared_parts.hpp"
@@ -37,11 +38,11 @@ class App {
   App(const DaemonContext& context, Environment environment)
       : shared_(context, std::move(environment)),
         mode_(context, shared_),
-        leases_(
-            shared_.kubernetes, lease_options(shared_.environment, Mode::kLeases),
-            {.claimed = [this](std::uint32_t shard, Term term) { changes().claimed(shard, term); },
-             .released = [this](std::uint32_t shard) { changes().released(shard); },
-             .busy = [this](std::uint32_t shard) { return changes().busy(shard); }}),
+        leases_(shared_.kubernetes, lease_options(shared_.environment, Mode::kLeases),
+                {.claimed = [this](std::uint32_t shard, Term term,
+                                   Sequence floor) { changes().claimed(shard, term, floor); },
+                 .released = [this](std::uint32_t shard) { changes().released(shard); },
+                 .busy = [this](std::uint32_t shard) { return changes().busy(shard); }}),
         router_(routes()),
         main_port_(context.executor, main_port_options(shared_.environment.config),
                    [this](http::Exchange& exchange) { return router_.serve(exchange); }) {}
@@ -86,10 +87,15 @@ class App {
   }
   [[nodiscard]] std::string status() const {
     return leases_.status() + mode_.status() + shared_.delivery.status() +
-           shared_.ledger_status(Mode::kReported);
+           refused_status(shared_.ledger) + shared_.ledger_status(Mode::kReported);
   }
   [[nodiscard]] AdminPage journal(std::string_view query) const {
-    return {.body = shared_.delivery.journal().answer(query)};
+    return {.body = shared_.delivery.journal().answer(query, [this](std::string_view object) {
+      return refused_json(shared_.ledger, object);
+    })};
+  }
+  AdminPage retry_refused() {
+    return {.body = "{\"events\":" + std::to_string(changes().retry_refused()) + "}\n"};
   }
 
  private:
@@ -120,6 +126,7 @@ DaemonApp make_app(const DaemonContext& context, Environment environment) {
   frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
   frame.ready_checks = app->ready_checks();
   frame.status = [app] { return app->status(); };
+  frame.commands["/refused/retry"] = [app] { return app->retry_refused(); };
   frame.pages["/journal"] = [app](std::string_view query) { return app->journal(query); };
   return frame;
 }

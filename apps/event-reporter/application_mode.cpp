@@ -14,7 +14,7 @@ Credential argocd_credential(const Environment& environment, k8s::Client& kubern
                              Credential::Fetch log_in) {
   const auto& config = environment.config;
   if (!config.argocd_password.empty() || !config.argocd_password_file.empty()) {
-    return session_credential(std::move(log_in));
+    return session_credential(std::move(log_in), environment.shard.replicas);
   }
   if (!config.argocd_token_secret.empty()) {
     return secret_credential(kubernetes,

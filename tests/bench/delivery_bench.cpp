@@ -85,8 +85,8 @@ Task<> bench_delivery(Executor executor) {
 
   const auto body = payload();
   const auto plain = [&](int number) -> Task<> {
-    const auto answer =
-        co_await client.post(body, std::to_string(number), deadline_after(std::chrono::minutes(1)));
+    const auto answer = co_await client.post(body, {.id = std::to_string(number)},
+                                             deadline_after(std::chrono::minutes(1)));
     if (!answer) std::abort();
   };
   const auto whole = [&](int number) -> Task<> {

@@ -38,7 +38,9 @@ Digest digest_of(int number) {
 LedgerEntry entry_of(int number) {
   char uid[40];
   std::snprintf(uid, sizeof uid, "%08x-0000-4000-8000-%012x", static_cast<unsigned>(number), 0U);
-  LedgerEntry entry{.uid = uid, .change = digest_of(number), .application = digest_of(-number)};
+  LedgerEntry entry{.uid = uid, .change = digest_of(number)};
+  entry.acknowledge(digest_of(-number));
+  entry.sequence = 1'772'625'600'000'000;
   static constexpr std::string_view kKinds[] = {"ConfigMap", "Deployment", "Service",
                                                 "ServiceAccount", "Secret"};
   for (int i = 0; i < kResources; ++i) {

@@ -25,9 +25,10 @@ test::Environment environment(const PeerAddresses& peers, int admin_port, test::
 
 }  // namespace
 
-ReporterDaemon::ReporterDaemon(const PeerAddresses& peers, test::Environment more)
+ReporterDaemon::ReporterDaemon(const PeerAddresses& peers, test::Environment more,
+                               const std::string& program)
     : admin_port_(test::free_port()),
-      process_({.argv = {GITOPS_BIN_DIR "/event-reporter"},
+      process_({.argv = {program},
                 .env = environment(peers, admin_port_, std::move(more)),
                 .working_dir = folder_.path(),
                 .log_file = folder_ / "daemon.log"}) {}
@@ -104,15 +105,30 @@ std::optional<double> value_of(const std::string& metrics, const std::string& se
   return std::strtod(metrics.c_str() + line + series.size() + 2, nullptr);
 }
 
-void print_row(std::string_view name, std::string_view unit, double ours, double limit,
-               std::string_view note) {
+namespace {
+
+void print(std::string_view name, std::string_view unit, double ours, const char* relation,
+           double limit, bool holds, std::string_view note) {
   char goal[64];
-  std::snprintf(goal, sizeof goal, "<= %g %.*s", limit, static_cast<int>(unit.size()), unit.data());
-  const nlohmann::json row = {{"name", name},           {"unit", unit},     {"ours", ours},
-                              {"peer", nullptr},        {"ratio", nullptr}, {"goal", goal},
-                              {"holds", ours <= limit}, {"note", note}};
+  std::snprintf(goal, sizeof goal, "%s %g %.*s", relation, limit, static_cast<int>(unit.size()),
+                unit.data());
+  const nlohmann::json row = {{"name", name},    {"unit", unit},     {"ours", ours},
+                              {"peer", nullptr}, {"ratio", nullptr}, {"goal", goal},
+                              {"holds", holds},  {"note", note}};
   std::printf("%s\n", row.dump().c_str());
   std::fflush(stdout);
+}
+
+}  // namespace
+
+void print_row(std::string_view name, std::string_view unit, double ours, double limit,
+               std::string_view note) {
+  print(name, unit, ours, "<=", limit, ours <= limit, note);
+}
+
+void print_row_at_least(std::string_view name, std::string_view unit, double ours, double limit,
+                        std::string_view note) {
+  print(name, unit, ours, ">=", limit, ours >= limit, note);
 }
 
 }  // namespace gitops::bench

@@ -18,10 +18,12 @@ struct PeerAddresses {
   std::string platform;    // URL
 };
 
-// The event-reporter of this build as a process, in namespace argocd.
+// An event-reporter as a process, in namespace argocd.
 class ReporterDaemon {
  public:
-  explicit ReporterDaemon(const PeerAddresses& peers, test::Environment more = {});
+  static constexpr const char* kOfThisBuild = GITOPS_BIN_DIR "/event-reporter";
+  explicit ReporterDaemon(const PeerAddresses& peers, test::Environment more = {},
+                          const std::string& program = kOfThisBuild);
 
   // Asks the admin port until the answer satisfies; throws when it does not in five minutes.
   Task<> until(http::Client& http, std::string target, std::chrono::milliseconds interval,
@@ -51,5 +53,9 @@ std::optional<double> value_of(const std::string& metrics, const std::string& se
 // A row without a peer, whose goal is an upper limit.
 void print_row(std::string_view name, std::string_view unit, double ours, double limit,
                std::string_view note);
+
+// A row without a peer, whose goal is a lower limit.
+void print_row_at_least(std::string_view name, std::string_view unit, double ours, double limit,
+                        std::string_view note);
 
 }  // namespace gitops::bench

@@ -407,7 +407,8 @@ TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
                                    "secret/sh.helm.release.v1.rt.v1"}));
   const auto pod = get(ns_, "pod", "event-reporter-0");
   EXPECT_EQ(pod.at("/metadata/annotations/hostile"_json_pointer), text);
-  EXPECT_EQ(pod.at("/spec/containers/0/args"_json_pointer), json({"--x", text}));
+  EXPECT_EQ(pod.at("/spec/containers/0/args"_json_pointer),
+            json({"--codefresh-token-file", "/app/config/codefresh-token/token", "--x", text}));
   EXPECT_THAT(pod.at("/spec/containers/0/env"_json_pointer),
               testing::Contains(json({{"name", "NO_PROXY"}, {"value", text}})));
   EXPECT_EQ(get(ns_, "configmap", "event-reporter-cmd-params-cm").at("/data/hostile"_json_pointer),

@@ -151,8 +151,11 @@ std::string metrics_of_mode_app() {
     world.put("good");
     CO_ASSERT_TRUE(co_await world.wait_for_metric(
         prefix + "reports_total{part=\"application\",result=\"acknowledged\"}"));
-    world.platform.fail_next(1, 400, {}, "/events");
+    world.platform.refuse_events(
+        [](const FakePlatform::Report& report) { return report.name() == "refused" ? 400 : 0; });
     world.put("refused");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "errors_total{code="));
+    world.put("another");
     CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
     world.argocd.fail_next(1, 503, {}, "resource-tree");
     world.put("unlucky");
@@ -173,8 +176,11 @@ std::string metrics_of_mode_resource() {
     const std::string prefix = kPrefix;
     world.put_rollout("good");
     CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "reports_total{"));
-    world.platform.fail_next(1, 400, {}, "/events");
+    world.platform.refuse_events(
+        [](const FakePlatform::Report& report) { return report.name() == "refused" ? 400 : 0; });
     world.put_rollout("refused");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "errors_total{code="));
+    world.put_rollout("another");
     CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
     world.kube.fail_next(1, 500, {}, "rollouts");
     world.kube.cut_watches();

@@ -81,6 +81,21 @@ void sort_nodes(Json& nodes) {
             [&](const Json& a, const Json& b) { return place(a) < place(b); });
 }
 
+// The items that the query's filters select, as argocd-server does; an absent one selects any.
+Json selected(const Json& items, const Query& query) {
+  if (!items.is_array()) return items;
+  Json out = Json::array();
+  for (const auto& item : items) {
+    const bool matches = std::ranges::all_of(
+        std::array{"group", "kind", "namespace", "name"}, [&](const char* field) {
+          const auto wanted = query.get(field);
+          return wanted.empty() || (item.is_object() && item.value(field, "") == wanted);
+        });
+    if (matches) out.push_back(item);
+  }
+  return out;
+}
+
 http::Response invalid_content_type() {
   http::Response response;
   response.status = 415;
@@ -283,7 +298,7 @@ http::Response FakeArgoCd::answer_about_app(const std::vector<std::string>& path
     return json_response(200, tree_of(state->second).dump());
   }
   if (path.size() == 5 && path[4] == "managed-resources") {
-    return json_response(200, Json{{"items", managed_of(state->second)}}.dump());
+    return json_response(200, Json{{"items", selected(managed_of(state->second), query)}}.dump());
   }
   if (path.size() != 7 || path[4] != "revisions" || path[6] != "metadata") return unknown_path();
   const auto metadata = revisions_.find(path[5]);

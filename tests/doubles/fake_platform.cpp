@@ -1,6 +1,7 @@
 #include "doubles/fake_platform.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "common/core/encoding.hpp"
 #include "common/http/gzip.hpp"
@@ -166,6 +167,8 @@ http::Response FakePlatform::take(const http::Request& request, std::string body
   report.arrived = Clock::now();
   report.headers = request.headers;
   report.event_id = request.headers.find("X-Event-Id").value_or("");
+  const auto sequence = request.headers.find("X-Event-Sequence").value_or("");
+  std::from_chars(sequence.data(), sequence.data() + sequence.size(), report.sequence);
   report.data = std::move(payload["data"]);
   const auto object = report.data.find("object");
   if (object == report.data.end() || !object->is_string()) {
@@ -180,6 +183,9 @@ http::Response FakePlatform::take(const http::Request& request, std::string body
   }
   report.object = Json::parse(text, nullptr, false);
   if (!report.object.is_object()) return refuse(400, "data.object does not hold a JSON object");
+  if (const int status = refuses_ ? refuses_(report) : 0; status != 0) {
+    return json_response(status, R"({"message":"refused"})");
+  }
   if (forget_every_ > 0 && ++taken_ % forget_every_ == 0) {
     forgotten_.push_back(report.event_id);
     return json_response(200, "{}");

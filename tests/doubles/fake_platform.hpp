@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
@@ -33,9 +34,10 @@ class FakePlatform : public DoubleServer {
   struct Report {
     Clock::time_point arrived;
     http::Headers headers;
-    std::string event_id;  // X-Event-Id, may be empty
-    Json data;             // the payload, without its {"data":…} frame
-    Json object;           // data.object decoded, from base64 or from JSON text
+    std::string event_id;        // X-Event-Id, may be empty
+    std::uint64_t sequence = 0;  // X-Event-Sequence; 0: missing
+    Json data;                   // the payload, without its {"data":…} frame
+    Json object;                 // data.object decoded, from base64 or from JSON text
 
     [[nodiscard]] std::string kind() const;
     [[nodiscard]] std::string name() const;
@@ -62,6 +64,12 @@ class FakePlatform : public DoubleServer {
   // nullptr ends it.
   void lose_answers(std::function<bool(const Report&)> which) { loses_answer_ = std::move(which); }
 
+  // Fault: answers an event with the status that `status_of` returns, unless that is 0; such an answer
+  // is not in refused(). nullptr ends it.
+  void refuse_events(std::function<int(const Report&)> status_of) {
+    refuses_ = std::move(status_of);
+  }
+
   // One line with the reason for each 4xx answer; empty for a correct reporter.
   [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
   void set_token(std::string token) { options_.token = std::move(token); }
@@ -86,6 +94,7 @@ class FakePlatform : public DoubleServer {
   std::size_t forget_every_ = 0;
   std::size_t taken_ = 0;
   std::function<bool(const Report&)> loses_answer_;
+  std::function<int(const Report&)> refuses_;
   std::vector<std::string> forgotten_;  // event ids
 };
 

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "common/core/encoding.hpp"
 #include "daemons/reporter_process.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "doubles/fake_kube_api.hpp"
@@ -58,11 +57,7 @@ class DoublesWorld {
     CO_ASSERT_OK(kube.start());
     CO_ASSERT_OK(argocd.start());
     CO_ASSERT_OK(platform.start());
-    kube.put(k8s::resources::kSecrets,
-             {{"apiVersion", "v1"},
-              {"kind", "Secret"},
-              {"metadata", {{"name", "argocd-token"}, {"namespace", "argocd"}}},
-              {"data", {{"token", base64_encode(std::string(kArgoCdToken))}}}});
+    kube.put_secret({"argocd", "argocd-token"}, {{"token", kArgoCdToken}});
     write_kubeconfig();
   }
   void start_daemon(Environment more = {}) {

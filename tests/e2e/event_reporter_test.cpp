@@ -417,6 +417,46 @@ TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
   });
 }
 
+// An event that the control plane refuses while it takes others is shown, and is sent again on
+// command.
+TEST(EventReporter, ARefusedEventIsShownAndSentAgainOnCommand) {
+  play([](DoublesWorld& world) -> Task<> {
+    co_await world.start();
+    world.platform.refuse_events(
+        [](const FakePlatform::Report& report) { return report.name() == "poisoned" ? 422 : 0; });
+    world.put_app("poisoned", 1);
+    // Acknowledgements of others show that it is the event and not the way.
+    const auto deadline = soon();
+    for (int i = 1; !world.daemon->get("/statusz").body.contains("refused events: 1"); ++i) {
+      CO_ASSERT_TRUE(Clock::now() < deadline) << world.daemon->get("/statusz").body;
+      world.put_app("web", i);
+      CO_ASSERT_TRUE(co_await world.wait_for_content("web", i));
+    }
+    EXPECT_THAT(world.daemon->get("/journal?object=argocd/poisoned").body, HasSubstr("422"));
+    EXPECT_THAT(world.daemon->get("/metrics").body,
+                HasSubstr("gitops_event_reporter_refused_events 1"));
+
+    world.platform.refuse_events(nullptr);
+    EXPECT_TRUE(co_await world.platform.wait_until_quiet(std::chrono::milliseconds(500), soon()));
+    EXPECT_THAT(world.platform.find("Application", "poisoned"), IsEmpty());
+    const auto log = world.daemon->log();
+    const std::string port = "\"admin_port\":";
+    const auto at = log.find(port) + port.size();
+    const auto retried =
+        http_call({.method = "POST",
+                   .url = "http://127.0.0.1:" + log.substr(at, log.find_first_of(",}", at) - at) +
+                          "/refused/retry"});
+    EXPECT_EQ(retried.status, 200);
+    EXPECT_EQ(retried.body, "{\"events\":1}\n");
+    EXPECT_NE(
+        co_await world.platform.wait_for(
+            [](const FakePlatform::Report& report) { return report.name() == "poisoned"; }, soon()),
+        nullptr);
+    EXPECT_TRUE(co_await world.platform.wait_until_quiet(std::chrono::milliseconds(500), soon()));
+    EXPECT_THAT(world.daemon->get("/statusz").body, Not(HasSubstr("refused events")));
+  });
+}
+
 TEST(EventReporter, TheEndDoesNotWaitForArgoCd) {
   play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();

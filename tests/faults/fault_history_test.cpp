@@ -141,7 +141,7 @@ TEST(FaultHistory, ADamagedLedgerMeansThatEverythingIsReportedAgain) {
     history.change_all();
     CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
     EXPECT_THAT(history.model.wrong(), IsEmpty());
-    EXPECT_EQ(history.model.duplicates(), kEvents);
+    EXPECT_EQ(history.model.duplicates(), 0U) << "new events, since the old ones are not known";
   });
 }
 

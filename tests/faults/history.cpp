@@ -37,11 +37,7 @@ Task<> History::start() {
   CO_ASSERT_OK(kube.start());
   CO_ASSERT_OK(argocd.start());
   CO_ASSERT_OK(platform.start());
-  kube.put(k8s::resources::kSecrets,
-           {{"apiVersion", "v1"},
-            {"kind", "Secret"},
-            {"metadata", {{"name", "argocd-token"}, {"namespace", "argocd"}}},
-            {"data", {{"token", gitops::base64_encode(std::string(kArgoCdToken))}}}});
+  kube.put_secret({"argocd", "argocd-token"}, {{"token", kArgoCdToken}});
   for (int revision = 0; revision < 10; ++revision) {
     argocd.set_revision("r" + std::to_string(revision),
                         {{"author", "a"}, {"date", "2026-03-04T09:12:02Z"}, {"message", "m"}});
@@ -350,9 +346,7 @@ void History::observe_leases() {
 
 void History::receive() {
   for (; received_ < platform.reports().size(); ++received_) {
-    const auto& report = platform.reports()[received_];
-    const auto ago = std::chrono::duration_cast<milliseconds>(Clock::now() - report.arrived);
-    model.receive(report, wall_now() - ago);
+    model.receive(platform.reports()[received_]);
   }
   observe_leases();
 }

@@ -1,7 +1,6 @@
 #include "faults/history_model.hpp"
 
-#include <algorithm>
-#include <limits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -56,13 +55,6 @@ void compare(std::vector<std::string>& lost, const std::string& what, const Stat
   }
 }
 
-// By this machine's clock: without the hours by which the sender's clock is wrong.
-WallTime made_at(const FakePlatform::Report& report, WallTime arrived) {
-  const auto made = parse_rfc3339(text_at(report.data, "/timestamp"_json_pointer));
-  if (!made) return arrived;
-  return *made - std::chrono::round<std::chrono::hours>(*made - arrived);
-}
-
 }  // namespace
 
 HistoryModel::App& HistoryModel::add(const std::string& uid, std::string name) {
@@ -72,35 +64,45 @@ HistoryModel::App& HistoryModel::add(const std::string& uid, std::string name) {
   return app;
 }
 
-void HistoryModel::receive(const FakePlatform::Report& report, WallTime arrived) {
+template <class State>
+bool HistoryModel::take(Received<State>& known, const FakePlatform::Report& report, bool gone,
+                        State state) {
+  const auto content = gone ? "gone" : describe(state);
+  const auto [before, is_new] = known.contents.emplace(report.sequence, content);
+  if (!is_new && before->second != content) {
+    wrong_.push_back("one sequence for " + before->second + " and " + content + ": " +
+                     report.event_id);
+  }
+  if (report.sequence <= known.sequence) return false;
+  known.sequence = report.sequence;
+  known.gone = gone;
+  known.state = std::move(state);
+  return true;
+}
+
+void HistoryModel::receive(const FakePlatform::Report& report) {
   ++events_;
   const auto& id = report.event_id;
-  // uid/resourceVersion/part/content
   const auto uid = id.substr(0, id.find('/'));
   const std::string sender(report.headers.find("User-Agent").value_or(""));
-  const auto made = made_at(report, arrived);
-  trails_[uid] += "  " + format_rfc3339_millis(made) + " " + sender + " " + id + "\n";
   const auto known = all_.find(uid);
   if (known == all_.end()) wrong_.push_back("unknown application: " + id);
-  if (!ids_.insert(id).second || known == all_.end()) return;
-
-  const auto rest = id.substr(std::min(id.size(), uid.size() + 1));
-  const auto version = rest.substr(0, rest.find('/'));
-  const Order order{
-      .version = version.empty() ? std::numeric_limits<std::uint64_t>::max() : std::stoull(version),
-      .made = made};
-  auto& picture = pictures_[uid];
-  // The watch may report the same deletion after one without a version.
-  if (!version.empty()) picture.made[sender].emplace_back(made, order.version);
-  const bool gone = report.source("actualManifest").empty();
-  if (report.kind() == "Application") {
-    if (report.name() != known->second) wrong_.push_back("another name: " + id);
-    if (order >= picture.app.order) picture.app = {order, gone, app_state(report)};
-    return;
+  if (report.sequence == 0) wrong_.push_back("without a sequence: " + id);
+  const bool is_new = ids_.insert(id).second;
+  bool taken = false;
+  if (known != all_.end()) {
+    auto& picture = pictures_[uid];
+    const bool gone = report.source("actualManifest").empty();
+    if (report.kind() == "Application") {
+      if (report.name() != known->second) wrong_.push_back("another name: " + id);
+      taken = take(picture.app, report, gone, app_state(report));
+    } else {
+      taken = take(picture.resources[report.name()], report,
+                   gone && report.source("desiredManifest").empty(), resource_state(report));
+    }
   }
-  const bool nothing = gone && report.source("desiredManifest").empty();
-  auto& resource = picture.resources[report.name()];
-  if (order >= resource.order) resource = {order, nothing, resource_state(report)};
+  const auto* effect = taken ? " taken" : is_new ? " ignored" : " known";
+  trails_[uid] += "  " + sender + " " + id + effect + "\n";
 }
 
 std::vector<std::string> HistoryModel::lost() const {
@@ -145,20 +147,7 @@ std::string HistoryModel::trail(const std::string& uid) const {
 }
 
 std::vector<std::string> HistoryModel::wrong() const {
-  auto wrong = wrong_;
-  for (const auto& [uid, picture] : pictures_) {
-    for (auto [sender, made] : picture.made) {
-      std::ranges::sort(made);
-      const auto back = std::ranges::adjacent_find(
-          made, [](const auto& before, const auto& after) { return after.second < before.second; });
-      if (back != made.end()) {
-        wrong.push_back(uid + ": " + sender + " reported resourceVersion " +
-                        std::to_string(std::next(back)->second) + " after " +
-                        std::to_string(back->second));
-      }
-    }
-  }
-  return wrong;
+  return wrong_;
 }
 
 }  // namespace gitops::test

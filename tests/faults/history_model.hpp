@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "common/core/time.hpp"
 #include "doubles/fake_platform.hpp"
 
 namespace gitops::test {
@@ -44,9 +43,9 @@ struct AllowedDuplicates {
 };
 
 // The true state of the applications, next to the state that a receiver derives from events. The
-// receiver drops known ids and events that are older than its state: by resourceVersion of the
-// application, then by the event's time. Applications are identified by uid. Clocks of senders may
-// be wrong by whole hours. Pure.
+// receiver does what docs/events.md asks of it: it takes events as they arrive, and ignores those
+// with a known id and those whose sequence is not above that of the last event that it took about
+// the same object. Applications are identified by uid. Pure.
 class HistoryModel {
  public:
   // -- the truth --
@@ -63,40 +62,39 @@ class HistoryModel {
   void remove(const std::string& uid) { live_.erase(uid); }
 
   // -- the receiver --
-  // Takes each event once, in order of arrival; `arrived` is by this machine's clock.
-  void receive(const FakePlatform::Report& report, WallTime arrived);
+  // Takes the next event, in order of arrival.
+  void receive(const FakePlatform::Report& report);
 
   // One line for each difference of the receiver from the truth: a missing or outdated state, an
   // unreported deletion. Empty when nothing was lost.
   [[nodiscard]] std::vector<std::string> lost() const;
-  // Events that are wrong in any case: of unknown applications, without an id, or made from an
-  // older state of the application than an earlier event of the same sender.
+  // Events that are wrong in any case: of unknown applications, with an id or a sequence of an event
+  // with another content, or without a sequence.
   [[nodiscard]] std::vector<std::string> wrong() const;
 
   [[nodiscard]] std::size_t events() const { return events_; }
-  // Every event of the application, in the order of arrival: ids with senders and times.
+  // Every event of the application, in the order of arrival: ids with senders, and whether it was
+  // taken.
   [[nodiscard]] std::string trail(const std::string& uid) const;
   // Events whose id had arrived before.
   [[nodiscard]] std::size_t duplicates() const { return events_ - ids_.size(); }
 
  private:
-  struct Order {
-    std::uint64_t version = 0;  // the highest number: a deletion that no watch saw
-    WallTime made;
-    auto operator<=>(const Order&) const = default;
-  };
   template <class State>
   struct Received {
-    Order order;
+    std::uint64_t sequence = 0;
     bool gone = false;
     State state;
+    // The content of each event, by sequence.
+    std::map<std::uint64_t, std::string> contents;
   };
   struct Picture {
     Received<AppTruth> app;
     std::map<std::string, Received<ResourceTruth>> resources;
-    // Time and version of each event, by sender.
-    std::map<std::string, std::vector<std::pair<WallTime, std::uint64_t>>> made;
   };
+  // Takes the event unless it is too old.
+  template <class State>
+  bool take(Received<State>& known, const FakePlatform::Report& report, bool gone, State state);
 
   std::map<std::string, App> live_;         // by uid
   std::map<std::string, std::string> all_;  // name by uid, of every application that ever was

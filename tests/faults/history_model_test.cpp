@@ -11,24 +11,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr WallTime kNoon{std::chrono::milliseconds(1'772'625'600'000)};
-
 // An event about the application "web" of uid "u".
 struct Event {
-  std::string version = "1";
+  std::uint64_t sequence = 1;
   std::string content = "a";  // empty: it is gone
-  std::chrono::milliseconds at{0};
   std::string sender = "pod-0";
-  std::chrono::hours clock{0};  // by which the sender is wrong
 
   [[nodiscard]] FakePlatform::Report report() const {
     const nlohmann::json manifest{
         {"status", {{"content", content}, {"sync", {{"revision", "r0"}}}}}};
     FakePlatform::Report report;
     report.headers.set("User-Agent", sender);
-    report.event_id = "u/" + version + "/application/" + (content.empty() ? "gone" : content);
-    report.data = {{"timestamp", format_rfc3339_millis(kNoon + at + clock)},
-                   {"source",
+    report.sequence = sequence;
+    report.event_id =
+        "u/application/" + std::to_string(sequence) + "/" + (content.empty() ? "gone" : content);
+    report.data = {{"source",
                     {{"actualManifest", content.empty() ? "" : manifest.dump()},
                      {"syncStatus", "Synced"},
                      {"healthStatus", "Healthy"}}}};
@@ -42,7 +39,7 @@ struct HistoryModelTest : testing::Test {
     model.add("u", "web").state = {
         .content = "a", .revision = "r0", .sync = "Synced", .health = "Healthy"};
   }
-  void receive(const Event& event) { model.receive(event.report(), kNoon + event.at); }
+  void receive(const Event& event) { model.receive(event.report()); }
 
   HistoryModel model;
 };
@@ -61,32 +58,57 @@ TEST_F(HistoryModelTest, SeesADeletionThatWasNotReported) {
   EXPECT_THAT(model.lost(), ElementsAre(HasSubstr("is being deleted")));
   model.remove("u");
   EXPECT_THAT(model.lost(), ElementsAre(HasSubstr("was not reported gone")));
-  receive({.version = "2", .content = ""});
+  receive({.sequence = 2, .content = ""});
   EXPECT_THAT(model.lost(), IsEmpty());
 }
 
 TEST_F(HistoryModelTest, CountsEventsThatCameTwice) {
   receive({});
-  receive({.version = "2"});
+  receive({.sequence = 2});
   EXPECT_EQ(model.duplicates(), 0U);
   receive({});
   EXPECT_EQ(model.duplicates(), 1U);
   EXPECT_EQ(model.events(), 3U);
 }
 
-TEST_F(HistoryModelTest, SeesASenderThatGoesBack) {
-  receive({.version = "5", .at = std::chrono::seconds(1)});
-  receive({.version = "4", .at = std::chrono::seconds(2), .sender = "pod-1"});
-  EXPECT_THAT(model.wrong(), IsEmpty()) << "another one may be behind";
-  receive({.version = "3", .at = std::chrono::seconds(3)});
-  EXPECT_THAT(model.wrong(), ElementsAre(HasSubstr("resourceVersion 3 after 5")));
+// As docs/events.md asks of a receiver.
+TEST_F(HistoryModelTest, IgnoresAnEventWhoseSequenceIsNotAboveTheLastOne) {
+  receive({.sequence = 5, .content = "a"});
+  receive({.sequence = 4, .content = "b", .sender = "pod-1"});
+  receive({.sequence = 3, .content = ""});
+  EXPECT_THAT(model.lost(), IsEmpty());
+  EXPECT_THAT(model.wrong(), IsEmpty()) << "another replica may be behind";
 }
 
-TEST_F(HistoryModelTest, TakesOffTheHoursThatAClockIsWrongBy) {
-  receive({.version = "3", .at = std::chrono::seconds(1), .clock = std::chrono::hours(7)});
-  receive({.version = "4", .at = std::chrono::seconds(2), .clock = std::chrono::hours(-30)});
-  EXPECT_THAT(model.wrong(), IsEmpty());
-  EXPECT_THAT(model.lost(), IsEmpty());
+// Whatever the order in which the states were made.
+TEST_F(HistoryModelTest, SeesAStaleStateThatIsAboveTheLastOne) {
+  receive({.sequence = 5, .content = "a"});
+  receive({.sequence = 6, .content = "b", .sender = "pod-1"});
+  EXPECT_THAT(model.lost(), ElementsAre(HasSubstr("was reported as b")));
+}
+
+TEST_F(HistoryModelTest, SeesASwapOfTwoSequences) {
+  model.app("u").state.content = "b";
+  receive({.sequence = 6, .content = "a"});
+  receive({.sequence = 5, .content = "b"});
+  EXPECT_THAT(model.lost(), ElementsAre(HasSubstr("was reported as a")));
+}
+
+TEST_F(HistoryModelTest, SeesAFalseDeletion) {
+  receive({.sequence = 5, .content = "a"});
+  receive({.sequence = 6, .content = ""});
+  EXPECT_THAT(model.lost(), ElementsAre(HasSubstr("exists, was reported gone")));
+}
+
+TEST_F(HistoryModelTest, SeesOneSequenceForTwoContents) {
+  receive({.sequence = 5, .content = "a"});
+  receive({.sequence = 5, .content = "b"});
+  EXPECT_THAT(model.wrong(), ElementsAre(HasSubstr("one sequence for a")));
+}
+
+TEST_F(HistoryModelTest, SeesAnEventWithoutASequence) {
+  receive({.sequence = 0});
+  EXPECT_THAT(model.wrong(), ElementsAre(HasSubstr("without a sequence")));
 }
 
 }  // namespace

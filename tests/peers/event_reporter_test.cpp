@@ -31,12 +31,14 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
   play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
     co_await world.start();
     const auto& environment = world.workload->environment();
-    EXPECT_THAT(world.workload->argv(), ElementsAre("event-reporter"));
+    const auto token = world.workload->local("/app/config/codefresh-token/token");
+    EXPECT_THAT(world.workload->argv(),
+                ElementsAre("event-reporter", "--codefresh-token-file", token.string()));
+    EXPECT_EQ(read_file(token), kPlatformToken);
     EXPECT_THAT(environment,
                 AllOf(Contains(Pair("REPORTER_MODE", "app")),
                       Contains(Pair("POD_NAME", "event-reporter-0")),
                       Contains(Pair("POD_NAMESPACE", kNamespace)),
-                      Contains(Pair("CODEFRESH_TOKEN", kPlatformToken)),
                       Contains(Pair("CODEFRESH_URL", world.platform.url().to_string())),
                       Contains(Pair("THREADINESS", "100")),
                       Contains(Pair("ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"))));

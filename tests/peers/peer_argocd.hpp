@@ -79,7 +79,9 @@ class PeerArgoCd {
   /// Calls with no service behind them (health checks, streams still open) are not.
   std::map<std::string, long> read_counts() const;
 
+  /// The programs by name ("argocd-repo-server", …), for faults. A restarted one may need a moment.
   Process& process(const std::string& name) { return programs_.at(name); }
+  void restart(const std::string& name) { programs_.restart(name); }
   std::vector<pid_t> pids() const { return programs_.pids(); }
   std::filesystem::path logs_dir() const { return programs_.logs_dir(); }
 

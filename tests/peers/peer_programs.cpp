@@ -51,9 +51,15 @@ PeerPrograms::~PeerPrograms() {
 
 void PeerPrograms::start(const std::string& name, std::vector<std::string> argv, Environment env) {
   env.try_emplace("KUBECONFIG", std::nullopt);
+  commands_.insert_or_assign(name, Command{.argv = std::move(argv), .env = std::move(env)});
+  restart(name);
+}
+
+void PeerPrograms::restart(const std::string& name) {
+  const auto& command = commands_.at(name);
   processes_.erase(name);
-  processes_.emplace(name, Process({.argv = std::move(argv),
-                                    .env = std::move(env),
+  processes_.emplace(name, Process({.argv = command.argv,
+                                    .env = command.env,
                                     .working_dir = folder_.path(),
                                     .log_file = logs_dir() / (name + ".log")}));
 }

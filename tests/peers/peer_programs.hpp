@@ -32,6 +32,9 @@ class PeerPrograms {
   /// Starts a program, in the place of the last one of that name. KUBECONFIG is not inherited.
   void start(const std::string& name, std::vector<std::string> argv, Environment env = {});
 
+  /// Kills a program, if it runs, and starts it once more as start() did.
+  void restart(const std::string& name);
+
   /// Waits for what the named program must bring about, at most a minute; throws with the end of
   /// its log when that does not come, or when the program ends.
   void await(const std::string& name, const std::function<bool()>& condition,
@@ -47,7 +50,13 @@ class PeerPrograms {
   std::filesystem::path logs_dir() const { return folder_ / "logs"; }
 
  private:
+  struct Command {
+    std::vector<std::string> argv;
+    Environment env;
+  };
+
   TempDir folder_;
+  std::map<std::string, Command> commands_;
   std::map<std::string, Process> processes_;
 };
 

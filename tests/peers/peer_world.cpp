@@ -15,9 +15,9 @@ namespace {
 using nlohmann::json;
 using namespace nlohmann::literals;
 
-constexpr auto kLimit = std::chrono::seconds(120);
 constexpr auto kPatience = std::chrono::seconds(60);
-constexpr auto kQuiet = std::chrono::milliseconds(500);
+// Longer than a gauge of the reporter lags behind.
+constexpr auto kQuiet = std::chrono::milliseconds(1200);
 constexpr const char* kNamespace = PeerWorld::kNamespace;
 constexpr const char* kRelease = "rt";
 
@@ -69,6 +69,10 @@ const std::string& PeerWorld::argocd_token() const {
 // name and on their own ports, and the image contains the program.
 json PeerWorld::values() const {
   const auto& argocd = bed.argocd().url();
+  json config = {{"listen.address", "127.0.0.1"},
+                 {"metrics.listen.address", "127.0.0.1"},
+                 {"log.level", "debug"}};
+  for (const auto& [name, value] : settings) config[name] = value;
   return {
       {"global",
        {{"codefresh",
@@ -82,10 +86,7 @@ json PeerWorld::values() const {
            {{"server",
              {{"svc", "127.0.0.1"}, {"port", std::stoi(argocd.substr(argocd.rfind(':') + 1))}}}}}}},
         {"event-reporters",
-         {{"config",
-           {{"listen.address", "127.0.0.1"},
-            {"metrics.listen.address", "127.0.0.1"},
-            {"log.level", "debug"}}},
+         {{"config", config},
           // The pod's ordinal is the end of its host name, which this machine does not have.
           {"env", {{"LISTEN_PORT", 0}, {"ADMIN_PORT", 0}, {"EVENT_REPORTER_SHARD", 0}}},
           {"replicaCount", replicas}}}}},
@@ -238,8 +239,15 @@ Task<json> PeerWorld::tree(App app) {
 
 Task<ApplicationFacts> PeerWorld::facts(App app, const FakePlatform::Report& report,
                                         CommitFacts commit) {
-  const auto begin = report.event_id.find('/') + 1;
-  const auto version = report.event_id.substr(begin, report.event_id.find('/', begin) - begin);
+  // The events of a report follow that of its application.
+  std::string version;
+  const auto uid = report.event_id.substr(0, report.event_id.find('/') + 1);
+  for (const auto& candidate : platform.reports()) {
+    if (candidate.kind() == "Application" && candidate.event_id.starts_with(uid)) {
+      version = candidate.object.at("/metadata/resourceVersion"_json_pointer).get<std::string>();
+    }
+    if (&candidate == &report) break;
+  }
   ApplicationFacts facts;
   facts.application = co_await application_at(app, version);
   facts.tree = co_await tree(app);
@@ -251,7 +259,13 @@ Task<ApplicationFacts> PeerWorld::facts(App app, const FakePlatform::Report& rep
 }
 
 Task<bool> PeerWorld::quiet() {
-  co_return co_await platform.wait_until_quiet(kQuiet, soon());
+  const auto limit = soon();
+  while (co_await platform.wait_until_quiet(kQuiet, limit)) {
+    const auto metrics = co_await aside([this] { return reporter->get("/metrics").body; });
+    if (metrics.contains("\ngitops_event_reporter_oldest_dirty_seconds 0\n")) co_return true;
+    co_await sleep_for(std::chrono::milliseconds(200));
+  }
+  co_return false;
 }
 
 Task<bool> PeerWorld::settled(App app, std::string revision, std::size_t first) {
@@ -270,6 +284,16 @@ Task<bool> PeerWorld::settled(App app, std::string revision, std::size_t first) 
       soon(), first);
   if (root == nullptr) co_return false;
   co_return co_await quiet();
+}
+
+Task<const FakePlatform::Report*> PeerWorld::gone(std::string kind, std::string name,
+                                                  std::size_t first) {
+  co_return co_await platform.wait_for(
+      [&](const FakePlatform::Report& report) {
+        return report.kind() == kind && report.name() == name &&
+               report.source("actualManifest").empty();
+      },
+      soon(), first);
 }
 
 Task<const FakePlatform::Report*> PeerWorld::last(std::string kind, std::string name,
@@ -293,14 +317,15 @@ Deadline soon() {
   return deadline_after(kPatience);
 }
 
-void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body) {
+void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body,
+          std::chrono::seconds limit) {
   auto& bed = peer_bed(release);
   run_coro(
       [&]() -> Task<> {
         PeerWorld world(bed, release, co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
-      kLimit);
+      limit);
 }
 
 std::string deployment(int replicas) {

@@ -74,15 +74,19 @@ class PeerWorld {
 
   // -- received events --
 
+  /// Waits until no events arrive and the reporter has no change left to report.
   Task<bool> quiet();
   /// Waits for the event of the application as Synced and Healthy at this revision, and until no
   /// further events arrive.
   Task<bool> settled(App app, std::string revision, std::size_t first = 0);
+  /// Waits for the event that an object is gone.
+  Task<const FakePlatform::Report*> gone(std::string kind, std::string name, std::size_t first = 0);
   /// The last event of an object; waits until no further events arrive.
   Task<const FakePlatform::Report*> last(std::string kind, std::string name, std::size_t first = 0);
 
   PeerBed& bed;
   int replicas = 1;
+  std::map<std::string, std::string> settings = {};  // added to the chart's `config`
 
  private:
   [[nodiscard]] nlohmann::json values() const;
@@ -108,7 +112,9 @@ class PeerWorld {
 Deadline soon();
 
 /// Runs the body in a new world on this process's bed, then removes the installation.
-void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body);
+/// Fails when the body takes longer than `limit`.
+void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body,
+          std::chrono::seconds limit = std::chrono::seconds(120));
 
 // Manifests of an application.
 std::string deployment(int replicas);                // web

@@ -1,5 +1,6 @@
 #include "event-reporter/argo/argocd_token.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <simdjson.h>
@@ -12,7 +13,7 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kSecretPeriod = std::chrono::seconds(60);
-constexpr auto kWrongPassword = std::chrono::seconds(70);
+constexpr auto kWrongPassword = std::chrono::seconds(310);
 constexpr auto kReadTimeout = std::chrono::seconds(10);
 
 Task<Result<Secret>> read_secret(k8s::Client& client, k8s::ObjectKey key, std::string data_key) {
@@ -44,10 +45,11 @@ Credential secret_credential(k8s::Client& client, k8s::ObjectKey key, std::strin
       {.task = "token-secret", .not_yet = std::move(not_yet), .period = kSecretPeriod});
 }
 
-Credential session_credential(Credential::Fetch log_in) {
-  return Credential::fetched(
-      std::move(log_in),
-      {.task = "login", .not_yet = "not logged in yet", .retry_lasting = kWrongPassword});
+Credential session_credential(Credential::Fetch log_in, std::uint32_t replicas) {
+  return Credential::fetched(std::move(log_in),
+                             {.task = "login",
+                              .not_yet = "not logged in yet",
+                              .retry_lasting = kWrongPassword * std::max(replicas, 1U)});
 }
 
 }  // namespace gitops::reporter

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/core/credential.hpp"
@@ -13,8 +14,10 @@ namespace gitops::reporter {
 [[nodiscard]] Credential secret_credential(k8s::Client& client, k8s::ObjectKey key,
                                            std::string data_key);
 
-// The token of a login, which is repeated after argocd-server refused the token. A wrong password is
-// tried at most every 70 s, because argocd-server locks the account after five failures in 300 s.
-[[nodiscard]] Credential session_credential(Credential::Fetch log_in);
+// The token of a login, which is repeated after argocd-server refused the token. argocd-server refuses
+// all logins to an account, also with the right password, after five failures that are at most 300 s
+// apart. So a wrong password is tried every 310 s, multiplied by the number of `replicas`, which share
+// the account.
+[[nodiscard]] Credential session_credential(Credential::Fetch log_in, std::uint32_t replicas);
 
 }  // namespace gitops::reporter

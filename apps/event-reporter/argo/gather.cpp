@@ -1,5 +1,6 @@
 #include "event-reporter/argo/gather.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -7,15 +8,28 @@
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <simdjson.h>
 
-#include "common/core/backoff.hpp"
 #include "common/core/json_text.hpp"
+#include "common/core/race.hpp"
 
 namespace gitops::reporter {
 namespace {
 
 constexpr auto kReadTimeout = std::chrono::seconds(30);
+// For all optional reads of one report.
+constexpr auto kOptionalReads = std::chrono::seconds(10);
 constexpr auto kSettingsPeriod = std::chrono::seconds(30);
 constexpr std::size_t kCommits = 4096;
+// Between attempts to read the metadata of one commit.
+constexpr Backoff::Options kCommitPauses{.initial = std::chrono::seconds(1),
+                                         .max = std::chrono::seconds(30)};
+constexpr auto kLeastCommitPause = std::chrono::milliseconds(500);
+// With less time a read is not tried, since its failure would count for all that wait for the commit.
+constexpr auto kLeastCommitRead = std::chrono::seconds(2);
+
+// For the snapshots of all reports in work.
+constexpr std::size_t kMemory = std::size_t{128} << 20;
+// Taken for a snapshot of unknown size, and for a smaller one.
+constexpr std::size_t kUsualSnapshot = std::size_t{256} << 10;
 
 std::string commit_key(std::string_view repo_url, std::string_view revision) {
   std::string key(repo_url);
@@ -24,24 +38,25 @@ std::string commit_key(std::string_view repo_url, std::string_view revision) {
   return key;
 }
 
-// Whether the error concerns the peer, and not only the one object of the request.
-bool is_failure_of_peer(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::timeout:
-    case ErrorCode::tls:
-    case ErrorCode::protocol:
-    case ErrorCode::unauthenticated:
-    case ErrorCode::too_many_requests:
-      return true;
-    case ErrorCode::unavailable:
-      return error.http_status != 500;  // argocd-server's status for errors without one
-    default:
-      return false;
-  }
+Gathered unknown(Error why) {
+  return {.outcome = Gathered::Outcome::unknown, .why = std::move(why)};
 }
 
-void note_gap(std::string& gap, const Error& error) {
-  if (gap.empty()) gap = error.message;
+std::size_t size_of(const Snapshot& snapshot) {
+  const auto of_answer = [](const std::optional<std::string>& answer) {
+    return answer ? answer->size() : 0;
+  };
+  auto bytes =
+      snapshot.app.app.text().size() + of_answer(snapshot.app.managed) + of_answer(snapshot.tree);
+  if (snapshot.parent) {
+    bytes += snapshot.parent->app.text().size() + of_answer(snapshot.parent->managed);
+  }
+  return bytes;
+}
+
+// Keeps the first reason.
+void note(Error& why, const Error& error) {
+  if (why.message.empty()) why = error;
 }
 
 // "v2.13.9+abc" -> 2; 0 when it cannot be read.
@@ -88,7 +103,8 @@ Gatherer::Gatherer(const Executor& executor, k8s::Client& kubernetes, argo::Argo
       argocd_(argocd),
       token_(argocd_token),
       cache_(kCommits),
-      asked_(executor),
+      read_ended_(executor),
+      memory_(executor, kMemory),
       tree_reads_(metrics.counter("gitops_event_reporter_argocd_reads_total",
                                   "Requests to argocd-server", {{"call", "resource_tree"}})),
       managed_reads_(metrics.counter("gitops_event_reporter_argocd_reads_total",
@@ -101,7 +117,7 @@ Gatherer::Gatherer(const Executor& executor, k8s::Client& kubernetes, argo::Argo
   settings_.argocd_namespace = std::move(argocd_namespace);
 }
 
-Task<Result<std::string>> Gatherer::ask(Counter& counter,
+Task<Result<std::string>> Gatherer::ask(std::string app, Counter& counter,
                                         std::function<Task<Result<std::string>>()> call) {
   counter.Increment();
   auto answer = co_await call();
@@ -113,23 +129,37 @@ Task<Result<std::string>> Gatherer::ask(Counter& counter,
       answer.error().message += " (" + token_.trouble() + ")";
     }
   }
-  if (!answer && is_failure_of_peer(answer.error())) {
-    trouble_ = answer.error().message;
+  if (answer || (!app.empty() && !may_concern_server(answer.error()))) {
+    trouble_.answered();
   } else {
-    trouble_.clear();
+    trouble_.failed(app, answer.error());
   }
   co_return std::move(answer);
 }
 
+// -- settings --
+
+Task<Result<void>> Gatherer::require_settings() {
+  if (settings_known_) co_return Result<void>();
+  co_return co_await load_settings();
+}
+
 Task<Result<void>> Gatherer::load_settings() {
   const auto version = co_await ask(
-      version_reads_, [this] { return argocd_.version(deadline_after(kReadTimeout)); });
+      {}, version_reads_, [this] { return argocd_.version(deadline_after(kReadTimeout)); });
   if (!version) co_return std::unexpected(version.error());
+  const int major = major_version(*version);
+  if (major == 0) {
+    const Error error{.code = ErrorCode::protocol,
+                      .message = "the answer to the question for Argo CD's version has none"};
+    trouble_.failed({}, error);
+    co_return std::unexpected(error);
+  }
 
   TrackingSettings settings;
   settings.argocd_namespace = settings_.argocd_namespace;
   // Since 3.0 annotations are the default.
-  settings.method = major_version(*version) == 2 ? "label" : "annotation";
+  settings.method = major == 2 ? "label" : "annotation";
   const auto config = co_await kubernetes_.get(
       k8s::resources::kConfigMaps, {.ns = settings_.argocd_namespace, .name = "argocd-cm"},
       deadline_after(kReadTimeout));
@@ -184,33 +214,64 @@ Task<> Gatherer::keep_settings() {
   }
 }
 
-Task<Result<std::string>> Gatherer::metadata_of(argo::AppRef app, ReadPlan::Commit commit) {
-  const auto key = commit_key(commit.repo_url, commit.revision);
-  while (true) {
-    if (const auto* known = cache_.find(commit.repo_url, commit.revision)) co_return *known;
-    if (!asking_.contains(key)) break;
-    co_await asked_.wait();
+// -- commits --
+
+Gatherer::Asked& Gatherer::asked_for(const std::string& commit) {
+  if (asked_.size() >= kCommits) {
+    std::erase_if(asked_, [now = Clock::now()](const auto& asked) {
+      return !asked.second.reading && asked.second.next <= now;
+    });
   }
-  // Of applications that move to the same commit together, only one reads its metadata.
-  asking_.insert(key);
-  struct Asked {
-    Gatherer& gatherer;
-    const std::string& key;
-    ~Asked() {
-      gatherer.asking_.erase(key);
-      gatherer.asked_.notify_all();
-    }
-  } const done{*this, key};
-  auto answer = co_await ask(metadata_reads_, [&] {
-    return argocd_.revision_metadata(app, commit.revision, commit.source_index,
-                                     deadline_after(kReadTimeout));
-  });
-  if (answer) cache_.put(commit.repo_url, commit.revision, *answer);
-  co_return std::move(answer);
+  return asked_.try_emplace(commit, Asked{.pauses = Backoff(kCommitPauses, random_seed())})
+      .first->second;
 }
 
-std::optional<std::vector<Revision>> Gatherer::known_revisions(
-    const std::vector<ReadPlan::Commit>& commits) {
+// Of applications that move to the same commit together, one reads its metadata. The others wait and
+// share the outcome, also a failure.
+Task<Result<void>> Gatherer::read_commit(argo::AppRef app, ReadPlan::Commit commit,
+                                         Deadline deadline) {
+  const auto key = commit_key(commit.repo_url, commit.revision);
+  while (cache_.find(commit.repo_url, commit.revision) == nullptr) {
+    auto& asked = asked_for(key);
+    if (asked.reading) {
+      if (co_await read_ended_.wait(deadline)) continue;
+      co_return fail(ErrorCode::timeout, "revision " + commit.revision + " is still being read");
+    }
+    if (Clock::now() < asked.next) co_return std::unexpected(asked.failure);
+    if (deadline < Clock::now() + kLeastCommitRead) {
+      co_return fail(ErrorCode::timeout, "no time is left to read revision " + commit.revision);
+    }
+
+    asked.reading = true;
+    struct Reading {
+      Gatherer& gatherer;
+      const std::string& key;
+      ~Reading() {
+        gatherer.asked_.at(key).reading = false;
+        gatherer.read_ended_.notify_all();
+      }
+    };
+    std::optional<Reading> reading(std::in_place, *this, key);
+    auto answer = co_await ask(
+        k8s::ObjectKey{.ns = app.ns, .name = app.name}.to_string(), metadata_reads_, [&] {
+          return argocd_.revision_metadata(app, commit.revision, commit.source_index, deadline);
+        });
+    reading.reset();
+    if (answer) {
+      cache_.put(commit.repo_url, commit.revision, std::move(*answer));
+      asked_.erase(key);
+      break;
+    }
+    auto& failed = asked_.at(key);
+    failed.failure = answer.error();
+    failed.next = deadline_after(failed.pauses.next(
+        std::max<std::chrono::milliseconds>(kLeastCommitPause, answer.error().retry_after)));
+    co_return std::unexpected(answer.error());
+  }
+  co_return Result<void>();
+}
+
+Gatherer::Revisions Gatherer::known_revisions(const std::vector<ReadPlan::Commit>& commits) {
   if (commits.empty()) return std::nullopt;
   std::vector<Revision> revisions;
   for (const auto& commit : commits) {
@@ -221,24 +282,27 @@ std::optional<std::vector<Revision>> Gatherer::known_revisions(
   return revisions;
 }
 
-Task<Result<std::optional<std::vector<Revision>>>> Gatherer::revisions(
-    argo::AppRef app, std::vector<ReadPlan::Commit> commits) {
-  using Found = Result<std::optional<std::vector<Revision>>>;
+Task<Result<Gatherer::Revisions>> Gatherer::revisions(argo::AppRef app,
+                                                      std::vector<ReadPlan::Commit> commits,
+                                                      Deadline deadline) {
   for (const auto& commit : commits) {
     if (!commit.has_metadata) continue;
-    const auto metadata = co_await metadata_of(app, commit);
-    if (!metadata) co_return std::unexpected(metadata.error());
+    const auto read = co_await read_commit(app, commit, deadline);
+    if (!read) co_return std::unexpected(read.error());
   }
-  co_return Found(known_revisions(commits));
+  co_return Result<Revisions>(known_revisions(commits));
 }
 
-Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey key,
-                                                               std::string& gap) {
+// -- snapshots --
+
+// Absent when there is no parent Application; the application is then reported as a root
+// application. Fails when it cannot be read.
+Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey key, ResourceId child,
+                                                               Deadline deadline, Named& named) {
   using Parent = Result<std::optional<AppSnapshot>>;
   auto text =
       co_await kubernetes_.get(k8s::resources::kApplications, key, deadline_after(kReadTimeout));
   if (!text) {
-    // Without its parent, the application is reported as a root application.
     if (text.error().code == ErrorCode::not_found || text.error().code == ErrorCode::forbidden) {
       co_return Parent(std::nullopt);
     }
@@ -248,97 +312,141 @@ Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey ke
   if (!app) co_return std::unexpected(app.error());
   AppSnapshot parent{.app = std::move(*app)};
   const auto plan = plan_reads(parent.app, settings_);
-  auto managed = co_await ask(managed_reads_, [&] {
-    return argocd_.managed_resources(plan.app, deadline_after(kReadTimeout));
+  auto managed = co_await ask(key.to_string(), managed_reads_, [&] {
+    return argocd_.managed_resources(
+        plan.app, deadline,
+        {.group = child.group, .kind = child.kind, .ns = child.ns, .name = child.name});
   });
   if (managed) {
     parent.managed = std::move(*managed);
-  } else if (is_failure_of_peer(managed.error())) {
-    co_return std::unexpected(managed.error());
   } else {
-    note_gap(gap, managed.error());
+    named.missing.parent = true;
+    note(named.why, managed.error());
   }
-  auto found = co_await revisions(plan.app, plan.sync_revisions);
+  auto found = co_await revisions(plan.app, plan.sync_revisions, deadline);
   if (found) {
     parent.sync_revisions = std::move(*found);
-  } else if (is_failure_of_peer(found.error())) {
-    co_return std::unexpected(found.error());
   } else {
-    note_gap(gap, found.error());
+    named.missing.commits = true;
+    note(named.why, found.error());
   }
   co_return Parent(std::move(parent));
 }
 
-Task<Result<Gatherer::Gathered>> Gatherer::gather(k8s::ObjectKey key, std::string text) {
-  if (!settings_known_) {
-    const auto loaded = co_await load_settings();
-    if (!loaded) co_return std::unexpected(loaded.error());
-  }
-  if (text.empty()) {
-    auto read = co_await kubernetes_.get(k8s::resources::kApplications, std::move(key),
-                                         deadline_after(kReadTimeout));
-    if (!read) co_return std::unexpected(read.error());
-    text = std::move(*read);
-  }
-  auto app = AppView::parse(std::move(text));
-  if (!app) co_return std::unexpected(app.error());
-  Gathered gathered{.snapshot = {.app = {.app = std::move(*app)}}, .settings = settings_};
-  auto& snapshot = gathered.snapshot;
-  const auto plan = plan_reads(snapshot.app.app, settings_);
-
-  const auto deadline = deadline_after(kReadTimeout);
-  auto reads = asio::experimental::make_parallel_group(
-      asio::co_spawn(executor_,
-                     ask(tree_reads_, [&] { return argocd_.resource_tree(plan.app, deadline); }),
-                     asio::deferred),
-      asio::co_spawn(
-          executor_,
-          ask(managed_reads_, [&] { return argocd_.managed_resources(plan.app, deadline); }),
-          asio::deferred));
-  auto [order, tree_failure, tree, managed_failure, managed] =
-      co_await reads.async_wait(asio::experimental::wait_for_all(), use_task);
-  if (tree_failure) std::rethrow_exception(tree_failure);
-  if (managed_failure) std::rethrow_exception(managed_failure);
-
-  std::string gap;
-  for (auto* answer : {&tree, &managed}) {
-    if (*answer) continue;
-    if (is_failure_of_peer(answer->error())) co_return std::unexpected(answer->error());
-    note_gap(gap, answer->error());
-  }
-  if (tree) snapshot.tree = std::move(*tree);
-  if (managed) snapshot.app.managed = std::move(*managed);
-
-  for (auto [commits, target] :
-       {std::pair{&plan.sync_revisions, &snapshot.app.sync_revisions},
-        std::pair{&plan.change_revisions, &snapshot.app.change_revisions}}) {
-    auto found = co_await revisions(plan.app, *commits);
+Task<Result<Gatherer::Named>> Gatherer::read_named(ReadPlan plan, ResourceId self,
+                                                   Deadline deadline) {
+  Named named;
+  for (auto [commits, target] : {std::pair{&plan.sync_revisions, &named.sync_revisions},
+                                 std::pair{&plan.change_revisions, &named.change_revisions}}) {
+    auto found = co_await revisions(plan.app, *commits, deadline);
     if (found) {
       *target = std::move(*found);
-    } else if (is_failure_of_peer(found.error())) {
-      co_return std::unexpected(found.error());
     } else {
-      note_gap(gap, found.error());
+      named.missing.commits = true;
+      note(named.why, found.error());
     }
   }
   if (plan.parent) {
-    auto parent = co_await read_parent(*plan.parent, gap);
+    auto parent = co_await read_parent(*plan.parent, std::move(self), deadline, named);
     if (!parent) co_return std::unexpected(parent.error());
-    snapshot.parent = std::move(*parent);
+    named.parent = std::move(*parent);
+  }
+  co_return Result<Named>(std::move(named));
+}
+
+Task<ByteBudget::Share> Gatherer::reserve(const std::string& key) {
+  const auto found = large_.find(key);
+  co_return co_await memory_.take(found == large_.end() ? kUsualSnapshot : found->second);
+}
+
+Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads reads) {
+  if (const auto required = co_await require_settings(); !required) {
+    co_return unknown(required.error());
+  }
+  const auto name = key.to_string();
+  if (text.empty()) {
+    auto read =
+        co_await kubernetes_.get(k8s::resources::kApplications, key, deadline_after(kReadTimeout));
+    if (!read && read.error().code == ErrorCode::not_found) {
+      co_return Gathered{.outcome = Gathered::Outcome::gone};
+    }
+    if (!read) co_return unknown(read.error());
+    text = std::move(*read);
+  }
+  auto app = AppView::parse(std::move(text));
+  if (!app) co_return unknown(app.error());
+  Gathered gathered{.snapshot = {.app = {.app = std::move(*app)}}, .settings = settings_};
+  auto& snapshot = gathered.snapshot;
+  auto& missing = gathered.missing;
+  const auto plan = plan_reads(snapshot.app.app, settings_);
+
+  const auto deadline = deadline_after(kOptionalReads);
+  const auto read_managed = [&]() -> Task<Result<std::string>> {
+    if (reads == Reads::of_application) co_return Result<std::string>();
+    co_return co_await ask(name, managed_reads_,
+                           [&] { return argocd_.managed_resources(plan.app, deadline); });
+  };
+  auto group = asio::experimental::make_parallel_group(
+      asio::co_spawn(executor_,
+                     spawnable(ask(name, tree_reads_,
+                                   [&] { return argocd_.resource_tree(plan.app, deadline); })),
+                     asio::deferred),
+      asio::co_spawn(executor_, spawnable(read_managed()), asio::deferred));
+  auto [order, tree_failure, tree, managed_failure, managed] =
+      co_await group.async_wait(asio::experimental::wait_for_all(), use_task);
+  for (const auto& failure : {tree_failure, managed_failure}) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  // After these, so that an application about which Argo CD does not answer holds up no other that
+  // waits for the same commit.
+  auto named = co_await read_named(
+      plan, application_id(snapshot.app.app.ns(), snapshot.app.app.name()), deadline);
+  if (!named) co_return unknown(named.error());
+  missing = named->missing;
+  gathered.why = std::move(named->why);
+  snapshot.app.sync_revisions = std::move(named->sync_revisions);
+  snapshot.app.change_revisions = std::move(named->change_revisions);
+  snapshot.parent = std::move(named->parent);
+  if (tree) {
+    snapshot.tree = std::move(*tree);
+  } else {
+    missing.tree = true;
+    note(gathered.why, tree.error());
+  }
+  if (managed && reads == Reads::all) {
+    snapshot.app.managed = std::move(*managed);
+  } else if (!managed) {
+    missing.managed = true;
+    note(gathered.why, managed.error());
   }
   // While an application is being deleted, Argo CD may stop answering about it.
-  if (!plan.being_deleted) gathered.gap = std::move(gap);
-  co_return Result<Gathered>(std::move(gathered));
+  if (plan.being_deleted) missing = {};
+  snapshot.lacks_commits = missing.commits;
+  missing.comparison = !snapshot.app.app.was_compared();
+  gathered.outcome = missing.any() ? Gathered::Outcome::partial : Gathered::Outcome::complete;
+  gathered.bytes = size_of(snapshot);
+  if (gathered.bytes > kUsualSnapshot) {
+    large_[name] = gathered.bytes;
+  } else {
+    large_.erase(name);
+  }
+  co_return std::move(gathered);
 }
 
 Task<Result<std::string>> Gatherer::tree(k8s::ObjectKey key, std::string project) {
   const argo::AppRef app{.name = key.name, .ns = key.ns, .project = std::move(project)};
-  co_return co_await ask(tree_reads_,
+  co_return co_await ask(key.to_string(), tree_reads_,
                          [&] { return argocd_.resource_tree(app, deadline_after(kReadTimeout)); });
 }
 
-Task<Result<Gatherer::Gathered>> Gatherer::gather_gone(AppView app) {
-  Gathered gathered{.snapshot = {.app = {.app = std::move(app)}, .gone = true},
+Task<Gathered> Gatherer::gather_gone(AppView app) {
+  large_.erase(
+      k8s::ObjectKey{.ns = std::string(app.ns()), .name = std::string(app.name())}.to_string());
+  if (const auto required = co_await require_settings(); !required) {
+    co_return unknown(required.error());
+  }
+  Gathered gathered{.outcome = Gathered::Outcome::complete,
+                    .snapshot = {.app = {.app = std::move(app)}, .gone = true},
                     .settings = settings_};
   auto& snapshot = gathered.snapshot;
   const auto plan = plan_reads(snapshot.app.app, settings_);
@@ -355,10 +463,10 @@ Task<Result<Gatherer::Gathered>> Gatherer::gather_gone(AppView app) {
       }
     } else if (text_of_parent.error().code != ErrorCode::not_found &&
                text_of_parent.error().code != ErrorCode::forbidden) {
-      co_return std::unexpected(text_of_parent.error());
+      co_return unknown(text_of_parent.error());
     }
   }
-  co_return Result<Gathered>(std::move(gathered));
+  co_return std::move(gathered);
 }
 
 }  // namespace gitops::reporter

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,10 +11,13 @@
 
 #include "common/argo/argocd_client.hpp"
 #include "common/core/async.hpp"
+#include "common/core/backoff.hpp"
 #include "common/core/credential.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
+#include "event-reporter/argo/argocd_trouble.hpp"
+#include "event-reporter/argo/byte_budget.hpp"
 #include "event-reporter/event/read_plan.hpp"
 #include "event-reporter/event/snapshot.hpp"
 #include "k8s-client/client.hpp"
@@ -42,45 +44,104 @@ class RevisionCache {
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;  // keys of entries_
 };
 
+// What a snapshot lacks.
+struct MissingParts {
+  bool tree = false;
+  bool managed = false;     // the managed resources
+  bool commits = false;     // the metadata of a commit
+  bool parent = false;      // what the parent Application wants of this one
+  bool comparison = false;  // Argo CD could not compare the Application (AppView::was_compared())
+
+  // Whether a later read may bring what is missing. A comparison comes with another change of the
+  // Application.
+  [[nodiscard]] bool may_be_read() const { return tree || managed || commits || parent; }
+  [[nodiscard]] bool any() const { return may_be_read() || comparison; }
+};
+
+// The outcome of gathering.
+struct Gathered {
+  enum class Outcome {
+    complete,
+    partial,  // what `missing` names is not known
+    gone,     // there is no such Application
+    unknown,  // nothing can be said: the Application or Argo CD's settings could not be read
+  };
+  Outcome outcome = Outcome::unknown;
+  Snapshot snapshot = {};  // of complete and partial, as are the settings
+  TrackingSettings settings = {};
+  MissingParts missing = {};
+  Error why = {};         // why it is unknown, or why the first missing part could not be read
+  std::size_t bytes = 0;  // of the snapshot's texts
+
+  [[nodiscard]] bool has_snapshot() const {
+    return outcome == Outcome::complete || outcome == Outcome::partial;
+  }
+};
+
 // Reads the snapshot for one report: the Application, Argo CD's two answers about it, and the
 // metadata of commits that are not in the cache. Also keeps Argo CD's own settings (ConfigMap
-// argocd-cm, major version) up to date. Loop thread only; the arguments outlive it.
+// argocd-cm, major version) up to date.
+//
+// Required are the Application, its parent Application, if it has one, and the settings. The other
+// reads are optional: they share one limit of time, and what fails is missing. Loop thread only; the
+// arguments outlive it.
 class Gatherer {
  public:
   Gatherer(const Executor& executor, k8s::Client& kubernetes, argo::ArgoCdClient& argocd,
            Credential& argocd_token, std::string argocd_namespace, Metrics& metrics);
 
-  struct Gathered {
-    Snapshot snapshot;
-    TrackingSettings settings;
-    // Why an answer is missing that may come later; empty when the snapshot is complete.
-    std::string gap = {};
+  enum class Reads {
+    all,
+    of_application,  // all that the application's own event needs
   };
-  // `text` is the Application's JSON; when it is empty, it is read from the API server. Fails when a
-  // peer is unreachable or refuses the request, and with not_found when there is no such
-  // Application. An answer that Argo CD cannot give about this Application is a gap, not a failure.
-  Task<Result<Gathered>> gather(k8s::ObjectKey key, std::string text);
+  // Waits until there is memory for the answers about an application, as large as the last ones were.
+  // The share is to be held as long as the snapshot, and resized to its size.
+  Task<ByteBudget::Share> reserve(const std::string& key);
+  // `text` is the Application's JSON; when it is empty, it is read from the API server.
+  Task<Gathered> gather(k8s::ObjectKey key, std::string text, Reads reads);
   // The snapshot of a deleted Application, from its tombstone. Does not read from Argo CD.
-  Task<Result<Gathered>> gather_gone(AppView app);
+  Task<Gathered> gather_gone(AppView app);
   // Argo CD's resource tree alone.
   Task<Result<std::string>> tree(k8s::ObjectKey key, std::string project);
 
   // Reads Argo CD's settings every 30 s, as a task of `group`, which also shows whether it answers.
   void start(TaskGroup& group);
-  // Why the last request to Argo CD failed; empty when it succeeded. Not empty before the first one.
-  [[nodiscard]] const std::string& argocd_trouble() const { return trouble_; }
+  // Why argocd-server does not answer; empty when it does. Not empty before the first answer.
+  [[nodiscard]] const std::string& argocd_trouble() const { return trouble_.text(); }
 
  private:
+  using Revisions = std::optional<std::vector<Revision>>;
+  // The metadata of a commit that was asked for without success so far.
+  struct Asked {
+    Backoff pauses;
+    bool reading = false;
+    Error failure = {};        // of the last attempt
+    Clock::time_point next{};  // no attempt before
+  };
+  // What the Application's own text names: commits and the parent.
+  struct Named {
+    Revisions sync_revisions = {};
+    Revisions change_revisions = {};
+    std::optional<AppSnapshot> parent = {};
+    MissingParts missing = {};
+    Error why = {};
+  };
+
+  Task<Result<void>> require_settings();
   Task<Result<void>> load_settings();
   Task<> keep_settings();
-  Task<Result<std::optional<std::vector<Revision>>>> revisions(
-      argo::AppRef app, std::vector<ReadPlan::Commit> commits);
-  Task<Result<std::string>> metadata_of(argo::AppRef app, ReadPlan::Commit commit);
-  Task<Result<std::optional<AppSnapshot>>> read_parent(k8s::ObjectKey key, std::string& gap);
-  // Makes and counts one call to Argo CD; repeats it once after a 401 when there is a newer token.
-  Task<Result<std::string>> ask(Counter& counter, std::function<Task<Result<std::string>>()> call);
-  [[nodiscard]] std::optional<std::vector<Revision>> known_revisions(
-      const std::vector<ReadPlan::Commit>& commits);
+  Task<Result<Named>> read_named(ReadPlan plan, ResourceId self, Deadline deadline);
+  Task<Result<std::optional<AppSnapshot>>> read_parent(k8s::ObjectKey key, ResourceId child,
+                                                       Deadline deadline, Named& named);
+  Task<Result<Revisions>> revisions(argo::AppRef app, std::vector<ReadPlan::Commit> commits,
+                                    Deadline deadline);
+  Task<Result<void>> read_commit(argo::AppRef app, ReadPlan::Commit commit, Deadline deadline);
+  Asked& asked_for(const std::string& commit);
+  // Makes and counts one call to Argo CD about `app` (empty: about none); repeats it once after a
+  // 401 when there is a newer token.
+  Task<Result<std::string>> ask(std::string app, Counter& counter,
+                                std::function<Task<Result<std::string>>()> call);
+  [[nodiscard]] Revisions known_revisions(const std::vector<ReadPlan::Commit>& commits);
 
   Executor executor_;
   k8s::Client& kubernetes_;
@@ -89,9 +150,11 @@ class Gatherer {
   TrackingSettings settings_;
   bool settings_known_ = false;
   RevisionCache cache_;
-  std::set<std::string> asking_;  // commits whose metadata is being read
-  Event asked_;
-  std::string trouble_ = "Argo CD was not asked yet";
+  std::unordered_map<std::string, Asked> asked_;  // by repository and revision
+  Event read_ended_;
+  ByteBudget memory_;
+  std::unordered_map<std::string, std::size_t> large_;  // bytes of the last snapshot, if many
+  ArgoCdTrouble trouble_;
   Log log_{"gather"};
   RepeatFilter repeats_{std::chrono::minutes(10)};
   Counter& tree_reads_;

@@ -75,6 +75,12 @@ void Breaker::failed(Permit permit, Clock::time_point now, milliseconds asked_pa
   }
 }
 
+void Breaker::refused(Permit permit, Clock::time_point now, milliseconds pause) {
+  if (!take_back(permit)) return;
+  ++failures_;
+  if (state_ == State::probing || failures_ >= options_.failures) open(now, pause);
+}
+
 void Breaker::abandoned(Permit permit, Clock::time_point now) {
   if (!take_back(permit) || state_ != State::probing) return;
   state_ = State::open;

@@ -13,7 +13,7 @@ namespace gitops::reporter {
 
 // A circuit breaker: decides when requests may be sent to a peer, and how many at a time.
 //
-//   closed --(several failures in a row, or one that asks for a pause)--> open
+//   closed --(several failures or refusals in a row, or a failure that asks for a pause)--> open
 //   open --(the pause is over: one attempt)--> probing --(success)--> closed
 //                                              probing --(failure)--> open, with a longer pause
 //
@@ -46,6 +46,11 @@ class Breaker {
   // breaker at once for at least that long (at most max_asked_pause), plus up to a tenth at random.
   void failed(Permit permit, Clock::time_point now,
               std::chrono::milliseconds asked_pause = std::chrono::milliseconds{0});
+  // The peer refused the attempt, for a reason that may lie with the attempt or with the way to the
+  // peer. Counts as a failure in a row, and leaves the number of permits alone. Opens the breaker for
+  // at least `pause`.
+  void refused(Permit permit, Clock::time_point now,
+               std::chrono::milliseconds pause = std::chrono::milliseconds{0});
   // The attempt was cancelled, or says nothing about the peer.
   void abandoned(Permit permit, Clock::time_point now);
   // Ends the pause, since the cause of the failures may be gone.

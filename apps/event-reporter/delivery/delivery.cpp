@@ -1,6 +1,7 @@
 #include "event-reporter/delivery/delivery.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/http/message.hpp"
 
@@ -9,6 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Events whose first refusal is remembered. Beyond that one more refusal is needed.
+constexpr std::size_t kMostPutOff = 10'000;
 // Pause between looks for a newer token while the token is refused.
 constexpr auto kTokenLook = std::chrono::seconds(1);
 
@@ -75,37 +78,21 @@ class Delivery::Permit {
   Permit(Permit&& other) noexcept
       : delivery_(std::exchange(other.delivery_, nullptr)), permit_(other.permit_) {}
   Permit& operator=(Permit&&) = delete;
-  ~Permit() {
-    if (delivery_ != nullptr) delivery_->abandoned(permit_);
+  ~Permit() { abandon(); }
+  void abandon() {
+    if (delivery_ != nullptr) std::exchange(delivery_, nullptr)->abandoned(permit_);
   }
   void succeeded() { std::exchange(delivery_, nullptr)->succeeded(permit_); }
   void failed(const Attempt& attempt) {
     std::exchange(delivery_, nullptr)->failed(permit_, attempt);
   }
+  void refused(const Attempt& attempt) {
+    std::exchange(delivery_, nullptr)->refused(permit_, attempt);
+  }
 
  private:
   Delivery* delivery_;
   Breaker::Permit permit_;
-};
-
-// A place in the queue for permits.
-class Delivery::Place {
- public:
-  explicit Place(Delivery& delivery)
-      : delivery_(delivery),
-        at_(delivery.line_.emplace(delivery.line_.end(), delivery.executor_)) {}
-  ~Place() {
-    delivery_.line_.erase(at_);
-    if (!delivery_.line_.empty()) delivery_.line_.front().notify_all();
-  }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  [[nodiscard]] bool is_first() const { return at_ == delivery_.line_.begin(); }
-  Task<bool> wait() { return at_->wait(); }
-
- private:
-  Delivery& delivery_;
-  std::list<gitops::Event>::iterator at_;
 };
 
 Delivery::Delivery(const Executor& executor, control_plane::Client& platform, Credential& token,
@@ -117,6 +104,7 @@ Delivery::Delivery(const Executor& executor, control_plane::Client& platform, Cr
       metrics_(metrics),
       breaker_(options.breaker, random_seed()),
       state_changed_(executor),
+      line_(executor),
       journal_(options.journal),
       breaker_state_(metrics.gauge("gitops_event_reporter_breaker_state",
                                    "Circuit breaker of the control plane: 0 closed (events are "
@@ -154,7 +142,7 @@ Task<> Delivery::ready() {
 // Fails with the error that opened the breaker while no event may be sent.
 Task<Result<Delivery::Permit>> Delivery::acquire() {
   look_for_newer_token(Clock::now());
-  std::optional<Place> place;
+  std::optional<WaitLine::Place> place;
   while (true) {
     const auto now = Clock::now();
     if (!breaker_.lets_through(now)) co_return std::unexpected(because_);
@@ -166,7 +154,7 @@ Task<Result<Delivery::Permit>> Delivery::acquire() {
         co_return held;
       }
     }
-    if (!place) place.emplace(*this);
+    if (!place) place.emplace(line_);
     co_await place->wait();
   }
 }
@@ -199,37 +187,45 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
   for (unsigned number = 1;; ++number) {
     auto permit = co_await acquire();
     if (!permit) co_return std::unexpected(permit.error());
+    if (event.allowed && !event.allowed()) {
+      co_return fail(ErrorCode::unavailable, "the event must not be sent any more");
+    }
+    if (event.make_body) event.body = std::exchange(event.make_body, {})();
     const Secret token = token_.current();
     const auto tried = co_await attempt(event, token);
     switch (tried.verdict) {
       case Verdict::acknowledged:
         record(event, number, tried, reduced ? "reduced" : "acknowledged");
         permit->succeeded();
-        co_return reduced ? Delivered::reduced : Delivered::acknowledged;
+        ++acknowledged_;
+        working_token_ = token;
+        put_off_.erase(event.id);
+        co_return Delivered{.kind =
+                                reduced ? Delivered::Kind::reduced : Delivered::Kind::acknowledged};
       case Verdict::too_large: {
         auto smaller = reduced || !event.reduce ? std::string() : event.reduce(event.body);
-        if (smaller.empty()) {
-          record(event, number, tried, "dead_lettered");
-          permit->succeeded();
-          co_return bury(event, tried);
-        }
+        if (smaller.empty()) co_return refuse(event, number, tried, std::move(*permit));
         record(event, number, tried, "too_large");
-        permit->succeeded();
+        permit->abandon();
         event.body = std::move(smaller);
         reduced = true;
         continue;
       }
       case Verdict::refused:
-        record(event, number, tried, "dead_lettered");
-        permit->succeeded();
-        co_return bury(event, tried);
+        co_return refuse(event, number, tried, std::move(*permit));
       case Verdict::unauthorized:
-        record(event, number, tried, "failed");
         if (!tried_newer_token) {
           // Another event may have fetched the newer token already.
           tried_newer_token = co_await token_.refused() || !(token_.current() == token);
-          if (tried_newer_token) continue;
+          if (tried_newer_token) {
+            record(event, number, tried, "failed");
+            continue;
+          }
         }
+        if (tried.error.http_status == 403 && working_token_ == token) {
+          co_return refuse(event, number, tried, std::move(*permit));
+        }
+        record(event, number, tried, "failed");
         refused_token_ = token;
         permit->failed(tried);
         co_return std::unexpected(tried.error);
@@ -264,8 +260,8 @@ Task<Delivery::Attempt> Delivery::attempt(const Event& event, const Secret& toke
     co_return result;
   }
   const auto began = Clock::now();
-  auto answer =
-      co_await platform_.post(event.body, event.id, deadline_after(options_.post_timeout));
+  const control_plane::Client::Label label{.id = event.id, .sequence = event.sequence};
+  auto answer = co_await platform_.post(event.body, label, deadline_after(options_.post_timeout));
   result.took = whole_millis(Clock::now() - began);
   if (!answer) {
     // An http_status in the error is that of an HTTP proxy, and says nothing about event or token.
@@ -284,32 +280,43 @@ Task<Delivery::Attempt> Delivery::attempt(const Event& event, const Secret& toke
   co_return result;
 }
 
-Delivered Delivery::bury(const Event& event, const Attempt& attempt) {
+// The answer to an event, or to anything that comes this way.
+Delivered Delivery::refuse(const Event& event, unsigned number, const Attempt& attempt,
+                           Permit permit) {
   const auto& error = attempt.error;
+  // Nothing was sent when there is no status.
+  const bool known = event.refused_before || error.http_status == 0;
+  const auto first = put_off_.find(event.id);
+  const bool final = known || (first != put_off_.end() && first->second < acknowledged_);
+  record(event, number, attempt, final ? "refused" : "put_off");
+  if (known) {
+    permit.abandon();
+  } else {
+    permit.refused(attempt);
+  }
+  if (!final) {
+    if (put_off_.size() >= kMostPutOff) put_off_.clear();
+    put_off_.try_emplace(event.id, acknowledged_);
+    return {.kind = Delivered::Kind::put_off, .error = error};
+  }
+  put_off_.erase(event.id);
   metrics_
       .counter("gitops_event_reporter_dead_letters_total",
-               "Events that the control plane will never take, by the status of its answer",
+               "Events that the control plane refused for good, by the status of its answer",
                {{"reason", error.http_status == 0 ? std::string(to_string(error.code))
                                                   : std::to_string(error.http_status)}})
       .Increment();
-  dead_letters_.push_back({.time = wall_now(),
-                           .subject = event.subject,
-                           .part = event.part,
-                           .event_id = event.id,
-                           .reason = error.message});
-  while (dead_letters_.size() > options_.dead_letters) dead_letters_.pop_front();
   const auto verdict =
-      attempts_log_.check("dead " + std::to_string(error.http_status), Clock::now());
+      attempts_log_.check("refused " + std::to_string(error.http_status), Clock::now());
   if (verdict.pass) {
-    log_.warning("the control plane will never take an event",
-                 {{"subject", event.subject},
-                  {"part", event.part},
-                  {"event_id", event.id},
-                  {"code", to_string(error.code)},
-                  {"reason", error.message},
-                  {"suppressed", verdict.suppressed}});
+    log_.warning("the control plane refuses an event", {{"subject", event.subject},
+                                                        {"part", event.part},
+                                                        {"event_id", event.id},
+                                                        {"code", to_string(error.code)},
+                                                        {"reason", error.message},
+                                                        {"suppressed", verdict.suppressed}});
   }
-  return Delivered::dead_lettered;
+  return {.kind = Delivered::Kind::refused, .error = error};
 }
 
 Counter& Delivery::reports(const std::string& part, std::string_view result) {
@@ -378,6 +385,14 @@ void Delivery::failed(Breaker::Permit permit, const Attempt& attempt) {
   update(before);
 }
 
+void Delivery::refused(Breaker::Permit permit, const Attempt& attempt) {
+  const auto before = breaker_.state();
+  const bool token = attempt.verdict == Verdict::unauthorized;
+  breaker_.refused(permit, Clock::now(), token ? options_.unauthorized_pause : milliseconds(0));
+  if (before != breaker_.state()) on_opened(before, attempt);
+  update(before);
+}
+
 void Delivery::abandoned(Breaker::Permit permit) {
   const auto before = breaker_.state();
   breaker_.abandoned(permit, Clock::now());
@@ -389,6 +404,7 @@ void Delivery::on_opened(Breaker::State before, const Attempt& attempt) {
   const auto now = Clock::now();
   because_ = attempt.error;
   probe_turn_ = {};
+  working_token_.reset();
   const auto next = whole_millis(breaker_.next_probe() - now).count();
   if (before == Breaker::State::probing) {
     ++failed_probes_;
@@ -421,7 +437,7 @@ void Delivery::on_closed() {
              {"failed_probes", failed_probes_}});
   because_ = {};
   refused_token_.reset();
-  if (recovered_) recovered_();
+  for (const auto& recovered : recovered_) recovered();
 }
 
 void Delivery::update(Breaker::State before) {
@@ -436,9 +452,9 @@ void Delivery::update(Breaker::State before) {
   }
   if (state != before) state_changed_.notify_all();
   if (state == Breaker::State::closed) {
-    if (!line_.empty()) line_.front().notify_all();
+    line_.wake_first();
   } else {
-    for (auto& waiting : line_) waiting.notify_all();
+    line_.wake_all();
   }
 }
 
@@ -465,13 +481,6 @@ std::string Delivery::status() const {
   out += "last acknowledgement: " +
          (last_acknowledgement_ ? format_rfc3339(*last_acknowledgement_) : "never") + "\n";
   if (!last_error_.empty()) out += "last error of platform: " + last_error_ + "\n";
-  if (!dead_letters_.empty()) {
-    out += "dead letters: the last " + std::to_string(dead_letters_.size()) + "\n";
-    for (const auto& letter : dead_letters_) {
-      out += "  " + format_rfc3339(letter.time) + " " + letter.subject + " (" + letter.part +
-             ", event " + letter.event_id + "): " + letter.reason + "\n";
-    }
-  }
   return out;
 }
 

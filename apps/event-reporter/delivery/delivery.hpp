@@ -2,14 +2,15 @@
 
 #include <chrono>
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "common/control_plane/events.hpp"
 #include "common/core/async.hpp"
@@ -18,6 +19,7 @@
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/secret.hpp"
+#include "common/core/wait_line.hpp"
 #include "event-reporter/delivery/breaker.hpp"
 #include "event-reporter/delivery/journal.hpp"
 
@@ -28,28 +30,36 @@ namespace gitops::reporter {
 //
 //   2xx                                      acknowledged
 //   401 403                                  unauthorized: a newer token is tried once; then
-//                                            attempts are rare and an error is logged
-//   413                                      too_large: sent once more in its reduced form, else a
-//                                            dead letter
+//                                            attempts are rare and an error is logged. 403 while
+//                                            other events are acknowledged with the same token:
+//                                            refused
+//   413                                      too_large: sent once more in its reduced form, else
+//                                            refused
 //   408 425 429 499, 5xx but 501 and 505     outage: retried, Retry-After is honoured
 //   no answer (refused, cut, late, TLS)      outage
 //   3xx 402 404 405 406 407 410 411 415 417
 //   421 426 501 505                          misdirected: this is not the event endpoint; handled
 //                                            like an outage
-//   any other 4xx (400 409 414 422 431 …)    refused: a dead letter
+//   any other 4xx (400 409 414 422 431 …)    refused: by the control plane for the event's content,
+//                                            or by something on the way; see Delivered
 enum class Verdict { acknowledged, unauthorized, too_large, outage, misdirected, refused };
 Verdict verdict_of(int http_status);
 
-// The outcome of an event.
-enum class Delivered {
-  acknowledged,
-  reduced,        // acknowledged in its reduced form
-  dead_lettered,  // refused for good; see Delivery::dead_letters()
+// The outcome of an event that was answered.
+struct Delivered {
+  enum class Kind {
+    acknowledged,
+    reduced,  // acknowledged in its reduced form
+    // Refused twice, and another event was acknowledged in between: it is the event and not the way.
+    refused,
+    put_off,  // refused, and to be tried again: it may be the way
+  } kind = Kind::acknowledged;
+  Error error = {};  // when refused or put off: the status and the beginning of the answer
 };
 
-// Delivers events to the control plane: permits of the circuit breaker, attempts, pauses, dead
-// letters and the journal. The caller keeps an event that could not be delivered. Loop thread only;
-// the arguments outlive it, and it outlives its callers.
+// Delivers events to the control plane: permits of the circuit breaker, attempts, pauses and the
+// journal. The caller keeps an event that was not acknowledged. Loop thread only; the arguments
+// outlive it, and it outlives its callers.
 class Delivery {
  public:
   struct Options {
@@ -61,7 +71,6 @@ class Delivery {
     std::chrono::milliseconds unauthorized_pause = std::chrono::seconds(10);
     // How long a probe is reserved for the caller that ready() let through.
     std::chrono::milliseconds probe_turn = std::chrono::seconds(5);
-    std::size_t dead_letters = 100;
     Breaker::Options breaker = {};
     Journal::Options journal = {};
   };
@@ -70,17 +79,17 @@ class Delivery {
     std::string part;     // the label in metrics: "application", "resource", …
     std::string subject;  // as Journal::add() has it
     std::string id;
+    std::uint64_t sequence = 0;  // orders the events of an object
     std::string body;
+    // Makes the body as soon as the event may be sent; then `body` is left empty. So a body exists only
+    // for events in flight.
+    std::function<std::string()> make_body = {};
     // Returns the reduced form of the body; empty when there is none.
     std::function<std::string(std::string_view body)> reduce = {};
-  };
-
-  struct DeadLetter {
-    WallTime time;
-    std::string subject;
-    std::string part;
-    std::string event_id;
-    std::string reason;  // status and the beginning of the answer; never the event
+    // Asked before each attempt; false when the event must not be sent any more. Empty: it may.
+    std::function<bool()> allowed = {};
+    // It was refused for good before: another refusal is final and says nothing about the way.
+    bool refused_before = false;
   };
 
   Delivery(const Executor& executor, control_plane::Client& platform, Credential& token,
@@ -95,34 +104,32 @@ class Delivery {
   // probe is due, and when the breaker opens. Cancellation ends the attempt.
   Task<Result<Delivered>> deliver(Event event);
 
-  // Sets a callback for the end of each outage, when the breaker closes.
-  void on_recovery(std::function<void()> recovered) { recovered_ = std::move(recovered); }
+  // Adds a callback for the end of each outage, when the breaker closes.
+  void on_recovery(std::function<void()> recovered) { recovered_.push_back(std::move(recovered)); }
 
   // Time of the last acknowledgement; the epoch before the first one.
   [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
   // Why events cannot be delivered now; empty when they can.
   [[nodiscard]] std::string trouble() const;
-  // Lines for /statusz, including the dead letters.
+  // Lines for /statusz.
   [[nodiscard]] std::string status() const;
-  // Oldest first.
-  [[nodiscard]] const std::deque<DeadLetter>& dead_letters() const { return dead_letters_; }
   [[nodiscard]] const Journal& journal() const { return journal_; }
   [[nodiscard]] const Breaker& breaker() const { return breaker_; }
 
  private:
   class Permit;
-  class Place;
   struct Attempt;
 
   Task<Result<Permit>> acquire();
   Task<Attempt> attempt(const Event& event, const Secret& token);
   Task<bool> pause(std::chrono::milliseconds delay);
-  Delivered bury(const Event& event, const Attempt& attempt);
+  Delivered refuse(const Event& event, unsigned number, const Attempt& attempt, Permit permit);
   void record(const Event& event, unsigned number, const Attempt& attempt, std::string_view result);
   Counter& reports(const std::string& part, std::string_view result);
 
   void succeeded(Breaker::Permit permit);
   void failed(Breaker::Permit permit, const Attempt& attempt);
+  void refused(Breaker::Permit permit, const Attempt& attempt);
   void abandoned(Breaker::Permit permit);
   void on_opened(Breaker::State before, const Attempt& attempt);
   void on_closed();
@@ -141,10 +148,15 @@ class Delivery {
 
   Breaker breaker_;
   gitops::Event state_changed_;
-  std::list<gitops::Event> line_;   // callers that wait for a permit, first come, first served
+  WaitLine line_;                   // callers that wait for a permit, first come, first served
   Clock::time_point probe_turn_{};  // until then the probe is reserved, see Options::probe_turn
   std::optional<Secret> refused_token_;
-  std::function<void()> recovered_;
+  std::optional<Secret>
+      working_token_;  // an event was acknowledged with it, since the breaker closed
+  std::vector<std::function<void()>> recovered_;
+  std::uint64_t acknowledged_ = 0;  // events so far
+  // acknowledged_ at the first refusal of each event, by id.
+  std::unordered_map<std::string, std::uint64_t> put_off_;
 
   Error because_;  // why the breaker is not closed
   Clock::time_point opened_{};
@@ -153,7 +165,6 @@ class Delivery {
   std::optional<WallTime> last_acknowledgement_;
   Clock::time_point last_acknowledged_{};
   std::string last_error_;  // with its time
-  std::deque<DeadLetter> dead_letters_;
   Journal journal_;
 
   std::map<std::pair<std::string, std::string_view>, Counter*> reports_;  // by part and result

@@ -62,7 +62,7 @@ void Journal::forget(const std::string& subject) {
   subjects_.erase(found);
 }
 
-std::string Journal::json(std::string_view object) const {
+std::string Journal::json(std::string_view object, std::string_view refused) const {
   Found found;
   for (auto at = subjects_.lower_bound(object); at != subjects_.end(); ++at) {
     // No name holds a space or a character that sorts before it, so an application's resources follow it.
@@ -70,28 +70,29 @@ std::string Journal::json(std::string_view object) const {
     if (!at->first.starts_with(object) || (!rest.empty() && rest.front() != ' ')) break;
     for (const auto& kept : at->second.entries) found.emplace_back(&at->first, &kept);
   }
-  return write(std::move(found));
+  return write(std::move(found), refused);
 }
 
-std::string Journal::json_all(std::size_t limit) const {
+std::string Journal::json_all(std::size_t limit, std::string_view refused) const {
   Found found;
   for (auto at = order_.rbegin(); at != order_.rend() && limit > 0; ++at, --limit) {
     const auto& [subject, record] = *subjects_.find(**at);
     for (const auto& kept : record.entries) found.emplace_back(&subject, &kept);
   }
-  return write(std::move(found));
+  return write(std::move(found), refused);
 }
 
-std::string Journal::answer(std::string_view query) const {
-  if (const auto object = http::query_parameter(query, "object"); !object.empty())
-    return json(object);
+std::string Journal::answer(std::string_view query, const Refused& refused) const {
+  const auto object = http::query_parameter(query, "object");
+  const auto marks = refused ? refused(object) : std::string();
+  if (!object.empty()) return json(object, marks);
   const auto text = http::query_parameter(query, "limit");
   std::size_t limit = kDefaultLimit;
   std::from_chars(text.data(), text.data() + text.size(), limit);
-  return json_all(limit);
+  return json_all(limit, marks);
 }
 
-std::string Journal::write(Found found) {
+std::string Journal::write(Found found, std::string_view refused) {
   std::ranges::sort(found, std::greater(), [](const auto& pair) { return pair.second->number; });
   std::string out = "{\"deliveries\":[";
   for (const auto& [subject, kept] : found) {
@@ -108,7 +109,9 @@ std::string Journal::write(Found found) {
     number_field(out, "milliseconds", entry.took.count());
     out += '}';
   }
-  out += "\n]}\n";
+  out += "\n]";
+  if (!refused.empty()) out.append(",\"refused\":").append(refused);
+  out += "}\n";
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <string>
@@ -42,12 +43,15 @@ class Journal {
 
   // {"deliveries":[{"subject":…,"time":…,"part":…,"event_id":…,"attempt":…,"result":…,
   // "http_status":…,"bytes":…,"milliseconds":…}]}, newest first, of one subject, or of an application
-  // and its resources.
-  [[nodiscard]] std::string json(std::string_view object) const;
+  // and its resources. `refused`, unless empty, is the JSON of the member "refused".
+  [[nodiscard]] std::string json(std::string_view object, std::string_view refused = {}) const;
   // The same for the `limit` subjects with the latest deliveries.
-  [[nodiscard]] std::string json_all(std::size_t limit) const;
+  [[nodiscard]] std::string json_all(std::size_t limit, std::string_view refused = {}) const;
   // Answers GET /journal with this query: "object=ns/name", or "limit=N" (default 100) for all.
-  [[nodiscard]] std::string answer(std::string_view query) const;
+  // `refused` makes the JSON array of the events of an object ("": of all) that were refused, which
+  // becomes the member "refused".
+  using Refused = std::function<std::string(std::string_view object)>;
+  [[nodiscard]] std::string answer(std::string_view query, const Refused& refused = {}) const;
 
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] std::size_t subjects() const { return subjects_.size(); }
@@ -62,7 +66,7 @@ class Journal {
     std::list<const std::string*>::iterator place;  // in order_
   };
   using Found = std::vector<std::pair<const std::string*, const Kept*>>;  // with their subjects
-  static std::string write(Found found);
+  static std::string write(Found found, std::string_view refused = {});
   void forget(const std::string& subject);
 
   Options options_;

@@ -92,9 +92,11 @@ std::int64_t AppView::history_id() const {
   return history ? (*history)["id"].number() : 0;
 }
 
-bool AppView::manifests_rendered() const {
+bool AppView::was_compared() const {
   for (const auto entry : status()["conditions"].items()) {
-    if (JsonView(entry)["type"].text() == "ComparisonError") return false;
+    const auto type = JsonView(entry)["type"].text();
+    // The error of an automated sync or of the deletion comes after the comparison.
+    if (type.ends_with("Error") && type != "SyncError" && type != "DeletionError") return false;
   }
   return true;
 }

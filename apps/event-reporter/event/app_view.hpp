@@ -63,9 +63,10 @@ class AppView {
   // The id of the last entry of its history; 0 without one.
   [[nodiscard]] std::int64_t history_id() const;
 
-  // False after an error in rendering. There are no desired manifests then, so a missing one does
-  // not mean that the resource is to be pruned.
-  [[nodiscard]] bool manifests_rendered() const;
+  // False while one of its conditions says that Argo CD could not compare it. Argo CD then may know
+  // neither its desired nor its live objects, and writes what it does not know as absent: resources
+  // are missing in status.resources, in the resource tree and in the managed resources.
+  [[nodiscard]] bool was_compared() const;
 
  private:
   [[nodiscard]] std::optional<JsonView> last_history() const;

@@ -53,7 +53,7 @@ AppFields managing(const AppSnapshot& snapshot) {
 
 // For the event of an application that no other one manages.
 AppFields root(const AppView& app) {
-  return {.repo_url = app.source(0)["repoURL"].text(),
+  return {.repo_url = app.source(app.main_source())["repoURL"].text(),
           .started_at = app.started_at(),
           .finished_at = app.finished_at(),
           .cluster = app.cluster()};
@@ -86,12 +86,23 @@ Result<ApplicationEvents> ApplicationEvents::make(Snapshot snapshot, TrackingSet
   ApplicationEvents events(std::move(snapshot), std::move(settings));
   if (auto read = events.read_answers(); !read) return std::unexpected(read.error());
   events.own_state_ = events.own_state();
+  events.list_entries();
   if (events.managed_) events.list_resources(scope);
-  const auto errors = events.application_errors({});
-  events.application_digest_ = digest_event(
-      {events.own_fields_, events.own_state_, errors, events.settings_, {}},
-      DigestScope::application, {to_hex(events.change_), events.snapshot_.gone ? "gone" : ""});
+  events.application_digest_ = events.digest_of_application();
   return events;
+}
+
+Digest ApplicationEvents::digest_of_application() const {
+  const auto errors = application_errors({});
+  const EventBody body{own_fields_, own_state_, errors, settings_, {}};
+  const auto change = to_hex(change_);
+  const std::string_view end = snapshot_.gone ? "gone" : "";
+  // The text of the Application covers all but the manifest that its parent wants. An event without
+  // the metadata of a commit is due once more when that is known.
+  auto more = own_state_.desired;
+  if (snapshot_.lacks_commits) more += "without commits";
+  return more.empty() ? digest_event(body, DigestScope::application, {change, end})
+                      : digest_event(body, DigestScope::application, {change, end, more});
 }
 
 Result<void> ApplicationEvents::read_answers() {
@@ -102,22 +113,28 @@ Result<void> ApplicationEvents::read_answers() {
   return read_answer(managed_, snapshot_.app.managed);
 }
 
-void ApplicationEvents::list_resources(DigestScope scope) {
-  const bool is_final = app().names_synced_revision();
+void ApplicationEvents::list_entries() {
   for (const auto element : app().status()["resources"].items()) {
     const JsonView status(element);
     auto id = ResourceId::of(status);
     if (id.kind.empty() || id.name.empty()) continue;
     if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;
-    entries_.push_back({.status = status, .identity = id.identity()});
-    const auto index = entries_.size() - 1;
+    auto identity = id.identity();
+    entries_.push_back({.id = std::move(id), .identity = std::move(identity), .status = status});
+  }
+}
+
+void ApplicationEvents::list_resources(DigestScope scope) {
+  const bool is_final = app().names_synced_revision();
+  for (std::size_t index = 0; index < entries_.size(); ++index) {
     const auto state = state_of(index);
     const auto errors = resource_errors(index, state, {});
     const auto digest = digest_event({managing_fields_, state, errors, settings_, {}}, scope,
                                      {state.id.to_string()});
-    resources_.push_back({.id = std::move(id),
+    resources_.push_back({.id = entries_[index].id,
                           .digest = is_final ? digest : provisional_digest(digest),
-                          .final_digest = is_final ? std::nullopt : std::optional(digest)});
+                          .final_digest = is_final ? std::nullopt : std::optional(digest),
+                          .known = state.known});
   }
 }
 
@@ -151,9 +168,9 @@ ErrorList ApplicationEvents::application_errors(WallTime now) const {
   }
   errors.add_conditions(app());
   if (!tree_) return errors;
-  for (std::size_t i = 0; i < resources_.size(); ++i) {
-    if (is_unhealthy(resource_health(entries_[i].status, entries_[i].identity, known_tree()))) {
-      errors.add_health(*tree_, resources_[i].id, true);
+  for (const auto& entry : entries_) {
+    if (is_unhealthy(resource_health(entry.status, entry.identity, known_tree()))) {
+      errors.add_health(*tree_, entry.id, true);
     }
   }
   if (is_child() && is_unhealthy(own.health)) errors.add_health(*tree_, own.id, false);

@@ -48,11 +48,18 @@ class ApplicationEvents {
     // due once more when the revision is known, and a resource that was acknowledged with its final
     // digest is not due.
     std::optional<Digest> final_digest{};
+    // False when its state is not known (ResourceState::known): none of its events is due.
+    bool known = true;
   };
   // Its resources, without child applications. Empty when resources_known() is false: Argo CD did
   // not answer managed-resources, so nothing can be said about any resource.
   [[nodiscard]] std::span<const Resource> resources() const { return resources_; }
   [[nodiscard]] bool resources_known() const { return managed_.has_value(); }
+  // Whether a resource that resources() lacks is gone. False when an answer of Argo CD is missing or
+  // the comparison failed; it may then as well be one that could not be read.
+  [[nodiscard]] bool lists_every_resource() const {
+    return managed_ && tree_ && app().was_compared();
+  }
 
   // The bodies, {"data":{…}}. `now` is the event's timestamp.
   [[nodiscard]] std::string application_event(WallTime now) const;
@@ -61,15 +68,18 @@ class ApplicationEvents {
   [[nodiscard]] std::string gone_event(const ResourceId& id, WallTime now) const;
 
  private:
-  // What Argo CD says of a resource, beside the same index of resources_.
+  // A resource in status.resources without child applications.
   struct Entry {
-    JsonView status;  // its entry in status.resources
+    ResourceId id;
     std::string identity;
+    JsonView status;
   };
 
   ApplicationEvents(Snapshot snapshot, TrackingSettings settings);
   Result<void> read_answers();
+  void list_entries();
   void list_resources(DigestScope scope);
+  [[nodiscard]] Digest digest_of_application() const;
 
   [[nodiscard]] const AppView& app() const { return snapshot_.app.app; }
   [[nodiscard]] bool is_child() const { return snapshot_.parent.has_value(); }
@@ -91,8 +101,8 @@ class ApplicationEvents {
   AppFields managing_fields_;  // in the events of its resources
   AppFields own_fields_;       // in its own event
   ResourceState own_state_;    // it as the object of its own event
-  std::vector<Resource> resources_;
   std::vector<Entry> entries_;
+  std::vector<Resource> resources_;  // of the same indices, or empty
   Digest change_;
   Digest application_digest_{};
 };

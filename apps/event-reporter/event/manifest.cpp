@@ -101,4 +101,22 @@ std::string application_stub(const k8s::ObjectKey& key, std::string_view uid,
   return stub(application_id(key.ns, key.name), uid, resource_version);
 }
 
+std::string identity_stub(std::string_view object) {
+  const auto annotations = [](std::string_view text) {
+    return keep_members(
+        text, {{"argocd.argoproj.io/tracking-id", {}}, {"argocd.argoproj.io/installation-id", {}}});
+  };
+  const auto metadata = [&](std::string_view text) {
+    return keep_members(text, {{"name", {}},
+                               {"namespace", {}},
+                               {"uid", {}},
+                               {"resourceVersion", {}},
+                               {"creationTimestamp", {}},
+                               {"deletionTimestamp", {}},
+                               {"labels", {}},
+                               {"annotations", annotations}});
+  };
+  return keep_members(object, {{"apiVersion", {}}, {"kind", {}}, {"metadata", metadata}});
+}
+
 }  // namespace gitops::reporter

@@ -24,4 +24,9 @@ std::string stub(const ResourceId& id, std::string_view uid, std::string_view re
 std::string application_stub(const k8s::ObjectKey& key, std::string_view uid,
                              std::string_view resource_version);
 
+// The object with only what its events need when there is no room for more: apiVersion, kind, name,
+// namespace, uid, resourceVersion, times of creation and deletion, labels, and the annotations by
+// which Argo CD knows an Application's parent.
+std::string identity_stub(std::string_view object);
+
 }  // namespace gitops::reporter

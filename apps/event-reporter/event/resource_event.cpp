@@ -123,14 +123,4 @@ std::string reduced_resource_event(std::string_view body) {
   return out.size() < body.size() ? out : std::string{};
 }
 
-std::string resource_event_id(const ResourceFacts& facts, const k8s::Resource& resource,
-                              const k8s::ObjectKey& key, std::string_view content) {
-  std::string id = percent_encode(facts.uid) + "/" + percent_encode(facts.resource_version) + "/";
-  for (const auto& piece : {resource.group, resource.version, resource.kind, key.ns, key.name}) {
-    id += percent_encode(piece) + ":";
-  }
-  id.back() = '/';
-  return id.append(content);
-}
-
 }  // namespace gitops::reporter

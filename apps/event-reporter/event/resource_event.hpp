@@ -38,9 +38,4 @@ struct ResourceFacts {
 // owner references and its phase. Empty when the body cannot be reduced.
 [[nodiscard]] std::string reduced_resource_event(std::string_view body);
 
-// The id of an event (docs/events.md, "Ids"). `content` is a digest, or "gone".
-[[nodiscard]] std::string resource_event_id(const ResourceFacts& facts,
-                                            const k8s::Resource& resource,
-                                            const k8s::ObjectKey& key, std::string_view content);
-
 }  // namespace gitops::reporter

@@ -1,5 +1,6 @@
 #include "event-reporter/event/resource_state.hpp"
 
+#include <string_view>
 #include <utility>
 
 #include "event-reporter/event/manifest.hpp"
@@ -20,6 +21,15 @@ std::optional<Health> health_in_tree(JsonView node) {
   const bool lives = !node["uid"].text().empty() || !node["resourceVersion"].text().empty() ||
                      node["createdAt"].exists();
   return lives ? std::nullopt : std::optional(Health{"Missing", ""});
+}
+
+// Whether Argo CD tells the resource's state. After a failed comparison an absent object is one that
+// could not be read.
+bool is_known(JsonView status, const std::string& identity, const AppView& app,
+              std::string_view live, const TreeView* tree) {
+  const bool health_told = status["health"].exists();
+  if (app.was_compared()) return health_told || tree != nullptr;
+  return !live.empty() && (health_told || (tree != nullptr && tree->find(identity).exists()));
 }
 
 }  // namespace
@@ -51,8 +61,9 @@ ResourceState resource_state(JsonView status, const std::string& identity, const
   } else {
     state.object = stub(state.id);
   }
+  state.known = app_being_deleted || is_known(status, identity, app, state.actual, tree);
   const bool superfluous =
-      status["requiresPruning"].is_true() && !state.actual.empty() && app.manifests_rendered();
+      status["requiresPruning"].is_true() && !state.actual.empty() && app.was_compared();
   if (superfluous || app_being_deleted) {
     state.desired.clear();
     state.actual.clear();
@@ -62,11 +73,10 @@ ResourceState resource_state(JsonView status, const std::string& identity, const
 
 std::optional<Health> resource_health(JsonView status, const std::string& identity,
                                       const TreeView* tree) {
-  if (tree != nullptr) {
-    if (auto health = health_in_tree(tree->find(identity))) return health;
-  } else if (status["health"].exists()) {
-    return read_health(status["health"]);
+  if (tree == nullptr) {
+    return status["health"].exists() ? std::optional(read_health(status["health"])) : std::nullopt;
   }
+  if (auto health = health_in_tree(tree->find(identity))) return health;
   // A synced resource exists, so it is no longer Missing.
   if (status["status"].text() == "Synced") return Health{"Healthy", ""};
   return std::nullopt;

@@ -24,6 +24,9 @@ struct ResourceState {
   std::string desired;  // empty: not in Git, or to be deleted
   std::string actual;   // empty: does not exist, or to be deleted
   std::string object;   // the live manifest, else the desired one, else its name; never empty
+  // False when Argo CD does not tell the resource's health, or could not read its live manifest.
+  // Nothing is said about such a resource.
+  bool known = true;
 };
 
 // `status` is the resource's entry in status.resources of `app`, `identity` its identity; `tree` is
@@ -31,6 +34,7 @@ struct ResourceState {
 ResourceState resource_state(JsonView status, const std::string& identity, const AppView& app,
                              const ManagedView& managed, const TreeView* tree,
                              bool app_being_deleted);
+// Absent when Argo CD does not tell it, and when the resource has none.
 std::optional<Health> resource_health(JsonView status, const std::string& identity,
                                       const TreeView* tree);
 

@@ -27,7 +27,8 @@ struct Snapshot {
   AppSnapshot app;
   std::optional<std::string> tree = {};  // answer of resource-tree
   std::optional<AppSnapshot> parent = {};
-  bool gone = false;  // the Application was deleted; `app` is its tombstone
+  bool gone = false;           // the Application was deleted; `app` is its tombstone
+  bool lacks_commits = false;  // the metadata of a commit could not be read
 };
 
 }  // namespace gitops::reporter

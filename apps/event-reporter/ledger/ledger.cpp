@@ -21,6 +21,9 @@ Ledger::Ledger(const Executor& executor, Options options, Metrics& metrics)
       committed_(executor),
       rows_(metrics.gauge("gitops_event_reporter_ledger_rows",
                           "Entries of the ledger: objects that this process reported")),
+      refused_events_(metrics.gauge("gitops_event_reporter_refused_events",
+                                    "Events that the control plane refused for good, and that are "
+                                    "not sent again while their content stays the same")),
       file_bytes_(metrics.gauge("gitops_event_reporter_ledger_file_bytes",
                                 "Size of the ledger's file, including its write-ahead log")),
       pending_(metrics.gauge("gitops_event_reporter_ledger_pending_rows",
@@ -44,6 +47,8 @@ Task<Result<void>> Ledger::open() {
   auto& [contents, bytes] = *opened;
   if (!contents) co_return std::unexpected(contents.error());
   for (auto& [row, head] : contents->heads) {
+    refused_ += head.refused.size();
+    highest_ = std::max(highest_, head.sequence);
     if (is_inventory_row(row)) inventory_.emplace(row, std::move(head));
   }
   known_ = std::move(contents->heads);
@@ -57,6 +62,7 @@ Task<Result<void>> Ledger::open() {
                {{"reason", contents->rebuilt}});
   }
   if (contents->damaged_rows > 0) {
+    set_floor();
     damaged_rows_.Increment(static_cast<double>(contents->damaged_rows));
     log_.error("damaged entries of the ledger were dropped: their applications are reported again",
                {{"entries", contents->damaged_rows}});
@@ -90,6 +96,7 @@ Task<Result<LedgerEntry>> Ledger::load(std::string key) {
     co_return fail(ErrorCode::unavailable, read.error().message);
   }
   if (read->damaged) {
+    set_floor();
     damaged_rows_.Increment();
     log_.error("a damaged entry of the ledger was dropped: its application is reported again",
                {{"application", key}});
@@ -107,7 +114,10 @@ void Ledger::store(const std::string& key, const LedgerEntry& entry) {
     return;
   }
   auto& head = is_inventory_row(key) ? inventory_[key] : known_[key];
-  head = {.uid = entry.uid, .change = entry.change};
+  refused_ -= head.refused.size();
+  head = head_of(entry);
+  refused_ += head.refused.size();
+  highest_ = std::max(highest_, entry.sequence);
   put(key, std::move(bytes));
 }
 
@@ -118,6 +128,7 @@ Task<> Ledger::write_ahead(const std::string& key, const LedgerEntry& entry) {
 
 void Ledger::erase(const std::string& key) {
   if (!has(key)) return;
+  refused_ -= (is_inventory_row(key) ? inventory_.at(key) : known_.at(key)).refused.size();
   known_.erase(key);
   inventory_.erase(key);
   put(key, std::nullopt);
@@ -237,17 +248,22 @@ Task<bool> Ledger::commit() {
 void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
   rebuilt_.Increment();
   log_.error(
-      "the ledger was damaged, was set aside and made anew: other applications are reported "
-      "again when they change, and all at the next start",
+      "the ledger was damaged, was set aside and made anew: everything is reported again, and "
+      "deletions that were not acknowledged yet may be lost",
       {{"reason", why}});
   const auto is_lost = [&](const auto& row) {
     return !written.rows.contains(row.first) && !waiting_.rows.contains(row.first);
   };
   std::erase_if(known_, is_lost);
   std::erase_if(inventory_, is_lost);
+  refused_ = 0;
+  for (const auto& [row, head] : known_) refused_ += head.refused.size();
+  for (const auto& [row, head] : inventory_) refused_ += head.refused.size();
+  set_floor();
   for (const auto& [name, value] : notes_) {
     if (!written.notes.contains(name)) set_note(name, std::string(value));
   }
+  if (on_rebuilt_) on_rebuilt_();
 }
 
 void Ledger::count_failure(const sqlite::Fault& fault, std::string_view what) {
@@ -265,6 +281,7 @@ void Ledger::count_failure(const sqlite::Fault& fault, std::string_view what) {
 
 void Ledger::update_gauges() {
   rows_.Set(static_cast<double>(known_.size()));
+  refused_events_.Set(static_cast<double>(refused_));
   pending_.Set(static_cast<double>(pending()));
 }
 

@@ -67,6 +67,13 @@ class Ledger {
   Task<> write_ahead(const std::string& key, const LedgerEntry& entry);
   void erase(const std::string& key);
 
+  // Above every sequence that entries had which were lost in a damaged file, as far as is known; 0
+  // while none was lost.
+  [[nodiscard]] Sequence floor() const { return floor_; }
+  // Sets a callback for the loss of entries while running: the damaged file was set aside and made
+  // anew. known() and inventory() lack the lost entries by then.
+  void on_rebuilt(std::function<void()> rebuilt) { on_rebuilt_ = std::move(rebuilt); }
+
   // Small texts beside the entries, kept like them.
   [[nodiscard]] std::optional<std::string> note(const std::string& name) const;
   void set_note(const std::string& name, std::string value);
@@ -88,6 +95,7 @@ class Ledger {
   Task<> commit_loop();
   Task<bool> commit();
   void start_over(const std::string& why, const LedgerBatch& written);
+  void set_floor() { floor_ = highest_ + 1; }
   void count_failure(const sqlite::Fault& fault, std::string_view what);
   void update_gauges();
 
@@ -107,7 +115,13 @@ class Ledger {
   Event committed_;                         // a commit has succeeded or failed
   std::string trouble_;
 
+  std::size_t refused_ = 0;  // LedgerHead::refused of all rows
+  Sequence highest_ = 0;     // LedgerEntry::sequence of all rows, also of those that are no more
+  Sequence floor_ = 0;
+  std::function<void()> on_rebuilt_;
+
   Gauge& rows_;
+  Gauge& refused_events_;
   Gauge& file_bytes_;
   Gauge& pending_;
   Histogram& commit_seconds_;

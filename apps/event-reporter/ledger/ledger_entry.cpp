@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <utility>
 
 #include <boost/crc.hpp>
 
@@ -9,12 +11,14 @@ namespace gitops::reporter {
 namespace {
 
 constexpr char kRowSeparator = '\n';
-constexpr char kFormat = 1;
+constexpr char kFormat = 2;
+constexpr char kFormatWithoutSequences = 1;
 constexpr unsigned kHasChange = 1;
 constexpr unsigned kHasApplication = 2;
 constexpr unsigned kHasTree = 4;
+constexpr unsigned kHasRefusals = 8;
 
-void put_number(std::string& out, std::size_t number) {
+void put_number(std::string& out, std::uint64_t number) {
   for (; number >= 0x80; number >>= 7U) out += static_cast<char>((number & 0x7FU) | 0x80U);
   out += static_cast<char>(number);
 }
@@ -31,6 +35,27 @@ std::size_t shared_prefix(std::string_view a, std::string_view b) {
 
 void put_digest(std::string& out, const Digest& digest) {
   out.append(digest.begin(), digest.end());
+}
+
+// An age of 64 bits has room for the acknowledgement beside a difference of 63.
+constexpr Sequence kMaxSequence = std::numeric_limits<Sequence>::max() / 2;
+
+void put_part(std::string& out, const LedgerEntry::Part& part, Sequence newest) {
+  put_digest(out, part.digest);
+  const auto age = newest - std::min(part.sequence, newest);
+  put_number(out, age * 2 + (part.acknowledged ? 1 : 0));
+}
+
+void put_refusals(std::string& out, const std::vector<Refusal>& refused) {
+  put_number(out, refused.size());
+  for (const auto& refusal : refused) {
+    put_text(out, refusal.part);
+    put_digest(out, refusal.digest);
+    put_number(out, refusal.sequence);
+    put_number(out, static_cast<std::uint64_t>(refusal.status));
+    put_number(out, static_cast<std::uint64_t>(refusal.since));
+    put_text(out, refusal.reason);
+  }
 }
 
 // Reads the bytes of an entry from front to back. After the first missing or non-canonical value
@@ -55,18 +80,8 @@ class Reader {
     const auto one = bytes(1);
     return one.empty() ? 0U : static_cast<unsigned char>(one.front());
   }
-  std::size_t number() {
-    std::size_t number = 0;
-    for (unsigned shift = 0; shift < 28; shift += 7) {
-      const auto part = byte();
-      number |= static_cast<std::size_t>(part & 0x7FU) << shift;
-      if ((part & 0x80U) != 0) continue;
-      if (part == 0 && shift != 0) good_ = false;  // longer than it needs to be
-      return number;
-    }
-    good_ = false;
-    return 0;
-  }
+  std::size_t number() { return static_cast<std::size_t>(number_of(28)); }
+  std::uint64_t long_number() { return number_of(64); }
   std::string_view text() {
     const auto size = number();
     return bytes(size);
@@ -76,29 +91,78 @@ class Reader {
     std::ranges::copy(bytes(digest.size()), digest.begin());
     return digest;
   }
+  // `newest` is the entry's sequence; absent in the format without sequences.
+  LedgerEntry::Part part(std::optional<Sequence> newest) {
+    LedgerEntry::Part part{.digest = digest(), .sequence = 0, .acknowledged = true};
+    if (!newest) return part;
+    const auto age = long_number();
+    if (age / 2 > *newest) good_ = false;
+    part.sequence = *newest - std::min(age / 2, *newest);
+    part.acknowledged = age % 2 == 1;
+    return part;
+  }
+
+  std::vector<Refusal> refusals() {
+    std::vector<Refusal> out;
+    const auto count = number();
+    if (count == 0) good_ = false;
+    while (good_ && out.size() < count) {
+      Refusal next{.part = std::string(text()),
+                   .digest = digest(),
+                   .sequence = long_number(),
+                   .status = static_cast<int>(number()),
+                   .since = static_cast<std::int64_t>(long_number()),
+                   .reason = std::string(text())};
+      if (!out.empty() && next.part <= out.back().part) good_ = false;
+      out.push_back(std::move(next));
+    }
+    return out;
+  }
 
  private:
+  std::uint64_t number_of(unsigned bits) {
+    std::uint64_t number = 0;
+    for (unsigned shift = 0; shift < bits; shift += 7) {
+      const auto part = byte();
+      const auto digit = std::uint64_t{part & 0x7FU};
+      if (digit << shift >> shift != digit) good_ = false;  // more than 64 bits
+      number |= digit << shift;
+      if ((part & 0x80U) != 0) continue;
+      if (part == 0 && shift != 0) good_ = false;  // longer than it needs to be
+      return number;
+    }
+    good_ = false;
+    return 0;
+  }
+
   std::string_view rest_;
   bool good_ = true;
 };
 
+// The beginning of an entry, up to its resources.
 struct Head {
-  LedgerHead head;
-  std::optional<Digest> application;
-  std::optional<Digest> tree;
+  LedgerEntry entry;
+  bool has_sequences = false;
 };
 
 Result<Head> read_head(Reader& reader) {
-  if (reader.byte() != static_cast<unsigned>(kFormat)) {
+  const auto format = reader.byte();
+  Head out{.entry = {}, .has_sequences = format == static_cast<unsigned>(kFormat)};
+  if (!out.has_sequences && format != static_cast<unsigned>(kFormatWithoutSequences)) {
     return fail(ErrorCode::invalid_data, "not a ledger entry of a known format");
   }
   const auto flags = reader.byte();
-  Head out;
-  out.head.uid = reader.text();
-  if ((flags & kHasChange) != 0) out.head.change = reader.digest();
-  if ((flags & kHasApplication) != 0) out.application = reader.digest();
-  if ((flags & kHasTree) != 0) out.tree = reader.digest();
-  if (!reader.good() || flags > (kHasChange | kHasApplication | kHasTree)) {
+  auto& entry = out.entry;
+  entry.uid = reader.text();
+  std::optional<Sequence> newest;
+  if (out.has_sequences) newest = entry.sequence = reader.long_number();
+  if ((flags & kHasChange) != 0) entry.change = reader.digest();
+  if ((flags & kHasApplication) != 0) entry.application = reader.part(newest);
+  if ((flags & kHasTree) != 0) entry.tree = reader.digest();
+  if ((flags & kHasRefusals) != 0) entry.refused = reader.refusals();
+  const auto known = kHasChange | kHasApplication | kHasTree;
+  if (!reader.good() || flags > (out.has_sequences ? known | kHasRefusals : known) ||
+      entry.sequence > kMaxSequence) {
     return fail(ErrorCode::invalid_data, "the head of a ledger entry is broken");
   }
   return out;
@@ -112,12 +176,113 @@ void LedgerEntry::belong_to(std::string_view new_uid) {
   uid = new_uid;
 }
 
-void LedgerEntry::acknowledge(const ResourceId& id, const Digest& digest) {
-  resources.insert_or_assign(id.identity(), Resource{.version = id.version, .digest = digest});
+Sequence LedgerPart::announce(const Digest& content, Sequence fresh) {
+  const bool announced = !acknowledged && digest == content && sequence != 0;
+  if (!announced) *this = {.digest = content, .sequence = fresh, .acknowledged = false};
+  return sequence;
+}
+
+namespace {
+
+auto refusal_at(auto& refused, std::string_view part) {
+  return std::ranges::lower_bound(
+      refused, part, {}, [](const Refusal& refusal) { return std::string_view(refusal.part); });
+}
+
+void end_refusal(std::vector<Refusal>& refused, std::string_view part) {
+  const auto found = refusal_at(refused, part);
+  if (found != refused.end() && found->part == part) refused.erase(found);
+}
+
+void begin_refusal(std::vector<Refusal>& refused, Refusal refusal, std::string_view reason) {
+  refusal.reason = reason.substr(0, kMaxReason);
+  end_refusal(refused, refusal.part);
+  refused.insert(refusal_at(refused, refusal.part), std::move(refusal));
+}
+
+std::int64_t seconds_of(WallTime time) {
+  return std::max<std::int64_t>(
+      0, std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count());
+}
+
+}  // namespace
+
+void LedgerEntry::refuse(int status, WallTime now, std::string_view reason) {
+  if (!application) return;
+  begin_refusal(refused,
+                {.part = {},
+                 .digest = application->digest,
+                 .sequence = application->sequence,
+                 .status = status,
+                 .since = seconds_of(now),
+                 .reason = {}},
+                reason);
+}
+
+void LedgerEntry::refuse(const ResourceId& id, int status, WallTime now, std::string_view reason) {
+  const auto found = resources.find(id.identity());
+  if (found == resources.end()) return;
+  begin_refusal(refused,
+                {.part = found->first,
+                 .digest = found->second.last.digest,
+                 .sequence = found->second.last.sequence,
+                 .status = status,
+                 .since = seconds_of(now),
+                 .reason = {}},
+                reason);
+}
+
+bool LedgerEntry::is_refused(std::string_view part, const Digest& content) const {
+  const auto found = refusal_at(refused, part);
+  return found != refused.end() && found->part == part && found->digest == content;
+}
+
+Sequence LedgerEntry::announce(const Digest& content, Sequence fresh) {
+  if (!application) application.emplace();
+  if (!is_refused({}, content)) end_refusal(refused, {});
+  const auto used = application->announce(content, fresh);
+  sequence = std::max(sequence, used);
+  return used;
+}
+
+Sequence LedgerEntry::announce(const ResourceId& id, const Digest& content, Sequence fresh) {
+  auto& resource = resources[id.identity()];
+  resource.version = id.version;
+  if (!is_refused(id.identity(), content)) end_refusal(refused, id.identity());
+  const auto used = resource.last.announce(content, fresh);
+  sequence = std::max(sequence, used);
+  return used;
+}
+
+void LedgerEntry::acknowledge(const Digest& content) {
+  if (!application) application.emplace();
+  application->digest = content;
+  application->acknowledged = true;
+  end_refusal(refused, {});
+}
+
+void LedgerEntry::acknowledge(const ResourceId& id, const Digest& content) {
+  auto& resource = resources[id.identity()];
+  resource.version = id.version;
+  resource.last.digest = content;
+  resource.last.acknowledged = true;
+  end_refusal(refused, id.identity());
+}
+
+void LedgerEntry::note(const ResourceId& id) {
+  resources.try_emplace(id.identity(), Resource{.version = id.version});
+}
+
+void LedgerEntry::distrust() {
+  change.reset();
+  application.reset();
+  refused.clear();
+  for (auto& [identity, resource] : resources) resource.last = {};
 }
 
 void LedgerEntry::forget(const ResourceId& id) {
   resources.erase(id.identity());
+  end_refusal(refused, id.identity());
 }
 
 std::vector<ResourceId> LedgerEntry::resource_ids() const {
@@ -129,22 +294,33 @@ std::vector<ResourceId> LedgerEntry::resource_ids() const {
   return out;
 }
 
+LedgerHead head_of(const LedgerEntry& entry) {
+  return {.uid = entry.uid,
+          .change = entry.change,
+          .sequence = entry.sequence,
+          .gone = entry.is_gone(),
+          .refused = entry.refused};
+}
+
 std::string encode(const LedgerEntry& entry) {
   std::string out{kFormat};
-  out +=
-      static_cast<char>((entry.change ? kHasChange : 0U) |
-                        (entry.application ? kHasApplication : 0U) | (entry.tree ? kHasTree : 0U));
+  out += static_cast<char>(
+      (entry.change ? kHasChange : 0U) | (entry.application ? kHasApplication : 0U) |
+      (entry.tree ? kHasTree : 0U) | (entry.refused.empty() ? 0U : kHasRefusals));
   put_text(out, entry.uid);
+  const auto newest = std::min(entry.sequence, kMaxSequence);
+  put_number(out, newest);
   if (entry.change) put_digest(out, *entry.change);
-  if (entry.application) put_digest(out, *entry.application);
+  if (entry.application) put_part(out, *entry.application, newest);
   if (entry.tree) put_digest(out, *entry.tree);
+  if (!entry.refused.empty()) put_refusals(out, entry.refused);
   std::string_view before;
   for (const auto& [identity, resource] : entry.resources) {
     const auto shared = shared_prefix(before, identity);
     put_number(out, shared);
     put_text(out, std::string_view(identity).substr(shared));
     put_text(out, resource.version);
-    put_digest(out, resource.digest);
+    put_part(out, resource.last, newest);
     before = identity;
   }
   return out;
@@ -158,18 +334,15 @@ Result<LedgerEntry> decode_entry(std::string_view bytes) {
   Reader reader(bytes);
   auto head = read_head(reader);
   if (!head) return std::unexpected(head.error());
-  LedgerEntry entry{.uid = std::move(head->head.uid),
-                    .change = head->head.change,
-                    .application = head->application,
-                    .tree = head->tree,
-                    .resources = {}};
+  auto entry = std::move(head->entry);
+  const auto newest = head->has_sequences ? std::optional(entry.sequence) : std::nullopt;
   std::string_view before;
   std::size_t total = 0;
   while (reader.good() && !reader.at_end()) {
     const auto shared = reader.number();
     const auto rest = reader.text();
     const auto version = reader.text();
-    const auto digest = reader.digest();
+    const auto part = reader.part(newest);
     total += shared + rest.size();
     if (total > kMaxEntryBytes) return fail(ErrorCode::too_large, "a ledger entry is too large");
     std::string identity(before.substr(0, shared));
@@ -180,7 +353,7 @@ Result<LedgerEntry> decode_entry(std::string_view bytes) {
     }
     const auto added = entry.resources.emplace_hint(
         entry.resources.end(), std::move(identity),
-        LedgerEntry::Resource{.version = std::string(version), .digest = digest});
+        LedgerEntry::Resource{.version = std::string(version), .last = part});
     before = added->first;
   }
   return entry;
@@ -190,7 +363,7 @@ Result<LedgerHead> decode_head(std::string_view bytes) {
   Reader reader(bytes);
   auto head = read_head(reader);
   if (!head) return std::unexpected(head.error());
-  return std::move(head->head);
+  return head_of(head->entry);
 }
 
 std::string inventory_row(std::string_view key, std::string_view uid) {

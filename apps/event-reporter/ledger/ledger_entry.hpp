@@ -13,41 +13,106 @@
 #include "common/core/error.hpp"
 #include "event-reporter/ledger/digest.hpp"
 #include "event-reporter/ledger/resource_id.hpp"
+#include "event-reporter/ledger/sequence.hpp"
 
 namespace gitops::reporter {
 
-// The state of one object that the control plane has acknowledged. It belongs to one uid: an object
-// that was deleted and created again under the same name starts with an empty entry. Pure.
+// The content of a deletion, in place of a digest.
+inline constexpr Digest kGone = [] {
+  Digest digest{};
+  digest.fill(0xff);
+  return digest;
+}();
+
+// The last event of a part: of the application itself, or of one of its resources.
+struct LedgerPart {
+  Digest digest{};            // of its content; kGone: a deletion; zeros: not known
+  Sequence sequence = 0;      // 0: not known
+  bool acknowledged = false;  // the control plane has the event
+
+  // Announces an event with this content. It gets the sequence `fresh`, unless it was announced
+  // before. Returns its sequence.
+  Sequence announce(const Digest& content, Sequence fresh);
+  // The control plane has an event with this content.
+  [[nodiscard]] bool has(const Digest& content) const { return acknowledged && digest == content; }
+  bool operator==(const LedgerPart&) const = default;
+};
+
+// The mark of an event that the control plane refused for good. The part is not due while its
+// content stays the same.
+struct Refusal {
+  std::string part;  // identity of the resource; empty: the application's own event
+  Digest digest{};   // of the event's content
+  Sequence sequence = 0;
+  int status = 0;          // of the answer; 0: the event could not be sent
+  std::int64_t since = 0;  // of the refusal, in seconds since 1970
+  std::string reason;      // the beginning of the answer, at most kMaxReason bytes
+  bool operator==(const Refusal&) const = default;
+};
+inline constexpr std::size_t kMaxReason = 300;
+
+// The events of one object that the control plane has, or may have. It belongs to one uid: an
+// object that was deleted and created again under the same name starts with an empty entry. Pure.
+//
+// An event is announced before it is sent, so that a restart knows which events may have arrived. A
+// part whose event was not acknowledged is sent again: with the same sequence while its content is
+// the same, else with a new one.
 struct LedgerEntry {
+  using Part = LedgerPart;
   struct Resource {
     std::string version;  // API version of its last event
-    Digest digest{};
+    Part last = {};
     bool operator==(const Resource&) const = default;
   };
   std::string uid;
   // change_digest() of the text whose events have all been acknowledged; absent while one is due.
   std::optional<Digest> change = {};
-  std::optional<Digest> application = {};  // of the application's own event
-  std::optional<Digest> tree = {};         // tree_digest() of the resource tree of the last report
+  std::optional<Part> application = {};  // the application's own event
+  std::optional<Digest> tree = {};       // tree_digest() of the resource tree of the last report
   std::map<std::string, Resource, std::less<>> resources = {};  // by ResourceId::identity()
+  Sequence sequence = 0;              // the highest one that was announced for any part
+  std::vector<Refusal> refused = {};  // ascending by part, one of each
 
   bool operator==(const LedgerEntry&) const = default;
 
   // Makes the entry that of `new_uid`: an entry of another uid becomes empty.
   void belong_to(std::string_view new_uid);
-  void acknowledge(const ResourceId& id, const Digest& digest);
+  // Part::announce() of the application's own event, and of a resource's.
+  Sequence announce(const Digest& content, Sequence fresh);
+  Sequence announce(const ResourceId& id, const Digest& content, Sequence fresh);
+  // The announced event, or one with this content, was acknowledged.
+  void acknowledge(const Digest& content);
+  void acknowledge(const ResourceId& id, const Digest& content);
+  // The announced event was refused for good.
+  void refuse(int status, WallTime now, std::string_view reason);
+  void refuse(const ResourceId& id, int status, WallTime now, std::string_view reason);
+  // Whether an event of the part with this content was refused for good.
+  [[nodiscard]] bool is_refused(std::string_view part, const Digest& content) const;
+  // The object was deleted, and that was announced.
+  [[nodiscard]] bool is_gone() const { return application && application->digest == kGone; }
+  // The resource may have been reported, by whatever event.
+  void note(const ResourceId& id);
   // Removes a resource whose deletion was acknowledged.
   void forget(const ResourceId& id);
-  // Every acknowledged resource, with the API version of its last event.
+  // Makes every part due again, with new sequences, because another replica may have reported them.
+  void distrust();
+  // Every resource that may have been reported, with the API version of its last event.
   [[nodiscard]] std::vector<ResourceId> resource_ids() const;
 };
 
 // -- as bytes --
 //
-// 1 byte format (1) · 1 byte flags (1: change, 2: application, 4: tree) · text uid · 16 bytes for
-// each flag · per resource, ascending by identity, to the end: number of bytes its identity shares
-// with the one before · text the rest of its identity · text version · 16 bytes digest. A text is
-// its length and its bytes; numbers are LEB128.
+// 1 byte format (2) · 1 byte flags (1: change, 2: application, 4: tree, 8: refusals) · text uid · number
+// sequence · 16 bytes change · part application · 16 bytes tree · refusals · per resource, ascending
+// by identity, to the end: number of bytes its identity shares with the one before · text the rest of
+// its identity · text version · part. A part is 16 bytes digest · number age: twice the difference of
+// the entry's sequence and its own, plus one when it was acknowledged. Refusals are their number and
+// for each, ascending by part: text part · 16 bytes digest · number sequence · number status · number
+// since · text reason. A text is its length and its bytes; numbers are LEB128, of 64 bits for
+// sequences, ages and times, else of 28.
+//
+// Format 1 has no sequences and no ages. It is read as acknowledged with sequence 0, and not
+// written any more.
 
 // -- rows --
 //
@@ -67,9 +132,13 @@ inline constexpr std::size_t kMaxEntryBytes = std::size_t{16} * 1024 * 1024;
 struct LedgerHead {
   std::string uid;
   std::optional<Digest> change;
+  Sequence sequence = 0;              // LedgerEntry::sequence
+  bool gone = false;                  // LedgerEntry::is_gone()
+  std::vector<Refusal> refused = {};  // as in the entry
   bool operator==(const LedgerHead&) const = default;
 };
 
+[[nodiscard]] LedgerHead head_of(const LedgerEntry& entry);
 [[nodiscard]] std::string encode(const LedgerEntry& entry);
 // invalid_data for anything that encode() does not write, and for more than kMaxEntryBytes.
 [[nodiscard]] Result<LedgerEntry> decode_entry(std::string_view bytes);

@@ -9,11 +9,13 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 
-#include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
+#include "common/core/race.hpp"
 #include "event-reporter/event/app_view.hpp"
 #include "event-reporter/event/event_body.hpp"
 #include "event-reporter/event/manifest.hpp"
+#include "event-reporter/report/event_id.hpp"
+#include "event-reporter/report/report_work.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -21,22 +23,19 @@ namespace {
 // Acknowledged events of one application between two writes to the ledger.
 constexpr std::size_t kStoreEvery = 100;
 
-// The id of an event (docs/events.md, "Ids"), by which a receiver drops duplicates.
-std::string event_id(const ApplicationEvents& events, std::string_view version,
-                     std::string_view part, std::string_view content) {
-  std::string id(events.uid());
-  id.append("/").append(version).append("/").append(part);
-  return id.append("/").append(content);
+// Larger snapshots are parsed and digested on a thread of their own, since the loop is not to be held
+// for 5 ms: 36 MB take about 100 ms, this size 3 ms.
+constexpr std::size_t kLargeSnapshot = std::size_t{1} << 20;
+constexpr auto kMakeTimeout = std::chrono::minutes(1);
+
+Refused refused_of(const Grant& grant) {
+  return grant.retry_refused ? Refused::retry : Refused::wait;
 }
 
-// The part of a resource in event ids. Escaped, because names come from the cluster.
-std::string part_of(const ResourceId& id) {
-  std::string out;
-  for (const auto& piece : {id.group, id.version, id.kind, id.ns, id.name}) {
-    if (!out.empty()) out += ':';
-    out += percent_encode(piece);
-  }
-  return out;
+// Leaves only events of which the content is known: nothing follows from what could not be read.
+void keep_known(Difference& due, const ApplicationEvents& events) {
+  if (!events.lists_every_resource()) due.gone.clear();
+  std::erase_if(due.changed, [&](std::size_t index) { return !events.resources()[index].known; });
 }
 
 }  // namespace
@@ -47,195 +46,307 @@ k8s::ObjectKey application_key(std::string_view key) {
 }
 
 ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gatherer,
-                                         Ledger& ledger, Delivery& delivery, Options options,
-                                         Metrics& metrics)
+                                         Ledger& ledger, const ChangeTracker& changes,
+                                         Delivery& delivery, Options options, Metrics& metrics)
     : executor_(executor),
       gatherer_(gatherer),
       ledger_(ledger),
+      changes_(changes),
       delivery_(delivery),
       options_(options),
-      metrics_(metrics) {}
+      scope_(options.resend_on_revision ? DigestScope::resource_and_revision
+                                        : DigestScope::resource),
+      metrics_(metrics),
+      pool_({.name = "reports", .threads = 1, .max_queued = 1024}, metrics) {}
 
 Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   const auto& key = live.key;
-  auto gathered = co_await gatherer_.gather(application_key(key), std::move(live.text));
-  if (!gathered) {
-    if (gathered.error().code == ErrorCode::not_found) co_return Result<bool>(false);
-    count_error(gathered.error());
-    co_return std::unexpected(gathered.error());
+  // Not a part of the time that its reads take.
+  auto memory = co_await gatherer_.reserve(key);
+  auto read = co_await gather(live);
+  if (!read) co_return fail(ErrorCode::timeout, "its reads take long and give way to others");
+  auto& gathered = *read;
+  memory.resize(gathered.bytes);
+  if (gathered.outcome == Gathered::Outcome::gone) co_return Result<bool>(false);
+  const auto missing = gathered.missing;
+  const bool impatient =
+      live.failures >= options_.patience || Clock::now() - live.since >= options_.silence;
+  if (!gathered.has_snapshot() || (missing.may_be_read() && !impatient)) {
+    count_error(gathered.why);
+    co_return std::unexpected(gathered.why);
   }
-  const Error gap{.code = ErrorCode::unavailable, .message = gathered->gap};
-  if (!gap.message.empty() && live.failures < options_.patience) {
-    count_error(gap);
-    co_return std::unexpected(gap);  // retry before reporting without the missing answer
+  const auto why = gathered.why;
+  const auto made = co_await make(std::move(gathered));
+  if (!made) {
+    count_error(made.error());
+    co_return std::unexpected(lasting(made.error(), live.failures));
   }
-  std::optional<Digest> tree;
-  if (gathered->snapshot.tree) tree = tree_digest(*gathered->snapshot.tree);
-  const auto events = ApplicationEvents::make(
-      std::move(gathered->snapshot), std::move(gathered->settings),
-      options_.resend_on_revision ? DigestScope::resource_and_revision : DigestScope::resource);
-  if (!events) {
-    count_error(events.error());
-    co_return std::unexpected(lasting(events.error(), live.failures));
-  }
+  const auto* const events = &made->events;
   const auto version = events->resource_version();
   if (newest_.is_outdated(key, version)) co_return Result<bool>(true);
   newest_.note(key, events->uid(), version);
 
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
-  auto entry = std::move(*loaded);
+  Report report{.grant = live.grant, .key = key, .row = key, .entry = std::move(*loaded)};
+  auto& entry = report.entry;
   if (!entry.uid.empty() && entry.uid != events->uid()) {
     // A predecessor was deleted without a watch event.
-    const auto gone =
-        co_await report_gone(key, application_stub(application_key(key), entry.uid, ""));
+    const auto gone = co_await report_gone(live.grant, key,
+                                           application_stub(application_key(key), entry.uid, ""));
     if (!gone) co_return std::unexpected(gone.error());
+    if (const auto kept = co_await keep_refused(key); !kept) {
+      co_return std::unexpected(kept.error());
+    }
     entry = {};
   }
   entry.belong_to(events->uid());
-  if (const auto adopted = co_await adopt(key, entry); !adopted) {
+  if (const auto adopted = co_await adopt(report); !adopted) {
     co_return std::unexpected(adopted.error());
   }
   const auto now = wall_now();
   const bool with_resources = events->resources_known() && !live.superseded;
-  const auto due = diff(entry, events->uid(), events->application_digest(),
-                        with_resources ? std::optional(events->resources()) : std::nullopt);
+  auto due = diff(entry, events->uid(), events->application_digest(),
+                  with_resources ? std::optional(events->resources()) : std::nullopt,
+                  refused_of(live.grant));
+  keep_known(due, *events);
   // Until all events are acknowledged, a restart reports this application again.
   entry.change.reset();
-  co_await announce(key, entry, *events, due);
-  if (due.application || live.heartbeat) {
-    const auto& digest = events->application_digest();
-    const auto posted = co_await post("application", key,
-                                      event_id(*events, version, "application", to_hex(digest, 4)),
-                                      events->application_event(now));
+  if (const auto announced = co_await announce(report, *events, due, events->application_digest());
+      !announced) {
+    co_return std::unexpected(announced.error());
+  }
+  if (due.application || (live.heartbeat && !entry.is_refused({}, events->application_digest()))) {
+    const auto posted =
+        co_await post_application(report, "application", events->application_digest(),
+                                  [&] { return events->application_event(now); });
     if (!posted) co_return std::unexpected(posted.error());
-    entry.application = digest;
-    ledger_.store(key, entry);
+    store(report);
   }
-  const auto posted = co_await post_resources(key, *events, version, entry, due, now);
-  if (posted && gap.message.empty() && !live.superseded) {
-    entry.change = events->change();
-    entry.tree = tree;
+  const auto posted = co_await post_resources(report, *events, due, now);
+  if (posted && !missing.may_be_read() && !live.superseded) {
+    // After a failed comparison the rest is told with the next change of the Application.
+    if (!missing.comparison) entry.change = events->change();
+    entry.tree = made->tree;
   }
-  ledger_.store(key, entry);
+  store(report);
   if (!posted) co_return std::unexpected(posted.error());
-  if (!gap.message.empty()) co_return std::unexpected(lasting(gap, live.failures));
+  if (missing.may_be_read()) co_return std::unexpected(lasting(why, live.failures));
   co_return Result<bool>(true);
 }
 
-Task<Result<void>> ApplicationReporter::report_gone(std::string key, std::string tombstone) {
+// Absent when the reads took long and had to end.
+Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live) {
+  auto reads =
+      gatherer_.gather(application_key(live.key), std::move(live.text),
+                       live.superseded ? Gatherer::Reads::of_application : Gatherer::Reads::all);
+  if (!live.until_reads_must_end) co_return co_await std::move(reads);
+  auto race = asio::experimental::make_parallel_group(
+      asio::co_spawn(executor_, spawnable(std::move(reads)), asio::deferred),
+      asio::co_spawn(executor_, spawnable(live.until_reads_must_end()), asio::deferred));
+  auto [order, failure, gathered, end_failure] =
+      co_await race.async_wait(asio::experimental::wait_for_one(), use_task);
+  if (order[0] == 1 && !end_failure) co_return std::nullopt;
+  if (failure) std::rethrow_exception(failure);
+  co_return std::move(gathered);
+}
+
+Task<Result<ApplicationReporter::Made>> ApplicationReporter::make(Gathered gathered) {
+  const auto bytes = gathered.bytes;
+  auto work = [gathered = std::move(gathered), scope = scope_](std::stop_token) mutable {
+    std::optional<Digest> tree;
+    if (gathered.snapshot.tree) tree = tree_digest(*gathered.snapshot.tree);
+    auto events =
+        ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings), scope);
+    if (!events) return Result<Made>(std::unexpected(std::move(events.error())));
+    return Result<Made>(Made{.events = std::move(*events), .tree = tree});
+  };
+  if (bytes < kLargeSnapshot) co_return work({});
+  co_return co_await pool_.run(deadline_after(kMakeTimeout), std::move(work));
+}
+
+Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key,
+                                                    std::string tombstone) {
   auto app = AppView::parse(std::move(tombstone));
   // A tombstone that cannot be read still has a name.
   if (!app) app = AppView::parse(application_stub(application_key(key), "", ""));
   if (!app) co_return std::unexpected(app.error());
   auto gathered = co_await gatherer_.gather_gone(std::move(*app));
-  if (!gathered) co_return std::unexpected(gathered.error());
+  if (!gathered.has_snapshot()) co_return std::unexpected(gathered.why);
   const auto events =
-      ApplicationEvents::make(std::move(gathered->snapshot), std::move(gathered->settings));
+      ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
   if (!events) co_return std::unexpected(events.error());
 
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
-  auto entry = std::move(*loaded);
-  const bool own = entry.uid == events->uid() || events->uid().empty();
-  if (!own) entry = {.uid = std::string(events->uid())};  // the entry is that of a successor
+  Report report{.grant = grant, .key = key, .row = key, .entry = std::move(*loaded)};
+  auto& entry = report.entry;
+  const bool own = entry.uid.empty() || entry.uid == events->uid() || events->uid().empty();
   const auto row = inventory_row(key, events->uid());
+  if (!own) {
+    // The entry is that of a successor.
+    report.row = row;
+    entry = {};
+  }
+  if (entry.uid.empty()) entry.uid = events->uid();
   if (const auto added = co_await add_inventory(row, entry); !added) {
     co_return std::unexpected(added.error());
   }
   const auto now = wall_now();
-  // A list that lacks the application does not tell the version of its deletion, and the watch's last
-  // state may be older than the one that was read and reported.
-  const auto version = newest_.highest(key, events->uid(), events->resource_version());
-  const auto posted =
-      co_await post("application_gone", key, event_id(*events, version, "application", "gone"),
-                    events->application_event(now));
-  if (!posted) co_return std::unexpected(posted.error());
-  const auto resources = co_await post_resources(
-      key, *events, version, entry,
-      {.application = false, .changed = {}, .gone = entry.resource_ids()}, now);
-  if (resources) {
-    if (own) ledger_.erase(key);
-    ledger_.erase(row);
-    // A successor of the same name may be known already.
-    const auto* newest = newest_.uid(key);
-    if (newest != nullptr && *newest == events->uid()) newest_.forget(key);
-  } else {
-    entry.change.reset();
-    ledger_.store(own ? key : row, entry);
+  const auto due = diff_gone(entry, refused_of(grant));
+  entry.change.reset();
+  if (const auto announced = co_await announce(report, *events, due, kGone); !announced) {
+    co_return std::unexpected(announced.error());
   }
-  co_return resources;
+  if (due.application) {
+    const auto posted = co_await post_application(report, "application_gone", kGone,
+                                                  [&] { return events->application_event(now); });
+    if (!posted) co_return std::unexpected(posted.error());
+  }
+  const auto posted = co_await post_resources(report, *events, due, now);
+  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
+  if (!posted || !entry.refused.empty()) {
+    store(report);
+    if (own) ledger_.erase(row);
+    co_return posted;
+  }
+  if (own) ledger_.erase(key);
+  ledger_.erase(row);
+  // A successor of the same name may be known already.
+  const auto* newest = newest_.uid(key);
+  if (newest != nullptr && *newest == events->uid()) newest_.forget(key);
+  co_return Result<void>();
 }
 
-// Adds the resources of the inventory's row, which another replica may have reported. False when
+// Adds the inventory's row of the application, which another replica may have reported. False when
 // there is no such row.
 Task<Result<bool>> ApplicationReporter::add_inventory(const std::string& row, LedgerEntry& entry) {
   if (!ledger_.inventory().contains(row)) co_return Result<bool>(false);
   auto seen = co_await ledger_.load(row);
   if (!seen) co_return std::unexpected(seen.error());
+  if (!entry.application) entry.application = seen->application;
+  if (entry.refused.empty()) entry.refused = std::move(seen->refused);
   entry.resources.merge(std::move(seen->resources));
+  entry.sequence = std::max(entry.sequence, seen->sequence);
   co_return Result<bool>(true);
 }
 
+// Makes room for a successor: moves the entry of a deleted application, which has deletions that were
+// refused, into the inventory.
+Task<Result<void>> ApplicationReporter::keep_refused(const std::string& key) {
+  if (!ledger_.known().contains(key)) co_return Result<void>();
+  const auto entry = co_await ledger_.load(key);
+  if (!entry) co_return std::unexpected(entry.error());
+  if (!entry->refused.empty()) ledger_.store(inventory_row(key, entry->uid), *entry);
+  co_return Result<void>();
+}
+
 // Moves the inventory's row of the application into its own entry.
-Task<Result<void>> ApplicationReporter::adopt(const std::string& key, LedgerEntry& entry) {
-  const auto row = inventory_row(key, entry.uid);
-  const auto added = co_await add_inventory(row, entry);
+Task<Result<void>> ApplicationReporter::adopt(Report& report) {
+  const auto row = inventory_row(report.key, report.entry.uid);
+  const auto added = co_await add_inventory(row, report.entry);
   if (!added) co_return std::unexpected(added.error());
   if (!*added) co_return Result<void>();
-  entry.change.reset();
-  ledger_.store(key, entry);
+  if (!changes_.holds(report.grant)) co_return std::unexpected(grant_ended());
+  report.entry.change.reset();
+  store(report);
   ledger_.erase(row);
   co_return Result<void>();
 }
 
-Task<Result<void>> ApplicationReporter::report_lost_parts(std::string key, std::string text) {
+Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::string key,
+                                                          std::string text) {
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
-  auto entry = std::move(*loaded);
+  Report report{.grant = grant, .key = key, .row = key, .entry = std::move(*loaded)};
+  auto& entry = report.entry;
   auto app = AppView::parse(std::move(text));
   if (!app) co_return Result<void>();  // unreadable
+  // What the Application lacks may be what Argo CD could not read.
+  if (!app->was_compared()) co_return Result<void>();
   if (newest_.is_outdated(key, app->metadata()["resourceVersion"].text())) co_return Result<void>();
   if (!entry.uid.empty() && entry.uid != app->uid()) {
-    co_return co_await report_gone(key, application_stub(application_key(key), entry.uid, ""));
+    co_return co_await report_gone(grant, key,
+                                   application_stub(application_key(key), entry.uid, ""));
   }
   std::set<std::string> present;
   for (const auto& id : app->resource_ids()) present.insert(id.identity());
-  Difference due;
-  for (auto& id : entry.resource_ids()) {
-    if (!present.contains(id.identity())) due.gone.push_back(std::move(id));
-  }
+  auto due = diff_gone(entry, refused_of(grant));
+  due.application = false;
+  std::erase_if(due.gone, [&](const ResourceId& id) { return present.contains(id.identity()); });
   if (due.gone.empty()) co_return Result<void>();
   auto gathered = co_await gatherer_.gather_gone(std::move(*app));
-  if (!gathered) co_return std::unexpected(gathered.error());
+  if (!gathered.has_snapshot()) co_return std::unexpected(gathered.why);
   const auto events =
-      ApplicationEvents::make(std::move(gathered->snapshot), std::move(gathered->settings));
+      ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
   if (!events) co_return std::unexpected(events.error());
-  const auto posted =
-      co_await post_resources(key, *events, events->resource_version(), entry, due, wall_now());
   entry.change.reset();
-  ledger_.store(key, entry);
+  if (const auto announced = co_await announce(report, *events, due, kGone); !announced) {
+    co_return std::unexpected(announced.error());
+  }
+  const auto posted = co_await post_resources(report, *events, due, wall_now());
+  store(report);
   co_return posted;
 }
 
-// Removes the digests of the events that are about to be sent from the ledger, and adds new
-// resources. Until an event is acknowledged it is unknown whether the control plane has it: a return
-// to the previous state must be due as well, and the deletion of a new resource must be found.
-Task<> ApplicationReporter::announce(const std::string& key, LedgerEntry& entry,
-                                     const ApplicationEvents& events, const Difference& due) {
-  if (!due.application && due.changed.empty() && due.gone.empty()) co_return;
-  if (due.application) entry.application.reset();
-  for (const auto index : due.changed) entry.acknowledge(events.resources()[index].id, {});
-  for (const auto& id : due.gone) entry.acknowledge(id, {});
-  co_await ledger_.write_ahead(key, entry);
+// Writes down which events are about to be sent, with their sequences. A kill before their
+// acknowledgement then neither loses them nor sends another content under the same id, a return to
+// the previous state is due as well, and the deletion of a new resource is found. `application` is
+// the content of the application's own event.
+Task<Result<void>> ApplicationReporter::announce(Report& report, const ApplicationEvents& events,
+                                                 const Difference& due, const Digest& application) {
+  if (!due.application && due.changed.empty() && due.gone.empty()) co_return Result<void>();
+  auto& entry = report.entry;
+  const auto fresh = report.grant.next(wall_now(), entry);
+  if (due.application) entry.announce(application, fresh);
+  for (const auto index : due.changed) {
+    const auto& resource = events.resources()[index];
+    entry.announce(resource.id, resource.digest, fresh);
+  }
+  for (const auto& id : due.gone) entry.announce(id, kGone, fresh);
+  co_return co_await write_ahead(report);
 }
 
-Task<Result<void>> ApplicationReporter::post_resources(const std::string& key,
+Task<Result<void>> ApplicationReporter::write_ahead(Report& report) {
+  if (!changes_.holds(report.grant)) co_return std::unexpected(grant_ended());
+  co_await ledger_.write_ahead(report.row, report.entry);
+  co_return Result<void>();
+}
+
+// Without effect after the end of the grant: the entry may be that of a new term.
+void ApplicationReporter::store(const Report& report) {
+  if (changes_.holds(report.grant)) ledger_.store(report.row, report.entry);
+}
+
+Task<Result<void>> ApplicationReporter::post_application(Report& report, std::string part,
+                                                         const Digest& content,
+                                                         std::function<std::string()> make_body) {
+  auto& entry = report.entry;
+  const auto sequence = entry.application ? entry.application->sequence : 0;
+  const auto posted =
+      co_await post(report.grant, {.part = std::move(part),
+                                   .subject = report.key,
+                                   .id = event_id(entry.uid, kApplicationPart, sequence, content),
+                                   .sequence = sequence,
+                                   .body = {},
+                                   .make_body = std::move(make_body),
+                                   .refused_before = entry.is_refused({}, content)});
+  if (!posted) co_return std::unexpected(posted.error());
+  if (posted->kind == Delivered::Kind::put_off) {
+    report.put_off = posted->error;
+  } else if (posted->kind == Delivered::Kind::refused) {
+    entry.refuse(posted->error.http_status, wall_now(), posted->error.message);
+  } else {
+    entry.acknowledge(content);
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> ApplicationReporter::post_resources(Report& report,
                                                        const ApplicationEvents& events,
-                                                       std::string_view version, LedgerEntry& entry,
                                                        const Difference& due, WallTime now) {
   const auto count = due.changed.size() + due.gone.size();
-  if (count == 0) co_return Result<void>();
+  auto& entry = report.entry;
   std::size_t next = 0;
   std::size_t taken = 0;
   Result<void> outcome;
@@ -246,43 +357,62 @@ Task<Result<void>> ApplicationReporter::post_resources(const std::string& key,
       const bool gone = index >= due.changed.size();
       const auto& id =
           gone ? due.gone[index - due.changed.size()] : events.resources()[due.changed[index]].id;
-      const auto content = gone ? "gone" : to_hex(events.resources()[due.changed[index]].digest, 4);
+      const auto content = gone ? kGone : events.resources()[due.changed[index]].digest;
+      const auto identity = id.identity();
+      const auto sequence = entry.resources.at(identity).last.sequence;
       const auto posted = co_await post(
-          gone ? "resource_gone" : "resource", key + " " + id.identity(),
-          event_id(events, version, part_of(id), content),
-          gone ? events.gone_event(id, now) : events.resource_event(due.changed[index], now));
+          report.grant, {.part = gone ? "resource_gone" : "resource",
+                         .subject = report.key + " " + identity,
+                         .id = event_id(entry.uid, part_of(id), sequence, content),
+                         .sequence = sequence,
+                         .body = {},
+                         .make_body =
+                             [&] {
+                               return gone ? events.gone_event(id, now)
+                                           : events.resource_event(due.changed[index], now);
+                             },
+                         .refused_before = entry.is_refused(identity, content)});
       if (!posted) {
         if (outcome) outcome = std::unexpected(posted.error());
         continue;
       }
-      if (gone) {
+      if (posted->kind == Delivered::Kind::put_off) {
+        report.put_off = posted->error;
+        continue;
+      }
+      if (posted->kind == Delivered::Kind::refused) {
+        entry.refuse(id, posted->error.http_status, wall_now(), posted->error.message);
+      } else if (gone) {
         entry.forget(id);
       } else {
-        entry.acknowledge(id, events.resources()[due.changed[index]].digest);
+        entry.acknowledge(id, content);
       }
-      if (++taken % kStoreEvery == 0) ledger_.store(key, entry);
+      if (++taken % kStoreEvery == 0) store(report);
     }
   };
-  using Poster = decltype(asio::co_spawn(executor_, post_some, asio::deferred));
-  std::vector<Poster> posters;
+  const auto poster = [&] {
+    return asio::co_spawn(executor_, spawnable(post_some()), asio::deferred);
+  };
+  std::vector<decltype(poster())> posters;
   for (std::size_t i = 0; i < std::min(count, options_.resource_workers); ++i) {
-    posters.push_back(asio::co_spawn(executor_, post_some, asio::deferred));
+    posters.push_back(poster());
   }
-  auto group = asio::experimental::make_parallel_group(std::move(posters));
-  auto [order, failures] = co_await group.async_wait(asio::experimental::wait_for_all(), use_task);
-  for (const auto& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
+  if (!posters.empty()) {
+    auto group = asio::experimental::make_parallel_group(std::move(posters));
+    auto [order, failures] =
+        co_await group.async_wait(asio::experimental::wait_for_all(), use_task);
+    for (const auto& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
   }
+  if (outcome && report.put_off) outcome = std::unexpected(*report.put_off);
   co_return outcome;
 }
 
-Task<Result<Delivered>> ApplicationReporter::post(std::string part, std::string subject,
-                                                  std::string id, std::string body) {
-  co_return co_await delivery_.deliver({.part = std::move(part),
-                                        .subject = std::move(subject),
-                                        .id = std::move(id),
-                                        .body = std::move(body),
-                                        .reduce = reduced_event});
+Task<Result<Delivered>> ApplicationReporter::post(Grant grant, Delivery::Event event) {
+  event.allowed = [this, grant] { return changes_.holds(grant); };
+  event.reduce = reduced_event;
+  co_return co_await delivery_.deliver(std::move(event));
 }
 
 Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::string project) {

@@ -2,16 +2,20 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/core/async.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/worker_pool.hpp"
 #include "event-reporter/argo/gather.hpp"
 #include "event-reporter/delivery/delivery.hpp"
 #include "event-reporter/event/application_events.hpp"
 #include "event-reporter/ledger/ledger.hpp"
+#include "event-reporter/report/change_tracker.hpp"
 #include "event-reporter/report/difference.hpp"
 #include "event-reporter/report/newest_states.hpp"
 
@@ -25,59 +29,96 @@ namespace gitops::reporter {
 // acknowledgement. Keys are "namespace/name"; only one call per key may run at a time. Loop thread
 // only; the arguments outlive it.
 //
-// An Error means that an event is still due; its retry_after is set when an early retry is useless.
+// An event that is refused for good gets a mark in the ledger, and is not due while its content stays
+// the same. An Error means that an event is still due; its retry_after is set when an early retry is useless.
 class ApplicationReporter {
  public:
   struct Options {
     std::size_t resource_workers = 10;  // events of one application in flight at the same time
-    unsigned patience = 5;  // failures in a row until the report goes out without a missing answer
+    // The application's own event waits for missing answers of Argo CD for this number of failures in
+    // a row and for this time since the oldest change, whichever comes first.
+    unsigned patience = 5;
+    std::chrono::milliseconds silence = std::chrono::seconds(10);
     // Pause between attempts to fill a lasting gap in Argo CD's answers about one application.
     std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
     bool resend_on_revision = false;  // a new revision makes every resource due
   };
   ApplicationReporter(const Executor& executor, Gatherer& gatherer, Ledger& ledger,
-                      Delivery& delivery, Options options, Metrics& metrics);
+                      const ChangeTracker& changes, Delivery& delivery, Options options,
+                      Metrics& metrics);
 
   struct Live {
     std::string key;
+    Grant grant;              // an owner's
     std::string text;         // the Application's JSON; empty: the newest state is read
     bool superseded = false;  // a newer state follows, and brings the events of the resources
     bool heartbeat = false;   // the application's event is due even without a change
     unsigned failures = 0;    // failed attempts in a row
+    Clock::time_point since = Clock::now();  // time of its oldest change
+    // ReportQueue::Attempt has the same; empty: the reads may take their time.
+    std::function<Task<>()> until_reads_must_end = {};
   };
   // False when the text had to be read and there is no such Application.
   Task<Result<bool>> report_live(Live live);
   // Reports that an Application and its resources were deleted.
-  Task<Result<void>> report_gone(std::string key, std::string tombstone);
+  Task<Result<void>> report_gone(Grant grant, std::string key, std::string tombstone);
 
   // `text` is an Application that another replica reports now. Reports the deletion of resources that
   // this process reported and that the Application no longer has.
-  Task<Result<void>> report_lost_parts(std::string key, std::string text);
+  Task<Result<void>> report_lost_parts(Grant grant, std::string key, std::string text);
+
+  // The cluster was restored from a backup: forgets the resourceVersions from before. No report may be
+  // under way.
+  void start_epoch() {
+    newest_.forget_all([](const std::string&) { return true; });
+  }
 
   // Whether Argo CD's resource tree differs from that of the last report. Makes one read. Finds
   // changes of resources without a write to the Application.
   Task<Result<bool>> tree_changed(std::string key, std::string project);
 
  private:
-  Task<Result<void>> adopt(const std::string& key, LedgerEntry& entry);
+  // An object during its report.
+  struct Report {
+    Grant grant;
+    std::string key;
+    std::string row;  // of its entry: `key`, or a row of the inventory
+    LedgerEntry entry;
+    std::optional<Error> put_off = {};  // an event was refused and is to be tried again
+  };
+  Task<std::optional<Gathered>> gather(Live& live);
+  // The events of a snapshot, and the digest of its resource tree.
+  struct Made {
+    ApplicationEvents events;
+    std::optional<Digest> tree;
+  };
+  Task<Result<Made>> make(Gathered gathered);
+  Task<Result<void>> adopt(Report& report);
+  Task<Result<void>> keep_refused(const std::string& key);
   Task<Result<bool>> add_inventory(const std::string& row, LedgerEntry& entry);
-  Task<> announce(const std::string& key, LedgerEntry& entry, const ApplicationEvents& events,
-                  const Difference& due);
-  Task<Result<void>> post_resources(const std::string& key, const ApplicationEvents& events,
-                                    std::string_view version, LedgerEntry& entry,
+  Task<Result<void>> announce(Report& report, const ApplicationEvents& events,
+                              const Difference& due, const Digest& application);
+  Task<Result<void>> write_ahead(Report& report);
+  void store(const Report& report);
+  Task<Result<void>> post_application(Report& report, std::string part, const Digest& content,
+                                      std::function<std::string()> make_body);
+  // Fails also when any event of the report was put off.
+  Task<Result<void>> post_resources(Report& report, const ApplicationEvents& events,
                                     const Difference& due, WallTime now);
-  Task<Result<Delivered>> post(std::string part, std::string subject, std::string id,
-                               std::string body);
+  Task<Result<Delivered>> post(Grant grant, Delivery::Event event);
   void count_error(const Error& error);
   [[nodiscard]] Error lasting(Error error, unsigned failures) const;
 
   Executor executor_;
   Gatherer& gatherer_;
   Ledger& ledger_;
+  const ChangeTracker& changes_;
   Delivery& delivery_;
   Options options_;
+  DigestScope scope_;
   Metrics& metrics_;
   NewestStates newest_;  // reported by this process
+  WorkerPool pool_;      // makes the events of large snapshots
 };
 
 }  // namespace gitops::reporter

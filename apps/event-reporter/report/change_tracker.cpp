@@ -12,7 +12,6 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kClaimRetry = std::chrono::seconds(1);
-constexpr auto kReadTimeout = std::chrono::seconds(30);
 
 std::string shard_note(std::uint32_t shard) {
   return "term of shard " + std::to_string(shard);
@@ -34,11 +33,15 @@ ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet&
       dirty_(dirty),
       options_(std::move(options)),
       claims_changed_(executor),
-      peers_(executor, ledger, options_.inventory_retention),
+      peers_(executor, ledger, options_.inventory_retention, options_.takes_events),
       unchanged_(metrics.counter("gitops_event_reporter_unchanged_total",
                                  "Writes of objects without a change to report")) {}
 
 void ChangeTracker::start(TaskGroup& group) {
+  for (const auto& [key, head] : ledger_.known()) {
+    if (!head.refused.empty()) retries_.insert(key);
+  }
+  ledger_.on_rebuilt([this] { report_all([](std::string_view) { return true; }); });
   peers_.start(group);
   group.spawn("claims", [this] { return take_claims(); });
 }
@@ -49,7 +52,8 @@ std::uint32_t ChangeTracker::shard_of_key(std::string_view key) const {
 
 bool ChangeTracker::is_reported(const std::string& key, const Digest& digest) const {
   const auto known = ledger_.known().find(key);
-  return known != ledger_.known().end() && known->second.change == digest;
+  return known != ledger_.known().end() && known->second.change == digest &&
+         !retries_.contains(key);
 }
 
 bool ChangeTracker::may_lose_parts(std::string_view key) const {
@@ -58,11 +62,38 @@ bool ChangeTracker::may_lose_parts(std::string_view key) const {
 
 std::size_t ChangeTracker::owned() const {
   std::size_t count = 0;
-  for (const auto shard : held_) {
-    const auto found = seen_in_.find(shard);
-    if (found != seen_in_.end()) count += found->second;
+  for (const auto& [shard, seen] : seen_in_) {
+    if (holds(shard)) count += seen;
   }
   return count;
+}
+
+bool ChangeTracker::holds(std::uint32_t shard) const {
+  const auto found = shards_.find(shard);
+  return found != shards_.end() && found->second.held;
+}
+
+std::optional<Grant> ChangeTracker::grant(std::string_view key) const {
+  const auto shard = shard_of_key(key);
+  const auto found = shards_.find(shard);
+  const auto state = found == shards_.end() ? ShardState{} : found->second;
+  if (state.claimed && !state.held) return std::nullopt;
+  return Grant{.shard = shard,
+               .period = state.period,
+               .owner = state.held,
+               .floor = std::max(state.floor, ledger_.floor()),
+               .retry_refused = retries_.contains(std::string(key))};
+}
+
+bool ChangeTracker::holds(const Grant& grant) const {
+  const auto found = shards_.find(grant.shard);
+  return (found == shards_.end() ? 0 : found->second.period) == grant.period;
+}
+
+void ChangeTracker::end_grants(std::uint32_t shard) {
+  ++shards_[shard].period;
+  if (!options_.cancel) return;
+  options_.cancel([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
 }
 
 // -- what changes --
@@ -100,14 +131,37 @@ void ChangeTracker::deleted(const std::string& key, std::string tombstone) {
   }
 }
 
+std::size_t ChangeTracker::retry_refused() {
+  const auto now = Clock::now();
+  std::size_t events = 0;
+  const auto retry = [&](const std::string& key, const LedgerHead& head) {
+    if (head.refused.empty()) return;
+    events += head.refused.size();
+    retries_.insert(key);
+    if (seen_.contains(key)) {
+      if (owns(key)) dirty_.changed(key, {}, {}, now);
+    } else if (head.gone && options_.stub) {
+      dirty_.deleted(key, options_.stub(key, head.uid), now);
+    }
+  };
+  for (const auto& [key, head] : ledger_.known()) retry(key, head);
+  for (const auto& [row, head] : ledger_.inventory()) {
+    const std::string key(key_of_row(row));
+    if (head.gone) peers_.remove(key, head.uid, now);  // so that it is among the predecessors
+    retry(key, head);
+  }
+  return events;
+}
+
 void ChangeTracker::send_heartbeat() {
-  const auto any =
-      std::ranges::find_if(seen_, [this](const auto& seen) { return owns(seen.first); });
+  const auto any = std::ranges::find_if(seen_, [this](const auto& seen) {
+    const auto known = ledger_.known().find(seen.first);
+    return owns(seen.first) && (known == ledger_.known().end() || known->second.refused.empty());
+  });
   if (any != seen_.end()) dirty_.heartbeat(any->first, Clock::now());
 }
 
-ChangeTracker::Missing ChangeTracker::missing(
-    const std::function<bool(std::string_view key)>& is_gone) const {
+Missing ChangeTracker::missing(const std::function<bool(std::string_view key)>& is_gone) const {
   Missing missing;
   for (const auto& [key, head] : ledger_.known()) {
     if (is_gone(key)) missing.emplace_back(key, head.uid);
@@ -148,9 +202,21 @@ std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)
   return known.size();
 }
 
+void ChangeTracker::report_all(const std::function<bool(std::string_view key)>& which) {
+  const auto now = Clock::now();
+  for (const auto& [key, digest] : seen_) {
+    if (owns(key) && which(key)) dirty_.changed(key, {}, {}, now);
+  }
+}
+
 // -- shards --
 
-void ChangeTracker::claimed(std::uint32_t shard, Term term) {
+void ChangeTracker::claimed(std::uint32_t shard, Term term, Sequence floor) {
+  end_grants(shard);
+  auto& state = shards_[shard];
+  state.claimed = true;
+  state.held = false;
+  state.floor = std::max(state.floor, floor);
   const Claim claim{.shard = shard, .term = term};
   const auto before = read_term(ledger_.note(shard_note(shard)));
   if (before && nobody_between(*before, term)) {
@@ -162,7 +228,9 @@ void ChangeTracker::claimed(std::uint32_t shard, Term term) {
 }
 
 void ChangeTracker::released(std::uint32_t shard) {
-  held_.erase(shard);
+  end_grants(shard);
+  shards_[shard].claimed = false;
+  shards_[shard].held = false;
   std::erase_if(claims_, [shard](const Claim& claim) { return claim.shard == shard; });
   dirty_.drop_live([this, shard](std::string_view key) {
     return shard_of_key(key) == shard && !may_lose_parts(key);
@@ -198,9 +266,7 @@ Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
   for (const auto& key : keys) {
     auto entry = co_await ledger_.load(key);
     if (!entry) co_return false;
-    entry->change.reset();
-    entry->application.reset();
-    for (auto& [identity, resource] : entry->resources) resource.digest = {};
+    entry->distrust();
     ledger_.store(key, *entry);
   }
   co_return true;
@@ -211,7 +277,7 @@ Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
 void ChangeTracker::take_over(Claim claim) {
   const auto shard = claim.shard;
   ledger_.set_note(shard_note(shard), std::to_string(claim.term));
-  held_.insert(shard);
+  shards_[shard].held = true;
   const auto now = Clock::now();
   // Objects that other replicas may have reported; their reports find deleted parts.
   for (const auto& [row, head] : ledger_.inventory()) {
@@ -222,17 +288,6 @@ void ChangeTracker::take_over(Claim claim) {
   for (const auto& [key, digest] : seen_) {
     if (shard_of_key(key) != shard || is_reported(key, digest)) continue;
     dirty_.changed(key, {}, {}, now);
-  }
-}
-
-Task<bool> is_gone(k8s::Client& kubernetes, k8s::Resource resource, k8s::ObjectKey key,
-                   Backoff::Options backoff) {
-  Backoff pauses(backoff, random_seed());
-  while (true) {
-    const auto read = co_await kubernetes.get(resource, key, deadline_after(kReadTimeout));
-    if (read) co_return false;
-    if (!read.error().is_transient()) co_return read.error().code == ErrorCode::not_found;
-    co_await sleep_for(pauses.next(read.error().retry_after));
   }
 }
 

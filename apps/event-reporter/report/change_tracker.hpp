@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -18,12 +19,31 @@
 #include "common/core/task_group.hpp"
 #include "event-reporter/event/digest.hpp"
 #include "event-reporter/ledger/ledger.hpp"
+#include "event-reporter/ledger/sequence.hpp"
+#include "event-reporter/report/deletion_check.hpp"
 #include "event-reporter/report/dirty_set.hpp"
 #include "event-reporter/shards/peer_inventory.hpp"
 #include "event-reporter/shards/shard_leases.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::reporter {
+
+// The permission to report an object. It ends with the next claim or release of the object's shard.
+struct Grant {
+  std::uint32_t shard = 0;
+  std::uint64_t period = 0;  // the claims and releases of the shard so far
+  // This replica holds the shard, and reports states. Otherwise it only reports deletions of what it
+  // reported itself, with the sequence after its own last one, so that every later event of the
+  // owner wins.
+  bool owner = false;
+  Sequence floor = 0;          // an owner's sequences are at least this
+  bool retry_refused = false;  // events that were refused for good are tried once more
+
+  // The sequence of the next report of an object whose entry this is.
+  [[nodiscard]] Sequence next(WallTime now, const LedgerEntry& entry) const {
+    return owner ? next_sequence(now, floor, entry.sequence) : entry.sequence + 1;
+  }
+};
 
 // Decides which changes are due: those of objects in the shards that this process holds, unless the
 // ledger says that they were reported.
@@ -41,10 +61,16 @@ class ChangeTracker {
     std::uint32_t replicas = 1;  // that share the objects
     // How long deleted objects of other shards are remembered.
     std::chrono::milliseconds inventory_retention = std::chrono::minutes(10);
+    // Whether the control plane takes events. The retention does not run while it does not.
+    std::function<bool()> takes_events = {};
     // The parts of an object that have events of their own, from its text; empty: there are none.
     // Objects with parts that this process once reported stay due in shards of other replicas, because
     // only this process knows of some parts that may be deleted.
     std::function<std::vector<ResourceId>(std::string_view text)> parts = {};
+    // The tombstone of an object of which only key and uid are known.
+    std::function<std::string(const std::string& key, const std::string& uid)> stub = {};
+    // Cancels the reports under way of the keys that `which` selects (ReportQueue::cancel).
+    std::function<void(const std::function<bool(std::string_view key)>& which)> cancel = {};
   };
   ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty, Options options,
                 Metrics& metrics);
@@ -56,24 +82,35 @@ class ChangeTracker {
                std::string_view text, Milestone milestone);
   // The object was deleted; `tombstone` is its last known JSON.
   void deleted(const std::string& key, std::string tombstone);
-  // The objects of the ledger that a complete list lacks, according to `is_gone`: keys and uids. Pass
-  // those that were really deleted to missed().
-  using Missing = std::vector<std::pair<std::string, std::string>>;
+  // The objects of the ledger that a complete list lacks, according to `is_gone`. Pass those that
+  // were really deleted (check_deletions()) to missed().
   [[nodiscard]] Missing missing(const std::function<bool(std::string_view key)>& is_gone) const;
   // The object was deleted without a watch event; `tombstone` holds what is known of it.
   void missed(const std::string& key, std::string_view uid, std::string tombstone);
+  // Compares the objects of the held shards that `which` selects with the ledger anew, although they
+  // did not change.
+  void report_all(const std::function<bool(std::string_view key)>& which);
   // Makes any object of the held shards due although it did not change, if there is one.
   void send_heartbeat();
+  // Makes the objects with events that were refused for good due, and has these events tried once
+  // more. Returns how many such events there are.
+  std::size_t retry_refused();
+  // The report of the object with Grant::retry_refused has ended.
+  void retried(const std::string& key) { retries_.erase(key); }
   // Forgets the objects that `which` selects, also in the ledger, without reporting anything. Returns
   // how many of them the ledger had.
   std::size_t forget(const std::function<bool(std::string_view key)>& which);
 
-  // For ShardLeases.
-  void claimed(std::uint32_t shard, Term term);
+  // For ShardLeases. Both end every grant of the shard and cancel its reports.
+  void claimed(std::uint32_t shard, Term term, Sequence floor = 0);
   void released(std::uint32_t shard);
   [[nodiscard]] bool busy(std::uint32_t shard) const;
 
-  [[nodiscard]] bool owns(std::string_view key) const { return held_.contains(shard_of_key(key)); }
+  [[nodiscard]] bool owns(std::string_view key) const { return holds(shard_of_key(key)); }
+  // The permission to report the object now; absent while its shard is being taken over.
+  [[nodiscard]] std::optional<Grant> grant(std::string_view key) const;
+  // Whether the grant has not ended. To be checked before every post and every write to the ledger.
+  [[nodiscard]] bool holds(const Grant& grant) const;
   // Whether the object exists, as far as is known.
   [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
   // Whether this process or another replica may have reported an object with that key.
@@ -93,7 +130,16 @@ class ChangeTracker {
     bool operator==(const Claim&) const = default;
   };
 
+  struct ShardState {
+    std::uint64_t period = 0;
+    bool claimed = false;  // until released
+    bool held = false;     // claimed, and its objects may be reported
+    Sequence floor = 0;
+  };
+
   [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
+  [[nodiscard]] bool holds(std::uint32_t shard) const;
+  void end_grants(std::uint32_t shard);
   [[nodiscard]] bool may_lose_parts(std::string_view key) const;
   [[nodiscard]] bool is_reported(const std::string& key, const Digest& digest) const;
   Task<> take_claims();
@@ -105,17 +151,12 @@ class ChangeTracker {
   Options options_;
   std::unordered_map<std::string, Digest> seen_;            // digest of each object's last text
   std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // number of them by shard
-  std::set<std::uint32_t> held_;                            // held shards
+  std::unordered_map<std::uint32_t, ShardState> shards_;    // those that were ever claimed
+  std::unordered_set<std::string> retries_;                 // keys, see Grant::retry_refused
   std::deque<Claim> claims_;                                // shards to be held after start_anew()
   gitops::Event claims_changed_;
   PeerInventory peers_;
   Counter& unchanged_;
 };
-
-// Whether an object that a complete list lacks was deleted. A list also lacks objects that could not
-// be decoded and namespaces that are no longer watched, so this reads the object, until the API
-// server answers. False also when it refuses the request.
-Task<bool> is_gone(k8s::Client& kubernetes, k8s::Resource resource, k8s::ObjectKey key,
-                   Backoff::Options backoff);
 
 }  // namespace gitops::reporter

@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "event-reporter/event/manifest.hpp"
+
 namespace gitops::reporter {
 
 DirtyWork& DirtySet::mark(const std::string& key, Clock::time_point now) {
   auto& work = dirty_[key];
   if (work.empty() && work.since == Clock::time_point{}) work.since = now;
-  enqueue(key);
+  enqueue(key, work);
   return work;
 }
 
-void DirtySet::enqueue(const std::string& key) {
-  if (!queue_.add(key)) overdue_.insert(key);
+void DirtySet::enqueue(const std::string& key, const DirtyWork& work) {
+  // Others have waited longer for room.
+  const bool must_wait = !overdue_.empty() && !queue_.contains(key);
+  if (must_wait || !queue_.add(key)) overdue_.emplace(work.since, key);
+  if (must_wait) refill();
 }
 
 void DirtySet::changed(const std::string& key, std::string_view text, Milestone milestone,
@@ -34,7 +39,18 @@ void DirtySet::deleted(const std::string& key, std::string tombstone, Clock::tim
   drop_states(work);
   work.live = false;
   work.heartbeat = false;
-  if (work.tombstone.empty()) work.tombstone = std::move(tombstone);
+  if (work.tombstone.empty()) bury(work, std::move(tombstone));
+}
+
+void DirtySet::bury(DirtyWork& work, std::string tombstone) {
+  kept_bytes_ -= work.tombstone.size();
+  if (kept_bytes_ + tombstone.size() > limits_.bytes) {
+    if (auto stub = identity_stub(tombstone); stub.size() < tombstone.size()) {
+      tombstone = std::move(stub);
+    }
+  }
+  kept_bytes_ += tombstone.size();
+  work.tombstone = std::move(tombstone);
 }
 
 void DirtySet::heartbeat(const std::string& key, Clock::time_point now) {
@@ -77,11 +93,12 @@ void DirtySet::drop_states(DirtyWork& work) {
 }
 
 DirtyWork DirtySet::take(const std::string& key) {
-  overdue_.erase(key);
   DirtyWork work;
   if (const auto found = dirty_.find(key); found != dirty_.end()) {
     work = std::move(found->second);
     dirty_.erase(found);
+    overdue_.erase({work.since, key});
+    kept_bytes_ -= work.tombstone.size();
     for (const auto& state : work.states) kept_bytes_ -= state.text.size();
     in_work_[key] = work.since;
   }
@@ -94,7 +111,7 @@ void DirtySet::give_back(const std::string& key, DirtyWork rest) {
   const bool newer = !work.empty();
   const bool deleted_since = !work.tombstone.empty();
   work.since = rest.since;
-  if (!rest.tombstone.empty()) work.tombstone = std::move(rest.tombstone);
+  if (!rest.tombstone.empty()) bury(work, std::move(rest.tombstone));
   if (!newer) {
     work.live = rest.live;
     work.heartbeat = rest.heartbeat;
@@ -112,11 +129,13 @@ void DirtySet::give_back(const std::string& key, DirtyWork rest) {
 }
 
 void DirtySet::refill() {
-  while (!overdue_.empty() && queue_.add(*overdue_.begin())) overdue_.erase(overdue_.begin());
+  while (!overdue_.empty() && queue_.add(overdue_.begin()->second)) {
+    overdue_.erase(overdue_.begin());
+  }
 }
 
-void DirtySet::bring_forward() {
-  for (const auto& [key, work] : dirty_) enqueue(key);
+std::size_t DirtySet::bring_forward(std::size_t most) {
+  return queue_.bring_forward(most);
 }
 
 void DirtySet::drop_live(const std::function<bool(std::string_view key)>& which) {
@@ -129,14 +148,16 @@ void DirtySet::drop_live(const std::function<bool(std::string_view key)>& which)
   std::erase_if(dirty_, [&](const auto& item) {
     const auto& [key, work] = item;
     if (!which(key) || !work.tombstone.empty()) return false;
-    overdue_.erase(key);
+    overdue_.erase({work.since, key});
     return true;
   });
 }
 
 void DirtySet::drop(const std::function<bool(std::string_view key)>& which) {
   for (auto& [key, work] : dirty_) {
-    if (which(key)) work.tombstone.clear();
+    if (!which(key)) continue;
+    kept_bytes_ -= work.tombstone.size();
+    work.tombstone.clear();
   }
   drop_live(which);
 }

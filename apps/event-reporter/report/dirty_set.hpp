@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "common/core/time.hpp"
 #include "common/core/work_queue.hpp"
@@ -35,15 +37,17 @@ struct DirtyWork {
 
 // The objects with changes that were not acknowledged yet, with the texts of the changes as far as
 // they fit. Fills the WorkQueue that the workers take keys from; a key that the full queue refuses
-// stays here until there is room, so no change is dropped.
+// stays here until there is room, so no change is dropped. The key with the oldest change is then the
+// next one to enter.
 //
 // While the texts fit, every state of a new milestone is kept. Beyond the limits the newest state of
-// each operation is kept, then the newest one. Loop thread only.
+// each operation is kept, then the newest one; of a tombstone its identity_stub() is kept. Loop
+// thread only.
 class DirtySet {
  public:
   struct Limits {
     std::size_t states = 16;                           // per object
-    std::size_t bytes = std::size_t{8} * 1024 * 1024;  // texts of all waiting objects
+    std::size_t bytes = std::size_t{8} * 1024 * 1024;  // texts and tombstones of all objects
   };
   DirtySet(WorkQueue& queue, Limits limits) : queue_(queue), limits_(limits) {}
 
@@ -65,8 +69,8 @@ class DirtySet {
 
   // Adds keys that the queue refused, while there is room.
   void refill();
-  // Ends the backoff of all keys.
-  void bring_forward();
+  // Ends the backoff of at most `most` keys, and returns their number.
+  std::size_t bring_forward(std::size_t most = std::numeric_limits<std::size_t>::max());
   // Drops the states of the keys that `which` selects; their deletions stay.
   void drop_live(const std::function<bool(std::string_view key)>& which);
   // Drops all work of the keys that `which` selects, unless a worker has taken it.
@@ -85,7 +89,8 @@ class DirtySet {
 
  private:
   DirtyWork& mark(const std::string& key, Clock::time_point now);
-  void enqueue(const std::string& key);
+  void enqueue(const std::string& key, const DirtyWork& work);
+  void bury(DirtyWork& work, std::string tombstone);
   void keep(DirtyWork& work, std::string_view text, Milestone milestone);
   void fit(DirtyWork& work);
   void drop_states(DirtyWork& work);
@@ -93,7 +98,8 @@ class DirtySet {
   WorkQueue& queue_;
   Limits limits_;
   std::map<std::string, DirtyWork, std::less<>> dirty_;
-  std::set<std::string> overdue_;                               // keys that the queue refused
+  // Keys that the queue refused, by DirtyWork::since.
+  std::set<std::pair<Clock::time_point, std::string>> overdue_;
   std::unordered_map<std::string, Clock::time_point> in_work_;  // taken keys, with DirtyWork::since
   std::size_t kept_bytes_ = 0;
 };

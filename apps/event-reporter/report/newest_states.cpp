@@ -28,13 +28,4 @@ const std::string* NewestStates::uid(const std::string& key) const {
   return found == states_.end() ? nullptr : &found->second.uid;
 }
 
-std::string NewestStates::highest(const std::string& key, std::string_view uid,
-                                  std::string_view resource_version) const {
-  const auto* noted = this->uid(key);
-  if (noted == nullptr || *noted != uid || !is_outdated(key, resource_version)) {
-    return std::string(resource_version);
-  }
-  return std::to_string(states_.at(key).version);
-}
-
 }  // namespace gitops::reporter

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,14 +16,16 @@ class NewestStates {
  public:
   void note(const std::string& key, std::string_view uid, std::string_view resource_version);
   void forget(const std::string& key) { states_.erase(key); }
+  // Forgets the objects that `which` selects. For a cluster that was restored from a backup: the
+  // resourceVersions from before do not compare with those from then on.
+  void forget_all(const std::function<bool(const std::string& key)>& which) {
+    std::erase_if(states_, [&which](const auto& state) { return which(state.first); });
+  }
 
   // Whether a newer state than this one was noted.
   [[nodiscard]] bool is_outdated(const std::string& key, std::string_view resource_version) const;
   // The uid of the state that was noted; null when there is none.
   [[nodiscard]] const std::string* uid(const std::string& key) const;
-  // The higher resourceVersion: this one, or the one noted for the same uid.
-  [[nodiscard]] std::string highest(const std::string& key, std::string_view uid,
-                                    std::string_view resource_version) const;
 
  private:
   struct State {

@@ -6,10 +6,14 @@
 
 #include <malloc.h>
 
+#include "common/core/race.hpp"
+
 namespace gitops::reporter {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
+// Delayed keys that bring_forward() releases in each tick.
+constexpr std::size_t kForwardPerTick = 100;
 
 }  // namespace
 
@@ -18,12 +22,18 @@ ReportQueue::ReportQueue(const Executor& executor, Delivery& delivery, Options o
     : delivery_(delivery),
       options_(std::move(options)),
       report_(std::move(report)),
-      queue_(executor, options_.capacity),
+      slow_(options_.workers),
+      queue_(executor, options_.capacity,
+             {.is_slow = [this](const std::string& key) { return slow_.is_slow(key); },
+              .has_place = [this] { return slow_.has_place(); }}),
       dirty_(queue_, options_.dirty),
       queue_size_(metrics.gauge("gitops_event_reporter_queue_size",
                                 "Objects that wait in the queue, including delayed ones")),
       overdue_size_(metrics.gauge("gitops_event_reporter_overdue_objects",
                                   "Changed objects that wait for room in the queue")),
+      slow_size_(metrics.gauge("gitops_event_reporter_slow_objects",
+                               "Objects whose last report failed or took long; their reports hold "
+                               "at most half of the workers")),
       oldest_dirty_(metrics.gauge("gitops_event_reporter_oldest_dirty_seconds",
                                   "Age of the oldest change that is not acknowledged yet")),
       report_seconds_(
@@ -49,8 +59,8 @@ Task<> ReportQueue::work() {
     auto work = dirty_.take(*key);
     const auto since = work.since;
     const bool any = !work.empty();
-    const auto failures = backoffs_.contains(*key) ? backoffs_.at(*key).attempts() : 0U;
-    const auto outcome = co_await report_(*key, work, failures);
+    Running running{.never = Timer(co_await asio::this_coro::executor, kNever)};
+    const auto outcome = co_await report(*key, work, running);
     if (outcome) {
       backoffs_.erase(*key);
       dirty_.done(*key);
@@ -65,6 +75,10 @@ Task<> ReportQueue::work() {
       continue;
     }
     dirty_.give_back(*key, std::move(work));
+    if (running.cancelled || running.gave_way) {
+      queue_.retry(*key, Clock::duration::zero());  // when it gave way, it waits for a place
+      continue;
+    }
     if (delivery_.breaker().state() != Breaker::State::closed) {
       queue_.retry(*key, Clock::duration::zero());  // the worker then waits for ready()
       continue;
@@ -76,11 +90,82 @@ Task<> ReportQueue::work() {
   }
 }
 
+Task<Result<void>> ReportQueue::report(const std::string& key, DirtyWork& work, Running& running) {
+  slow_.begin(key);
+  // Of an attempt that is cancelled the place returns, too.
+  struct Place {
+    SlowReports& slow;
+    const std::string& key;
+    const Running& running;
+    bool failed = false;
+    ~Place() { slow.end(key, failed || running.slow); }
+  } place{slow_, key, running};
+  const auto failures = backoffs_.contains(key) ? backoffs_.at(key).attempts() : 0U;
+  auto outcome =
+      co_await run(running, key, work, {.failures = failures, .until_reads_must_end = [&] {
+                                          return until_reads_must_end(key, running);
+                                        }});
+  // While the control plane takes no events, all reports fail.
+  place.failed =
+      !outcome && !running.cancelled && delivery_.breaker().state() == Breaker::State::closed;
+  co_return outcome;
+}
+
+// Waits for cancellation unless the report has to give way. Its reads count together.
+Task<> ReportQueue::until_reads_must_end(const std::string& key, Running& running) {
+  struct Reading {
+    Running& running;
+    Clock::time_point since = Clock::now();
+    ~Reading() { running.reading += Clock::now() - since; }
+  } const reading{running};
+  co_await sleep_for(kSlowAfter - running.reading);
+  running.slow = true;
+  if (slow_.may_go_on(key)) co_await sleep_until(kNever);
+  running.gave_way = true;
+}
+
+// Runs the report until it ends or cancel() selects its key.
+Task<Result<void>> ReportQueue::run(Running& running, const std::string& key, DirtyWork& work,
+                                    Attempt attempt) {
+  struct Listed {
+    Listed(std::unordered_map<std::string, Running*>& all, const std::string& key, Running& running)
+        : list(all), at(all.insert_or_assign(key, &running).first) {}
+    ~Listed() { list.erase(at); }
+    Listed(const Listed&) = delete;
+    Listed& operator=(const Listed&) = delete;
+    std::unordered_map<std::string, Running*>& list;
+    std::unordered_map<std::string, Running*>::iterator at;
+  };
+  const Listed listed(running_, key, running);
+  const auto executor = co_await asio::this_coro::executor;
+  auto both = asio::experimental::make_parallel_group(
+      asio::co_spawn(executor, spawnable(report_(key, work, std::move(attempt))), asio::deferred),
+      running.never.async_wait(asio::deferred));
+  auto [order, failure, outcome, ended] =
+      co_await both.async_wait(asio::experimental::wait_for_one(), use_task);
+  if (!failure) co_return std::move(outcome);
+  if (running.cancelled) co_return fail(ErrorCode::unavailable, "the report was cancelled");
+  std::rethrow_exception(failure);
+}
+
+void ReportQueue::cancel(const std::function<bool(std::string_view key)>& which) {
+  for (const auto& [key, running] : running_) {
+    if (!which(key)) continue;
+    running->cancelled = true;
+    running->never.cancel();
+  }
+}
+
 Task<> ReportQueue::tick() {
   while (true) {
+    if (forward_ > 0) {
+      const auto released = dirty_.bring_forward(std::min(forward_, kForwardPerTick));
+      forward_ = released == 0 ? 0 : forward_ - released;
+    }
     dirty_.refill();
     queue_size_.Set(static_cast<double>(queue_.size()));
     overdue_size_.Set(static_cast<double>(dirty_.overdue()));
+    slow_size_.Set(static_cast<double>(slow_.slow()));
     oldest_dirty_.Set(std::chrono::duration<double>(dirty_.oldest(Clock::now())).count());
     give_memory_back();
     co_await sleep_for(kTick);
@@ -122,8 +207,9 @@ std::string ReportQueue::status() const {
       std::chrono::duration_cast<std::chrono::milliseconds>(dirty_.oldest(Clock::now()));
   return "queue: " + std::to_string(queue_.size()) + " of " + std::to_string(queue_.capacity()) +
          " waiting, " + std::to_string(queue_.in_work()) + " in work, " +
-         std::to_string(dirty_.overdue()) +
-         " overdue\noldest unacknowledged change: " + format_duration(age) + "\n";
+         std::to_string(dirty_.overdue()) + " overdue\nslow: " + std::to_string(slow_.slow()) +
+         " objects, " + std::to_string(slow_.held()) + " of " + std::to_string(slow_.places()) +
+         " workers for them in use\noldest unacknowledged change: " + format_duration(age) + "\n";
 }
 
 }  // namespace gitops::reporter

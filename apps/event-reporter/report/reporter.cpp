@@ -24,12 +24,23 @@ enum Field : std::size_t {
   operation_start,
   project,
   controller_namespace,
+  tracking_id,
+  instance_label,
 };
 k8s::FieldSet fields() {
   return k8s::FieldSet({"status.sync.status", "status.sync.revision", "status.sync.revisions",
                         "status.health.status", "status.operationState.phase",
                         "status.operationState.startedAt", "spec.project",
-                        "status.controllerNamespace"});
+                        "status.controllerNamespace",
+                        R"(metadata.annotations.argocd\.argoproj\.io/tracking-id)",
+                        R"(metadata.labels.app\.kubernetes\.io/instance)"});
+}
+
+// The name of the Application that may manage this one. Which of the two marks counts, and whether it
+// is one of this Argo CD, is decided when the application is read.
+std::string_view mark_of_parent(const k8s::Record& record) {
+  const auto id = record.field(tracking_id).value_or("");
+  return id.contains(':') ? id.substr(0, id.find(':')) : record.field(instance_label).value_or("");
 }
 
 Milestone milestone_of(const k8s::Record& record) {
@@ -52,6 +63,9 @@ std::vector<ResourceId> resources_of(std::string_view application) {
 
 ChangeTracker::Options with_parts(ChangeTracker::Options options) {
   options.parts = resources_of;
+  options.stub = [](const std::string& key, const std::string& uid) {
+    return application_stub(application_key(key), uid, "");
+  };
   return options;
 }
 
@@ -66,12 +80,14 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
       options_(std::move(options)),
       queue_(
           executor, delivery, options_.queue,
-          [this](const std::string& key, DirtyWork& work, unsigned failures) {
-            return report(key, work, failures);
+          [this](const std::string& key, DirtyWork& work, ReportQueue::Attempt attempt) {
+            return report(key, work, std::move(attempt));
           },
           metrics),
-      changes_(executor, ledger, queue_.dirty(), with_parts(options_.changes), metrics),
-      application_reporter_(executor, gatherer, ledger, delivery, options_.application, metrics),
+      changes_(executor, ledger, queue_.dirty(),
+               with_queue(with_parts(options_.changes), queue_, delivery), metrics),
+      application_reporter_(executor, gatherer, ledger, changes_, delivery, options_.application,
+                            metrics),
       informer_(
           executor, kubernetes,
           {.resource = k8s::resources::kApplications,
@@ -87,6 +103,7 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
                               "Resource trees found changed without a write to the Application")) {}
 
 void Reporter::start(TaskGroup& group) {
+  delivery_.on_recovery([this] { changes_.retry_refused(); });
   gatherer_.start(group);
   informer_.start(group);
   changes_.start(group);
@@ -100,24 +117,54 @@ bool Reporter::watches(std::string_view ns) const {
   return ns == options_.own_namespace || matches_any(ns, options_.application_namespaces);
 }
 
-// Several Argo CDs may share a cluster; each one writes its namespace into its Applications.
-bool Reporter::is_ours(const k8s::Record& record) const {
-  const auto controller = record.field(controller_namespace);
-  return !controller || controller->empty() || *controller == options_.own_namespace;
+// Several Argo CDs may share a cluster; each one writes its namespace into its Applications when it
+// first looks at them. Those in its own namespace are its own.
+Reporter::Whose Reporter::whose(const k8s::Record& record) const {
+  const auto controller = record.field(controller_namespace).value_or("");
+  if (controller == options_.own_namespace) return Whose::ours;
+  if (!controller.empty()) return Whose::anothers;
+  return record.ns() == options_.own_namespace ? Whose::ours : Whose::not_known;
 }
 
 // -- changes --
 
 void Reporter::on_change(const k8s::Change& change) {
+  if (informer_.epoch() != epoch_) start_epoch();
   const auto& now = *change.now;
   const auto key = now.key().to_string();
-  if (change.type == k8s::Change::Type::deleted) {
-    changes_.deleted(key, change.text.empty()
-                              ? application_stub(now.key(), now.uid(), now.resource_version())
-                              : std::string(change.text));
-  } else if (is_ours(now)) {
+  const bool deleted = change.type == k8s::Change::Type::deleted;
+  children_.set(key, deleted ? std::string_view() : mark_of_parent(now));
+  if (!deleted && is_ours(now)) {
     changes_.changed(key, now.uid(), change_digest(change.text), change.text, milestone_of(now));
+    return;
   }
+  const bool taken_back =
+      whose(now) == Whose::anothers && (changes_.sees(key) || ledger_.known().contains(key));
+  if (!deleted && !taken_back) return;
+  changes_.deleted(key, change.text.empty()
+                            ? application_stub(now.key(), now.uid(), now.resource_version())
+                            : std::string(change.text));
+  report_children(now.key());
+}
+
+void Reporter::report_children(const k8s::ObjectKey& deleted) {
+  for (const auto& mark : {deleted.name, deleted.ns + "_" + deleted.name}) {
+    for (const auto& child : children_.of(mark)) {
+      const auto* record = informer_.find(application_key(child));
+      if (record == nullptr || !is_ours(*record) || !changes_.owns(child)) continue;
+      queue_.dirty().changed(child, {}, {}, Clock::now());
+    }
+  }
+}
+
+// The cluster was restored from a backup. Reports under way have states from before, so they begin
+// again.
+void Reporter::start_epoch() {
+  epoch_ = informer_.epoch();
+  const auto all = [](std::string_view) { return true; };
+  queue_.cancel(all);
+  application_reporter_.start_epoch();
+  changes_.report_all(all);
 }
 
 // Finds the applications that were deleted while the process was down: the ledger has them, the first
@@ -127,47 +174,58 @@ Task<> Reporter::find_deleted() {
   const auto missing = changes_.missing([this](std::string_view key) {
     return informer_.find(application_key(std::string(key))) == nullptr;
   });
-  for (const auto& [key, uid] : missing) {
-    if (co_await is_gone(kubernetes_, k8s::resources::kApplications, application_key(key),
-                         options_.queue.backoff)) {
-      changes_.missed(key, uid, application_stub(application_key(key), uid, ""));
-    }
-  }
+  co_await check_deletions(kubernetes_, missing,
+                           {.resource = k8s::resources::kApplications,
+                            .object = [](std::string_view key) { return application_key(key); },
+                            .gone =
+                                [this](const std::string& key, const std::string& uid) {
+                                  const auto object = application_key(key);
+                                  changes_.missed(key, uid, application_stub(object, uid, ""));
+                                  report_children(object);
+                                },
+                            .pauses = options_.queue.backoff});
 }
 
 // -- workers --
 
-Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work, unsigned failures) {
+Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work,
+                                    ReportQueue::Attempt attempt) {
+  const auto grant = changes_.grant(key);
+  if (!grant) co_return std::unexpected(being_taken_over());
   const ReportSteps steps{
       .deletion =
           [&](std::string tombstone) {
-            return application_reporter_.report_gone(key, std::move(tombstone));
+            return application_reporter_.report_gone(*grant, key, std::move(tombstone));
           },
       .predecessor =
           [&](const std::string& uid) {
             return application_reporter_.report_gone(
-                key, application_stub(application_key(key), uid, ""));
+                *grant, key, application_stub(application_key(key), uid, ""));
           },
       .state =
           [&] {
             return application_reporter_.report_live(
                 {.key = key,
+                 .grant = *grant,
                  .text = work.states.empty() ? std::string{} : work.states.front().text,
                  .superseded = work.states.size() > 1,
                  .heartbeat = work.heartbeat,
-                 .failures = failures});
+                 .failures = attempt.failures,
+                 .since = work.since,
+                 .until_reads_must_end = attempt.until_reads_must_end});
           }};
-  const auto reported = co_await report_work(changes_, key, work, steps);
+  const auto reported = co_await report_work(changes_, *grant, key, work, steps);
+  if (reported && grant->retry_refused) changes_.retried(key);
   if (!reported || !ledger_.known().contains(key)) co_return reported;
-  if (!work.live) co_return co_await report_predecessor(key);
-  if (changes_.owns(key)) co_return reported;
+  if (!work.live) co_return co_await report_predecessor(*grant, key);
+  if (grant->owner) co_return reported;
   co_return co_await report_lost_parts(
-      key, work.states.empty() ? std::string{} : work.states.back().text);
+      *grant, key, work.states.empty() ? std::string{} : work.states.back().text);
 }
 
 // Reports the deletion of a predecessor that was deleted without a watch event, when its successor
 // was deleted before its first report.
-Task<Result<void>> Reporter::report_predecessor(std::string key) {
+Task<Result<void>> Reporter::report_predecessor(Grant grant, std::string key) {
   const auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                              deadline_after(kReadTimeout));
   if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
@@ -177,12 +235,12 @@ Task<Result<void>> Reporter::report_predecessor(std::string key) {
     co_return Result<void>();
   }
   co_return co_await application_reporter_.report_gone(
-      key, application_stub(application_key(key), known->second.uid, ""));
+      grant, key, application_stub(application_key(key), known->second.uid, ""));
 }
 
 // Another replica reports the application now, and does not know the resources that only this one
 // reported.
-Task<Result<void>> Reporter::report_lost_parts(std::string key, std::string text) {
+Task<Result<void>> Reporter::report_lost_parts(Grant grant, std::string key, std::string text) {
   if (text.empty()) {
     auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                          deadline_after(kReadTimeout));
@@ -190,7 +248,7 @@ Task<Result<void>> Reporter::report_lost_parts(std::string key, std::string text
     if (!read) co_return Result<void>();  // the watch will deliver its deletion
     text = std::move(*read);
   }
-  co_return co_await application_reporter_.report_lost_parts(key, std::move(text));
+  co_return co_await application_reporter_.report_lost_parts(grant, key, std::move(text));
 }
 
 // -- changes without a watch event --
@@ -230,7 +288,7 @@ Task<> Reporter::tick() {
     if (argocd_well && !argocd_well_) {
       if (argocd_answered_) log_.info("Argo CD answers again");
       argocd_answered_ = true;
-      queue_.dirty().bring_forward();
+      queue_.bring_forward();
     }
     argocd_well_ = argocd_well;
     if (queue_.heartbeat_due()) changes_.send_heartbeat();

@@ -16,6 +16,7 @@
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/application_reporter.hpp"
 #include "event-reporter/report/change_tracker.hpp"
+#include "event-reporter/report/children.hpp"
 #include "event-reporter/report/report_queue.hpp"
 #include "k8s-client/informer.hpp"
 
@@ -26,9 +27,14 @@ namespace gitops::reporter {
 // The informer delivers the changes, and ChangeTracker decides which are due. Their keys wait in the
 // ReportQueue, whose workers call ApplicationReporter, which posts the difference to the ledger.
 //
+// An application of another Argo CD in the same cluster is not reported. While that is not known yet,
+// because the new Application names no controller, it waits; when it was reported before, it is taken
+// back like a deleted one.
+//
 // Two kinds of change have no watch event. Applications that were deleted while the process was down
 // are in the ledger and not in the first complete list. Changes of resources are found by reading the
 // resource trees in turns, since Argo CD 3 keeps the health of resources out of the Application.
+// After the deletion of a parent Application its children are reported as root applications.
 //
 // Loop thread only. Runs as tasks of the group given to start(); the arguments outlive it.
 class Reporter {
@@ -60,16 +66,24 @@ class Reporter {
   [[nodiscard]] std::vector<k8s::ObjectKey> applications() const;
 
  private:
+  // Whose Application it is: that of the Argo CD in the own namespace, or of another one.
+  enum class Whose { ours, anothers, not_known };
+
   void on_change(const k8s::Change& change);
+  void start_epoch();
   [[nodiscard]] bool watches(std::string_view ns) const;
-  [[nodiscard]] bool is_ours(const k8s::Record& record) const;
+  [[nodiscard]] Whose whose(const k8s::Record& record) const;
+  [[nodiscard]] bool is_ours(const k8s::Record& record) const {
+    return whose(record) == Whose::ours;
+  }
+  void report_children(const k8s::ObjectKey& deleted);
 
   Task<> find_deleted();
   Task<> sweep();
   Task<> check_tree(std::string key, std::string project);
-  Task<Result<void>> report(const std::string& key, DirtyWork& work, unsigned failures);
-  Task<Result<void>> report_predecessor(std::string key);
-  Task<Result<void>> report_lost_parts(std::string key, std::string text);
+  Task<Result<void>> report(const std::string& key, DirtyWork& work, ReportQueue::Attempt attempt);
+  Task<Result<void>> report_predecessor(Grant grant, std::string key);
+  Task<Result<void>> report_lost_parts(Grant grant, std::string key, std::string text);
   Task<> tick();
 
   k8s::Client& kubernetes_;
@@ -80,10 +94,12 @@ class Reporter {
   Log log_{"reporter"};
   ReportQueue queue_;
   ChangeTracker changes_;
+  Children children_;
   ApplicationReporter application_reporter_;
   k8s::Informer informer_;
   k8s::Informer::Subscription subscription_;
 
+  std::uint64_t epoch_ = 0;   // of the informer
   bool argocd_well_ = false;  // as of the last tick
   bool argocd_answered_ = false;
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "common/core/encoding.hpp"
+#include "event-reporter/report/event_id.hpp"
 #include "event-reporter/report/report_work.hpp"
 #include "event-reporter/watch/name_pattern.hpp"
 
@@ -15,12 +15,19 @@ constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(10);
 // Pause after a failed read from a managed cluster.
 constexpr auto kReadPause = std::chrono::seconds(5);
-// Clusters with a label of their own in the metrics.
+// Clusters, or namespaces of clusters, with a label of their own in the metrics.
 constexpr std::size_t kMostLabels = 100;
 
 k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
   return {
       .name = kind.name, .resource = kind.resource, .fields = fields_of(kind), .ns = std::move(ns)};
+}
+
+ChangeTracker::Options with_stub(ChangeTracker::Options options) {
+  options.stub = [](const std::string& key, const std::string& uid) {
+    return resource_stub(parse_resource_key(key).object, uid);
+  };
+  return options;
 }
 
 // The cluster's name in events: empty for the runtime's own cluster.
@@ -69,9 +76,12 @@ ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubern
       metrics_(metrics),
       queue_(
           executor, delivery, options_.queue,
-          [this](const std::string& key, DirtyWork& work, unsigned) { return report(key, work); },
+          [this](const std::string& key, DirtyWork& work, const ReportQueue::Attempt&) {
+            return report(key, work);
+          },
           metrics),
-      changes_(executor, ledger, queue_.dirty(), options_.changes, metrics),
+      changes_(executor, ledger, queue_.dirty(),
+               with_queue(with_stub(options_.changes), queue_, delivery), metrics),
       resources_(metrics.gauge("gitops_event_reporter_resources",
                                "Objects of the shards that this process reports")),
       clusters_size_(metrics.gauge("gitops_event_reporter_managed_clusters",
@@ -82,6 +92,7 @@ ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubern
                                   "States of objects that are not JSON and were not reported")) {}
 
 void ResourceReporter::start(TaskGroup& group) {
+  delivery_.on_recovery([this] { changes_.retry_refused(); });
   group_ = &group;
   changes_.start(group);
   queue_.start(group);
@@ -123,7 +134,9 @@ std::vector<k8s::WatchedKind> ResourceReporter::kinds_of(const ManagedCluster& m
   return out;
 }
 
-std::string ResourceReporter::metric_label(const std::string& name) {
+// Each watch of a kind needs a label of its own; those of one cluster differ in the namespace.
+std::string ResourceReporter::metric_label(const std::string& cluster, const std::string& ns) {
+  const auto name = ns.empty() || cluster == kOwnCluster ? cluster : cluster + "/" + ns;
   if (!metric_labels_.contains(name) && metric_labels_.size() >= kMostLabels) return "other";
   metric_labels_.insert(name);
   return name;
@@ -141,10 +154,12 @@ void ResourceReporter::watch(std::string id, const std::string& name,
         .changed = [this, cluster = cluster.get(),
                     kind](const k8s::Change& change) { on_change(*cluster, *kind, change); },
         .listed = [this, weak](
-                      const k8s::KindWatch& listed) { return find_deleted(weak.lock(), listed); }};
+                      const k8s::KindWatch& listed) { return find_deleted(weak.lock(), listed); },
+        .restored = [this, cluster = cluster.get(), kind] { start_epoch(*cluster, *kind); }};
+    auto label = metric_label(name, what.ns);
     cluster->watches.push_back(std::make_unique<k8s::KindWatch>(
         executor_, *cluster->client, std::move(what), options_.watch, std::move(callbacks),
-        metrics_, "event_reporter", metric_label(name)));
+        metrics_, "event_reporter", std::move(label)));
   }
   clusters_[std::move(id)] = cluster;
   group_->spawn("cluster " + name, [this, cluster] { return run(cluster); });
@@ -214,6 +229,18 @@ void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kin
                    milestone_of(kind, now));
 }
 
+// The cluster was restored from a backup. Reports under way have states from before, so they begin
+// again.
+void ResourceReporter::start_epoch(const Cluster& cluster, const ResourceKind& kind) {
+  const auto which = [&](std::string_view key) {
+    const auto id = parse_resource_key(key);
+    return id.cluster == cluster.id && id.kind == kind.name;
+  };
+  queue_.cancel(which);
+  newest_.forget_all(which);
+  changes_.report_all(which);
+}
+
 // Finds the objects that were deleted without a watch event: the ledger has them, the first complete
 // list does not.
 Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
@@ -223,42 +250,49 @@ Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
     return id.cluster == cluster->id && id.kind == watch.what().name &&
            watch.what().covers(id.object.ns) && watch.find(id.object) == nullptr;
   });
-  for (const auto& [key, uid] : missing) {
-    const auto object = parse_resource_key(key).object;
-    if (co_await is_gone(*cluster->client, watch.what().resource, object, options_.queue.backoff)) {
-      changes_.missed(key, uid, resource_stub(object, uid));
-    }
-  }
+  const auto object = [](std::string_view key) { return parse_resource_key(key).object; };
+  co_await check_deletions(*cluster->client, missing,
+                           {.resource = watch.what().resource,
+                            .object = object,
+                            .gone =
+                                [&](const std::string& key, const std::string& uid) {
+                                  changes_.missed(key, uid, resource_stub(object(key), uid));
+                                },
+                            .pauses = options_.queue.backoff});
 }
 
 // -- workers --
 
 Task<Result<void>> ResourceReporter::report(const std::string& key, DirtyWork& work) {
   const auto id = parse_resource_key(key);
+  const auto grant = changes_.grant(key);
+  if (!grant) co_return std::unexpected(being_taken_over());
   const ReportSteps steps{
-      .deletion = [&](std::string tombstone) { return report_gone(id, std::move(tombstone)); },
-      .predecessor = [&](std::string uid) { return report_predecessor(id, std::move(uid)); },
-      .state = [&] { return report_next(id, work); }};
-  co_return co_await report_work(changes_, key, work, steps);
+      .deletion =
+          [&](std::string tombstone) { return report_gone(*grant, id, std::move(tombstone)); },
+      .predecessor =
+          [&](std::string uid) {
+            return post_gone(*grant, id, inventory_row(key, uid), resource_stub(id.object, uid));
+          },
+      .state = [&] { return report_next(*grant, id, work); }};
+  const auto reported = co_await report_work(changes_, *grant, key, work, steps);
+  if (reported && grant->retry_refused) changes_.retried(key);
+  co_return reported;
 }
 
-Task<Result<void>> ResourceReporter::report_predecessor(const ResourceKey& id, std::string uid) {
-  const auto posted = co_await post_gone(id, resource_stub(id.object, uid));
-  if (posted) ledger_.erase(inventory_row(id.to_string(), uid));
-  co_return posted;
-}
-
-Task<Result<bool>> ResourceReporter::report_next(const ResourceKey& id, const DirtyWork& work) {
+Task<Result<bool>> ResourceReporter::report_next(Grant grant, const ResourceKey& id,
+                                                 const DirtyWork& work) {
   const bool from_server = work.states.empty();
   auto text = from_server ? co_await read(id) : Result<std::string>(work.states.front().text);
   if (!text && text.error().code == ErrorCode::not_found) co_return Result<bool>(false);
   if (!text) co_return std::unexpected(text.error());
-  const auto reported = co_await report_state(id, *text, from_server, work.heartbeat);
+  const auto reported = co_await report_state(grant, id, *text, from_server, work.heartbeat);
   if (!reported) co_return std::unexpected(reported.error());
   co_return Result<bool>(true);
 }
 
-Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id, std::string tombstone) {
+Task<Result<void>> ResourceReporter::report_gone(Grant grant, const ResourceKey& id,
+                                                 std::string tombstone) {
   const auto key = id.to_string();
   const auto facts = read_resource(tombstone);
   const std::string uid = facts ? facts->uid : std::string();
@@ -269,22 +303,20 @@ Task<Result<void>> ResourceReporter::report_gone(const ResourceKey& id, std::str
   const std::string reported = known == ledger_.known().end() ? uid : known->second.uid;
   if (!has_successor && !uid.empty() && reported != uid) {
     // The deletion of a predecessor was not reported yet.
-    const auto before = co_await post_gone(id, resource_stub(id.object, reported));
+    const auto before = co_await post_gone(grant, id, key, resource_stub(id.object, reported));
     if (!before) co_return std::unexpected(before.error());
   }
-  const auto posted =
-      co_await post_gone(id, facts ? tombstone : resource_stub(id.object, reported));
+  const auto posted = co_await post_gone(
+      grant, id, has_successor && reported != uid ? inventory_row(key, uid) : key,
+      facts ? tombstone : resource_stub(id.object, reported));
   if (!posted) co_return std::unexpected(posted.error());
-  ledger_.erase(inventory_row(key, uid));
-  if (!has_successor) {
-    ledger_.erase(key);
-    newest_.forget(key);
-  }
+  if (!has_successor) newest_.forget(key);
   co_return Result<void>();
 }
 
-Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const std::string& text,
-                                                  bool was_read, bool heartbeat) {
+Task<Result<void>> ResourceReporter::report_state(Grant grant, const ResourceKey& id,
+                                                  const std::string& text, bool was_read,
+                                                  bool heartbeat) {
   const auto key = id.to_string();
   const auto facts = read_resource(text);
   if (!facts) {
@@ -297,49 +329,121 @@ Task<Result<void>> ResourceReporter::report_state(const ResourceKey& id, const s
   } else {
     newest_.forget(key);
   }
+  const auto row = inventory_row(key, facts->uid);
   LedgerHead before;
   if (const auto known = ledger_.known().find(key); known != ledger_.known().end()) {
     before = known->second;
   }
-  if (before.uid == facts->uid && before.change == facts->digest && !heartbeat) {
-    ledger_.erase(inventory_row(key, facts->uid));
+  if (before.uid == facts->uid && before.change == facts->digest && !heartbeat &&
+      !grant.retry_refused) {
+    ledger_.erase(row);
     co_return Result<void>();
   }
   if (!before.uid.empty() && before.uid != facts->uid) {
     // A predecessor was deleted without a watch event.
-    const auto gone = co_await post_gone(id, resource_stub(id.object, before.uid));
+    const auto gone = co_await post_gone(grant, id, key, resource_stub(id.object, before.uid));
     if (!gone) co_return std::unexpected(gone.error());
+    if (ledger_.known().contains(key)) {
+      // Its deletion was refused; the entry makes room for the successor.
+      const auto refused = co_await ledger_.load(key);
+      if (!refused) co_return std::unexpected(refused.error());
+      ledger_.store(inventory_row(key, refused->uid), *refused);
+    }
   }
+  auto loaded = co_await load(key, row);
+  if (!loaded) co_return std::unexpected(loaded.error());
+  auto entry = std::move(*loaded);
+  entry.belong_to(facts->uid);
   // The control plane may have the event even when the answer or this process is lost, and then the
   // object's deletion must be found.
-  co_await ledger_.write_ahead(key, {.uid = facts->uid});
+  const bool due = !entry.application || !entry.application->has(facts->digest);
+  if (due && entry.is_refused({}, facts->digest) && !grant.retry_refused) {
+    co_return Result<void>();
+  }
+  if (!due && !heartbeat) {
+    // Acknowledged before the entry could say so.
+    entry.change = facts->digest;
+    if (changes_.holds(grant)) ledger_.store(key, entry);
+    ledger_.erase(row);
+    co_return Result<void>();
+  }
+  entry.change.reset();
+  if (due) entry.announce(facts->digest, grant.next(wall_now(), entry));
+  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
+  co_await ledger_.write_ahead(key, entry);
   const auto& kind = *find_kind(id.kind);
-  const auto posted = co_await post(
-      id, kind.name, resource_event_id(*facts, kind.resource, id.object, to_hex(facts->digest, 4)),
-      resource_event(text, kind.resource, server_of(id)));
+  const auto posted = co_await post(grant, id, kind.name, entry,
+                                    resource_event(text, kind.resource, server_of(id)));
   if (!posted) co_return std::unexpected(posted.error());
-  ledger_.store(key, {.uid = facts->uid, .change = facts->digest});
-  ledger_.erase(inventory_row(key, facts->uid));
+  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
+  if (posted->kind == Delivered::Kind::put_off) co_return std::unexpected(posted->error);
+  if (posted->kind == Delivered::Kind::refused) {
+    entry.refuse(posted->error.http_status, wall_now(), posted->error.message);
+  } else {
+    entry.acknowledge(facts->digest);
+  }
+  entry.change = facts->digest;
+  ledger_.store(key, entry);
+  ledger_.erase(row);
   co_return Result<void>();
 }
 
-Task<Result<void>> ResourceReporter::post_gone(const ResourceKey& id, std::string_view text) {
+// The entry of an object, or else its row of the inventory, which another replica may have reported.
+Task<Result<LedgerEntry>> ResourceReporter::load(const std::string& key, const std::string& row) {
+  const bool known = ledger_.known().contains(key);
+  co_return co_await ledger_.load(known ? key : row);
+}
+
+// Reports the deletion of the object whose tombstone `text` is and whose entry has the name `row`,
+// and removes the entry and the row of the inventory.
+Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& id, std::string row,
+                                               std::string text) {
   const auto& kind = *find_kind(id.kind);
   const auto facts = read_resource(text).value_or(ResourceFacts{});
-  co_return co_await post(id, kind.name + "_gone",
-                          resource_event_id(facts, kind.resource, id.object, "gone"),
-                          deleted_resource_event(text, kind.resource, server_of(id), wall_now()));
+  const auto inventory = inventory_row(id.to_string(), facts.uid);
+  auto loaded = co_await load(row, inventory);
+  if (!loaded) co_return std::unexpected(loaded.error());
+  auto entry = std::move(*loaded);
+  entry.belong_to(facts.uid);
+  if (entry.is_refused({}, kGone) && !grant.retry_refused) co_return Result<void>();
+  entry.change.reset();
+  entry.announce(kGone, grant.next(wall_now(), entry));
+  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
+  co_await ledger_.write_ahead(row, entry);
+  const auto posted =
+      co_await post(grant, id, kind.name + "_gone", entry,
+                    deleted_resource_event(text, kind.resource, server_of(id), wall_now()));
+  if (!posted) co_return std::unexpected(posted.error());
+  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
+  if (posted->kind == Delivered::Kind::put_off) co_return std::unexpected(posted->error);
+  if (posted->kind == Delivered::Kind::refused) {
+    entry.refuse(posted->error.http_status, wall_now(), posted->error.message);
+    ledger_.store(row, entry);
+    co_return Result<void>();
+  }
+  ledger_.erase(row);
+  ledger_.erase(inventory);
+  co_return Result<void>();
 }
 
-Task<Result<void>> ResourceReporter::post(const ResourceKey& id, std::string part,
-                                          std::string event_id, std::string body) {
-  const auto delivered = co_await delivery_.deliver({.part = std::move(part),
-                                                     .subject = id.to_string(),
-                                                     .id = std::move(event_id),
-                                                     .body = std::move(body),
-                                                     .reduce = reduced_resource_event});
-  if (!delivered) co_return std::unexpected(delivered.error());
-  co_return Result<void>();
+// Posts the announced event of the object whose entry this is.
+Task<Result<Delivered>> ResourceReporter::post(Grant grant, const ResourceKey& id, std::string part,
+                                               const LedgerEntry& entry, std::string body) {
+  const auto& resource = find_kind(id.kind)->resource;
+  const auto& last = *entry.application;
+  const auto name = part_of({.group = resource.group,
+                             .version = resource.version,
+                             .kind = resource.kind,
+                             .ns = id.object.ns,
+                             .name = id.object.name});
+  co_return co_await delivery_.deliver({.part = std::move(part),
+                                        .subject = id.to_string(),
+                                        .id = event_id(entry.uid, name, last.sequence, last.digest),
+                                        .sequence = last.sequence,
+                                        .body = std::move(body),
+                                        .reduce = reduced_resource_event,
+                                        .allowed = [this, grant] { return changes_.holds(grant); },
+                                        .refused_before = entry.is_refused({}, last.digest)});
 }
 
 // Limits the reads of each managed cluster, so that one that does not answer leaves workers to the

@@ -84,21 +84,23 @@ class ResourceReporter {
   Task<> run(std::shared_ptr<Cluster> cluster);
   [[nodiscard]] std::vector<k8s::WatchedKind> kinds_of_own_cluster() const;
   [[nodiscard]] std::vector<k8s::WatchedKind> kinds_of(const ManagedCluster& managed) const;
-  [[nodiscard]] std::string metric_label(const std::string& name);
+  [[nodiscard]] std::string metric_label(const std::string& cluster, const std::string& ns);
   std::size_t forget(const std::function<bool(const std::string& cluster)>& which);
 
   void on_change(const Cluster& cluster, const ResourceKind& kind, const k8s::Change& change);
+  void start_epoch(const Cluster& cluster, const ResourceKind& kind);
   Task<> find_deleted(std::shared_ptr<Cluster> cluster, const k8s::KindWatch& watch);
 
   Task<Result<void>> report(const std::string& key, DirtyWork& work);
-  Task<Result<void>> report_gone(const ResourceKey& id, std::string tombstone);
-  Task<Result<void>> report_predecessor(const ResourceKey& id, std::string uid);
-  Task<Result<bool>> report_next(const ResourceKey& id, const DirtyWork& work);
-  Task<Result<void>> report_state(const ResourceKey& id, const std::string& text, bool was_read,
-                                  bool heartbeat);
-  Task<Result<void>> post_gone(const ResourceKey& id, std::string_view text);
-  Task<Result<void>> post(const ResourceKey& id, std::string part, std::string event_id,
-                          std::string body);
+  Task<Result<void>> report_gone(Grant grant, const ResourceKey& id, std::string tombstone);
+  Task<Result<bool>> report_next(Grant grant, const ResourceKey& id, const DirtyWork& work);
+  Task<Result<void>> report_state(Grant grant, const ResourceKey& id, const std::string& text,
+                                  bool was_read, bool heartbeat);
+  Task<Result<LedgerEntry>> load(const std::string& key, const std::string& row);
+  Task<Result<void>> post_gone(Grant grant, const ResourceKey& id, std::string row,
+                               std::string text);
+  Task<Result<Delivered>> post(Grant grant, const ResourceKey& id, std::string part,
+                               const LedgerEntry& entry, std::string body);
   Task<Result<std::string>> read(const ResourceKey& id);
   void note_unreadable(const std::string& key, const Error& error);
   Task<> tick();

@@ -14,7 +14,7 @@ constexpr auto kRetry = std::chrono::seconds(1);
 
 LedgerEntry entry_of(std::string_view uid, const std::vector<ResourceId>& parts) {
   LedgerEntry entry{.uid = std::string(uid)};
-  for (const auto& part : parts) entry.acknowledge(part, {});
+  for (const auto& part : parts) entry.note(part);
   Hasher hasher;
   for (const auto& [identity, part] : entry.resources) hasher.add(identity);
   entry.change = hasher.finish();
@@ -33,8 +33,12 @@ auto rows_of(const Ledger& ledger, std::string_view key) {
 }  // namespace
 
 PeerInventory::PeerInventory(const Executor& executor, Ledger& ledger,
-                             std::chrono::milliseconds retention)
-    : ledger_(ledger), retention_(retention), changed_(executor) {}
+                             std::chrono::milliseconds retention,
+                             std::function<bool()> takes_events)
+    : ledger_(ledger),
+      retention_(retention),
+      takes_events_(std::move(takes_events)),
+      changed_(executor) {}
 
 void PeerInventory::start(TaskGroup& group) {
   group.spawn("inventory", [this] { return keep_up(); });
@@ -104,11 +108,17 @@ std::vector<std::string> PeerInventory::deleted_uids(std::string_view key) const
 // -- what is written --
 
 void PeerInventory::expire(Clock::time_point now) {
+  const auto since_last = now - std::exchange(expired_, now);
+  if (takes_events_ && !takes_events_()) {
+    for (auto& [row, what] : outdated_) what.since = std::min(what.since + since_last, now);
+  }
   std::erase_if(outdated_, [&](const auto& outdated) {
     const auto& [row, what] = outdated;
     if (now - what.since < retention_) return false;
     // The row is gone when this process has reported the object itself meanwhile.
-    if (!ledger_.inventory().contains(row)) return true;
+    const auto known = ledger_.inventory().find(row);
+    if (known == ledger_.inventory().end()) return true;
+    if (!known->second.refused.empty()) return false;  // a deletion that is still to be reported
     if (what.newest) {
       ledger_.store(row, *what.newest);
     } else {

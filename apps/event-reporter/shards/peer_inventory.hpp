@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,7 +27,10 @@ namespace gitops::reporter {
 // thread only.
 class PeerInventory {
  public:
-  PeerInventory(const Executor& executor, Ledger& ledger, std::chrono::milliseconds retention);
+  // The retention does not run while `takes_events` says that the control plane takes no events: the
+  // deletions cannot be reported then. Empty: it always does.
+  PeerInventory(const Executor& executor, Ledger& ledger, std::chrono::milliseconds retention,
+                std::function<bool()> takes_events = {});
 
   void start(TaskGroup& group);
 
@@ -44,7 +48,8 @@ class PeerInventory {
   // The uids of the deleted objects with that key.
   [[nodiscard]] std::vector<std::string> deleted_uids(std::string_view key) const;
 
-  // Erases what was deleted before the retention. The task of start() calls it regularly.
+  // Erases what was deleted before the retention. The task of start() calls it regularly, so that it
+  // knows how long the control plane took no events.
   void expire(Clock::time_point now);
 
  private:
@@ -59,6 +64,8 @@ class PeerInventory {
 
   Ledger& ledger_;
   std::chrono::milliseconds retention_;
+  std::function<bool()> takes_events_;
+  Clock::time_point expired_ = Clock::now();  // the last expire()
   std::map<std::string, Outdated> outdated_;  // rows with deleted objects or parts
   std::set<std::string> unmerged_;            // of these, rows that lack new parts
   gitops::Event changed_;

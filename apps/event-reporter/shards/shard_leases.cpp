@@ -1,6 +1,7 @@
 #include "event-reporter/shards/shard_leases.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,13 @@ std::string printable(std::string_view text) {
   std::string out(text.substr(0, kLongest));
   std::ranges::replace_if(out, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
   return out;
+}
+
+// The number in the holder of the layout's Lease, "3 replicas"; 0 when there is none.
+std::uint32_t replicas_of(std::string_view holder) {
+  std::uint32_t replicas = 0;
+  std::from_chars(holder.data(), holder.data() + holder.size(), replicas);
+  return replicas;
 }
 
 // The upper half of a Term.
@@ -141,9 +149,15 @@ Term ShardLeases::term(const k8s::LeaseView& lease) const {
   return upper | lower;
 }
 
+// The Lease is held by this process, whose renewTime is later than that of the previous holder.
+Sequence ShardLeases::floor(const k8s::LeaseView& lease) const {
+  const auto renewed = parse_rfc3339(lease.record().renewed);
+  return std::max(layout_floor_, renewed ? sequence_of(*renewed + options_.lease_duration) : 0);
+}
+
 void ShardLeases::tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held) {
   if (held) {
-    callbacks_.claimed(shard, term(lease));
+    callbacks_.claimed(shard, term(lease), floor(lease));
   } else {
     callbacks_.released(shard);
   }
@@ -183,18 +197,42 @@ Task<Result<std::string>> ShardLeases::write_layout(Deadline deadline) {
     co_return fail("Lease " + key.to_string(), std::move(lease.error()));
   }
   if (view.record().holder != holder) {
-    auto object = view.taken(holder, options_.lease_duration, wall_now());
+    // Objects move between shards, so the sequences of all shards count for each of them.
+    const auto floor = co_await end_of_terms(replicas_of(view.record().holder), deadline);
+    if (!floor) co_return std::unexpected(floor.error());
+    auto object = view.taken(holder, options_.lease_duration, std::max(wall_now(), *floor));
     lease = view.known() ? co_await client_.update(kLeases, key, std::move(object), deadline)
                          : co_await client_.create(kLeases, key.ns, std::move(object), deadline);
     if (!lease) co_return fail("Lease " + key.to_string(), std::move(lease.error()));
     view.see(*lease, Clock::now());
   }
+  const auto renewed = parse_rfc3339(view.record().renewed);
+  layout_floor_ = renewed ? sequence_of(*renewed) : 0;
   co_return view.uid() + "/" + std::to_string(view.record().transitions);
+}
+
+// A time above every sequence that the holders of the shards may have used, when there were as many
+// replicas.
+Task<Result<WallTime>> ShardLeases::end_of_terms(std::uint32_t replicas, Deadline deadline) {
+  WallTime end{};
+  for (std::uint32_t shard = 0; shard < std::max(replicas, options_.own.replicas); ++shard) {
+    if (shard > kMostNeighbours) break;
+    const k8s::ObjectKey key{.ns = options_.ns, .name = lease_name(shard)};
+    const auto lease = co_await client_.get(kLeases, key, deadline);
+    if (!lease && lease.error().code == ErrorCode::not_found) continue;
+    if (!lease) co_return fail("Lease " + key.to_string(), lease.error());
+    k8s::LeaseView view(key);
+    view.see(*lease, Clock::now());
+    const auto renewed = parse_rfc3339(view.record().renewed);
+    // A holder's sequences begin at its first renewTime plus the duration, see floor().
+    if (renewed) end = std::max(end, *renewed + options_.lease_duration + std::chrono::seconds(1));
+  }
+  co_return end;
 }
 
 Task<> ShardLeases::hold_alone() {
   holds_all_ = true;
-  callbacks_.claimed(0, layout_.empty() ? 0 : which(layout_));
+  callbacks_.claimed(0, layout_.empty() ? 0 : which(layout_), layout_floor_);
   try {
     co_await sleep_until(kNever);
   } catch (const boost::system::system_error& error) {

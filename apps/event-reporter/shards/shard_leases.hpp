@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/core/task_group.hpp"
+#include "event-reporter/ledger/sequence.hpp"
 #include "event-reporter/shards/shard.hpp"
 #include "event-reporter/shards/stand_in.hpp"
 #include "k8s-client/lease.hpp"
@@ -66,8 +67,10 @@ class ShardLeases {
   };
   // On the loop thread.
   struct Callbacks {
-    // Reports of the shard may start from now on.
-    std::function<void(std::uint32_t shard, Term term)> claimed;
+    // Reports of the shard may start from now on. `floor` lies above every sequence that another
+    // holder of the Lease may have used, whatever the skew of the clocks: a holder's sequences lie
+    // below its last renewTime plus the lease duration, and renewTime never goes back.
+    std::function<void(std::uint32_t shard, Term term, Sequence floor)> claimed;
     // No report of the shard may start after this call returns.
     std::function<void(std::uint32_t shard)> released;
     // Whether reports of a released shard are still in flight; the hand-over waits for them.
@@ -91,10 +94,12 @@ class ShardLeases {
   [[nodiscard]] std::uint32_t neighbour(std::size_t index) const;
   [[nodiscard]] bool alone() const { return options_.own.replicas <= 1; }
   [[nodiscard]] Term term(const k8s::LeaseView& lease) const;
+  [[nodiscard]] Sequence floor(const k8s::LeaseView& lease) const;
   void tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held);
   Task<> run(TaskGroup& group);
   Task<> record_layout();
   Task<Result<std::string>> write_layout(Deadline deadline);
+  Task<Result<WallTime>> end_of_terms(std::uint32_t replicas, Deadline deadline);
   Task<> hold_alone();
   [[nodiscard]] std::string line(std::uint32_t shard, const k8s::LeaseView& lease) const;
 
@@ -102,6 +107,7 @@ class ShardLeases {
   Options options_;
   Callbacks callbacks_;
   std::string layout_;                     // identifies the layout; empty: never recorded
+  Sequence layout_floor_ = 0;              // above the sequences of the layouts before
   bool holds_all_ = false;                 // a single replica that has claimed everything
   std::optional<k8s::LeaseElection> own_;  // this and others_: with several replicas
   std::optional<StandIn> others_;

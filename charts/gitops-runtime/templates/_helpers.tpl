@@ -107,7 +107,7 @@ automountServiceAccountToken: false
 {{- end -}}
 
 {{/* The template of its pods. Besides: program, port (of its main listener), readiness (path of the probe), token (of the
-API mounted?), env (rendered), mounts and volumes; where there are any labels, checksums, securityContext. */}}
+API mounted?), env (rendered), mounts and volumes; where there are any labels, checksums, securityContext, args. */}}
 {{- define "gitops-runtime.pod" -}}
 {{- $values := .values -}}
 {{- $labels := merge (include "gitops-runtime.selectorLabels" . | fromYaml) (.labels | default dict) -}}
@@ -135,7 +135,7 @@ spec:
       image: {{ include "gitops-runtime.image" (dict "root" .root "image" $values.image) | quote }}
       imagePullPolicy: {{ $values.image.pullPolicy | quote }}
       command: {{- $values.command | default (list .program) | toYaml | nindent 8 }}
-      {{- with $values.extraArgs }}
+      {{- with concat (.args | default list) ($values.extraArgs | default list) }}
       args: {{- toYaml . | nindent 8 }}
       {{- end }}
       env: {{- .env | nindent 8 }}

@@ -22,10 +22,17 @@ std::string app_path(const AppRef& app) {
 }
 
 // "?appNamespace=…&project=…", without empty parameters.
-std::string app_query(const AppRef& app) {
+std::string app_query(const AppRef& app, const ObjectFilter& only = {}) {
   std::vector<std::pair<std::string_view, std::string_view>> pairs;
-  if (!app.ns.empty()) pairs.emplace_back("appNamespace", app.ns);
-  if (!app.project.empty()) pairs.emplace_back("project", app.project);
+  const auto add = [&pairs](std::string_view name, std::string_view value) {
+    if (!value.empty()) pairs.emplace_back(name, value);
+  };
+  add("appNamespace", app.ns);
+  add("project", app.project);
+  add("group", only.group);
+  add("kind", only.kind);
+  add("namespace", only.ns);
+  add("name", only.name);
   return pairs.empty() ? std::string() : "?" + http::query_string(pairs);
 }
 
@@ -67,8 +74,9 @@ Task<Result<std::string>> ArgoCdClient::resource_tree(AppRef app, Deadline deadl
                          "resource tree of " + shown(app), Auth::token, deadline);
 }
 
-Task<Result<std::string>> ArgoCdClient::managed_resources(AppRef app, Deadline deadline) {
-  co_return co_await get(app_path(app) + "/managed-resources" + app_query(app),
+Task<Result<std::string>> ArgoCdClient::managed_resources(AppRef app, Deadline deadline,
+                                                          ObjectFilter only) {
+  co_return co_await get(app_path(app) + "/managed-resources" + app_query(app, only),
                          "managed resources of " + shown(app), Auth::token, deadline);
 }
 

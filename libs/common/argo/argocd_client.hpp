@@ -16,6 +16,14 @@ struct AppRef {
   std::string project;  // empty: not sent; a missing Application is then `forbidden`
 };
 
+// Selects objects that an application manages; an empty field selects any.
+struct ObjectFilter {
+  std::string group = {};
+  std::string kind = {};
+  std::string ns = {};
+  std::string name = {};
+};
+
 // A client for argocd-server (REST, as in its swagger.json), with the calls that this project
 // needs. Results are the JSON text as received, at most 64 MiB; failures contain argocd-server's
 // message. A 401 is `unauthenticated` and is never retried, because argocd-server counts failed
@@ -32,7 +40,8 @@ class ArgoCdClient {
   ArgoCdClient(http::Client& http, Options options, std::function<Secret()> token);
 
   Task<Result<std::string>> resource_tree(AppRef app, Deadline deadline);
-  Task<Result<std::string>> managed_resources(AppRef app, Deadline deadline);
+  Task<Result<std::string>> managed_resources(AppRef app, Deadline deadline,
+                                              ObjectFilter only = {});
   // `source_index` counts an Application's sources from 0.
   Task<Result<std::string>> revision_metadata(AppRef app, std::string revision, int source_index,
                                               Deadline deadline);

@@ -75,8 +75,7 @@ std::string excerpt_of(std::string_view answer, std::string_view payload, const 
 Client::Client(http::Client& http, http::Url url, std::function<Secret()> token)
     : http_(http), url_(std::move(url)), token_(std::move(token)) {}
 
-Task<Result<Answer>> Client::post(std::string_view payload, std::string_view event_id,
-                                  Deadline deadline) {
+Task<Result<Answer>> Client::post(std::string_view payload, const Label& label, Deadline deadline) {
   const Secret token = token_();
   http::Request request;
   request.method = "POST";
@@ -85,7 +84,8 @@ Task<Result<Answer>> Client::post(std::string_view payload, std::string_view eve
   request.headers.set("Content-Encoding", "gzip");
   // The control plane expects the raw token, without "Bearer".
   request.headers.set("Authorization", std::string(token.reveal()));
-  request.headers.set("X-Event-Id", std::string(event_id));
+  request.headers.set("X-Event-Id", label.id);
+  request.headers.set("X-Event-Sequence", std::to_string(label.sequence));
   // With Content-Length; other senders use the chunked form, receivers accept both.
   request.body = http::gzip_compress(payload);
   auto exchange = co_await http_.open(url_, std::move(request), deadline);
@@ -110,9 +110,8 @@ Task<Result<Answer>> Client::post(std::string_view payload, std::string_view eve
   co_return answer;
 }
 
-Task<Result<void>> Client::post_event(std::string payload, std::string event_id,
-                                      Deadline deadline) {
-  const auto answer = co_await post(payload, event_id, deadline);
+Task<Result<void>> Client::post_event(std::string payload, Label label, Deadline deadline) {
+  const auto answer = co_await post(payload, label, deadline);
   if (!answer) co_return std::unexpected(answer.error());
   if (answer->is_success()) co_return Result<void>();
   co_return std::unexpected(Error{.code = error_code_of_status(answer->status),

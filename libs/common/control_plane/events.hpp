@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -29,15 +30,18 @@ class Client {
   // `token` is called before each request, so that a rotated token is used at once.
   Client(http::Client& http, http::Url url, std::function<Secret()> token);
 
-  // `payload` is the JSON body {"data":…}; `event_id` (uid + resourceVersion + part) is sent in
-  // X-Event-Id so that the receiver can drop duplicates. Both must stay valid until the call
-  // returns. Any complete head is an Answer, even if its body is lost; an Error means that none
-  // arrived.
-  Task<Result<Answer>> post(std::string_view payload, std::string_view event_id, Deadline deadline);
+  // What identifies and orders an event (docs/events.md, "Ids").
+  struct Label {
+    std::string id;              // X-Event-Id: the receiver drops an event with a known id
+    std::uint64_t sequence = 0;  // X-Event-Sequence: and an older event about the same object
+  };
+  // `payload` is the JSON body {"data":…}. It and `label` must stay valid until the call returns.
+  // Any complete head is an Answer, even if its body is lost; an Error means that none arrived.
+  Task<Result<Answer>> post(std::string_view payload, const Label& label, Deadline deadline);
 
   // The same for callers that only need success or failure: an answer other than 2xx is an Error
   // with its status and Retry-After, without any of the payload.
-  Task<Result<void>> post_event(std::string payload, std::string event_id, Deadline deadline);
+  Task<Result<void>> post_event(std::string payload, Label label, Deadline deadline);
 
  private:
   http::Client& http_;

@@ -111,6 +111,17 @@ TEST(ArgoCdClient, ReadsTreesAndManagedResources) {
   });
 }
 
+TEST(ArgoCdClient, AsksForOneManagedResource) {
+  with_bench({ok(R"({"items":[]})")}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.managed_resources(
+        kApp, soon(),
+        {.group = "argoproj.io", .kind = "Application", .ns = "team-a", .name = "web"}));
+    EXPECT_THAT(bench.target(),
+                EndsWith("/managed-resources?appNamespace=argocd&project=default"
+                         "&group=argoproj.io&kind=Application&namespace=team-a&name=web"));
+  });
+}
+
 TEST(ArgoCdClient, EncodesEveryPart) {
   with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
     const AppRef app{.name = "../a b", .ns = "n&s", .project = "p=q#r"};

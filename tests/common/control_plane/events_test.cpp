@@ -57,7 +57,8 @@ TEST(PlatformClient, PostsAnEventAsPeersDo) {
     with_bench(
         {{.status = 201, .headers = {}, .body = "ignored"}},
         [&](Bench& bench) -> Task<> {
-          CO_ASSERT_OK(co_await bench.client.post_event(kPayload, "uid-7-app", soon()));
+          CO_ASSERT_OK(co_await bench.client.post_event(
+              kPayload, {.id = "uid-7-app", .sequence = 17}, soon()));
           const http::Request& request = bench.server.seen().at(0);
           EXPECT_EQ(request.method, "POST");
           EXPECT_EQ(request.target, std::string(path[0] == '\0' || path[1] == '\0' ? "" : "/base") +
@@ -66,6 +67,7 @@ TEST(PlatformClient, PostsAnEventAsPeersDo) {
           EXPECT_EQ(request.headers.find("Content-Encoding"), "gzip");
           EXPECT_EQ(request.headers.find("Authorization"), "raw-token");
           EXPECT_EQ(request.headers.find("X-Event-Id"), "uid-7-app");
+          EXPECT_EQ(request.headers.find("X-Event-Sequence"), "17");
           const auto body = http::gzip_decompress(request.body, 1'000'000);
           CO_ASSERT_OK(body);
           EXPECT_EQ(*body, kPayload);
@@ -78,7 +80,8 @@ TEST(PlatformClient, AC28_TellsAFailureWithoutTokenAndPayload) {
   for (const int status : {301, 400, 401, 413, 429, 500, 503}) {
     with_bench({{.status = status, .headers = {{"Retry-After", "9"}}, .body = kPayload}},
                [&](Bench& bench) -> Task<> {
-                 const auto posted = co_await bench.client.post_event(kPayload, "id", soon());
+                 const auto posted =
+                     co_await bench.client.post_event(kPayload, {.id = "id"}, soon());
                  CO_ASSERT_TRUE(!posted);
                  EXPECT_EQ(posted.error().http_status, status);
                  EXPECT_EQ(posted.error().code, error_code_of_status(status));
@@ -96,7 +99,7 @@ TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
   for (const int status : {200, 204, 301, 400, 401, 429, 503}) {
     with_bench({{.status = status, .headers = {{"Retry-After", "9"}}, .body = ""}},
                [&](Bench& bench) -> Task<> {
-                 const auto answer = co_await bench.client.post(kPayload, "id", soon());
+                 const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
                  CO_ASSERT_OK(answer);
                  EXPECT_EQ(answer->status, status);
                  EXPECT_EQ(answer->is_success(), status < 300);
@@ -110,7 +113,7 @@ TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
 std::string excerpt(const std::string& body, const std::string& payload = kPayload) {
   std::string out;
   with_bench({{.status = 422, .headers = {}, .body = body}}, [&](Bench& bench) -> Task<> {
-    const auto answer = co_await bench.client.post(payload, "id", soon());
+    const auto answer = co_await bench.client.post(payload, {.id = "id"}, soon());
     CO_ASSERT_OK(answer);
     out = answer->excerpt;
   });
@@ -159,15 +162,15 @@ TEST(PlatformClient, TheHeadIsTheVerdict) {
     net::Resolver resolver(metrics);
     http::Client http(executor, resolver, {});
     Client client(http, server.url(), [] { return Secret("raw-token"); });
-    const auto cut = co_await client.post(kPayload, "1", soon());
+    const auto cut = co_await client.post(kPayload, {.id = "1"}, soon());
     CO_ASSERT_OK(cut);
     EXPECT_EQ(cut->status, 201);
-    const auto hanging = co_await client.post(kPayload, "2", deadline_after(60s));
+    const auto hanging = co_await client.post(kPayload, {.id = "2"}, deadline_after(60s));
     CO_ASSERT_OK(hanging);
     EXPECT_EQ(hanging->status, 400);
     EXPECT_EQ(hanging->excerpt, "half of it");
     for (const char* id : {"3", "4"}) {
-      const auto none = co_await client.post(kPayload, id, soon());
+      const auto none = co_await client.post(kPayload, {.id = id}, soon());
       CO_ASSERT_TRUE(!none);
       EXPECT_EQ(none.error().code, ErrorCode::unavailable);
     }
@@ -177,9 +180,9 @@ TEST(PlatformClient, TheHeadIsTheVerdict) {
 
 TEST(PlatformClient, UsesARotatedTokenAtOnce) {
   with_bench({{.status = 200, .headers = {}, .body = ""}}, [](Bench& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.post_event(kPayload, "1", soon()));
+    CO_ASSERT_OK(co_await bench.client.post_event(kPayload, {.id = "1"}, soon()));
     bench.token = Secret("next");
-    CO_ASSERT_OK(co_await bench.client.post_event(kPayload, "2", soon()));
+    CO_ASSERT_OK(co_await bench.client.post_event(kPayload, {.id = "2"}, soon()));
     EXPECT_EQ(bench.server.seen().at(1).headers.find("Authorization"), "next");
   });
 }
@@ -187,7 +190,7 @@ TEST(PlatformClient, UsesARotatedTokenAtOnce) {
 TEST(PlatformClient, ReportsAnAbsentControlPlane) {
   with_bench({{.status = 200, .headers = {}, .body = ""}}, [](Bench& bench) -> Task<> {
     co_await bench.server.stop();
-    const auto posted = co_await bench.client.post_event(kPayload, "1", soon());
+    const auto posted = co_await bench.client.post_event(kPayload, {.id = "1"}, soon());
     CO_ASSERT_TRUE(!posted);
     EXPECT_EQ(posted.error().code, ErrorCode::unavailable);
     EXPECT_TRUE(posted.error().is_transient());

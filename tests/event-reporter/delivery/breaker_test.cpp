@@ -236,6 +236,30 @@ TEST(Breaker, AnAbandonedAttemptIsNoFailure) {
   EXPECT_EQ(bench.breaker.in_flight(), 0U);
 }
 
+TEST(Breaker, RefusalsInARowOpenIt) {
+  Bench bench;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(bench.acquire());
+      bench.breaker.refused(bench.take(), bench.now);
+    }
+    EXPECT_EQ(bench.breaker.state(), State::closed);
+    EXPECT_EQ(bench.breaker.permitted(), 16U) << "the peer answers";
+    ASSERT_TRUE(bench.acquire());
+    bench.succeed();
+  }
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(bench.acquire());
+    bench.breaker.refused(bench.take(), bench.now, 10s);
+  }
+  EXPECT_EQ(bench.breaker.state(), State::open);
+  EXPECT_GE(bench.breaker.next_probe() - bench.now, 10s);
+  bench.go_to_probe();
+  ASSERT_TRUE(bench.acquire());
+  bench.breaker.refused(bench.take(), bench.now);
+  EXPECT_EQ(bench.breaker.state(), State::open) << "a refused probe";
+}
+
 TEST(Breaker, APauseCanBeEnded) {
   Bench bench;
   ASSERT_TRUE(bench.acquire());

@@ -21,6 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using Kind = Delivered::Kind;
 using State = Breaker::State;
 using test::HttpScript;
 using test::LogCapture;
@@ -132,8 +133,8 @@ struct Bench {
       while (true) {
         co_await delivery.ready();
         auto delivered = co_await delivery.deliver(what);
-        if (delivered) {
-          ended[what.id] = *delivered;
+        if (delivered && delivered->kind != Kind::put_off) {
+          ended[what.id] = delivered->kind;
           co_return;
         }
         ++put_back;
@@ -172,7 +173,7 @@ struct Bench {
   control_plane::Client client;
   Delivery delivery;
   TaskGroup tasks;
-  std::map<std::string, Delivered> ended;
+  std::map<std::string, Kind> ended;
   int put_back = 0;
 };
 
@@ -226,13 +227,13 @@ TEST(Delivery, DeliversAndKeepsARecord) {
     co_await bench.delivery.ready();
     const auto delivered = co_await bench.deliver(event("uid-1"));
     CO_ASSERT_OK(delivered);
-    EXPECT_EQ(*delivered, Delivered::acknowledged);
+    EXPECT_EQ(delivered->kind, Kind::acknowledged);
     CO_ASSERT_EQ(bench.platform.reports().size(), 1U);
     EXPECT_EQ(bench.platform.reports()[0].event_id, "uid-1");
     EXPECT_EQ(bench.delivery.trouble(), "");
     EXPECT_THAT(bench.delivery.status(),
                 AllOf(StartsWith("control plane: takes events, 0 under way of 16 at a time\n"),
-                      HasSubstr("\nlast acknowledgement: 20"), Not(HasSubstr("dead letters"))));
+                      HasSubstr("\nlast acknowledgement: 20")));
     const auto journal = Json::parse(bench.delivery.journal().json("shop/web"));
     CO_ASSERT_EQ(journal["deliveries"].size(), 1U);
     const auto& entry = journal["deliveries"][0];
@@ -328,7 +329,7 @@ TEST(Delivery, PassingFailuresAreTriedAgainAtOnce) {
       bench.platform.fail_next(3, status);
       const auto delivered = co_await bench.deliver(event("once"));
       CO_ASSERT_OK(delivered);
-      EXPECT_EQ(*delivered, Delivered::acknowledged);
+      EXPECT_EQ(delivered->kind, Kind::acknowledged);
       EXPECT_EQ(bench.platform.requests().size(), 4U);
       EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
       EXPECT_EQ(
@@ -408,7 +409,6 @@ TEST(Delivery, ATokenThatStaysRefusedIsAnAlarmAndFewLogins) {
       EXPECT_GE(requests[i].when - requests[i - 1].when, 95ms);
     }
     EXPECT_THAT(bench.delivery.trouble(), HasSubstr("401 Unauthorized, it refuses the token"));
-    EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
     bench.platform.set_token("platform-token");
     CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 50; }));
     EXPECT_THAT(bench.acknowledgements(), SizeIs(50));
@@ -482,7 +482,7 @@ TEST(Delivery, WhatIsTooLargeIsReduced) {
     };
     const auto delivered = co_await bench.deliver(std::move(large));
     CO_ASSERT_OK(delivered);
-    EXPECT_EQ(*delivered, Delivered::reduced);
+    EXPECT_EQ(delivered->kind, Kind::reduced);
     EXPECT_EQ(reductions, 1);
     CO_ASSERT_EQ(bench.platform.reports().size(), 1U);
     EXPECT_EQ(bench.platform.reports()[0].event_id, "large");
@@ -490,11 +490,10 @@ TEST(Delivery, WhatIsTooLargeIsReduced) {
     EXPECT_EQ(
         bench.metric(R"(gitops_event_reporter_reports_total{part="resource",result="reduced"})"),
         1);
-    EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
   });
 }
 
-TEST(Delivery, WhatCannotBeReducedEnoughIsADeadLetter) {
+TEST(Delivery, WhatCannotBeReducedEnoughIsRefused) {
   with_bench([](Bench& bench) -> Task<> {
     bench.platform.opinion = at_most(1000);
     const auto large = event("large", noise(20'000));
@@ -502,72 +501,137 @@ TEST(Delivery, WhatCannotBeReducedEnoughIsADeadLetter) {
     nothing_less.reduce = [](std::string_view) { return std::string(); };
     auto still_large = large;
     still_large.reduce = [](std::string_view) { return event("large", noise(10'000)).body; };
-    std::size_t buried = 0;
     for (const auto& one : {large, nothing_less, still_large}) {
-      const auto delivered = co_await bench.deliver(one);
-      CO_ASSERT_OK(delivered);
-      EXPECT_EQ(*delivered, Delivered::dead_lettered);
-      CO_ASSERT_EQ(bench.delivery.dead_letters().size(), ++buried);
-      EXPECT_THAT(bench.delivery.dead_letters().back().reason, HasSubstr("413"));
+      const auto once = co_await bench.deliver(one);
+      CO_ASSERT_OK(once);
+      EXPECT_EQ(once->kind, Kind::put_off);
+      CO_ASSERT_OK(co_await bench.deliver(event("small")));
+      const auto twice = co_await bench.deliver(one);
+      CO_ASSERT_OK(twice);
+      EXPECT_EQ(twice->kind, Kind::refused);
+      EXPECT_EQ(twice->error.http_status, 413);
     }
-    EXPECT_EQ(bench.platform.requests().size(), 4U);
     EXPECT_EQ(bench.metric(R"(gitops_event_reporter_dead_letters_total{reason="413"})"), 3);
   });
 }
 
-TEST(Delivery, ARefusedEventIsADeadLetterAndTheNextGoesOn) {
+// The answer of the control plane to the event "bad".
+auto refuses_bad(int status) {
+  return [status](const http::Request& request) -> std::optional<http::Response> {
+    if (request.headers.find("X-Event-Id") != "bad") return std::nullopt;
+    return http::Response{
+        .status = status, .headers = {}, .body = "{\"message\": \"no such\n kind\"}"};
+  };
+}
+
+// A proxy on the way may answer so to every event.
+TEST(Delivery, ARefusalIsFinalOnlyWhenAnotherEventWasAcknowledgedInBetween) {
   for (const int status : {400, 409, 422}) {
     with_bench([&](Bench& bench) -> Task<> {
-      bench.platform.opinion = [&](const http::Request& request) -> std::optional<http::Response> {
-        if (request.headers.find("X-Event-Id") != "bad") return std::nullopt;
-        return http::Response{
-            .status = status, .headers = {}, .body = "{\"message\": \"no such\n kind\"}"};
-      };
-      for (int i = 0; i < 10; ++i) {
+      bench.platform.opinion = refuses_bad(status);
+      for (int i = 0; i < 2; ++i) {
         const auto bad = co_await bench.deliver(event("bad"));
         CO_ASSERT_OK(bad);
-        EXPECT_EQ(*bad, Delivered::dead_lettered);
+        EXPECT_EQ(bad->kind, Kind::put_off);
       }
       const auto good = co_await bench.deliver(event("good"));
       CO_ASSERT_OK(good);
-      EXPECT_EQ(*good, Delivered::acknowledged);
-      EXPECT_EQ(bench.platform.requests().size(), 11U) << "one attempt each";
+      EXPECT_EQ(good->kind, Kind::acknowledged);
+      const auto bad = co_await bench.deliver(event("bad"));
+      CO_ASSERT_OK(bad);
+      EXPECT_EQ(bad->kind, Kind::refused);
+      EXPECT_EQ(bad->error.http_status, status);
+      EXPECT_THAT(bad->error.message, HasSubstr("{\"message\": \"no such kind\"}"));
+      EXPECT_EQ(bench.platform.requests().size(), 4U) << "one attempt each";
       EXPECT_EQ(bench.delivery.trouble(), "");
-      const auto& letter = bench.delivery.dead_letters().front();
-      EXPECT_EQ(letter.subject, "shop/web /ConfigMap:shop/bad");
-      EXPECT_EQ(letter.part, "resource");
-      EXPECT_EQ(letter.event_id, "bad");
-      EXPECT_THAT(letter.reason, AllOf(HasSubstr(std::to_string(status)),
-                                       HasSubstr("{\"message\": \"no such kind\"}")));
-      EXPECT_THAT(bench.delivery.status(),
-                  AllOf(HasSubstr("dead letters: the last 10\n"),
-                        HasSubstr("shop/web /ConfigMap:shop/bad (resource, event bad): ")));
+      const auto journal = Json::parse(bench.delivery.journal().json("shop/web"));
+      EXPECT_EQ(journal["deliveries"][0]["result"], "refused");
+      EXPECT_EQ(journal["deliveries"][2]["result"], "put_off");
     });
   }
 }
 
-TEST(Delivery, KeepsABoundedNumberOfDeadLetters) {
+TEST(Delivery, RefusalsInARowAreAnOutage) {
+  with_bench([](Bench& bench) -> Task<> {
+    int outages = 0;
+    bench.delivery.on_recovery([&] { ++outages; });
+    bench.platform.fail_next(7, 400);
+    bench.insist_on(10);
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 10; }));
+    for (const auto& [id, kind] : bench.ended) EXPECT_EQ(kind, Kind::acknowledged) << id;
+    EXPECT_THAT(bench.acknowledgements(), SizeIs(10));
+    EXPECT_EQ(outages, 1);
+    EXPECT_THAT(bench.delivery.status(), HasSubstr("400"));
+  });
+}
+
+TEST(Delivery, AnEventThatWasRefusedBeforeSaysNothingAboutTheWay) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.platform.opinion = refuses_bad(422);
+    auto bad = event("bad");
+    bad.refused_before = true;
+    for (int i = 0; i < 10; ++i) {
+      const auto again = co_await bench.deliver(bad);
+      CO_ASSERT_OK(again);
+      EXPECT_EQ(again->kind, Kind::refused);
+    }
+    EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
+  });
+}
+
+// While the same token is good enough for others.
+TEST(Delivery, A403OfOneEventIsARefusalOfThatEvent) {
   auto options = fast_options();
-  options.dead_letters = 3;
+  options.unauthorized_pause = 1h;
   with_bench(
       [](Bench& bench) -> Task<> {
-        bench.platform.fail_next(10, 400);
+        bench.platform.opinion = refuses_bad(403);
+        CO_ASSERT_OK(co_await bench.deliver(event("first")));
         for (int i = 0; i < 10; ++i) {
+          const auto bad = co_await bench.deliver(event("bad"));
+          CO_ASSERT_OK(bad);
+          EXPECT_EQ(bad->kind, i % 2 == 0 ? Kind::put_off : Kind::refused);
+          EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
           CO_ASSERT_OK(co_await bench.deliver(event(std::to_string(i))));
         }
-        CO_ASSERT_EQ(bench.delivery.dead_letters().size(), 3U);
-        EXPECT_EQ(bench.delivery.dead_letters().front().event_id, "7");
-        EXPECT_EQ(bench.metric(R"(gitops_event_reporter_dead_letters_total{reason="400"})"), 10);
+        EXPECT_EQ(bench.delivery.trouble(), "");
       },
       {.options = options});
 }
 
-TEST(Delivery, AnIdThatCannotBeSentIsADeadLetter) {
+TEST(Delivery, A403OfEveryEventIsARefusalOfTheToken) {
+  with_bench([](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.deliver(event("first")));
+    bench.platform.fail_next(8, 403);
+    bench.insist_on(10);
+    CO_ASSERT_TRUE(
+        co_await until([&] { return bench.delivery.trouble().contains("it refuses the token"); }));
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 10; }));
+    for (const auto& [id, kind] : bench.ended) EXPECT_EQ(kind, Kind::acknowledged) << id;
+  });
+}
+
+TEST(Delivery, AnIdThatCannotBeSentIsRefused) {
   with_bench([](Bench& bench) -> Task<> {
     const auto delivered = co_await bench.deliver(event("a\r\nX-Evil: 1"));
     CO_ASSERT_OK(delivered);
-    EXPECT_EQ(*delivered, Delivered::dead_lettered);
+    EXPECT_EQ(delivered->kind, Kind::refused);
     EXPECT_THAT(bench.platform.requests(), IsEmpty());
+  });
+}
+
+// As after the release of a shard, also while it waits for a permit.
+TEST(Delivery, AnEventThatMustNotBeSentAnyMoreIsNotSent) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.platform.fail_next(1, 503);
+    auto revoked = event("revoked");
+    int asked = 0;
+    revoked.allowed = [&asked] { return ++asked == 1; };
+    const auto delivered = co_await bench.deliver(std::move(revoked));
+    EXPECT_FALSE(delivered);
+    EXPECT_EQ(asked, 2);
+    EXPECT_EQ(bench.platform.requests().size(), 1U) << "the first attempt";
+    EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
   });
 }
 
@@ -579,7 +643,6 @@ TEST(Delivery, AWrongEndpointCostsNoEvent) {
       CO_ASSERT_TRUE(co_await until(
           [&] { return bench.delivery.trouble().contains("this is not the event endpoint"); }));
       CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 3; }));
-      EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
       EXPECT_THAT(bench.acknowledgements(), SizeIs(3));
     });
   }
@@ -616,7 +679,6 @@ TEST(Delivery, APeerThatIsNotTrustedIsAnOutage) {
       CO_ASSERT_TRUE(!failed);
       EXPECT_EQ(failed.error().code, ErrorCode::tls);
       EXPECT_NE(bench.delivery.breaker().state(), State::closed);
-      EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
     }
     co_await plain.stop();
   });
@@ -633,12 +695,13 @@ TEST(Delivery, AnAnswerCutInItsHeadIsNoneAndOneCutInItsBodyIs) {
       Bench bench(executor, {.url = server.url()});
       const auto delivered = co_await bench.deliver(event("1"));
       CO_ASSERT_OK(delivered);
-      EXPECT_EQ(*delivered, Delivered::acknowledged);
+      EXPECT_EQ(delivered->kind, Kind::acknowledged);
       EXPECT_EQ(server.connections(), 3U);
-      CO_ASSERT_OK(co_await bench.deliver(event("2")));
-      CO_ASSERT_EQ(bench.delivery.dead_letters().size(), 1U);
-      EXPECT_THAT(bench.delivery.dead_letters()[0].reason, HasSubstr("422"));
-      EXPECT_THAT(bench.delivery.dead_letters()[0].reason, HasSubstr(": because"));
+      const auto refused = co_await bench.deliver(event("2"));
+      CO_ASSERT_OK(refused);
+      EXPECT_EQ(refused->kind, Kind::put_off);
+      EXPECT_EQ(refused->error.http_status, 422);
+      EXPECT_THAT(refused->error.message, HasSubstr(": because"));
     }
     co_await server.stop();
   });
@@ -654,9 +717,33 @@ TEST(Delivery, APeerThatDoesNotSpeakHttpIsAnOutage) {
       const auto failed = co_await bench.deliver(event("1"));
       CO_ASSERT_TRUE(!failed);
       EXPECT_NE(bench.delivery.breaker().state(), State::closed);
-      EXPECT_THAT(bench.delivery.dead_letters(), IsEmpty());
     }
     co_await server.stop();
+  });
+}
+
+TEST(Delivery, ABodyIsMadeOnlyWhenItsEventMayBeSent) {
+  with_bench([](Bench& bench) -> Task<> {
+    int made = 0;
+    const auto lazy = [&made](const std::string& id) {
+      auto what = event(id);
+      what.make_body = [&made, body = std::move(what.body)] {
+        ++made;
+        return body;
+      };
+      what.body.clear();
+      return what;
+    };
+    CO_ASSERT_OK(co_await bench.deliver(lazy("sent")));
+    EXPECT_EQ(made, 1);
+    co_await bench.open();
+    EXPECT_FALSE(co_await bench.deliver(lazy("not sent")));
+    EXPECT_EQ(made, 1);
+    CO_ASSERT_OK(bench.platform.start());
+    bench.platform.fail_next(2, 503);
+    bench.insist(lazy("insisted on"));
+    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.contains("insisted on"); }));
+    EXPECT_EQ(bench.acknowledgements().at("insisted on"), 1);
   });
 }
 
@@ -821,16 +908,14 @@ TEST(Delivery, AC28_NeitherTokenNorEventIsSeenAnywhere) {
         for (int i = 0; i < 6; ++i) {
           co_await bench.delivery.ready();
           const auto delivered = co_await bench.deliver(sent);
-          if (!delivered) visible += delivered.error().message + "\n";
+          visible += (delivered ? delivered->error.message : delivered.error().message) + "\n";
           visible += bench.delivery.trouble() + "\n" + bench.delivery.status();
           if (delivered) break;
         }
       });
       co_await group.join();
       visible += bench.delivery.journal().json_all(1000) + bench.metrics.expose();
-      for (const auto& letter : bench.delivery.dead_letters()) visible += letter.reason;
     }
-    EXPECT_THAT(bench.delivery.dead_letters(), SizeIs(3));
     co_await bench.platform.stop();
     bench.http.close_idle();
   });

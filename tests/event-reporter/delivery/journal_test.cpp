@@ -36,6 +36,15 @@ TEST(Journal, TellsEverythingButTheContent) {
               "http_status": 200, "bytes": 1234, "milliseconds": 56}]})"));
 }
 
+TEST(Journal, ShowsWhatWasRefused) {
+  Journal journal({});
+  journal.add("shop/web", entry("1"));
+  const auto refused = [](std::string_view object) { return "[\"" + std::string(object) + "\"]"; };
+  EXPECT_EQ(Json::parse(journal.answer("object=shop/web", refused))["refused"][0], "shop/web");
+  EXPECT_EQ(Json::parse(journal.answer("limit=5", refused))["refused"][0], "");
+  EXPECT_FALSE(Json::parse(journal.answer("limit=5")).contains("refused"));
+}
+
 TEST(Journal, KeepsTheLastFewOfEachObjectNewestFirst) {
   Journal journal({.per_object = 3});
   for (const char* id : {"1", "2", "3", "4", "5"}) journal.add("shop/web", entry(id));

@@ -149,7 +149,7 @@ TEST_P(Golden, DigestsAreThoseOfExistingLedgers) {
       {"root-application",
        {"9974d6156994d4385362e96092759712", " c722fbffa13af45f 32446fe3e60ecdd9 a0b55428f5054ec8",
         " d4e033aaa880e070 f90ad2009f910eaf 1918df3cb419037a"}},
-      {"child-application", {"2da94125c4a73dc18d59b6d2c843595e", "", ""}},
+      {"child-application", {"835b7d6882670ccdedd5dec97c1fe896", "", ""}},
       {"application-in-deletion",
        {"63cf545a169e3753631ac24fd8700856", " bbc55ea8d1644665", " f5065b8c1c2a1e84"}},
       {"unusual-resources",
@@ -321,6 +321,97 @@ TEST(ApplicationEvents, WithoutManagedResourcesNothingIsKnownOfResources) {
   ASSERT_TRUE(events);
   EXPECT_FALSE(events->resources_known());
   EXPECT_TRUE(events->resources().empty());
+}
+
+// Argo CD writes empty lists when it could read neither Git nor the cluster.
+TEST(ApplicationEvents, AfterAFailedComparisonNothingFollowsFromAbsence) {
+  const auto with_condition = [](const char* type) {
+    auto input = small_case();
+    input["application"]["status"]["conditions"] = json::array({{{"type", type}}});
+    return input;
+  };
+  EXPECT_TRUE(events_of(small_case())->lists_every_resource());
+  for (const auto* type : {"ComparisonError", "UnknownError", "InvalidSpecError"}) {
+    EXPECT_FALSE(events_of(with_condition(type))->lists_every_resource()) << type;
+  }
+  for (const auto* type : {"SyncError", "DeletionError", "OrphanedResourceWarning"}) {
+    EXPECT_TRUE(events_of(with_condition(type))->lists_every_resource()) << type;
+  }
+  for (const auto* answer : {"tree", "managed"}) {
+    auto input = small_case();
+    input.erase(answer);
+    EXPECT_FALSE(events_of(input)->lists_every_resource()) << answer;
+  }
+}
+
+TEST(ApplicationEvents, AfterAFailedComparisonOnlyALiveObjectIsKnown) {
+  auto input = small_case();
+  input["application"]["status"]["conditions"] = json::array({{{"type", "ComparisonError"}}});
+  EXPECT_TRUE(events_of(input)->resources()[0].known);
+  auto without_live = input;
+  without_live["managed"][0]["live"] = nullptr;
+  EXPECT_FALSE(events_of(without_live)->resources()[0].known);
+  auto without_node = input;
+  without_node["tree"]["nodes"] = json::array();
+  EXPECT_FALSE(events_of(without_node)->resources()[0].known);
+  // Compared, it is known to be missing.
+  without_live["application"]["status"].erase("conditions");
+  EXPECT_TRUE(events_of(without_live)->resources()[0].known);
+  // The deletion of the application tells all that is to be told.
+  without_node["application"]["metadata"]["deletionTimestamp"] = "2026-03-04T09:15:00Z";
+  EXPECT_TRUE(events_of(without_node)->resources()[0].known);
+}
+
+// Argo CD 3 keeps the health out of the Application.
+TEST(ApplicationEvents, WithoutATreeNoResourceIsCalledHealthy) {
+  auto input = small_case();
+  input.erase("tree");
+  input["application"]["status"]["resources"][0]["status"] = "Synced";
+  input["application"]["status"]["resources"][0].erase("health");
+  EXPECT_FALSE(events_of(input)->resources()[0].known);
+  EXPECT_THAT(resource_body(input), Not(HasSubstr("healthStatus")));
+  // Argo CD 2 tells it in the Application.
+  input["application"]["status"]["resources"][0]["health"] = {{"status", "Degraded"}};
+  EXPECT_TRUE(events_of(input)->resources()[0].known);
+  EXPECT_THAT(resource_body(input), HasSubstr(R"("healthStatus":"Degraded")"));
+}
+
+TEST(ApplicationEvents, TheErrorsOfAnApplicationNeedNoManagedResources) {
+  auto input = golden_case("root-application");
+  const auto complete = events_of(input)->application_digest();
+  input.erase("managed");
+  EXPECT_EQ(events_of(input)->application_digest(), complete);
+}
+
+TEST(ApplicationEvents, AnEventWithoutCommitsIsDueOnceMore) {
+  Snapshot lacking{.app = app_snapshot(small_case()), .lacks_commits = true};
+  Snapshot complete{.app = app_snapshot(small_case())};
+  EXPECT_NE(ApplicationEvents::make(std::move(lacking), {})->application_digest(),
+            ApplicationEvents::make(std::move(complete), {})->application_digest());
+}
+
+TEST(ApplicationEvents, WhatTheParentWantsIsInTheDigestOfTheChild) {
+  auto input = golden_case("child-application");
+  const auto item = [](const json& target) {
+    return json::array({{{"group", "argoproj.io"},
+                         {"kind", "Application"},
+                         {"namespace", "argocd"},
+                         {"name", "web"},
+                         {"target", target},
+                         {"live", nullptr}}});
+  };
+  input["application"]["metadata"]["namespace"] = "argocd";
+  input["application"]["metadata"]["name"] = "web";
+  input["parent"]["managed"] = item({{"replicas", 1}});
+  const auto before = events_of(input)->application_digest();
+  input["parent"]["managed"] = item({{"replicas", 2}});
+  EXPECT_NE(events_of(input)->application_digest(), before);
+}
+
+TEST(ApplicationEvents, ARootApplicationNamesTheRepositoryOfItsMainSource) {
+  auto input = golden_case("unusual-resources");
+  const auto body = json::parse(events_of(input)->application_event(WallTime{}));
+  EXPECT_EQ(body["data"]["source"]["repoURL"], "https://git.example.com/b.git");
 }
 
 TEST(ApplicationEvents, ATreeThatGoesInCirclesEnds) {

@@ -71,16 +71,6 @@ TEST(ResourceEvent, WhatIsKnownOnlyByNameIsToldByName) {
                 "namespace":"shop","uid":"u-1","deletionTimestamp":"2026-03-04T09:15:27Z"}})"_json);
 }
 
-TEST(ResourceEvent, IdsTellObjectsVersionsAndContentsApart) {
-  const auto facts = read_resource(kRollout);
-  ASSERT_TRUE(facts);
-  EXPECT_EQ(resource_event_id(*facts, r::kRollouts, {"shop", "checkout"}, "gone"),
-            "u-1/51007/argoproj.io:v1alpha1:Rollout:shop:checkout/gone");
-  EXPECT_THAT(resource_event_id({.uid = "a/b\n", .resource_version = " ", .digest = {}},
-                                r::kRollouts, {"s:h", "c/d"}, "x"),
-              Not(HasSubstr("\n")));
-}
-
 TEST(ResourceEvent, WhatIsNoObjectIsNotRead) {
   for (const auto* text : {"", "[]", "nonsense", R"({"a":tru})", R"({"a":1)"}) {
     const auto facts = read_resource(text);

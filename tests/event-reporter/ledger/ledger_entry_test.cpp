@@ -17,7 +17,10 @@ Digest digest(std::uint8_t value) {
 }
 
 LedgerEntry sample() {
-  LedgerEntry entry{.uid = "u1", .change = digest(7), .application = digest(1), .resources = {}};
+  LedgerEntry entry{.uid = "u1", .change = digest(7)};
+  entry.announce(digest(1), 1'000'000);
+  entry.acknowledge(digest(1));
+  entry.announce(kDeployment, digest(2), 1'000'100);
   entry.acknowledge(kDeployment, digest(2));
   entry.acknowledge(kService, digest(3));
   return entry;
@@ -39,7 +42,82 @@ TEST(LedgerEntry, NamesItsResourcesWithTheVersionTheyWereReportedWith) {
   EXPECT_THAT(odd.resource_ids(), ElementsAre(strange));
 }
 
+// -- announced and acknowledged --
+
+TEST(LedgerEntry, AnEventKeepsItsSequenceUntilItIsAcknowledged) {
+  LedgerEntry entry{.uid = "u1"};
+  EXPECT_EQ(entry.announce(digest(1), 10), 10U);
+  EXPECT_EQ(entry.announce(digest(1), 11), 10U) << "sent again";
+  EXPECT_EQ(entry.announce(kService, digest(1), 12), 12U);
+  EXPECT_EQ(entry.announce(kService, digest(1), 13), 12U);
+  EXPECT_EQ(entry.announce(kService, kGone, 14), 14U) << "another content";
+  EXPECT_EQ(entry.announce(kService, digest(1), 15), 15U) << "back to the former content";
+  EXPECT_EQ(entry.sequence, 15U);
+  entry.acknowledge(kService, digest(1));
+  EXPECT_TRUE(entry.resources.begin()->second.last.has(digest(1)));
+  EXPECT_FALSE(entry.application->has(digest(1)));
+  EXPECT_EQ(entry.announce(kService, digest(1), 16), 16U) << "a new event";
+}
+
+TEST(LedgerEntry, WhatIsDistrustedIsDueWithANewSequence) {
+  LedgerEntry entry{.uid = "u1", .change = digest(7)};
+  entry.announce(digest(1), 10);
+  entry.announce(kService, digest(1), 10);
+  entry.distrust();
+  EXPECT_FALSE(entry.change);
+  EXPECT_EQ(entry.announce(digest(1), 20), 20U);
+  EXPECT_EQ(entry.announce(kService, digest(1), 20), 20U);
+  EXPECT_EQ(entry.sequence, 20U);
+}
+
 // -- as bytes --
+
+TEST(LedgerEntry, ARefusalBelongsToOneContentOfOnePart) {
+  const WallTime noon{std::chrono::milliseconds(1'772'625'600'000)};
+  auto entry = sample();
+  entry.announce(digest(5), 2'000'000);
+  entry.refuse(422, noon, "no such kind");
+  entry.announce(kService, kGone, 2'000'000);
+  entry.refuse(kService, 400, noon, std::string(1000, 'x'));
+  EXPECT_TRUE(entry.is_refused({}, digest(5)));
+  EXPECT_FALSE(entry.is_refused({}, digest(1)));
+  EXPECT_TRUE(entry.is_refused(kService.identity(), kGone));
+  EXPECT_FALSE(entry.is_refused(kDeployment.identity(), digest(2)));
+
+  const auto bytes = encode(entry);
+  EXPECT_EQ(*decode_entry(bytes), entry);
+  const auto head = *decode_head(bytes);
+  EXPECT_EQ(head, head_of(entry));
+  ASSERT_EQ(head.refused.size(), 2U);
+  EXPECT_EQ(head.refused[0].status, 422);
+  EXPECT_EQ(head.refused[0].sequence, 2'000'000U);
+  EXPECT_EQ(head.refused[0].since, 1'772'625'600);
+  EXPECT_EQ(head.refused[1].reason.size(), kMaxReason);
+
+  EXPECT_EQ(entry.announce(digest(5), 3'000'000), 2'000'000U) << "tried once more";
+  EXPECT_TRUE(entry.is_refused({}, digest(5)));
+  entry.announce(digest(6), 3'000'000);
+  EXPECT_FALSE(entry.is_refused({}, digest(5))) << "another content";
+  entry.forget(kService);
+  EXPECT_TRUE(entry.refused.empty());
+}
+
+// Ledgers of the version before.
+TEST(LedgerEntry, ReadsTheFormatWithoutSequences) {
+  using namespace std::string_literals;
+  const std::string bytes =
+      "\1\2\2u1"s + std::string(16, 'a') + "\0\7a/b/c/d\1v"s + std::string(16, 'd');
+  const auto entry = decode_entry(bytes);
+  ASSERT_TRUE(entry) << entry.error().message;
+  EXPECT_EQ(entry->sequence, 0U);
+  Digest a{};
+  a.fill('a');
+  EXPECT_EQ(entry->application,
+            (LedgerEntry::Part{.digest = a, .sequence = 0, .acknowledged = true}));
+  EXPECT_TRUE(entry->resources.at("a/b/c/d").last.acknowledged);
+  EXPECT_EQ(decode_head(bytes)->uid, "u1");
+  EXPECT_EQ(*decode_entry(encode(*entry)), *entry);
+}
 
 TEST(LedgerEntry, SurvivesEncoding) {
   auto entry = sample();
@@ -49,10 +127,13 @@ TEST(LedgerEntry, SurvivesEncoding) {
   const auto decoded = decode_entry(bytes);
   ASSERT_TRUE(decoded) << decoded.error().message;
   EXPECT_EQ(*decoded, entry);
-  EXPECT_EQ(*decode_head(bytes), (LedgerHead{.uid = "u1", .change = digest(7)}));
+  EXPECT_EQ(*decode_head(bytes),
+            (LedgerHead{.uid = "u1", .change = digest(7), .sequence = 1'000'100}));
 
-  for (const auto& small : {LedgerEntry{}, LedgerEntry{.uid = "u1"},
-                            LedgerEntry{.uid = "u1", .change = {}, .application = digest(4)}}) {
+  for (const auto& small :
+       {LedgerEntry{}, LedgerEntry{.uid = "u1"},
+        LedgerEntry{
+            .uid = "u1", .change = {}, .application = LedgerEntry::Part{.digest = digest(4)}}}) {
     EXPECT_EQ(*decode_entry(encode(small)), small);
   }
 }
@@ -88,19 +169,27 @@ TEST(LedgerEntry, RefusesWhatNobodyWrites) {
   };
   const auto resource = [](std::string_view identity) {
     return "\0"s + static_cast<char>(identity.size()) + std::string(identity) + "\1v" +
-           std::string(16, 'd');
+           std::string(16, 'd') + "\1";
   };
   const auto after = [](char shared, std::string_view rest) {
     return std::string(1, shared) + static_cast<char>(rest.size()) + std::string(rest) + "\1v" +
-           std::string(16, 'd');
+           std::string(16, 'd') + "\1";
   };
-  const auto head = "\1\0\2u1"s;
+  const auto head = "\2\0\2u1\x05"s;
   EXPECT_EQ(code(head), "none");
   EXPECT_EQ(code(head + resource("a/b/c/d") + resource("b/b/c/d")), "none");
-  EXPECT_EQ(code("\2\0\2u1"s), "invalid_data") << "another format";
-  EXPECT_EQ(code("\1\4\2u1"s), "invalid_data") << "an unknown flag";
-  EXPECT_EQ(code("\1\0\x82\0u1"s), "invalid_data") << "a length with more digits than it needs";
-  EXPECT_EQ(code("\1\0\xff\xff\xff\xff\x7f"s), "invalid_data") << "a length beyond the end";
+  EXPECT_EQ(code("\3\0\2u1\0"s), "invalid_data") << "another format";
+  EXPECT_EQ(code("\2\4\2u1\0"s), "invalid_data") << "a flag without its content";
+  EXPECT_EQ(code("\2\x40\2u1\0"s), "invalid_data") << "an unknown flag";
+  EXPECT_EQ(code("\2\0\x82\0u1\0"s), "invalid_data") << "a length with more digits than it needs";
+  EXPECT_EQ(code("\2\0\xff\xff\xff\xff\x7f"s), "invalid_data") << "a length beyond the end";
+  EXPECT_EQ(code("\2\0\2u1"s + std::string(9, '\xff') + "\x7f"), "invalid_data") << "above 64 bits";
+  EXPECT_EQ(code("\2\0\2u1"s + std::string(9, '\xff') + "\x01"), "invalid_data")
+      << "no room for an age";
+  EXPECT_EQ(code("\2\0\2u1"s + std::string(9, '\xff')), "invalid_data") << "a sequence without end";
+  EXPECT_EQ(code("\2\2\2u1\x05"s + std::string(16, 'd') + "\x0b"), "none");
+  EXPECT_EQ(code("\2\2\2u1\x05"s + std::string(16, 'd') + "\x0c"), "invalid_data")
+      << "older than all";
   EXPECT_EQ(code(head + resource("b/b/c/d") + resource("a/b/c/d")), "invalid_data") << "order";
   EXPECT_EQ(code(head + resource("a/b/c/d") + resource("a/b/c/d")), "invalid_data") << "twice";
   EXPECT_EQ(code(head + resource("a/b/c/d") + after(6, "e")), "none");

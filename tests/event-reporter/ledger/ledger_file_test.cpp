@@ -33,7 +33,7 @@ using ::testing::SizeIs;
 LedgerEntry entry_of(int number, int resources = 5) {
   LedgerEntry entry{.uid = "uid-" + std::to_string(number),
                     .change = Digest{static_cast<std::uint8_t>(number)},
-                    .application = Digest{1},
+                    .application = LedgerEntry::Part{.digest = Digest{1}},
                     .resources = {}};
   for (int i = 0; i < resources; ++i) {
     entry.acknowledge({"apps", "v1", "Deployment", "shop", "web-" + std::to_string(i)},

@@ -36,8 +36,7 @@ using ::testing::UnorderedElementsAre;
 LedgerEntry entry_of(int generation, int resources = 5, std::string_view mark = "web") {
   LedgerEntry entry{.uid = "uid",
                     .change = Digest{static_cast<std::uint8_t>(generation)},
-                    .application = Digest{1},
-                    .resources = {}};
+                    .application = LedgerEntry::Part{.digest = Digest{1}}};
   for (int i = 0; i < resources; ++i) {
     entry.acknowledge({"apps", std::to_string(generation), "Deployment", "shop",
                        std::string(mark) + "-" + std::to_string(i)},
@@ -282,6 +281,17 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
   });
   with_ledger(options, [&](Running& running) -> Task<> {
     auto& ledger = running.ledger;
+    int rebuilt = 0;
+    ledger.on_rebuilt([&] {
+      ++rebuilt;
+      EXPECT_FALSE(ledger.known().contains("ns/app7"));
+      EXPECT_EQ(ledger.floor(), 1'000'001U) << "above the sequences that were lost";
+    });
+    auto last = entry_of(2);
+    last.announce(Digest{9}, 1'000'000);
+    ledger.store("ns/last", last);
+    CO_ASSERT_OK(co_await ledger.flush(soon()));
+    EXPECT_EQ(ledger.floor(), 0U);
     const auto size = fs::file_size(options.path);
     std::fstream(options.path, std::ios::in | std::ios::out | std::ios::binary)
         << std::string(size, '#');
@@ -295,6 +305,7 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
         [&] { return running.metric("gitops_event_reporter_ledger_rebuilt_total") == 1; }));
     ledger.store("ns/new", entry_of(3));
     EXPECT_TRUE(co_await ledger.flush(soon()));
+    EXPECT_EQ(rebuilt, 1);
     EXPECT_EQ(ledger.trouble(), "");
     EXPECT_THAT(ledger.known(), UnorderedElementsAre(testing::Key("ns/new")));
     EXPECT_EQ(*co_await ledger.load("ns/app7"), LedgerEntry{});

@@ -14,7 +14,7 @@ Digest digest(std::uint8_t value) {
   return out;
 }
 
-// One of three replicas; "web" is of one shard, kElsewhere of another.
+// One of three replicas; "web" is of one shard.
 struct ChangeTrackerTest : testing::Test {
   Loop loop;
   Metrics metrics;
@@ -75,6 +75,94 @@ TEST_F(ChangeTrackerTest, WhatOthersAddToWhatItReportedIsRecorded) {
   EXPECT_TRUE(ledger.inventory().empty()) << "that it knows itself";
   changes.changed("a/web", "u", digest(2), "two", {});
   EXPECT_TRUE(ledger.inventory().contains(inventory_row("a/web", "u")));
+}
+
+TEST_F(ChangeTrackerTest, AGrantEndsWithTheNextClaimOrReleaseOfItsShard) {
+  const auto before = changes.grant("a/web");
+  ASSERT_TRUE(before);
+  EXPECT_FALSE(before->owner);
+  EXPECT_TRUE(changes.holds(*before));
+  hold();
+  EXPECT_FALSE(changes.holds(*before));
+  const auto held = changes.grant("a/web");
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(held->owner);
+  changes.released(shard);
+  EXPECT_FALSE(changes.holds(*held));
+  hold_again();
+  EXPECT_FALSE(changes.holds(*held)) << "another term";
+  EXPECT_TRUE(changes.grant("a/web")->owner);
+}
+
+TEST_F(ChangeTrackerTest, NobodyReportsAShardThatIsBeingTakenOver) {
+  const auto before = changes.grant("a/web");
+  changes.claimed(shard, 7);
+  EXPECT_FALSE(changes.holds(*before));
+  EXPECT_FALSE(changes.grant("a/web"));
+  changes.released(shard);
+  EXPECT_TRUE(changes.grant("a/web"));
+}
+
+TEST_F(ChangeTrackerTest, AClaimAndAReleaseCancelTheReportsOfTheShard) {
+  std::vector<std::string> cancelled;
+  ChangeTracker::Options options{.replicas = 3};
+  options.cancel = [&](const std::function<bool(std::string_view)>& which) {
+    for (const auto* key : {"a/web", "b/web"}) {
+      if (which(key)) cancelled.emplace_back(key);
+    }
+    EXPECT_FALSE(which(shard_of("app-0", 3) == shard ? "a/app-1" : "a/app-0"));
+  };
+  ChangeTracker tracker{loop.get_executor(), ledger, dirty, options, metrics};
+  tracker.claimed(shard, 7);
+  EXPECT_THAT(cancelled, testing::ElementsAre("a/web", "b/web"));
+  tracker.released(shard);
+  EXPECT_EQ(cancelled.size(), 4U);
+}
+
+TEST_F(ChangeTrackerTest, AnOwnersSequenceIsAboveTheFloorAndAnothersFollowsItsOwnLast) {
+  const WallTime noon{std::chrono::milliseconds(1'772'625'600'000)};
+  const Sequence now = sequence_of(noon);
+  LedgerEntry entry{.uid = "u"};
+  entry.announce(digest(1), now + 100);
+  EXPECT_EQ(changes.grant("a/web")->next(noon + std::chrono::hours(1), entry), now + 101);
+  ledger.set_note("term of shard " + std::to_string(shard), "7");
+  changes.claimed(shard, 7, now + 5'000);
+  EXPECT_EQ(changes.grant("a/web")->next(noon, entry), now + 5'000);
+  EXPECT_EQ(changes.grant("a/web")->next(noon + std::chrono::hours(1), entry),
+            sequence_of(noon + std::chrono::hours(1)));
+}
+
+TEST_F(ChangeTrackerTest, WhatWasRefusedIsDueOnCommand) {
+  hold();
+  LedgerEntry entry{.uid = "u", .change = digest(1)};
+  entry.announce(digest(1), 5);
+  entry.refuse(400, {}, "no");
+  ledger.store("a/web", entry);
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_FALSE(dirty.contains("a/web"));
+  EXPECT_FALSE(changes.grant("a/web")->retry_refused);
+  EXPECT_EQ(changes.retry_refused(), 1U);
+  EXPECT_TRUE(dirty.take("a/web").live);
+  EXPECT_TRUE(changes.grant("a/web")->retry_refused);
+  changes.retried("a/web");
+  EXPECT_FALSE(changes.grant("a/web")->retry_refused);
+}
+
+TEST_F(ChangeTrackerTest, ARefusedDeletionIsDueOnCommandAndNoOtherIsMadeUp) {
+  ChangeTracker::Options options{.replicas = 3};
+  options.stub = [](const std::string& key, const std::string& uid) { return key + " " + uid; };
+  ChangeTracker tracker{loop.get_executor(), ledger, dirty, options, metrics};
+  LedgerEntry gone{.uid = "u"};
+  gone.announce(kGone, 5);
+  gone.refuse(400, {}, "no");
+  ledger.store("a/web", gone);
+  LedgerEntry unseen{.uid = "v"};
+  unseen.announce(digest(1), 5);
+  unseen.refuse(400, {}, "no");
+  ledger.store("b/web", unseen);  // its cluster may be away
+  EXPECT_EQ(tracker.retry_refused(), 2U);
+  EXPECT_EQ(dirty.take("a/web").tombstone, "a/web u");
+  EXPECT_FALSE(dirty.contains("b/web"));
 }
 
 // Its own ledger is gone with the replica that reported it.

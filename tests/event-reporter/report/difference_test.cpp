@@ -24,7 +24,8 @@ Difference due(const LedgerEntry& entry, const Digest& application, const Resour
 }
 
 LedgerEntry sample() {
-  LedgerEntry entry{.uid = "u1", .change = digest(7), .application = digest(1), .resources = {}};
+  LedgerEntry entry{.uid = "u1", .change = digest(7)};
+  entry.acknowledge(digest(1));
   entry.acknowledge(kDeployment, digest(2));
   entry.acknowledge(kService, digest(3));
   return entry;
@@ -47,6 +48,38 @@ TEST(Difference, OnlyWhatChangedIsDueAgain) {
   const auto one = due(entry, digest(9), {{kService, digest(4)}, {kDeployment, digest(2)}});
   EXPECT_TRUE(one.application);
   EXPECT_THAT(one.changed, ElementsAre(0));
+}
+
+TEST(Difference, WhatWasNotAcknowledgedIsDueAgain) {
+  auto entry = sample();
+  entry.announce(digest(1), 5);
+  entry.announce(kService, digest(3), 5);
+  const auto again = due(entry, digest(1), {{kDeployment, digest(2)}, {kService, digest(3)}});
+  EXPECT_TRUE(again.application);
+  EXPECT_THAT(again.changed, ElementsAre(1));
+}
+
+TEST(Difference, WhatWasRefusedWaitsUntilItIsTriedOnceMore) {
+  auto entry = sample();
+  entry.announce(digest(9), 5);
+  entry.refuse(400, {}, "no");
+  entry.announce(kService, kGone, 5);
+  entry.refuse(kService, 400, {}, "no");
+  const Resources left{{kDeployment, digest(2)}};
+  const auto waits = due(entry, digest(9), left);
+  EXPECT_FALSE(waits.application);
+  EXPECT_THAT(waits.gone, IsEmpty());
+  EXPECT_TRUE(due(entry, digest(8), left).application) << "another content";
+  EXPECT_THAT(due(entry, digest(9), {{kDeployment, digest(2)}, {kService, digest(3)}}).changed,
+              ElementsAre(1));
+  const auto again = diff(entry, "u1", digest(9),
+                          std::span<const ApplicationEvents::Resource>(left), Refused::retry);
+  EXPECT_TRUE(again.application);
+  EXPECT_THAT(again.gone, ElementsAre(kService));
+
+  EXPECT_THAT(diff_gone(entry).gone, ElementsAre(kDeployment));
+  EXPECT_TRUE(diff_gone(entry).application) << "its deletion was not refused";
+  EXPECT_THAT(diff_gone(entry, Refused::retry).gone, ElementsAre(kService, kDeployment));
 }
 
 TEST(Difference, WhatWasReportedDuringASyncIsDueOnceMoreAfterwards) {

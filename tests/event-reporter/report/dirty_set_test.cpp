@@ -119,6 +119,44 @@ TEST_F(Dirty, AKeyThatTheQueueRefusedEntersWhenThereIsRoom) {
   EXPECT_EQ(dirty.size(), 3U);
 }
 
+// By age, not by name: a late name must not wait for ever.
+TEST_F(Dirty, OfTheRefusedKeysTheOneWithTheOldestChangeEntersFirst) {
+  int minute = 0;
+  for (const auto* key : {"q/1", "q/2", "z/old", "m/next", "a/last"}) {
+    dirty.changed(key, "text", {1, 1}, t0 + std::chrono::minutes(minute++));
+  }
+  EXPECT_EQ(dirty.overdue(), 3U);
+  std::vector<std::string> order;
+  while (const auto key = queue.take()) {
+    order.push_back(*key);
+    std::ignore = dirty.take(*key);
+    dirty.done(*key);
+    queue.done(*key);
+    // Whoever comes now comes behind those that were refused.
+    if (order.size() == 1) dirty.changed("a/new", "text", {1, 1}, t0 + std::chrono::hours(1));
+    dirty.refill();
+  }
+  EXPECT_THAT(order, ElementsAre("q/1", "q/2", "z/old", "m/next", "a/last", "a/new"));
+}
+
+TEST_F(Dirty, TombstonesCountAsTextsAndTheirIdentityAlwaysFits) {
+  const std::string small = R"({"metadata":{"name":"x"},"spec":{}})";
+  const std::string large = R"({"kind":"Application","metadata":{"name":"y","namespace":"a",)"
+                            R"("uid":"u-y","annotations":{"note":"long"}},"status":")" +
+                            std::string(200, 's') + R"("})";
+  dirty.deleted("a/x", small, t0);
+  EXPECT_EQ(dirty.kept_bytes(), small.size());
+  dirty.deleted("a/y", large, t0);
+  const auto work = dirty.take("a/y");
+  EXPECT_EQ(work.tombstone, R"({"kind":"Application","metadata":{"name":"y","namespace":"a",)"
+                            R"("uid":"u-y","annotations":{}}})");
+  EXPECT_EQ(dirty.kept_bytes(), small.size());
+  dirty.give_back("a/y", work);
+  EXPECT_EQ(dirty.kept_bytes(), small.size() + work.tombstone.size());
+  dirty.drop([](std::string_view) { return true; });
+  EXPECT_EQ(dirty.kept_bytes(), 0U);
+}
+
 TEST_F(Dirty, AnotherOwnersStatesAreForgottenButNotItsDeletions) {
   dirty.changed("a/1", "text", {1, 1}, t0);
   dirty.deleted("a/2", "tombstone", t0);

@@ -1,11 +1,14 @@
 #include "event-reporter/report/reporter.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/encoding.hpp"
+#include "event-reporter/ledger/ledger_file.hpp"
 #include "scene.hpp"
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
@@ -136,6 +139,196 @@ TEST(Reporter, ASlowApplicationHoldsUpNoOther) {
     scene.argocd.end_faults();
     CO_ASSERT_OK(co_await scene.argocd.restart());
     CO_ASSERT_TRUE(co_await scene.wait_for_events(42));
+  });
+}
+
+// Git and the managed cluster were away while Argo CD's controller started.
+TEST(Reporter, AFailedComparisonDeletesNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 3};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    auto failed = app.application();
+    failed["status"]["resources"] = json::array();
+    failed["status"]["sync"]["status"] = "Unknown";
+    failed["status"]["conditions"] = {{{"type", "ComparisonError"}, {"message", "no Git"}},
+                                      {{"type", "UnknownError"}, {"message", "no cluster"}}};
+    scene.argocd.set_tree(app.name, {{"nodes", json::array()}});
+    scene.argocd.set_managed_resources(app.name, json::array());
+    scene.kube.put(k8s::resources::kApplications, failed);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 4), ElementsAre("web"));
+    EXPECT_THAT(scene.platform.reports()[4].data["errors"].dump(), HasSubstr("no cluster"));
+    // Compared again, it lacks one for good.
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(7));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 5), ElementsAre("web", "c-2 gone"));
+  });
+}
+
+// A restart in the middle of it knows no more.
+TEST(Reporter, WhatAFailedComparisonHidesIsDueAgainAfterARestart) {
+  const test::TempDir folder;
+  auto options = Scene::fast_options();
+  options.ledger.path = (folder / "ledger.db").string();
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    auto failed = app.application();
+    failed["status"]["conditions"] = {{{"type", "ComparisonError"}, {"message", "no Git"}}};
+    scene.kube.put(k8s::resources::kApplications, failed);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    co_await scene.stop_reporter();
+    const auto reads = scene.argocd.reads().tree;
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.argocd.reads().tree > reads; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 3U);
+  });
+}
+
+TEST(Reporter, WithoutATreeNoResourceIsReported) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.fail_next(1'000'000, 500, {}, "/resource-tree");
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("web"));
+    scene.argocd.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_THAT(scene.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1"));
+  });
+}
+
+// As the default backend of an ingress answers.
+TEST(Reporter, WithoutArgoCdsSettingsNothingIsKnown) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.argocd.fail_next(1'000'000, 404, {}, "/api/version");
+    scene.put({.resources = 2});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return scene.argocd.count("GET", "/api/version") > 5; }));
+    EXPECT_THAT(scene.not_ready("argocd"), HasSubstr("404"));
+    EXPECT_THAT(scene.events(), IsEmpty());
+    scene.argocd.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+  });
+}
+
+// A repository so large that its fetch takes longer than any answer may take.
+TEST(Reporter, AHungReadOfCommitsSilencesNoApplication) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/revisions/");
+    for (int i = 0; i < 20; ++i) {
+      scene.put(
+          {.name = "app-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
+    }
+    const auto begin = Clock::now();
+    CO_ASSERT_TRUE(
+        co_await scene.platform.wait_for_count(40, deadline_after(std::chrono::minutes(5))));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(60));
+    EXPECT_THAT(scene.events("Application"), SizeIs(20));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+    // They share every attempt, and so its failure.
+    EXPECT_LE(scene.argocd.reads().revisions, 6U);
+    scene.argocd.end_faults();
+    CO_ASSERT_OK(co_await scene.argocd.restart());
+    const auto* complete = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.object.dump().contains("commit r1");
+        },
+        deadline_after(std::chrono::minutes(10)));
+    EXPECT_NE(complete, nullptr);
+  });
+}
+
+TEST(Reporter, AHungTreeSilencesNoApplication) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.argocd.delay_answers(std::chrono::hours(1), "/resource-tree");
+    scene.put({.revision = "r2", .sync_status = "OutOfSync", .resources = 0});
+    CO_ASSERT_TRUE(
+        co_await scene.platform.wait_for_count(3, deadline_after(std::chrono::seconds(30))));
+    EXPECT_EQ(scene.events().back(), "web");
+    EXPECT_EQ(scene.platform.reports().back().source("syncStatus"), "OutOfSync");
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 3U) << "nothing is gone";
+    scene.argocd.end_faults();
+    CO_ASSERT_OK(co_await scene.argocd.restart());
+    CO_ASSERT_TRUE(
+        co_await scene.platform.wait_for_count(4, deadline_after(std::chrono::minutes(10))));
+    EXPECT_EQ(scene.events().back(), "c-0 gone");
+  });
+}
+
+TEST(Reporter, ManySlowApplicationsHoldUpNoOther) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow-");
+    for (int i = 0; i < 40; ++i) {
+      scene.put(
+          {.name = "slow-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
+    }
+    // Each has been tried once; from now on they have their place.
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.metric("gitops_event_reporter_slow_objects") == 40; }));
+    for (int i = 0; i < 30; ++i) {
+      const auto before = Clock::now();
+      const auto seen = scene.platform.find("ConfigMap", "c-0").size();
+      scene.put({.resources = 1,
+                 .content = i,
+                 .metadata = {{"labels", {{"content", std::to_string(i)}}}}});
+      CO_ASSERT_TRUE(co_await Scene::until(
+          [&] { return scene.platform.find("ConfigMap", "c-0").size() > seen; }));
+      EXPECT_LT(Clock::now() - before, std::chrono::seconds(1)) << i;
+    }
+    EXPECT_THAT(scene.status(), HasSubstr("8 of 8 workers for them in use"));
+  });
+}
+
+// They are new, so nothing is known of them yet.
+TEST(Reporter, SlowApplicationsThatAreFirstInTheQueueLeaveItSoon) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow-");
+    for (int i = 0; i < 40; ++i) {
+      scene.put(
+          {.name = "slow-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
+    }
+    scene.put({.name = "well", .resources = 1});
+    co_await scene.start_reporter();
+    const auto begin = Clock::now();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(3));
+    EXPECT_THAT(scene.events("Application"), ElementsAre("well"));
+  });
+}
+
+TEST(Reporter, ASupersededStateNeedsNoManagedResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    const auto reads = scene.argocd.reads().managed;
+    // So long that the second state comes before the next attempt with the first one.
+    scene.platform.fail_next(1, 503, std::chrono::seconds(2));
+    scene.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
+    scene.put({.revision = "r3", .resources = 1, .content = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_EQ(scene.argocd.reads().managed, reads + 2) << "of the first attempt and of r3";
   });
 }
 
@@ -395,7 +588,8 @@ TEST(Reporter, AC26_ReportsOnlyItsShardAndItsNamespaces) {
     co_await scene.start_doubles();
     for (const auto* ns : {"argocd", "team-a", "foreign"}) {
       for (int i = 0; i < 6; ++i) {  // app-0, app-3 and app-5 belong to shard 2 of 3
-        scene.put({.name = "app-" + std::to_string(i), .ns = ns, .resources = 0});
+        scene.put(
+            {.name = "app-" + std::to_string(i), .ns = ns, .controller = "argocd", .resources = 0});
       }
     }
     co_await scene.start_reporter();
@@ -453,14 +647,49 @@ TEST(Reporter, AChildApplicationIsReportedAsItsParentsResource) {
   });
 }
 
+TEST(Reporter, OnlyTheChildIsReadOfItsParentsManagedResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.put({.name = "apps", .uid = "uid-apps", .resources = 3});
+    scene.put({.resources = 0,
+               .metadata = {{"annotations",
+                             {{"argocd.argoproj.io/tracking-id",
+                               "apps:argoproj.io/Application:argocd/web"}}}}});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_EQ(scene.argocd.count("GET",
+                                 "/applications/apps/managed-resources?appNamespace=argocd&"
+                                 "project=default&group=argoproj.io&kind=Application&"
+                                 "namespace=argocd&name=web"),
+              1U);
+  });
+}
+
+TEST(Reporter, WithoutItsParentAChildIsReportedAsARootApplication) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    const SampleApp parent{.name = "apps", .uid = "uid-apps", .resources = 0};
+    scene.put(parent);
+    scene.put({.resources = 0,
+               .metadata = {{"annotations",
+                             {{"argocd.argoproj.io/tracking-id",
+                               "apps:argoproj.io/Application:argocd/web"}}}}});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_EQ(scene.platform.find("Application", "web")[0]->source("appName"), "apps");
+    EXPECT_TRUE(co_await scene.is_quiet());
+    scene.remove(parent);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    CO_ASSERT_EQ(scene.platform.find("Application", "web").size(), 2U);
+    EXPECT_EQ(scene.platform.find("Application", "web")[1]->source("appName"), "");
+    EXPECT_NE(scene.platform.find("Application", "web")[1]->source("actualManifest"), "");
+  });
+}
+
 TEST(Reporter, ARotatedArgoCdTokenIsPickedUp) {
   play([](Scene& scene) -> Task<> {
     const auto put_token = [&scene](const std::string& token) {
-      scene.kube.put(k8s::resources::kSecrets,
-                     {{"apiVersion", "v1"},
-                      {"kind", "Secret"},
-                      {"metadata", {{"name", "argocd-token"}, {"namespace", "argocd"}}},
-                      {"data", {{"token", base64_encode(token)}}}});
+      scene.kube.put_secret({"argocd", "argocd-token"}, {{"token", token}});
       scene.argocd.set_token(token);
     };
     scene.argocd_token_secret = "argocd-token";
@@ -618,6 +847,47 @@ TEST(Reporter, AnApplicationOfAnotherArgoCdIsNotReported) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_THAT(scene.events(), ElementsAre("own"));
+  });
+}
+
+// Several Argo CDs may serve the namespaces of teams; a new Application names none yet.
+TEST(Reporter, AnApplicationOfATeamWaitsUntilItsArgoCdIsKnown) {
+  auto options = Scene::fast_options();
+  options.reporter.application_namespaces = {"team-*"};
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    auto ours = SampleApp{.name = "ours", .ns = "team-a", .uid = "uid-o", .resources = 0};
+    auto anothers = SampleApp{.name = "anothers", .ns = "team-a", .uid = "uid-a", .resources = 0};
+    scene.put(ours);
+    scene.put(anothers);
+    scene.put({.name = "own", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("own"));
+    anothers.controller = "other-argocd";
+    scene.put(anothers);
+    ours.controller = "argocd";
+    scene.put(ours);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("own", "ours"));
+  });
+}
+
+TEST(Reporter, AnApplicationThatAnotherArgoCdTakesOverIsTakenBack) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    app.controller = "other-argocd";
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    app.sync_status = "OutOfSync";
+    scene.put(app);
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "c-0 gone"));
+    EXPECT_EQ(scene.ledger().known().size(), 0U);
   });
 }
 
@@ -800,7 +1070,8 @@ TEST(Reporter, WhatMayHaveBeenReportedIsReportedGone) {
     scene.remove({});
     CO_ASSERT_TRUE(co_await Scene::until([&] {
       return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
-        return request.headers.find("X-Event-Id").value_or("").ends_with("/application/gone");
+        const auto id = request.headers.find("X-Event-Id").value_or("");
+        return id.contains("/application/") && id.ends_with("/gone");
       });
     }));
     scene.platform.end_faults();
@@ -852,6 +1123,53 @@ TEST(Reporter, AResourceThatCameBackIsReportedWhenItsDeletionMayHaveArrived) {
   });
 }
 
+// One resourceVersion of the Application, three contents of its resource.
+TEST(Reporter, AReturnToAnEarlierStateIsAnEventOfItsOwn) {
+  auto options = Scene::fast_options();
+  options.reporter.sweep = std::chrono::milliseconds(50);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    for (const auto* health : {"Degraded", "Healthy", "Degraded"}) {
+      auto tree = app.tree();
+      tree["nodes"][0]["health"] = {{"status", health}};
+      scene.argocd.set_tree(app.name, tree);
+      CO_ASSERT_TRUE(co_await Scene::until([&] {
+        return scene.platform.find("ConfigMap", "c-0").back()->source("healthStatus") == health;
+      }));
+    }
+    std::set<std::string> ids;
+    std::uint64_t before = 0;
+    for (const auto* report : scene.platform.find("ConfigMap", "c-0")) {
+      EXPECT_TRUE(ids.insert(report->event_id).second) << report->event_id;
+      EXPECT_GT(report->sequence, before);
+      before = report->sequence;
+    }
+  });
+}
+
+// A retry, also by the next process, is the same event.
+TEST(Reporter, AnEventKeepsItsIdUntilItIsAcknowledged) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.lose_answers([](const auto&) { return true; });
+    scene.put({.resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await scene.stop_reporter();
+    const auto before = scene.platform.reports().size();
+    scene.platform.lose_answers(nullptr);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(before + 1));
+    for (const auto& report : scene.platform.reports()) {
+      EXPECT_EQ(report.event_id, scene.platform.reports()[0].event_id);
+      EXPECT_EQ(report.sequence, scene.platform.reports()[0].sequence);
+    }
+  });
+}
+
 // A list that lacks the application tells nothing about its end.
 TEST(Reporter, ADeletionIsNeverOlderThanWhatWasReported) {
   auto options = Scene::fast_options();
@@ -865,16 +1183,14 @@ TEST(Reporter, ADeletionIsNeverOlderThanWhatWasReported) {
     scene.put({.revision = "r2", .resources = 2});
     CO_ASSERT_TRUE(co_await Scene::until(
         [&] { return std::ranges::count(scene.events("ConfigMap"), "c-1") == 1; }));
-    const auto id = scene.platform.find("Application", "web").back()->event_id;
+    const auto sequence = scene.platform.find("Application", "web").back()->sequence;
     scene.remove({});
     scene.kube.compact();
     scene.kube.cut_watches();
     scene.kube.stall_watches(false);
     CO_ASSERT_TRUE(
         co_await Scene::until([&] { return scene.events("Application").back() == "web gone"; }));
-    const auto version = id.substr(0, id.find("/application"));
-    EXPECT_EQ(scene.platform.find("Application", "web").back()->event_id,
-              version + "/application/gone");
+    EXPECT_GT(scene.platform.find("Application", "web").back()->sequence, sequence);
   });
 }
 
@@ -897,7 +1213,7 @@ TEST(Reporter, APredecessorIsReportedGoneAlsoWhenItsSuccessorNeverWasReported) {
     CO_ASSERT_TRUE(co_await Scene::until([&] {
       return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
         const auto id = request.headers.find("X-Event-Id").value_or("");
-        return id.starts_with("uid-2/") && id.ends_with("/application/gone");
+        return id.starts_with("uid-2/application/") && id.ends_with("/gone");
       });
     }));
     scene.platform.end_faults();
@@ -905,6 +1221,273 @@ TEST(Reporter, APredecessorIsReportedGoneAlsoWhenItsSuccessorNeverWasReported) {
     EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "web gone", "c-0 gone"));
     EXPECT_TRUE(scene.platform.reports()[2].event_id.starts_with("uid-2/"));
     EXPECT_TRUE(scene.platform.reports()[3].event_id.starts_with("uid-1/"));
+  });
+}
+
+// -- refused is not acknowledged --
+
+// A proxy in the way that does not know where the events belong.
+TEST(Reporter, ATimeOfRefusalsLosesNeitherChangesNorDeletions) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const auto app = [](int number, std::string revision) {
+      return SampleApp{.name = "app-" + std::to_string(number),
+                       .uid = "uid-" + std::to_string(number),
+                       .revision = std::move(revision),
+                       .resources = 1};
+    };
+    for (int i = 0; i < 5; ++i) scene.put(app(i, "r1"));
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(10));
+    scene.platform.forget_requests();
+    scene.platform.fail_next(1'000'000, 400);
+    for (int i = 0; i < 3; ++i) scene.put(app(i, "r2"));
+    for (int i = 3; i < 5; ++i) scene.remove(app(i, "r1"));
+    CO_ASSERT_TRUE(co_await Scene::until([&] {
+      return !scene.not_ready("platform").empty() && scene.platform.requests().size() > 12;
+    }));
+    scene.platform.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(17));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("Application", 10),
+                UnorderedElementsAre("app-0", "app-1", "app-2", "app-3 gone", "app-4 gone"));
+    EXPECT_THAT(scene.events("ConfigMap", 10), UnorderedElementsAre("c-0 gone", "c-0 gone"));
+    EXPECT_EQ(scene.metric("gitops_event_reporter_refused_events"), 0);
+  });
+}
+
+// Answers 422 to events whose id has this beginning and this end.
+Task<> refuse(Scene& scene, std::string begin, std::string end) {
+  scene.platform.refuse_events([begin, end](const test::FakePlatform::Report& report) {
+    return report.event_id.starts_with(begin) && report.event_id.ends_with(end) ? 422 : 0;
+  });
+  co_return;
+}
+
+TEST(Reporter, ARefusedEventIsMarkedAndTriedOncePerStartAndOnCommand) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    co_await refuse(scene, "uid-1/:v1:ConfigMap:shop:c-1/", "");
+    scene.put({.resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    const auto marks = [&] { return scene.metric("gitops_event_reporter_refused_events"); };
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return marks() == 1; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), UnorderedElementsAre("web", "c-0", "c-2"));
+    EXPECT_EQ(scene.not_ready("platform"), "");
+
+    const auto posts = [&] { return scene.platform.count("POST"); };
+    auto before = posts();
+    scene.put({.revision = "r2", .resources = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(posts(), before + 1) << "not tried while its content stays the same";
+
+    before = posts();
+    EXPECT_EQ(scene.reporter().changes().retry_refused(), 1U);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return posts() == before + 1; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(posts(), before + 1) << "once";
+
+    co_await scene.stop_reporter();
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return posts() == before + 2; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(posts(), before + 2) << "once per start";
+    EXPECT_EQ(marks(), 1);
+
+    scene.platform.refuse_events(nullptr);
+    EXPECT_EQ(scene.reporter().changes().retry_refused(), 1U);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_EQ(scene.events().back(), "c-1");
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return marks() == 0; }));
+  });
+}
+
+TEST(Reporter, ARefusedDeletionStaysInTheLedger) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    scene.put({.name = "other", .uid = "uid-2", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    co_await refuse(scene, "uid-1/application/", "/gone");
+    scene.remove({});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_EQ(scene.events().back(), "c-0 gone");
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.metric("gitops_event_reporter_refused_events") == 1; }));
+    EXPECT_TRUE(scene.ledger().known().contains("argocd/web"));
+    co_await scene.stop_reporter();
+    scene.platform.refuse_events(nullptr);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_EQ(scene.events().back(), "web gone");
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return !scene.ledger().known().contains("argocd/web"); }));
+    EXPECT_EQ(scene.metric("gitops_event_reporter_refused_events"), 0);
+  });
+}
+
+TEST(Reporter, ARefusedDeletionIsKeptWhenTheApplicationIsMadeAnew) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 0});
+    scene.put({.name = "other", .uid = "uid-o", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await refuse(scene, "uid-1/application/", "/gone");
+    scene.remove({});
+    scene.put({.name = "other", .uid = "uid-o", .revision = "r2", .resources = 0});
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.metric("gitops_event_reporter_refused_events") == 1; }));
+    scene.put({.uid = "uid-2", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("other", "web"));
+    EXPECT_EQ(scene.metric("gitops_event_reporter_refused_events"), 1);
+    scene.platform.refuse_events(nullptr);
+    EXPECT_EQ(scene.reporter().changes().retry_refused(), 1U);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_EQ(scene.events().back(), "web gone");
+    EXPECT_THAT(scene.platform.reports().back().event_id, testing::StartsWith("uid-1/"));
+  });
+}
+
+// -- fencing --
+
+TEST(Reporter, AReleaseEndsTheReportsOfItsShard) {
+  play(of_three(2), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.platform.delay_answers(std::chrono::hours(1));
+    scene.put({.name = "app-0", .resources = 40});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.platform.requests().size() == 1; }));
+    scene.reporter().changes().released(2);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.reporter().changes().busy(2); }));
+    scene.platform.delay_answers(std::chrono::milliseconds(0));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.requests().size(), 1U) << "nothing after the release";
+  });
+}
+
+// The receiver takes the later sequence, whichever arrives last.
+TEST(Reporter, TheNextTermsEventsAreAboveTheFloor) {
+  play(of_three(2), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "app-0", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    const auto far = scene.platform.reports()[1].sequence + 3'600'000'000ULL;
+    scene.reporter().changes().released(2);
+    scene.reporter().changes().claimed(2, 9, far);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_EQ(scene.platform.reports()[2].sequence, far);
+    EXPECT_EQ(scene.platform.reports()[3].sequence, far);
+    scene.reporter().changes().released(2);
+    scene.remove({.name = "app-0"});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_EQ(scene.platform.reports()[4].sequence, far + 1) << "no owner, so just above its last";
+    EXPECT_EQ(scene.platform.reports()[5].sequence, far + 1);
+  });
+}
+
+// Its answers come when another term has begun and has distrusted the ledger.
+TEST(Reporter, ALateReportDoesNotTouchTheLedgerOfTheNextTerm) {
+  play(of_three(2), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "app-0", .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.platform.delay_answers(std::chrono::milliseconds(50));
+    scene.put({.name = "app-0", .revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.platform.requests().size() == 3; }));
+    scene.reporter().changes().released(2);
+    scene.reporter().changes().claimed(2, 9);
+    scene.platform.delay_answers(std::chrono::milliseconds(0));
+    CO_ASSERT_TRUE(co_await Scene::until([&] {
+      const auto known = scene.ledger().known().find("argocd/app-0");
+      return known != scene.ledger().known().end() && known->second.change;
+    }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    // The new term reports all of it, whatever the old one wrote.
+    const auto last = scene.platform.find("ConfigMap", "c-0").back();
+    EXPECT_EQ(last->object["data"]["content"], "2");
+    std::uint64_t highest = 0;
+    for (const auto& report : scene.platform.reports()) {
+      if (&report != last) highest = std::max(highest, report.sequence);
+    }
+    EXPECT_GE(last->sequence, highest);
+  });
+}
+
+// -- epochs --
+
+// etcd from a backup: every resourceVersion is lower than before.
+TEST(Reporter, AfterARestoreOfTheClusterEverythingIsComparedAnew) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.name = "web", .resources = 1});
+    scene.put({.name = "other", .uid = "uid-o", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    const auto backup = scene.kube.store().back_up();
+    for (const auto* revision : {"r2", "r3", "r1", "r2", "r3"}) {
+      scene.put({.name = "web", .revision = revision, .resources = 1});
+      CO_ASSERT_TRUE(co_await Scene::until([&] {
+        return scene.platform.find("Application", "web")
+                   .back()
+                   ->object["status"]["sync"]["revision"] == revision;
+      }));
+    }
+    EXPECT_TRUE(co_await scene.is_quiet());
+    const auto before = scene.platform.reports().size();
+    const SampleApp then{.name = "web", .resources = 1};
+    scene.argocd.set_managed_resources("web", then.managed());
+    scene.kube.restore(backup);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(before + 1));
+    EXPECT_EQ(scene.platform.reports().back().object["status"]["sync"]["revision"], "r1");
+    scene.put({.name = "web", .revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(before + 3));
+    EXPECT_EQ(scene.events().back(), "c-0");
+  });
+}
+
+// -- a ledger that is lost while running --
+
+TEST(Reporter, AfterTheLossOfTheLedgerEverythingIsReportedAgain) {
+  const test::TempDir folder;
+  const auto file = folder / "ledger.db";
+  play(with_ledger(folder), [file](Scene& scene) -> Task<> {
+    co_await scene.start();
+    for (int i = 0; i < 60; ++i) {
+      scene.put({.name = "app-" + std::to_string(i), .uid = "uid-" + std::to_string(i)});
+    }
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(360));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    std::uint64_t highest = 0;
+    for (const auto& report : scene.platform.reports()) {
+      highest = std::max(highest, report.sequence);
+    }
+    co_await scene.stop_reporter();
+    {
+      // Notes push the entries out of the pages' cache.
+      LedgerFile ledger(file.string());
+      CO_ASSERT_OK(ledger.open());
+      LedgerBatch batch;
+      for (int i = 0; i < 1000; ++i) {
+        batch.notes["filler " + std::to_string(i)] = std::string(4096, 'x');
+      }
+      CO_ASSERT_TRUE(ledger.write(batch).has_value());
+    }
+    co_await scene.start_reporter();
+    const auto size = std::filesystem::file_size(file);
+    std::fstream(file, std::ios::in | std::ios::out | std::ios::binary) << std::string(size, '#');
+    for (int i = 0; i < 60; ++i) {
+      scene.put({.name = "app-" + std::to_string(i),
+                 .uid = "uid-" + std::to_string(i),
+                 .revision = i == 7 ? "r2" : "r1"});
+    }
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.metric("gitops_event_reporter_ledger_rebuilt_total") == 1; }));
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(360 + 360));
+    for (std::size_t i = 360; i < scene.platform.reports().size(); ++i) {
+      EXPECT_GT(scene.platform.reports()[i].sequence, highest);
+    }
   });
 }
 

@@ -194,5 +194,32 @@ TEST(ResourceReporter, WhatAnotherReplicaReportedIsReportedGone) {
   });
 }
 
+// Otherwise the watch of one namespace overwrites what that of another one shows.
+TEST(ResourceReporter, EachNamespaceOfAManagedClusterHasMetricsOfItsOwn) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Parts parts(executor);
+    co_await parts.start({});
+    const auto client = std::make_shared<k8s::Client>(
+        executor, parts.resolver, parts.kube.cluster_config(), http::ProxySettings{}, "test");
+    parts.reporter->watch_cluster({.server = "https://prod.example.com",
+                                   .name = "prod",
+                                   .client = client,
+                                   .namespaces = {"shop", "team"}});
+    parts.put("uid-1", "Healthy");
+    const auto shows = [&](const std::string& label, int objects) {
+      return parts.metrics.expose().contains("watch_objects{cluster=\"" + label +
+                                             "\",resource=\"rollouts\"} " +
+                                             std::to_string(objects));
+    };
+    const auto deadline = deadline_after(seconds(5));
+    while (!shows("prod/shop", 1) && Clock::now() < deadline) co_await sleep_for(milliseconds(5));
+    EXPECT_TRUE(shows("prod/shop", 1)) << parts.metrics.expose();
+    EXPECT_TRUE(shows("prod/team", 0));
+    EXPECT_TRUE(shows("in-cluster", 1));
+    co_await parts.stop();
+  });
+}
+
 }  // namespace
 }  // namespace gitops::reporter

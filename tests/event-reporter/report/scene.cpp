@@ -53,6 +53,7 @@ json SampleApp::application() const {
                 {"reconciledAt", "2026-03-04T09:00:00Z"},
                 {"history", json::array({{{"id", 1}, {"revision", revision}}})},
                 {"resources", std::move(resources_json)}}}};
+  if (!controller.empty()) out["status"]["controllerNamespace"] = controller;
   out["metadata"].merge_patch(metadata);
   return out;
 }

@@ -21,6 +21,7 @@ struct SampleApp {
   std::string name = "web";
   std::string ns = "argocd";
   std::string uid = "uid-1";
+  std::string controller = {};  // status.controllerNamespace, when not empty
   std::string revision = "r1";
   std::string sync_status = "Synced";
   int resources = 5;

@@ -26,12 +26,13 @@ std::vector<std::string> names(const LedgerEntry& entry) {
 struct World {
   explicit World(const Executor& executor)
       : ledger(executor, {}, metrics),
-        inventory(executor, ledger, minutes(10)),
+        inventory(executor, ledger, minutes(10), [this] { return takes_events; }),
         tasks(executor,
               [](const auto& task, const auto& what) { ADD_FAILURE() << task << ": " << what; }) {}
 
   Metrics metrics;
   Ledger ledger;
+  bool takes_events = true;
   PeerInventory inventory;
   TaskGroup tasks;
   Clock::time_point begin = Clock::now();
@@ -99,6 +100,39 @@ TEST(PeerInventory, WritesNothingWhenNothingChanged) {
     world.inventory.expire(world.begin + minutes(12));
     EXPECT_THAT(names(co_await world.row("u")), ElementsAre("b"))
         << "the same once more does not make it newer";
+  });
+}
+
+// Nobody can report the deletion then.
+TEST(PeerInventory, RemembersWhatIsGoneWhileTheControlPlaneTakesNoEvents) {
+  play([](World& world) -> Task<> {
+    world.sees("u", {config_map("a")});
+    world.inventory.remove("ns/web", world.begin + minutes(1));
+    world.inventory.expire(world.begin + minutes(1));
+    world.takes_events = false;
+    for (int minute = 2; minute <= 60; ++minute) {
+      world.inventory.expire(world.begin + minutes(minute));
+    }
+    EXPECT_TRUE(world.inventory.contains("ns/web"));
+    world.takes_events = true;
+    world.inventory.expire(world.begin + minutes(69));
+    EXPECT_TRUE(world.inventory.contains("ns/web"));
+    world.inventory.expire(world.begin + minutes(70));
+    EXPECT_FALSE(world.inventory.contains("ns/web"));
+    co_return;
+  });
+}
+
+TEST(PeerInventory, RemembersADeletionThatWasRefused) {
+  play([](World& world) -> Task<> {
+    world.sees("u", {});
+    world.inventory.remove("ns/web", world.begin + minutes(1));
+    auto entry = co_await world.row("u");
+    entry.announce(kGone, 5);
+    entry.refuse(400, {}, "no");
+    world.ledger.store(inventory_row("ns/web", "u"), entry);
+    world.inventory.expire(world.begin + minutes(60));
+    EXPECT_TRUE(world.inventory.contains("ns/web"));
   });
 }
 

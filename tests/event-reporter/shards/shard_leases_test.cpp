@@ -44,9 +44,10 @@ class Pod {
                 .patience = 500ms,
                 .farewell = 1s},
                {.claimed =
-                    [this](std::uint32_t shard, Term term) {
+                    [this](std::uint32_t shard, Term term, Sequence floor) {
                       EXPECT_TRUE(claimed.insert(shard).second);
                       terms[shard].push_back(term);
+                      floors[shard].push_back(floor);
                       EXPECT_TRUE(leases.holds(shard));
                     },
                 .released =
@@ -86,6 +87,7 @@ class Pod {
   test::TcpRelay relay;
   std::set<std::uint32_t> claimed;
   std::map<std::uint32_t, std::vector<Term>> terms;
+  std::map<std::uint32_t, std::vector<Sequence>> floors;
   bool busy = false;
 
  private:
@@ -248,7 +250,8 @@ TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
     co_await scene.start(1);
     const auto refused = [&] { return scene.api.count("POST", "/leases") >= 4; };
     EXPECT_TRUE(co_await scene.until(refused));
-    EXPECT_EQ(scene.api.count("", "leases/reporter-0"), 0U);
+    EXPECT_EQ(scene.api.count("PUT", "leases/reporter-"), 0U);
+    for (const auto& [ordinal, pod] : scene.pods) EXPECT_THAT(pod->claimed, IsEmpty()) << ordinal;
     scene.api.set_access({});
     EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
     EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
@@ -277,6 +280,7 @@ TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
     EXPECT_EQ(scene.lease(1)["metadata"].value("annotations", Json::object()), Json::object());
 
     Pod& second = *scene.pods.at(1);
+    EXPECT_GT(second.floors[1].at(0), first.floors[1].at(0)) << "for the sequences of its events";
     EXPECT_FALSE(nobody_between(before, second.terms[1].at(0)));
     EXPECT_TRUE(nobody_between(first.terms[0].at(0), first.terms[0].at(0)));
     EXPECT_THAT(first.terms[0], testing::SizeIs(1)) << "its own shard was never touched";

@@ -66,7 +66,6 @@ true
   "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub ($values.terminationGracePeriodSeconds | int) 10)))
   "POD_NAME" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.name")))
   "POD_NAMESPACE" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.namespace")))
-  "CODEFRESH_TOKEN" (dict "valueFrom" (dict "secretKeyRef" (dict "name" "codefresh-token" "key" "token" "optional" false)))
   "CODEFRESH_URL" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "base-url")))
   "RUNTIME_VERSION" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "version")))
 -}}

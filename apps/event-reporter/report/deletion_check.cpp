@@ -1,0 +1,33 @@
+#include "event-reporter/report/deletion_check.hpp"
+
+#include <algorithm>
+
+namespace gitops::reporter {
+namespace {
+
+constexpr auto kReadTimeout = std::chrono::seconds(30);
+
+}  // namespace
+
+Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck check) {
+  Backoff pauses(check.pauses, random_seed());
+  while (!missing.empty()) {
+    Missing again;
+    std::chrono::milliseconds asked_pause{0};
+    for (auto& [key, uid] : missing) {
+      const auto read =
+          co_await kubernetes.get(check.resource, check.object(key), deadline_after(kReadTimeout));
+      if (read) continue;
+      if (read.error().is_transient()) {
+        asked_pause = std::max(asked_pause, read.error().retry_after);
+        again.emplace_back(std::move(key), std::move(uid));
+      } else if (read.error().code == ErrorCode::not_found) {
+        check.gone(std::move(key), std::move(uid));
+      }
+    }
+    missing = std::move(again);
+    if (!missing.empty()) co_await sleep_for(pauses.next(asked_pause));
+  }
+}
+
+}  // namespace gitops::reporter

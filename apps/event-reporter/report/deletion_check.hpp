@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "common/core/backoff.hpp"
+#include "k8s-client/client.hpp"
+
+namespace gitops::reporter {
+
+// Objects that a complete list lacks: keys and uids.
+using Missing = std::vector<std::pair<std::string, std::string>>;
+
+struct DeletionCheck {
+  k8s::Resource resource;
+  std::function<k8s::ObjectKey(std::string_view key)> object;  // that the key stands for
+  std::function<void(std::string key, std::string uid)> gone;  // called for each that was deleted
+  Backoff::Options pauses;                                     // between rounds of reads
+};
+
+// Finds out which objects were really deleted. A list also lacks objects that could not be decoded
+// and namespaces that are no longer watched, so this reads each object, until the API server answers
+// for all. A read that fails is repeated after all others. An object whose read is refused counts as
+// existing. `kubernetes` outlives the call.
+Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck check);
+
+}  // namespace gitops::reporter

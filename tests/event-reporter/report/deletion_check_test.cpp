@@ -1,0 +1,51 @@
+#include "event-reporter/report/deletion_check.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/task_group.hpp"
+#include "common/net/resolve.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "event-reporter/report/application_reporter.hpp"
+#include "support/log_capture.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(DeletionCheck, AReadThatFailsHoldsUpNoOther) {
+  const test::LogCapture quiet;
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    test::FakeKubeApi kube(executor);
+    CO_ASSERT_OK(kube.start());
+    k8s::Client client(executor, resolver, kube.cluster_config(), {}, "test");
+    kube.put(k8s::resources::kApplications,
+             {{"metadata", {{"name", "exists"}, {"namespace", "argocd"}, {"uid", "u"}}}});
+    kube.fail_next(1'000'000, 503, {}, "/applications/blocked");
+    std::vector<std::string> gone;
+    TaskGroup tasks(executor);
+    tasks.spawn("check", [&]() -> Task<> {
+      co_await check_deletions(
+          client, {{"argocd/blocked", "u-1"}, {"argocd/exists", "u-2"}, {"argocd/gone", "u-3"}},
+          {.resource = k8s::resources::kApplications,
+           .object = [](std::string_view key) { return application_key(key); },
+           .gone = [&](const std::string& key,
+                       const std::string& uid) { gone.push_back(key + " " + uid); },
+           .pauses = {}});
+    });
+    co_await sleep_for(std::chrono::minutes(5));
+    EXPECT_THAT(gone, ElementsAre("argocd/gone u-3"));
+    kube.end_faults();
+    co_await tasks.join();
+    EXPECT_THAT(gone, ElementsAre("argocd/gone u-3", "argocd/blocked u-1"));
+    co_await kube.stop();
+  });
+}
+
+}  // namespace
+}  // namespace gitops::reporter
