@@ -19,7 +19,7 @@ std::string url_mistake(const std::string& text) {
   if (!url) return url.error().message;
   if (url->scheme != "http" && url->scheme != "https") return "not http or https";
   if (!url->userinfo.empty() || !url->query.empty() || url->path.size() > 1) {
-    return "only scheme, host and port are used";
+    return "only scheme, host and port are allowed";
   }
   return {};
 }
@@ -71,30 +71,30 @@ void add_size(ConfigReader& reader, SettingNames names, std::int64_t& target) {
 
 void bind_targets(ConfigReader& reader, RouteSettings& settings) {
   reader.group("Routes");
-  reader.add({"app-proxy-url", {"APP_PROXY_URL"}, "Where /app-proxy goes: scheme, host and port"},
+  reader.add({"app-proxy-url", {"APP_PROXY_URL"}, "URL of app-proxy: scheme, host and port"},
              settings.app_proxy_url);
   reader.check({"app-proxy-url"}, [&settings] { return url_mistake(settings.app_proxy_url); });
   reader.add({"app-proxy-ca-file",
               {"APP_PROXY_CA_FILE"},
-              "PEM file with the certificate authorities of app-proxy, instead of the system's"},
+              "PEM file of the certificate authorities for app-proxy; replaces the system's"},
              settings.app_proxy_ca_file);
   reader.add(
-      {"cors", {"CORS"}, "Origins whose pages may read what is answered while app-proxy is down"},
+      {"cors", {"CORS"}, "Origins allowed to read the error response sent while app-proxy is down"},
       settings.cors_origins);
   reader.add({"workflows-url",
               {"WORKFLOWS_URL"},
-              "Where /workflows/ goes: scheme, host and port; empty switches the route off"},
+              "URL of Argo Workflows' server: scheme, host and port; empty disables the route"},
              settings.workflows_url);
   reader.check({"workflows-url"}, [&settings] {
     return settings.workflows_url.empty() ? std::string{} : url_mistake(settings.workflows_url);
   });
   reader.add({"workflows-ca-file",
               {"WORKFLOWS_CA_FILE"},
-              "PEM file with the certificate authorities of that server, instead of the system's"},
+              "PEM file of the certificate authorities for that server; replaces the system's"},
              settings.workflows_ca_file);
   reader.add({"workflows-insecure",
               {"WORKFLOWS_INSECURE"},
-              "Accept any certificate of that server (Argo Workflows makes its own by default)"},
+              "Do not verify that server's certificate (self-signed by default)"},
              settings.workflows_insecure);
   reader.add({"gzip", {"GZIP"}, "Compress JSON and text for clients that accept it"},
              settings.gzip);
@@ -102,35 +102,37 @@ void bind_targets(ConfigReader& reader, RouteSettings& settings) {
   reader.group("Webhooks");
   reader.add({"webhook-namespaces",
               {"WEBHOOK_ALLOWED_NAMESPACES"},
-              "Namespaces whose event sources can be reached; empty: the own one, *: all"},
+              "Namespaces whose event sources receive webhooks; empty: the router's own, *: all"},
              settings.webhook_namespaces);
   reader.check({"webhook-namespaces"},
                [&settings] { return namespaces_mistake(settings.webhook_namespaces); });
-  reader.add({"namespace", {"POD_NAMESPACE"}, "Own namespace"}, settings.own_namespace);
+  reader.add({"namespace", {"POD_NAMESPACE"}, "Namespace of the router"}, settings.own_namespace);
   reader.add({"webhook-port", {"WEBHOOK_PORT"}, "Port of the Services of event sources"},
              settings.webhook_port, 1, 65535);
-  reader.add({"webhook-signatures",
-              {"WEBHOOK_SIGNATURES"},
-              "Event sources whose webhooks must be signed: namespace/event-source=KIND:FILE, KIND "
-              "github, gitlab or bitbucket, FILE holds the secret"},
-             settings.webhook_signatures);
+  reader.add(
+      {"webhook-signatures",
+       {"WEBHOOK_SIGNATURES"},
+       "Event sources that require signed webhooks: namespace/event-source=KIND:FILE; KIND is "
+       "github, gitlab or bitbucket, FILE contains the secret"},
+      settings.webhook_signatures);
   reader.check({"webhook-signatures"},
                [&settings] { return signatures_mistake(settings.webhook_signatures); });
-  reader.add({"webhook-rate",
-              {"WEBHOOK_RATE"},
-              "Webhooks per second for one event source, twice that at once; 0: any number"},
-             settings.webhook_rate, 0, 1'000'000);
+  reader.add(
+      {"webhook-rate",
+       {"WEBHOOK_RATE"},
+       "Webhooks per second for one event source, with bursts of twice as many; 0: unlimited"},
+      settings.webhook_rate, 0, 1'000'000);
   reader.add({"webhook-concurrency",
               {"WEBHOOK_CONCURRENCY"},
-              "Webhooks under way to one event source; 0: any number"},
+              "Concurrent webhooks for one event source; 0: unlimited"},
              settings.webhook_concurrency, 0, 1'000'000);
   reader.add({"cluster-domain", {"CLUSTER_DOMAIN"}, "DNS domain of the cluster"},
              settings.cluster_domain);
   reader.check({"cluster-domain"}, [&settings] { return domain_mistake(settings.cluster_domain); });
   reader.add({"upstream-allowed-addresses",
               {"UPSTREAM_ALLOWED_ADDRESSES"},
-              "Loopback, link-local and metadata addresses that host names may resolve to after "
-              "all; addresses and networks"},
+              "Loopback, link-local and metadata addresses or networks that upstream names may "
+              "resolve to"},
              settings.allowed_addresses);
   reader.check({"upstream-allowed-addresses"},
                [&settings] { return addresses_mistake(settings.allowed_addresses); });
@@ -141,44 +143,50 @@ void bind_limits(ConfigReader& reader, RouteSettings& settings) {
   constexpr std::chrono::hours kLong{24};
   reader.group("Limits");
   add_size(reader,
-           {"app-proxy-max-body", {"APP_PROXY_MAX_BODY"}, "Largest body for app-proxy; 0: any"},
+           {"app-proxy-max-body",
+            {"APP_PROXY_MAX_BODY"},
+            "Largest request body for app-proxy; 0: unlimited"},
            settings.app_proxy_max_body);
   add_size(reader,
-           {"workflows-max-body", {"WORKFLOWS_MAX_BODY"}, "Largest body for workflows; 0: any"},
+           {"workflows-max-body",
+            {"WORKFLOWS_MAX_BODY"},
+            "Largest request body for workflows; 0: unlimited"},
            settings.workflows_max_body);
-  add_size(reader, {"webhook-max-body", {"WEBHOOK_MAX_BODY"}, "Largest webhook; 0: any"},
+  add_size(reader,
+           {"webhook-max-body", {"WEBHOOK_MAX_BODY"}, "Largest body of a webhook; 0: unlimited"},
            settings.webhook_max_body);
   reader.add({"connect-timeout",
               {"CONNECT_TIMEOUT"},
-              "For lookup, connection and TLS handshake of an upstream"},
+              "Time limit for name lookup, connection and TLS handshake with an upstream"},
              settings.connect_timeout, kShort, kLong);
-  reader.add({"answer-timeout", {"ANSWER_TIMEOUT"}, "How long an upstream may take to answer"},
-             settings.answer_timeout, kShort, kLong);
-  reader.add({"body-timeout",
-              {"BODY_TIMEOUT"},
-              "How long nothing of a request's or an answer's body may come"},
-             settings.body_timeout, kShort, kLong);
+  reader.add(
+      {"answer-timeout", {"ANSWER_TIMEOUT"}, "Time limit for an upstream to begin its response"},
+      settings.answer_timeout, kShort, kLong);
+  reader.add(
+      {"body-timeout", {"BODY_TIMEOUT"}, "Longest pause within the body of a request or response"},
+      settings.body_timeout, kShort, kLong);
   reader.add({"request-body-deadline",
               {"REQUEST_BODY_DEADLINE"},
-              "How long a client may take for the whole body of a request"},
+              "Time limit for a client to send the whole body of a request"},
              settings.body_deadline, kShort, kLong);
   add_size(reader,
            {"min-body-rate",
             {"MIN_BODY_RATE"},
-            "Bytes per second that a client must send of a request's body, after 10 s; 0: any"},
+            "Least bytes per second of a request's body, measured after 10 s; 0: none"},
            settings.min_body_rate);
-  reader.add({"upstream-idle-timeout",
-              {"UPSTREAM_IDLE_TIMEOUT"},
-              "How long an idle connection to an upstream is kept, unless the upstream tells by "
-              "Keep-Alive; must be shorter than the upstream keeps it"},
-             settings.upstream_idle_timeout, kShort, kLong);
+  reader.add(
+      {"upstream-idle-timeout",
+       {"UPSTREAM_IDLE_TIMEOUT"},
+       "How long to keep an idle connection to an upstream whose responses have no Keep-Alive "
+       "timeout; must be shorter than the upstream's own limit"},
+      settings.upstream_idle_timeout, kShort, kLong);
   reader.add({"websocket-timeout",
               {"WEBSOCKET_TIMEOUT"},
-              "How long a WebSocket may be silent in both directions"},
+              "How long a WebSocket may be idle in both directions"},
              settings.tunnel_timeout, kShort, kLong);
   reader.add({"trusted-proxies",
               {"TRUSTED_PROXIES"},
-              "Peers whose X-Forwarded-* and X-Request-Id are kept; addresses and networks"},
+              "Addresses or networks of proxies whose X-Forwarded-* and X-Request-Id are kept"},
              settings.trusted_proxies);
   reader.check({"trusted-proxies"},
                [&settings] { return addresses_mistake(settings.trusted_proxies); });
@@ -218,36 +226,39 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add(
       {"routes-file",
        {"ROUTES_FILE"},
-       "YAML file with settings of the groups Routes, Webhooks and Limits; they win over all "
-       "other sources and are taken over again whenever the file changes"},
+       "YAML file with settings of the groups Routes, Webhooks and Limits; overrides all other "
+       "sources and is reloaded when it changes"},
       config.routes_file);
   reader.add({"listen-address",
               {"LISTEN_ADDRESS"},
-              "Address of the main port; :: is IPv6 and IPv4, or IPv4 where there is no IPv6"},
+              "Address of the main port; :: is IPv6 and IPv4, or IPv4 alone without IPv6"},
              config.listen_address);
-  reader.add({"port", {"LISTEN_PORT"}, "Main port; 0 takes a free one"}, config.port, 0, 65535);
-  reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections of clients at the same time"},
+  reader.add({"port", {"LISTEN_PORT"}, "Main port; 0 chooses a free one"}, config.port, 0, 65535);
+  reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Concurrent client connections"},
              config.max_connections, 1, 1'000'000);
   reader.add({"max-connections-per-address",
               {"MAX_CONNECTIONS_PER_ADDRESS"},
-              "Connections of one client address at the same time; 0: three quarters of "
-              "max-connections"},
+              "Concurrent connections of one client address; 0: three quarters of max-connections"},
              config.max_connections_per_address, 0, 1'000'000);
-  reader.add({"loops", {"LOOPS"}, "Loops that serve clients, each on a thread of its own"},
-             config.loops, 1, 64);
-  reader.add({"head-timeout", {"HEAD_TIMEOUT"}, "How long a client may take for a request's head"},
-             config.head_timeout, milliseconds(1), std::chrono::hours(1));
-  reader.add({"idle-timeout", {"IDLE_TIMEOUT"}, "How long a client may wait between requests"},
+  reader.add({"loops", {"LOOPS"}, "Event loops that serve clients, one thread each"}, config.loops,
+             1, 64);
+  reader.add(
+      {"head-timeout", {"HEAD_TIMEOUT"}, "Time limit for a client to send the head of a request"},
+      config.head_timeout, milliseconds(1), std::chrono::hours(1));
+  reader.add({"idle-timeout",
+              {"IDLE_TIMEOUT"},
+              "How long a client connection may be idle between requests"},
              config.idle_timeout, milliseconds(1), std::chrono::hours(24));
   reader.add({"tls-certificate-file",
               {"TLS_CERTIFICATE_FILE"},
-              "PEM file with the certificate chain; the main port then speaks TLS"},
+              "PEM file with the certificate chain; enables TLS on the main port"},
              config.tls_certificate_file);
-  reader.add({"tls-key-file", {"TLS_KEY_FILE"}, "PEM file with its key"}, config.tls_key_file);
+  reader.add({"tls-key-file", {"TLS_KEY_FILE"}, "PEM file with the private key"},
+             config.tls_key_file);
   reader.check({"tls-certificate-file", "tls-key-file"}, [&config] {
     return config.tls_certificate_file.empty() == config.tls_key_file.empty()
                ? std::string{}
-               : std::string("certificate and key are needed together");
+               : std::string("certificate and key are required together");
   });
   reader.add({"access-log", {"ACCESS_LOG"}, "Write a line of JSON for each request"},
              config.access_log);

@@ -45,12 +45,11 @@ Task<bool> KindWatch::look() {
   trouble_ = served ? std::string{} : served.error().message;
   if (!served) {
     if (const auto verdict = repeats_.check(resource.plural, Clock::now()); verdict.pass) {
-      log_.warning("the cluster does not say what it serves",
-                   {{"cluster", cluster_},
-                    {"resource", resource.full_name()},
-                    {"code", to_string(served.error().code)},
-                    {"reason", trouble_},
-                    {"suppressed", verdict.suppressed}});
+      log_.warning("discovery of the cluster failed", {{"cluster", cluster_},
+                                                       {"resource", resource.full_name()},
+                                                       {"code", to_string(served.error().code)},
+                                                       {"reason", trouble_},
+                                                       {"suppressed", verdict.suppressed}});
     }
     co_return false;
   }

@@ -375,7 +375,7 @@ TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
     EXPECT_THAT(status, HasSubstr("skipped cluster-broken"));
     EXPECT_THAT(status, Not(HasSubstr("kubernetes.default.svc")));
     EXPECT_THAT(world.events(), Not(Contains("Rollout far @managed")));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("the cluster does not say what it serves"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("discovery of the cluster failed"));
 
     world.relay->release();
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout far @managed"));
