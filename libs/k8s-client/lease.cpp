@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/backoff.hpp"
+#include "common/core/json_text.hpp"
 #include "common/core/json_value.hpp"
 #include "common/core/log.hpp"
 
@@ -25,14 +26,13 @@ Json& object_in(Json& json, const char* key) {
   return member;
 }
 
-LeaseRecord parse_record(const Json& lease) {
-  const Json& spec = value_at(lease, {"spec"});
-  return {.holder = string_at(spec, {"holderIdentity"}),
+LeaseRecord read_record(const JsonView& spec) {
+  return {.holder = std::string(spec["holderIdentity"].text()),
           .duration = std::chrono::seconds(std::clamp<std::int64_t>(
-              integer_at(spec, {"leaseDurationSeconds"}).value_or(0), 0, std::int64_t{24} * 3600)),
-          .acquired = string_at(spec, {"acquireTime"}),
-          .renewed = string_at(spec, {"renewTime"}),
-          .transitions = integer_at(spec, {"leaseTransitions"}).value_or(0)};
+              spec["leaseDurationSeconds"].number(), 0, std::int64_t{24} * 3600)),
+          .acquired = std::string(spec["acquireTime"].text()),
+          .renewed = std::string(spec["renewTime"].text()),
+          .transitions = spec["leaseTransitions"].number()};
 }
 
 void add_labels(Json& lease, const Labels& labels) {
@@ -58,20 +58,22 @@ std::string label_selector(const Labels& labels) {
   return text;
 }
 
-void LeaseView::see(const std::string& lease, Clock::time_point now) {
-  const Json json = parse_json_object(lease);
-  const Json& metadata = value_at(json, {"metadata"});
+void LeaseView::see(std::string_view lease, Clock::time_point now) {
+  if (known() && lease == object_) return;
+  simdjson::dom::parser parser;
+  const auto json = parse_object(parser, lease, "Lease");
+  const JsonView metadata = json ? (*json)["metadata"] : JsonView();
   if (!metadata.is_object()) {
     object_.clear();
     return;
   }
   object_ = lease;
-  uid_ = string_at(metadata, {"uid"});
-  wanted_by_ = string_at(metadata, {"annotations", kWantedBy});
+  uid_ = metadata["uid"].text();
+  wanted_by_ = metadata["annotations"][kWantedBy].text();
   labelled_ = std::ranges::all_of(labels_, [&](const auto& label) {
-    return string_at(metadata, {"labels", label.first}) == label.second;
+    return metadata["labels"][label.first].text() == label.second;
   });
-  LeaseRecord record = parse_record(json);
+  LeaseRecord record = read_record((*json)["spec"]);
   if (since_ && record == record_) return;
   record_ = std::move(record);
   since_ = now;

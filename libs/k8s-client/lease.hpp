@@ -52,7 +52,7 @@ class LeaseView {
       : key_(std::move(key)), labels_(std::move(labels)) {}
 
   // Takes the Lease as the API server has it. Text that is not a Lease only makes known() false.
-  void see(const std::string& lease, Clock::time_point now);
+  void see(std::string_view lease, Clock::time_point now);
   void see_none(Clock::time_point now);
   // Treats the Lease as changed now. For after a pause in which it was not read.
   void start_over(Clock::time_point now) {

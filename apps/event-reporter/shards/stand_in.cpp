@@ -4,14 +4,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "common/core/json_value.hpp"
+#include "common/core/json_text.hpp"
 
 namespace gitops::reporter {
 namespace {
-
-using Json = nlohmann::json;
 
 const Log kLog("lease");
 constexpr std::chrono::milliseconds kBusyPoll{20};
@@ -147,23 +143,20 @@ std::optional<std::size_t> StandInSteps::next_due() const {
 }
 
 bool StandInSteps::see(const std::string& list, Clock::time_point now) {
-  const Json json = Json::parse(list, nullptr, false);
-  const auto items = json.is_object() ? json.find("items") : json.end();
-  if (items == json.end() || !items->is_array()) return false;
-  std::unordered_map<std::string, const Json*> by_name;
-  for (const auto& item : *items) {
-    const auto metadata = item.is_object() ? item.find("metadata") : item.end();
-    if (metadata == item.end() || !metadata->is_object()) continue;
-    const auto name = metadata->find("name");
-    if (name == metadata->end() || !name->is_string()) continue;
-    by_name.emplace(name->get<std::string>(), &item);
+  simdjson::dom::parser parser;
+  const auto json = parse_object(parser, list, "list of Leases");
+  if (!json || !(*json)["items"].is_array()) return false;
+  std::unordered_map<std::string_view, std::string> by_name;
+  for (const auto item : (*json)["items"].items()) {
+    const auto name = JsonView(item)["metadata"]["name"].text();
+    if (!name.empty()) by_name.emplace(name, simdjson::minify(item));
   }
   for (auto& view : views_) {
     const auto found = by_name.find(view.key().name);
     if (found == by_name.end()) {
       view.see_none(now);
     } else {
-      view.see(to_text(*found->second), now);
+      view.see(found->second, now);
     }
   }
   return true;

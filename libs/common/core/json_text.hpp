@@ -32,6 +32,7 @@ class JsonView {
   // The elements of the array here; none when it is none.
   [[nodiscard]] simdjson::dom::array items() const;
   [[nodiscard]] bool is_array() const { return element_ && element_->is_array(); }
+  [[nodiscard]] bool is_object() const { return element_ && element_->is_object(); }
   // The members of the object here; none when it is none.
   [[nodiscard]] simdjson::dom::object members() const;
   [[nodiscard]] const std::optional<simdjson::dom::element>& element() const { return element_; }
