@@ -151,9 +151,10 @@ TEST(EventReporterPeers, SaysWhichRightItLacksAndRecovers) {
     world.install();
     world.bed.cluster().kubectl_ok({"delete", "clusterrolebinding", "argocd-event-reporter"});
     world.start_reporter();
-    CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("applications: "));
+    CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("403 Forbidden"));
     EXPECT_THAT(world.reporter->last_readyz(),
-                AllOf(HasSubstr("403"), HasSubstr("system:serviceaccount:argocd:event-reporter")));
+                AllOf(HasSubstr("applications: "),
+                      HasSubstr("system:serviceaccount:argocd:event-reporter")));
     world.helm();
     CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("ready\n"));
   });

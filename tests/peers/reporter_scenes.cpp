@@ -150,8 +150,8 @@ Task<> reports_what_is_removed(PeerWorld& world) {
   CO_ASSERT_TRUE(co_await world.settled(app, second.id, seen));
   EXPECT_THAT(world.bed.cluster().kubectl({"-n", app.name, "get", "configmap", "settings"}).err,
               HasSubstr("NotFound"));
-  const auto* gone = co_await world.gone("ConfigMap", "settings", seen);
-  CO_ASSERT_TRUE(gone != nullptr);
+  CO_ASSERT_TRUE(co_await world.gone("ConfigMap", "settings", seen) != nullptr);
+  const auto* gone = co_await world.last("ConfigMap", "settings", seen);
   EXPECT_EQ(gone->object.at("apiVersion"), "v1");
   EXPECT_EQ(gone->object.at("/metadata/namespace"_json_pointer), app.name);
   expect_gone_event(*gone, co_await world.facts(app, *gone, second));
