@@ -33,6 +33,14 @@ unsigned char* bytes(std::string& text) {
   return reinterpret_cast<unsigned char*>(text.data());
 }
 
+// OpenSSL counts bytes in an int.
+int int_size(std::size_t size) {
+  if (size > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw std::invalid_argument("more than 2 GiB for OpenSSL at once");
+  }
+  return static_cast<int>(size);
+}
+
 OSSL_PARAM parameter(const char* name, std::string_view value) {
   // OpenSSL takes it as its own to read.
   return OSSL_PARAM_construct_octet_string(name, const_cast<unsigned char*>(bytes(value)),
@@ -66,12 +74,8 @@ Cipher new_cipher(Direction direction, const Secret& key, std::string_view nonce
 
 // `out`: null for what is only authenticated.
 void update(const Cipher& cipher, unsigned char* out, std::string_view in) {
-  if (in.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    throw std::invalid_argument("too much to seal in one go");
-  }
   int size = 0;
-  check(EVP_CipherUpdate(cipher.get(), out, &size, bytes(in), static_cast<int>(in.size())),
-        "AES-256-GCM");
+  check(EVP_CipherUpdate(cipher.get(), out, &size, bytes(in), int_size(in.size())), "AES-256-GCM");
 }
 
 }  // namespace
@@ -105,6 +109,13 @@ Sha1Sum sha1(std::string_view bytes) {
   static EVP_MD* const sha1 = available(EVP_MD_fetch(nullptr, "SHA1", nullptr), "SHA-1");
   Sha1Sum sum;
   check(EVP_Digest(bytes.data(), bytes.size(), sum.data(), nullptr, sha1, nullptr), "SHA-1");
+  return sum;
+}
+
+Md5Sum md5(std::string_view bytes) {
+  static EVP_MD* const md5 = available(EVP_MD_fetch(nullptr, "MD5", nullptr), "MD5");
+  Md5Sum sum;
+  check(EVP_Digest(bytes.data(), bytes.size(), sum.data(), nullptr, md5, nullptr), "MD5");
   return sum;
 }
 
@@ -153,6 +164,38 @@ Secret hkdf_sha256(std::string_view secret, std::string_view salt, std::string_v
   return Secret(std::move(derived));
 }
 
+Secret pbkdf2_hmac_sha1(std::string_view password, std::string_view salt, unsigned iterations,
+                        std::size_t size) {
+  std::string derived(size, '\0');
+  check(PKCS5_PBKDF2_HMAC(reinterpret_cast<const char*>(bytes(password)), int_size(password.size()),
+                          bytes(salt), int_size(salt.size()), static_cast<int>(iterations),
+                          EVP_sha1(), int_size(size), bytes(derived)),
+        "PBKDF2");
+  return Secret(std::move(derived));
+}
+
+void Aes128Cfb::Free::operator()(evp_cipher_ctx_st* context) const {
+  EVP_CIPHER_CTX_free(context);
+}
+
+Aes128Cfb::Aes128Cfb(Direction direction, const Secret& key, std::string_view iv)
+    : context_(EVP_CIPHER_CTX_new()) {
+  static EVP_CIPHER* const cfb =
+      available(EVP_CIPHER_fetch(nullptr, "AES-128-CFB", nullptr), "AES-128-CFB");
+  if (key.reveal().size() != kKeySize || iv.size() != kIvSize) {
+    throw std::invalid_argument("AES-128-CFB needs a key and an IV of 16 bytes");
+  }
+  check(EVP_CipherInit_ex2(context_.get(), cfb, bytes(key.reveal()), bytes(iv),
+                           direction == Direction::encrypt ? 1 : 0, nullptr),
+        "AES-128-CFB");
+}
+
+void Aes128Cfb::apply(std::span<char> text) {
+  auto* at = reinterpret_cast<unsigned char*>(text.data());
+  int size = 0;
+  check(EVP_CipherUpdate(context_.get(), at, &size, at, int_size(text.size())), "AES-128-CFB");
+}
+
 std::string seal(const Secret& key, std::string_view nonce, std::string_view plain,
                  std::string_view associated) {
   const auto cipher = new_cipher(Direction::seal, key, nonce);
@@ -192,10 +235,7 @@ Result<std::string> unseal(const Secret& key, std::string_view nonce, std::strin
 
 std::string random_bytes(std::size_t size) {
   std::string out(size, '\0');
-  if (size > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    throw std::invalid_argument("too many random bytes in one go");
-  }
-  check(RAND_bytes(bytes(out), static_cast<int>(size)), "random bytes");
+  check(RAND_bytes(bytes(out), int_size(size)), "random bytes");
   return out;
 }
 

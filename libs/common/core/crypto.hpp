@@ -4,14 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 
-struct evp_md_ctx_st;   // of OpenSSL
-struct evp_mac_ctx_st;  // of OpenSSL
+struct evp_md_ctx_st;      // of OpenSSL
+struct evp_mac_ctx_st;     // of OpenSSL
+struct evp_cipher_ctx_st;  // of OpenSSL
 
 // Hashing, sealing and randomness by OpenSSL's EVP; no algorithm is written here. Texts are bytes.
 // Functions are for any thread, an object is for one at a time. OpenSSL that refuses (no such
@@ -42,6 +44,11 @@ class Sha256 {
 using Sha1Sum = std::array<std::uint8_t, 20>;
 [[nodiscard]] Sha1Sum sha1(std::string_view bytes);
 
+// MD5, 16 bytes, for old protocols that require it (frp's authentication). It is broken: two texts
+// with the same sum are made in seconds.
+using Md5Sum = std::array<std::uint8_t, 16>;
+[[nodiscard]] Md5Sum md5(std::string_view bytes);
+
 // HMAC-SHA-256 (RFC 2104) of bytes that come in parts. The key may be empty.
 class HmacSha256 {
  public:
@@ -62,6 +69,30 @@ class HmacSha256 {
 // empty; `info` says what the bytes are for.
 [[nodiscard]] Secret hkdf_sha256(std::string_view secret, std::string_view salt,
                                  std::string_view info, std::size_t size);
+
+// Derives `size` bytes from a password by PBKDF2 with HMAC-SHA-1 (RFC 8018). The password may be
+// empty. For old protocols; few iterations protect no weak password.
+[[nodiscard]] Secret pbkdf2_hmac_sha1(std::string_view password, std::string_view salt,
+                                      unsigned iterations, std::size_t size);
+
+// One direction of a stream under AES-128 in CFB mode with 128-bit feedback (NIST SP 800-38A). A
+// change of the ciphertext is not noticed: only for protocols that require it, inside of TLS.
+class Aes128Cfb {
+ public:
+  static constexpr std::size_t kKeySize = 16;
+  static constexpr std::size_t kIvSize = 16;
+  enum class Direction : std::uint8_t { encrypt, decrypt };
+  // Other sizes of key and IV: std::invalid_argument.
+  Aes128Cfb(Direction direction, const Secret& key, std::string_view iv);
+  // Transforms in place the bytes that follow those seen so far.
+  void apply(std::span<char> bytes);
+
+ private:
+  struct Free {
+    void operator()(evp_cipher_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_cipher_ctx_st, Free> context_;
+};
 
 // AES-256-GCM (NIST SP 800-38D).
 inline constexpr std::size_t kSealKeySize = 32;

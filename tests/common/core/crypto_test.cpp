@@ -1,5 +1,6 @@
 #include "common/core/crypto.hpp"
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -44,6 +45,53 @@ TEST(Sha256, TakesPartsAsOneText) {
 TEST(Sha1, AgreesWithNist) {
   EXPECT_EQ(hex_encode(bytes_of(sha1("abc"))), "a9993e364706816aba3e25717850c26c9cd0d89d");
   EXPECT_EQ(hex_encode(bytes_of(sha1({}))), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+}
+
+// RFC 1321, appendix A.5.
+TEST(Md5, AgreesWithRfc1321) {
+  EXPECT_EQ(hex_encode(bytes_of(md5({}))), "d41d8cd98f00b204e9800998ecf8427e");
+  EXPECT_EQ(hex_encode(bytes_of(md5("message digest"))), "f96b697d7cb7938d525a2f31aaf161d0");
+}
+
+// RFC 6070, test vectors 1, 2 and 5.
+TEST(Pbkdf2, AgreesWithRfc6070) {
+  const auto derived = [](std::string_view password, std::string_view salt, unsigned iterations,
+                          std::size_t size) {
+    return hex_encode(pbkdf2_hmac_sha1(password, salt, iterations, size).reveal());
+  };
+  EXPECT_EQ(derived("password", "salt", 1, 20), "0c60c80f961f0e71f3a9b524af6012062fe037a6");
+  EXPECT_EQ(derived("password", "salt", 2, 20), "ea6c014dc72d6f8ccd1ed92ace1d41f0d8de8957");
+  EXPECT_EQ(derived("passwordPASSWORDpassword", "saltSALTsaltSALTsaltSALTsaltSALTsalt", 4096, 25),
+            "3d2eec4fe41c849b80c8d83662c0e44a8b291a964cf2f07038");
+}
+
+// NIST SP 800-38A, F.3.13 and F.3.14.
+TEST(Aes128Cfb, AgreesWithNistHoweverTheBytesAreSplit) {
+  const Secret key(from_hex("2b7e151628aed2a6abf7158809cf4f3c"));
+  const auto iv = from_hex("000102030405060708090a0b0c0d0e0f");
+  const auto plain = from_hex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51");
+  const auto hidden = from_hex("3b3fd92eb72dad20333449f8e83cfb4ac8a64537a0b3a93fcde3cdad9f1ce58b");
+  for (const std::size_t piece : {1U, 5U, 16U, 32U}) {
+    Aes128Cfb encrypt(Aes128Cfb::Direction::encrypt, key, iv);
+    Aes128Cfb decrypt(Aes128Cfb::Direction::decrypt, key, iv);
+    std::string text = plain;
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      encrypt.apply(std::span(text).subspan(at, std::min(piece, text.size() - at)));
+    }
+    EXPECT_EQ(hex_encode(text), hex_encode(hidden)) << "in pieces of " << piece;
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      decrypt.apply(std::span(text).subspan(at, std::min(piece, text.size() - at)));
+    }
+    EXPECT_EQ(hex_encode(text), hex_encode(plain)) << "in pieces of " << piece;
+  }
+}
+
+TEST(Aes128Cfb, RefusesOtherSizesOfKeyAndIv) {
+  const Secret key(std::string(16, 'k'));
+  using enum Aes128Cfb::Direction;
+  EXPECT_THROW(Aes128Cfb(encrypt, Secret(std::string(15, 'k')), std::string(16, 'i')),
+               std::invalid_argument);
+  EXPECT_THROW(Aes128Cfb(encrypt, key, std::string(17, 'i')), std::invalid_argument);
 }
 
 // RFC 4231, test cases 1 to 4, 6 and 7.
