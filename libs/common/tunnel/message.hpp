@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+
+// The messages of frp's wire protocol v1, which every version of frp since 0.18 speaks: as structs
+// and as bytes. A message is a type byte, the length of its body as a 64-bit big-endian number, and
+// a JSON object. Members with a zero value are left out, as Go's encoder does. docs/tunnel-protocol.md
+// lists which side sends which message when.
+namespace gitops::tunnel {
+
+// Readers of all versions refuse a longer body, and lose the connection with it.
+inline constexpr std::size_t kMaxBody = 10'240;
+
+// Metadata by name. The values are secrets: tokens travel in them.
+using Metadata = std::map<std::string, Secret>;
+using Headers = std::map<std::string, std::string>;
+
+// Client → server: the first message on a control stream.
+struct Login {
+  static constexpr char kType = 'o';
+  std::string version = {};  // "a.b.c"; servers before 0.52 refuse less than 0.18.0
+  std::string hostname = {};
+  std::string os = {};
+  std::string arch = {};
+  std::string user = {};
+  Secret privilege_key = {};   // see authentication.hpp
+  std::int64_t timestamp = 0;  // seconds since 1970; part of privilege_key
+  std::string run_id = {};     // of the session that this one replaces; empty for a new one
+  Metadata metas = {};
+  std::int64_t pool_count = 0;  // work connections that the server may keep waiting
+
+  bool operator==(const Login&) const = default;
+};
+
+// Server → client: the answer to Login, and the last message in clear.
+struct LoginResp {
+  static constexpr char kType = '1';
+  std::string version = {};
+  std::string run_id = {};
+  std::string error = {};  // not empty: refused
+
+  bool operator==(const LoginResp&) const = default;
+};
+
+// Client → server: a proxy that the server is to offer.
+struct NewProxy {
+  static constexpr char kType = 'p';
+  std::string proxy_name = {};
+  std::string proxy_type = {};  // empty stands for "tcp"
+  bool use_encryption = false;
+  bool use_compression = false;
+  std::string group = {};
+  Secret group_key = {};
+  Metadata metas = {};  // the control plane's clients send their token as "Authorization"
+  std::int64_t remote_port = 0;
+  std::vector<std::string> custom_domains = {};
+  std::string subdomain = {};
+  std::vector<std::string> locations = {};
+  std::string http_user = {};
+  Secret http_pwd = {};
+  std::string host_header_rewrite = {};
+  Headers headers = {};           // set on requests
+  Headers response_headers = {};  // set on responses
+  std::string route_by_http_user = {};
+  std::vector<std::string> ips_allow_list = {};  // of the control plane's own version of frp
+
+  bool operator==(const NewProxy&) const = default;
+};
+
+// Server → client: the answer to NewProxy.
+struct NewProxyResp {
+  static constexpr char kType = '2';
+  std::string proxy_name = {};
+  std::string remote_addr = {};
+  std::string error = {};  // not empty: refused
+
+  bool operator==(const NewProxyResp&) const = default;
+};
+
+// Client → server: the proxy ends. There is no answer.
+struct CloseProxy {
+  static constexpr char kType = 'c';
+  std::string proxy_name = {};
+
+  bool operator==(const CloseProxy&) const = default;
+};
+
+// Server → client: asks for one more work connection.
+struct ReqWorkConn {
+  static constexpr char kType = 'r';
+
+  bool operator==(const ReqWorkConn&) const = default;
+};
+
+// Client → server: the first message on a work stream.
+struct NewWorkConn {
+  static constexpr char kType = 'w';
+  std::string run_id = {};
+  Secret privilege_key = {};  // only when both sides ask for it; see authentication.hpp
+  std::int64_t timestamp = 0;
+
+  bool operator==(const NewWorkConn&) const = default;
+};
+
+// Server → client: the work stream now carries a connection of this proxy. Raw bytes follow.
+struct StartWorkConn {
+  static constexpr char kType = 's';
+  std::string proxy_name = {};
+  std::string src_addr = {};
+  std::string dst_addr = {};
+  std::int64_t src_port = 0;
+  std::int64_t dst_port = 0;
+  std::string error = {};  // not empty: refused
+
+  bool operator==(const StartWorkConn&) const = default;
+};
+
+// Client → server, on the control stream.
+struct Ping {
+  static constexpr char kType = 'h';
+  Secret privilege_key = {};
+  std::int64_t timestamp = 0;
+
+  bool operator==(const Ping&) const = default;
+};
+
+// Server → client: the answer to Ping.
+struct Pong {
+  static constexpr char kType = '4';
+  std::string error = {};  // not empty: the server ends the session
+
+  bool operator==(const Pong&) const = default;
+};
+
+using Message = std::variant<Login, LoginResp, NewProxy, NewProxyResp, CloseProxy, ReqWorkConn,
+                             NewWorkConn, StartWorkConn, Ping, Pong>;
+
+// Appends the bytes of a message. too_large when its body exceeds kMaxBody; then nothing is appended.
+Result<void> append_message(std::string& out, const Message& message);
+
+// Takes messages from a stream of bytes. Holds at most one message; its memory grows with what was
+// received, not with the length that a peer announces.
+class MessageReader {
+ public:
+  // Takes bytes from the front of `input`, up to the end of the next message at most. Nothing: all
+  // was taken, and more is needed. Errors: protocol (unknown type, a body that is not a JSON object or
+  // has a member of the wrong type), too_large; after one the reader is of no use.
+  Result<std::optional<Message>> next(std::string_view& input);
+  // True within a message.
+  [[nodiscard]] bool in_message() const { return !held_.empty(); }
+
+ private:
+  std::string held_;  // the part of a message that was received
+};
+
+}  // namespace gitops::tunnel
