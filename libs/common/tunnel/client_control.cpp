@@ -1,0 +1,179 @@
+#include "common/tunnel/client_control.hpp"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "common/tunnel/authentication.hpp"
+
+namespace gitops::tunnel {
+namespace {
+
+using std::chrono::duration_cast;
+
+// Of the server's texts, which go to logs and pages of state.
+constexpr std::size_t kMaxText = 512;
+
+std::string shortened(std::string text) {
+  if (text.size() > kMaxText) text.resize(kMaxText);
+  return text;
+}
+
+}  // namespace
+
+ClientControl::ClientControl(ClientControlOptions options, Randomness randomness, WallTime wall,
+                             Clock::time_point now)
+    : options_(std::move(options)),
+      key_(control_key(options_.token)),
+      encryptor_(key_, randomness.iv),
+      decryptor_(key_),
+      login_sent_(now) {
+  for (auto& request : options_.proxies) {
+    proxies_.push_back(
+        {.request = std::move(request), .backoff = Backoff(options_.retry, randomness.seed++)});
+  }
+  Login login = options_.login;
+  login.timestamp = duration_cast<std::chrono::seconds>(wall.time_since_epoch()).count();
+  login.privilege_key = privilege_key(options_.token, login.timestamp);
+  // In clear: the server's key for this stream begins behind it.
+  if (auto sent = append_message(output_, login); !sent) fail_session(sent.error());
+}
+
+void ClientControl::fail_session(Error error) {
+  if (failure_) return;
+  failure_ = std::move(error);
+  phase_ = Phase::stopped;
+  output_.clear();
+}
+
+Result<void> ClientControl::send(const Message& message) {
+  const auto start = output_.size();
+  auto appended = append_message(output_, message);
+  if (appended) encryptor_.encrypt(output_, start);
+  return appended;
+}
+
+// -- receiving --
+
+void ClientControl::receive(std::span<char> bytes, Clock::time_point now,
+                            std::vector<Event>& events) {
+  const bool in_clear = phase_ == Phase::login;
+  if (!in_clear) bytes = decryptor_.decrypt(bytes);
+  std::string_view input(bytes.data(), bytes.size());
+  while (!failure_) {
+    auto message = reader_.next(input);
+    if (!message) return fail_session(message.error());
+    if (!*message) return;
+    take(std::move(**message), now, events);
+    // What follows LoginResp is encrypted, even within the same read.
+    if (in_clear) return receive(bytes.last(input.size()), now, events);
+  }
+}
+
+void ClientControl::take(Message message, Clock::time_point now, std::vector<Event>& events) {
+  if (phase_ == Phase::login) {
+    if (auto* answer = std::get_if<LoginResp>(&message)) {
+      return logged_in(std::move(*answer), now, events);
+    }
+  } else if (auto* proxy = std::get_if<NewProxyResp>(&message)) {
+    return proxy_answered(std::move(*proxy), now, events);
+  } else if (std::holds_alternative<ReqWorkConn>(message)) {
+    if (phase_ == Phase::logged_in) events.push_back({.what = Event::What::work_wanted});
+    return;
+  } else if (const auto* pong = std::get_if<Pong>(&message)) {
+    ponged_ = now;
+    if (pong->error.empty()) return;
+    return fail_session({.code = ErrorCode::forbidden,
+                         .message = "the server refuses a ping: " + shortened(pong->error)});
+  }
+  fail_session({.code = ErrorCode::protocol,
+                .message = "the server sends a message that only a client may send, or too early"});
+}
+
+void ClientControl::logged_in(LoginResp answer, Clock::time_point now, std::vector<Event>& events) {
+  if (!answer.error.empty()) {
+    return fail_session({.code = ErrorCode::forbidden,
+                         .message = "the server refuses the login: " + shortened(answer.error)});
+  }
+  phase_ = Phase::logged_in;
+  pinged_ = ponged_ = now;
+  run_id_ = std::move(answer.run_id);
+  server_version_ = shortened(std::move(answer.version));
+  events.push_back({.what = Event::What::logged_in, .text = run_id_});
+  for (auto& proxy : proxies_) ask_for(proxy, now);
+}
+
+void ClientControl::proxy_answered(NewProxyResp answer, Clock::time_point now,
+                                   std::vector<Event>& events) {
+  const auto proxy = std::ranges::find_if(
+      proxies_, [&](const Proxy& p) { return p.request.proxy_name == answer.proxy_name; });
+  // Only a proxy that waits is told: the answer may be to a NewProxy that was sent twice.
+  if (proxy == proxies_.end() || proxy->state != Proxy::State::waiting) return;
+  const bool refused = !answer.error.empty();
+  proxy->text = shortened(std::move(refused ? answer.error : answer.remote_addr));
+  proxy->state = refused ? Proxy::State::refused : Proxy::State::running;
+  proxy->due = kNever;
+  if (refused) {
+    proxy->due = now + proxy->backoff.next(options_.retry.initial / 2);
+  } else {
+    proxy->backoff.reset();
+  }
+  events.push_back({.what = refused ? Event::What::proxy_refused : Event::What::proxy_started,
+                    .proxy = proxy->request.proxy_name,
+                    .text = proxy->text});
+}
+
+// -- sending --
+
+void ClientControl::ask_for(Proxy& proxy, Clock::time_point now) {
+  if (auto sent = send(proxy.request); !sent) {
+    proxy.state = Proxy::State::unusable;
+    proxy.text = sent.error().message;
+    proxy.due = kNever;
+    return;
+  }
+  proxy.state = Proxy::State::waiting;
+  proxy.due = now + options_.answer_timeout;
+}
+
+void ClientControl::stop() {
+  if (phase_ != Phase::logged_in) return;
+  phase_ = Phase::stopped;
+  for (auto& proxy : proxies_) {
+    const bool known = proxy.state == Proxy::State::running || proxy.state == Proxy::State::waiting;
+    proxy.state = Proxy::State::unusable;
+    proxy.due = kNever;
+    // A name that fitted into NewProxy fits here.
+    if (known) (void)send(CloseProxy{.proxy_name = proxy.request.proxy_name});
+  }
+}
+
+void ClientControl::tick(Clock::time_point now) {
+  if (failure_) return;
+  if (phase_ == Phase::login) {
+    if (now - login_sent_ < options_.login_timeout) return;
+    return fail_session(
+        {.code = ErrorCode::timeout, .message = "the server does not answer the login"});
+  }
+  if (now - ponged_ >= options_.pong_timeout) {
+    return fail_session(
+        {.code = ErrorCode::timeout, .message = "the server does not answer pings"});
+  }
+  if (now - pinged_ >= options_.ping_interval) {
+    pinged_ = now;
+    (void)send(Ping{});
+  }
+  for (auto& proxy : proxies_) {
+    if (now >= proxy.due) ask_for(proxy, now);
+  }
+}
+
+Clock::time_point ClientControl::due() const {
+  if (failure_) return kNever;
+  if (phase_ == Phase::login) return login_sent_ + options_.login_timeout;
+  auto due = std::min(pinged_ + options_.ping_interval, ponged_ + options_.pong_timeout);
+  for (const auto& proxy : proxies_) due = std::min(due, proxy.due);
+  return due;
+}
+
+}  // namespace gitops::tunnel

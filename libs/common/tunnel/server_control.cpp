@@ -1,0 +1,104 @@
+#include "common/tunnel/server_control.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gitops::tunnel {
+
+void refuse_login(std::string& out, std::string_view version, std::string_view error) {
+  // Our own texts are short.
+  (void)append_message(out,
+                       LoginResp{.version = std::string(version), .error = std::string(error)});
+}
+
+ServerControl::ServerControl(ServerControlOptions options, const Login& login, std::string run_id,
+                             std::string_view iv)
+    : options_(std::move(options)),
+      run_id_(std::move(run_id)),
+      pool_size_(std::clamp<std::int64_t>(login.pool_count, 0, options_.max_pool)),
+      encryptor_(control_key(options_.token), iv),
+      decryptor_(control_key(options_.token)) {
+  // In clear: the key for this stream begins behind it.
+  (void)append_message(output_, LoginResp{.version = options_.version, .run_id = run_id_});
+  for (std::int64_t i = 0; i < pool_size_; ++i) want_work();
+}
+
+void ServerControl::send(const Message& message) {
+  if (failure_) return;
+  const auto start = output_.size();
+  if (append_message(output_, message)) encryptor_.encrypt(output_, start);
+}
+
+void ServerControl::want_work() {
+  send(ReqWorkConn{});
+}
+
+// -- receiving --
+
+void ServerControl::receive(std::span<char> bytes, std::vector<Event>& events) {
+  bytes = decryptor_.decrypt(bytes);
+  std::string_view input(bytes.data(), bytes.size());
+  while (!failure_) {
+    auto message = reader_.next(input);
+    if (!message) {
+      failure_ = message.error();
+      output_.clear();
+      return;
+    }
+    if (!*message) return;
+    take(std::move(**message), events);
+  }
+}
+
+void ServerControl::take(Message message, std::vector<Event>& events) {
+  if (auto* proxy = std::get_if<NewProxy>(&message)) {
+    take_proxy(std::move(*proxy), events);
+  } else if (auto* closed = std::get_if<CloseProxy>(&message)) {
+    const auto found = proxies_.find(closed->proxy_name);
+    if (found == proxies_.end()) return;
+    proxies_.erase(found);
+    events.push_back({.what = Event::What::proxy_closed,
+                      .proxy = {.proxy_name = std::move(closed->proxy_name)}});
+  } else if (std::holds_alternative<Ping>(message)) {
+    send(Pong{});
+  } else {
+    failure_ =
+        Error{.code = ErrorCode::protocol,
+              .message = "the client sends a message that does not belong on a control stream"};
+    output_.clear();
+  }
+}
+
+void ServerControl::take_proxy(NewProxy proxy, std::vector<Event>& events) {
+  const auto found = proxies_.find(proxy.proxy_name);
+  if (found != proxies_.end()) {
+    // A client that missed the answer asks again.
+    if (found->second == State::running) {
+      send(NewProxyResp{.proxy_name = proxy.proxy_name, .error = "the proxy is running already"});
+    }
+    return;
+  }
+  if (proxies_.size() >= options_.max_proxies) {
+    return send(NewProxyResp{.proxy_name = proxy.proxy_name, .error = "too many proxies"});
+  }
+  proxies_.emplace(proxy.proxy_name, State::waiting);
+  events.push_back({.what = Event::What::new_proxy, .proxy = std::move(proxy)});
+}
+
+// -- answers of the owner --
+
+void ServerControl::accept_proxy(std::string_view name, std::string_view remote_addr) {
+  const auto found = proxies_.find(name);
+  if (found == proxies_.end() || found->second != State::waiting) return;
+  found->second = State::running;
+  send(NewProxyResp{.proxy_name = std::string(name), .remote_addr = std::string(remote_addr)});
+}
+
+void ServerControl::refuse_proxy(std::string_view name, std::string_view error) {
+  const auto found = proxies_.find(name);
+  if (found == proxies_.end() || found->second != State::waiting) return;
+  proxies_.erase(found);
+  send(NewProxyResp{.proxy_name = std::string(name), .error = std::string(error)});
+}
+
+}  // namespace gitops::tunnel

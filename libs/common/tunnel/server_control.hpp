@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+#include "common/tunnel/control_cipher.hpp"
+#include "common/tunnel/message.hpp"
+
+namespace gitops::tunnel {
+
+// Appends the answer to a login that is refused; the stream is to be ended behind it.
+void refuse_login(std::string& out, std::string_view version, std::string_view error);
+
+struct ServerControlOptions {
+  std::string version = {};  // of this server
+  // The shared token of frp; may be empty.
+  Secret token = {};
+  // Work connections that a client may ask to have waiting.
+  std::int64_t max_pool = 5;
+  // Proxies of a session; more are refused.
+  std::size_t max_proxies = 16;
+};
+
+// The server's side of a control stream behind an accepted Login, without the stream. Who may log in
+// and offer what is its owner's decision; this class keeps to the protocol. Bytes and randomness come
+// in; bytes to send and events come out.
+class ServerControl {
+ public:
+  // Accepts the login: `run_id` names the session. `iv`: Aes128Cfb::kIvSize unpredictable bytes.
+  ServerControl(ServerControlOptions options, const Login& login, std::string run_id,
+                std::string_view iv);
+
+  struct Event {
+    enum class What : std::uint8_t {
+      new_proxy,     // is to be answered
+      proxy_closed,  // by the client; it was running
+    };
+    What what = What::new_proxy;
+    NewProxy proxy;  // proxy_closed: only the name
+  };
+  // Takes the next bytes of the stream, which it decrypts in place, and appends what happened. Pings
+  // are answered here.
+  void receive(std::span<char> bytes, std::vector<Event>& events);
+  // Bytes to send; the caller removes them from the string.
+  [[nodiscard]] std::string& output() { return output_; }
+
+  // Answers a new_proxy; nothing when the client has closed it meanwhile.
+  void accept_proxy(std::string_view name, std::string_view remote_addr);
+  void refuse_proxy(std::string_view name, std::string_view error);
+  // Asks for one more work connection.
+  void want_work();
+
+  // Why the session is over: protocol, too_large. From then on everything does nothing.
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  [[nodiscard]] const std::string& run_id() const { return run_id_; }
+  // Work connections that are kept waiting for users.
+  [[nodiscard]] std::int64_t pool_size() const { return pool_size_; }
+
+ private:
+  enum class State : std::uint8_t { waiting, running };
+
+  void take(Message message, std::vector<Event>& events);
+  void take_proxy(NewProxy proxy, std::vector<Event>& events);
+  void answer(std::string_view name, State state, NewProxyResp response);
+  void send(const Message& message);
+
+  ServerControlOptions options_;
+  std::string run_id_;
+  std::int64_t pool_size_;
+  std::optional<Error> failure_;
+  std::map<std::string, State, std::less<>> proxies_;
+  MessageReader reader_;
+  ControlEncryptor encryptor_;
+  ControlDecryptor decryptor_;
+  std::string output_;
+};
+
+}  // namespace gitops::tunnel
