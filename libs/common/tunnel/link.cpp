@@ -1,0 +1,189 @@
+#include "common/tunnel/link.hpp"
+
+#include <array>
+#include <utility>
+
+#include "common/tunnel/stream_channel.hpp"
+
+namespace gitops::tunnel {
+namespace {
+
+using net::Transfer;
+using Event = yamux::Session::Step::Event;
+
+// Bytes moved without waiting, after which others on the loop get a turn.
+constexpr std::size_t kMuch = 256 * 1024;
+// A peer that sends but does not read is no peer.
+constexpr auto kWriteTimeout = std::chrono::seconds(30);
+
+}  // namespace
+
+Link::Link(std::unique_ptr<net::Channel> channel, yamux::SessionOptions options, OnStream on_stream)
+    : channel_(std::move(channel)),
+      session_(options, Clock::now()),
+      on_stream_(std::move(on_stream)),
+      received_(channel_->reactor().blocks),
+      timer_(channel_->reactor().wheel, [this] { wake_up(); }) {}
+
+Link::~Link() {
+  end();
+}
+
+void Link::wake_up() {
+  waker_.post(channel_->reactor().executor);
+}
+
+void Link::lose(Error error) {
+  if (!ending_) ending_ = std::move(error);
+}
+
+void Link::close() {
+  write_some();
+  lose({.code = ErrorCode::unavailable, .message = "the link was closed here"});
+  wake_up();
+}
+
+// Closes the connection and tells the streams.
+void Link::end() {
+  lose({.code = ErrorCode::unavailable, .message = "the link was given up here"});
+  channel_->readiness().read.waker = channel_->readiness().write.waker = nullptr;
+  timer_.expires_at(kNever);
+  channel_->close();
+  const auto streams = std::exchange(streams_, {});
+  for (const auto& [id, stream] : streams) stream->lose(*ending_);
+}
+
+// Ends the link however run() is left.
+struct Link::Ended {
+  Link& link;
+  ~Ended() { link.end(); }
+};
+
+Task<Error> Link::run() {
+  const Ended ended{*this};
+  const auto& executor = channel_->reactor().executor;
+  channel_->set_deadline(kNever);
+  channel_->readiness().read.waker = channel_->readiness().write.waker = &waker_;
+  std::size_t moved = 0;
+  while (!ending_) {
+    const auto read = read_some();
+    if (const auto now = Clock::now(); now >= session_.due()) session_.tick(now);
+    if (const auto& failure = session_.failure()) lose(*failure);
+    const auto written = write_some();
+    if (ending_) break;
+    moved += read + written;
+    if (read + written == 0) {
+      moved = 0;
+      timer_.expires_at(session_.due());
+      co_await waker_.wait(executor);
+    } else if (moved >= kMuch) {
+      moved = 0;
+      co_await asio::post(executor, use_task);
+    }
+  }
+  co_return *ending_;
+}
+
+std::size_t Link::read_some() {
+  const auto read = channel_->read_now(received_);
+  switch (read.what) {
+    case Transfer::data:
+      break;
+    case Transfer::nothing:
+      return 0;
+    case Transfer::end:
+      lose({.code = ErrorCode::unavailable, .message = "the peer closed the connection"});
+      return 0;
+    case Transfer::timeout:
+    case Transfer::lost:
+      lose(channel_->failure());
+      return 0;
+  }
+  auto input = received_.bytes();
+  while (true) {
+    const auto step = session_.receive(input, Clock::now());
+    if (step.event == Event::more) break;
+    take(step);
+  }
+  received_.consume(read.size);
+  received_.release();
+  return read.size;
+}
+
+void Link::take(const yamux::Session::Step& step) {
+  if (step.event == Event::leaving) {
+    peer_is_leaving_ = true;
+    return;
+  }
+  if (step.event == Event::opened) {
+    if (on_stream_) {
+      on_stream_(add(step.stream));
+    } else {
+      session_.abort(step.stream);
+    }
+    return;
+  }
+  const auto found = streams_.find(step.stream);
+  if (found == streams_.end()) return;
+  auto* stream = found->second;
+  if (step.event == Event::data) {
+    stream->take(step.data);
+  } else if (step.event == Event::ended) {
+    stream->peer_ended();
+  } else {
+    streams_.erase(found);
+    session_.close(step.stream, Clock::now());
+    stream->lose({.code = ErrorCode::unavailable, .message = "the stream was reset by the peer"});
+  }
+}
+
+std::size_t Link::write_some() {
+  std::size_t sent = 0;
+  while (true) {
+    const auto output = session_.output();
+    if (output.empty() != !has_output_) {
+      has_output_ = !output.empty();
+      channel_->set_write_deadline(has_output_ ? deadline_after(kWriteTimeout) : kNever);
+    }
+    if (output.empty()) break;
+    const asio::const_buffer buffer(output.data(), output.size());
+    const auto written = channel_->write_now(std::span(&buffer, 1));
+    if (written.what == Transfer::data) {
+      session_.sent(written.size);
+      sent += written.size;
+      channel_->set_write_deadline(deadline_after(kWriteTimeout));
+    } else if (written.what == Transfer::timeout) {
+      lose({.code = ErrorCode::timeout, .message = "the peer takes no bytes"});
+      break;
+    } else if (written.what == Transfer::nothing) {
+      break;
+    } else {
+      lose(channel_->failure());
+      break;
+    }
+  }
+  for (const auto id : session_.take_writable()) {
+    const auto found = streams_.find(id);
+    if (found != streams_.end()) found->second->has_room();
+  }
+  return sent;
+}
+
+std::unique_ptr<net::Channel> Link::add(yamux::StreamId id) {
+  std::unique_ptr<StreamChannel> stream(new StreamChannel(*this, id));
+  streams_[id] = stream.get();
+  return stream;
+}
+
+Result<std::unique_ptr<net::Channel>> Link::open() {
+  if (ending_) return std::unexpected(*ending_);
+  if (peer_is_leaving_) {
+    return fail(ErrorCode::unavailable, "the peer accepts no further streams");
+  }
+  const auto id = session_.open(Clock::now());
+  if (!id) return fail(ErrorCode::too_many_requests, "too many streams of one link");
+  wake_up();
+  return add(*id);
+}
+
+}  // namespace gitops::tunnel

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "common/core/async.hpp"
+#include "common/net/channel.hpp"
+#include "common/tunnel/yamux_session.hpp"
+
+namespace gitops::tunnel {
+
+class StreamChannel;
+
+// A connection between the two sides of a tunnel, and the driver of the yamux session on it. Its
+// streams are channels. Link, streams and their users live on one loop: docs/adr/0012-tunnel-links.md.
+//
+//   Link link(std::move(channel), {.role = yamux::Role::client}, {});
+//   tasks.spawn("link", [&]() -> Task<> { log(co_await link.run()); });
+//   auto stream = link.open();
+class Link {
+ public:
+  // Called by run() for each stream that the peer opens; must not wait. Without it they are reset.
+  using OnStream = std::function<void(std::unique_ptr<net::Channel>)>;
+
+  // `channel` is connected, and whatever lies below yamux is done.
+  Link(std::unique_ptr<net::Channel> channel, yamux::SessionOptions options, OnStream on_stream);
+  // Its streams are lost.
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // Moves bytes until the link is over, and returns why; all streams are then lost. Once.
+  Task<Error> run();
+
+  // Opens a stream. Unavailable when the link is over or the peer accepts no further streams;
+  // too_many_requests when there are too many.
+  Result<std::unique_ptr<net::Channel>> open();
+  // Sends what the connection takes at once, then ends the link.
+  void close();
+
+  // The peer accepts no further streams. run() goes on for those that are open.
+  [[nodiscard]] bool peer_is_leaving() const { return peer_is_leaving_; }
+  [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
+
+ private:
+  friend class StreamChannel;
+  struct Ended;
+
+  // Resumes run(), because there may be something to send.
+  void wake_up();
+  void forget(yamux::StreamId stream) { streams_.erase(stream); }
+  std::unique_ptr<net::Channel> add(yamux::StreamId stream);
+  std::size_t read_some();
+  void take(const yamux::Session::Step& step);
+  std::size_t write_some();
+  void lose(Error error);
+  void end();
+
+  std::unique_ptr<net::Channel> channel_;
+  yamux::Session session_;
+  OnStream on_stream_;
+  std::unordered_map<yamux::StreamId, StreamChannel*> streams_;
+  net::Buffer received_;
+  net::Waker waker_;  // of run()
+  net::WheelTimer timer_;
+  std::optional<Error> ending_;
+  bool has_output_ = false;  // as of the last attempt to write
+  bool peer_is_leaving_ = false;
+};
+
+}  // namespace gitops::tunnel
