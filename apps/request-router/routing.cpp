@@ -289,6 +289,7 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
                                               const proxy::RequestHead& head,
                                               const proxy::PeerInfo& peer,
                                               proxy::Forward& forward) const {
+  forward.screening = std::make_unique<proxy::Screening>();
   std::shared_ptr<BodySignature> signature;
   std::string_view claimed;
   if (route->secret) {
@@ -300,12 +301,13 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
     } else {
       claimed = *found;  // a slice of the head, which stays until the end of the request
       signature = std::make_shared<BodySignature>(secret);
-      forward.inspect = [signature](std::string_view part) { signature->add(part); };
+      forward.screening->inspect = [signature](std::string_view part) { signature->add(part); };
     }
   }
-  forward.admit = [route, signature, claimed](
-                      const proxy::RequestHead& whole,
-                      std::shared_ptr<void>& admission) -> std::optional<http::Response> {
+  forward.screening->admit =
+      [route, signature, claimed](
+          const proxy::RequestHead& whole,
+          std::shared_ptr<void>& admission) -> std::optional<http::Response> {
     if (signature && !signature->is(claimed)) return unsigned_webhook(whole);
     auto place = route->gate->enter(Clock::now());
     if (!place) {
@@ -319,7 +321,7 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
   if (forward.trusted_peer) {
     boost::system::error_code ec;
     const auto client = boost::asio::ip::make_address(std::string(client_of(head, peer)), ec);
-    if (!ec) forward.holder = totals_->of(client);
+    if (!ec) forward.screening->holder = totals_->of(client);
   }
   return std::nullopt;
 }

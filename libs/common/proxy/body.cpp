@@ -35,7 +35,7 @@ void BodyRelay::start(const BodyFraming& in, BodyFraming::Kind out) {
 
 Result<std::size_t> BodyRelay::feed(std::string_view input) {
   data_count_ = fed_ = 0;
-  joined_.clear();
+  if (!joined_.empty()) joined_.clear();
   std::size_t consumed = 0;
   while (consumed < input.size() && data_count_ < kSlices && !reader_.done()) {
     const auto piece = reader_.next(input.substr(consumed));

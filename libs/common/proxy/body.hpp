@@ -49,16 +49,17 @@ class BodyRelay {
   void frame();
   void add_slice(std::string_view data);
 
-  http::BodyReader reader_;
-  BodyFraming::Kind out_ = BodyFraming::Kind::none;
-  // [0] chunk head, [1..] data, then the chunk's end and the body's.
-  std::array<boost::asio::const_buffer, kSlices + 2> buffers_;
+  // What every body writes stands together, before what few need.
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::size_t data_count_ = 0;
   std::size_t fed_ = 0;
   std::size_t sent_ = 0;
   std::uint64_t total_ = 0;
+  BodyFraming::Kind out_ = BodyFraming::Kind::none;
+  http::BodyReader reader_;
+  // [0] chunk head, [1..] data, then the chunk's end and the body's.
+  std::array<boost::asio::const_buffer, kSlices + 2> buffers_;
   std::array<char, 24> chunk_head_;
   std::string tail_;
   std::string joined_;  // data of small chunks

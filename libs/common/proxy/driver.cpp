@@ -119,7 +119,7 @@ Task<> Driver::serve() {
       }
       case Exchange::Action::admit: {
         auto& forward = exchange.forward();
-        if (auto refusal = forward.admit(*exchange.head(), forward.admission)) {
+        if (auto refusal = forward.screening->admit(*exchange.head(), forward.admission)) {
           exchange.answer(std::move(*refusal), context_.date.now(), reactor.now());
         } else {
           exchange.admitted();

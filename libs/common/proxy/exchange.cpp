@@ -217,7 +217,7 @@ void Exchange::start_forwarding(Clock::time_point now) {
   if (limits().max_body > 0 && head.content_length.value_or(0) > limits().max_body) {
     return fail(too_large());
   }
-  if (forward_.admit && !fits_in_block()) {
+  if (forward_.screening && !fits_in_block()) {
     now_.collected = Collected::apart;
     now_.collecting = true;
     request_body_.start(framing_, BodyFraming::Kind::none);
@@ -285,14 +285,15 @@ bool Exchange::fits_in_block() const {
 }
 
 bool Exchange::charge_block() {
-  return held_charge_.charge(forward_.holder ? forward_.holder : peer_->use,
+  const bool other = forward_.screening && forward_.screening->holder;
+  return held_charge_.charge(other ? forward_.screening->holder : peer_->use,
                              net::BlockPool::kLarge);
 }
 
 // False when the rest of the body is not collected but passes as it comes. A client that waits for
 // "100 Continue" gets it once the upstream is there.
 bool Exchange::begin_in_place(Clock::time_point now) {
-  const bool may_pass = !forward_.admit;
+  const bool may_pass = !forward_.screening;
   if (!fits_in_block() || (may_pass && parser_.head().expects_continue)) return false;
   if (!charge_block()) {
     if (may_pass) return false;
@@ -346,8 +347,8 @@ bool Exchange::hold(std::string_view data) {
 }
 
 void Exchange::inspect() {
-  if (!forward_.inspect) return;
-  for (const auto& slice : request_body_.data()) forward_.inspect(text_of(slice));
+  if (!forward_.screening || !forward_.screening->inspect) return;
+  for (const auto& slice : request_body_.data()) forward_.screening->inspect(text_of(slice));
 }
 
 // The whole request is there.
@@ -355,7 +356,7 @@ void Exchange::collected() {
   now_.collecting = false;
   now_.whole = now_.body_read = true;
   deadlines_.client_read = kNever;
-  if (forward_.admit) {
+  if (forward_.screening) {
     action_ = Action::admit;
   } else {
     admitted();
@@ -868,10 +869,11 @@ void Exchange::recorded() {
 }
 
 void Exchange::release_held() {
+  held_charge_.release();
+  if (held_.empty()) return;
   for (char* block : held_) context_.blocks.give(block, net::BlockPool::kLarge);
   held_ = {};
   held_size_ = 0;
-  held_charge_.release();
 }
 
 void Exchange::make_request_id(std::string_view given) {

@@ -88,7 +88,7 @@ class Exchange {
   enum class Action {
     move_bytes,     // read and write what is offered, then wait
     decide,         // ask the policy about head(), then decided() or answer()
-    admit,          // ask forward().admit, then admitted() or answer()
+    admit,          // ask forward().screening, then admitted() or answer()
     word_failure,   // ask the policy for an answer to problem(), then answer()
     get_upstream,   // a pooled connection if may_reuse(), else a new one; then upstream_ready() or
                     // upstream_failed()

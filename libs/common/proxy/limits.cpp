@@ -62,7 +62,9 @@ bool DeflaterPlace::take() {
 }
 
 void DeflaterPlace::release() {
-  if (std::exchange(taken_, false)) --totals_.deflaters;
+  if (!taken_) return;
+  taken_ = false;
+  --totals_.deflaters;
 }
 
 void BodyPace::start(const RouteLimits& limits, Clock::time_point now) {

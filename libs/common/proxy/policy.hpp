@@ -41,21 +41,27 @@ struct Route {
   std::string location_prefix;
 };
 
+// What a request must pass before an upstream is taken for it. Its whole body is held in memory until
+// then (at most max_body bytes).
+struct Screening {
+  // Asked once the whole body is there: nothing when the request may go on, else the answer to it.
+  // May set `admission`, which is Forward's.
+  std::function<std::optional<http::Response>(const RequestHead&, std::shared_ptr<void>& admission)>
+      admit;
+  // Is given the data of the body as it comes, in order. May be empty.
+  std::function<void(std::string_view part)> inspect = {};
+  // To whom the held body is charged; null: to the peer.
+  std::shared_ptr<PeerUse> holder = {};
+};
+
 struct Forward {
   std::shared_ptr<const Route> route;
   std::string_view target;  // into the request's head, or into `rewritten`
   std::string rewritten = {};
   std::string_view request_id = {};  // empty: a new one
   bool trusted_peer = false;
-  // Asked before an upstream is taken, once the whole body is there; until then the body is held in
-  // memory (at most max_body bytes). Nothing when the request may go on, else the answer to it. May
-  // set `admission`, which is the one below. Empty: bodies larger than a block pass as they come.
-  std::function<std::optional<http::Response>(const RequestHead&, std::shared_ptr<void>& admission)>
-      admit = {};
-  // Is given the data of a body for `admit` as it comes, in order.
-  std::function<void(std::string_view part)> inspect = {};
-  // To whom a held body is charged; null: to the peer.
-  std::shared_ptr<PeerUse> holder = {};
+  // For requests that are screened with their whole body, such as signed webhooks.
+  std::unique_ptr<Screening> screening = {};
   // Released at the end of the request, after it was recorded.
   std::shared_ptr<void> admission = {};
 };

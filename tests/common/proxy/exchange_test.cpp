@@ -97,8 +97,9 @@ class Bed {
     Forward forward{.route = route, .target = head.target};
     if (verify) {
       const auto body = std::make_shared<std::string>();
-      forward.inspect = [body](std::string_view part) { body->append(part); };
-      forward.admit = [this, body](const RequestHead& whole, std::shared_ptr<void>&) {
+      forward.screening = std::make_unique<Screening>();
+      forward.screening->inspect = [body](std::string_view part) { body->append(part); };
+      forward.screening->admit = [this, body](const RequestHead& whole, std::shared_ptr<void>&) {
         return verify(whole, *body);
       };
     }
