@@ -34,13 +34,14 @@ bool is_unreserved(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
-// How to write an ASCII character in JSON: 0 keep, 1 escape always, 2 escape for
-// JsonEscape::like_go.
-constexpr std::array<std::uint8_t, 128> make_json_classes() {
-  std::array<std::uint8_t, 128> classes{};
+// How to write a byte in JSON: 0 keep, 1 escape always, 2 escape for JsonEscape::like_go, 4 the
+// first byte of a longer sequence.
+constexpr std::array<std::uint8_t, 256> make_json_classes() {
+  std::array<std::uint8_t, 256> classes{};
   for (std::size_t i = 0; i < 0x20; ++i) classes[i] = 1;
   classes['"'] = classes['\\'] = 1;
   classes['<'] = classes['>'] = classes['&'] = 2;
+  for (std::size_t i = 0x80; i < classes.size(); ++i) classes[i] = 4;
   return classes;
 }
 constexpr auto kJsonClasses = make_json_classes();
@@ -78,30 +79,29 @@ void append_escaped_ascii(std::string& out, char c) {
 }  // namespace
 
 std::string base64_encode(std::string_view bytes) {
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
+  std::string out((bytes.size() + 2) / 3 * 4, '=');
+  char* to = out.data();
+  const auto digit = [&to](std::uint32_t value) { *to++ = kBase64[value & 63]; };
   std::size_t i = 0;
   for (; i + 3 <= bytes.size(); i += 3) {
     const std::uint32_t group = std::uint32_t{byte_of(bytes[i])} << 16 |
                                 std::uint32_t{byte_of(bytes[i + 1])} << 8 | byte_of(bytes[i + 2]);
-    out += kBase64[group >> 18];
-    out += kBase64[group >> 12 & 63];
-    out += kBase64[group >> 6 & 63];
-    out += kBase64[group & 63];
+    digit(group >> 18);
+    digit(group >> 12);
+    digit(group >> 6);
+    digit(group);
   }
   const std::size_t left = bytes.size() - i;
   if (left == 1) {
     const std::uint32_t group = byte_of(bytes[i]);
-    out += kBase64[group >> 2];
-    out += kBase64[group << 4 & 63];
-    out += "==";
+    digit(group >> 2);
+    digit(group << 4);
   } else if (left == 2) {
     const std::uint32_t group =
         std::uint32_t{byte_of(bytes[i])} << 8 | std::uint32_t{byte_of(bytes[i + 1])};
-    out += kBase64[group >> 10];
-    out += kBase64[group >> 4 & 63];
-    out += kBase64[group << 2 & 63];
-    out += '=';
+    digit(group >> 10);
+    digit(group >> 4);
+    digit(group << 2);
   }
   return out;
 }
@@ -214,21 +214,18 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 void append_json_string(std::string& out, std::string_view text, JsonEscape escape) {
-  const std::uint8_t kept_class = escape == JsonEscape::like_go ? 0 : 2;
+  const unsigned special = escape == JsonEscape::like_go ? 1 | 2 | 4 : 1 | 4;
   out += '"';
   std::size_t start = 0;  // of the part that is not yet copied
   std::size_t i = 0;
   const auto flush = [&] { out.append(text, start, i - start); };
-  while (i < text.size()) {
-    const std::uint8_t c = byte_of(text[i]);
-    if (c < 0x80) {
-      const std::uint8_t kind = kJsonClasses[c];
-      if (kind != 0 && kind != kept_class) {
-        flush();
-        append_escaped_ascii(out, text[i]);
-        start = i + 1;
-      }
-      ++i;
+  while (true) {
+    while (i < text.size() && (kJsonClasses[byte_of(text[i])] & special) == 0) ++i;
+    if (i >= text.size()) break;
+    if (byte_of(text[i]) < 0x80) {
+      flush();
+      append_escaped_ascii(out, text[i]);
+      start = ++i;
       continue;
     }
     const std::size_t length = utf8_length(text.substr(i));
