@@ -25,8 +25,8 @@ class WaitLine {
     Place& operator=(const Place&) = delete;
 
     [[nodiscard]] bool is_first() const { return at_ == line_.waiting_.begin(); }
-    // Until this place is woken.
-    Task<bool> wait() { return at_->wait(); }
+    // Until this place is woken (true), or until the deadline.
+    Task<bool> wait(Deadline deadline = kNever) { return at_->wait(deadline); }
 
    private:
     WaitLine& line_;

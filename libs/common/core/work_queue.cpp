@@ -3,7 +3,7 @@
 namespace gitops {
 
 WorkQueue::WorkQueue(const Executor& executor, std::size_t capacity, SlowLane slow)
-    : capacity_(capacity), slow_(std::move(slow)), changed_(executor) {}
+    : capacity_(capacity), slow_(std::move(slow)), line_(executor) {}
 
 bool WorkQueue::add(const std::string& key) {
   if (stopped_) return false;
@@ -23,10 +23,15 @@ bool WorkQueue::add(const std::string& key) {
 }
 
 Task<bool> WorkQueue::wait() {
+  std::optional<WaitLine::Place> place;
   while (!stopped_) {
     release_due(Clock::now());
-    if (next_lane() != nullptr) co_return true;
-    co_await changed_.wait(delayed_.empty() ? kNever : delayed_.begin()->first);
+    const bool first = place ? place->is_first() : line_.empty();
+    if (first && next_lane() != nullptr) co_return true;
+    if (!place) place.emplace(line_);
+    // The next in the line is woken when the first one leaves, and then waits for the delayed keys.
+    const bool waits_for_delayed = place->is_first() && !delayed_.empty();
+    co_await place->wait(waits_for_delayed ? delayed_.begin()->first : kNever);
   }
   co_return false;
 }
@@ -53,7 +58,7 @@ void WorkQueue::retry(const std::string& key, Clock::duration delay) {
     const Clock::time_point when = deadline_after(delay);
     delayed_.emplace(when, key);
     due_.emplace(key, when);
-    changed_.notify_all();
+    line_.wake_first();
   }
 }
 
@@ -75,14 +80,14 @@ void WorkQueue::stop() {
   waiting_.clear();
   delayed_.clear();
   due_.clear();
-  changed_.notify_all();
+  line_.wake_all();
 }
 
 void WorkQueue::make_ready(const std::string& key) {
   auto& lane = slow_.is_slow && slow_.is_slow(key) ? slow_keys_ : normal_keys_;
   lane.push_back({.number = ++made_ready_, .key = key});
   waiting_.insert(key);
-  changed_.notify_all();
+  line_.wake_first();
 }
 
 void WorkQueue::release_due(Clock::time_point now) {
@@ -106,7 +111,7 @@ bool WorkQueue::leave_work(const std::string& key) {
   if (held == working_.end()) return false;
   const bool again = held->second;
   working_.erase(held);
-  if (!slow_keys_.empty()) changed_.notify_all();
+  if (!slow_keys_.empty()) line_.wake_first();
   return again && !stopped_;
 }
 

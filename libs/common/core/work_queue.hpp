@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/core/async.hpp"
+#include "common/core/wait_line.hpp"
 
 namespace gitops {
 
@@ -86,7 +87,7 @@ class WorkQueue {
   std::set<std::pair<Clock::time_point, std::string>> delayed_;
   std::unordered_map<std::string, Clock::time_point> due_;  // members of delayed_
   std::unordered_map<std::string, bool> working_;           // value: added again meanwhile
-  Event changed_;
+  WaitLine line_;  // callers of wait(): a key wakes one of them, not all
   bool stopped_ = false;
 };
 

@@ -1,5 +1,8 @@
 #include "common/core/work_queue.hpp"
 
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -258,6 +261,32 @@ TEST(WorkQueue, AWaitingWorkerIsWokenByAddAndByAnEarlierRetry) {
     co_await workers.join();
     EXPECT_THAT(seen, testing::ElementsAre("early", "new"));
   });
+}
+
+TEST(WorkQueue, AKeyWakesFewOfManyWaitingWorkers) {
+  Loop loop(1);
+  WorkQueue queue(loop.get_executor(), 10);
+  std::vector<std::string> taken;
+  std::size_t ended = 0;
+  const auto work = [&]() -> Task<> {
+    while (co_await queue.wait()) {
+      const auto key = queue.take();
+      if (!key) continue;
+      taken.push_back(*key);
+      queue.done(*key);
+    }
+    ++ended;
+  };
+  for (int i = 0; i < 100; ++i) asio::co_spawn(loop, work, [](const std::exception_ptr&) {});
+  loop.poll();
+  for (const std::string key : {"a", "b"}) {
+    queue.add(key);
+    EXPECT_LE(loop.poll(), 10U) << "handlers for one key";
+    EXPECT_EQ(taken.back(), key);
+  }
+  queue.stop();
+  loop.poll();
+  EXPECT_EQ(ended, 100U);
 }
 
 TEST(WorkQueue, StopEndsEveryNextAndRefusesKeys) {
