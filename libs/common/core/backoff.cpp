@@ -31,8 +31,12 @@ milliseconds Backoff::next(milliseconds floor) {
 }
 
 std::uint64_t random_seed() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
+  // The device takes microseconds, which is much for a seed that most callers never use.
+  thread_local std::mt19937_64 seeds([] {
+    std::random_device device;
+    return (std::uint64_t{device()} << 32) | device();
+  }());
+  return seeds();
 }
 
 }  // namespace gitops
