@@ -15,9 +15,8 @@ JsonView nth(JsonView list, std::size_t index) {
 
 Result<AppView> AppView::parse(std::string text) {
   AppView app;
-  app.text_ = std::move(text);
-  app.parser_ = std::make_unique<simdjson::dom::parser>();
-  auto parsed = parse_object(*app.parser_, app.text_, "the Application");
+  app.text_ = std::make_unique<const std::string>(std::move(text));
+  auto parsed = app.document_.parse(*app.text_, "the Application");
   if (!parsed) return std::unexpected(parsed.error());
   app.root_ = *parsed;
   if (app.name().empty()) return fail(ErrorCode::invalid_data, "the Application has no name");

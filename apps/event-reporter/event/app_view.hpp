@@ -9,11 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include <simdjson.h>
-
 #include "common/core/error.hpp"
 #include "common/core/json_text.hpp"
 #include "common/core/time.hpp"
+#include "event-reporter/event/document.hpp"
 #include "event-reporter/ledger/resource_id.hpp"
 
 namespace gitops::reporter {
@@ -26,7 +25,7 @@ class AppView {
   // invalid_data when the text is no JSON object or names no application.
   static Result<AppView> parse(std::string text);
 
-  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] std::string_view text() const { return *text_; }
   [[nodiscard]] JsonView metadata() const { return root_["metadata"]; }
   [[nodiscard]] JsonView status() const { return root_["status"]; }
   // The entries of status.resources.
@@ -73,9 +72,9 @@ class AppView {
   // `object`'s revision, or that of the main source when it has several.
   [[nodiscard]] std::string_view revision_in(JsonView object) const;
 
-  std::string text_;
-  std::unique_ptr<simdjson::dom::parser> parser_;  // owns what root_ refers to
-  JsonView root_;
+  std::unique_ptr<const std::string> text_ = std::make_unique<const std::string>();
+  Document document_;
+  JsonView root_;  // of the document
 };
 
 // The results of an Application's last sync, by ResourceId::identity(). Borrows from the AppView.

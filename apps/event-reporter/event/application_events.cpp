@@ -26,11 +26,13 @@ std::string labels_json(JsonView labels) {
   return out += '}';
 }
 
-// Reads an answer that may be absent.
+// Reads an answer that may be absent, and drops its text, which the view does not need.
 template <class View>
-Result<void> read_answer(std::optional<View>& view, const std::optional<std::string>& answer) {
+Result<void> read_answer(std::optional<View>& view, std::optional<std::string>& answer) {
   if (!answer) return {};
-  return view.emplace().read(*answer);
+  auto read = view.emplace().read(*answer);
+  answer.reset();
+  return read;
 }
 
 // For the events of the objects that the application manages.
@@ -99,7 +101,7 @@ Digest ApplicationEvents::digest_of_application() const {
   const std::string_view end = snapshot_.gone ? "gone" : "";
   // The text of the Application covers all but the manifest that its parent wants. An event without
   // the metadata of a commit is due once more when that is known.
-  auto more = own_state_.desired;
+  std::string more(own_state_.desired);
   if (snapshot_.lacks_commits) more += "without commits";
   return more.empty() ? digest_event(body, DigestScope::application, {change, end})
                       : digest_event(body, DigestScope::application, {change, end, more});
@@ -150,7 +152,8 @@ ResourceState ApplicationEvents::own_state() const {
                       .health = read_health(status["health"]),
                       .desired = {},
                       .actual = {},
-                      .object = annotated_application(snapshot_.app, managing_fields_.commit)};
+                      .object = {}};
+  state.object = state.keep(annotated_application(snapshot_.app, managing_fields_.commit));
   if (being_deleted()) return state;
   state.actual = is_child() ? app().text() : state.object;
   if (parent_managed_) {
@@ -197,12 +200,13 @@ std::string ApplicationEvents::resource_event(std::size_t index, WallTime now) c
 }
 
 std::string ApplicationEvents::gone_event(const ResourceId& id, WallTime now) const {
+  const auto object = stub(id);
   const ResourceState state{.id = id,
                             .sync_status = "Unknown",
                             .health = std::nullopt,
                             .desired = {},
                             .actual = {},
-                            .object = stub(id)};
+                            .object = object};
   return write_event({managing_fields_, state, ErrorList(now), settings_, now});
 }
 

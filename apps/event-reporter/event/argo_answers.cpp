@@ -9,15 +9,15 @@
 namespace gitops::reporter {
 namespace {
 
-std::string state(JsonView value) {
+std::string_view state(JsonView value) {
   const auto text = value.text();
-  return text == "null" ? std::string{} : std::string(text);
+  return text == "null" ? std::string_view{} : text;
 }
 
 }  // namespace
 
 Result<void> TreeView::read(std::string_view answer) {
-  auto parsed = parse_object(*parser_, answer, "the answer of resource-tree");
+  auto parsed = document_.parse(answer, "the answer of resource-tree");
   if (!parsed) return std::unexpected(parsed.error());
   for (const auto entry : (*parsed)["nodes"].items()) {
     const JsonView node(entry);
@@ -54,25 +54,28 @@ std::vector<JsonView> TreeView::descendants(const std::string& identity) const {
 }
 
 Result<void> ManagedView::read(std::string_view answer) {
-  auto parsed = parse_object(*parser_, answer, "the answer of managed-resources");
+  auto parsed = document_.parse(answer, "the answer of managed-resources");
   if (!parsed) return std::unexpected(parsed.error());
   for (const auto entry : (*parsed)["items"].items()) {
     const JsonView item(entry);
-    by_identity_.try_emplace(identity_of(item), item);
+    const auto [added, first] = by_identity_.try_emplace(identity_of(item));
+    if (!first) continue;
+    auto& states = added->second;
+    states = {.desired = state(item["targetState"]), .live = state(item["liveState"])};
+    if (item["group"].text().empty() && item["kind"].text() == "Secret") {
+      states = {.desired = masked(states.desired), .live = masked(states.live)};
+    }
   }
   return {};
 }
 
+std::string_view ManagedView::masked(std::string_view manifest) {
+  return masked_.emplace_back(mask_secret(manifest));
+}
+
 std::optional<ManagedView::States> ManagedView::find(const std::string& identity) const {
   const auto found = by_identity_.find(identity);
-  if (found == by_identity_.end()) return std::nullopt;
-  const auto& item = found->second;
-  States states{.desired = state(item["targetState"]), .live = state(item["liveState"])};
-  if (item["group"].text().empty() && item["kind"].text() == "Secret") {
-    states.desired = mask_secret(states.desired);
-    states.live = mask_secret(states.live);
-  }
-  return states;
+  return found == by_identity_.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace gitops::reporter

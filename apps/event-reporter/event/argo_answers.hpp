@@ -1,17 +1,16 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include <simdjson.h>
-
 #include "common/core/error.hpp"
 #include "common/core/json_text.hpp"
+#include "event-reporter/event/document.hpp"
 
 // Argo CD's two answers about an application, indexed by ResourceId::identity(). Views into an
 // answer stay valid when the object that read it moves.
@@ -29,7 +28,7 @@ class TreeView {
   [[nodiscard]] std::vector<JsonView> descendants(const std::string& identity) const;
 
  private:
-  std::unique_ptr<simdjson::dom::parser> parser_ = std::make_unique<simdjson::dom::parser>();
+  Document document_;
   std::vector<JsonView> nodes_;
   std::unordered_map<std::string, std::size_t> by_identity_;
   std::unordered_map<std::string, std::vector<std::size_t>> children_;  // by the parent's identity
@@ -43,14 +42,17 @@ class ManagedView {
 
   // JSON text with Secret values masked; empty when there is no such manifest.
   struct States {
-    std::string desired;
-    std::string live;
+    std::string_view desired;
+    std::string_view live;
   };
   [[nodiscard]] std::optional<States> find(const std::string& identity) const;
 
  private:
-  std::unique_ptr<simdjson::dom::parser> parser_ = std::make_unique<simdjson::dom::parser>();
-  std::unordered_map<std::string, JsonView> by_identity_;
+  std::string_view masked(std::string_view manifest);
+
+  Document document_;
+  std::unordered_map<std::string, States> by_identity_;
+  std::deque<std::string> masked_;  // the manifests of Secrets
 };
 
 }  // namespace gitops::reporter

@@ -71,7 +71,7 @@ std::optional<Commit> main_commit(const AppSnapshot& snapshot) {
 
 std::string annotated_application(const AppSnapshot& snapshot,
                                   const std::optional<Commit>& commit) {
-  auto out = typed(snapshot.app.text());
+  auto out = typed(std::string(snapshot.app.text()));
   if (!snapshot.sync_revisions && !snapshot.change_revisions) return out;
   const auto revisions = revisions_json(snapshot);
   return edit_member(out, "metadata", [&](std::string_view metadata) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <variant>
 
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
@@ -22,8 +23,26 @@ std::string as_yaml(std::string_view manifest) {
 }
 
 using Body = const EventBody&;
-using Value = std::optional<std::string>;  // absent: the field is left out
 enum class Form { text, json };
+
+// The value of a field: a part of the body, or a text that was made for the field.
+class Value {
+ public:
+  Value() = default;  // absent: the field is left out
+  explicit Value(std::string_view part) : text_(part) {}
+  explicit Value(std::string&& made) : text_(std::move(made)) {}
+  explicit Value(const std::string&&) = delete;  // would borrow from a temporary
+  explicit Value(const char* literal) : text_(std::string_view(literal)) {}
+
+  [[nodiscard]] std::optional<std::string_view> text() const {
+    if (const auto* part = std::get_if<std::string_view>(&text_)) return *part;
+    if (const auto* made = std::get_if<std::string>(&text_)) return *made;
+    return std::nullopt;
+  }
+
+ private:
+  std::variant<std::monostate, std::string_view, std::string> text_;
+};
 
 // Whether a change of the field makes the event due, and the field's place in the digest. Places
 // never change, because ledgers hold digests; a new field takes the next one.
@@ -46,12 +65,12 @@ struct SourceField {
 };
 
 Value commit_date(Body body) {
-  if (!body.app.commit || !body.app.commit->date) return std::nullopt;
-  return format_rfc3339(*body.app.commit->date);
+  if (!body.app.commit || !body.app.commit->date) return {};
+  return Value(format_rfc3339(*body.app.commit->date));
 }
 
-std::string started_at(Body body) {
-  return body.app.started_at.empty() ? format_rfc3339(body.now) : body.app.started_at;
+Value started_at(Body body) {
+  return body.app.started_at.empty() ? Value(format_rfc3339(body.now)) : Value(body.app.started_at);
 }
 
 Value finished_at(Body body) {
@@ -72,15 +91,15 @@ constexpr auto kSource = std::to_array<SourceField>({
     {"revision", Counts(DigestScope::resource_and_revision, 9),
      [](Body b) { return Value(b.app.revision); }},
     {"commitMessage", kNever,
-     [](Body b) { return Value(b.app.commit ? b.app.commit->message : ""); }},
+     [](Body b) { return b.app.commit ? Value(b.app.commit->message) : Value(""); }},
     {"commitAuthor", kNever,
-     [](Body b) { return Value(b.app.commit ? b.app.commit->author : ""); }},
-    {"commitDate", kNever, [](Body b) { return commit_date(b); }},
+     [](Body b) { return b.app.commit ? Value(b.app.commit->author) : Value(""); }},
+    {"commitDate", kNever, &commit_date},
     {"appName", kNever, [](Body b) { return Value(b.app.name); }},
     {"appLabels", kNever, [](Body b) { return Value(b.app.labels); }, Form::json},
     {"syncStatus", counts(4), [](Body b) { return Value(b.state.sync_status); }},
-    {"syncStartedAt", kNever, [](Body b) { return Value(started_at(b)); }},
-    {"syncFinishedAt", kNever, [](Body b) { return finished_at(b); }},
+    {"syncStartedAt", kNever, &started_at},
+    {"syncFinishedAt", kNever, &finished_at},
     {"healthStatus", counts(5, "-"),
      [](Body b) { return b.state.health ? Value(b.state.health->status) : Value(); }},
     {"healthMessage", counts(6),
@@ -99,11 +118,12 @@ void write_source(std::string& out, Body body) {
   ObjectWriter source(out);
   for (const auto& field : kSource) {
     const auto value = field.value(body);
-    if (!value) continue;
+    const auto text = value.text();
+    if (!text) continue;
     if (field.form == Form::text) {
-      source.text(field.name, *value);
+      source.text(field.name, *text);
     } else {
-      source.raw(field.name, *value);
+      source.raw(field.name, *text);
     }
   }
   source.end();
@@ -188,7 +208,7 @@ Digest digest_event(const EventBody& body, DigestScope scope,
   for (const auto& field : ordered) {
     if (field.counts.place == 0 || field.counts.scope > scope) continue;
     const auto value = field.value(body);
-    hasher.add(value ? *value : field.counts.absent);
+    hasher.add(value.text().value_or(field.counts.absent));
   }
   body.errors.add_to(hasher);
   return hasher.finish();

@@ -34,6 +34,11 @@ bool is_known(JsonView status, const std::string& identity, const AppView& app,
 
 }  // namespace
 
+std::string_view ResourceState::keep(std::string manifest) {
+  made = std::make_shared<const std::string>(std::move(manifest));
+  return *made;
+}
+
 Health read_health(JsonView health) {
   return {.status = std::string(health["status"].text()),
           .message = std::string(health["message"].text())};
@@ -49,24 +54,24 @@ ResourceState resource_state(JsonView status, const std::string& identity, const
                       .actual = {},
                       .object = {}};
   if (auto states = managed.find(identity)) {
-    state.desired = std::move(states->desired);
-    state.actual = std::move(states->live);
+    state.desired = states->desired;
+    state.actual = states->live;
   } else if (tree != nullptr) {
-    state.actual = live_stub(state.id, tree->find(identity));
+    state.actual = state.keep(live_stub(state.id, tree->find(identity)));
   }
   if (!state.actual.empty()) {
     state.object = state.actual;
   } else if (!state.desired.empty()) {
-    state.object = with_namespace(state.desired, state.id.ns);
+    state.object = state.keep(with_namespace(state.desired, state.id.ns));
   } else {
-    state.object = stub(state.id);
+    state.object = state.keep(stub(state.id));
   }
   state.known = app_being_deleted || is_known(status, identity, app, state.actual, tree);
   const bool superfluous =
       status["requiresPruning"].is_true() && !state.actual.empty() && app.was_compared();
   if (superfluous || app_being_deleted) {
-    state.desired.clear();
-    state.actual.clear();
+    state.desired = {};
+    state.actual = {};
   }
   return state;
 }

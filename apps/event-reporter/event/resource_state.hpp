@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "event-reporter/event/app_view.hpp"
 #include "event-reporter/event/argo_answers.hpp"
@@ -16,17 +18,23 @@ struct Health {
 // From the members "status" and "message"; empty where they are absent.
 Health read_health(JsonView health);
 
-// The state of one resource as events show it. Manifests are JSON text.
+// The state of one resource as events show it. Manifests are JSON text, borrowed from the Application
+// and from Argo CD's answers.
 struct ResourceState {
   ResourceId id;
   std::string sync_status;
   std::optional<Health> health;
-  std::string desired;  // empty: not in Git, or to be deleted
-  std::string actual;   // empty: does not exist, or to be deleted
-  std::string object;   // the live manifest, else the desired one, else its name; never empty
+  std::string_view desired;  // empty: not in Git, or to be deleted
+  std::string_view actual;   // empty: does not exist, or to be deleted
+  std::string_view object;   // the live manifest, else the desired one, else its name; never empty
   // False when Argo CD does not tell the resource's health, or could not read its live manifest.
   // Nothing is said about such a resource.
   bool known = true;
+  // A manifest that was made here. `actual` and `object` may borrow from it.
+  std::shared_ptr<const std::string> made = {};
+
+  // Keeps the manifest in `made`.
+  std::string_view keep(std::string manifest);
 };
 
 // `status` is the resource's entry in status.resources of `app`, `identity` its identity; `tree` is

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include <simdjson.h>
+
+#include "common/core/error.hpp"
+#include "common/core/json_text.hpp"
+
+namespace gitops::reporter {
+
+// A parsed JSON text that is kept for the time of a report. simdjson makes room for the worst case
+// while it parses, eleven times the text; all documents of a thread share this room, and each keeps
+// what it needs, about twice the text. Can be moved but not copied; views stay valid when it moves.
+class Document {
+ public:
+  // The text, which must be one JSON object; `what` names it in the error. Call it once.
+  Result<JsonView> parse(std::string_view text, std::string_view what);
+
+ private:
+  std::unique_ptr<simdjson::dom::document> kept_ = std::make_unique<simdjson::dom::document>();
+};
+
+}  // namespace gitops::reporter
