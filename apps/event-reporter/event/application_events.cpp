@@ -78,7 +78,7 @@ ApplicationEvents::ApplicationEvents(Snapshot snapshot, TrackingSettings setting
       settings_(std::move(settings)),
       managing_fields_(managing(snapshot_.app)),
       own_fields_(is_child() ? managing(*snapshot_.parent) : root(app())),
-      change_(change_digest(app().text())) {
+      change_(snapshot_.change ? *snapshot_.change : change_digest(app().text())) {
   synced_.read(app());
   if (is_child()) parent_synced_.read(snapshot_.parent->app);
 }

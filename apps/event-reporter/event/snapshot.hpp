@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "event-reporter/event/app_view.hpp"
+#include "event-reporter/ledger/digest.hpp"
 
 namespace gitops::reporter {
 
@@ -27,6 +28,8 @@ struct Snapshot {
   AppSnapshot app;
   std::optional<std::string> tree = {};  // answer of resource-tree
   std::optional<AppSnapshot> parent = {};
+  std::optional<Digest> change =
+      {};                      // change_digest() of the Application's text; absent: not known
   bool gone = false;           // the Application was deleted; `app` is its tombstone
   bool lacks_commits = false;  // the metadata of a commit could not be read
 };

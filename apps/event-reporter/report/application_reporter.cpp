@@ -75,6 +75,7 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
     count_error(gathered.why);
     co_return std::unexpected(gathered.why);
   }
+  gathered.snapshot.change = live.change;
   const auto why = gathered.why;
   const auto made = co_await make(std::move(gathered));
   if (!made) {

@@ -49,8 +49,9 @@ class ApplicationReporter {
 
   struct Live {
     std::string key;
-    Grant grant;              // an owner's
-    std::string text;         // the Application's JSON; empty: the newest state is read
+    Grant grant;                        // an owner's
+    std::string text;                   // the Application's JSON; empty: the newest state is read
+    std::optional<Digest> change = {};  // change_digest() of the text; absent: not known
     bool superseded = false;  // a newer state follows, and brings the events of the resources
     bool heartbeat = false;   // the application's event is due even without a change
     unsigned failures = 0;    // failed attempts in a row

@@ -118,7 +118,7 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
     unchanged_.Increment();
     return;
   }
-  dirty_.changed(key, text, milestone, Clock::now());
+  dirty_.changed(key, text, milestone, Clock::now(), digest);
 }
 
 void ChangeTracker::deleted(const std::string& key, std::string tombstone) {

@@ -22,7 +22,7 @@ void DirtySet::enqueue(const std::string& key, const DirtyWork& work) {
 }
 
 void DirtySet::changed(const std::string& key, std::string_view text, Milestone milestone,
-                       Clock::time_point now) {
+                       Clock::time_point now, std::optional<Digest> digest) {
   auto& work = mark(key, now);
   // A state that is to be read is the newest one, so no state is kept behind it.
   const bool to_be_read = work.live && work.states.empty();
@@ -30,7 +30,7 @@ void DirtySet::changed(const std::string& key, std::string_view text, Milestone 
   if (text.empty() || to_be_read) {
     drop_states(work);
   } else {
-    keep(work, text, milestone);
+    keep(work, text, milestone, digest);
   }
 }
 
@@ -59,7 +59,8 @@ void DirtySet::heartbeat(const std::string& key, Clock::time_point now) {
   work.heartbeat = true;
 }
 
-void DirtySet::keep(DirtyWork& work, std::string_view text, Milestone milestone) {
+void DirtySet::keep(DirtyWork& work, std::string_view text, Milestone milestone,
+                    std::optional<Digest> digest) {
   if (!work.states.empty() && work.states.back().milestone == milestone) {
     kept_bytes_ -= work.states.back().text.size();
     work.states.pop_back();
@@ -69,7 +70,7 @@ void DirtySet::keep(DirtyWork& work, std::string_view text, Milestone milestone)
     return;
   }
   kept_bytes_ += text.size();
-  work.states.push_back({.text = std::string(text), .milestone = milestone});
+  work.states.push_back({.text = std::string(text), .milestone = milestone, .digest = digest});
   fit(work);
 }
 
@@ -115,7 +116,7 @@ void DirtySet::give_back(const std::string& key, DirtyWork rest) {
   if (!newer) {
     work.live = rest.live;
     work.heartbeat = rest.heartbeat;
-    for (auto& state : rest.states) keep(work, state.text, state.milestone);
+    for (auto& state : rest.states) keep(work, state.text, state.milestone, state.digest);
     return;
   }
   // The older states are dropped when the object was deleted since, even if it was created again, and

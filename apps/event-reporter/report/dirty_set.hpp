@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "common/core/time.hpp"
 #include "common/core/work_queue.hpp"
+#include "event-reporter/ledger/digest.hpp"
 #include "event-reporter/watch/milestone.hpp"
 
 namespace gitops::reporter {
@@ -27,6 +29,7 @@ struct DirtyWork {
   struct State {
     std::string text;
     Milestone milestone;
+    std::optional<Digest> digest = {};  // of the text; absent: not known
   };
   std::deque<State> states;
   // The object's event is due although nothing changed.
@@ -53,7 +56,7 @@ class DirtySet {
 
   // The object is new or changed. With an empty text the newest state is read for the report.
   void changed(const std::string& key, std::string_view text, Milestone milestone,
-               Clock::time_point now);
+               Clock::time_point now, std::optional<Digest> digest = {});
   // The object was deleted; its waiting states are dropped. Of two deletions in a row the first one
   // counts, because the object between them was never reported.
   void deleted(const std::string& key, std::string tombstone, Clock::time_point now);
@@ -91,7 +94,8 @@ class DirtySet {
   DirtyWork& mark(const std::string& key, Clock::time_point now);
   void enqueue(const std::string& key, const DirtyWork& work);
   void bury(DirtyWork& work, std::string tombstone);
-  void keep(DirtyWork& work, std::string_view text, Milestone milestone);
+  void keep(DirtyWork& work, std::string_view text, Milestone milestone,
+            std::optional<Digest> digest);
   void fit(DirtyWork& work);
   void drop_states(DirtyWork& work);
 
