@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/http/gzip.hpp"
 #include "common/http/message.hpp"
 
 namespace gitops::reporter {
@@ -12,6 +13,8 @@ using std::chrono::milliseconds;
 
 // Events whose first refusal is remembered. Beyond that one more refusal is needed.
 constexpr std::size_t kMostPutOff = 10'000;
+// Time limit for making a large body: one of 100 MB takes about 2 s.
+constexpr auto kPackTimeout = std::chrono::minutes(2);
 // Pause between looks for a newer token while the token is refused.
 constexpr auto kTokenLook = std::chrono::seconds(1);
 
@@ -106,6 +109,7 @@ Delivery::Delivery(const Executor& executor, control_plane::Client& platform, Cr
       state_changed_(executor),
       line_(executor),
       journal_(options.journal),
+      pool_({.name = "bodies", .threads = 1, .max_queued = 1024}, metrics),
       breaker_state_(metrics.gauge("gitops_event_reporter_breaker_state",
                                    "Circuit breaker of the control plane: 0 closed (events are "
                                    "sent), 1 open, 2 probing")),
@@ -181,18 +185,29 @@ void Delivery::look_for_newer_token(Clock::time_point now) {
 // -- attempts --
 
 Task<Result<Delivered>> Delivery::deliver(Event event) {
+  const auto stopped = [&event] { return event.allowed && !event.allowed(); };
+  const auto not_allowed = [] {
+    return fail(ErrorCode::unavailable, "the event must not be sent any more");
+  };
   std::optional<Backoff> backoff;
+  std::optional<std::string> compressed;  // the body
   bool reduced = false;
   bool tried_newer_token = false;
   for (unsigned number = 1;; ++number) {
     auto permit = co_await acquire();
     if (!permit) co_return std::unexpected(permit.error());
-    if (event.allowed && !event.allowed()) {
-      co_return fail(ErrorCode::unavailable, "the event must not be sent any more");
+    if (stopped()) co_return not_allowed();
+    if (!compressed) {
+      auto make = event.make_body
+                      ? std::exchange(event.make_body, {})
+                      : [body = std::move(event.body)]() mutable { return std::move(body); };
+      auto packed = co_await pack(event, std::move(make));
+      if (!packed) co_return std::unexpected(packed.error());
+      compressed = std::move(*packed);
+      if (event.large && stopped()) co_return not_allowed();
     }
-    if (event.make_body) event.body = std::exchange(event.make_body, {})();
     const Secret token = token_.current();
-    const auto tried = co_await attempt(event, token);
+    const auto tried = co_await attempt(event, *compressed, token);
     switch (tried.verdict) {
       case Verdict::acknowledged:
         record(event, number, tried, reduced ? "reduced" : "acknowledged");
@@ -203,11 +218,18 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
         co_return Delivered{.kind =
                                 reduced ? Delivered::Kind::reduced : Delivered::Kind::acknowledged};
       case Verdict::too_large: {
-        auto smaller = reduced || !event.reduce ? std::string() : event.reduce(event.body);
-        if (smaller.empty()) co_return refuse(event, number, tried, std::move(*permit));
+        if (reduced || !event.reduce) co_return refuse(event, number, tried, std::move(*permit));
+        auto original = std::make_shared<const std::string>(std::move(event.body));
+        auto packed =
+            co_await pack(event, [reduce = event.reduce, original] { return reduce(*original); });
+        if (!packed) co_return std::unexpected(packed.error());
+        if (event.body.empty()) {
+          event.body = *original;
+          co_return refuse(event, number, tried, std::move(*permit));
+        }
         record(event, number, tried, "too_large");
         permit->abandon();
-        event.body = std::move(smaller);
+        compressed = std::move(*packed);
         reduced = true;
         continue;
       }
@@ -244,7 +266,29 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
   }
 }
 
-Task<Delivery::Attempt> Delivery::attempt(const Event& event, const Secret& token) {
+Task<Result<std::string>> Delivery::pack(Event& event, std::function<std::string()> make) {
+  struct Packed {
+    std::string body;
+    std::string compressed;
+  };
+  auto work = [make = std::move(make)](const std::stop_token&) {
+    Packed packed{.body = make(), .compressed = {}};
+    packed.compressed = http::gzip_compress(packed.body);
+    return packed;
+  };
+  Result<Packed> packed;
+  if (event.large) {
+    packed = co_await pool_.run(deadline_after(kPackTimeout), std::move(work));
+  } else {
+    packed = work({});
+  }
+  if (!packed) co_return std::unexpected(packed.error());
+  event.body = std::move(packed->body);
+  co_return std::move(packed->compressed);
+}
+
+Task<Delivery::Attempt> Delivery::attempt(const Event& event, const std::string& compressed,
+                                          const Secret& token) {
   Attempt result;
   if (!http::is_field_value(event.id)) {
     result.verdict = Verdict::refused;
@@ -261,7 +305,8 @@ Task<Delivery::Attempt> Delivery::attempt(const Event& event, const Secret& toke
   }
   const auto began = Clock::now();
   const control_plane::Client::Label label{.id = event.id, .sequence = event.sequence};
-  auto answer = co_await platform_.post(event.body, label, deadline_after(options_.post_timeout));
+  auto answer = co_await platform_.post_compressed(compressed, event.body, label,
+                                                   deadline_after(options_.post_timeout));
   result.took = whole_millis(Clock::now() - began);
   if (!answer) {
     // An http_status in the error is that of an HTTP proxy, and says nothing about event or token.

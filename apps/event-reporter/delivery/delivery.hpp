@@ -20,6 +20,7 @@
 #include "common/core/metrics.hpp"
 #include "common/core/secret.hpp"
 #include "common/core/wait_line.hpp"
+#include "common/core/worker_pool.hpp"
 #include "event-reporter/delivery/breaker.hpp"
 #include "event-reporter/delivery/journal.hpp"
 
@@ -86,6 +87,9 @@ class Delivery {
     std::function<std::string()> make_body = {};
     // Returns the reduced form of the body; empty when there is none.
     std::function<std::string(std::string_view body)> reduce = {};
+    // The body takes long to make, to reduce or to compress, so that is done on a thread of its own.
+    // `make_body` and `reduce` then own what they touch.
+    bool large = false;
     // Asked before each attempt; false when the event must not be sent any more. Empty: it may.
     std::function<bool()> allowed = {};
     // It was refused for good before: another refusal is final and says nothing about the way.
@@ -121,7 +125,9 @@ class Delivery {
   struct Attempt;
 
   Task<Result<Permit>> acquire();
-  Task<Attempt> attempt(const Event& event, const Secret& token);
+  // Makes the body, and compresses it.
+  Task<Result<std::string>> pack(Event& event, std::function<std::string()> make);
+  Task<Attempt> attempt(const Event& event, const std::string& compressed, const Secret& token);
   Task<bool> pause(std::chrono::milliseconds delay);
   Delivered refuse(const Event& event, unsigned number, const Attempt& attempt, Permit permit);
   void record(const Event& event, unsigned number, const Attempt& attempt, std::string_view result);
@@ -166,6 +172,7 @@ class Delivery {
   Clock::time_point last_acknowledged_{};
   std::string last_error_;  // with its time
   Journal journal_;
+  WorkerPool pool_;  // makes and compresses large bodies
 
   std::map<std::pair<std::string, std::string_view>, Counter*> reports_;  // by part and result
   Gauge& breaker_state_;

@@ -77,19 +77,21 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   }
   gathered.snapshot.change = live.change;
   const auto why = gathered.why;
+  const bool large = gathered.bytes >= kLargeSnapshot;
   const auto made = co_await make(std::move(gathered));
   if (!made) {
     count_error(made.error());
     co_return std::unexpected(lasting(made.error(), live.failures));
   }
-  const auto* const events = &made->events;
+  const auto events = made->events;
   const auto version = events->resource_version();
   if (newest_.is_outdated(key, version)) co_return Result<bool>(true);
   newest_.note(key, events->uid(), version);
 
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
-  Report report{.grant = live.grant, .key = key, .row = key, .entry = std::move(*loaded)};
+  Report report{
+      .grant = live.grant, .key = key, .row = key, .entry = std::move(*loaded), .large = large};
   auto& entry = report.entry;
   if (!entry.uid.empty() && entry.uid != events->uid()) {
     // A predecessor was deleted without a watch event.
@@ -120,11 +122,11 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   if (due.application || (live.heartbeat && !entry.is_refused({}, events->application_digest()))) {
     const auto posted =
         co_await post_application(report, "application", events->application_digest(),
-                                  [&] { return events->application_event(now); });
+                                  [events, now] { return events->application_event(now); });
     if (!posted) co_return std::unexpected(posted.error());
     store(report);
   }
-  const auto posted = co_await post_resources(report, *events, due, now);
+  const auto posted = co_await post_resources(report, events, due, now);
   if (posted && !missing.may_be_read() && !live.superseded) {
     // After a failed comparison the rest is told with the next change of the Application.
     if (!missing.comparison) entry.change = events->change();
@@ -160,7 +162,8 @@ Task<Result<ApplicationReporter::Made>> ApplicationReporter::make(Gathered gathe
     auto events =
         ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings), scope);
     if (!events) return Result<Made>(std::unexpected(std::move(events.error())));
-    return Result<Made>(Made{.events = std::move(*events), .tree = tree});
+    return Result<Made>(Made{
+        .events = std::make_shared<const ApplicationEvents>(std::move(*events)), .tree = tree});
   };
   if (bytes < kLargeSnapshot) co_return work({});
   co_return co_await pool_.run(deadline_after(kMakeTimeout), std::move(work));
@@ -174,9 +177,9 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   if (!app) co_return std::unexpected(app.error());
   auto gathered = co_await gatherer_.gather_gone(std::move(*app));
   if (!gathered.has_snapshot()) co_return std::unexpected(gathered.why);
-  const auto events =
-      ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
-  if (!events) co_return std::unexpected(events.error());
+  auto made = ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
+  if (!made) co_return std::unexpected(made.error());
+  const auto events = std::make_shared<const ApplicationEvents>(std::move(*made));
 
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
@@ -200,11 +203,12 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
     co_return std::unexpected(announced.error());
   }
   if (due.application) {
-    const auto posted = co_await post_application(report, "application_gone", kGone,
-                                                  [&] { return events->application_event(now); });
+    const auto posted = co_await post_application(report, "application_gone", kGone, [events, now] {
+      return events->application_event(now);
+    });
     if (!posted) co_return std::unexpected(posted.error());
   }
-  const auto posted = co_await post_resources(report, *events, due, now);
+  const auto posted = co_await post_resources(report, events, due, now);
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
   if (!posted || !entry.refused.empty()) {
     store(report);
@@ -278,14 +282,14 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::stri
   if (due.gone.empty()) co_return Result<void>();
   auto gathered = co_await gatherer_.gather_gone(std::move(*app));
   if (!gathered.has_snapshot()) co_return std::unexpected(gathered.why);
-  const auto events =
-      ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
-  if (!events) co_return std::unexpected(events.error());
+  auto made = ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
+  if (!made) co_return std::unexpected(made.error());
+  const auto events = std::make_shared<const ApplicationEvents>(std::move(*made));
   entry.change.reset();
   if (const auto announced = co_await announce(report, *events, due, kGone); !announced) {
     co_return std::unexpected(announced.error());
   }
-  const auto posted = co_await post_resources(report, *events, due, wall_now());
+  const auto posted = co_await post_resources(report, events, due, wall_now());
   store(report);
   co_return posted;
 }
@@ -325,13 +329,13 @@ Task<Result<void>> ApplicationReporter::post_application(Report& report, std::st
   auto& entry = report.entry;
   const auto sequence = entry.application ? entry.application->sequence : 0;
   const auto posted =
-      co_await post(report.grant, {.part = std::move(part),
-                                   .subject = report.key,
-                                   .id = event_id(entry.uid, kApplicationPart, sequence, content),
-                                   .sequence = sequence,
-                                   .body = {},
-                                   .make_body = std::move(make_body),
-                                   .refused_before = entry.is_refused({}, content)});
+      co_await post(report, {.part = std::move(part),
+                             .subject = report.key,
+                             .id = event_id(entry.uid, kApplicationPart, sequence, content),
+                             .sequence = sequence,
+                             .body = {},
+                             .make_body = std::move(make_body),
+                             .refused_before = entry.is_refused({}, content)});
   if (!posted) co_return std::unexpected(posted.error());
   if (posted->kind == Delivered::Kind::put_off) {
     report.put_off = posted->error;
@@ -343,8 +347,7 @@ Task<Result<void>> ApplicationReporter::post_application(Report& report, std::st
   co_return Result<void>();
 }
 
-Task<Result<void>> ApplicationReporter::post_resources(Report& report,
-                                                       const ApplicationEvents& events,
+Task<Result<void>> ApplicationReporter::post_resources(Report& report, Events events,
                                                        const Difference& due, WallTime now) {
   const auto count = due.changed.size() + due.gone.size();
   auto& entry = report.entry;
@@ -357,22 +360,26 @@ Task<Result<void>> ApplicationReporter::post_resources(Report& report,
       const auto index = next++;
       const bool gone = index >= due.changed.size();
       const auto& id =
-          gone ? due.gone[index - due.changed.size()] : events.resources()[due.changed[index]].id;
-      const auto content = gone ? kGone : events.resources()[due.changed[index]].digest;
+          gone ? due.gone[index - due.changed.size()] : events->resources()[due.changed[index]].id;
+      const auto content = gone ? kGone : events->resources()[due.changed[index]].digest;
       const auto identity = id.identity();
       const auto sequence = entry.resources.at(identity).last.sequence;
-      const auto posted = co_await post(
-          report.grant, {.part = gone ? "resource_gone" : "resource",
-                         .subject = report.key + " " + identity,
-                         .id = event_id(entry.uid, part_of(id), sequence, content),
-                         .sequence = sequence,
-                         .body = {},
-                         .make_body =
-                             [&] {
-                               return gone ? events.gone_event(id, now)
-                                           : events.resource_event(due.changed[index], now);
-                             },
-                         .refused_before = entry.is_refused(identity, content)});
+      std::function<std::string()> make_body = [events, id, now] {
+        return events->gone_event(id, now);
+      };
+      if (!gone) {
+        make_body = [events, at = due.changed[index], now] {
+          return events->resource_event(at, now);
+        };
+      }
+      const auto posted =
+          co_await post(report, {.part = gone ? "resource_gone" : "resource",
+                                 .subject = report.key + " " + identity,
+                                 .id = event_id(entry.uid, part_of(id), sequence, content),
+                                 .sequence = sequence,
+                                 .body = {},
+                                 .make_body = std::move(make_body),
+                                 .refused_before = entry.is_refused(identity, content)});
       if (!posted) {
         if (outcome) outcome = std::unexpected(posted.error());
         continue;
@@ -410,8 +417,9 @@ Task<Result<void>> ApplicationReporter::post_resources(Report& report,
   co_return outcome;
 }
 
-Task<Result<Delivered>> ApplicationReporter::post(Grant grant, Delivery::Event event) {
-  event.allowed = [this, grant] { return changes_.holds(grant); };
+Task<Result<Delivered>> ApplicationReporter::post(const Report& report, Delivery::Event event) {
+  event.allowed = [this, grant = report.grant] { return changes_.holds(grant); };
+  event.large = report.large;
   event.reduce = reduced_event;
   co_return co_await delivery_.deliver(std::move(event));
 }

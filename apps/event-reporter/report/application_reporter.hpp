@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -85,12 +86,14 @@ class ApplicationReporter {
     std::string key;
     std::string row;  // of its entry: `key`, or a row of the inventory
     LedgerEntry entry;
+    bool large = false;                 // its events are large (Delivery::Event)
     std::optional<Error> put_off = {};  // an event was refused and is to be tried again
   };
   Task<std::optional<Gathered>> gather(Live& live);
   // The events of a snapshot, and the digest of its resource tree.
+  using Events = std::shared_ptr<const ApplicationEvents>;  // jobs of the pools share them
   struct Made {
-    ApplicationEvents events;
+    Events events;
     std::optional<Digest> tree;
   };
   Task<Result<Made>> make(Gathered gathered);
@@ -104,9 +107,9 @@ class ApplicationReporter {
   Task<Result<void>> post_application(Report& report, std::string part, const Digest& content,
                                       std::function<std::string()> make_body);
   // Fails also when any event of the report was put off.
-  Task<Result<void>> post_resources(Report& report, const ApplicationEvents& events,
-                                    const Difference& due, WallTime now);
-  Task<Result<Delivered>> post(Grant grant, Delivery::Event event);
+  Task<Result<void>> post_resources(Report& report, Events events, const Difference& due,
+                                    WallTime now);
+  Task<Result<Delivered>> post(const Report& report, Delivery::Event event);
   void count_error(const Error& error);
   [[nodiscard]] Error lasting(Error error, unsigned failures) const;
 

@@ -76,6 +76,11 @@ Client::Client(http::Client& http, http::Url url, std::function<Secret()> token)
     : http_(http), url_(std::move(url)), token_(std::move(token)) {}
 
 Task<Result<Answer>> Client::post(std::string_view payload, const Label& label, Deadline deadline) {
+  co_return co_await post_compressed(http::gzip_compress(payload), payload, label, deadline);
+}
+
+Task<Result<Answer>> Client::post_compressed(std::string compressed, std::string_view payload,
+                                             const Label& label, Deadline deadline) {
   const Secret token = token_();
   http::Request request;
   request.method = "POST";
@@ -87,7 +92,7 @@ Task<Result<Answer>> Client::post(std::string_view payload, const Label& label, 
   request.headers.set("X-Event-Id", label.id);
   request.headers.set("X-Event-Sequence", std::to_string(label.sequence));
   // With Content-Length; other senders use the chunked form, receivers accept both.
-  request.body = http::gzip_compress(payload);
+  request.body = std::move(compressed);
   auto exchange = co_await http_.open(url_, std::move(request), deadline);
   if (!exchange) co_return fail("control plane: event", std::move(exchange.error()));
   const auto head = co_await exchange->read_head();

@@ -38,6 +38,9 @@ class Client {
   // `payload` is the JSON body {"data":…}. It and `label` must stay valid until the call returns.
   // Any complete head is an Answer, even if its body is lost; an Error means that none arrived.
   Task<Result<Answer>> post(std::string_view payload, const Label& label, Deadline deadline);
+  // The same for a payload that the caller has compressed (http::gzip_compress).
+  Task<Result<Answer>> post_compressed(std::string compressed, std::string_view payload,
+                                       const Label& label, Deadline deadline);
 
   // The same for callers that only need success or failure: an answer other than 2xx is an Error
   // with its status and Retry-After, without any of the payload.

@@ -1,9 +1,12 @@
 #include "event-reporter/delivery/delivery.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -744,6 +747,47 @@ TEST(Delivery, ABodyIsMadeOnlyWhenItsEventMayBeSent) {
     bench.insist(lazy("insisted on"));
     CO_ASSERT_TRUE(co_await until([&] { return bench.ended.contains("insisted on"); }));
     EXPECT_EQ(bench.acknowledgements().at("insisted on"), 1);
+  });
+}
+
+TEST(Delivery, ALargeBodyIsMadeAndReducedOffTheLoop) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.platform.opinion = at_most(1000);
+    const auto loop = std::this_thread::get_id();
+    for (const bool large : {false, true}) {
+      std::vector<bool> on_loop;
+      auto what = event(large ? "large" : "small");
+      what.make_body = [&] {
+        on_loop.push_back(std::this_thread::get_id() == loop);
+        return event("large", noise(20'000)).body;
+      };
+      what.reduce = [&](std::string_view) {
+        on_loop.push_back(std::this_thread::get_id() == loop);
+        return event("large").body;
+      };
+      what.body.clear();
+      what.large = large;
+      const auto delivered = co_await bench.deliver(std::move(what));
+      CO_ASSERT_OK(delivered);
+      EXPECT_EQ(delivered->kind, Kind::reduced);
+      EXPECT_EQ(on_loop, std::vector<bool>(2, !large));
+    }
+  });
+}
+
+TEST(Delivery, ALargeEventIsNotSentWhenItMustNotBeAnyMoreAfterItsBodyWasMade) {
+  with_bench([](Bench& bench) -> Task<> {
+    std::atomic<bool> allowed = true;
+    auto what = event("large");
+    what.make_body = [&allowed, body = std::move(what.body)] {
+      allowed = false;
+      return body;
+    };
+    what.body.clear();
+    what.large = true;
+    what.allowed = [&allowed] { return allowed.load(); };
+    EXPECT_FALSE(co_await bench.deliver(std::move(what)));
+    EXPECT_TRUE(bench.platform.reports().empty());
   });
 }
 
