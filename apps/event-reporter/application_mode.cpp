@@ -24,6 +24,14 @@ Credential argocd_credential(const Environment& environment, k8s::Client& kubern
   return file_or_value(config.argocd_token_file, config.argocd_token);
 }
 
+http::ClientOptions argocd_options(const Environment& environment) {
+  const auto& config = environment.config;
+  auto options = client_options(environment, config.argocd_ca_file, config.argocd_insecure);
+  // Each worker makes two reads at a time. A connection beyond those that are kept serves one read.
+  options.max_idle_per_host = 2 * static_cast<std::size_t>(config.workers);
+  return options;
+}
+
 Reporter::Options reporter_options(const Environment& environment) {
   const auto& config = environment.config;
   Reporter::Options options;
@@ -44,9 +52,7 @@ Reporter::Options reporter_options(const Environment& environment) {
 
 ApplicationMode::ApplicationMode(const DaemonContext& context, SharedParts& shared)
     : environment_(shared.environment),
-      argocd_http_(context.executor, shared.resolver,
-                   client_options(environment_, environment_.config.argocd_ca_file,
-                                  environment_.config.argocd_insecure)),
+      argocd_http_(context.executor, shared.resolver, argocd_options(environment_)),
       argocd_password_(file_or_value(environment_.config.argocd_password_file,
                                      environment_.config.argocd_password)),
       argocd_token_(
