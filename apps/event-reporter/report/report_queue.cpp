@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include <malloc.h>
-
 #include "common/core/race.hpp"
 
 namespace gitops::reporter {
@@ -67,7 +65,6 @@ Task<> ReportQueue::work() {
       if (any) {
         const std::chrono::duration<double> took = Clock::now() - since;
         report_seconds_.Observe(took.count());
-        ++reported_;
         log_.debug(options_.object + " reported",
                    {{options_.object, *key}, {"took_ms", std::llround(took.count() * 1000)}});
       }
@@ -167,7 +164,6 @@ Task<> ReportQueue::tick() {
     overdue_size_.Set(static_cast<double>(dirty_.overdue()));
     slow_size_.Set(static_cast<double>(slow_.slow()));
     oldest_dirty_.Set(std::chrono::duration<double>(dirty_.oldest(Clock::now())).count());
-    give_memory_back();
     co_await sleep_for(kTick);
   }
 }
@@ -178,17 +174,6 @@ bool ReportQueue::heartbeat_due() {
   if (now - last < options_.heartbeat) return false;
   last_heartbeat_ = now;
   return true;
-}
-
-// Returns free memory to the system after many reports, whose texts fragment the heap. It takes time
-// that grows with the heap, and the next reports allocate again, so it waits for a quiet second.
-void ReportQueue::give_memory_back() {
-  constexpr std::size_t kMany = 500;
-  const bool quiet = std::exchange(reported_before_, reported_) == reported_;
-  if (reported_ < kMany || !quiet || queue_.size() + queue_.in_work() > 0) return;
-  reported_ = 0;
-  reported_before_ = 0;
-  malloc_trim(0);
 }
 
 void ReportQueue::log_failure(std::string_view key, const Error& error, Clock::duration delay) {

@@ -86,7 +86,6 @@ class ReportQueue {
                          Attempt attempt);
   Task<> until_reads_must_end(const std::string& key, Running& running);
   Task<> tick();
-  void give_memory_back();
   void log_failure(std::string_view key, const Error& error, Clock::duration delay);
 
   Delivery& delivery_;
@@ -101,8 +100,6 @@ class ReportQueue {
   std::unordered_map<std::string, Backoff> backoffs_;
   std::unordered_map<std::string, Running*> running_;
   Clock::time_point last_heartbeat_ = Clock::now();
-  std::size_t reported_ = 0;         // reports since memory was returned to the system
-  std::size_t reported_before_ = 0;  // value of reported_ at the last tick
 
   Gauge& queue_size_;
   Gauge& overdue_size_;
