@@ -80,6 +80,17 @@ void ApplicationsApi::put(const std::string& name, std::string text) {
   }
 }
 
+void ApplicationsApi::remove(const std::string& name) {
+  const auto found = objects_.find(name);
+  if (found == objects_.end()) return;
+  ++version_;
+  for (auto* watch : watches_) {
+    append_event(watch->pending, "DELETED", found->second.text);
+    watch->changed.notify_all();
+  }
+  objects_.erase(found);
+}
+
 Task<> ApplicationsApi::handle(http::Exchange& exchange) {
   const auto path = exchange.path();
   const auto query = exchange.query();

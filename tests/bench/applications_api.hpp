@@ -26,6 +26,7 @@ class ApplicationsApi {
   [[nodiscard]] std::uint64_t next_version() const { return version_ + 1; }
   // Creates or replaces an Application.
   void put(const std::string& name, std::string text);
+  void remove(const std::string& name);
 
  private:
   struct Object {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "bench/applications_api.hpp"
 #include "bench/proc.hpp"
@@ -210,6 +211,12 @@ class World {
     put(app, commit);
   }
 
+  // While it lasts, the control plane takes no events.
+  void set_outage(bool outage) { outage_ = outage; }
+  void remove_all() {
+    for (const auto& app : apps_) cluster_.remove(app.name);
+  }
+
   // Changes applications in turns, at the rate, for that long; then waits for what is due.
   Task<> change_for(Clock::duration time, int rate = kRate) {
     latencies_.clear();
@@ -234,6 +241,7 @@ class World {
     std::size_t reads = 0;
     std::size_t posts = 0;
     std::size_t application_posts = 0;
+    std::size_t deletions = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
   // Of the changes whose every event was acknowledged, in seconds, ascending.
@@ -282,6 +290,10 @@ class World {
   Task<> take(http::Exchange& exchange) {
     const auto body = co_await exchange.read_body(std::size_t{16} * 1024 * 1024);
     if (!body) co_return;
+    if (outage_) {
+      std::ignore = co_await exchange.reply({.status = 503, .body = "{}"});
+      co_return;
+    }
     const std::string id(exchange.request().headers.find("X-Event-Id").value_or(""));
     std::ignore = co_await exchange.reply({.body = "{}"});
     const auto found = by_uid_.find(id.substr(0, id.find('/')));
@@ -289,6 +301,7 @@ class World {
     auto& app = apps_[found->second];
     const bool of_application = id.contains("/application/");
     ++counts_.posts;
+    counts_.deletions += id.ends_with("/gone");
     counts_.application_posts += of_application;
     // The events of the resources follow that of the application, and have no version of their own.
     if (of_application) app.reported = version_of(*body);
@@ -333,6 +346,7 @@ class World {
   std::uint64_t changes_ = 0;
   std::size_t waiting_ = 0;
   std::size_t skipped_ = 0;
+  bool outage_ = false;
   std::vector<double> latencies_;
   Counts counts_;
 };
@@ -416,23 +430,46 @@ double p99(const std::vector<double>& sorted) {
 Task<> find_highest_rate(Side& many) {
   constexpr double kGoal = 2000;
   double highest = 0;
-  std::string note = "p99";
+  std::string note = "p99, CPU of the daemon + of its peers";
   for (const auto rate : kRates) {
     std::fprintf(stderr, "changes: %d changes a second\n", rate);
     const auto before = bench::cpu_of(many.daemon.pid());
+    const auto before_of_peers = bench::cpu_of(::getpid());
     co_await many.world.change_for(kAtEachRate, rate);
     const auto used = bench::cpu_of(many.daemon.pid()) - before;
+    const auto used_by_peers = bench::cpu_of(::getpid()) - before_of_peers;
     const auto latencies = many.world.latencies();
     const auto reached = p99(latencies);
     char part[100];
-    std::snprintf(part, sizeof part, "; %d/s: %.3f s, %.2f ms of CPU per change", rate, reached,
-                  used / static_cast<double>(latencies.size()) * 1000);
+    const auto changes = static_cast<double>(latencies.size());
+    std::snprintf(part, sizeof part, "; %d/s: %.3f s, %.2f + %.2f ms of CPU per change", rate,
+                  reached, used / changes * 1000, used_by_peers / changes * 1000);
     note += part;
     if (reached >= 1) break;
     highest = rate;
   }
   bench::print_row_at_least("event-reporter, highest rate with p99 below 1 s", "changes/s", highest,
                             kGoal, note);
+}
+
+// All applications are deleted while the control plane takes no events.
+Task<> measure_deletions(World& world, ReporterDaemon& daemon, http::Client& http) {
+  std::fprintf(stderr, "changes: deletions in an outage\n");
+  const std::string deletions =
+      R"(gitops_event_reporter_watch_events_total{resource="applications",type="deleted"})";
+  world.set_outage(true);
+  world.remove_all();
+  co_await daemon.until_metric(http, deletions, static_cast<double>(world.applications()));
+  co_await daemon.until_settled(http);
+  print_row("event-reporter, memory with 10,000 deletions in an outage", "MB",
+            bench::memory_of(daemon.pid(), "VmRSS:"), 64, "resident");
+  world.set_outage(false);
+  co_await world.until(
+      [&] { return world.counts().deletions >= world.applications() * (kResources + 1); },
+      "the deletions");
+  co_await daemon.until_settled(http);
+  print_row("event-reporter, memory after that outage", "MB",
+            bench::memory_of(daemon.pid(), "VmRSS:"), 64, "resident; all deletions are reported");
 }
 
 Task<> measure_many(const Executor& executor, http::Client& http) {
@@ -489,6 +526,7 @@ Task<> measure_many(const Executor& executor, http::Client& http) {
             "the ledger holds all of them");
   print_row("event-reporter, events after that restart", "events",
             static_cast<double>(many.world.counts().posts - posts), 0, "nothing has changed");
+  co_await measure_deletions(many.world, daemon, http);
   co_await daemon.stop();
   co_await many.world.stop();
 }
