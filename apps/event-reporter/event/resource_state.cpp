@@ -26,10 +26,14 @@ std::optional<Health> health_in_tree(JsonView node) {
 // Whether Argo CD tells the resource's state. After a failed comparison an absent object is one that
 // could not be read.
 bool is_known(JsonView status, const std::string& identity, const AppView& app,
-              std::string_view live, const TreeView* tree) {
+              std::string_view live, bool managed, const TreeView* tree) {
   const bool health_told = status["health"].exists();
+  const bool in_tree = tree != nullptr && tree->find(identity).exists();
+  // Argo CD's answers are newer than the Application, unless the resource is a hook: the next state of
+  // the Application says why.
+  if (!managed && !(in_tree && status["hook"].is_true())) return false;
   if (app.was_compared()) return health_told || tree != nullptr;
-  return !live.empty() && (health_told || (tree != nullptr && tree->find(identity).exists()));
+  return !live.empty() && (health_told || in_tree);
 }
 
 }  // namespace
@@ -53,7 +57,8 @@ ResourceState resource_state(JsonView status, const std::string& identity, const
                       .desired = {},
                       .actual = {},
                       .object = {}};
-  if (auto states = managed.find(identity)) {
+  const auto states = managed.find(identity);
+  if (states) {
     state.desired = states->desired;
     state.actual = states->live;
   } else if (tree != nullptr) {
@@ -66,7 +71,8 @@ ResourceState resource_state(JsonView status, const std::string& identity, const
   } else {
     state.object = state.keep(stub(state.id));
   }
-  state.known = app_being_deleted || is_known(status, identity, app, state.actual, tree);
+  state.known =
+      app_being_deleted || is_known(status, identity, app, state.actual, states.has_value(), tree);
   const bool superfluous =
       status["requiresPruning"].is_true() && !state.actual.empty() && app.was_compared();
   if (superfluous || app_being_deleted) {

@@ -169,6 +169,29 @@ TEST(Reporter, AFailedComparisonDeletesNothing) {
   });
 }
 
+// Argo CD's answers change before the Application, and a look at the resource tree may come between.
+TEST(Reporter, AnswersThatAreAheadOfTheApplicationDeleteNothing) {
+  auto options = Scene::fast_options();
+  options.reporter.sweep = std::chrono::milliseconds(50);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    SampleApp app{.resources = 2};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    const auto reads = scene.argocd.reads().managed;
+    scene.argocd.set_managed_resources(app.name, json::array());
+    scene.argocd.set_tree(app.name, {{"nodes", json::array()}});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.argocd.reads().managed > reads; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 3U);
+    // Then the Application says that they are gone.
+    app.resources = 0;
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_THAT(scene.events("ConfigMap", 3), UnorderedElementsAre("c-0 gone", "c-1 gone"));
+  });
+}
+
 // A restart in the middle of it knows no more.
 TEST(Reporter, WhatAFailedComparisonHidesIsDueAgainAfterARestart) {
   const test::TempDir folder;
