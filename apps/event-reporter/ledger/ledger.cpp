@@ -1,6 +1,7 @@
 #include "event-reporter/ledger/ledger.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <initializer_list>
 #include <utility>
 
@@ -11,6 +12,13 @@ constexpr auto kWriteAheadTimeout = std::chrono::seconds(2);
 // Longest pause after a failed commit while a caller waits in flush().
 constexpr auto kFlushRetry = std::chrono::milliseconds(200);
 constexpr std::size_t kMaxReads = 1'000;  // waiting for the file; the default size of the queue
+constexpr const char* kFloorNote = "sequence floor";  // Ledger::floor() as a decimal number
+
+Sequence read_floor(const std::optional<std::string>& note) {
+  Sequence floor = 0;
+  if (note) std::from_chars(note->data(), note->data() + note->size(), floor);
+  return floor;
+}
 
 }  // namespace
 
@@ -54,6 +62,7 @@ Task<Result<void>> Ledger::open() {
   known_ = std::move(contents->heads);
   std::erase_if(known_, [](const auto& row) { return is_inventory_row(row.first); });
   notes_ = std::move(contents->notes);
+  floor_ = read_floor(note(kFloorNote));
   file_bytes_.Set(static_cast<double>(bytes));
   update_gauges();
   if (!contents->rebuilt.empty()) {
@@ -128,7 +137,12 @@ Task<> Ledger::write_ahead(const std::string& key, const LedgerEntry& entry) {
 
 void Ledger::erase(const std::string& key) {
   if (!has(key)) return;
-  refused_ -= (is_inventory_row(key) ? inventory_.at(key) : known_.at(key)).refused.size();
+  const auto& head = is_inventory_row(key) ? inventory_.at(key) : known_.at(key);
+  refused_ -= head.refused.size();
+  if (head.sequence >= floor_) {
+    floor_ = head.sequence + 1;
+    set_note(kFloorNote, std::to_string(floor_));
+  }
   known_.erase(key);
   inventory_.erase(key);
   put(key, std::nullopt);

@@ -67,8 +67,8 @@ class Ledger {
   Task<> write_ahead(const std::string& key, const LedgerEntry& entry);
   void erase(const std::string& key);
 
-  // Above every sequence that entries had which were lost in a damaged file, as far as is known; 0
-  // while none was lost.
+  // Above every sequence of entries that were erased, or lost in a damaged file, as far as is known: an
+  // object may come back under its uid. 0 while there was none.
   [[nodiscard]] Sequence floor() const { return floor_; }
   // Sets a callback for the loss of entries while running: the damaged file was set aside and made
   // anew. known() and inventory() lack the lost entries by then.

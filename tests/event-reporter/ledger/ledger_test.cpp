@@ -508,5 +508,30 @@ TEST(Ledger, AC31_KillingItLosesNothingThatWasFlushed) {
   EXPECT_GT(last_told, 15);
 }
 
+// An object may come back under its uid while the machine's clock is set back.
+TEST(Ledger, TheFloorIsAboveTheSequencesOfErasedEntries) {
+  const test::TempDir folder;
+  test::run_coro([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    for (const Sequence expected : {Sequence{0}, Sequence{1001}}) {
+      Metrics metrics;
+      Ledger ledger(executor, {.path = folder / "ledger.db"}, metrics);
+      CO_ASSERT_OK(co_await ledger.open());
+      EXPECT_EQ(ledger.floor(), expected);
+      TaskGroup tasks(executor);
+      ledger.start(tasks);
+      ledger.store("a/b", {.uid = "u", .sequence = 1000});
+      ledger.store("a/c", {.uid = "v", .sequence = 500});
+      EXPECT_EQ(ledger.floor(), expected);
+      ledger.erase("a/b");
+      ledger.erase("a/c");
+      EXPECT_EQ(ledger.floor(), 1001U);
+      CO_ASSERT_OK(co_await ledger.flush(deadline_after(std::chrono::seconds(5))));
+      tasks.cancel();
+      co_await tasks.join();
+    }
+  });
+}
+
 }  // namespace
 }  // namespace gitops::reporter
