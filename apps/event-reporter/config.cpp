@@ -128,6 +128,11 @@ void bind(ConfigReader& reader, Config& config) {
               "Period in which every resource tree is read once, for changes that Argo CD does not "
               "write into the Application"},
              config.sweep, std::chrono::seconds(1), std::chrono::hours(24));
+  reader.add({"reconcile-interval",
+              {"RECONCILE_INTERVAL"},
+              "Period in which every object is reported anew once, spread out, for whatever the "
+              "comparison with acknowledged events misses"},
+             config.reconcile, std::chrono::minutes(1), std::chrono::hours(24 * 30));
   reader.add({"resend-on-revision",
               {"EVENT_REPORTER_RESEND_ON_REVISION"},
               "Report every resource again for a new revision, also those it did not change"},

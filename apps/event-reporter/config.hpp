@@ -23,6 +23,7 @@ struct Config {
   std::string ledger_file;
   std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
   std::chrono::milliseconds sweep = std::chrono::minutes(5);
+  std::chrono::milliseconds reconcile = std::chrono::hours(24);
   bool resend_on_revision = false;
 
   std::vector<std::string> kinds;  // names of resource_kinds(); empty: all

@@ -20,6 +20,7 @@ ResourceReporter::Options reporter_options(const Environment& environment) {
   options.only_own_namespace = config.namespaced;
   options.any_owner = config.all_replicasets;
   options.changes.replicas = environment.shard.replicas;
+  options.reconcile = config.reconcile;
   options.queue.object = "resource";
   options.queue.heartbeat = config.heartbeat;
   options.queue.capacity = static_cast<std::size_t>(config.queue_size);

@@ -273,11 +273,15 @@ void LedgerEntry::note(const ResourceId& id) {
   resources.try_emplace(id.identity(), Resource{.version = id.version});
 }
 
-void LedgerEntry::distrust() {
+void LedgerEntry::forget_contents() {
   change.reset();
   application.reset();
-  refused.clear();
   for (auto& [identity, resource] : resources) resource.last = {};
+}
+
+void LedgerEntry::distrust() {
+  forget_contents();
+  refused.clear();
 }
 
 void LedgerEntry::forget(const ResourceId& id) {

@@ -94,7 +94,9 @@ struct LedgerEntry {
   void note(const ResourceId& id);
   // Removes a resource whose deletion was acknowledged.
   void forget(const ResourceId& id);
-  // Makes every part due again, with new sequences, because another replica may have reported them.
+  // Makes every part due again, with a new sequence. Events that were refused for good stay so.
+  void forget_contents();
+  // The same because another replica may have reported them; the refusals are forgotten, too.
   void distrust();
   // Every resource that may have been reported, with the API version of its last event.
   [[nodiscard]] std::vector<ResourceId> resource_ids() const;

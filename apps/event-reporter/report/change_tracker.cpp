@@ -209,6 +209,27 @@ void ChangeTracker::report_all(const std::function<bool(std::string_view key)>& 
   }
 }
 
+void ChangeTracker::for_each_owned(const std::function<void(const std::string& key)>& visit) const {
+  for (const auto& [key, digest] : seen_) {
+    if (owns(key)) visit(key);
+  }
+}
+
+Task<bool> ChangeTracker::report_anew(std::string key) {
+  const auto granted = grant(key);
+  const auto is_idle = [&] {
+    return granted && granted->owner && holds(*granted) && seen_.contains(key) &&
+           !dirty_.contains(key);
+  };
+  if (!is_idle()) co_return false;
+  auto entry = co_await ledger_.load(key);
+  if (!entry || !is_idle()) co_return false;
+  entry->forget_contents();
+  if (ledger_.known().contains(key)) ledger_.store(key, *entry);
+  dirty_.changed(key, {}, {}, Clock::now());
+  co_return true;
+}
+
 // -- shards --
 
 void ChangeTracker::claimed(std::uint32_t shard, Term term, Sequence floor) {

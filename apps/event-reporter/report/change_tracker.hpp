@@ -90,6 +90,11 @@ class ChangeTracker {
   // Compares the objects of the held shards that `which` selects with the ledger anew, although they
   // did not change.
   void report_all(const std::function<bool(std::string_view key)>& which);
+  // Calls `visit` with the key of each object of the held shards.
+  void for_each_owned(const std::function<void(const std::string& key)>& visit) const;
+  // Makes all events of the object due, as if none had been acknowledged. False when it is due already,
+  // and when it is not an object of the held shards.
+  Task<bool> report_anew(std::string key);
   // Makes any object of the held shards due although it did not change, if there is one.
   void send_heartbeat();
   // Makes the objects with events that were refused for good due, and has these events tried once

@@ -168,6 +168,11 @@ Task<> ReportQueue::tick() {
   }
 }
 
+bool ReportQueue::is_idle() const {
+  return queue_.size() == queue_.delayed() && queue_.in_work() == 0 && dirty_.overdue() == 0 &&
+         delivery_.breaker().state() == Breaker::State::closed;
+}
+
 bool ReportQueue::heartbeat_due() {
   const auto now = Clock::now();
   const auto last = std::max(delivery_.last_acknowledgement(), last_heartbeat_);

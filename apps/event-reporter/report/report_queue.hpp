@@ -62,6 +62,9 @@ class ReportQueue {
   // Cancels the reports under way of the keys that `which` selects. Their work is due again at once.
   void cancel(const std::function<bool(std::string_view key)>& which);
 
+  // No object waits for a worker or is in work, apart from those in backoff, and the control plane
+  // takes events.
+  [[nodiscard]] bool is_idle() const;
   // Whether a heartbeat is due. True restarts the interval.
   [[nodiscard]] bool heartbeat_due();
   [[nodiscard]] DirtySet& dirty() { return dirty_; }

@@ -86,6 +86,7 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
           metrics),
       changes_(executor, ledger, queue_.dirty(),
                with_queue(with_parts(options_.changes), queue_, delivery), metrics),
+      reconcile_(changes_, queue_, options_.reconcile, metrics),
       application_reporter_(executor, gatherer, ledger, changes_, delivery, options_.application,
                             metrics),
       informer_(
@@ -110,6 +111,7 @@ void Reporter::start(TaskGroup& group) {
   group.spawn("find-deleted", [this] { return find_deleted(); });
   group.spawn("sweep", [this] { return sweep(); });
   group.spawn("tick", [this] { return tick(); });
+  group.spawn("reconcile", [this] { return reconcile_.run(); });
   queue_.start(group);
 }
 

@@ -17,6 +17,7 @@
 #include "event-reporter/report/application_reporter.hpp"
 #include "event-reporter/report/change_tracker.hpp"
 #include "event-reporter/report/children.hpp"
+#include "event-reporter/report/full_reconcile.hpp"
 #include "event-reporter/report/report_queue.hpp"
 #include "k8s-client/informer.hpp"
 
@@ -46,6 +47,8 @@ class Reporter {
     ReportQueue::Options queue = {};
     // The period in which each resource tree is read once.
     std::chrono::milliseconds sweep = std::chrono::minutes(5);
+    // The period in which each application is reported anew once (FullReconcile).
+    std::chrono::milliseconds reconcile = std::chrono::hours(24);
     ApplicationReporter::Options application = {};
     k8s::Reflector::Options reflector;
   };
@@ -94,6 +97,7 @@ class Reporter {
   Log log_{"reporter"};
   ReportQueue queue_;
   ChangeTracker changes_;
+  FullReconcile reconcile_;
   Children children_;
   ApplicationReporter application_reporter_;
   k8s::Informer informer_;

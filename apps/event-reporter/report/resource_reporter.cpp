@@ -82,6 +82,7 @@ ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubern
           metrics),
       changes_(executor, ledger, queue_.dirty(),
                with_queue(with_stub(options_.changes), queue_, delivery), metrics),
+      reconcile_(changes_, queue_, options_.reconcile, metrics),
       resources_(metrics.gauge("gitops_event_reporter_resources",
                                "Objects of the shards that this process reports")),
       clusters_size_(metrics.gauge("gitops_event_reporter_managed_clusters",
@@ -97,6 +98,7 @@ void ResourceReporter::start(TaskGroup& group) {
   changes_.start(group);
   queue_.start(group);
   group.spawn("tick", [this] { return tick(); });
+  group.spawn("reconcile", [this] { return reconcile_.run(); });
   watch(std::string(kOwnCluster), std::string(kOwnCluster),
         std::shared_ptr<k8s::Client>(std::shared_ptr<void>(), &kubernetes_),
         kinds_of_own_cluster());

@@ -19,6 +19,7 @@
 #include "event-reporter/event/resource_event.hpp"
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/change_tracker.hpp"
+#include "event-reporter/report/full_reconcile.hpp"
 #include "event-reporter/report/newest_states.hpp"
 #include "event-reporter/report/report_queue.hpp"
 #include "event-reporter/watch/resource_kinds.hpp"
@@ -45,6 +46,8 @@ class ResourceReporter {
     bool any_owner = false;  // report objects without the owner of ResourceKind::owner, too
     ChangeTracker::Options changes = {};
     ReportQueue::Options queue = {};
+    // The period in which each object is reported anew once (FullReconcile).
+    std::chrono::milliseconds reconcile = std::chrono::hours(24);
     k8s::KindWatch::Options watch = {};
   };
   ResourceReporter(const Executor& executor, k8s::Client& kubernetes, Ledger& ledger,
@@ -115,6 +118,7 @@ class ResourceReporter {
   RepeatFilter repeats_{std::chrono::minutes(1)};
   ReportQueue queue_;
   ChangeTracker changes_;
+  FullReconcile reconcile_;
   TaskGroup* group_ = nullptr;                                // since start()
   std::map<std::string, std::shared_ptr<Cluster>> clusters_;  // by ResourceKey::cluster
   std::set<std::string> metric_labels_;

@@ -214,5 +214,22 @@ TEST(LedgerEntry, AChecksumBelongsToItsKey) {
   EXPECT_NE(row_checksum("ns/a", "x"), row_checksum("ns/", "ax"));
 }
 
+TEST(LedgerEntry, ForgottenContentsAreDueAgainWithNewSequencesAndRefusalsStay) {
+  const ResourceId id{.group = {}, .version = "v1", .kind = "ConfigMap", .ns = "shop", .name = "c"};
+  LedgerEntry entry{.uid = "u"};
+  const Digest content{1};
+  entry.announce(content, 5);
+  entry.acknowledge(content);
+  entry.announce(id, content, 5);
+  entry.refuse(id, 400, {}, "no");
+  entry.change = content;
+  entry.forget_contents();
+  EXPECT_FALSE(entry.change);
+  EXPECT_TRUE(entry.is_refused(id.identity(), content));
+  EXPECT_EQ(entry.announce(content, 6), 6U);
+  EXPECT_EQ(entry.announce(id, content, 6), 6U);
+  EXPECT_EQ(entry.resource_ids().size(), 1U) << "so that its deletion is found";
+}
+
 }  // namespace
 }  // namespace gitops::reporter

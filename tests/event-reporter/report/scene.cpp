@@ -136,6 +136,7 @@ Scene::Options Scene::fast_options() {
   reporter.queue.backoff = {.initial = milliseconds(5), .max = milliseconds(50)};
   reporter.queue.heartbeat = std::chrono::hours(1);
   reporter.sweep = std::chrono::hours(1);
+  reporter.reconcile = std::chrono::hours(24 * 30);
   reporter.application.gap_retry = milliseconds(50);
   reporter.reflector.backoff = {.initial = milliseconds(5), .max = milliseconds(50)};
   options.delivery.backoff = {.initial = milliseconds(5), .max = milliseconds(20)};

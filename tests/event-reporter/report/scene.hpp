@@ -46,7 +46,7 @@ class Scene {
   };
   explicit Scene(const Executor& executor, Options options = fast_options());
   ~Scene();
-  // Little waiting, no sweeps, no sign of life.
+  // Little waiting, no sweeps, no full reconcile, no sign of life.
   static Options fast_options();
 
   // Starts the doubles and the reporter. Applications that exist already are its first list.

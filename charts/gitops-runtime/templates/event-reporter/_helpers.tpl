@@ -76,6 +76,7 @@ true
   "RESOURCE_THREADINESS" "resource.threadiness"
   "CODEFRESH_TLS_INSECURE" "codefresh.tls.insecure"
   "HEARTBEAT_INTERVAL" "heartbeat.interval"
+  "RECONCILE_INTERVAL" "reconcile.interval"
   "LISTEN_ADDRESS" "listen.address"
   "METRICS_LISTEN_ADDRESS" "metrics.listen.address"
   "LOG_LEVEL" "log.level"

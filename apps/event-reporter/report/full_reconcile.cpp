@@ -1,0 +1,77 @@
+#include "event-reporter/report/full_reconcile.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "common/core/encoding.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The objects of a window are looked up at its beginning.
+constexpr int kWindows = 1440;  // in an interval
+// Least time between two objects, and between two looks at a busy queue.
+constexpr auto kPause = milliseconds(100);
+constexpr auto kBusyPause = std::chrono::seconds(1);
+
+// The remainder that is not negative.
+milliseconds wrapped(milliseconds time, milliseconds interval) {
+  return (time % interval + interval) % interval;
+}
+
+milliseconds since_epoch(auto time) {
+  return std::chrono::duration_cast<milliseconds>(time.time_since_epoch());
+}
+
+}  // namespace
+
+milliseconds reconcile_place(std::string_view key, milliseconds interval) {
+  return milliseconds(fnv1a_32(key)) % interval;
+}
+
+FullReconcile::FullReconcile(ChangeTracker& changes, const ReportQueue& queue,
+                             milliseconds interval, Metrics& metrics)
+    : changes_(changes),
+      queue_(queue),
+      interval_(interval),
+      reported_(metrics.counter("gitops_event_reporter_reconciled_total",
+                                "Objects reported anew by the full reconcile")) {}
+
+Task<> FullReconcile::run() {
+  // The wall clock is read once, so that a jump of it has no effect.
+  phase_ = wrapped(since_epoch(wall_now()) - since_epoch(Clock::now()), interval_);
+  const Clock::duration length = std::max<milliseconds>(interval_ / kWindows, kPause);
+  auto begin = Clock::now() + interval_ / 24;
+  while (true) {
+    // After a time without an idle queue that is longer than the interval.
+    begin = std::max(begin, Clock::now() - interval_);
+    co_await sleep_until(begin);
+    co_await report_window(begin, length);
+    begin += length;
+  }
+}
+
+// Reports the objects whose place is in the window.
+Task<> FullReconcile::report_window(Clock::time_point begin, Clock::duration length) {
+  const auto first = since_epoch(begin) + phase_;
+  std::multimap<Clock::duration, std::string> due;
+  changes_.for_each_owned([&](const std::string& key) {
+    const auto after = wrapped(reconcile_place(key, interval_) - first, interval_);
+    if (after < length) due.emplace(after, key);
+  });
+  for (const auto& [after, key] : due) {
+    co_await sleep_until(begin + after);
+    co_await until_idle();
+    if (co_await changes_.report_anew(key)) reported_.Increment();
+    co_await sleep_for(kPause);
+  }
+}
+
+Task<> FullReconcile::until_idle() {
+  while (!queue_.is_idle()) co_await sleep_for(kBusyPause);
+}
+
+}  // namespace gitops::reporter
