@@ -53,11 +53,17 @@ std::uint32_t ChangeTracker::shard_of_key(std::string_view key) const {
 bool ChangeTracker::is_reported(const std::string& key, const Digest& digest) const {
   const auto known = ledger_.known().find(key);
   return known != ledger_.known().end() && known->second.change == digest &&
-         !retries_.contains(key);
+         !retries_.contains(key) && !to_compare_.contains(key);
 }
 
 bool ChangeTracker::may_lose_parts(std::string_view key) const {
   return options_.parts != nullptr && ledger_.known().contains(std::string(key));
+}
+
+bool ChangeTracker::knows(const std::string& key, std::string_view uid) const {
+  const auto known = ledger_.known().find(key);
+  return (known != ledger_.known().end() && known->second.uid == uid) ||
+         ledger_.inventory().contains(inventory_row(key, uid));
 }
 
 std::size_t ChangeTracker::owned() const {
@@ -215,6 +221,15 @@ void ChangeTracker::for_each_owned(const std::function<void(const std::string& k
   }
 }
 
+void ChangeTracker::compare_anew(const std::string& key) {
+  if (!seen_.contains(key)) return;
+  if (owns(key)) {
+    dirty_.touch(key, Clock::now());
+  } else {
+    to_compare_.insert(key);
+  }
+}
+
 Task<bool> ChangeTracker::report_anew(std::string key) {
   const auto granted = grant(key);
   const auto is_idle = [&] {
@@ -310,6 +325,7 @@ void ChangeTracker::take_over(Claim claim) {
     if (shard_of_key(key) != shard || is_reported(key, digest)) continue;
     dirty_.changed(key, {}, {}, now);
   }
+  std::erase_if(to_compare_, [&](const std::string& key) { return shard_of_key(key) == shard; });
 }
 
 }  // namespace gitops::reporter

@@ -95,6 +95,8 @@ class ChangeTracker {
   // Makes all events of the object due, as if none had been acknowledged. False when it is due already,
   // and when it is not an object of the held shards.
   Task<bool> report_anew(std::string key);
+  // Compares the object with the ledger anew when its shard is held, although it did not change.
+  void compare_anew(const std::string& key);
   // Makes any object of the held shards due although it did not change, if there is one.
   void send_heartbeat();
   // Makes the objects with events that were refused for good due, and has these events tried once
@@ -122,6 +124,8 @@ class ChangeTracker {
   [[nodiscard]] bool knows(const std::string& key) const {
     return ledger_.known().contains(key) || peers_.contains(key);
   }
+  // The same of the object with this uid.
+  [[nodiscard]] bool knows(const std::string& key, std::string_view uid) const;
   // The uids of deleted objects with that key that other replicas may have reported. Empty while the
   // shard is not held.
   [[nodiscard]] std::vector<std::string> predecessors(const std::string& key) const;
@@ -158,6 +162,7 @@ class ChangeTracker {
   std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // number of them by shard
   std::unordered_map<std::uint32_t, ShardState> shards_;    // those that were ever claimed
   std::unordered_set<std::string> retries_;                 // keys, see Grant::retry_refused
+  std::unordered_set<std::string> to_compare_;              // keys, see compare_anew()
   std::deque<Claim> claims_;                                // shards to be held after start_anew()
   gitops::Event claims_changed_;
   PeerInventory peers_;

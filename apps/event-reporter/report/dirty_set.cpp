@@ -34,6 +34,10 @@ void DirtySet::changed(const std::string& key, std::string_view text, Milestone 
   }
 }
 
+void DirtySet::touch(const std::string& key, Clock::time_point now) {
+  if (!dirty_.contains(key)) changed(key, {}, {}, now);
+}
+
 void DirtySet::deleted(const std::string& key, std::string tombstone, Clock::time_point now) {
   auto& work = mark(key, now);
   drop_states(work);

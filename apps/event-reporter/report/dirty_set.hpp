@@ -57,6 +57,8 @@ class DirtySet {
   // The object is new or changed. With an empty text the newest state is read for the report.
   void changed(const std::string& key, std::string_view text, Milestone milestone,
                Clock::time_point now, std::optional<Digest> digest = {});
+  // The object's newest state is to be read and reported, unless a state of it waits already.
+  void touch(const std::string& key, Clock::time_point now);
   // The object was deleted; its waiting states are dropped. Of two deletions in a row the first one
   // counts, because the object between them was never reported.
   void deleted(const std::string& key, std::string tombstone, Clock::time_point now);

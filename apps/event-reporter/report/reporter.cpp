@@ -137,7 +137,10 @@ void Reporter::on_change(const k8s::Change& change) {
   const bool deleted = change.type == k8s::Change::Type::deleted;
   children_.set(key, deleted ? std::string_view() : mark_of_parent(now));
   if (!deleted && is_ours(now)) {
+    const bool is_new = !changes_.sees(key) && !changes_.knows(key, now.uid());
     changes_.changed(key, now.uid(), change_digest(change.text), change.text, milestone_of(now));
+    if (is_new && informer_.has_synced()) report_children(now.key());
+    if (is_new && !informer_.has_synced()) new_.push_back(now.key());
     return;
   }
   const bool taken_back =
@@ -149,12 +152,12 @@ void Reporter::on_change(const k8s::Change& change) {
   report_children(now.key());
 }
 
-void Reporter::report_children(const k8s::ObjectKey& deleted) {
-  for (const auto& mark : {deleted.name, deleted.ns + "_" + deleted.name}) {
+// The parent was made or deleted, which makes its children resources of it or root applications.
+void Reporter::report_children(const k8s::ObjectKey& parent) {
+  for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
     for (const auto& child : children_.of(mark)) {
       const auto* record = informer_.find(application_key(child));
-      if (record == nullptr || !is_ours(*record) || !changes_.owns(child)) continue;
-      queue_.dirty().changed(child, {}, {}, Clock::now());
+      if (record != nullptr && is_ours(*record)) changes_.compare_anew(child);
     }
   }
 }
@@ -169,10 +172,18 @@ void Reporter::start_epoch() {
   changes_.report_all(all);
 }
 
-// Finds the applications that were deleted while the process was down: the ledger has them, the first
-// complete list does not.
+// After the first complete list: reports the children of applications that were made while the process
+// was down, and finds those that were deleted, which the ledger has and the list does not.
 Task<> Reporter::find_deleted() {
   co_await informer_.wait_synced(kNever);
+  for (const auto& parent : std::exchange(new_, {})) {
+    for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
+      for (const auto& child : children_.of(mark)) {
+        // The report of a child that is due sees the parent, which was made before.
+        if (!queue_.dirty().contains(child)) changes_.compare_anew(child);
+      }
+    }
+  }
   const auto missing = changes_.missing([this](std::string_view key) {
     return informer_.find(application_key(std::string(key))) == nullptr;
   });

@@ -35,7 +35,8 @@ namespace gitops::reporter {
 // Two kinds of change have no watch event. Applications that were deleted while the process was down
 // are in the ledger and not in the first complete list. Changes of resources are found by reading the
 // resource trees in turns, since Argo CD 3 keeps the health of resources out of the Application.
-// After the deletion of a parent Application its children are reported as root applications.
+// After the deletion of a parent Application its children are reported as root applications, and
+// after its creation as its resources.
 //
 // Loop thread only. Runs as tasks of the group given to start(); the arguments outlive it.
 class Reporter {
@@ -79,7 +80,7 @@ class Reporter {
   [[nodiscard]] bool is_ours(const k8s::Record& record) const {
     return whose(record) == Whose::ours;
   }
-  void report_children(const k8s::ObjectKey& deleted);
+  void report_children(const k8s::ObjectKey& parent);
 
   Task<> find_deleted();
   Task<> sweep();
@@ -103,6 +104,8 @@ class Reporter {
   k8s::Informer informer_;
   k8s::Informer::Subscription subscription_;
 
+  // Applications that nobody had reported before, until the first complete list.
+  std::vector<k8s::ObjectKey> new_;
   std::uint64_t epoch_ = 0;   // of the informer
   bool argocd_well_ = false;  // as of the last tick
   bool argocd_answered_ = false;

@@ -709,6 +709,42 @@ TEST(Reporter, WithoutItsParentAChildIsReportedAsARootApplication) {
   });
 }
 
+TEST(Reporter, AChildIsReportedAsTheResourceOfAParentThatIsMadeLater) {
+  const test::TempDir folder;
+  auto options = Scene::fast_options();
+  options.ledger.path = (folder / "ledger.db").string();
+  play(options, [](Scene& scene) -> Task<> {
+    const SampleApp parent{.name = "apps", .uid = "uid-apps", .resources = 0};
+    co_await scene.start();
+    scene.put({.resources = 0,
+               .metadata = {{"annotations",
+                             {{"argocd.argoproj.io/tracking-id",
+                               "apps:argoproj.io/Application:argocd/web"}}}}});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_EQ(scene.platform.reports()[0].source("appName"), "");
+    scene.put(parent);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_EQ(scene.platform.find("Application", "web").back()->source("appUID"), "uid-apps");
+    // Also when it is made anew while nobody watches.
+    co_await scene.stop_reporter();
+    scene.remove(parent);
+    auto again = parent;
+    again.uid = "uid-again";
+    scene.put(again);
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] {
+      return scene.platform.find("Application", "web").back()->source("appUID") == "uid-again";
+    }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    const auto reads = scene.argocd.reads().total();
+    co_await scene.stop_reporter();
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("applications").empty(); }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.argocd.reads().total(), reads) << "a restart reads none of them";
+  });
+}
+
 TEST(Reporter, ARotatedArgoCdTokenIsPickedUp) {
   play([](Scene& scene) -> Task<> {
     const auto put_token = [&scene](const std::string& token) {
