@@ -48,6 +48,10 @@ HttpReply ReporterProcess::get(const std::string& path) const {
   return http_call({.url = "http://127.0.0.1:" + admin_port_ + path});
 }
 
+HttpReply ReporterProcess::post(const std::string& path) const {
+  return http_call({.method = "POST", .url = "http://127.0.0.1:" + admin_port_ + path});
+}
+
 HttpReply ReporterProcess::get_main(const std::string& path) const {
   return http_call({.url = "http://127.0.0.1:" + number_in_log("\"port\":") + path});
 }

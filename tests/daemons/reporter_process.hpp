@@ -35,6 +35,8 @@ class ReporterProcess {
   Task<bool> started();
   // The answer of the admin port. Await started() first.
   [[nodiscard]] HttpReply get(const std::string& path) const;
+  // Sends a command to the admin port.
+  [[nodiscard]] HttpReply post(const std::string& path) const;
   // The answer of the main port.
   [[nodiscard]] HttpReply get_main(const std::string& path) const;
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -5,22 +6,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "faults/history.hpp"
+#include "faults/application_history.hpp"
+#include "faults/history_events.hpp"
+#include "faults/resource_history.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 
 // The real event-reporter runs through a history of changes and faults that a seed determines.
 // After the last fault a model checks whether every change was reported to the control plane.
 // GITOPS_SEED replays a seed, GITOPS_FAULTS sets how many faults there are, GITOPS_LONG=1 makes it
-// 1,000.
+// 1,000 in mode `app` and 500 in mode `resource`.
 namespace gitops::test {
 namespace {
 
+using ::testing::Contains;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr auto kSettle = std::chrono::seconds(80);
 constexpr std::size_t kShardFaultEvery = 5;
+constexpr std::size_t kCheckEvery = 10;
 
 std::string environment_or(const char* name, std::string otherwise) {
   const char* value = std::getenv(name);
@@ -35,13 +41,14 @@ std::uint64_t take_seed() {
   return seed;
 }
 
+template <class Kind>
 void play(std::chrono::seconds limit, std::size_t replicas,
-          const std::function<Task<>(History&)>& body) {
+          const std::function<Task<>(Kind&)>& body) {
   const auto seed = take_seed();
   run_coro(
       [&]() -> Task<> {
-        History history(co_await asio::this_coro::executor, seed, replicas);
-        co_await play_in(history, [&](History&) -> Task<> {
+        Kind history(co_await asio::this_coro::executor, seed, replicas);
+        co_await play_in(history, [&](Kind&) -> Task<> {
           co_await history.start();
           if (!::testing::Test::HasFailure()) co_await body(history);
         });
@@ -49,30 +56,33 @@ void play(std::chrono::seconds limit, std::size_t replicas,
       limit);
 }
 
-// Of both histories; among several shards there is one in ten.
-std::size_t number_of_faults() {
+// Of both histories of a mode; among several shards there is one in ten.
+std::size_t number_of_faults(const char* of_long, const char* of_short) {
   const bool is_long = environment_or("GITOPS_LONG", "") == "1";
-  return std::stoul(environment_or("GITOPS_FAULTS", is_long ? "1000" : "50"));
+  return std::stoul(environment_or("GITOPS_FAULTS", is_long ? of_long : of_short));
 }
 
+// Ends at the first failure: what follows from it says nothing.
 Task<> play_faults(History& history, std::size_t faults) {
   const bool sharded = history.pods().size() > 1;
   const auto begin = Clock::now();
-  bool settled = true;
-  for (std::size_t i = 1; i <= faults && settled; ++i) {
+  for (std::size_t i = 1; i <= faults; ++i) {
     co_await history.live(1);
-    if (sharded && i % kShardFaultEvery == 0) {
+    if (sharded && i % kShardFaultEvery == 1) {
       co_await history.shard_fault();
     } else {
       co_await history.fault();
     }
-    if (::testing::Test::HasFatalFailure()) co_return;
+    if (::testing::Test::HasFailure()) co_return;
     // A later change may hide a loss, so check now.
-    if (i % 10 == 0) settled = co_await history.settled(kSettle);
+    if (i % kCheckEvery == 0 || i == faults) {
+      CO_ASSERT_TRUE(co_await history.settled(kSettle));
+      if (i % (2 * kCheckEvery) == 0) co_await history.calm();
+      if (::testing::Test::HasFailure()) co_return;
+      CO_ASSERT_EQ(history.model.wrong(), std::vector<std::string>{});
+    }
   }
-  settled = settled && co_await history.settled(kSettle);
   const std::chrono::duration<double> took = Clock::now() - begin;
-  const auto lost = history.model.lost();
   const auto& figures = history.figures;
   const auto& allowed = figures.allowed;
   std::cout << "faults " << faults << ", restarts " << figures.restarts << ", shards taken "
@@ -80,32 +90,50 @@ Task<> play_faults(History& history, std::size_t faults) {
             << history.model.events() << ", duplicates " << history.model.duplicates()
             << " of at most " << allowed.total() << " (unanswered " << allowed.unanswered
             << ", uncommitted " << allowed.uncommitted << ", taken " << allowed.taken
-            << ", deleted " << allowed.deleted << "), lost " << lost.size() << "; " << took.count()
-            << " s" << std::endl;
+            << ", deleted " << allowed.deleted << "), lost " << history.model.lost().size()
+            << ", wrong " << history.model.wrong().size() << "; " << took.count() << " s"
+            << std::endl;
   for (const auto& [name, count] : figures.faults)
     std::cout << "  " << name << ": " << count << "\n";
-  EXPECT_TRUE(settled);
-  EXPECT_THAT(lost, IsEmpty());
+  EXPECT_THAT(history.model.lost(), IsEmpty());
   EXPECT_THAT(history.model.wrong(), IsEmpty());
   EXPECT_THAT(history.platform.refused(), IsEmpty());
   EXPECT_LE(history.model.duplicates(), allowed.total());
   EXPECT_GT(history.model.events(), faults);
 }
 
+template <class Kind>
+void play_single(std::size_t all) {
+  const auto faults = all - all / 10;
+  play<Kind>(std::chrono::seconds(120 + 4 * faults), 1,
+             [faults](Kind& history) { return play_faults(history, faults); });
+}
+
+template <class Kind>
+void play_shards(std::size_t all) {
+  const auto faults = all / 10;
+  play<Kind>(std::chrono::seconds(120 + 15 * faults), 3,
+             [faults](Kind& history) { return play_faults(history, faults); });
+}
+
 TEST(FaultHistory, NothingIsLostWhateverFails) {
-  const auto faults = number_of_faults() - number_of_faults() / 10;
-  play(std::chrono::seconds(120 + 2 * faults), 1,
-       [faults](History& history) { return play_faults(history, faults); });
+  play_single<ApplicationHistory>(number_of_faults("1000", "30"));
 }
 
 TEST(FaultHistory, NothingIsLostAmongSeveralShards) {
-  const auto faults = number_of_faults() / 10;
-  play(std::chrono::seconds(120 + 15 * faults), 3,
-       [faults](History& history) { return play_faults(history, faults); });
+  play_shards<ApplicationHistory>(number_of_faults("1000", "30"));
+}
+
+TEST(FaultHistory, NoResourceIsLostWhateverFails) {
+  play_single<ResourceHistory>(number_of_faults("500", "20"));
+}
+
+TEST(FaultHistory, NoResourceIsLostAmongSeveralShards) {
+  play_shards<ResourceHistory>(number_of_faults("500", "20"));
 }
 
 TEST(FaultHistory, AReplicaThatComesBackDoesNotTrustItsLedgerFromBefore) {
-  play(std::chrono::seconds(100), 3, [](History& history) -> Task<> {
+  play<ApplicationHistory>(std::chrono::seconds(100), 3, [](ApplicationHistory& history) -> Task<> {
     history.create_all();
     history.turn_all();
     history.turn_all();
@@ -115,15 +143,14 @@ TEST(FaultHistory, AReplicaThatComesBackDoesNotTrustItsLedgerFromBefore) {
       CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
       // The state is again that of the third report.
       co_await history.restart_as(3, [&] { history.turn_all(); });
-      EXPECT_TRUE(co_await history.settled(std::chrono::seconds(30)));
-      EXPECT_THAT(history.model.lost(), IsEmpty());
+      CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
     }
     EXPECT_THAT(history.model.wrong(), IsEmpty());
   });
 }
 
 TEST(FaultHistory, ADamagedLedgerMeansThatEverythingIsReportedAgain) {
-  play(std::chrono::seconds(100), 1, [](History& history) -> Task<> {
+  play<ApplicationHistory>(std::chrono::seconds(100), 1, [](ApplicationHistory& history) -> Task<> {
     history.create_all();
     history.change_all();
     CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
@@ -134,7 +161,8 @@ TEST(FaultHistory, ADamagedLedgerMeansThatEverythingIsReportedAgain) {
       std::filesystem::remove(history.pod().ledger().string() + rest);
     }
     history.start_pod(history.pod());
-    constexpr auto kEvents = History::kApplications * (1 + History::kResources);
+    constexpr auto kEvents =
+        ApplicationHistory::kApplications * (1 + ApplicationHistory::kResources);
     CO_ASSERT_TRUE(co_await history.platform.wait_for_count(
         before + kEvents, deadline_after(std::chrono::seconds(30))));
     // The ledger works again.
@@ -145,15 +173,81 @@ TEST(FaultHistory, ADamagedLedgerMeansThatEverythingIsReportedAgain) {
   });
 }
 
+// -- the oracle itself, on events of the real program --
+
+using Reports = std::vector<FakePlatform::Report>;
+
+// What a model finds that takes these events instead.
+std::vector<std::string> judge(const History& history, const Reports& reports) {
+  auto model = history.model.without_events();
+  for (const auto& report : reports) model.receive(read_application_event(report));
+  auto found = model.lost();
+  found.insert(found.end(), model.wrong().begin(), model.wrong().end());
+  return found;
+}
+
+TEST(FaultHistory, TheModelSeesEachKindOfFaultOfAReporter) {
+  play<ApplicationHistory>(std::chrono::seconds(60), 1, [](ApplicationHistory& history) -> Task<> {
+    history.create_all();
+    history.change_all();
+    CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+    history.change_all();
+    CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+    const Reports all(history.platform.reports().begin(), history.platform.reports().end());
+    EXPECT_THAT(judge(history, all), IsEmpty());
+    const auto object = [](const FakePlatform::Report& report) {
+      return read_application_event(report).object;
+    };
+    const auto& newest = all.back();
+    const auto older = std::ranges::find_if(
+        all, [&](const auto& report) { return object(report) == object(newest); });
+    CO_ASSERT_TRUE(older->sequence < newest.sequence);
+
+    // Also a refusal that is taken for an acknowledgement: the control plane does not have the event.
+    Reports dropped(all.begin(), all.end() - 1);
+    EXPECT_THAT(judge(history, dropped), Contains(HasSubstr(object(newest))));
+    Reports swapped = all;
+    std::swap(swapped.back().sequence,
+              swapped[static_cast<std::size_t>(older - all.begin())].sequence);
+    EXPECT_THAT(judge(history, swapped), Contains(HasSubstr("was reported as")));
+    Reports deleted = all;
+    deleted.push_back(newest);
+    deleted.back().sequence += 1;
+    deleted.back().event_id += "/gone";
+    for (const auto* manifest : {"actualManifest", "desiredManifest"}) {
+      deleted.back().data["source"][manifest] = "";
+    }
+    EXPECT_THAT(judge(history, deleted), Contains(HasSubstr("never was deleted")));
+    // As of a replica that lost its shard: in a later term, so above everything before.
+    Reports stale = all;
+    stale.push_back(*older);
+    stale.back().sequence = newest.sequence + 1;
+    stale.back().event_id += "/again";
+    EXPECT_THAT(judge(history, stale), Contains(HasSubstr("goes back")));
+    // One that is healed at once is seen, too.
+    stale.push_back(newest);
+    stale.back().sequence = newest.sequence + 2;
+    stale.back().event_id += "/and again";
+    EXPECT_THAT(judge(history, stale), Contains(HasSubstr("goes back")));
+  });
+}
+
 TEST(FaultHistory, TheModelSeesALostEvent) {
-  play(std::chrono::seconds(60), 1, [](History& history) -> Task<> {
+  play<ApplicationHistory>(std::chrono::seconds(60), 1, [](ApplicationHistory& history) -> Task<> {
     history.create_all();
     history.change_all();
     CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
     // Each event is the last about its object, and one in 50 gets lost.
+    const auto before = history.platform.reports().size();
     history.platform.forget_every(50);
     history.change_all();
-    EXPECT_FALSE(co_await history.settled(std::chrono::seconds(5)));
+    constexpr auto kEvents =
+        ApplicationHistory::kApplications * (1 + ApplicationHistory::kResources);
+    CO_ASSERT_TRUE(co_await history.platform.wait_for_count(
+        before + kEvents - kEvents / 50, deadline_after(std::chrono::seconds(30))));
+    CO_ASSERT_TRUE(co_await history.platform.wait_until_quiet(
+        std::chrono::milliseconds(500), deadline_after(std::chrono::seconds(30))));
+    history.receive();
     EXPECT_THAT(history.platform.forgotten(), Not(IsEmpty()));
     EXPECT_EQ(history.model.lost().size(), history.platform.forgotten().size());
     // A new state of every object repairs the loss.

@@ -6,58 +6,64 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "common/core/encoding.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::test {
 namespace {
 
-using nlohmann::json;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
-constexpr const char* kArgoCdToken = "argocd.double.token";
 // Longer than an acknowledgement needs to reach the ledger's file, even on a busy machine.
 constexpr auto kUncommitted = milliseconds(500);
-constexpr const char* kFinalizer = "resources-finalizer.argocd.argoproj.io";
+// After a fault the breaker's next probe may be 15 s away, and a refused token's 10 s.
+constexpr auto kReady = seconds(60);
+
+// Whether each line says that a replica is ready.
+bool is_only_ready(std::string_view lines) {
+  while (!lines.empty()) {
+    const auto end = std::min(lines.find('\n'), lines.size() - 1);
+    if (!lines.substr(0, end).ends_with(": ready")) return false;
+    lines.remove_prefix(end + 1);
+  }
+  return true;
+}
 
 }  // namespace
 
-History::History(const Executor& executor, std::uint64_t seed, std::size_t replicas)
+History::History(const Executor& executor, std::uint64_t seed, std::size_t replicas,
+                 std::string mode, Environment environment)
     : kube(executor),
-      argocd(executor, kube),
       platform(executor),
+      mode_(std::move(mode)),
+      environment_(std::move(environment)),
+      peers_{&kube, nullptr, &platform},
       replicas_(replicas),
       random_(seed),
       shard_faults_(seed) {
+  environment_["REPORTER_MODE"] = mode_;
   // A limit on the file size plays a full disk; without SIGXFSZ a write beyond it is an error.
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
 Task<> History::start() {
-  CO_ASSERT_OK(kube.start());
-  CO_ASSERT_OK(argocd.start());
-  CO_ASSERT_OK(platform.start());
-  kube.put_secret({"argocd", "argocd-token"}, {{"token", kArgoCdToken}});
-  for (int revision = 0; revision < 10; ++revision) {
-    argocd.set_revision("r" + std::to_string(revision),
-                        {{"author", "a"}, {"date", "2026-03-04T09:12:02Z"}, {"message", "m"}});
-  }
+  for (auto* peer : peers_) CO_ASSERT_OK(peer->start());
   const auto executor = co_await asio::this_coro::executor;
   const std::size_t most = replicas_ == 1 ? 1 : kMostReplicas;
-  for (std::size_t i = 0; i < most; ++i) pods_.emplace_back(executor, i, kube, peers_);
-  for (std::size_t i = 0; i < replicas_; ++i) start_pod(pods_[i]);
-  for (std::size_t i = 0; i < replicas_; ++i) {
-    CO_ASSERT_TRUE(co_await pods_[i].process().wait_for_readyz("ready\n"))
-        << pods_[i].process().last_readyz();
+  for (std::size_t i = 0; i < most; ++i) {
+    pods_.emplace_back(executor, i, kube, peers_, environment_);
   }
+  co_await prepare();
+  for (std::size_t i = 0; i < replicas_; ++i) start_pod(pods_[i]);
+  for (std::size_t i = 0; i < replicas_; ++i) CO_ASSERT_TRUE(co_await ready(pods_[i]));
 }
 
 std::string History::logs() {
   std::string out = "faults: " + log_ + "\n";
-  for (const auto& lines : {model.lost(), model.wrong()}) {
-    for (const auto& line : lines) {
-      out += line + "\n" + model.trail(line.substr(0, line.find_first_of(" :")));
-    }
+  for (const auto& line : model.wrong()) out += line + "\n" + model.trails(line);
+  // After a wait that ran out, nothing can be said about what was not reported yet.
+  if (unready_.empty()) {
+    for (const auto& line : model.lost()) out += line + "\n" + model.trails(line);
   }
   for (auto& pod : pods_) {
     if (!pod.runs()) continue;
@@ -74,9 +80,7 @@ Task<> History::stop() {
   for (auto& pod : pods_) {
     for (const auto peer : kPeers) co_await pod.relay(peer).stop();
   }
-  co_await platform.stop();
-  co_await argocd.stop();
-  co_await kube.stop();
+  for (auto* peer : peers_) co_await peer->stop();
 }
 
 Task<> History::restart_as(std::size_t replicas, const std::function<void()>& meanwhile) {
@@ -88,227 +92,33 @@ Task<> History::restart_as(std::size_t replicas, const std::function<void()>& me
   for (std::size_t i = 0; i < replicas_; ++i) start_pod(pods_[i]);
 }
 
-// -- changes --
-
-void History::change() {
-  ++figures.changes;
-  observe_leases();
-  const auto name = "app-" + std::to_string(pick(kApplications));
-  const auto found = applications_.find(name);
-  if (found == applications_.end()) {
-    create(name);
-    return;
-  }
-  if (deleting_.contains(name)) {
-    // Removes its resources one by one, then the application.
-    auto& app = model.app(found->second);
-    if (!app.resources.empty() && pick(3) > 0) {
-      app.resources.erase(app.resources.begin());
-      write(app);
-    } else {
-      end(name);
-    }
-    return;
-  }
-  auto& app = model.app(found->second);
-  const auto resource = name + "-c" + std::to_string(pick(kResources));
-  switch (pick(14)) {
-    case 0:
-      app.state.revision = "r" + std::to_string(pick(10));
-      break;
-    case 1:
-      app.state.health = pick_from({"Healthy", "Degraded", "Progressing"});
-      break;
-    case 2:
-      app.state.sync = pick_from({"Synced", "OutOfSync"});
-      break;
-    case 3:
-    case 4:
-      change_resource(app, resource);
-      break;
-    case 5:
-      // Argo CD does not write the Application for such a change.
-      if (app.resources.contains(resource)) {
-        app.resources[resource].health = pick_from({"Healthy", "Degraded", "Progressing"});
-        ++versions_[resource];
-        write_answers(app);
-        return;
-      }
-      change_resource(app, resource);
-      break;
-    case 6:
-    case 7:
-      if (app.resources.erase(resource) == 0) change_resource(app, resource);
-      break;
-    case 8:
-      end(name);
-      return;
-    case 9:
-      end(name);
-      create(name);
-      return;
-    case 10:
-      // Several states in a row that end with the first one.
-      for (const auto* health : {"Degraded", "Progressing", "Healthy"}) {
-        app.state.health = health;
-        write(app);
-      }
-      break;
-    case 11:
-      remove_in_two_steps(name);
-      return;
-    case 12:
-      turn(app);
-      return;
-    default:
-      break;
-  }
-  app.state.content = next_content();
-  write(app);
-}
-
-void History::change_all() {
-  for (const auto& [name, uid] : applications_) {
-    auto& app = model.app(uid);
-    app.state.content = next_content();
-    for (std::size_t i = 0; i < kResources; ++i) {
-      change_resource(app, name + "-c" + std::to_string(i));
-    }
-    write(app);
-  }
-}
-
-void History::turn_all() {
-  for (const auto& [name, uid] : applications_) turn(model.app(uid));
-}
-
-void History::create_all() {
-  for (std::size_t i = 0; i < kApplications; ++i) {
-    const auto name = "app-" + std::to_string(i);
-    if (!applications_.contains(name)) create(name);
-  }
-}
-
 Task<> History::live(std::size_t changes) {
   for (std::size_t i = 0; i < changes; ++i) {
-    for (auto more = 1 + pick(3); more > 0; --more) change();
+    for (auto more = 1 + pick(3); more > 0; --more) {
+      ++figures.changes;
+      observe_leases();
+      change();
+    }
     co_await sleep_for(milliseconds(pick(60)));
   }
 }
 
-// -- writing the truth --
-
-// Alternates between two known states.
-void History::turn(HistoryModel::App& app) {
-  app.state.sync = app.state.sync == "Synced" ? "OutOfSync" : "Synced";
-  for (auto& [id, one] : app.resources) one.sync = app.state.sync;
-  write(app);
-}
-
-void History::create(const std::string& name) {
-  const auto uid = "uid-" + name + "-" + std::to_string(++incarnations_);
-  applications_[name] = uid;
-  auto& app = model.add(uid, name);
-  app.state = {.content = next_content(), .revision = "r0", .sync = "Synced", .health = "Healthy"};
-  for (std::size_t i = pick(kResources); i > 0; --i) {
-    change_resource(app, name + "-c" + std::to_string(i));
+Task<> History::calm() {
+  for (std::size_t i = 0; i < replicas_; ++i) {
+    if (!co_await ready(pods_[i])) co_return;
   }
-  write(app);
-}
-
-void History::remove_in_two_steps(const std::string& name) {
-  auto& app = model.app(applications_.at(name));
-  deleting_.insert(name);
-  write(app);  // with the finalizer
-  app.deleting = true;
-  kube.remove(k8s::resources::kApplications, {.ns = "argocd", .name = name});
-}
-
-void History::finish_deletions() {
-  while (!deleting_.empty()) end(std::string(*deleting_.begin()));
-}
-
-// Removes the application, whatever held it.
-void History::end(const std::string& name) {
-  figures.allowed.deleted += (pods_.size() - 1) * (1 + kResources);
-  model.remove(applications_.at(name));
-  applications_.erase(name);
-  const k8s::ObjectKey key{.ns = "argocd", .name = name};
-  if (deleting_.erase(name) > 0) {
-    auto object = kube.find(k8s::resources::kApplications, key);
-    (*object)["metadata"].erase("finalizers");
-    kube.put(k8s::resources::kApplications, std::move(*object));
+  model.begin_calm();
+  for (std::size_t rounds = 2 + pick(3); rounds > 0; --rounds) {
+    make_milestones();
+    co_await sleep_for(milliseconds(pick(30)));
   }
-  kube.remove(k8s::resources::kApplications, key);
-}
-
-void History::change_resource(HistoryModel::App& app, const std::string& resource) {
-  app.resources[resource] = {.content = next_content(),
-                             .sync = pick_from({"Synced", "OutOfSync"}),
-                             .health = pick_from({"Healthy", "Degraded"})};
-  ++versions_[resource];
-}
-
-void History::write_answers(const HistoryModel::App& app) {
-  json nodes = json::array();
-  json items = json::array();
-  for (const auto& [name, resource] : app.resources) {
-    const auto version = std::to_string(versions_[name]);
-    const json id{{"kind", "ConfigMap"}, {"namespace", "shop"}, {"name", name}};
-    json node = id;
-    node["version"] = "v1";
-    node["uid"] = "uid-" + name;
-    node["resourceVersion"] = version;
-    node["health"] = {{"status", resource.health}};
-    nodes.push_back(std::move(node));
-    json manifest{{"apiVersion", "v1"},
-                  {"kind", "ConfigMap"},
-                  {"metadata", {{"name", name}, {"namespace", "shop"}}},
-                  {"data", {{"content", resource.content}}}};
-    json item = id;
-    item["targetState"] = manifest.dump();
-    manifest["metadata"]["resourceVersion"] = version;
-    item["liveState"] = manifest.dump();
-    items.push_back(std::move(item));
-  }
-  argocd.set_tree(app.name, {{"nodes", std::move(nodes)}});
-  argocd.set_managed_resources(app.name, std::move(items));
-}
-
-void History::write(const HistoryModel::App& app) {
-  write_answers(app);
-  json entries = json::array();
-  for (const auto& [name, resource] : app.resources) {
-    entries.push_back({{"kind", "ConfigMap"},
-                       {"namespace", "shop"},
-                       {"name", name},
-                       {"version", "v1"},
-                       {"status", resource.sync}});
-  }
-  json metadata{{"name", app.name}, {"namespace", "argocd"}, {"uid", applications_.at(app.name)}};
-  const auto before = kube.find(k8s::resources::kApplications, {.ns = "argocd", .name = app.name});
-  if (deleting_.contains(app.name)) metadata["finalizers"] = {kFinalizer};
-  if (app.deleting && before) {
-    metadata["deletionTimestamp"] = (*before)["metadata"]["deletionTimestamp"];
-  }
-  kube.put(k8s::resources::kApplications,
-           {{"apiVersion", "argoproj.io/v1alpha1"},
-            {"kind", "Application"},
-            {"metadata", std::move(metadata)},
-            {"spec",
-             {{"project", "default"},
-              {"source", {{"repoURL", "https://git.example.com/x.git"}}},
-              {"destination", {{"server", "https://kubernetes.default.svc"}}}}},
-            {"status",
-             {{"sync", {{"status", app.state.sync}, {"revision", app.state.revision}}},
-              {"health", {{"status", app.state.health}}},
-              {"content", app.state.content},
-              {"resources", std::move(entries)}}}});
+  std::ignore = co_await settled(seconds(30));
+  model.end_calm();
+  EXPECT_EQ(model.skipped(), std::vector<std::string>{});
 }
 
 // -- what may come twice --
 
-// Each connection to the control plane may carry a post whose answer gets lost.
 void History::allow_unanswered(ReporterPod& pod) {
   figures.allowed.unanswered += pod.relay(Peer::platform).connections();
 }
@@ -325,20 +135,23 @@ void History::allow_uncommitted(ReporterPod& pod) {
 
 void History::allow_all(std::size_t shard, std::size_t replicas) {
   ++figures.takings;
-  for (std::size_t i = 0; i < kApplications; ++i) {
-    if (fnv1a_32("app-" + std::to_string(i)) % replicas != shard) continue;
-    figures.allowed.taken += 2 * (1 + kResources);
-  }
+  figures.allowed.taken += 2 * events_of(shard, replicas);
+}
+
+std::string History::lease_name(std::size_t shard) const {
+  return "event-reporter-" + mode_ + "-" + std::to_string(shard);
 }
 
 // Each takeover of another holder's Lease increments the counter.
 void History::observe_leases() {
   for (std::size_t shard = 0; replicas_ > 1 && shard < replicas_; ++shard) {
-    const auto name = "event-reporter-app-" + std::to_string(shard);
+    const auto name = lease_name(shard);
     const auto lease = kube.find(k8s::resources::kLeases, {.ns = "argocd", .name = name});
     if (!lease) continue;
     const auto now = (*lease)["spec"].value("leaseTransitions", std::int64_t{0});
-    for (auto& seen = transitions_[name]; seen < now; ++seen) allow_all(shard, replicas_);
+    auto& seen = transitions_[name];
+    seen = std::min(seen, now);  // of a restored cluster
+    for (; seen < now; ++seen) allow_all(shard, replicas_);
   }
 }
 
@@ -346,9 +159,46 @@ void History::observe_leases() {
 
 void History::receive() {
   for (; received_ < platform.reports().size(); ++received_) {
-    model.receive(platform.reports()[received_]);
+    model.receive(read(platform.reports()[received_]));
   }
   observe_leases();
+}
+
+Task<bool> History::ready(ReporterPod& pod) {
+  const auto deadline = deadline_after(kReady);
+  while (true) {
+    if (pod.runs() && co_await pod.process().wait_for_readyz("ready\n")) co_return true;
+    if (Clock::now() >= deadline || !pod.runs()) break;
+  }
+  unready_ = pod.host_name() + " is not ready: " +
+             (pod.runs() ? pod.process().last_readyz() : std::string("it does not run"));
+  ADD_FAILURE() << unready_;
+  co_return false;
+}
+
+Task<std::string> History::replicas_and_their_trouble() {
+  std::string out;
+  for (std::size_t i = 0; i < replicas_; ++i) {
+    auto& pod = pods_[i];
+    out += pod.host_name() + ": ";
+    if (!pod.runs()) {
+      out += "does not run\n";
+    } else if (!co_await pod.process().started()) {
+      out += "has not started\n";
+    } else {
+      out += pod.process().get("/readyz").body;
+    }
+  }
+  co_return out;
+}
+
+// What an operator does after the control plane was mended.
+Task<> History::retry_refused() {
+  for (std::size_t i = 0; i < replicas_; ++i) {
+    auto& pod = pods_[i];
+    if (!pod.runs() || !co_await pod.process().started()) continue;
+    std::ignore = pod.process().post("/refused/retry");
+  }
 }
 
 Task<bool> History::settled(Clock::duration limit) {
@@ -359,12 +209,22 @@ Task<bool> History::settled(Clock::duration limit) {
     receive();
     if (model.lost().empty() && co_await platform.wait_until_quiet(milliseconds(500), deadline)) {
       receive();
-      if (model.lost().empty()) co_return true;
+      if (model.lost().empty()) break;
     }
-    if (Clock::now() >= deadline) co_return false;
-    std::ignore = co_await platform.wait_for_count(
-        received_ + 1, std::min(deadline, deadline_after(std::chrono::seconds(1))));
+    if (Clock::now() >= deadline) {
+      const auto trouble = co_await replicas_and_their_trouble();
+      if (!is_only_ready(trouble)) unready_ = trouble;
+      ADD_FAILURE() << "not settled: " << model.lost().size() << " differences, first of all "
+                    << (model.lost().empty() ? "none" : model.lost().front()) << "\n"
+                    << trouble;
+      co_return false;
+    }
+    if (refused_) co_await retry_refused();
+    std::ignore = co_await platform.wait_for_count(received_ + 1,
+                                                   std::min(deadline, deadline_after(seconds(1))));
   }
+  refused_ = false;
+  co_return true;
 }
 
 }  // namespace gitops::test

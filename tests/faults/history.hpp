@@ -6,11 +6,10 @@
 #include <functional>
 #include <map>
 #include <random>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "doubles/fake_argocd.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
 #include "faults/history_model.hpp"
@@ -18,13 +17,13 @@
 
 namespace gitops::test {
 
-// The real event-reporter in one or more pods, its peers, and the true state of the applications,
-// which a model compares with the received events. `seed` alone determines the changes and faults;
-// their interleaving with the reporters depends on the machine. Loop thread; call stop() first.
+// The real event-reporter in one or more pods, its peers, and the true state of the objects, which a
+// model compares with the received events. `seed` alone determines the changes and faults; their
+// interleaving with the reporters depends on the machine. Loop thread; call stop() first.
+//
+// Derived classes own the objects: those of mode `app`, or of mode `resource`.
 class History {
  public:
-  static constexpr std::size_t kApplications = 12;
-  static constexpr std::size_t kResources = 6;  // most of one application
   static constexpr std::size_t kMostReplicas = 3;
 
   struct Figures {
@@ -35,22 +34,24 @@ class History {
     AllowedDuplicates allowed;
   };
 
-  History(const Executor& executor, std::uint64_t seed, std::size_t replicas);
+  virtual ~History() = default;
+  History(const History&) = delete;
+  History& operator=(const History&) = delete;
 
   // Starts the peers and every pod, and waits until all are ready.
   Task<> start();
   Task<> stop();
 
   // -- changes --
-  void change();
-  // Gives every application and every resource new content, with one write each.
-  void change_all();
-  void create_all();
-  // Moves every application and every resource to its other sync state; the next call moves them
-  // back, like a commit and its revert.
-  void turn_all();
+  virtual void change() = 0;
+  // Gives every object new content, with one write each.
+  virtual void change_all() = 0;
+  virtual void create_all() = 0;
   // Changes with short pauses, so that the reporters are in the middle of their work.
   Task<> live(std::size_t changes);
+  // While all is well, no milestone is skipped: makes some, waits until they are told, and adds a
+  // failure for each that was not. Call it when all is settled.
+  Task<> calm();
 
   // -- faults --
   // Injects the next fault of those that end at once.
@@ -59,8 +60,10 @@ class History {
   Task<> shard_fault();
   void kill(ReporterPod& pod);
   // Waits until nothing is lost. All peers work again, but a reporter's backoff may last 30 seconds
-  // before it notices. False at the limit.
+  // before it notices. False at the limit, with a failure that names each replica and its trouble.
   Task<bool> settled(Clock::duration limit);
+  // Has the model take the events that arrived since the last call.
+  void receive();
   // The faults so far, what the model found, and the end of each pod's log.
   [[nodiscard]] std::string logs();
   [[nodiscard]] std::deque<ReporterPod>& pods() { return pods_; }
@@ -73,77 +76,102 @@ class History {
   HistoryModel model;
   Figures figures;
   FakeKubeApi kube;
-  FakeArgoCd argocd;
   FakePlatform platform;
 
- private:
-  using Inject = Task<> (History::*)();
+ protected:
+  using Inject = std::function<Task<>()>;
+  using Kinds = std::vector<std::pair<const char*, Inject>>;
+
+  // `mode` is that of the reporter; `environment` are its further settings.
+  History(const Executor& executor, std::uint64_t seed, std::size_t replicas, std::string mode,
+          Environment environment);
+  // The peer besides Kubernetes and the control plane, to be set before start().
+  void set_second(DoubleServer& second) { peers_[1] = &second; }
+
+  // -- for derived classes --
+  // Further faults of fault().
+  [[nodiscard]] virtual Kinds own_faults() = 0;
+  // Fills the peers, after their start and before that of the pods.
+  virtual Task<> prepare() = 0;
+  [[nodiscard]] virtual ReceivedEvent read(const FakePlatform::Report& report) const = 0;
+  // Gives some objects several new milestones.
+  virtual void make_milestones() = 0;
+  // Removes the objects that a finalizer holds.
+  virtual void finish_deletions() = 0;
+  virtual void end_own_faults() {}
+  // Backs the cluster up. The result restores it, and the truth with it.
+  [[nodiscard]] virtual std::function<void()> back_up() = 0;
+  // How many events the reports of all objects of a shard have at most.
+  [[nodiscard]] virtual std::size_t events_of(std::size_t shard, std::size_t replicas) const = 0;
+  // How many events the changes of an object may bring once more while its shard moves.
+  [[nodiscard]] virtual std::size_t events_of_change() const = 0;
+
   // Same results on every machine, unlike the distributions of the standard library.
   std::size_t pick(std::size_t n) { return random_() % n; }
   std::string pick_from(std::vector<std::string> values) { return values[pick(values.size())]; }
   std::string next_content() { return "content-" + std::to_string(++contents_); }
   ReporterPod& pick_pod() { return pods_[pick(replicas_)]; }
   DoubleServer& pick_peer() { return *peers_[pick(peers_.size())]; }
-  void receive();
-  Task<> inject(const char* name, Inject inject);
+  [[nodiscard]] std::size_t replicas() const { return replicas_; }
+  void note(const std::string& what) { log_ += what; }
+  static void write_other_objects(FakeKubeApi& api);
+  // Waits until the pod is ready; false with a failure that says why it is not.
+  Task<bool> ready(ReporterPod& pod);
+  void observe_leases();
+  // Each connection to the control plane may carry a post whose answer gets lost.
+  void allow_unanswered(ReporterPod& pod);
 
-  // -- writing the truth --
-  void turn(HistoryModel::App& app);
-  void create(const std::string& name);
-  void remove_in_two_steps(const std::string& name);
-  void finish_deletions();
-  // Removes the application, whatever held it.
-  void end(const std::string& name);
-  void change_resource(HistoryModel::App& app, const std::string& resource);
-  // Writes Argo CD's answers about an application: tree and manifests.
-  void write_answers(const HistoryModel::App& app);
-  void write(const HistoryModel::App& app);
+ private:
+  [[nodiscard]] Kinds faults();
+  [[nodiscard]] std::string lease_name(std::size_t shard) const;
+  Task<> inject(const char* name, const Inject& inject);
+  Task<> retry_refused();
+  Task<std::string> replicas_and_their_trouble();
 
   // -- what may come twice --
-  void allow_unanswered(ReporterPod& pod);
   void allow_uncommitted(ReporterPod& pod);
   void allow_all(std::size_t shard, std::size_t replicas);
-  void observe_leases();
 
   // -- in history_faults.cpp --
   Task<> restart(ReporterPod& pod);
   Task<> killed();
   Task<> killed_at_once();
   Task<> terminated();
+  Task<> full_disk();
+  Task<> clock_jump();
   Task<> watches_cut();
   Task<> watches_ended();
   Task<> watches_silent();
   Task<> too_old();
+  Task<> restored();
   Task<> connections_cut();
   Task<> half_open();
   Task<> unreachable();
   Task<> too_many();
   Task<> burst();
-  Task<> argocd_burst();
+  Task<> refused(int status);
   Task<> aborted();
   Task<> answers_lost();
   Task<> slow();
-  Task<> full_disk();
-  Task<> clock_jump();
   Task<> dead_for_long();
   Task<> isolated();
   Task<> resized();
   Task<> taken_by_another(ReporterPod& pod);
   void end_faults();
 
-  std::array<DoubleServer*, kPeers.size()> peers_{&kube, &argocd, &platform};
+  std::string mode_;
+  Environment environment_;
+  std::array<DoubleServer*, kPeers.size()> peers_{};
   std::deque<ReporterPod> pods_;
   std::size_t replicas_;
   std::mt19937_64 random_;
-  std::map<std::string, std::string> applications_;  // uids of existing applications, by name
-  std::set<std::string> deleting_;                   // the ones that a finalizer holds
-  std::map<std::string, std::size_t> versions_;      // of resources
   std::map<std::string, std::int64_t> transitions_;  // of the Leases, as last seen
-  std::size_t incarnations_ = 0;
   std::size_t contents_ = 0;
   std::size_t received_ = 0;
   std::size_t shard_faults_;  // which is next
+  bool refused_ = false;      // events may be refused for good
   std::string log_;
+  std::string unready_;  // a wait that ran out
 };
 
 }  // namespace gitops::test

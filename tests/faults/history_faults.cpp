@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include "common/core/encoding.hpp"
 #include "faults/history.hpp"
 #include "support/run_coro.hpp"
 
@@ -9,47 +10,63 @@ namespace gitops::test {
 
 using std::chrono::milliseconds;
 
-Task<> History::inject(const char* name, Inject inject) {
+Task<> History::inject(const char* name, const Inject& inject) {
   ++figures.faults[name];
-  log_ += std::string(name) + "; ";
-  co_await (this->*inject)();
+  note(std::string(name) + "; ");
+  co_await inject();
   observe_leases();
 }
 
-Task<> History::fault() {
-  static const std::vector<std::pair<const char*, Inject>> kinds{
-      {"kill -9", &History::killed},
-      {"kill -9", &History::killed},
-      {"kill -9 right after a change", &History::killed_at_once},
-      {"SIGTERM", &History::terminated},
-      {"watches cut", &History::watches_cut},
-      {"watches ended", &History::watches_ended},
-      {"watches silent", &History::watches_silent},
-      {"410", &History::too_old},
-      {"connections cut", &History::connections_cut},
-      {"connections cut", &History::connections_cut},
-      {"half-open", &History::half_open},
-      {"half-open", &History::half_open},
-      {"unreachable", &History::unreachable},
-      {"429", &History::too_many},
-      {"5xx", &History::burst},
-      {"5xx", &History::burst},
-      {"500 of Argo CD", &History::argocd_burst},
-      {"no answer", &History::aborted},
-      {"answer lost", &History::answers_lost},
-      {"slow", &History::slow},
-      {"full disk", &History::full_disk},
-      {"clock jump", &History::clock_jump},
+History::Kinds History::faults() {
+  const auto kind = [this](Task<> (History::*inject)()) {
+    return [this, inject] { return (this->*inject)(); };
   };
+  const auto answered = [this](int status) { return [this, status] { return refused(status); }; };
+  Kinds kinds{
+      {"kill -9", kind(&History::killed)},
+      {"kill -9", kind(&History::killed)},
+      {"kill -9 right after a change", kind(&History::killed_at_once)},
+      {"SIGTERM", kind(&History::terminated)},
+      {"watches cut", kind(&History::watches_cut)},
+      {"watches ended", kind(&History::watches_ended)},
+      {"watches silent", kind(&History::watches_silent)},
+      {"410", kind(&History::too_old)},
+      {"etcd restored", kind(&History::restored)},
+      {"connections cut", kind(&History::connections_cut)},
+      {"connections cut", kind(&History::connections_cut)},
+      {"half-open", kind(&History::half_open)},
+      {"half-open", kind(&History::half_open)},
+      {"unreachable", kind(&History::unreachable)},
+      {"429", kind(&History::too_many)},
+      {"5xx", kind(&History::burst)},
+      {"5xx", kind(&History::burst)},
+      {"400 of the control plane", answered(400)},
+      {"400 of the control plane", answered(400)},
+      {"401 of the control plane", answered(401)},
+      {"403 of the control plane", answered(403)},
+      {"404 of the control plane", answered(404)},
+      {"413 of the control plane", answered(413)},
+      {"no answer", kind(&History::aborted)},
+      {"answer lost", kind(&History::answers_lost)},
+      {"slow", kind(&History::slow)},
+      {"full disk", kind(&History::full_disk)},
+      {"clock jump", kind(&History::clock_jump)},
+  };
+  for (auto& own : own_faults()) kinds.push_back(std::move(own));
+  return kinds;
+}
+
+Task<> History::fault() {
+  const auto kinds = faults();
   const auto& [name, kind] = kinds[pick(kinds.size())];
   co_await inject(name, kind);
 }
 
 Task<> History::shard_fault() {
-  static const std::vector<std::pair<const char*, Inject>> kinds{
-      {"dead until taken over", &History::dead_for_long},
-      {"other number of replicas", &History::resized},
-      {"cut off until taken over", &History::isolated},
+  const Kinds kinds{
+      {"dead until taken over", [this] { return dead_for_long(); }},
+      {"other number of replicas", [this] { return resized(); }},
+      {"cut off until taken over", [this] { return isolated(); }},
   };
   if (replicas_ == 1) {  // no other replica could take over
     co_await inject(kinds[1].first, kinds[1].second);
@@ -62,7 +79,9 @@ Task<> History::shard_fault() {
 void History::end_faults() {
   for (auto* peer : peers_) peer->end_faults();
   platform.lose_answers(nullptr);
+  platform.refuse_events(nullptr);
   kube.stall_watches(false);
+  end_own_faults();
   for (auto& pod : pods_) pod.end_faults();
 }
 
@@ -92,7 +111,10 @@ Task<> History::killed() {
 Task<> History::killed_at_once() {
   auto& pod = pick_pod();
   const auto seen = platform.reports().size();
-  for (int i = 0; i < 4; ++i) change();
+  for (int i = 0; i < 4; ++i) {
+    ++figures.changes;
+    change();
+  }
   std::ignore =
       co_await platform.wait_for_count(seen + 1 + pick(6), deadline_after(milliseconds(300)));
   kill(pod);
@@ -160,12 +182,36 @@ Task<> History::too_old() {
   co_await live(1);
 }
 
+// Of other clients of the cluster. A restore shows by the versions, which go back: by more than the
+// changes that follow it.
+void History::write_other_objects(FakeKubeApi& api) {
+  for (int i = 0; i < 300; ++i) {
+    api.put(k8s::resources::kConfigMaps,
+            {{"apiVersion", "v1"},
+             {"kind", "ConfigMap"},
+             {"metadata", {{"name", "other"}, {"namespace", "default"}}},
+             {"data", {{"number", std::to_string(i)}}}});
+  }
+}
+
+// Backs etcd up, and restores it after some changes. All of these are undone.
+Task<> History::restored() {
+  const auto restore = back_up();
+  write_other_objects(kube);
+  co_await live(1 + pick(4));
+  // The reports under way begin anew.
+  for (auto& pod : pods_) allow_unanswered(pod);
+  restore();
+  co_await live(2);
+}
+
 // -- of the network --
 
 Task<> History::connections_cut() {
   auto& pod = pick_pod();
   auto& relay = pod.relay(kPeers[pick(kPeers.size())]);
   for (auto times = 1 + pick(3); times > 0; --times) {
+    ++figures.changes;
     change();
     co_await sleep_for(milliseconds(pick(20)));
     allow_unanswered(pod);
@@ -206,16 +252,33 @@ Task<> History::too_many() {
 
 Task<> History::burst() {
   auto& peer = pick_peer();
-  peer.fail_next(1 + pick(12), &peer != &argocd && pick(2) == 0 ? 500 : 503);
+  // For Argo CD 500 is the answer to any error about one application, see its own faults.
+  const bool may_be_500 = &peer != peers_[static_cast<std::size_t>(Peer::second)];
+  peer.fail_next(1 + pick(12), may_be_500 && pick(2) == 0 ? 500 : 503);
   co_await live(3);
   peer.end_faults();
 }
 
-// The answer of Argo CD for any error of one application.
-Task<> History::argocd_burst() {
-  argocd.fail_next(1 + pick(12), 500);
+// The control plane answers this to the next events, or to all of some objects.
+Task<> History::refused(int status) {
+  refused_ = true;
+  const bool of_some = status != 401 && status != 404 && pick(2) == 0;
+  const auto chosen = pick(3);
+  platform.refuse_events([this, status, of_some, chosen,
+                          left = 1 + pick(12)](const FakePlatform::Report& report) mutable {
+    if (left == 0) return 0;
+    if (of_some && fnv1a_32(report.name()) % 3 != chosen) return 0;
+    --left;
+    if (status == 413) model.note_too_large(report.event_id);
+    return status;
+  });
   co_await live(3);
-  argocd.end_faults();
+  if (of_some) {
+    // So that an event is refused again after others were acknowledged.
+    co_await sleep_for(milliseconds(500));
+    co_await live(1);
+  }
+  platform.refuse_events(nullptr);
 }
 
 Task<> History::aborted() {
@@ -248,7 +311,7 @@ Task<> History::slow() {
 Task<> History::taken_by_another(ReporterPod& pod) {
   const k8s::ObjectKey key{
       .ns = "argocd",
-      .name = "event-reporter-app" + pod.host_name().substr(pod.host_name().rfind('-'))};
+      .name = "event-reporter-" + mode_ + pod.host_name().substr(pod.host_name().rfind('-'))};
   const auto deadline = deadline_after(std::chrono::seconds(60));
   const auto taken = [&] {
     const auto lease = kube.find(k8s::resources::kLeases, key);
@@ -257,6 +320,7 @@ Task<> History::taken_by_another(ReporterPod& pod) {
   };
   while (!taken()) {
     CO_ASSERT_TRUE(Clock::now() < deadline) << "nobody takes over from " << pod.host_name();
+    ++figures.changes;
     change();
     co_await sleep_for(milliseconds(100 + pick(200)));
   }
@@ -265,7 +329,7 @@ Task<> History::taken_by_another(ReporterPod& pod) {
 
 Task<> History::dead_for_long() {
   auto& pod = pick_pod();
-  CO_ASSERT_TRUE(co_await pod.process().wait_for_readyz("ready\n"));
+  CO_ASSERT_TRUE(co_await ready(pod));
   if (pick(3) > 0) {
     kill(pod);
   } else {
@@ -280,7 +344,7 @@ Task<> History::dead_for_long() {
 // The replica runs but cannot reach the API server: another one takes over its shard.
 Task<> History::isolated() {
   auto& pod = pick_pod();
-  CO_ASSERT_TRUE(co_await pod.process().wait_for_readyz("ready\n"));
+  CO_ASSERT_TRUE(co_await ready(pod));
   auto& relay = pod.relay(Peer::kubernetes);
   if (pick(2) == 0) {
     relay.close();
@@ -299,7 +363,7 @@ Task<> History::resized() {
   const auto before = replicas_;
   const auto changes = figures.changes;
   replicas_ = 1 + (before + pick(2)) % kMostReplicas;
-  log_ += "(from " + std::to_string(before) + " to " + std::to_string(replicas_) + ") ";
+  note("(from " + std::to_string(before) + " to " + std::to_string(replicas_) + ") ");
   for (auto i = std::max(before, replicas_); i-- > 0;) {
     auto& pod = pods_[i];
     if (i < before) {
@@ -319,7 +383,7 @@ Task<> History::resized() {
   CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
   for (std::size_t shard = 0; shard < replicas_; ++shard) allow_all(shard, replicas_);
   // Shards of the old and the new replica count overlapped meanwhile.
-  figures.allowed.taken += (figures.changes - changes) * (3 + kResources);
+  figures.allowed.taken += (figures.changes - changes) * events_of_change();
 }
 
 }  // namespace gitops::test

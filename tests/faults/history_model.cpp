@@ -2,152 +2,164 @@
 
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 namespace gitops::test {
 namespace {
 
-using Json = nlohmann::json;
-using namespace nlohmann::literals;
-
-Json manifest_of(const FakePlatform::Report& report) {
-  return Json::parse(report.source("actualManifest"), nullptr, false);
+std::string describe(const std::optional<ObjectState>& state) {
+  return state ? state->content + " " + state->rest : std::string("gone");
 }
 
-std::string text_at(const Json& object, const Json::json_pointer& path) {
-  return object.is_object() && object.contains(path) && object.at(path).is_string()
-             ? object.at(path).get<std::string>()
-             : std::string("(none)");
-}
-
-AppTruth app_state(const FakePlatform::Report& report) {
-  const auto manifest = manifest_of(report);
-  return {.content = text_at(manifest, "/status/content"_json_pointer),
-          .revision = text_at(manifest, "/status/sync/revision"_json_pointer),
-          .sync = report.source("syncStatus"),
-          .health = report.source("healthStatus")};
-}
-
-ResourceTruth resource_state(const FakePlatform::Report& report) {
-  return {.content = text_at(manifest_of(report), "/data/content"_json_pointer),
-          .sync = report.source("syncStatus"),
-          .health = report.source("healthStatus")};
-}
-
-std::string describe(const AppTruth& state) {
-  return state.content + " " + state.revision + " " + state.sync + " " + state.health;
-}
-
-std::string describe(const ResourceTruth& state) {
-  return state.content + " " + state.sync + " " + state.health;
-}
-
-template <class State, class Received>
-void compare(std::vector<std::string>& lost, const std::string& what, const State& truth,
-             const Received* received) {
-  if (received == nullptr) {
-    lost.push_back(what + ": exists, was never reported");
-  } else if (received->gone) {
-    lost.push_back(what + ": exists, was reported gone");
-  } else if (received->state != truth) {
-    lost.push_back(what + ": is " + describe(truth) + ", was reported as " +
-                   describe(received->state));
-  }
+bool is_same(const ObjectState& truth, const ObjectState& told) {
+  return truth.rest == told.rest && (told.content.empty() || truth.content == told.content);
 }
 
 }  // namespace
 
-HistoryModel::App& HistoryModel::add(const std::string& uid, std::string name) {
-  all_[uid] = name;
-  auto& app = live_[uid];
-  app.name = std::move(name);
-  return app;
-}
+// -- the truth --
 
-template <class State>
-bool HistoryModel::take(Received<State>& known, const FakePlatform::Report& report, bool gone,
-                        State state) {
-  const auto content = gone ? "gone" : describe(state);
-  const auto [before, is_new] = known.contents.emplace(report.sequence, content);
-  if (!is_new && before->second != content) {
-    wrong_.push_back("one sequence for " + before->second + " and " + content + ": " +
-                     report.event_id);
+void HistoryModel::set(const std::string& object, ObjectState state, Order order) {
+  auto& truth = truths_[object];
+  truth.order = order;
+  truth.hidden = false;
+  truth.history.emplace_back(state.content);
+  if (calm_) {
+    auto& made = milestones_[object].made;
+    if (made.empty() || made.back() != state.milestone) made.push_back(state.milestone);
   }
-  if (report.sequence <= known.sequence) return false;
-  known.sequence = report.sequence;
-  known.gone = gone;
-  known.state = std::move(state);
-  return true;
+  truth.state = std::move(state);
 }
 
-void HistoryModel::receive(const FakePlatform::Report& report) {
-  ++events_;
-  const auto& id = report.event_id;
-  const auto uid = id.substr(0, id.find('/'));
-  const std::string sender(report.headers.find("User-Agent").value_or(""));
-  const auto known = all_.find(uid);
-  if (known == all_.end()) wrong_.push_back("unknown application: " + id);
-  if (report.sequence == 0) wrong_.push_back("without a sequence: " + id);
-  const bool is_new = ids_.insert(id).second;
-  bool taken = false;
-  if (known != all_.end()) {
-    auto& picture = pictures_[uid];
-    const bool gone = report.source("actualManifest").empty();
-    if (report.kind() == "Application") {
-      if (report.name() != known->second) wrong_.push_back("another name: " + id);
-      taken = take(picture.app, report, gone, app_state(report));
-    } else {
-      taken = take(picture.resources[report.name()], report,
-                   gone && report.source("desiredManifest").empty(), resource_state(report));
+void HistoryModel::remove(const std::string& object) {
+  const auto truth = truths_.find(object);
+  if (truth == truths_.end()) return;
+  truth->second.hidden = false;
+  if (!truth->second.state) return;
+  truth->second.state.reset();
+  truth->second.history.emplace_back(std::nullopt);
+}
+
+void HistoryModel::hide(const std::string& object) {
+  truths_.at(object).hidden = true;
+}
+
+void HistoryModel::begin_calm() {
+  calm_ = true;
+  milestones_.clear();
+  for (const auto& [object, truth] : truths_) {
+    if (truth.state && !truth.hidden) milestones_[object].made.push_back(truth.state->milestone);
+  }
+  // The receiver has the present state, so that it need not be told once more.
+  for (auto& [object, milestones] : milestones_) milestones.told = milestones.made;
+}
+
+std::vector<std::string> HistoryModel::skipped() const {
+  std::vector<std::string> skipped;
+  for (const auto& [object, milestones] : milestones_) {
+    if (!truths_.at(object).state) continue;
+    auto told = milestones.told.begin();
+    for (const auto& milestone : milestones.made) {
+      while (told != milestones.told.end() && *told != milestone) ++told;
+      if (told != milestones.told.end()) continue;
+      skipped.push_back(object + ": was " + milestone + ", which was not told");
+      break;
     }
   }
-  const auto* effect = taken ? " taken" : is_new ? " ignored" : " known";
-  trails_[uid] += "  " + sender + " " + id + effect + "\n";
+  return skipped;
+}
+
+// -- the receiver --
+
+// The first of the object's states that the event may be about, from the one with this index on.
+std::optional<std::size_t> HistoryModel::place(const Truth& truth, const ReceivedEvent& event,
+                                               std::size_t from) const {
+  for (auto at = from; at < truth.history.size(); ++at) {
+    const auto& content = truth.history[at];
+    if (content.has_value() != event.state.has_value()) continue;
+    if (!content || event.state->content.empty() || *content == event.state->content) return at;
+  }
+  return std::nullopt;
+}
+
+void HistoryModel::receive(const ReceivedEvent& event) {
+  ++events_;
+  const auto content = describe(event.state);
+  const auto what = event.id + " (" + content + ")";
+  const auto [known_id, is_new] = contents_.emplace(event.id, content);
+  const bool reduced = event.state && event.state->content.empty();
+  if (reduced && !too_large_.contains(event.id)) wrong_.push_back("without a content: " + what);
+  if (!is_new && known_id->second != content && !too_large_.contains(event.id)) {
+    wrong_.push_back("one id for " + known_id->second + " and " + content + ": " + event.id);
+  }
+  if (event.sequence == 0) wrong_.push_back("without a sequence: " + what);
+  auto& picture = pictures_[event.object];
+  const auto truth = truths_.find(event.object);
+  if (truth == truths_.end()) {
+    wrong_.push_back("of an unknown object " + event.object + ": " + what);
+    return;
+  }
+  const auto [before, is_first] = picture.by_sequence.emplace(event.sequence, content);
+  if (!is_first && before->second != content && !too_large_.contains(event.id)) {
+    wrong_.push_back("one sequence for " + before->second + " and " + content + ": " + event.id);
+  }
+  const bool taken = event.sequence > picture.sequence;
+  const auto at = place(truth->second, event, taken ? picture.at : 0);
+  const auto ever = at ? at : place(truth->second, event, 0);
+  const bool may_be_late = truth->second.order == Order::mixed && !event.state;
+  // The state may be that of another object of the same name, which came before or after it.
+  const bool may_be_anothers = truth->second.order == Order::mixed && event.state &&
+                               place(truth->second, ReceivedEvent{}, 0).has_value();
+  if (!ever && !may_be_anothers) {
+    wrong_.push_back((event.state ? "never was so: " : "never was deleted: ") + event.object + " " +
+                     what);
+  } else if (ever && !at && !may_be_late) {
+    wrong_.push_back("goes back: " + event.object + " " + what);
+  }
+  picture.trail += "  " + event.sender + " " + what +
+                   (taken    ? " taken"
+                    : is_new ? " ignored"
+                             : " known") +
+                   "\n";
+  if (!taken) return;
+  picture.sequence = event.sequence;
+  picture.state = event.state;
+  if (at) picture.at = *at;
+  if (calm_ && event.state) milestones_[event.object].told.push_back(event.state->milestone);
 }
 
 std::vector<std::string> HistoryModel::lost() const {
   std::vector<std::string> lost;
-  for (const auto& [uid, app] : live_) {
-    const auto found = pictures_.find(uid);
-    const auto* picture = found == pictures_.end() ? nullptr : &found->second;
-    if (app.deleting) {
-      if (picture != nullptr && !picture->app.gone) {
-        lost.push_back(uid + ": is being deleted, was not reported so");
+  for (const auto& [object, truth] : truths_) {
+    if (truth.hidden) continue;
+    const auto found = pictures_.find(object);
+    if (!truth.state) {
+      if (found != pictures_.end() && found->second.state) {
+        lost.push_back(object + ": was deleted, was not reported gone");
       }
-      continue;
-    }
-    compare(lost, uid, app.state, picture == nullptr ? nullptr : &picture->app);
-    for (const auto& [name, truth] : app.resources) {
-      const Received<ResourceTruth>* received = nullptr;
-      if (picture != nullptr && picture->resources.contains(name)) {
-        received = &picture->resources.at(name);
-      }
-      compare(lost, uid + " " + name, truth, received);
-    }
-  }
-  for (const auto& [uid, picture] : pictures_) {
-    const auto app = live_.find(uid);
-    if (app == live_.end() && !picture.app.gone) {
-      lost.push_back(uid + ": was deleted, was not reported gone");
-    }
-    if (app != live_.end() && app->second.deleting) continue;
-    for (const auto& [name, resource] : picture.resources) {
-      const bool exists = app != live_.end() && app->second.resources.contains(name);
-      if (!exists && !resource.gone) {
-        lost.push_back(uid + " " + name + ": was deleted, was not reported gone");
-      }
+    } else if (found == pictures_.end()) {
+      lost.push_back(object + ": exists, was never reported");
+    } else if (!found->second.state) {
+      lost.push_back(object + ": exists, was reported gone");
+    } else if (!is_same(*truth.state, *found->second.state)) {
+      lost.push_back(object + ": is " + describe(truth.state) + ", was reported as " +
+                     describe(found->second.state));
     }
   }
   return lost;
 }
 
-std::string HistoryModel::trail(const std::string& uid) const {
-  const auto found = trails_.find(uid);
-  return found == trails_.end() ? std::string() : found->second;
+std::string HistoryModel::trails(std::string_view text) const {
+  std::string out;
+  for (const auto& [identity, picture] : pictures_) {
+    if (text.contains(identity + " ") || text.contains(identity + ":")) out += picture.trail;
+  }
+  return out;
 }
 
-std::vector<std::string> HistoryModel::wrong() const {
-  return wrong_;
+HistoryModel HistoryModel::without_events() const {
+  HistoryModel model;
+  model.truths_ = truths_;
+  model.too_large_ = too_large_;
+  return model;
 }
 
 }  // namespace gitops::test

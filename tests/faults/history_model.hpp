@@ -3,27 +3,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "doubles/fake_platform.hpp"
 
 namespace gitops::test {
 
-struct ResourceTruth {
+// The state of one object that exists.
+struct ObjectState {
+  // Distinguishes the states of the object, and so shows their order; empty: an event does not tell it.
   std::string content;
-  std::string sync;
-  std::string health;
-  bool operator==(const ResourceTruth&) const = default;
+  // Everything else that the model compares, as text for people.
+  std::string rest;
+  // The part of the state of which no change may be skipped while all is well.
+  std::string milestone = {};
 };
 
-struct AppTruth {
-  std::string content;
-  std::string revision;
-  std::string sync;
-  std::string health;
-  bool operator==(const AppTruth&) const = default;
+// What the receiver reads from one event.
+struct ReceivedEvent {
+  std::string object;  // its identity (docs/events.md, "Duties of a receiver")
+  std::string id;
+  std::uint64_t sequence = 0;          // 0: missing
+  std::optional<ObjectState> state{};  // absent: the object was deleted
+  std::string sender{};                // for people
 };
 
 // How many events may arrive twice. Delivery is at least once; an event is sent again only for
@@ -42,65 +46,82 @@ struct AllowedDuplicates {
   [[nodiscard]] std::size_t total() const { return unanswered + uncommitted + taken + deleted; }
 };
 
-// The true state of the applications, next to the state that a receiver derives from events. The
-// receiver does what docs/events.md asks of it: it takes events as they arrive, and ignores those
-// with a known id and those whose sequence is not above that of the last event that it took about
-// the same object. Applications are identified by uid. Pure.
+// The true states of all objects, next to those that a receiver derives from events. The receiver
+// does what docs/events.md asks of it: it takes events as they arrive, and ignores those whose
+// sequence is not above that of the last event that it took about the same object. Pure.
 class HistoryModel {
  public:
   // -- the truth --
-  struct App {
-    std::string name;
-    AppTruth state;
-    std::map<std::string, ResourceTruth> resources = {};  // by name
-    // A finalizer holds it: it must be reported as deleted, its resources in either state.
-    bool deleting = false;
-  };
-  // A new application; the reference holds until it is removed.
-  App& add(const std::string& uid, std::string name);
-  [[nodiscard]] App& app(const std::string& uid) { return live_.at(uid); }
-  void remove(const std::string& uid) { live_.erase(uid); }
+  // Whether the states of an object are told in the order in which they were made. Mixed: the object's
+  // states are read from two sources, so a deletion may be told late, and the state of an object that
+  // was deleted may be that of another one with its name.
+  enum class Order { strict, mixed };
+  // The object has this state from now on.
+  void set(const std::string& object, ObjectState state, Order order = Order::strict);
+  // The object does not exist any more; without effect when it never did.
+  void remove(const std::string& object);
+  // Until the next set() or remove() nobody can tell the state of the object: the last one that was
+  // told stays.
+  void hide(const std::string& object);
 
   // -- the receiver --
   // Takes the next event, in order of arrival.
-  void receive(const FakePlatform::Report& report);
+  void receive(const ReceivedEvent& event);
+  // The event was answered 413, so the next one with this id may lack its content.
+  void note_too_large(const std::string& id) { too_large_.insert(id); }
 
   // One line for each difference of the receiver from the truth: a missing or outdated state, an
   // unreported deletion. Empty when nothing was lost.
   [[nodiscard]] std::vector<std::string> lost() const;
-  // Events that are wrong in any case: of unknown applications, with an id or a sequence of an event
-  // with another content, or without a sequence.
-  [[nodiscard]] std::vector<std::string> wrong() const;
+  // Events that are wrong in any case: of unknown objects, with a state that the object never had, in
+  // another order than the states were made, with an id or a sequence of an event with another
+  // content, or without a sequence.
+  [[nodiscard]] const std::vector<std::string>& wrong() const { return wrong_; }
+
+  // Between these two calls all is well: skipped() then names each milestone that was made and not
+  // told. Objects that were deleted meanwhile do not count.
+  void begin_calm();
+  void end_calm() { calm_ = false; }
+  [[nodiscard]] std::vector<std::string> skipped() const;
 
   [[nodiscard]] std::size_t events() const { return events_; }
-  // Every event of the application, in the order of arrival: ids with senders, and whether it was
-  // taken.
-  [[nodiscard]] std::string trail(const std::string& uid) const;
   // Events whose id had arrived before.
-  [[nodiscard]] std::size_t duplicates() const { return events_ - ids_.size(); }
+  [[nodiscard]] std::size_t duplicates() const { return events_ - contents_.size(); }
+  // Every event of the objects that the text names, in the order of arrival: ids with senders, and
+  // whether it was taken.
+  [[nodiscard]] std::string trails(std::string_view text) const;
+
+  // The same truth before the first event.
+  [[nodiscard]] HistoryModel without_events() const;
 
  private:
-  template <class State>
-  struct Received {
-    std::uint64_t sequence = 0;
-    bool gone = false;
-    State state;
-    // The content of each event, by sequence.
-    std::map<std::uint64_t, std::string> contents;
+  struct Truth {
+    Order order = Order::strict;
+    bool hidden = false;
+    std::optional<ObjectState> state;  // absent: it was deleted
+    // The content of each of its states so far; absent: deleted.
+    std::vector<std::optional<std::string>> history;
   };
   struct Picture {
-    Received<AppTruth> app;
-    std::map<std::string, Received<ResourceTruth>> resources;
+    std::uint64_t sequence = 0;
+    std::optional<ObjectState> state;  // absent: deleted
+    std::size_t at = 0;                // index in Truth::history
+    std::map<std::uint64_t, std::string> by_sequence;
+    std::string trail;
   };
-  // Takes the event unless it is too old.
-  template <class State>
-  bool take(Received<State>& known, const FakePlatform::Report& report, bool gone, State state);
+  struct Milestones {
+    std::vector<std::string> made;
+    std::vector<std::string> told;
+  };
+  [[nodiscard]] std::optional<std::size_t> place(const Truth& truth, const ReceivedEvent& event,
+                                                 std::size_t from) const;
 
-  std::map<std::string, App> live_;         // by uid
-  std::map<std::string, std::string> all_;  // name by uid, of every application that ever was
-  std::map<std::string, Picture> pictures_;
-  std::map<std::string, std::string> trails_;
-  std::set<std::string> ids_;
+  std::map<std::string, Truth> truths_;          // of every object that ever was
+  std::map<std::string, Picture> pictures_;      // of the objects with events
+  std::map<std::string, std::string> contents_;  // of events, by id
+  std::set<std::string> too_large_;              // ids
+  std::map<std::string, Milestones> milestones_;
+  bool calm_ = false;
   std::size_t events_ = 0;
   std::vector<std::string> wrong_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,8 +11,10 @@
 namespace gitops::test {
 
 ReporterPod::ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
-                         const std::array<DoubleServer*, kPeers.size()>& peers)
-    : host_name_("event-reporter-" + std::to_string(ordinal)) {
+                         const std::array<DoubleServer*, kPeers.size()>& peers,
+                         Environment environment)
+    : host_name_("event-reporter-" + std::to_string(ordinal)),
+      environment_(std::move(environment)) {
   for (const auto* peer : peers) relays_.emplace_back(executor, "127.0.0.1", peer->url().port);
   auto kubeconfig = kube.kubeconfig();
   const auto url = kube.url().to_string();
@@ -26,25 +29,29 @@ void ReporterPod::start(std::size_t replicas) {
   const auto through = [this](Peer peer) {
     return "http://127.0.0.1:" + std::to_string(relay(peer).port());
   };
+  // The settings that the chart ships, except for the interval of the sweep: without it a change of a
+  // resource tree would be found after minutes.
+  Environment environment{{"APP_QUEUE_SIZE", "1000"},
+                          {"MAX_APP_RETRIES", "5"},
+                          {"THREADINESS", "100"},
+                          {"RESOURCE_THREADINESS", "10"},
+                          {"SWEEP_INTERVAL", "2s"},
+                          {"POD_NAMESPACE", "argocd"},
+                          {"KUBECONFIG", (folder_ / "kubeconfig").string()},
+                          {"ARGOCD_SERVER", through(Peer::second)},
+                          {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"},
+                          {"CODEFRESH_URL", through(Peer::platform)},
+                          {"EVENT_REPORTER_REPLICAS", std::to_string(replicas)},
+                          {"RUNTIME_VERSION", host_name_},  // identifies its events, as User-Agent
+                          {"LOG_LEVEL", "debug"},
+                          {"LD_PRELOAD", GITOPS_OWN_MACHINE},
+                          {"GITOPS_TEST_HOST_NAME", host_name_},
+                          {"GITOPS_TEST_CLOCK_FILE", (folder_ / "clock").string()}};
+  for (const auto& [name, value] : environment_) environment[name] = value;
   process_.emplace(
       ReporterProcess::command({"--ledger-file", ledger().string(), "--codefresh-token-file",
                                 (folder_ / "platform-token").string()}),
-      Environment{{"POD_NAMESPACE", "argocd"},
-                  {"KUBECONFIG", (folder_ / "kubeconfig").string()},
-                  {"ARGOCD_SERVER", through(Peer::argocd)},
-                  {"ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"},
-                  {"CODEFRESH_URL", through(Peer::platform)},
-                  {"EVENT_REPORTER_REPLICAS", std::to_string(replicas)},
-                  {"RUNTIME_VERSION", host_name_},  // identifies its events through User-Agent
-                  {"APP_QUEUE_SIZE", "3"},          // small, so that the queue refuses keys
-                  {"THREADINESS", "3"},
-                  // Enough retries for a 500 of Argo CD; else reports lack its answer for minutes.
-                  {"MAX_APP_RETRIES", "20"},
-                  {"SWEEP_INTERVAL", "2s"},
-                  {"LOG_LEVEL", "debug"},
-                  {"LD_PRELOAD", GITOPS_OWN_MACHINE},
-                  {"GITOPS_TEST_HOST_NAME", host_name_},
-                  {"GITOPS_TEST_CLOCK_FILE", (folder_ / "clock").string()}});
+      std::move(environment));
 }
 
 void ReporterPod::kill() {

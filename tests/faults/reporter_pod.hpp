@@ -15,16 +15,17 @@
 
 namespace gitops::test {
 
-enum class Peer : std::size_t { kubernetes, argocd, platform };
-inline constexpr std::array kPeers{Peer::kubernetes, Peer::argocd, Peer::platform};
+// `second` is Argo CD for mode `app`, and the API server of a managed cluster for mode `resource`.
+enum class Peer : std::size_t { kubernetes, second, platform };
+inline constexpr std::array kPeers{Peer::kubernetes, Peer::second, Peer::platform};
 
 // One pod of the event-reporter's StatefulSet: its process, and the parts that outlive it: host
 // name, ledger file, wall clock and network to its peers. Loop thread; call stop() first.
 class ReporterPod {
  public:
-  // `peers` in the order of kPeers, already started.
+  // `peers` in the order of kPeers, already started; `environment` are the settings of its mode.
   ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
-              const std::array<DoubleServer*, kPeers.size()>& peers);
+              const std::array<DoubleServer*, kPeers.size()>& peers, Environment environment);
 
   // Starts the process as one of `replicas`.
   void start(std::size_t replicas);
@@ -49,6 +50,7 @@ class ReporterPod {
 
  private:
   std::string host_name_;
+  Environment environment_;
   TempDir folder_;
   std::deque<TcpRelay> relays_;
   std::optional<ReporterProcess> process_;
