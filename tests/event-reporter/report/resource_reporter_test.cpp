@@ -1,5 +1,7 @@
 #include "event-reporter/report/resource_reporter.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -21,6 +23,7 @@ using std::chrono::seconds;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 namespace r = k8s::resources;
 
 // The reporter's parts with doubles around them, all on the loop of one test.
@@ -43,6 +46,9 @@ struct Parts {
     delivery.emplace(executor, *platform, *token, delivery_options, metrics);
     options.own_namespace = "argocd";
     options.kinds = {find_kind("rollouts")};
+    if (options.reconcile == ResourceReporter::Options{}.reconcile) {
+      options.reconcile = std::chrono::hours(24 * 30);
+    }
     options.queue.backoff = {.initial = milliseconds(5), .max = milliseconds(50)};
     options.watch.reflector.backoff = {.initial = milliseconds(5), .max = milliseconds(50)};
     reporter.emplace(executor, *client, *ledger, *delivery, std::move(options), metrics);
@@ -59,9 +65,33 @@ struct Parts {
     co_await kube.stop();
   }
 
-  void put(const std::string& uid, const std::string& phase) {
-    kube.put(r::kRollouts, {{"metadata", {{"name", "web"}, {"namespace", "shop"}, {"uid", uid}}},
+  void put(const std::string& uid, const std::string& phase, const std::string& name = "web") {
+    kube.put(r::kRollouts, {{"metadata", {{"name", name}, {"namespace", "shop"}, {"uid", uid}}},
                             {"status", {{"phase", phase}}}});
+  }
+  bool remove(const std::string& name = "web") { return kube.remove(r::kRollouts, {"shop", name}); }
+  // Answers 422 to the events of this uid.
+  void refuse(const std::string& uid) {
+    platform_double.refuse_events([uid](const test::FakePlatform::Report& report) {
+      return report.event_id.starts_with(uid + "/") ? 422 : 0;
+    });
+  }
+  [[nodiscard]] std::size_t refused() const {
+    std::size_t marks = 0;
+    for (const auto& [key, head] : ledger->known()) marks += head.refused.size();
+    return marks;
+  }
+  static Task<bool> until(std::function<bool()> condition) {
+    const auto deadline = deadline_after(seconds(20));
+    while (!condition()) {
+      if (Clock::now() >= deadline) co_return false;
+      co_await sleep_for(milliseconds(5));
+    }
+    co_return true;
+  }
+  Task<bool> is_quiet() {
+    co_return co_await platform_double.wait_until_quiet(milliseconds(300),
+                                                        deadline_after(seconds(10)));
   }
   // "uid phase" or "uid gone".
   [[nodiscard]] std::vector<std::string> events() const {
@@ -191,6 +221,236 @@ TEST(ResourceReporter, WhatAnotherReplicaReportedIsReportedGone) {
     EXPECT_TRUE(co_await parts.wait_for("u one"));
     EXPECT_THAT(parts.events(), ElementsAre("other gone", "u one"));
     while (!parts.ledger->inventory().empty()) co_await sleep_for(milliseconds(5));
+  });
+}
+
+// -- refused is not acknowledged --
+
+// A proxy in the way that does not know where the events belong.
+TEST(ResourceReporter, ATimeOfRefusalsLosesNeitherChangesNorDeletions) {
+  play({}, [](Parts& parts) -> Task<> {
+    for (const auto* name : {"a", "b", "c"}) parts.put(name, "one", name);
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(3, deadline_after(seconds(10))));
+    parts.platform_double.fail_next(1'000'000, 400);
+    parts.put("a", "two", "a");
+    parts.put("b", "two", "b");
+    EXPECT_TRUE(parts.remove("c"));
+    CO_ASSERT_TRUE(co_await Parts::until([&] {
+      return !parts.delivery->trouble().empty() && parts.platform_double.requests().size() > 15;
+    }));
+    parts.platform_double.end_faults();
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(6, deadline_after(seconds(20))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    auto events = parts.events();
+    events.erase(events.begin(), events.begin() + 3);
+    EXPECT_THAT(events, UnorderedElementsAre("a two", "b two", "c gone"));
+    EXPECT_EQ(parts.refused(), 0U);
+  });
+}
+
+TEST(ResourceReporter, ARefusedEventIsMarkedAndTriedOnceOnCommand) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.refuse("u");
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(
+        co_await Parts::until([&] { return !parts.platform_double.requests().empty(); }));
+    parts.put("o", "one", "other");
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_THAT(parts.events(), ElementsAre("o one"));
+    EXPECT_EQ(parts.delivery->trouble(), "");
+
+    const auto posts = [&] { return parts.platform_double.count("POST"); };
+    const auto before = posts();
+    EXPECT_EQ(parts.reporter->changes().retry_refused(), 1U);
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return posts() == before + 1; }));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_EQ(posts(), before + 1) << "once";
+    EXPECT_EQ(parts.refused(), 1U);
+
+    parts.platform_double.refuse_events(nullptr);
+    EXPECT_EQ(parts.reporter->changes().retry_refused(), 1U);
+    EXPECT_TRUE(co_await parts.wait_for("u one"));
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 0; }));
+  });
+}
+
+TEST(ResourceReporter, ANewStateOfARefusedObjectIsAnEventOfItsOwn) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.refuse("u");
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(
+        co_await Parts::until([&] { return !parts.platform_double.requests().empty(); }));
+    parts.put("o", "one", "other");
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
+    parts.platform_double.refuse_events(nullptr);
+    parts.put("u", "two");
+    EXPECT_TRUE(co_await parts.wait_for("u two"));
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 0; }));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_THAT(parts.events(), ElementsAre("o one", "u two"));
+  });
+}
+
+TEST(ResourceReporter, ARefusedDeletionStaysInTheLedger) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    parts.refuse("u");
+    EXPECT_TRUE(parts.remove());
+    parts.put("o", "one", "other");
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
+    EXPECT_TRUE(parts.ledger->known().contains("in-cluster/rollouts/shop/web"));
+    // Also when the object is made anew.
+    parts.put("v", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("v one"));
+    parts.platform_double.refuse_events(nullptr);
+    EXPECT_EQ(parts.reporter->changes().retry_refused(), 1U);
+    EXPECT_TRUE(co_await parts.wait_for("u gone"));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_THAT(parts.events(), ElementsAre("u one", "o one", "v one", "u gone"));
+    EXPECT_EQ(parts.refused(), 0U);
+    EXPECT_TRUE(parts.ledger->inventory().empty());
+  });
+}
+
+// -- fencing --
+
+TEST(ResourceReporter, AReleaseEndsTheReportsOfItsShard) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.platform_double.delay_answers(std::chrono::hours(1));
+    for (const auto* name : {"a", "b", "c"}) parts.put(name, "one", name);
+    CO_ASSERT_TRUE(
+        co_await Parts::until([&] { return !parts.platform_double.requests().empty(); }));
+    parts.reporter->changes().released(0);
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.reporter->changes().busy(0); }));
+    const auto requests = parts.platform_double.requests().size();
+    parts.put("d", "one", "d");
+    parts.platform_double.delay_answers(milliseconds(0));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_EQ(parts.platform_double.requests().size(), requests) << "nothing after the release";
+    EXPECT_TRUE(parts.events().empty());
+  });
+}
+
+// The receiver takes the later sequence, whichever arrives last.
+TEST(ResourceReporter, TheNextTermsEventsAreAboveTheFloor) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    const auto& reports = parts.platform_double.reports();
+    const auto far = reports[0].sequence + 3'600'000'000ULL;
+    parts.reporter->changes().released(0);
+    parts.reporter->changes().claimed(0, 9, far);
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(2, deadline_after(seconds(10))));
+    EXPECT_EQ(reports[1].sequence, far);
+    parts.reporter->changes().released(0);
+    EXPECT_TRUE(parts.remove());
+    CO_ASSERT_TRUE(co_await parts.wait_for("u gone"));
+    EXPECT_EQ(reports[2].sequence, far + 1) << "no owner, so just above its last";
+  });
+}
+
+// Its answer comes when another term has begun and has distrusted the ledger.
+TEST(ResourceReporter, ALateReportDoesNotTouchTheLedgerOfTheNextTerm) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    parts.platform_double.delay_answers(milliseconds(50));
+    parts.put("u", "two");
+    CO_ASSERT_TRUE(
+        co_await Parts::until([&] { return parts.platform_double.requests().size() == 2; }));
+    parts.reporter->changes().released(0);
+    parts.reporter->changes().claimed(0, 9);
+    parts.platform_double.delay_answers(milliseconds(0));
+    CO_ASSERT_TRUE(co_await Parts::until([&] {
+      const auto known = parts.ledger->known().find("in-cluster/rollouts/shop/web");
+      return known != parts.ledger->known().end() && known->second.change;
+    }));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    // The new term reports all of it, above the event of the old one, which may arrive last.
+    const auto& reports = parts.platform_double.reports();
+    EXPECT_GE(parts.platform_double.requests().size(), 3U);
+    const auto newest =
+        std::ranges::max_element(reports, {}, &test::FakePlatform::Report::sequence);
+    EXPECT_EQ(newest->object["status"]["phase"], "two");
+    EXPECT_EQ(std::ranges::count(reports, newest->sequence, &test::FakePlatform::Report::sequence),
+              1);
+  });
+}
+
+// -- epochs --
+
+// etcd from a backup: every resourceVersion is lower than before.
+TEST(ResourceReporter, AfterARestoreOfTheClusterEverythingIsComparedAnew) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    parts.put("o", "one", "other");
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(2, deadline_after(seconds(10))));
+    const auto backup = parts.kube.store().back_up();
+    for (const auto* phase : {"two", "three", "four", "five"}) parts.put("u", phase);
+    parts.put("later", "one", "later");
+    EXPECT_TRUE(parts.remove("other"));
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(8, deadline_after(seconds(10))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    const auto sequence = parts.platform_double.reports().back().sequence;
+    parts.kube.restore(backup);
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(11, deadline_after(seconds(20))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    auto events = parts.events();
+    events.erase(events.begin(), events.begin() + 8);
+    EXPECT_THAT(events, UnorderedElementsAre("u one", "o one", "later gone"));
+    for (std::size_t i = 8; i < 11; ++i) {
+      EXPECT_GT(parts.platform_double.reports()[i].sequence, sequence);
+    }
+    // Versions that were given out before are given out once more.
+    for (const auto* phase : {"six", "seven"}) {
+      parts.put("u", phase);
+      EXPECT_TRUE(co_await parts.wait_for(std::string("u ") + phase));
+    }
+  });
+}
+
+TEST(ResourceReporter, ARestoreEndsTheReportsUnderWay) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    const auto backup = parts.kube.store().back_up();
+    co_await parts.platform_double.stop();
+    parts.put("u", "two");
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.delivery->trouble().empty(); }));
+    parts.kube.restore(backup);
+    CO_ASSERT_TRUE(co_await Parts::until([&] {
+      return parts.kube.open_watches() > 0 &&
+             parts.reporter->status().contains("rollouts: 1 object");
+    }));
+    CO_ASSERT_OK(parts.platform_double.start());
+    // It may have arrived, so the state from before is told once more.
+    CO_ASSERT_TRUE(co_await Parts::until([&] {
+      return parts.platform_double.reports().size() > 1 && parts.events().back() == "u one";
+    }));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_EQ(parts.events().back(), "u one");
+  });
+}
+
+// -- the full reconcile --
+
+TEST(ResourceReporter, WhatTheLedgerDoesNotKnowHealsWithTheFullReconcile) {
+  ResourceReporter::Options options;
+  options.reconcile = std::chrono::minutes(10);
+  play(options, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    parts.platform_double.forget_every(1);
+    parts.put("u", "two");
+    CO_ASSERT_TRUE(
+        co_await Parts::until([&] { return parts.platform_double.forgotten().size() == 1; }));
+    parts.platform_double.forget_every(0);
+    CO_ASSERT_TRUE(
+        co_await parts.platform_double.wait_for_count(2, deadline_after(std::chrono::minutes(11))));
+    EXPECT_EQ(parts.events().back(), "u two");
   });
 }
 
