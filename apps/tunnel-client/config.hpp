@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/core/config_reader.hpp"
+
+namespace gitops::tunnel {
+
+// The layers below yamux; docs/tunnel-protocol.md.
+enum class Protocol : std::uint8_t {
+  wss,        // TLS, then WebSocket
+  websocket,  // WebSocket, and TLS inside of it when `tls` is set
+  tcp,        // TLS when `tls` is set
+};
+
+// The client's configuration in addition to that of every daemon. The names are those of the values
+// tunnelServer and tunnel of the chart codefresh-tunnel-client.
+struct Config {
+  std::string server_host = "register-tunnels.cf-cd.com";
+  std::int64_t server_port = 443;
+  Protocol protocol = Protocol::wss;
+  bool tls = true;
+  std::string ca_file;
+  std::string server_name;
+  bool insecure = false;
+  Secret server_token;
+  Secret authorization;
+  std::string authorization_file;
+  std::string subdomain_prefix;
+  std::vector<std::string> ips_allow_list;
+  std::string location = "/";
+  std::string forward_host = "internal-router";
+  std::int64_t forward_port = 80;
+  std::int64_t pool_size = 1;
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds idle_timeout{3'600'000};
+};
+
+void bind(ConfigReader& reader, Config& config);
+
+}  // namespace gitops::tunnel

@@ -1,0 +1,88 @@
+#include "tunnel-client/dialer.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "common/core/crypto.hpp"
+#include "common/http/websocket_channel.hpp"
+#include "common/http/websocket_handshake.hpp"
+#include "common/net/connector.hpp"
+#include "common/net/tls_channel.hpp"
+
+namespace gitops::tunnel {
+namespace {
+
+namespace websocket = http::websocket;
+
+constexpr const char* kPath = "/~!frp";
+
+net::TlsOptions tls_options(const Config& config) {
+  return {.ca_file = config.ca_file,
+          .server_name = config.server_name,
+          .insecure_skip_verify = config.insecure};
+}
+
+websocket::MaskKey random_mask() {
+  const auto bytes = random_bytes(websocket::MaskKey{}.size());
+  websocket::MaskKey key;
+  std::ranges::copy(bytes, key.begin());
+  return key;
+}
+
+}  // namespace
+
+Dialer::Dialer(const Executor& executor, net::Resolver& resolver, const Config& config,
+               http::ProxySettings proxy)
+    : config_(config),
+      resolver_(resolver),
+      tls_(net::TlsContext::Role::client, tls_options(config)),
+      client_(executor, resolver,
+              {.tls = tls_options(config),
+               .proxy = std::move(proxy),
+               .connect_timeout = config.connect_timeout}) {}
+
+std::string Dialer::server() const {
+  const char* scheme = "tcp://";
+  if (config_.protocol == Protocol::wss) scheme = "wss://";
+  if (config_.protocol == Protocol::websocket) scheme = "ws://";
+  return scheme + config_.server_host + ":" + std::to_string(config_.server_port);
+}
+
+Task<Result<std::unique_ptr<net::Channel>>> Dialer::connect(Deadline deadline) {
+  auto channel = config_.protocol == Protocol::tcp
+                     ? co_await net::connect_host(resolver_, config_.server_host,
+                                                  static_cast<std::uint16_t>(config_.server_port),
+                                                  {}, deadline)
+                     : co_await connect_websocket(deadline);
+  if (channel && config_.tls && config_.protocol != Protocol::wss) {
+    auto context = tls_.get(Clock::now());
+    if (!context) co_return std::unexpected(context.error());
+    const auto& name = config_.server_name.empty() ? config_.server_host : config_.server_name;
+    channel = co_await net::start_tls(std::move(*channel), *context, name, deadline);
+  }
+  if (!channel) co_return fail(server(), std::move(channel.error()));
+  co_return std::move(*channel);
+}
+
+Task<Result<std::unique_ptr<net::Channel>>> Dialer::connect_websocket(Deadline deadline) {
+  auto url = http::parse_url(server());
+  if (!url) co_return std::unexpected(url.error());
+  const auto nonce = random_bytes(16);
+  const auto key = websocket::make_key(std::span(nonce).first<16>());
+  auto request = websocket::upgrade_request(key, {});
+  request.target = kPath;
+  // Without it, frp's server answers 403; it does not compare the value.
+  request.headers.set("Origin", (url->is_tls() ? "https://" : "http://") + url->host_header());
+  auto upgraded = co_await client_.upgrade(*url, std::move(request), deadline);
+  if (!upgraded) co_return std::unexpected(upgraded.error());
+  if (const auto accepted = websocket::read_acceptance(upgraded->head, key, {}); !accepted) {
+    upgraded->channel->close();
+    co_return std::unexpected(accepted.error());
+  }
+  co_return std::make_unique<http::WebSocketChannel>(
+      std::move(*upgraded),
+      http::WebSocketChannel::Options{.role = websocket::Role::client, .draw_key = random_mask});
+}
+
+}  // namespace gitops::tunnel

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include "common/core/async.hpp"
+#include "common/http/client.hpp"
+#include "common/net/channel.hpp"
+#include "common/net/resolve.hpp"
+#include "common/net/tls_context.hpp"
+#include "tunnel-client/config.hpp"
+
+namespace gitops::tunnel {
+
+// Makes connections to the tunnel's server, with all layers below yamux. Certificates are read again
+// when they change. Loop thread only.
+class Dialer {
+ public:
+  // The resolver and the configuration outlive it. `proxy` is for wss and websocket; tcp connects
+  // directly.
+  Dialer(const Executor& executor, net::Resolver& resolver, const Config& config,
+         http::ProxySettings proxy);
+
+  // Errors name the server and no secret.
+  Task<Result<std::unique_ptr<net::Channel>>> connect(Deadline deadline);
+  // "wss://host:port", for people.
+  [[nodiscard]] std::string server() const;
+
+ private:
+  Task<Result<std::unique_ptr<net::Channel>>> connect_websocket(Deadline deadline);
+
+  const Config& config_;
+  net::Resolver& resolver_;
+  net::TlsContext tls_;
+  http::Client client_;
+};
+
+}  // namespace gitops::tunnel

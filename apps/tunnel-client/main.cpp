@@ -1,0 +1,6 @@
+#include "common/daemon/daemon.hpp"
+#include "tunnel-client/app.hpp"
+
+int main(int argc, char** argv) {
+  return gitops::run_daemon(gitops::tunnel::tunnel_client(), argc, argv);
+}
