@@ -29,6 +29,13 @@ constexpr auto kLastRequests = std::chrono::milliseconds(500);
 // frp's servers before 0.52 refuse a version below 0.18.0, and one that is not of the form a.b.c.
 constexpr const char* kWireVersion = "1.0.0";
 
+// As Go names it.
+#ifdef __aarch64__
+constexpr const char* kArchitecture = "arm64";
+#else
+constexpr const char* kArchitecture = "amd64";
+#endif
+
 // Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
 class App {
  public:
@@ -149,7 +156,7 @@ class App {
     auto& control = options.control;
     control.login = {.version = kWireVersion,
                      .os = "linux",
-                     .arch = "amd64",
+                     .arch = kArchitecture,
                      .run_id = run_id_,
                      .pool_count = config_.pool_size};
     control.token = config_.server_token;

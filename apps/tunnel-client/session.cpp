@@ -179,10 +179,17 @@ void Session::stop() {
 
 // -- work connections --
 
+// Failures come with every request; one line a minute for each is enough.
+void Session::warn(std::string_view what, const Error& error) {
+  const auto verdict = warnings_.check(error.message, Clock::now());
+  if (!verdict.pass) return;
+  log().warning(what, {{"error", error.message}, {"suppressed", verdict.suppressed}});
+}
+
 Task<> Session::work() {
   auto stream = link_.open();
   if (!stream) {
-    log().warning("no stream for a work connection", {{"error", stream.error().message}});
+    warn("no stream for a work connection", stream.error());
     co_return;
   }
   net::Buffer received((*stream)->reactor().blocks);
@@ -191,7 +198,7 @@ Task<> Session::work() {
   done = co_await carry(**stream, received);
   if (done) co_return;
   traffic_.failed_connections.Increment();
-  log().warning("a connection was refused here", {{"error", done.error().message}});
+  warn("a connection was refused here", done.error());
 }
 
 // Offers the stream to the server and waits until it carries a user's connection. What came with
@@ -204,10 +211,14 @@ Task<Result<void>> Session::await_start(net::Channel& stream, net::Buffer& recei
   if (auto written = co_await stream.write(offer); !written) co_return written;
   MessageReader reader;
   while (true) {
-    const auto size = co_await stream.read_some(received.room());
-    if (!size) co_return std::unexpected(size.error());
-    if (*size == 0) co_return fail(ErrorCode::unavailable, "not needed");
-    received.commit(*size);
+    // Takes no memory before something comes, which may be in hours.
+    const auto read = stream.read_now(received);
+    if (read.what == net::Transfer::nothing) {
+      co_await stream.readable();
+      continue;
+    }
+    if (read.what == net::Transfer::end) co_return fail(ErrorCode::unavailable, "not needed");
+    if (read.what != net::Transfer::data) co_return std::unexpected(stream.failure());
     auto bytes = received.bytes();
     const auto message = reader.next(bytes);
     if (!message) co_return std::unexpected(message.error());

@@ -67,6 +67,7 @@ class Session {
   Task<Error> converse();
   void handle(const ClientControl::Event& event);
   Task<> work();
+  void warn(std::string_view what, const Error& error);
   Task<Result<void>> await_start(net::Channel& stream, net::Buffer& received);
   Task<Result<void>> carry(net::Channel& stream, net::Buffer& received);
   void end(Error error);
@@ -80,6 +81,7 @@ class Session {
   std::optional<Error> ending_;
   std::size_t carrying_ = 0;
   bool is_stopping_ = false;
+  RepeatFilter warnings_{std::chrono::minutes(1)};
   Event& changed_;
   TaskGroup tasks_;
 };
