@@ -239,7 +239,8 @@ Task<Result<void>> Session::carry(net::Channel& stream, net::Buffer& received) {
   auto upstream = co_await connect_(deadline_after(options_.connect_timeout));
   if (!upstream) co_return std::unexpected(upstream.error());
   net::Buffer answer(stream.reactor().blocks);
-  co_await net::relay({stream, received, counted.from_server},
+  // frp's server ends its side only when it is done with both: a user has left.
+  co_await net::relay({stream, received, counted.from_server, /*end_closes=*/true},
                       {**upstream, answer, counted.to_server}, options_.idle_timeout);
   co_return Result<void>{};
 }

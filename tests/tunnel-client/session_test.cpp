@@ -242,6 +242,24 @@ TEST(TunnelSession, RelaysARequestToTheUpstream) {
   });
 }
 
+// frp knows no half-close. Without this an abandoned download would hold its connection to the
+// upstream until the idle timeout, for nobody reads what fills the window.
+TEST(TunnelSession, AUserWhoLeavesFreesTheUpstream) {
+  run([](Bed& bed) -> Task<> {
+    auto user = co_await bed.server->connect("GET /large HTTP/1.1\r\n\r\n");
+    co_await bed.until([&] { return !bed.upstream.empty(); });
+    auto& upstream = *bed.upstream.front();
+    EXPECT_EQ(co_await read(upstream), "GET /large HTTP/1.1\r\n\r\n");
+    user->shutdown_send();
+    upstream.set_write_deadline(deadline_after(seconds(60)));
+    const std::string block(64 * 1024, 'x');
+    Result<void> written;
+    while (written) written = co_await upstream.write(block);
+    EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+    co_await bed.until([&] { return bed.session->carrying() == 0; });
+  });
+}
+
 TEST(TunnelSession, CarriesManyConnectionsAtATime) {
   run([](Bed& bed) -> Task<> {
     std::vector<std::shared_ptr<Channel>> users;

@@ -57,6 +57,10 @@ Task<> relay(RelayEnd a, RelayEnd b, std::chrono::milliseconds idle) {
         co_return;
       }
       any = any || step != Step::stuck;
+      if (step == Step::ended && ends[i]->end_closes) {
+        ends[i]->channel.close();
+        co_return co_await to.close_gracefully();
+      }
       if (step == Step::ended) {
         ended[i] = true;
         to.shutdown_send();

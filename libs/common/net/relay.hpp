@@ -13,10 +13,12 @@ struct RelayEnd {
   Channel& channel;
   Buffer& received;          // from this end; bytes that are in it already are passed on first
   std::uint64_t& passed_on;  // incremented by the bytes of this end that the other end accepted
+  // The protocol of this end has no half-close: when its sending side ends, nobody reads any more.
+  bool end_closes = false;
 };
 
 // Copies bytes in both directions until both ends have closed their sending sides. A half-close is
-// passed on. Both ends are aborted when no byte moves in either direction for `idle`, or when one
+// passed on; with RelayEnd::end_closes, both ends are closed instead, the other one gracefully. Both ends are aborted when no byte moves in either direction for `idle`, or when one
 // end is lost. Uses one coroutine and no memory beyond the two buffers.
 Task<> relay(RelayEnd a, RelayEnd b, std::chrono::milliseconds idle);
 

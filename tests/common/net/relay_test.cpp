@@ -21,9 +21,9 @@ struct Bed {
   Channel& client() { return *to_client.left; }
   Channel& server() { return *to_server.right; }
 
-  void start() {
-    tasks.spawn("relay", [this]() -> Task<> {
-      co_await relay({*to_client.right, from_client, client_bytes},
+  void start(bool client_end_closes = false) {
+    tasks.spawn("relay", [this, client_end_closes]() -> Task<> {
+      co_await relay({*to_client.right, from_client, client_bytes, client_end_closes},
                      {*to_server.left, from_server, server_bytes}, kIdle);
       ended = true;
     });
@@ -89,6 +89,24 @@ TEST(Relay, TheEndOfOneSideLetsTheOtherGoOn) {
     bed.server().shutdown_send();
     EXPECT_EQ(co_await read(bed.client()), "(end)");
     co_await bed.tasks.join();
+  });
+}
+
+// A download that its reader has left: without `end_closes` it would wait for the idle time.
+TEST(Relay, TheEndOfASideWithoutHalfCloseEndsBoth) {
+  run([](Bed& bed) -> Task<> {
+    bed.start(true);
+    CO_ASSERT_OK(co_await bed.client().write("question"));
+    EXPECT_EQ(co_await read_exactly(bed.server(), 8), "question");
+    fill(bed.server());
+    bed.client().shutdown_send();
+    const std::string block(100'000, 'x');
+    bed.server().set_write_deadline(deadline_after(kIdle / 2));
+    Result<void> written;
+    while (written) written = co_await bed.server().write(block);
+    EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+    co_await bed.tasks.join();
+    EXPECT_TRUE(bed.ended);
   });
 }
 
