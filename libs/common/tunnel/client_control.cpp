@@ -137,6 +137,9 @@ void ClientControl::ask_for(Proxy& proxy, Clock::time_point now) {
 }
 
 void ClientControl::stop() {
+  if (phase_ == Phase::login) {
+    return fail_session({.code = ErrorCode::unavailable, .message = "stopped before the login"});
+  }
   if (phase_ != Phase::logged_in) return;
   phase_ = Phase::stopped;
   for (auto& proxy : proxies_) {

@@ -71,7 +71,7 @@ class ClientControl {
   [[nodiscard]] Clock::time_point due() const;
 
   // Closes the proxies, so that the server sends nobody to them any more. They are not asked for
-  // again.
+  // again. Before the login it ends the session.
   void stop();
 
   // Why the session is over: `forbidden` when the server refused the login or a Ping, timeout,

@@ -250,6 +250,13 @@ TEST(Control, StopClosesTheProxies) {
   EXPECT_EQ(bed.server_events.size(), 1u);
 }
 
+TEST(Control, StopBeforeTheLoginEndsTheSession) {
+  Bed bed;
+  bed.client.stop();
+  EXPECT_EQ(bed.failure(), "unavailable: stopped before the login");
+  EXPECT_EQ(bed.client.output(), "");
+}
+
 TEST(Control, PingsTheServer) {
   Bed bed;
   bed.log_in();
