@@ -72,16 +72,23 @@ void ServerControl::take(Message message, std::vector<Event>& events) {
 void ServerControl::take_proxy(NewProxy proxy, std::vector<Event>& events) {
   const auto found = proxies_.find(proxy.proxy_name);
   if (found != proxies_.end()) {
-    // A client that missed the answer asks again.
-    if (found->second == State::running) {
-      send(NewProxyResp{.proxy_name = proxy.proxy_name, .error = "the proxy is running already"});
+    const auto& [request, remote_addr] = found->second;
+    if (request == proxy) {
+      // The client missed the answer, or it is still owed.
+      if (remote_addr) {
+        send(NewProxyResp{.proxy_name = proxy.proxy_name, .remote_addr = *remote_addr});
+      }
+      return;
     }
-    return;
+    // Another request under the same name takes its place.
+    proxies_.erase(found);
+    events.push_back(
+        {.what = Event::What::proxy_closed, .proxy = {.proxy_name = proxy.proxy_name}});
   }
   if (proxies_.size() >= options_.max_proxies) {
     return send(NewProxyResp{.proxy_name = proxy.proxy_name, .error = "too many proxies"});
   }
-  proxies_.emplace(proxy.proxy_name, State::waiting);
+  proxies_.emplace(proxy.proxy_name, Proxy{.request = proxy, .remote_addr = {}});
   events.push_back({.what = Event::What::new_proxy, .proxy = std::move(proxy)});
 }
 
@@ -89,14 +96,14 @@ void ServerControl::take_proxy(NewProxy proxy, std::vector<Event>& events) {
 
 void ServerControl::accept_proxy(std::string_view name, std::string_view remote_addr) {
   const auto found = proxies_.find(name);
-  if (found == proxies_.end() || found->second != State::waiting) return;
-  found->second = State::running;
+  if (found == proxies_.end() || found->second.remote_addr) return;
+  found->second.remote_addr = remote_addr;
   send(NewProxyResp{.proxy_name = std::string(name), .remote_addr = std::string(remote_addr)});
 }
 
 void ServerControl::refuse_proxy(std::string_view name, std::string_view error) {
   const auto found = proxies_.find(name);
-  if (found == proxies_.end() || found->second != State::waiting) return;
+  if (found == proxies_.end() || found->second.remote_addr) return;
   proxies_.erase(found);
   send(NewProxyResp{.proxy_name = std::string(name), .error = std::string(error)});
 }

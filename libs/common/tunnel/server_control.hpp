@@ -41,7 +41,7 @@ class ServerControl {
   struct Event {
     enum class What : std::uint8_t {
       new_proxy,     // is to be answered
-      proxy_closed,  // by the client; it was running
+      proxy_closed,  // by the client, answered or not
     };
     What what = What::new_proxy;
     NewProxy proxy;  // proxy_closed: only the name
@@ -65,18 +65,20 @@ class ServerControl {
   [[nodiscard]] std::int64_t pool_size() const { return pool_size_; }
 
  private:
-  enum class State : std::uint8_t { waiting, running };
+  struct Proxy {
+    NewProxy request;
+    std::optional<std::string> remote_addr;  // once it runs
+  };
 
   void take(Message message, std::vector<Event>& events);
   void take_proxy(NewProxy proxy, std::vector<Event>& events);
-  void answer(std::string_view name, State state, NewProxyResp response);
   void send(const Message& message);
 
   ServerControlOptions options_;
   std::string run_id_;
   std::int64_t pool_size_;
   std::optional<Error> failure_;
-  std::map<std::string, State, std::less<>> proxies_;
+  std::map<std::string, Proxy, std::less<>> proxies_;
   MessageReader reader_;
   ControlEncryptor encryptor_;
   ControlDecryptor decryptor_;

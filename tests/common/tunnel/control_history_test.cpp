@@ -111,7 +111,7 @@ class History {
   }
 
   void stop() {
-    is_stopped_ = client_->is_logged_in();
+    is_stopped_ = is_stopped_ || client_->is_logged_in();
     client_->stop();
   }
 

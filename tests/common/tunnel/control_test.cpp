@@ -213,6 +213,32 @@ TEST(Control, AC16_AProxyThatIsRunningIsNotRegisteredTwice) {
   EXPECT_EQ(bed.server_events.size(), 1u);
 }
 
+// A history of damaged answers showed a server that refused for ever what it thought to be running.
+TEST(Control, AnAnswerThatWasMissedIsGivenAgain) {
+  ServerControl server({.token = kToken}, Login{}, "run", kIv);
+  ControlEncryptor encryptor(control_key(kToken), kIv);
+  const auto ask = [&](const NewProxy& request) {
+    std::string bytes;
+    EXPECT_TRUE(append_message(bytes, request));
+    encryptor.encrypt(bytes, 0);
+    std::vector<ServerControl::Event> events;
+    server.receive(bytes, events);
+    return events;
+  };
+  EXPECT_EQ(ask(proxy("a")).size(), 1u);
+  server.accept_proxy("a", "here");
+  const auto before = server.output().size();
+  EXPECT_THAT(ask(proxy("a")), IsEmpty());
+  EXPECT_GT(server.output().size(), before);
+
+  auto another = proxy("a");
+  another.locations = {"/api"};
+  const auto events = ask(another);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].what, ServerWhat::proxy_closed);
+  EXPECT_EQ(events[1].proxy, another);
+}
+
 TEST(Control, AServerTakesOnlySoManyProxies) {
   Bed bed({.proxies = {proxy("a"), proxy("b"), proxy("c")}});
   bed.log_in({.max_proxies = 2});
