@@ -69,7 +69,8 @@ class Client {
   // Opens a watch. The deadline covers the head only.
   Task<Result<WatchStream>> watch(const Resource& resource, std::string ns, WatchOptions options,
                                   Deadline deadline);
-  // Opens the log of a container. The deadline covers the head only.
+  // Opens the log of a container, which is empty while its pod has no node. The deadline covers the
+  // head only.
   Task<Result<LogStream>> log(ObjectKey pod, LogOptions options, Deadline deadline);
 
   // A question to RBAC.
