@@ -1,5 +1,6 @@
 #include "common/net/poller.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <system_error>
@@ -8,6 +9,10 @@ namespace gitops::net {
 namespace {
 
 constexpr int kMaxRounds = 8;  // then other work on the loop runs
+// How many events ahead a socket, and later its waiter, are fetched into the cache. With a thousand
+// connections neither is there, and memory is read while other sockets are served.
+constexpr std::size_t kSocketAhead = 4;
+constexpr std::size_t kWaiterAhead = 1;
 
 int new_epoll() {
   const int fd = ::epoll_create1(EPOLL_CLOEXEC);
@@ -61,6 +66,13 @@ void Poller::collect() {
   }
 }
 
+void Poller::fetch_ahead(std::size_t i) const {
+  if (i + kSocketAhead < event_count_) __builtin_prefetch(events_[i + kSocketAhead].data.ptr);
+  if (i + kWaiterAhead >= event_count_) return;
+  const auto* socket = static_cast<const PolledSocket*>(events_[i + kWaiterAhead].data.ptr);
+  if (socket != nullptr && socket->read.waker != nullptr) socket->read.waker->prefetch();
+}
+
 // False when no socket was ready.
 bool Poller::deliver() {
   const int count =
@@ -68,7 +80,11 @@ bool Poller::deliver() {
   if (count <= 0) return false;
   event_count_ = static_cast<std::size_t>(count);
   now_ = Clock::now();
+  for (std::size_t i = 0; i < std::min(kSocketAhead, event_count_); ++i) {
+    __builtin_prefetch(events_[i].data.ptr);
+  }
   for (std::size_t i = 0; i < event_count_; ++i) {
+    fetch_ahead(i);
     if (events_[i].data.ptr == nullptr) continue;
     const auto what = events_[i].events;
     const bool broken = (what & (EPOLLHUP | EPOLLERR)) != 0;

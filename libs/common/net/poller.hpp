@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -29,6 +30,15 @@ class Waker {
           waiter_ = std::move(handler);
         },
         asio::deferred);
+  }
+  // Fetches the state of the waiter into the cache, ahead of wake(). A hint: the first word of the
+  // function is the address of that state, and a prefetch of anything else has no effect.
+  void prefetch() const {
+    constexpr std::size_t kLine = 64;
+    constexpr std::size_t kLines = 8;
+    const char* state = nullptr;
+    if (waiter_) std::memcpy(&state, &waiter_, sizeof state);
+    for (std::size_t i = 0; i < kLines; ++i) __builtin_prefetch(state + i * kLine);
   }
   // Resumes the waiter before it returns.
   void wake() {
@@ -82,6 +92,7 @@ class Poller {
   void arm();
   void collect();
   bool deliver();
+  void fetch_ahead(std::size_t i) const;
 
   asio::posix::basic_stream_descriptor<Executor> epoll_;
   std::size_t sockets_ = 0;
