@@ -9,6 +9,8 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kWriteAheadTimeout = std::chrono::seconds(2);
+// Callers of flush() that come within this time share a commit.
+constexpr auto kFlushPeriod = std::chrono::milliseconds(2);
 // Longest pause after a failed commit while a caller waits in flush().
 constexpr auto kFlushRetry = std::chrono::milliseconds(200);
 constexpr std::size_t kMaxReads = 1'000;  // waiting for the file; the default size of the queue
@@ -215,6 +217,7 @@ Task<> Ledger::commit_loop() {
     while (flushing_ == 0 && waiting_.rows.size() < options_.commit_early && Clock::now() < due) {
       co_await work_.wait(due);
     }
+    if (flushing_ > 0) co_await sleep_for(kFlushPeriod);
     while (!co_await commit()) {
       const auto begin = Clock::now();
       const auto delay = backoff.next();

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/core/time.hpp"
 #include "common/sqlite/database.hpp"
 
 namespace gitops::reporter {
@@ -24,6 +23,7 @@ constexpr std::array<const char*, 2> kTables = {
     "entry BLOB NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE TABLE meta(name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, "
     "checksum BLOB NOT NULL) STRICT, WITHOUT ROWID"};
+constexpr auto kMeasureEvery = std::chrono::seconds(1);
 constexpr int kMaxValue = static_cast<int>(kMaxEntryBytes) + 64 * 1024;
 
 std::string_view view(const RowChecksum& sum) {
@@ -251,8 +251,12 @@ std::expected<LedgerFile::Written, Fault> LedgerFile::write(const LedgerBatch& b
     auto fault = give_up();
     if (again || fault.kind != Fault::Kind::damaged) return std::unexpected(std::move(fault));
   }
-  return Written{
-      .rebuilt = std::exchange(damage_, {}), .took = Clock::now() - begin, .file_bytes = bytes()};
+  const auto end = Clock::now();
+  if (end >= measure_at_) {
+    bytes_ = bytes();
+    measure_at_ = end + kMeasureEvery;
+  }
+  return Written{.rebuilt = std::exchange(damage_, {}), .took = end - begin, .file_bytes = bytes_};
 }
 
 // The database's fault. A damaged file is no longer used.

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "common/core/error.hpp"
+#include "common/core/time.hpp"
 #include "common/sqlite/fault.hpp"
 #include "common/sqlite/file_guard.hpp"
 #include "event-reporter/ledger/ledger_entry.hpp"
@@ -57,7 +58,7 @@ class LedgerFile {
   struct Written {
     std::string rebuilt;  // why the file was replaced by one with this batch alone
     std::chrono::duration<double> took{0};
-    std::uint64_t file_bytes = 0;  // including its write-ahead log
+    std::uint64_t file_bytes = 0;  // of at most a second ago, including its write-ahead log
   };
   // Atomic. A damaged file is set aside and replaced.
   std::expected<Written, sqlite::Fault> write(const LedgerBatch& batch);
@@ -76,6 +77,8 @@ class LedgerFile {
   std::unique_ptr<Tables> tables_;  // null from damage until the file is replaced
   std::string damage_;              // found since the last write
   bool damage_set_aside_ = false;
+  std::uint64_t bytes_ = 0;
+  Clock::time_point measure_at_{};
 };
 
 }  // namespace gitops::reporter

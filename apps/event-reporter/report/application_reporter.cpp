@@ -398,14 +398,15 @@ Task<Result<void>> ApplicationReporter::post_resources(Report& report, Events ev
       if (++taken % kStoreEvery == 0) store(report);
     }
   };
+  const auto workers = std::min(count, options_.resource_workers);
   const auto poster = [&] {
     return asio::co_spawn(executor_, spawnable(post_some()), asio::deferred);
   };
   std::vector<decltype(poster())> posters;
-  for (std::size_t i = 0; i < std::min(count, options_.resource_workers); ++i) {
-    posters.push_back(poster());
-  }
-  if (!posters.empty()) {
+  if (workers == 1) {
+    co_await post_some();
+  } else if (workers > 1) {
+    for (std::size_t i = 0; i < workers; ++i) posters.push_back(poster());
     auto group = asio::experimental::make_parallel_group(std::move(posters));
     auto [order, failures] =
         co_await group.async_wait(asio::experimental::wait_for_all(), use_task);

@@ -4,12 +4,16 @@
 #include <cmath>
 #include <utility>
 
+#include <boost/asio/as_tuple.hpp>
+
 #include "common/core/race.hpp"
 
 namespace gitops::reporter {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
+// Reports that begin together share wake-ups, commits of the ledger and what is in the cache.
+constexpr auto kBatchPeriod = std::chrono::milliseconds(25);
 // Delayed keys that bring_forward() releases in each tick.
 constexpr std::size_t kForwardPerTick = 100;
 
@@ -23,7 +27,8 @@ ReportQueue::ReportQueue(const Executor& executor, Delivery& delivery, Options o
       slow_(options_.workers),
       queue_(executor, options_.capacity,
              {.is_slow = [this](const std::string& key) { return slow_.is_slow(key); },
-              .has_place = [this] { return slow_.has_place(); }}),
+              .has_place = [this] { return slow_.has_place(); }},
+             kBatchPeriod),
       dirty_(queue_, options_.dirty),
       queue_size_(metrics.gauge("gitops_event_reporter_queue_size",
                                 "Objects that wait in the queue, including delayed ones")),
@@ -115,7 +120,10 @@ Task<> ReportQueue::until_reads_must_end(const std::string& key, Running& runnin
     Clock::time_point since = Clock::now();
     ~Reading() { running.reading += Clock::now() - since; }
   } const reading{running};
-  co_await sleep_for(kSlowAfter - running.reading);
+  // The reads mostly end first. This is then cancelled, which is no exception for each report.
+  Timer timer(co_await asio::this_coro::executor, deadline_after(kSlowAfter - running.reading));
+  const auto [cancelled] = co_await timer.async_wait(asio::as_tuple(use_task));
+  if (cancelled) co_return;
   running.slow = true;
   if (slow_.may_go_on(key)) co_await sleep_until(kNever);
   running.gave_way = true;

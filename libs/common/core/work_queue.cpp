@@ -1,9 +1,12 @@
 #include "common/core/work_queue.hpp"
 
+#include <algorithm>
+
 namespace gitops {
 
-WorkQueue::WorkQueue(const Executor& executor, std::size_t capacity, SlowLane slow)
-    : capacity_(capacity), slow_(std::move(slow)), line_(executor) {}
+WorkQueue::WorkQueue(const Executor& executor, std::size_t capacity, SlowLane slow,
+                     Clock::duration batch_period)
+    : capacity_(capacity), slow_(std::move(slow)), batch_period_(batch_period), line_(executor) {}
 
 bool WorkQueue::add(const std::string& key) {
   if (stopped_) return false;
@@ -15,10 +18,10 @@ bool WorkQueue::add(const std::string& key) {
   if (const auto delayed = due_.find(key); delayed != due_.end()) {
     delayed_.erase({delayed->second, key});
     due_.erase(delayed);
-  } else if (normal_keys_.size() >= capacity_) {
+  } else if (normal_keys_.size() + batch_.size() >= capacity_) {
     return false;
   }
-  make_ready(key);
+  gather(key);
   return true;
 }
 
@@ -30,8 +33,7 @@ Task<bool> WorkQueue::wait() {
     if (first && next_lane() != nullptr) co_return true;
     if (!place) place.emplace(line_);
     // The next in the line is woken when the first one leaves, and then waits for the delayed keys.
-    const bool waits_for_delayed = place->is_first() && !delayed_.empty();
-    co_await place->wait(waits_for_delayed ? delayed_.begin()->first : kNever);
+    co_await place->wait(place->is_first() ? next_release() : kNever);
   }
   co_return false;
 }
@@ -77,6 +79,7 @@ void WorkQueue::stop() {
   stopped_ = true;
   normal_keys_.clear();
   slow_keys_.clear();
+  batch_.clear();
   waiting_.clear();
   delayed_.clear();
   due_.clear();
@@ -90,7 +93,27 @@ void WorkQueue::make_ready(const std::string& key) {
   line_.wake_first();
 }
 
+void WorkQueue::gather(const std::string& key) {
+  if (batch_period_ == Clock::duration::zero()) {
+    make_ready(key);
+    return;
+  }
+  waiting_.insert(key);
+  batch_.push_back(key);
+  if (batch_.size() > 1) return;
+  batch_ends_ = deadline_after(batch_period_);
+  line_.wake_first();
+}
+
+Deadline WorkQueue::next_release() const {
+  const auto delayed = delayed_.empty() ? kNever : delayed_.begin()->first;
+  return batch_.empty() ? delayed : std::min(delayed, batch_ends_);
+}
+
 void WorkQueue::release_due(Clock::time_point now) {
+  if (!batch_.empty() && batch_ends_ <= now) {
+    for (const auto& key : std::exchange(batch_, {})) make_ready(key);
+  }
   while (!delayed_.empty() && delayed_.begin()->first <= now) {
     const std::string key = delayed_.begin()->second;
     delayed_.erase(delayed_.begin());

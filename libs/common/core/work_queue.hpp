@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "common/core/async.hpp"
 #include "common/core/wait_line.hpp"
@@ -37,7 +38,10 @@ class WorkQueue {
     // Whether a worker may take a slow key now. A place gets free when a key leaves its worker.
     std::function<bool()> has_place;
   };
-  WorkQueue(const Executor& executor, std::size_t capacity, SlowLane slow = {});
+  // With a batch period, the first key that is added waits that long for others, and all of them get
+  // ready together: what follows costs less per key. It does not hold up keys that come back.
+  WorkQueue(const Executor& executor, std::size_t capacity, SlowLane slow = {},
+            Clock::duration batch_period = {});
 
   // False when the queue is full or stopped.
   bool add(const std::string& key);
@@ -72,7 +76,10 @@ class WorkQueue {
   using Lane = std::deque<Ready>;
 
   void make_ready(const std::string& key);
+  void gather(const std::string& key);
   void release_due(Clock::time_point now);
+  // When release_due() has something to do next.
+  [[nodiscard]] Deadline next_release() const;
   // The lane of the next key to be taken; null when there is none.
   [[nodiscard]] Lane* next_lane();
   // Takes the key from its worker; true when it was added meanwhile.
@@ -80,10 +87,13 @@ class WorkQueue {
 
   std::size_t capacity_;
   SlowLane slow_;
+  Clock::duration batch_period_;
+  std::vector<std::string> batch_;
+  Clock::time_point batch_ends_;  // when its keys get ready
   Lane normal_keys_;
   Lane slow_keys_;
   std::uint64_t made_ready_ = 0;
-  std::unordered_set<std::string> waiting_;  // members of both lanes
+  std::unordered_set<std::string> waiting_;  // members of both lanes and of the batch
   std::set<std::pair<Clock::time_point, std::string>> delayed_;
   std::unordered_map<std::string, Clock::time_point> due_;  // members of delayed_
   std::unordered_map<std::string, bool> working_;           // value: added again meanwhile

@@ -119,7 +119,7 @@ std::shared_ptr<WorkerPool::State::Lane> WorkerPool::State::lane_of(const std::s
 }
 
 Result<void> WorkerPool::State::submit(std::string key, std::stop_source stop, Job job) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (stopping_) {
     return fail(ErrorCode::unavailable, "worker pool " + options_.name + " is stopping");
   }
@@ -140,11 +140,11 @@ Result<void> WorkerPool::State::submit(std::string key, std::stop_source stop, J
   lane->waiting.push_back({.stop = std::move(stop), .job = std::move(job)});
   if (!key.empty()) keyed_.emplace(std::move(key), lane);
   ++queued_;
-  if (becomes_ready) {
-    ready_.push_back(lane);
-    work_.notify_one();
-  }
+  if (becomes_ready) ready_.push_back(lane);
   tell();
+  // A thread that is woken under the lock would wait for it at once.
+  lock.unlock();
+  if (becomes_ready) work_.notify_one();
   return {};
 }
 

@@ -13,7 +13,37 @@ struct sqlite3_stmt;  // of SQLite
 
 namespace gitops::sqlite {
 
-class Statement;
+class Database;
+
+// A prepared statement. One that could not be prepared does nothing: the failure is the database's.
+class Statement {
+ public:
+  Statement() = default;
+
+  [[nodiscard]] bool is_prepared() const { return handle_ != nullptr; }
+  // Parameters are numbered from 1. The bytes are not copied: they stay until the next execute(),
+  // step() or rewind().
+  void bind_text(int at, std::string_view text);
+  void bind_blob(int at, std::string_view bytes);
+  // True when there is a row to read.
+  bool step();
+  // A column of the row, from 0, as bytes; valid until the next step.
+  [[nodiscard]] std::string_view column(int at) const;
+  // Ready to be used again, with nothing bound.
+  void rewind();
+  // Runs it for its effect, and rewinds it.
+  void execute();
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* handle) const;
+  };
+  Statement(Database& database, sqlite3_stmt* handle) : database_(&database), handle_(handle) {}
+
+  Database* database_ = nullptr;
+  std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+};
 
 // A connection to an existing SQLite file (FileGuard creates it), or to a database in memory. After
 // a failure, every further call does nothing until the failure is taken, so a caller can run
@@ -75,37 +105,10 @@ class Database {
 
   Options options_;
   std::unique_ptr<sqlite3, Close> handle_;
+  Statement begin_;  // prepared by the first transact()
+  Statement commit_;
   std::optional<Fault> failure_;
   int failure_code_ = 0;
-};
-
-// A prepared statement. One that could not be prepared does nothing: the failure is the database's.
-class Statement {
- public:
-  Statement() = default;
-
-  // Parameters are numbered from 1. The bytes are not copied: they stay until the next execute(),
-  // step() or rewind().
-  void bind_text(int at, std::string_view text);
-  void bind_blob(int at, std::string_view bytes);
-  // True when there is a row to read.
-  bool step();
-  // A column of the row, from 0, as bytes; valid until the next step.
-  [[nodiscard]] std::string_view column(int at) const;
-  // Ready to be used again, with nothing bound.
-  void rewind();
-  // Runs it for its effect, and rewinds it.
-  void execute();
-
- private:
-  friend class Database;
-  struct Finalize {
-    void operator()(sqlite3_stmt* handle) const;
-  };
-  Statement(Database& database, sqlite3_stmt* handle) : database_(&database), handle_(handle) {}
-
-  Database* database_ = nullptr;
-  std::unique_ptr<sqlite3_stmt, Finalize> handle_;
 };
 
 template <class Row>
@@ -116,9 +119,13 @@ void Database::each(const std::string& sql, const Row& row) {
 
 template <class Body>
 void Database::transact(const Body& body) {
-  run("BEGIN IMMEDIATE");
+  if (!begin_.is_prepared()) {
+    begin_ = prepare("BEGIN IMMEDIATE");
+    commit_ = prepare("COMMIT");
+  }
+  begin_.execute();
   body();
-  run("COMMIT");
+  commit_.execute();
   if (!good()) roll_back();
 }
 

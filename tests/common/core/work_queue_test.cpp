@@ -14,6 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::run_coro;
+using test::run_in_test_time;
 
 constexpr auto kLong = std::chrono::hours(1);
 
@@ -61,6 +62,55 @@ TEST(WorkQueue, RefusesAFurtherKeyWhenFullButNotAKnownOne) {
     queue.done("a");
     EXPECT_EQ(queue.size(), 3U);
     EXPECT_THAT(co_await take_all(queue), testing::ElementsAre("b", "c", "a"));
+  });
+}
+
+TEST(WorkQueue, KeysOfABatchGetReadyTogether) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    WorkQueue queue(executor, 10, {}, milliseconds(25));
+    TaskGroup tasks(executor);
+    const auto begin = Clock::now();
+    std::vector<std::string> taken;
+    tasks.spawn("worker", [&]() -> Task<> {
+      while (auto key = co_await next(queue)) {
+        EXPECT_GE(Clock::now(), begin + milliseconds(25));
+        taken.push_back(*key);
+      }
+    });
+    EXPECT_TRUE(queue.add("a"));
+    EXPECT_EQ(queue.take(), std::nullopt);
+    co_await sleep_for(milliseconds(10));
+    EXPECT_TRUE(queue.add("b"));
+    EXPECT_TRUE(queue.add("a"));
+    EXPECT_TRUE(queue.contains("b"));
+    EXPECT_EQ(queue.size(), 2U);
+    while (taken.size() < 2) co_await sleep_for(milliseconds(1));
+    EXPECT_LT(Clock::now(), begin + milliseconds(35)) << "the second has no period of its own";
+    EXPECT_THAT(taken, testing::ElementsAre("a", "b"));
+    queue.done("a");
+    queue.done("b");
+    queue.stop();
+    co_await tasks.join();
+  });
+}
+
+TEST(WorkQueue, ABatchCountsForTheCapacityAndHoldsNoReturningKeyUp) {
+  run_in_test_time([]() -> Task<> {
+    WorkQueue queue(co_await asio::this_coro::executor, 2, {}, milliseconds(25));
+    EXPECT_TRUE(queue.add("a"));
+    EXPECT_TRUE(queue.add("b"));
+    EXPECT_FALSE(queue.add("c"));
+    EXPECT_EQ(co_await next(queue), "a");
+    const auto now = Clock::now();
+    queue.add("a");
+    queue.done("a");
+    EXPECT_THAT(co_await take_all(queue), testing::ElementsAre("b", "a"));
+    EXPECT_EQ(Clock::now(), now);
+    EXPECT_TRUE(queue.add("c"));
+    queue.stop();
+    EXPECT_EQ(queue.size(), 0U);
+    EXPECT_FALSE(queue.contains("c"));
   });
 }
 
