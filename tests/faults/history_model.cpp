@@ -88,7 +88,8 @@ void HistoryModel::receive(const ReceivedEvent& event) {
   const bool reduced = event.state && event.state->content.empty();
   if (reduced && !too_large_.contains(event.id)) wrong_.push_back("without a content: " + what);
   if (!is_new && known_id->second != content && !too_large_.contains(event.id)) {
-    wrong_.push_back("one id for " + known_id->second + " and " + content + ": " + event.id);
+    wrong_.push_back(event.object + ": one id for " + known_id->second + " and " + content + ": " +
+                     event.id);
   }
   if (event.sequence == 0) wrong_.push_back("without a sequence: " + what);
   auto& picture = pictures_[event.object];
@@ -99,7 +100,8 @@ void HistoryModel::receive(const ReceivedEvent& event) {
   }
   const auto [before, is_first] = picture.by_sequence.emplace(event.sequence, content);
   if (!is_first && before->second != content && !too_large_.contains(event.id)) {
-    wrong_.push_back("one sequence for " + before->second + " and " + content + ": " + event.id);
+    wrong_.push_back(event.object + ": one sequence for " + before->second + " and " + content +
+                     ": " + event.id);
   }
   const bool taken = event.sequence > picture.sequence;
   const auto at = place(truth->second, event, taken ? picture.at : 0);

@@ -87,13 +87,20 @@ std::optional<Grant> ChangeTracker::grant(std::string_view key) const {
   return Grant{.shard = shard,
                .period = state.period,
                .owner = state.held,
-               .floor = std::max(state.floor, ledger_.floor()),
+               .floor = state.floor,
                .retry_refused = retries_.contains(std::string(key))};
 }
 
 bool ChangeTracker::holds(const Grant& grant) const {
   const auto found = shards_.find(grant.shard);
   return (found == shards_.end() ? 0 : found->second.period) == grant.period;
+}
+
+// The ledger's floor rises during a report: when it ends the entry of a deleted object that is back
+// under its uid.
+Sequence ChangeTracker::next(const Grant& grant, WallTime now, const LedgerEntry& entry) const {
+  if (!grant.owner) return entry.sequence + 1;
+  return next_sequence(now, std::max(grant.floor, ledger_.floor()), entry.sequence);
 }
 
 void ChangeTracker::end_grants(std::uint32_t shard) {

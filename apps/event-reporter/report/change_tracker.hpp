@@ -38,11 +38,6 @@ struct Grant {
   bool owner = false;
   Sequence floor = 0;          // an owner's sequences are at least this
   bool retry_refused = false;  // events that were refused for good are tried once more
-
-  // The sequence of the next report of an object whose entry this is.
-  [[nodiscard]] Sequence next(WallTime now, const LedgerEntry& entry) const {
-    return owner ? next_sequence(now, floor, entry.sequence) : entry.sequence + 1;
-  }
 };
 
 // Decides which changes are due: those of objects in the shards that this process holds, unless the
@@ -118,6 +113,8 @@ class ChangeTracker {
   [[nodiscard]] std::optional<Grant> grant(std::string_view key) const;
   // Whether the grant has not ended. To be checked before every post and every write to the ledger.
   [[nodiscard]] bool holds(const Grant& grant) const;
+  // The sequence of the next events of an object whose entry this is.
+  [[nodiscard]] Sequence next(const Grant& grant, WallTime now, const LedgerEntry& entry) const;
   // Whether the object exists, as far as is known.
   [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
   // Whether this process or another replica may have reported an object with that key.

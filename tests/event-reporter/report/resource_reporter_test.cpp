@@ -351,6 +351,31 @@ TEST(ResourceReporter, TheNextTermsEventsAreAboveTheFloor) {
   });
 }
 
+// As in a cluster that is restored from a backup, while the machine's clock is set back: the ledger's
+// floor decides, and it rises with the end of the entry.
+TEST(ResourceReporter, ADeletedObjectThatIsBackUnderItsUidHasHigherSequences) {
+  play({}, [](Parts& parts) -> Task<> {
+    const auto far = sequence_of(wall_now()) + 3'600'000'000ULL;
+    parts.ledger->store("in-cluster/rollouts/shop/before", {.uid = "before", .sequence = far});
+    parts.ledger->erase("in-cluster/rollouts/shop/before");
+    co_await parts.platform_double.stop();
+    parts.put("u", "one");
+    while (parts.delivery->trouble().empty()) co_await sleep_for(milliseconds(5));
+    // One report tells both.
+    EXPECT_TRUE(parts.remove());
+    parts.put("u", "two");
+    CO_ASSERT_OK(parts.platform_double.start());
+    CO_ASSERT_TRUE(co_await parts.wait_for("u two"));
+    EXPECT_THAT(parts.events(),
+                AnyOf(ElementsAre("u gone", "u two"), ElementsAre("u one", "u gone", "u two")));
+    auto last = far;
+    for (const auto& report : parts.platform_double.reports()) {
+      EXPECT_GT(report.sequence, last) << report.event_id;
+      last = report.sequence;
+    }
+  });
+}
+
 // Its answer comes when another term has begun and has distrusted the ledger.
 TEST(ResourceReporter, ALateReportDoesNotTouchTheLedgerOfTheNextTerm) {
   play({}, [](Parts& parts) -> Task<> {
