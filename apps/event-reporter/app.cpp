@@ -78,6 +78,7 @@ class App {
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks() {
     auto checks = mode_.ready_checks();
+    checks.push_back({"ledger", [this] { return shared_.ledger.holds_events(); }});
     checks.push_back({"shard", [this] {
                         return leases_.holds(shared_.environment.shard.ordinal)
                                    ? std::string{}

@@ -173,6 +173,27 @@ TEST(FaultHistory, ADamagedLedgerMeansThatEverythingIsReportedAgain) {
   });
 }
 
+// The next process sees the states that its ledger has, and a clock from before.
+TEST(FaultHistory, AKillOnAFullDiskLosesNothingAndRepeatsNoSequence) {
+  play<ApplicationHistory>(std::chrono::seconds(100), 1, [](ApplicationHistory& history) -> Task<> {
+    history.create_all();
+    history.change_all();
+    CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+    history.pod().limit_files(4096);
+    history.turn_all();
+    CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+    EXPECT_NE(history.pod().ledger_pending(), "0");
+    history.kill(history.pod());
+    history.pod().set_clock(-std::chrono::hours(7));
+    history.turn_all();
+    history.start_pod(history.pod());
+    CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+    history.change_all();
+    CO_ASSERT_TRUE(co_await history.settled(std::chrono::seconds(30)));
+    EXPECT_THAT(history.model.wrong(), IsEmpty());
+  });
+}
+
 // -- the oracle itself, on events of the real program --
 
 using Reports = std::vector<FakePlatform::Report>;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 namespace gitops::reporter {
 namespace {
@@ -11,10 +12,22 @@ namespace {
 constexpr auto kWriteAheadTimeout = std::chrono::seconds(2);
 // Callers of flush() that come within this time share a commit.
 constexpr auto kFlushPeriod = std::chrono::milliseconds(2);
+// How far a mark is above the sequence that needs it, in microseconds, so that it is written at most
+// once a second. Less than the margin between the sequences of two holders of a shard (ShardLeases).
+constexpr Sequence kMarkAhead = 1'000'000;
 // Longest pause after a failed commit while a caller waits in flush().
 constexpr auto kFlushRetry = std::chrono::milliseconds(200);
 constexpr std::size_t kMaxReads = 1'000;  // waiting for the file; the default size of the queue
 constexpr const char* kFloorNote = "sequence floor";  // Ledger::floor() as a decimal number
+
+// Counts the callers of a function.
+struct Counted {
+  explicit Counted(std::size_t& c) : count(c) { ++count; }
+  ~Counted() { --count; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  std::size_t& count;
+};
 
 Sequence read_floor(const std::optional<std::string>& note) {
   Sequence floor = 0;
@@ -78,7 +91,29 @@ Task<Result<void>> Ledger::open() {
     log_.error("damaged entries of the ledger were dropped: their applications are reported again",
                {{"entries", contents->damaged_rows}});
   }
+  if (contents->lacks_below > 0) co_await distrust_all(contents->lacks_below);
   co_return Result<void>();
+}
+
+// The previous process sent events that the file lacks: of objects that may have returned to the
+// state of their entries since, or that may have gone. Makes everything due.
+Task<> Ledger::distrust_all(Sequence lacks_below) {
+  log_.error(
+      "the ledger lacks events that were sent while it could not be written: everything is "
+      "reported again",
+      {{"entries", known_.size()}});
+  floor_ = std::max(floor_, lacks_below);
+  set_note(kFloorNote, std::to_string(floor_));
+  std::vector<std::string> keys;
+  for (const auto& [key, head] : known_) keys.push_back(key);
+  for (const auto& key : keys) {
+    auto entry = co_await load(key);
+    // A file that cannot be read now is found damaged by the first commit.
+    if (!entry) continue;
+    entry->distrust();
+    store(key, *entry);
+  }
+  may_be_marked_ = true;
 }
 
 void Ledger::start(TaskGroup& group) {
@@ -122,6 +157,7 @@ void Ledger::store(const std::string& key, const LedgerEntry& entry) {
     log_.error("an application is too large for the ledger: each change reports all of it",
                {{"application", key}, {"bytes", bytes.size()}});
     erase(key);
+    rise_above(entry.sequence);
     return;
   }
   auto& head = is_inventory_row(key) ? inventory_[key] : known_[key];
@@ -132,22 +168,62 @@ void Ledger::store(const std::string& key, const LedgerEntry& entry) {
   put(key, std::move(bytes));
 }
 
-Task<> Ledger::write_ahead(const std::string& key, const LedgerEntry& entry) {
+Task<Result<void>> Ledger::write_ahead(const std::string& key, const LedgerEntry& entry) {
+  const auto sequence = entry.sequence;
   store(key, entry);
-  if (trouble_.empty()) std::ignore = co_await flush(deadline_after(kWriteAheadTimeout));
+  if (trouble_.empty() && co_await flush(deadline_after(kWriteAheadTimeout))) {
+    co_return Result<void>();
+  }
+  co_return co_await mark(sequence);
+}
+
+// Marks the file as one that lacks an event with this sequence.
+Task<Result<void>> Ledger::mark(Sequence sequence) {
+  if (sequence < marked_below_) co_return Result<void>();
+  const Counted marking(marking_);
+  may_be_marked_ = true;
+  const auto below = std::max(highest_, sequence) + kMarkAhead;
+  auto done = co_await pool_.run(
+      deadline_after(kWriteAheadTimeout),
+      [file = file_, below](const std::stop_token&) { return file->set_lacks_below(below); });
+  work_.notify_all();
+  if (done && *done) {
+    marked_below_ = std::max(marked_below_, below);
+    holds_events_.clear();
+    co_return Result<void>();
+  }
+  auto why = done ? done->error() : sqlite::Fault{.message = done.error().message};
+  holds_events_ = why.message;
+  count_failure(why, "the ledger can neither be written nor marked: events wait");
+  co_return fail(ErrorCode::unavailable, std::move(why.message));
+}
+
+// False when the mark is still there.
+Task<bool> Ledger::end_mark() {
+  marked_below_ = 0;
+  may_be_marked_ = false;
+  auto done = co_await pool_.run(
+      kNever, [file = file_](const std::stop_token&) { return file->set_lacks_below(0); });
+  if (done && *done) co_return true;
+  may_be_marked_ = true;
+  co_return false;
 }
 
 void Ledger::erase(const std::string& key) {
   if (!has(key)) return;
   const auto& head = is_inventory_row(key) ? inventory_.at(key) : known_.at(key);
   refused_ -= head.refused.size();
-  if (head.sequence >= floor_) {
-    floor_ = head.sequence + 1;
-    set_note(kFloorNote, std::to_string(floor_));
-  }
+  rise_above(head.sequence);
   known_.erase(key);
   inventory_.erase(key);
   put(key, std::nullopt);
+}
+
+// Of an object that has no entry any more.
+void Ledger::rise_above(Sequence sequence) {
+  if (sequence < floor_) return;
+  floor_ = sequence + 1;
+  set_note(kFloorNote, std::to_string(floor_));
 }
 
 bool Ledger::has(const std::string& key) const {
@@ -191,15 +267,8 @@ std::size_t Ledger::pending() const {
 }
 
 Task<Result<void>> Ledger::flush(Deadline deadline) {
-  struct Flushing {
-    explicit Flushing(std::size_t& c) : count(c) { ++count; }
-    ~Flushing() { --count; }
-    Flushing(const Flushing&) = delete;
-    Flushing& operator=(const Flushing&) = delete;
-    std::size_t& count;
-  };
   const auto wanted = changes_;
-  const Flushing flushing(flushing_);
+  const Counted flushing(flushing_);
   work_.notify_all();
   while (durable_ < wanted) {
     if (!co_await committed_.wait(deadline)) {
@@ -212,7 +281,13 @@ Task<Result<void>> Ledger::flush(Deadline deadline) {
 Task<> Ledger::commit_loop() {
   Backoff backoff(options_.retry, random_seed());
   while (true) {
-    while (durable_ == changes_) co_await work_.wait();
+    while (durable_ == changes_) {
+      if (!may_end_mark()) {
+        co_await work_.wait();
+      } else if (!co_await end_mark()) {
+        co_await work_.wait(deadline_after(options_.retry.max));
+      }
+    }
     const auto due = deadline_after(options_.commit_interval);
     while (flushing_ == 0 && waiting_.rows.size() < options_.commit_early && Clock::now() < due) {
       co_await work_.wait(due);
@@ -246,6 +321,7 @@ Task<bool> Ledger::commit() {
     file_bytes_.Set(static_cast<double>(written->file_bytes));
     if (!trouble_.empty()) log_.info("the ledger can be written again");
     trouble_.clear();
+    holds_events_.clear();
     if (!written->rebuilt.empty()) start_over(written->rebuilt, *batch);
   } else {
     // Changes made during the commit are newer and stay.
@@ -254,7 +330,7 @@ Task<bool> Ledger::commit() {
     trouble_ = written.error().message;
     count_failure(written.error(),
                   "the ledger can't be written: reporting goes on, but a restart "
-                  "would report again");
+                  "would report everything again");
   }
   update_gauges();
   committed_.notify_all();

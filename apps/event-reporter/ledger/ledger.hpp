@@ -29,7 +29,8 @@ namespace gitops::reporter {
 // store() and erase() take effect at once in this object, and reach the file with the next commit.
 // A committed change survives a kill of the process; a power failure may lose the last seconds,
 // whose events are then sent again. When the file cannot be written, the newest entry of each key
-// waits in memory and is tried again, and reporting goes on.
+// waits in memory and is tried again. Reporting goes on when the file can be marked, beside it, as one
+// that lacks events: the next start then makes everything due, above all sequences that may have been used.
 class Ledger {
  public:
   struct Options {
@@ -63,8 +64,9 @@ class Ledger {
   Task<Result<LedgerEntry>> load(std::string key);
   void store(const std::string& key, const LedgerEntry& entry);
   // Stores the entry ahead of the events that it is about, and waits up to 2 s until it is in the
-  // file. A file that cannot be written holds nothing up.
-  Task<> write_ahead(const std::string& key, const LedgerEntry& entry);
+  // file, or else up to 2 s until the file is marked as one that lacks it. After an error the
+  // events must not be sent: the next process would not know of them.
+  Task<Result<void>> write_ahead(const std::string& key, const LedgerEntry& entry);
   void erase(const std::string& key);
 
   // Above every sequence of entries that were erased, or lost in a damaged file, as far as is known: an
@@ -83,6 +85,8 @@ class Ledger {
   Task<Result<void>> flush(Deadline deadline);
   // Why the last commit failed; empty when it did not.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  // Why events wait for the file, which can neither be written nor marked; empty when they do not.
+  [[nodiscard]] const std::string& holds_events() const { return holds_events_; }
   // Entries that are not in the file yet.
   [[nodiscard]] std::size_t pending() const;
 
@@ -92,10 +96,18 @@ class Ledger {
   void changed();
   // The entry that waits for a commit or is being committed; null when the file is up to date.
   [[nodiscard]] const std::optional<std::string>* on_its_way(const std::string& key) const;
+  Task<Result<void>> mark(Sequence sequence);
+  // The file lacks nothing, but may be marked.
+  [[nodiscard]] bool may_end_mark() const {
+    return may_be_marked_ && marking_ == 0 && durable_ == changes_;
+  }
+  Task<bool> end_mark();
+  Task<> distrust_all(Sequence lacks_below);
   Task<> commit_loop();
   Task<bool> commit();
   void start_over(const std::string& why, const LedgerBatch& written);
   void set_floor() { floor_ = highest_ + 1; }
+  void rise_above(Sequence sequence);
   void count_failure(const sqlite::Fault& fault, std::string_view what);
   void update_gauges();
 
@@ -114,6 +126,10 @@ class Ledger {
   Event work_;                              // a change or a flush wants a commit
   Event committed_;                         // a commit has succeeded or failed
   std::string trouble_;
+  Sequence marked_below_ = 0;   // the file is marked as one that lacks events below this
+  bool may_be_marked_ = false;  // also after a call of mark() that did not see its end
+  std::size_t marking_ = 0;     // callers in mark()
+  std::string holds_events_;
 
   std::size_t refused_ = 0;  // LedgerHead::refused of all rows
   Sequence highest_ = 0;     // LedgerEntry::sequence of all rows, also of those that are no more

@@ -1,6 +1,7 @@
 #include "event-reporter/ledger/ledger_file.hpp"
 
 #include <array>
+#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -201,7 +202,11 @@ Result<LedgerFile::Contents> LedgerFile::open() {
     return std::unexpected(sqlite::error_of(std::move(locked.error())));
   }
   auto contents = open_or_rebuild();
-  if (contents) return std::move(*contents);
+  if (contents) {
+    const auto mark = guard_.mark();
+    std::from_chars(mark.data(), mark.data() + mark.size(), contents->lacks_below);
+    return std::move(*contents);
+  }
   guard_.unlock();
   return std::unexpected(sqlite::error_of(std::move(contents.error())));
 }
@@ -281,6 +286,10 @@ sqlite::Outcome LedgerFile::make_ready() {
   if (!opened) return std::unexpected(std::move(opened.error()));
   damage_set_aside_ = false;
   return {};
+}
+
+sqlite::Outcome LedgerFile::set_lacks_below(Sequence sequence) {
+  return guard_.set_mark(sequence == 0 ? std::string() : std::to_string(sequence));
 }
 
 std::uint64_t LedgerFile::bytes() const {

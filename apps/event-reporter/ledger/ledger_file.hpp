@@ -29,7 +29,7 @@ struct LedgerBatch {
 //
 // Two tables: `application` (key, checksum, entry) and `meta` (name, value, checksum), which holds
 // the version of this schema under "schema" and notes under "note.<name>". Each row carries a
-// checksum. Beside the file lie its -wal and, for as long as it is open, a locked `<file>.lock`.
+// checksum. Beside the file lie its -wal and `<file>.lock`, which is locked for as long as it is open.
 class LedgerFile {
  public:
   explicit LedgerFile(std::string path);
@@ -42,6 +42,7 @@ class LedgerFile {
     std::map<std::string, std::string> notes;
     std::size_t damaged_rows = 0;  // dropped
     std::string rebuilt;           // why the file was replaced; empty: it was not
+    Sequence lacks_below = 0;      // see set_lacks_below()
   };
   // Creates a missing file (mode 0600; the folder must exist). A damaged file is renamed to
   // `<file>.corrupt-<UTC time>`, of which the newest 3 are kept, and replaced. Fails when another
@@ -62,6 +63,10 @@ class LedgerFile {
   };
   // Atomic. A damaged file is set aside and replaced.
   std::expected<Written, sqlite::Fault> write(const LedgerBatch& batch);
+
+  // Marks the file, in the lock file, as one that lacks events with sequences below this; 0 ends it.
+  // A full disk takes the mark, too.
+  sqlite::Outcome set_lacks_below(Sequence sequence);
 
   // Size on disk, or in memory without a file.
   [[nodiscard]] std::uint64_t bytes() const;

@@ -314,8 +314,7 @@ Task<Result<void>> ApplicationReporter::announce(Report& report, const Applicati
 
 Task<Result<void>> ApplicationReporter::write_ahead(Report& report) {
   if (!changes_.holds(report.grant)) co_return std::unexpected(grant_ended());
-  co_await ledger_.write_ahead(report.row, report.entry);
-  co_return Result<void>();
+  co_return co_await ledger_.write_ahead(report.row, report.entry);
 }
 
 // Without effect after the end of the grant: the entry may be that of a new term.

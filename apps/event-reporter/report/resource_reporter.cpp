@@ -372,7 +372,9 @@ Task<Result<void>> ResourceReporter::report_state(Grant grant, const ResourceKey
   entry.change.reset();
   if (due) entry.announce(facts->digest, changes_.next(grant, wall_now(), entry));
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
-  co_await ledger_.write_ahead(key, entry);
+  if (const auto ahead = co_await ledger_.write_ahead(key, entry); !ahead) {
+    co_return std::unexpected(ahead.error());
+  }
   const auto& kind = *find_kind(id.kind);
   const auto posted = co_await post(grant, id, kind.name, entry,
                                     resource_event(text, kind.resource, server_of(id)));
@@ -411,7 +413,9 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
   entry.change.reset();
   entry.announce(kGone, changes_.next(grant, wall_now(), entry));
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
-  co_await ledger_.write_ahead(row, entry);
+  if (const auto ahead = co_await ledger_.write_ahead(row, entry); !ahead) {
+    co_return std::unexpected(ahead.error());
+  }
   const auto posted =
       co_await post(grant, id, kind.name + "_gone", entry,
                     deleted_resource_event(text, kind.resource, server_of(id), wall_now()));

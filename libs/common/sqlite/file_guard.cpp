@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,7 +63,12 @@ Outcome FileGuard::lock() {
   if (path_.empty()) return {};
   lock_ = ::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (lock_ < 0) return refused(name_ + ".lock", errno);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return {};
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
+    // Takes the room for a mark while there is some.
+    struct stat found{};
+    if (::fstat(lock_, &found) == 0 && found.st_size == 0) std::ignore = set_mark({});
+    return {};
+  }
   const int error = errno;
   unlock();
   if (error != EWOULDBLOCK) return refused(name_ + ".lock", error);
@@ -72,6 +78,23 @@ Outcome FileGuard::lock() {
 
 void FileGuard::unlock() {
   if (lock_ >= 0) ::close(std::exchange(lock_, -1));
+}
+
+std::string FileGuard::mark() const {
+  std::array<char, kMostMark> bytes{};
+  const auto size = lock_ < 0 ? 0 : ::pread(lock_, bytes.data(), bytes.size(), 0);
+  std::string text(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+Outcome FileGuard::set_mark(std::string_view text) {
+  if (path_.empty()) return {};
+  std::string bytes(text.substr(0, kMostMark));
+  bytes.resize(kMostMark, ' ');
+  const auto size = ::pwrite(lock_, bytes.data(), bytes.size(), 0);
+  if (size == static_cast<ssize_t>(bytes.size())) return {};
+  return refused(name_ + ".lock", size < 0 ? errno : ENOSPC);
 }
 
 Outcome FileGuard::prepare() const {

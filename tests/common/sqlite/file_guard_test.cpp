@@ -1,6 +1,7 @@
 #include "common/sqlite/file_guard.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 
@@ -73,6 +74,31 @@ TEST(FileGuard, LocksForOneHolder) {
   fs::create_symlink(folder / "elsewhere", folder / "other.db.lock");
   EXPECT_FALSE(FileGuard((folder / "other.db").string(), "book").lock());
   EXPECT_FALSE(fs::exists(folder / "elsewhere"));
+}
+
+TEST(FileGuard, KeepsAMarkThroughRestarts) {
+  const test::TempDir folder;
+  const auto path = (folder / "book.db").string();
+  const auto reopened = [&](const std::function<void(FileGuard&)>& use) {
+    FileGuard guard(path, "book");
+    ASSERT_TRUE(guard.lock());
+    use(guard);
+  };
+  test::write_file(path + ".lock", "");  // of an earlier version
+  reopened([](FileGuard& guard) {
+    EXPECT_EQ(guard.mark(), "");
+    EXPECT_TRUE(guard.set_mark("12345678901234567890"));
+    EXPECT_TRUE(guard.set_mark("a mark"));
+    EXPECT_EQ(guard.mark(), "a mark");
+  });
+  const auto size = fs::file_size(path + ".lock");
+  reopened([](FileGuard& guard) {
+    EXPECT_EQ(guard.mark(), "a mark");
+    EXPECT_TRUE(guard.set_mark(""));
+  });
+  reopened([](FileGuard& guard) { EXPECT_EQ(guard.mark(), ""); });
+  EXPECT_EQ(fs::file_size(path + ".lock"), size) << "it is overwritten in place";
+  EXPECT_TRUE(FileGuard("", "book").set_mark("in memory"));
 }
 
 TEST(FileGuard, SetsADamagedFileAsideWithWhatBelongsToIt) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +49,7 @@ LedgerEntry entry_of(int generation, int resources = 5, std::string_view mark = 
 // A ledger with its task, on the loop of the coroutine that made it.
 struct Running {
   Running(const Executor& executor, Ledger::Options options)
-      : ledger(executor, std::move(options), metrics), group(executor) {}
+      : path(options.path), ledger(executor, std::move(options), metrics), group(executor) {}
   Task<> start() {
     const auto opened = co_await ledger.open();
     EXPECT_TRUE(opened) << opened.error().message;
@@ -64,6 +65,7 @@ struct Running {
     const auto at = text.find("\n" + name + " ");
     return at == std::string::npos ? 0 : std::atof(text.c_str() + at + name.size() + 2);
   }
+  std::string path;
   Metrics metrics;
   Ledger ledger;
   TaskGroup group;
@@ -370,6 +372,116 @@ INSTANTIATE_TEST_SUITE_P(Disks, LedgerOnABrokenDisk,
                          testing::Values(DiskCase{ENOSPC, "full"}, DiskCase{EDQUOT, "full"},
                                          DiskCase{EROFS, "read_only"}, DiskCase{EIO, "io"}),
                          [](const auto& disk) { return strerrorname_np(disk.param.error); });
+
+// -- events that are sent while the file cannot be written --
+
+LedgerEntry announced(int content, Sequence sequence, bool acknowledged = false) {
+  LedgerEntry entry{.uid = "uid"};
+  const Digest digest{static_cast<std::uint8_t>(content)};
+  entry.announce(digest, sequence);
+  if (acknowledged) entry.acknowledge(digest);
+  if (acknowledged) entry.change = digest;
+  return entry;
+}
+
+// The process is killed before the disk is mended, and the machine's clock is set back: neither the
+// sequence of the event nor the state from before may be taken for news.
+TEST(Ledger, AfterAKillOnAFullDiskEverythingIsDueAboveAllSequences) {
+  const TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db", .commit_interval = 1ms};
+  std::optional<test::BrokenDisk> broken;
+  with_ledger(options, [&](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(1, 1'000, true)));
+    CO_ASSERT_OK(co_await ledger.write_ahead("ns/b", announced(1, 1'000)));
+    broken.emplace(ENOSPC);
+    CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(2, 5'000)));
+    EXPECT_NE(ledger.trouble(), "");
+    // Far ahead of the mark that is there.
+    CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(3, 9'000'000'000)));
+    EXPECT_EQ(ledger.holds_events(), "");
+  });
+  broken.reset();
+  with_ledger(options, [](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    EXPECT_GT(ledger.floor(), 9'000'000'000U);
+    const auto floor = ledger.floor();
+    for (const auto* key : {"ns/a", "ns/b"}) {
+      EXPECT_FALSE(ledger.known().at(key).change) << key;
+      auto entry = *co_await ledger.load(key);
+      EXPECT_EQ(entry.uid, "uid");
+      EXPECT_EQ(entry.announce(Digest{1}, floor), floor) << key << ": a new event";
+    }
+    CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(3, floor, true)));
+    // Now the file lacks nothing.
+    CO_ASSERT_TRUE(co_await eventually([&] {
+      return test::read_file(running.path + ".lock").find_first_not_of(' ') == std::string::npos;
+    }));
+  });
+  with_ledger(options, [](Running& running) -> Task<> {
+    EXPECT_TRUE(running.ledger.known().at("ns/a").change) << "trusted again";
+    co_return;
+  });
+}
+
+TEST(Ledger, AfterTheDiskWasMendedTheFileIsTrusted) {
+  const TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db", .commit_interval = 1ms};
+  with_ledger(options, [&](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    {
+      const test::BrokenDisk broken(ENOSPC);
+      CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(1, 1'000, true)));
+      EXPECT_THAT(test::read_file(running.path + ".lock"), HasSubstr("1001000"));
+    }
+    CO_ASSERT_TRUE(co_await eventually([&] {
+      return test::read_file(running.path + ".lock").find_first_not_of(' ') == std::string::npos;
+    }));
+    EXPECT_EQ(ledger.pending(), 0U);
+  });
+  with_ledger(options, [](Running& running) -> Task<> {
+    EXPECT_TRUE(running.ledger.known().at("ns/a").change);
+    co_return;
+  });
+}
+
+// Nothing can be written to any file.
+TEST(Ledger, EventsWaitWhileTheFileCanNeitherBeWrittenNorMarked) {
+  const TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db", .commit_interval = 1ms};
+  auto* const before = std::signal(SIGXFSZ, SIG_IGN);
+  const auto limit = [](rlim_t bytes) {
+    rlimit now{};
+    ::getrlimit(RLIMIT_FSIZE, &now);
+    now.rlim_cur = std::min(bytes, now.rlim_max);
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  };
+  with_ledger(options, [&](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    limit(0);
+    const auto written = co_await ledger.write_ahead("ns/a", announced(1, 1'000));
+    const auto why = ledger.holds_events();
+    limit(RLIM_INFINITY);
+    CO_ASSERT_TRUE(!written);
+    EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+    EXPECT_EQ(why, written.error().message);
+    EXPECT_THAT(why, HasSubstr("ledger.db.lock"));
+    CO_ASSERT_OK(co_await ledger.flush(soon()));
+    EXPECT_EQ(ledger.holds_events(), "");
+    CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(1, 1'000)));
+  });
+  std::signal(SIGXFSZ, before);
+}
+
+// An entry of an application beyond all sizes is not kept, but its sequences count.
+TEST(Ledger, TheFloorIsAboveTheSequencesOfAnEntryThatIsTooLarge) {
+  with_ledger({}, [](Running& running) -> Task<> {
+    LedgerEntry huge{.uid = std::string(kMaxEntryBytes, 'u'), .sequence = 1'000};
+    running.ledger.store("ns/a", huge);
+    EXPECT_EQ(running.ledger.floor(), 1'001U);
+    co_return;
+  });
+}
 
 // A folder on a file system of 256 KiB where mounting is allowed; elsewhere a limit of this process
 // on the size of a file. make_room() lifts it.

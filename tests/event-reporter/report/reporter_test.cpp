@@ -1,12 +1,14 @@
 #include "event-reporter/report/reporter.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "event-reporter/ledger/ledger_file.hpp"
 #include "scene.hpp"
@@ -1227,6 +1229,32 @@ TEST(Reporter, AnEventKeepsItsIdUntilItIsAcknowledged) {
       EXPECT_EQ(report.sequence, scene.platform.reports()[0].sequence);
     }
   });
+}
+
+// No file takes a byte. A next process would repeat the sequences of events that nobody wrote down.
+TEST(Reporter, NothingIsSentThatTheLedgerCannotRemember) {
+  const test::TempDir folder;
+  auto* const before = std::signal(SIGXFSZ, SIG_IGN);
+  const auto limit = [](rlim_t bytes) {
+    rlimit now{};
+    ::getrlimit(RLIMIT_FSIZE, &now);
+    now.rlim_cur = std::min(bytes, now.rlim_max);
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  };
+  play(with_ledger(folder), [&](Scene& scene) -> Task<> {
+    co_await scene.start();
+    limit(0);
+    scene.put({.resources = 2});
+    const bool held = co_await Scene::until([&] { return !scene.ledger().holds_events().empty(); });
+    const bool quiet = co_await scene.is_quiet();
+    const auto sent = scene.platform.requests().size();
+    limit(RLIM_INFINITY);
+    EXPECT_TRUE(held && quiet);
+    EXPECT_EQ(sent, 0U);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_EQ(scene.ledger().holds_events(), "");
+  });
+  std::signal(SIGXFSZ, before);
 }
 
 // A list that lacks the application tells nothing about its end.
