@@ -22,12 +22,12 @@ milliseconds whole_millis(Clock::duration duration) {
   return std::chrono::duration_cast<milliseconds>(duration);
 }
 
-std::string describe(const control_plane::Answer& answer, Verdict verdict) {
-  std::string text = "control plane: " + std::to_string(answer.status) + " " +
-                     std::string(http::reason_phrase(answer.status));
+std::string describe(int status, const std::string& excerpt, Verdict verdict) {
+  std::string text =
+      "control plane: " + std::to_string(status) + " " + std::string(http::reason_phrase(status));
   if (verdict == Verdict::unauthorized) text += ", it refuses the token";
   if (verdict == Verdict::misdirected) text += ", this is not the event endpoint";
-  if (!answer.excerpt.empty()) text += ": " + answer.excerpt;
+  if (!excerpt.empty()) text += ": " + excerpt;
   return text;
 }
 
@@ -72,6 +72,7 @@ struct Delivery::Attempt {
   Verdict verdict = Verdict::outage;
   Error error = {};  // unless acknowledged
   milliseconds took{0};
+  std::string excerpt = {};  // of the answer
 };
 
 // A permit of the breaker, returned by the destructor when its attempt has no outcome.
@@ -319,16 +320,21 @@ Task<Delivery::Attempt> Delivery::attempt(const Event& event, const std::string&
     co_return result;
   }
   result.error = {.code = error_code_of_status(answer->status),
-                  .message = describe(*answer, result.verdict),
+                  .message = describe(answer->status, answer->excerpt, result.verdict),
                   .retry_after = answer->retry_after,
                   .http_status = answer->status};
+  result.excerpt = std::move(answer->excerpt);
   co_return result;
 }
 
 // The answer to an event, or to anything that comes this way.
 Delivered Delivery::refuse(const Event& event, unsigned number, const Attempt& attempt,
                            Permit permit) {
-  const auto& error = attempt.error;
+  auto error = attempt.error;
+  if (attempt.verdict == Verdict::unauthorized) {
+    // The token is good enough for other events. When it is not, the breaker has the error as it came.
+    error.message = describe(error.http_status, attempt.excerpt, Verdict::refused);
+  }
   // Nothing was sent when there is no status.
   const bool known = event.refused_before || error.http_status == 0;
   const auto first = put_off_.find(event.id);

@@ -601,6 +601,7 @@ TEST(Delivery, A403OfOneEventIsARefusalOfThatEvent) {
           const auto bad = co_await bench.deliver(event("bad"));
           CO_ASSERT_OK(bad);
           EXPECT_EQ(bad->kind, i % 2 == 0 ? Kind::put_off : Kind::refused);
+          EXPECT_THAT(bad->error.message, StartsWith("control plane: 403 Forbidden: {"));
           EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
           CO_ASSERT_OK(co_await bench.deliver(event(std::to_string(i))));
         }
