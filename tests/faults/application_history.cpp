@@ -509,14 +509,18 @@ Task<> ApplicationHistory::gap() {
   write(app);
   const auto content = app.content;
   const auto first = platform.reports().size();
-  const auto* told = co_await platform.wait_for(
-      [this, content](const FakePlatform::Report& report) {
-        const auto event = read(report);
-        return event.state && event.state->content == content;
-      },
-      deadline_after(seconds(60)), first);
+  const FakePlatform::Report* told = nullptr;
+  for (Patience patience(seconds(60)); told == nullptr && !patience.over();) {
+    told = co_await platform.wait_for(
+        [this, content](const FakePlatform::Report& report) {
+          const auto event = read(report);
+          return event.state && event.state->content == content;
+        },
+        deadline_after(seconds(1)), first);
+  }
   argocd.end_faults();
-  CO_ASSERT_TRUE(told != nullptr) << name << ": its own event waits for Argo CD";
+  CO_ASSERT_TRUE(told != nullptr) << name << ": its own event waits for Argo CD\n"
+                                  << pod().process().get("/statusz").body;
   // The next attempt may be minutes away, unless it changes.
   const auto still = apps_.find(name);
   if (still == apps_.end() || still->second.finalizer) co_return;

@@ -165,10 +165,10 @@ void History::receive() {
 }
 
 Task<bool> History::ready(ReporterPod& pod) {
-  const auto deadline = deadline_after(kReady);
+  Patience patience(kReady);
   while (true) {
     if (pod.runs() && co_await pod.process().wait_for_readyz("ready\n")) co_return true;
-    if (Clock::now() >= deadline || !pod.runs()) break;
+    if (patience.over() || !pod.runs()) break;
   }
   unready_ = pod.host_name() + " is not ready: " +
              (pod.runs() ? pod.process().last_readyz() : std::string("it does not run"));
@@ -204,14 +204,15 @@ Task<> History::retry_refused() {
 Task<bool> History::settled(Clock::duration limit) {
   end_faults();
   if (pick(2) == 0) finish_deletions();
-  const auto deadline = deadline_after(limit);
+  Patience patience(limit);
   while (true) {
     receive();
-    if (model.lost().empty() && co_await platform.wait_until_quiet(milliseconds(500), deadline)) {
+    if (model.lost().empty() &&
+        co_await platform.wait_until_quiet(milliseconds(500), deadline_after(seconds(5)))) {
       receive();
       if (model.lost().empty()) break;
     }
-    if (Clock::now() >= deadline) {
+    if (patience.over()) {
       const auto trouble = co_await replicas_and_their_trouble();
       if (!is_only_ready(trouble)) unready_ = trouble;
       ADD_FAILURE() << "not settled: " << model.lost().size() << " differences, first of all "
@@ -220,8 +221,7 @@ Task<bool> History::settled(Clock::duration limit) {
       co_return false;
     }
     if (refused_) co_await retry_refused();
-    std::ignore = co_await platform.wait_for_count(received_ + 1,
-                                                   std::min(deadline, deadline_after(seconds(1))));
+    std::ignore = co_await platform.wait_for_count(received_ + 1, deadline_after(seconds(1)));
   }
   refused_ = false;
   co_return true;

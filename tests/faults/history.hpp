@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -16,6 +17,23 @@
 #include "faults/reporter_pod.hpp"
 
 namespace gitops::test {
+
+// A time limit that leaves out the time in which the machine, or this process, stood still: the
+// reporters may have stood still, too. over() is to be called every few seconds.
+class Patience {
+ public:
+  explicit Patience(Clock::duration limit) : left_(limit) {}
+  [[nodiscard]] bool over() {
+    const auto now = Clock::now();
+    left_ -= std::min<Clock::duration>(now - seen_, std::chrono::seconds(10));
+    seen_ = now;
+    return left_ <= Clock::duration::zero();
+  }
+
+ private:
+  Clock::duration left_;
+  Clock::time_point seen_ = Clock::now();
+};
 
 // The real event-reporter in one or more pods, its peers, and the true state of the objects, which a
 // model compares with the received events. `seed` alone determines the changes and faults; their

@@ -138,9 +138,9 @@ Task<> History::full_disk() {
   co_await live(3 + pick(5));
   pod.limit_files(RLIM_INFINITY);
   // The next kill would lose rows that are not in the file yet.
-  const auto deadline = deadline_after(std::chrono::seconds(20));
+  Patience patience(std::chrono::seconds(20));
   while (pod.ledger_pending() != "0") {
-    CO_ASSERT_TRUE(Clock::now() < deadline) << "the ledger stays behind";
+    CO_ASSERT_TRUE(!patience.over()) << "the ledger stays behind";
     co_await sleep_for(milliseconds(50));
   }
 }
@@ -312,14 +312,14 @@ Task<> History::taken_by_another(ReporterPod& pod) {
   const k8s::ObjectKey key{
       .ns = "argocd",
       .name = "event-reporter-" + mode_ + pod.host_name().substr(pod.host_name().rfind('-'))};
-  const auto deadline = deadline_after(std::chrono::seconds(60));
+  Patience patience(std::chrono::seconds(60));
   const auto taken = [&] {
     const auto lease = kube.find(k8s::resources::kLeases, key);
     const auto holder = lease ? (*lease)["spec"].value("holderIdentity", "") : std::string();
     return !holder.empty() && holder != pod.host_name();
   };
   while (!taken()) {
-    CO_ASSERT_TRUE(Clock::now() < deadline) << "nobody takes over from " << pod.host_name();
+    CO_ASSERT_TRUE(!patience.over()) << "nobody takes over from " << pod.host_name();
     ++figures.changes;
     change();
     co_await sleep_for(milliseconds(100 + pick(200)));

@@ -318,12 +318,12 @@ Task<> ResourceHistory::secret_removed() {
   CO_ASSERT_TRUE(co_await settled(seconds(80)));
   managed_is_known_ = false;
   kube.remove(r::kSecrets, {"argocd", "cluster-managed"});
-  const auto deadline = deadline_after(seconds(30));
+  Patience patience(seconds(30));
   for (std::size_t i = 0; i < replicas(); ++i) {
     auto& each = pods()[i];
     CO_ASSERT_TRUE(co_await each.process().started());
     while (!each.process().get("/statusz").body.contains("managed clusters: 0 of 0")) {
-      CO_ASSERT_TRUE(Clock::now() < deadline) << each.host_name() << " still watches the cluster";
+      CO_ASSERT_TRUE(!patience.over()) << each.host_name() << " still watches the cluster";
       co_await sleep_for(milliseconds(50));
     }
   }
@@ -336,12 +336,15 @@ Task<> ResourceHistory::secret_removed() {
   const auto first = platform.reports().size();
   put_managed_secret(false);
   if (!forgotten.empty()) {
-    const auto* last = co_await platform.wait_for(
-        [&](const FakePlatform::Report& report) {
-          forgotten.erase(read(report).object);
-          return forgotten.empty();
-        },
-        deadline_after(seconds(60)), first);
+    const FakePlatform::Report* last = nullptr;
+    for (Patience more(seconds(60)); last == nullptr && !more.over();) {
+      last = co_await platform.wait_for(
+          [&](const FakePlatform::Report& report) {
+            forgotten.erase(read(report).object);
+            return forgotten.empty();
+          },
+          deadline_after(seconds(1)), first);
+    }
     CO_ASSERT_TRUE(last != nullptr) << forgotten.size() << " objects are not reported anew";
   }
   managed_is_known_ = true;

@@ -134,7 +134,10 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   }
   store(report);
   if (!posted) co_return std::unexpected(posted.error());
-  if (missing.may_be_read()) co_return std::unexpected(lasting(why, live.failures));
+  // What a superseded state lacks comes with the newest one, which must not wait for it.
+  if (missing.may_be_read() && !live.superseded) {
+    co_return std::unexpected(lasting(why, live.failures));
+  }
   co_return Result<bool>(true);
 }
 

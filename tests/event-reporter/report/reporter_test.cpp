@@ -604,6 +604,29 @@ TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
   });
 }
 
+// The state before it is told without Argo CD's answers, too, and brings no pause of minutes.
+TEST(Reporter, TheNewestStateDoesNotWaitBehindOneThatArgoCdDoesNotDescribe) {
+  auto options = Scene::fast_options();
+  options.reporter.application.gap_retry = std::chrono::minutes(5);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    scene.argocd.fail_next(100'000, 500, {}, "/applications/web/");
+    scene.put({.sync_status = "OutOfSync", .resources = 1});
+    scene.put({.revision = "r2", .resources = 1});
+    const auto* newest = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.kind() == "Application" &&
+                 report.object["status"]["sync"]["revision"] == "r2";
+        },
+        deadline_after(std::chrono::seconds(30)));
+    EXPECT_NE(newest, nullptr);
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "web"));
+  });
+}
+
 TEST(Reporter, AC26_ReportsOnlyItsShardAndItsNamespaces) {
   auto options = Scene::fast_options();
   options.reporter.changes.replicas = 3;
