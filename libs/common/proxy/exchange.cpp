@@ -239,7 +239,8 @@ void Exchange::build_request() {
   RequestEdits edits;
   edits.target =
       forward_.rewritten.empty() ? forward_.target : std::string_view(forward_.rewritten);
-  edits.host = forward_.route->host;
+  const std::string_view host = forward_.route->host;
+  edits.host = host.empty() ? parser_.head().host : host;
   edits.client = peer_->text;
   edits.scheme = peer_->tls ? "https" : "http";
   edits.request_id = request_id_;

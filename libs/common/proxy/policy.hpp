@@ -36,7 +36,7 @@ struct Route {
   std::size_t id = 0;  // the policy's own
   std::shared_ptr<Upstream> upstream;
   RouteLimits limits;
-  std::string host;        // Host for the upstream
+  std::string host;        // Host for the upstream; empty: the client's
   std::string own_origin;  // see AnswerEdits
   std::string location_prefix;
 };

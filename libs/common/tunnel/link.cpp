@@ -43,6 +43,16 @@ void Link::close() {
   wake_up();
 }
 
+void Link::leave() {
+  session_.leave();
+  wake_up();
+}
+
+void Link::limit(std::size_t max_streams, std::uint64_t max_received) {
+  session_.limit_streams(max_streams);
+  max_received_ = max_received;
+}
+
 // Closes the connection and tells the streams.
 void Link::end() {
   lose({.code = ErrorCode::unavailable, .message = "the link was given up here"});
@@ -98,6 +108,11 @@ std::size_t Link::read_some() {
     case Transfer::lost:
       lose(channel_->failure());
       return 0;
+  }
+  received_size_ += read.size;
+  if (received_size_ > max_received_) {
+    lose({.code = ErrorCode::too_large, .message = "the peer sends too much before its login"});
+    return 0;
   }
   auto input = received_.bytes();
   while (true) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +43,14 @@ class Link {
   Result<std::unique_ptr<net::Channel>> open();
   // Sends what the connection takes at once, then ends the link.
   void close();
+  // Accepts no further streams of the peer and tells it so; those that are open go on. frp's programs
+  // do not react to it.
+  void leave();
+  // What the peer may do from now on: streams at a time of both sides, and bytes that it has sent since
+  // the link began. More streams are reset; more bytes end the link. A server holds a stranger to
+  // little and lifts the limits after its login.
+  void limit(std::size_t max_streams, std::uint64_t max_received = kUnlimited);
+  static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
   // The peer accepts no further streams. run() goes on for those that are open.
   [[nodiscard]] bool peer_is_leaving() const { return peer_is_leaving_; }
@@ -68,6 +78,8 @@ class Link {
   net::Waker waker_;  // of run()
   net::WheelTimer timer_;
   std::optional<Error> ending_;
+  std::uint64_t received_size_ = 0;  // since the link began
+  std::uint64_t max_received_ = kUnlimited;
   bool has_output_ = false;  // as of the last attempt to write
   bool peer_is_leaving_ = false;
 };

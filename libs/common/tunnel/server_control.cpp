@@ -29,6 +29,10 @@ void ServerControl::send(const Message& message) {
   if (append_message(output_, message)) encryptor_.encrypt(output_, start);
 }
 
+void ServerControl::answer_ping(std::string_view error) {
+  send(Pong{.error = std::string(error)});
+}
+
 void ServerControl::want_work() {
   send(ReqWorkConn{});
 }
@@ -59,8 +63,9 @@ void ServerControl::take(Message message, std::vector<Event>& events) {
     proxies_.erase(found);
     events.push_back({.what = Event::What::proxy_closed,
                       .proxy = {.proxy_name = std::move(closed->proxy_name)}});
-  } else if (std::holds_alternative<Ping>(message)) {
-    send(Pong{});
+  } else if (auto* ping = std::get_if<Ping>(&message)) {
+    if (!options_.asks_for_pings) return answer_ping();
+    events.push_back({.what = Event::What::pinged, .ping = std::move(*ping)});
   } else {
     failure_ =
         Error{.code = ErrorCode::protocol,

@@ -27,6 +27,8 @@ struct ServerControlOptions {
   std::int64_t max_pool = 5;
   // Proxies of a session; more are refused.
   std::size_t max_proxies = 16;
+  // Pings are events, to be answered; otherwise they are answered here.
+  bool asks_for_pings = false;
 };
 
 // The server's side of a control stream behind an accepted Login, without the stream. Who may log in
@@ -42,12 +44,13 @@ class ServerControl {
     enum class What : std::uint8_t {
       new_proxy,     // is to be answered
       proxy_closed,  // by the client, answered or not
+      pinged,        // is to be answered
     };
     What what = What::new_proxy;
-    NewProxy proxy;  // proxy_closed: only the name
+    NewProxy proxy = {};  // proxy_closed: only the name
+    Ping ping = {};
   };
-  // Takes the next bytes of the stream, which it decrypts in place, and appends what happened. Pings
-  // are answered here.
+  // Takes the next bytes of the stream, which it decrypts in place, and appends what happened.
   void receive(std::span<char> bytes, std::vector<Event>& events);
   // Bytes to send; the caller removes them from the string.
   [[nodiscard]] std::string& output() { return output_; }
@@ -55,6 +58,8 @@ class ServerControl {
   // Answers a new_proxy; nothing when the client has closed it meanwhile.
   void accept_proxy(std::string_view name, std::string_view remote_addr);
   void refuse_proxy(std::string_view name, std::string_view error);
+  // Answers a Ping. With an error, the client ends the session.
+  void answer_ping(std::string_view error = {});
   // Asks for one more work connection.
   void want_work();
 

@@ -108,6 +108,8 @@ class Session {
   void abort(StreamId stream);
   // Accepts no further streams of the peer and tells it so. frp's programs do not react to it.
   void leave();
+  // Changes SessionOptions::max_streams.
+  void limit_streams(std::size_t max_streams) { options_.max_streams = max_streams; }
 
   // Streams that are not over for both sides.
   [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }

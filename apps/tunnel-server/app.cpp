@@ -1,0 +1,229 @@
+#include "tunnel-server/app.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "common/core/process.hpp"
+#include "common/net/resolve.hpp"
+#include "common/proxy/server.hpp"
+#include "tunnel-server/clients.hpp"
+#include "tunnel-server/config.hpp"
+#include "tunnel-server/edge.hpp"
+
+namespace gitops::tunnel_server {
+namespace {
+
+// frp's clients expect a version of the form a.b.c.
+constexpr const char* kWireVersion = "1.0.0";
+
+constexpr auto kHousekeeping = std::chrono::seconds(1);
+constexpr std::uint64_t kOtherFiles = 100;  // logs, listeners, libraries
+// For clients, after the last user has left.
+constexpr auto kGoodbye = std::chrono::milliseconds(500);
+
+// The configuration was checked when it was read.
+net::AddressList addresses(const std::vector<std::string>& items) {
+  auto list = net::AddressList::parse(items);
+  return list ? std::move(*list) : net::AddressList();
+}
+
+Authority::Options authority_options(const Config& config) {
+  return {.token = config.token,
+          .token_file = config.token_file,
+          .runtimes_file = config.runtimes_file,
+          .plugin_url = config.plugin_url,
+          .plugin_tls = {.ca_file = config.plugin_ca_file},
+          .plugin_operations = config.plugin_operations,
+          .plugin_timeout = config.plugin_timeout};
+}
+
+Clients::Options client_options(const Config& config) {
+  Clients::Options options;
+  options.listen = {.address = config.tunnel_address,
+                    .port = static_cast<std::uint16_t>(config.tunnel_port)};
+  options.entrance = {.tls = {.certificate_file = config.tunnel_certificate_file,
+                              .key_file = config.tunnel_key_file},
+                      .require_tls = config.tunnel_requires_tls};
+  options.session.control.version = kWireVersion;
+  options.session.control.max_pool = config.max_pool;
+  options.session.max_streams = static_cast<std::size_t>(config.max_streams);
+  options.session.link.receive_window = static_cast<std::uint32_t>(config.stream_window);
+  // Two thirds of the time to be silent, one third to answer.
+  options.session.link.ping_timeout = config.heartbeat_timeout / 3;
+  options.session.link.ping_interval = config.heartbeat_timeout - options.session.link.ping_timeout;
+  options.subdomain_host = config.subdomain_host;
+  options.vhost_port = config.port;
+  options.login_timeout = config.login_timeout;
+  options.max_clients = static_cast<std::size_t>(config.max_clients);
+  options.max_strangers = static_cast<std::size_t>(config.max_strangers);
+  options.max_strangers_per_address = static_cast<std::size_t>(
+      config.max_strangers_per_address > 0 ? config.max_strangers_per_address
+                                           : config.max_strangers);
+  return options;
+}
+
+proxy::RouteLimits route_limits(const Config& config) {
+  return {.max_body = static_cast<std::uint64_t>(config.max_body),
+          .body_deadline = config.body_deadline,
+          .answer_timeout = config.answer_timeout,
+          .body_timeout = config.stream_timeout,
+          .tunnel_timeout = config.stream_timeout,
+          .websocket = true};
+}
+
+proxy::ServerOptions user_options(const Config& config) {
+  proxy::SharedLimits limits;
+  limits.max_connections = static_cast<std::size_t>(config.max_connections);
+  limits.max_connections_per_peer =
+      config.max_connections_per_address > 0
+          ? static_cast<std::size_t>(config.max_connections_per_address)
+          : std::max<std::size_t>(1, limits.max_connections * 3 / 4);
+  proxy::ServerOptions options;
+  options.listen = {.address = config.listen_address,
+                    .port = static_cast<std::uint16_t>(config.port)};
+  options.head_timeout = config.head_timeout;
+  options.idle_timeout = config.idle_timeout;
+  options.totals = std::make_shared<proxy::Totals>(limits);
+  if (!config.certificate_file.empty()) {
+    options.tls =
+        net::TlsOptions{.certificate_file = config.certificate_file, .key_file = config.key_file};
+  }
+  return options;
+}
+
+// Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
+class App {
+ public:
+  App(const DaemonContext& context, const Config& config)
+      : config_(config),
+        names_(context.metrics),
+        authority_(context.executor, names_, authority_options(config)),
+        traffic_(context.metrics),
+        hosts_gauge_(context.metrics.gauge("gitops_tunnel_server_hosts", "Hosts that are served")),
+        clients_gauge_(
+            context.metrics.gauge("gitops_tunnel_server_clients", "Clients that are logged in")),
+        connections_gauge_(
+            context.metrics.gauge("gitops_tunnel_server_connections", "Connections of users")),
+        clients_(context.executor, authority_, table_, context.metrics, client_options(config)),
+        edge_(table_, traffic_,
+              {.trusted_proxies = addresses(config.trusted_proxies),
+               .max_requests_per_host = static_cast<std::size_t>(config.max_requests_per_host),
+               .connect_timeout = config.connect_timeout,
+               .limits = route_limits(config),
+               .session = [this](SessionId id) { return clients_.session(id); },
+               .ban = [this](const std::string& domain) { return clients_.ban_of(domain); }}),
+        user_options_(user_options(config)),
+        users_(context.executor, user_options_, edge_.policy()),
+        tasks_(context.executor,
+               [fail = context.fail](const std::string& task, const std::string& what) {
+                 fail(task + ": " + what);
+               }) {
+    table_.changed = [this](HostTable::Host& host) { edge_.update(host); };
+  }
+
+  Task<Result<void>> start() {
+    if (auto checked = authority_.check(); !checked) co_return checked;
+    allow_open_files();
+    if (auto listening = clients_.listen(); !listening) co_return listening;
+    if (auto listening = users_.listen(); !listening) co_return listening;
+    log_.info("serving", {{"tunnel_port", clients_.port()},
+                          {"tunnel_tls", !config_.tunnel_certificate_file.empty()},
+                          {"port", users_.port()},
+                          {"tls", !config_.certificate_file.empty()},
+                          {"subdomain_host", config_.subdomain_host}});
+    if (config_.any_client) log_.warning("any client may log in and offer any host");
+    tasks_.spawn("housekeeping", [this] { return keep_house(); });
+    is_listening_ = true;
+    co_return Result<void>{};
+  }
+
+  // Users first: those who are there still need their clients.
+  Task<> stop(Deadline deadline) {
+    is_listening_ = false;
+    clients_.drain();
+    co_await users_.stop(std::max(Clock::now(), deadline - kGoodbye));
+    co_await clients_.stop();
+    tasks_.cancel();
+    co_await tasks_.join();
+  }
+
+  [[nodiscard]] std::string not_ready_because() const {
+    return is_listening_ ? std::string() : "not listening";
+  }
+
+  [[nodiscard]] std::string status() const {
+    std::string text =
+        "clients: " + std::to_string(logged_in()) + "\nhosts: " + std::to_string(table_.size()) +
+        "\nconnections of users: " + std::to_string(user_options_.totals->connections) + "\n";
+    return text;
+  }
+
+ private:
+  [[nodiscard]] std::size_t logged_in() const {
+    const auto sessions = clients_.sessions();
+    return static_cast<std::size_t>(std::ranges::count_if(
+        sessions, [](const auto& session) { return session->is_logged_in(); }));
+  }
+
+  // A descriptor for each user and each client.
+  void allow_open_files() const {
+    const auto needed =
+        static_cast<std::uint64_t>(config_.max_connections + config_.max_clients) + kOtherFiles;
+    const auto allowed = raise_open_files(needed);
+    if (allowed >= needed) return;
+    log_.warning(
+        "the limit of open files (RLIMIT_NOFILE) is too low for max-connections and "
+        "tunnel.max-clients",
+        {{"limit", allowed}, {"needed", needed}});
+  }
+
+  Task<> keep_house() {
+    while (true) {
+      co_await sleep_for(kHousekeeping);
+      edge_.sweep();
+      hosts_gauge_.Set(static_cast<double>(table_.size()));
+      clients_gauge_.Set(static_cast<double>(logged_in()));
+      connections_gauge_.Set(static_cast<double>(user_options_.totals->connections));
+    }
+  }
+
+  const Config& config_;
+  Log log_{"tunnel-server"};
+  net::Resolver names_;
+  Authority authority_;
+  Traffic traffic_;
+  HostTable table_;
+  Gauge& hosts_gauge_;
+  Gauge& clients_gauge_;
+  Gauge& connections_gauge_;
+  Clients clients_;
+  Edge edge_;
+  proxy::ServerOptions user_options_;
+  proxy::Server users_;
+  bool is_listening_ = false;
+  TaskGroup tasks_;
+};
+
+}  // namespace
+
+DaemonSpec tunnel_server() {
+  const auto config = std::make_shared<Config>();
+  DaemonSpec spec;
+  spec.name = "tunnel-server";
+  spec.summary = "Gives runtimes without an ingress a host, through tunnels that they open.";
+  spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
+  spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
+  spec.make = [config](const DaemonContext& context) {
+    const auto app = std::make_shared<App>(context, *config);
+    DaemonApp frame;
+    frame.start = [app, config] { return app->start(); };
+    frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
+    frame.ready_checks = {{"ports", [app] { return app->not_ready_because(); }}};
+    frame.status = [app] { return app->status(); };
+    return frame;
+  };
+  return spec;
+}
+
+}  // namespace gitops::tunnel_server

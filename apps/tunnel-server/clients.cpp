@@ -1,0 +1,247 @@
+#include "tunnel-server/clients.hpp"
+
+#include <utility>
+
+#include "common/net/address_list.hpp"
+
+namespace gitops::tunnel_server {
+namespace {
+
+const Log& log() {
+  static const Log kLog("clients");
+  return kLog;
+}
+
+}  // namespace
+
+Clients::Clients(const Executor& executor, Authority& authority, HostTable& table, Metrics& metrics,
+                 Options options)
+    : executor_(executor),
+      authority_(authority),
+      table_(table),
+      options_(std::move(options)),
+      entrance_(options_.entrance),
+      owner_(make_owner()),
+      listener_(executor),
+      connections_(metrics.counter("gitops_tunnel_server_client_connections_total",
+                                   "Connections that clients of the tunnel made")),
+      refused_connections_(
+          metrics.counter("gitops_tunnel_server_refused_client_connections_total",
+                          "Those that ended before a login: limits, errors, refused logins")),
+      tasks_(executor) {}
+
+// -- connections --
+
+Result<void> Clients::listen() {
+  if (auto checked = entrance_.check(); !checked) return checked;
+  const auto port = listener_.listen(options_.listen);
+  if (!port) return std::unexpected(port.error());
+  port_ = *port;
+  tasks_.spawn("accept", [this] {
+    return listener_.run(
+        [this](std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
+          accepted(std::move(channel), address);
+        });
+  });
+  return {};
+}
+
+void Clients::accepted(std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
+  connections_.Increment();
+  const auto client = net::plain_address(address).to_string();
+  auto& of_address = strangers_of_[client];
+  const bool is_full = strangers_ >= options_.max_strangers ||
+                       of_address >= options_.max_strangers_per_address ||
+                       sessions_.size() >= options_.max_clients;
+  if (is_full) {
+    if (of_address == 0) strangers_of_.erase(client);
+    refused_connections_.Increment();
+    if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
+      log().warning("too many clients that have not logged in; new ones are closed",
+                    {{"suppressed", verdict.suppressed}});
+    }
+    return;
+  }
+  ++strangers_;
+  ++of_address;
+  // Among those who have not logged in.
+  std::shared_ptr<void> place(this, [this, client](void*) {
+    --strangers_;
+    if (--strangers_of_[client] == 0) strangers_of_.erase(client);
+  });
+  auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(channel));
+  tasks_.spawn("client", [this, shared, client, place = std::move(place)] {
+    return serve(shared, client, place);
+  });
+}
+
+Task<> Clients::serve(std::shared_ptr<std::unique_ptr<net::Channel>> channel, std::string client,
+                      std::shared_ptr<void> place) {
+  const auto deadline = deadline_after(options_.login_timeout);
+  auto entered = co_await entrance_.enter(std::move(*channel), deadline);
+  if (!entered) {
+    refused_connections_.Increment();
+    if (const auto verdict = repeated_.check(entered.error().message, Clock::now()); verdict.pass) {
+      log().info("a connection was refused", {{"client", client},
+                                              {"error", entered.error().message},
+                                              {"suppressed", verdict.suppressed}});
+    }
+    co_return;
+  }
+  auto options = options_.session;
+  options.login_deadline = deadline;
+  options.control.token = authority_.token();
+  const auto id = ++last_id_;
+  const auto session = std::make_shared<Session>(executor_, id, std::move(*entered), client,
+                                                 std::move(options), owner_);
+  sessions_[id] = session;
+  places_[id] = std::move(place);
+  // Forgets the session however it is left.
+  struct Ended {
+    Clients& clients;
+    SessionId id;
+    ~Ended() {
+      clients.table_.remove(id);
+      clients.places_.erase(id);
+      clients.sessions_.erase(id);
+    }
+  } ended{*this, id};
+  const auto error = co_await session->run();
+  if (!session->is_logged_in()) refused_connections_.Increment();
+  log().info("session ended", {{"client", client},
+                               {"run_id", session->run_id()},
+                               {"logged_in", session->is_logged_in()},
+                               {"reason", error.message}});
+}
+
+void Clients::drain() {
+  listener_.close();
+}
+
+Task<> Clients::stop() {
+  drain();
+  for (const auto& session : sessions()) {
+    session->end({.code = ErrorCode::unavailable, .message = "the server stops"});
+  }
+  tasks_.cancel();
+  co_await tasks_.join();
+}
+
+std::shared_ptr<Session> Clients::session(SessionId id) const {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<Session>> Clients::sessions() const {
+  std::vector<std::shared_ptr<Session>> all;
+  for (const auto& [id, session] : sessions_) all.push_back(session);
+  return all;
+}
+
+// -- what clients ask for --
+
+Authority::Subject Clients::subject_of(const Session& session) const {
+  return {.address = session.client(),
+          .user = session.login().user,
+          .metas = session.login().metas,
+          .run_id = std::string(session.run_id())};
+}
+
+SessionOwner Clients::make_owner() {
+  SessionOwner owner;
+  owner.admit_login = [this](Session& session, tunnel::Login login) -> Task<Result<tunnel::Login>> {
+    auto admitted = co_await authority_.admit_login(subject_of(session), std::move(login));
+    if (admitted) places_.erase(session.id());
+    co_return admitted;
+  };
+  owner.admit_proxy = [this](Session& session, tunnel::NewProxy proxy) {
+    return authority_.admit_proxy(subject_of(session), std::move(proxy));
+  };
+  owner.offer = [this](Session& session, const std::string& name, const tunnel::NewProxy& proxy) {
+    return offer(session, name, proxy);
+  };
+  owner.withdraw = [this](Session& session, const std::string& name) { withdraw(session, name); };
+  if (authority_.asks_about("Ping")) {
+    owner.admit_ping = [this](Session& session, const tunnel::Ping& ping) {
+      return authority_.admit_ping(subject_of(session), ping);
+    };
+  }
+  if (authority_.asks_about("NewWorkConn")) {
+    owner.admit_work = [this](Session& session, const tunnel::NewWorkConn& work) {
+      return authority_.admit_work(subject_of(session), work);
+    };
+  }
+  return owner;
+}
+
+Result<std::string> Clients::offer(Session& session, const std::string& name,
+                                   const tunnel::NewProxy& proxy) {
+  auto offer = read_offer(proxy, options_.subdomain_host);
+  if (!offer) return std::unexpected(offer.error());
+  offer->proxy = name;  // what the client knows it by
+  for (const auto& domain : offer->domains) {
+    if (auto reason = ban_of(domain); !reason.empty()) {
+      return fail(ErrorCode::forbidden, "this host is banned: " + reason);
+    }
+  }
+  std::string addresses;
+  for (const auto& domain : offer->domains) {
+    if (!addresses.empty()) addresses += ",";
+    addresses += domain;
+    if (options_.vhost_port != 80 && options_.vhost_port != 443) {
+      addresses += ":" + std::to_string(options_.vhost_port);
+    }
+  }
+  const auto superfluous = table_.add({.session = session.id(),
+                                       .run_id = std::string(session.run_id()),
+                                       .is_confirmed = authority_.confirms_owners()},
+                                      std::make_shared<const Offer>(std::move(*offer)));
+  if (!superfluous) return std::unexpected(superfluous.error());
+  for (const auto id : *superfluous) {
+    table_.remove(id);
+    if (const auto old = this->session(id)) old->retire("replaced by a newer session");
+  }
+  return addresses;
+}
+
+void Clients::withdraw(Session& session, const std::string& name) {
+  table_.remove(session.id(), name);
+  if (!authority_.asks_about("CloseProxy")) return;
+  tasks_.spawn("closed", [this, subject = subject_of(session), name] {
+    return authority_.tell_closed(subject, name);
+  });
+}
+
+// -- bans --
+
+void Clients::ban(const std::string& domain, Ban ban) {
+  bans_[domain] = std::move(ban);
+  for (const auto& session : sessions()) {
+    for (const auto& offered : table_.domains_of(session->id())) {
+      if (offered.name != domain) continue;
+      session->end({.code = ErrorCode::forbidden, .message = "banned"});
+      break;
+    }
+  }
+}
+
+bool Clients::unban(const std::string& domain) {
+  return bans_.erase(domain) > 0;
+}
+
+std::map<std::string, Clients::Ban> Clients::bans() {
+  std::erase_if(bans_, [now = wall_now()](const auto& item) { return item.second.until <= now; });
+  return bans_;
+}
+
+std::string Clients::ban_of(const std::string& domain) {
+  const auto found = bans_.find(domain);
+  if (found == bans_.end()) return {};
+  if (found->second.until <= wall_now()) {
+    bans_.erase(found);
+    return {};
+  }
+  return found->second.reason.empty() ? "by the operator" : found->second.reason;
+}
+
+}  // namespace gitops::tunnel_server

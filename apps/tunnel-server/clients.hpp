@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/core/task_group.hpp"
+#include "common/net/listener.hpp"
+#include "common/proxy/limits.hpp"
+#include "tunnel-server/authority.hpp"
+#include "tunnel-server/entrance.hpp"
+#include "tunnel-server/host_table.hpp"
+#include "tunnel-server/session.hpp"
+
+namespace gitops::tunnel_server {
+
+// The clients of the tunnel: accepts their connections, keeps their sessions, enters what they offer
+// into the table of hosts, and manages their life. Loop thread only.
+class Clients {
+ public:
+  struct Options {
+    net::ListenOptions listen = {};
+    Entrance::Options entrance = {};
+    Session::Options session = {};
+    std::string subdomain_host;
+    std::int64_t vhost_port = 80;                     // as clients are told it
+    std::chrono::milliseconds login_timeout{10'000};  // from the connection to the login
+    std::size_t max_clients = 10'000;
+    // Connections that have not logged in.
+    std::size_t max_strangers = 2'000;
+    std::size_t max_strangers_per_address = 500;
+  };
+  // Authority and table outlive it.
+  Clients(const Executor& executor, Authority& authority, HostTable& table, Metrics& metrics,
+          Options options);
+
+  Result<void> listen();
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  // Stops accepting.
+  void drain();
+  // Ends all sessions.
+  Task<> stop();
+
+  // Null when there is none.
+  [[nodiscard]] std::shared_ptr<Session> session(SessionId id) const;
+  [[nodiscard]] std::vector<std::shared_ptr<Session>> sessions() const;
+  [[nodiscard]] std::size_t size() const { return sessions_.size(); }
+
+  // A host that no client may offer, and that serves nobody, until a time.
+  struct Ban {
+    WallTime until{};
+    std::string reason;
+  };
+  // Bans a domain; sessions that offer it are ended.
+  void ban(const std::string& domain, Ban ban);
+  bool unban(const std::string& domain);
+  // Those that hold.
+  [[nodiscard]] std::map<std::string, Ban> bans();
+  // Why a domain is banned now; empty when it is not.
+  [[nodiscard]] std::string ban_of(const std::string& domain);
+
+ private:
+  void accepted(std::unique_ptr<net::Channel> channel, const asio::ip::address& address);
+  Task<> serve(std::shared_ptr<std::unique_ptr<net::Channel>> channel, std::string client,
+               std::shared_ptr<void> place);
+  SessionOwner make_owner();
+  Authority::Subject subject_of(const Session& session) const;
+  Result<std::string> offer(Session& session, const std::string& name,
+                            const tunnel::NewProxy& proxy);
+  void withdraw(Session& session, const std::string& name);
+
+  Executor executor_;
+  Authority& authority_;
+  HostTable& table_;
+  Options options_;
+  Entrance entrance_;
+  SessionOwner owner_;
+  net::Listener listener_;
+  std::uint16_t port_ = 0;
+  SessionId last_id_ = 0;
+  std::map<SessionId, std::shared_ptr<Session>> sessions_;
+  // Of sessions that have not logged in; given back by destruction.
+  std::unordered_map<SessionId, std::shared_ptr<void>> places_;
+  std::map<std::string, Ban> bans_;
+  std::size_t strangers_ = 0;
+  std::unordered_map<std::string, std::size_t> strangers_of_;  // by address
+  RepeatFilter repeated_{std::chrono::minutes(1)};
+  Counter& connections_;
+  Counter& refused_connections_;
+  TaskGroup tasks_;
+};
+
+}  // namespace gitops::tunnel_server

@@ -1,0 +1,230 @@
+#include "tunnel-server/config.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "common/http/url.hpp"
+#include "common/net/address_list.hpp"
+#include "tunnel-server/host_table.hpp"
+
+namespace gitops::tunnel_server {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::int64_t kMega = 1024 * 1024;
+
+std::string together(const std::string& certificate, const std::string& key) {
+  return certificate.empty() == key.empty() ? std::string()
+                                            : "certificate and key are required together";
+}
+
+std::string plugin_mistake(const std::string& text) {
+  if (text.empty()) return {};
+  const auto url = http::parse_url(text);
+  if (!url) return url.error().message;
+  if (url->scheme != "http" && url->scheme != "https") return "not http or https";
+  return url->userinfo.empty() ? std::string() : "a user and a password are not supported";
+}
+
+std::string operations_mistake(const std::vector<std::string>& operations) {
+  constexpr std::array<std::string_view, 5> kKnown{"Login", "NewProxy", "CloseProxy", "Ping",
+                                                   "NewWorkConn"};
+  for (const auto& operation : operations) {
+    if (std::ranges::find(kKnown, operation) == kKnown.end()) {
+      return "\"" + operation + "\" is none of Login, NewProxy, CloseProxy, Ping and NewWorkConn";
+    }
+  }
+  return {};
+}
+
+void bind_clients(ConfigReader& reader, Config& config) {
+  reader.group("Tunnel");
+  reader.add({"tunnel.listen-address",
+              {"TUNNEL_LISTEN_ADDRESS"},
+              "Address of the port for tunnel clients; :: is IPv6 and IPv4"},
+             config.tunnel_address);
+  reader.add({"tunnel.port", {"TUNNEL_PORT"}, "Port for tunnel clients; 0 chooses a free one"},
+             config.tunnel_port, 0, 65'535);
+  reader.add({"tunnel.tls-certificate-file",
+              {"TUNNEL_TLS_CERTIFICATE_FILE"},
+              "PEM file with the certificate chain for tunnel clients that speak TLS"},
+             config.tunnel_certificate_file);
+  reader.add({"tunnel.tls-key-file", {"TUNNEL_TLS_KEY_FILE"}, "PEM file with its private key"},
+             config.tunnel_key_file);
+  reader.check({"tunnel.tls-certificate-file", "tunnel.tls-key-file"}, [&config] {
+    return together(config.tunnel_certificate_file, config.tunnel_key_file);
+  });
+  reader.add({"tunnel.require-tls",
+              {"TUNNEL_REQUIRE_TLS"},
+              "Refuse clients without TLS; leave it off behind a proxy that ends TLS"},
+             config.tunnel_requires_tls);
+  reader.check({"tunnel.require-tls", "tunnel.tls-certificate-file"}, [&config] {
+    return config.tunnel_requires_tls && config.tunnel_certificate_file.empty()
+               ? "TLS needs a certificate"
+               : "";
+  });
+  reader.add({"tunnel.login-timeout",
+              {"TUNNEL_LOGIN_TIMEOUT"},
+              "From the connection of a client to its login"},
+             config.login_timeout, milliseconds(100), milliseconds(300'000));
+  reader.add({"tunnel.heartbeat-timeout",
+              {"TUNNEL_HEARTBEAT_TIMEOUT"},
+              "Silence after which a client is given up; it is asked for a sign of life before"},
+             config.heartbeat_timeout, milliseconds(1'000), milliseconds(600'000));
+  reader.add({"tunnel.max-clients", {"TUNNEL_MAX_CLIENTS"}, "Clients at a time"},
+             config.max_clients, 1, 1'000'000);
+  reader.add({"tunnel.max-strangers",
+              {"TUNNEL_MAX_STRANGERS"},
+              "Connections at a time that have not logged in"},
+             config.max_strangers, 1, 1'000'000);
+  reader.add({"tunnel.max-strangers-per-address",
+              {"TUNNEL_MAX_STRANGERS_PER_ADDRESS"},
+              "Of one address; 0: as max-strangers, as needed behind a proxy"},
+             config.max_strangers_per_address, 0, 1'000'000);
+  reader.add({"tunnel.max-streams",
+              {"TUNNEL_MAX_STREAMS"},
+              "Connections of users through one client at a time"},
+             config.max_streams, 16, 1'000'000);
+  reader.add({"tunnel.max-pool",
+              {"TUNNEL_MAX_POOL"},
+              "Connections that a client may keep waiting for users"},
+             config.max_pool, 0, 1'000);
+  reader.add({"tunnel.stream-window",
+              {"TUNNEL_STREAM_WINDOW"},
+              "Bytes that a client may send to a user who does not read; bounds the rate of one "
+              "connection on a long path"},
+             config.stream_window, kMega / 4, 64 * kMega);
+}
+
+void bind_authority(ConfigReader& reader, Config& config) {
+  reader.group("Clients");
+  reader.add_secret(
+      {"token", {"TUNNEL_SERVER_TOKEN"}, "Token that all clients share, frp's auth.token"},
+      config.token, &config.token_file);
+  reader.add({"runtimes-file",
+              {"RUNTIMES_FILE"},
+              "File of the runtimes and their tokens, read again when it changes: a line "
+              "\"PREFIX[,DOMAIN...] TOKEN\" for each"},
+             config.runtimes_file);
+  reader.add({"plugin.url",
+              {"PLUGIN_URL"},
+              "URL that is asked about clients by the protocol of frp's server plugins"},
+             config.plugin_url);
+  reader.check({"plugin.url"}, [&config] { return plugin_mistake(config.plugin_url); });
+  reader.add({"plugin.ca-file",
+              {"PLUGIN_CA_FILE"},
+              "PEM file of the certificate authorities for it; replaces the system's"},
+             config.plugin_ca_file);
+  reader.add({"plugin.operations",
+              {"PLUGIN_OPERATIONS"},
+              "What it is asked about: Login, NewProxy, CloseProxy, Ping, NewWorkConn"},
+             config.plugin_operations);
+  reader.check({"plugin.operations"},
+               [&config] { return operations_mistake(config.plugin_operations); });
+  reader.add({"plugin.timeout", {"PLUGIN_TIMEOUT"}, "For its answer"}, config.plugin_timeout,
+             milliseconds(10), milliseconds(60'000));
+  reader.add({"insecure-any-client",
+              {"INSECURE_ANY_CLIENT"},
+              "Start without token, runtimes-file and plugin: everybody may offer any host"},
+             config.any_client);
+  reader.check({"token", "runtimes-file", "plugin.url", "insecure-any-client"}, [&config] {
+    const bool any = !config.token.empty() || !config.token_file.empty() ||
+                     !config.runtimes_file.empty() || !config.plugin_url.empty();
+    return any || config.any_client
+               ? ""
+               : "one of token, runtimes-file and plugin.url is required (or insecure-any-client)";
+  });
+}
+
+void bind_users(ConfigReader& reader, Config& config) {
+  reader.group("Users");
+  reader.add(
+      {"listen-address", {"LISTEN_ADDRESS"}, "Address of the port for users; :: is IPv6 and IPv4"},
+      config.listen_address);
+  reader.add({"port", {"LISTEN_PORT"}, "Port for users; 0 chooses a free one"}, config.port, 0,
+             65'535);
+  reader.add({"tls-certificate-file",
+              {"TLS_CERTIFICATE_FILE"},
+              "PEM file with the certificate chain; enables TLS on the port for users"},
+             config.certificate_file);
+  reader.add({"tls-key-file", {"TLS_KEY_FILE"}, "PEM file with its private key"}, config.key_file);
+  reader.check({"tls-certificate-file", "tls-key-file"},
+               [&config] { return together(config.certificate_file, config.key_file); });
+  reader.add(
+      {"subdomain-host", {"SUBDOMAIN_HOST"}, "Domain below which the subdomains of clients lie"},
+      config.subdomain_host);
+  reader.check({"subdomain-host"}, [&config] {
+    return config.subdomain_host.empty() ||
+                   canonical_host(config.subdomain_host) == config.subdomain_host
+               ? ""
+               : "not a domain in lower case";
+  });
+  reader.add({"trusted-proxies",
+              {"TRUSTED_PROXIES"},
+              "Addresses and networks of proxies in front, whose X-Forwarded-* are kept"},
+             config.trusted_proxies);
+  reader.check({"trusted-proxies"}, [&config]() -> std::string {
+    const auto list = net::AddressList::parse(config.trusted_proxies);
+    return list ? std::string() : list.error().message;
+  });
+  reader.group("Limits");
+  reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections of users at a time"},
+             config.max_connections, 1, 1'000'000);
+  reader.add({"max-connections-per-address",
+              {"MAX_CONNECTIONS_PER_ADDRESS"},
+              "Of one address; 0: three quarters of max-connections"},
+             config.max_connections_per_address, 0, 1'000'000);
+  reader.add({"max-requests-per-host",
+              {"MAX_REQUESTS_PER_HOST"},
+              "Requests and upgraded connections of one host at a time; 0: any number"},
+             config.max_requests_per_host, 0, 1'000'000);
+  reader.add({"max-body", {"MAX_BODY"}, "Bytes of a request's body; 0: any number"},
+             config.max_body, 0, std::int64_t{1} << 50);
+  reader.add(
+      {"connect-timeout", {"CONNECT_TIMEOUT"}, "To get a connection from the client of a host"},
+      config.connect_timeout, milliseconds(100), milliseconds(300'000));
+  reader.add(
+      {"answer-timeout", {"ANSWER_TIMEOUT"}, "From the end of a request to the head of its answer"},
+      config.answer_timeout, milliseconds(100), std::chrono::hours(24));
+  reader.add({"stream-timeout",
+              {"STREAM_TIMEOUT"},
+              "Silence that ends a streamed answer or an upgraded connection"},
+             config.stream_timeout, milliseconds(1'000), std::chrono::hours(24));
+  reader.add({"body-deadline", {"BODY_DEADLINE"}, "For the whole body of a request"},
+             config.body_deadline, milliseconds(1'000), std::chrono::hours(24));
+  reader.add({"head-timeout", {"HEAD_TIMEOUT"}, "For a user to send the head of a request"},
+             config.head_timeout, milliseconds(1), std::chrono::hours(1));
+  reader.add({"idle-timeout",
+              {"IDLE_TIMEOUT"},
+              "How long a user's connection may be idle between requests"},
+             config.idle_timeout, milliseconds(1), std::chrono::hours(24));
+}
+
+void bind_api(ConfigReader& reader, Config& config) {
+  reader.group("API");
+  reader.add({"api.listen-address",
+              {"API_LISTEN_ADDRESS"},
+              "Address of the API that lists, disconnects and bans clients"},
+             config.api_address);
+  reader.add({"api.port", {"API_PORT"}, "Its port; 0: there is no API"}, config.api_port, 0,
+             65'535);
+  reader.add_secret({"api.token", {"API_TOKEN"}, "Token that it asks for (Authorization: Bearer)"},
+                    config.api_token, &config.api_token_file);
+  reader.check({"api.port", "api.token"}, [&config] {
+    return config.api_port > 0 && config.api_token.empty() && config.api_token_file.empty()
+               ? "the API needs a token"
+               : "";
+  });
+}
+
+}  // namespace
+
+void bind(ConfigReader& reader, Config& config) {
+  bind_clients(reader, config);
+  bind_authority(reader, config);
+  bind_users(reader, config);
+  bind_api(reader, config);
+}
+
+}  // namespace gitops::tunnel_server

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/core/metrics.hpp"
+#include "common/net/address_list.hpp"
+#include "common/proxy/server.hpp"
+#include "tunnel-server/host_table.hpp"
+#include "tunnel-server/session.hpp"
+#include "tunnel-server/traffic.hpp"
+
+namespace gitops::tunnel_server {
+
+// The way of requests to one host: through the clients that offer it.
+struct Way {
+  std::shared_ptr<proxy::Upstream> upstream;
+  std::shared_ptr<const proxy::Route> route;
+  std::shared_ptr<const Offer> offer;                      // of the newest entry
+  std::vector<std::pair<SessionId, std::string>> clients;  // newest first, with the proxy's name
+  std::size_t requests = 0;                                // at the moment
+};
+
+// Where users connect: decides to which client a request goes, and what those hear that go to none.
+// Loop thread only.
+class Edge {
+ public:
+  struct Options {
+    net::AddressList trusted_proxies;  // may say for whom they speak
+    // Requests and upgraded connections of one host at a time; 0: any number.
+    std::size_t max_requests_per_host = 1024;
+    std::chrono::milliseconds connect_timeout{10'000};  // to wait for a work connection
+    proxy::RouteLimits limits = {};
+    std::function<std::shared_ptr<Session>(SessionId)> session;
+    std::function<std::string(const std::string& domain)> ban;  // why, or empty
+  };
+  // The table and the traffic outlive it.
+  Edge(HostTable& table, Traffic& traffic, Options options);
+
+  // For proxy::Server.
+  [[nodiscard]] proxy::Policy policy();
+  // Closes pooled connections that have been idle for too long.
+  void sweep();
+  // The entries of a host have changed.
+  void update(HostTable::Host& host);
+
+ private:
+  proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
+  [[nodiscard]] http::Response failed(const proxy::RequestHead* head, proxy::Failure failure,
+                                      int status, std::string_view detail) const;
+  [[nodiscard]] asio::ip::address client_of(const proxy::RequestHead& head,
+                                            const proxy::PeerInfo& peer) const;
+  Task<Result<std::unique_ptr<net::Channel>>> dial(std::weak_ptr<Way> way, Deadline deadline);
+
+  HostTable& table_;
+  Traffic& traffic_;
+  Options options_;
+  std::vector<std::weak_ptr<Way>> ways_;
+};
+
+}  // namespace gitops::tunnel_server

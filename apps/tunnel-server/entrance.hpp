@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "common/core/async.hpp"
+#include "common/net/channel.hpp"
+#include "common/net/tls_context.hpp"
+
+namespace gitops::tunnel_server {
+
+// Takes off the layers below yamux that a client has put on: any of TLS, WebSocket, and TLS inside of
+// WebSocket, told apart by their first byte as frp's server does (docs/tunnel-protocol.md). WebSocket
+// inside of TLS (wss) is served as well. Loop thread only.
+class Entrance {
+ public:
+  struct Options {
+    // Without a certificate, TLS is refused.
+    net::TlsOptions tls = {};
+    // Clients without TLS are refused.
+    bool require_tls = false;
+  };
+  explicit Entrance(Options options);
+
+  // Reads the certificate; an error names the file.
+  Result<void> check();
+
+  // `channel` was accepted. Returns the channel that carries yamux. Errors: timeout, protocol, tls,
+  // forbidden (TLS is required), unavailable; the connection is closed then. A WebSocket request
+  // that is not for frp is answered.
+  Task<Result<std::unique_ptr<net::Channel>>> enter(std::unique_ptr<net::Channel> channel,
+                                                    Deadline deadline);
+
+ private:
+  using Entered = Result<std::unique_ptr<net::Channel>>;
+  Task<Entered> add_tls(std::unique_ptr<net::Channel> channel, std::string received,
+                        Deadline deadline);
+  static Task<Entered> add_websocket(std::unique_ptr<net::Channel> channel, std::string received);
+
+  Options options_;
+  net::TlsContext tls_;
+};
+
+}  // namespace gitops::tunnel_server

@@ -1,0 +1,270 @@
+#include "tunnel-server/host_table.hpp"
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+#include <utility>
+
+namespace gitops::tunnel_server {
+namespace {
+
+constexpr std::size_t kMaxHost = 253;
+constexpr std::size_t kMaxLabel = 63;
+// Of one offer, so that a client cannot fill the table.
+constexpr std::size_t kMaxDomains = 16;
+constexpr std::size_t kMaxLocations = 16;
+constexpr std::size_t kMaxLocation = 256;
+constexpr std::size_t kMaxProxyName = 128;
+
+bool is_label(std::string_view label) {
+  const auto is_good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !label.empty() && label.size() <= kMaxLabel && label.front() != '-' &&
+         label.back() != '-' && std::ranges::all_of(label, is_good);
+}
+
+bool is_host(std::string_view host) {
+  if (host.empty() || host.size() > kMaxHost) return false;
+  return std::ranges::all_of(std::views::split(host, '.'), [](const auto& label) {
+    return is_label(std::string_view(label.begin(), label.end()));
+  });
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+std::unexpected<Error> refuse(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+
+// What this server would have to do and does not.
+std::string unsupported(const tunnel::NewProxy& proxy) {
+  if (proxy.proxy_type != "http") {
+    return "proxy type [" + (proxy.proxy_type.empty() ? "tcp" : proxy.proxy_type) +
+           "] is not supported, only http is";
+  }
+  if (proxy.use_encryption) return "use_encryption is not supported: use TLS";
+  if (proxy.use_compression) return "use_compression is not supported";
+  if (!proxy.group.empty()) return "groups are not supported";
+  if (!proxy.route_by_http_user.empty()) return "route_by_http_user is not supported";
+  if (!proxy.headers.empty() || !proxy.response_headers.empty()) {
+    return "setting headers is not supported";
+  }
+  return {};
+}
+
+Result<void> read_domains(const tunnel::NewProxy& proxy, std::string_view subdomain_host,
+                          std::vector<std::string>& domains) {
+  const std::string below = "." + std::string(subdomain_host);
+  for (const auto& domain : proxy.custom_domains) {
+    const auto host = lower(domain);
+    if (!is_host(host)) return refuse("custom domain [" + domain + "] is not a host name");
+    if (!subdomain_host.empty() && (host == subdomain_host || host.ends_with(below))) {
+      return refuse("custom domain [" + domain + "] should not belong to subdomain host [" +
+                    std::string(subdomain_host) + "]");
+    }
+    domains.push_back(host);
+  }
+  if (!proxy.subdomain.empty()) {
+    if (subdomain_host.empty()) {
+      return refuse(
+          "subdomain is not supported because this feature is not enabled in remote server");
+    }
+    if (proxy.subdomain.find_first_of(".*") != std::string::npos) {
+      return refuse("'.' and '*' are not supported in subdomain");
+    }
+    const auto host = lower(proxy.subdomain) + below;
+    if (!is_host(host)) return refuse("subdomain [" + proxy.subdomain + "] is not a host name");
+    domains.push_back(host);
+  }
+  if (domains.empty()) return refuse("custom domain and subdomain should set at least one of them");
+  if (domains.size() > kMaxDomains) return refuse("too many custom domains");
+  std::ranges::sort(domains);
+  domains.erase(std::ranges::unique(domains).begin(), domains.end());
+  return {};
+}
+
+Result<void> read_locations(const tunnel::NewProxy& proxy, std::vector<std::string>& locations) {
+  locations = proxy.locations;
+  if (locations.empty()) locations.emplace_back();
+  if (locations.size() > kMaxLocations) return refuse("too many locations");
+  for (auto& location : locations) {
+    if (location == "/") location.clear();  // every path begins with it
+    if (!location.empty() && !location.starts_with('/')) {
+      return refuse("location [" + location + "] does not begin with a slash");
+    }
+    if (location.size() > kMaxLocation) return refuse("a location is too long");
+  }
+  std::ranges::sort(locations);
+  locations.erase(std::ranges::unique(locations).begin(), locations.end());
+  return {};
+}
+
+// Whether the newcomer may have what this one has.
+bool may_take(const Owner& newcomer, const Owner& holder) {
+  return newcomer.session == holder.session || newcomer.is_confirmed ||
+         (!newcomer.run_id.empty() && newcomer.run_id == holder.run_id);
+}
+
+}  // namespace
+
+std::string canonical_host(std::string_view host) {
+  if (const auto colon = host.rfind(':'); colon != std::string_view::npos) {
+    host = host.substr(0, colon);
+  }
+  if (host.ends_with('.')) host.remove_suffix(1);
+  auto name = lower(host);
+  return is_host(name) ? name : std::string();
+}
+
+Result<Offer> read_offer(const tunnel::NewProxy& proxy, std::string_view subdomain_host) {
+  if (proxy.proxy_name.empty()) return refuse("a proxy needs a name");
+  if (proxy.proxy_name.size() > kMaxProxyName) return refuse("the name of the proxy is too long");
+  if (auto reason = unsupported(proxy); !reason.empty()) return refuse(std::move(reason));
+  Offer offer;
+  offer.proxy = proxy.proxy_name;
+  offer.host_rewrite = proxy.host_header_rewrite;
+  offer.user = proxy.http_user;
+  offer.password = proxy.http_pwd;
+  if (auto read = read_domains(proxy, subdomain_host, offer.domains); !read) {
+    return std::unexpected(read.error());
+  }
+  if (auto read = read_locations(proxy, offer.locations); !read) {
+    return std::unexpected(read.error());
+  }
+  if (!offer.host_rewrite.empty() && canonical_host(offer.host_rewrite).empty()) {
+    return refuse("host_header_rewrite [" + offer.host_rewrite + "] is not a host name");
+  }
+  auto allowed = net::AddressList::parse(proxy.ips_allow_list);
+  if (!allowed) return refuse("ips_allow_list: " + allowed.error().message);
+  offer.allowed = std::move(*allowed);
+  return offer;
+}
+
+// -- the table --
+
+Result<void> HostTable::check(const Owner& owner, const Offer& offer) const {
+  const auto is_foreign = [&owner](const Entry& entry) { return !may_take(owner, entry.owner); };
+  for (const auto& domain : offer.domains) {
+    const auto found = domains_.find(domain);
+    if (found == domains_.end()) continue;
+    // Whoever has one location of a domain has all of it.
+    for (const auto& host : found->second) {
+      if (std::ranges::any_of(host->entries, is_foreign)) {
+        const bool same_name = std::ranges::any_of(
+            host->entries, [&](const Entry& entry) { return entry.offer->proxy == offer.proxy; });
+        return fail(ErrorCode::conflict, same_name
+                                             ? "proxy name [" + offer.proxy + "] is already in use"
+                                             : "router config conflict");
+      }
+    }
+  }
+  if (owner.is_confirmed) return {};
+  for (const auto& [domain, hosts] : domains_) {
+    for (const auto& host : hosts) {
+      for (const auto& entry : host->entries) {
+        if (entry.offer->proxy == offer.proxy && is_foreign(entry)) {
+          return fail(ErrorCode::conflict, "proxy name [" + offer.proxy + "] is already in use");
+        }
+      }
+    }
+  }
+  return {};
+}
+
+HostTable::Host& HostTable::host_at(const std::string& domain, const std::string& location) {
+  auto& hosts = domains_[domain];
+  const auto place = std::ranges::find_if(
+      hosts, [&](const auto& host) { return host->location.size() <= location.size(); });
+  for (auto it = place; it != hosts.end() && (*it)->location.size() == location.size(); ++it) {
+    if ((*it)->location == location) return **it;
+  }
+  return **hosts.insert(place,
+                        std::make_unique<Host>(Host{.domain = domain, .location = location}));
+}
+
+Result<std::vector<SessionId>> HostTable::add(const Owner& owner,
+                                              std::shared_ptr<const Offer> offer) {
+  if (auto checked = check(owner, *offer); !checked) return std::unexpected(checked.error());
+  std::set<SessionId> superfluous;
+  for (const auto& domain : offer->domains) {
+    for (const auto& location : offer->locations) {
+      auto& host = host_at(domain, location);
+      std::erase_if(host.entries,
+                    [&](const Entry& entry) { return entry.owner.session == owner.session; });
+      host.entries.push_back({.owner = owner, .offer = offer});
+      for (const auto& entry : host.entries) {
+        const bool is_replaced =
+            entry.owner.session != owner.session && entry.owner.run_id == owner.run_id;
+        if (is_replaced) superfluous.insert(entry.owner.session);
+      }
+      if (host.entries.size() > kMaxEntries) {
+        superfluous.insert(host.entries.front().owner.session);
+      }
+      changed(host);
+    }
+  }
+  return std::vector<SessionId>(superfluous.begin(), superfluous.end());
+}
+
+template <class Condition>
+void HostTable::remove_if(Condition condition) {
+  for (auto& [domain, hosts] : domains_) {
+    std::erase_if(hosts, [&](const auto& host) {
+      if (std::erase_if(host->entries, condition) > 0) changed(*host);
+      return host->entries.empty();
+    });
+  }
+  std::erase_if(domains_, [](const auto& item) { return item.second.empty(); });
+}
+
+void HostTable::remove(SessionId session, std::string_view proxy) {
+  remove_if([&](const Entry& entry) {
+    return entry.owner.session == session && entry.offer->proxy == proxy;
+  });
+}
+
+void HostTable::remove(SessionId session) {
+  remove_if([&](const Entry& entry) { return entry.owner.session == session; });
+}
+
+const HostTable::Host* HostTable::find(std::string_view host, std::string_view path) const {
+  const auto found = domains_.find(canonical_host(host));
+  if (found == domains_.end()) return nullptr;
+  for (const auto& candidate : found->second) {
+    if (path.starts_with(candidate->location)) return candidate.get();
+  }
+  return nullptr;
+}
+
+std::vector<HostTable::Domain> HostTable::domains_of(SessionId session) const {
+  std::vector<Domain> domains;
+  for (const auto& [name, hosts] : domains_) {
+    bool is_offered = false;
+    bool is_serving = false;
+    for (const auto& host : hosts) {
+      for (const auto& entry : host->entries) {
+        if (entry.owner.session != session) continue;
+        is_offered = true;
+        is_serving = is_serving || &entry == &host->entries.back();
+      }
+    }
+    if (is_offered) domains.push_back({.name = name, .is_serving = is_serving});
+  }
+  std::ranges::sort(domains, {}, &Domain::name);
+  return domains;
+}
+
+std::size_t HostTable::size() const {
+  std::size_t size = 0;
+  for (const auto& [domain, hosts] : domains_) size += hosts.size();
+  return size;
+}
+
+}  // namespace gitops::tunnel_server

@@ -1,0 +1,390 @@
+#include "tunnel-server/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+
+namespace gitops::tunnel_server {
+namespace {
+
+using tunnel::Login;
+using tunnel::Message;
+using tunnel::MessageReader;
+using tunnel::NewProxy;
+using tunnel::NewWorkConn;
+using tunnel::ServerControl;
+
+// Until its login a client needs one stream and one message.
+constexpr std::size_t kStreamsOfStranger = 1;
+constexpr std::uint64_t kBytesOfStranger = 24 * 1024;
+// A client brings what it was asked for; a little more, because frp's does.
+constexpr std::size_t kSpareWork = 10;
+constexpr std::size_t kMaxRunId = 64;
+constexpr auto kRest = std::chrono::milliseconds(200);  // between looks at what is left to do
+
+const Log& log() {
+  static const Log kLog("session");
+  return kLog;
+}
+
+tunnel::yamux::SessionOptions as_server(tunnel::yamux::SessionOptions options) {
+  options.role = tunnel::yamux::Role::server;
+  options.max_streams = kStreamsOfStranger;
+  return options;
+}
+
+bool is_run_id(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxRunId && std::ranges::all_of(text, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+  });
+}
+
+}  // namespace
+
+Session::Session(const Executor& executor, std::uint64_t id,
+                 std::unique_ptr<net::Channel> connection, std::string client, Options options,
+                 const SessionOwner& owner)
+    : id_(id),
+      client_(std::move(client)),
+      options_(std::move(options)),
+      owner_(owner),
+      link_(std::move(connection), as_server(options_.link),
+            [this](std::unique_ptr<net::Channel> stream) { take_stream(std::move(stream)); }),
+      output_(executor),
+      work_(executor),
+      tasks_(executor) {
+  link_.limit(kStreamsOfStranger, kBytesOfStranger);
+}
+
+std::string_view Session::run_id() const {
+  return control_ ? std::string_view(control_->run_id()) : std::string_view();
+}
+
+std::size_t Session::carrying() const {
+  const std::size_t idle = 1 + pool_.size() + work_begins_;
+  return link_.stream_count() > idle ? link_.stream_count() - idle : 0;
+}
+
+// -- its life --
+
+Task<Error> Session::run() {
+  tasks_.spawn("link", [this] { return keep_link(); });
+  tasks_.spawn("deadline", [this] { return keep_deadline(); });
+  co_await tasks_.join();
+  if (!ending_) ending_ = Error{.code = ErrorCode::internal, .message = "the session stopped"};
+  co_return *ending_;
+}
+
+void Session::end(Error error) {
+  if (ending_) return;
+  ending_ = std::move(error);
+  work_.notify_all();
+  // The client sees an end, not a loss, where the connection takes it at once.
+  link_.close();
+  tasks_.cancel();
+}
+
+void Session::retire(std::string_view why) {
+  if (retired_ || ending_) return;
+  retired_ = why;
+  pool_.clear();
+  work_.notify_all();
+  tasks_.spawn("retire", [this]() -> Task<> {
+    while (carrying() > 0 || users_ > 0) co_await sleep_for(kRest);
+    end({.code = ErrorCode::unavailable, .message = *retired_});
+  });
+}
+
+Task<> Session::keep_link() {
+  end(co_await link_.run());
+}
+
+Task<> Session::keep_deadline() {
+  co_await sleep_until(options_.login_deadline);
+  if (!control_) end({.code = ErrorCode::timeout, .message = "the client did not log in"});
+}
+
+// A client that ends its control stream has logged out. Users who are there stay while its
+// connection lasts.
+Task<> Session::keep_control() {
+  auto error = co_await converse();
+  if (!control_) {
+    // What the client is told must arrive.
+    co_await control_stream_->close_gracefully();
+    co_return end(std::move(error));
+  }
+  for (const auto& [name, ticket] : std::exchange(proxies_, {})) owner_.withdraw(*this, name);
+  retire(error.message);
+}
+
+// -- streams of the client --
+
+void Session::take_stream(std::unique_ptr<net::Channel> stream) {
+  if (!control_stream_) {
+    control_stream_ = std::move(stream);
+    tasks_.spawn("control", [this] { return keep_control(); });
+    return;
+  }
+  const bool is_wanted =
+      takes_users() &&
+      pool_.size() + work_begins_ <
+          static_cast<std::size_t>(requested_ + control_->pool_size()) + kSpareWork;
+  if (!is_wanted) return stream->abort();
+  requested_ = std::max<std::int64_t>(0, requested_ - 1);
+  ++work_begins_;
+  auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(stream));
+  tasks_.spawn("work", [this, shared] { return take_work(shared); });
+}
+
+Task<> Session::take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream) {
+  const auto done = co_await read_work(**stream);
+  --work_begins_;
+  if (!done) {
+    log().debug("a work connection was refused",
+                {{"client", client_}, {"error", done.error().message}});
+    if (done.error().code == ErrorCode::forbidden) {
+      std::string answer;
+      (void)append_message(answer, tunnel::StartWorkConn{.error = done.error().message});
+      (void)co_await (*stream)->write(answer);
+    }
+    co_return;
+  }
+  if (!takes_users()) co_return;
+  (*stream)->set_deadline(kNever);
+  pool_.push_back(std::move(*stream));
+  work_.notify_all();
+}
+
+Task<Result<void>> Session::read_work(net::Channel& stream) {
+  stream.set_deadline(deadline_after(options_.work_timeout));
+  std::array<char, 1024> room;
+  MessageReader reader;
+  while (true) {
+    const auto size = co_await stream.read_some(room);
+    if (!size) co_return std::unexpected(size.error());
+    if (*size == 0) co_return fail(ErrorCode::unavailable, "the stream ended");
+    std::string_view bytes(room.data(), *size);
+    const auto message = reader.next(bytes);
+    if (!message) co_return std::unexpected(message.error());
+    if (!*message) continue;
+    const auto* work = std::get_if<NewWorkConn>(&**message);
+    // Nothing may stand behind it: a user's bytes come first.
+    if (work == nullptr || !bytes.empty()) {
+      co_return fail(ErrorCode::protocol, "a stream that begins with something else");
+    }
+    // A run id is no secret to stake a user on; the connection that it came on is.
+    if (work->run_id != run_id()) {
+      co_return fail(ErrorCode::forbidden, "the run id is not that of this connection");
+    }
+    if (owner_.admit_work) co_return co_await owner_.admit_work(*this, *work);
+    co_return Result<void>{};
+  }
+}
+
+// -- the control stream --
+
+Task<Result<std::optional<Login>>> Session::read_login(net::Channel& stream) {
+  std::array<char, 4096> room;
+  MessageReader reader;
+  while (true) {
+    const auto size = co_await stream.read_some(room);
+    if (!size) co_return std::unexpected(size.error());
+    if (*size == 0) co_return fail(ErrorCode::unavailable, "the client left before its login");
+    std::string_view bytes(room.data(), *size);
+    auto message = reader.next(bytes);
+    if (!message) co_return std::unexpected(message.error());
+    if (!*message) continue;
+    auto* login = std::get_if<Login>(&**message);
+    if (login == nullptr || !bytes.empty()) {
+      co_return fail(ErrorCode::protocol, "the client does not begin with a Login");
+    }
+    co_return std::move(*login);
+  }
+}
+
+Task<Error> Session::converse() {
+  auto& stream = *control_stream_;
+  stream.set_deadline(options_.login_deadline);
+  auto login = co_await read_login(stream);
+  if (!login) co_return login.error();
+  auto admitted = co_await owner_.admit_login(*this, std::move(**login));
+  if (!admitted) {
+    std::string answer;
+    tunnel::refuse_login(answer, options_.control.version, admitted.error().message);
+    (void)co_await stream.write(answer);
+    co_return admitted.error();
+  }
+  login_ = std::move(*admitted);
+  login_.privilege_key = {};
+  auto run_id = is_run_id(login_.run_id) ? login_.run_id : hex_encode(random_bytes(8));
+  control_.emplace(options_.control, login_, std::move(run_id), random_bytes(Aes128Cfb::kIvSize));
+  requested_ = control_->pool_size();
+  link_.limit(options_.max_streams);
+  log().info("client logged in", {{"client", client_},
+                                  {"run_id", this->run_id()},
+                                  {"version", login_.version},
+                                  {"hostname", login_.hostname},
+                                  {"pool", control_->pool_size()}});
+  tasks_.spawn("writing", [this] { return keep_writing(); });
+  tasks_.spawn("pool", [this] { return keep_pool(); });
+  stream.set_read_deadline(kNever);
+  std::array<char, 4096> room;
+  std::vector<ServerControl::Event> events;
+  while (true) {
+    const auto size = co_await stream.read_some(room);
+    if (!size) co_return size.error();
+    if (*size == 0) {
+      co_return Error{.code = ErrorCode::unavailable, .message = "the client ended the session"};
+    }
+    events.clear();
+    control_->receive(std::span(room).first(*size), events);
+    for (auto& event : events) handle(std::move(event));
+    if (control_->failure()) co_return *control_->failure();
+    send();
+  }
+}
+
+void Session::send() {
+  if (control_ && !control_->output().empty()) output_.notify_all();
+}
+
+Task<> Session::keep_writing() {
+  while (true) {
+    while (!control_->output().empty()) {
+      const auto output = std::exchange(control_->output(), {});
+      control_stream_->set_write_deadline(deadline_after(options_.write_timeout));
+      if (auto written = co_await control_stream_->write(output); !written) {
+        co_return end(written.error());
+      }
+    }
+    co_await output_.wait();
+  }
+}
+
+void Session::handle(ServerControl::Event event) {
+  using What = ServerControl::Event::What;
+  switch (event.what) {
+    case What::new_proxy: {
+      const auto ticket = ++tickets_;
+      proxies_[event.proxy.proxy_name] = ticket;
+      tasks_.spawn("proxy", [this, ticket, proxy = std::move(event.proxy)] {
+        return judge_proxy(proxy, ticket);
+      });
+      break;
+    }
+    case What::proxy_closed:
+      proxies_.erase(event.proxy.proxy_name);
+      owner_.withdraw(*this, event.proxy.proxy_name);
+      break;
+    case What::pinged:
+      // One that comes while another one is judged is answered by that.
+      if (std::exchange(judges_ping_, true)) break;
+      tasks_.spawn("ping", [this, ping = std::move(event.ping)] { return judge_ping(ping); });
+      break;
+  }
+}
+
+Task<> Session::judge_proxy(NewProxy proxy, std::uint64_t ticket) {
+  const auto name = proxy.proxy_name;
+  const auto admitted = co_await owner_.admit_proxy(*this, std::move(proxy));
+  const auto found = proxies_.find(name);
+  if (found == proxies_.end() || found->second != ticket) co_return;  // closed meanwhile
+  Result<std::string> address;
+  if (admitted) {
+    address = owner_.offer(*this, name, *admitted);
+  } else {
+    address = std::unexpected(admitted.error());
+  }
+  if (address) {
+    control_->accept_proxy(name, *address);
+    log().info("serving", {{"client", client_}, {"proxy", name}, {"address", *address}});
+  } else {
+    proxies_.erase(found);
+    control_->refuse_proxy(name, address.error().message);
+    log().warning("a proxy was refused",
+                  {{"client", client_}, {"proxy", name}, {"reason", address.error().message}});
+  }
+  send();
+}
+
+Task<> Session::judge_ping(tunnel::Ping ping) {
+  Result<void> admitted;
+  if (owner_.admit_ping) admitted = co_await owner_.admit_ping(*this, ping);
+  judges_ping_ = false;
+  control_->answer_ping(admitted ? std::string_view() : std::string_view(admitted.error().message));
+  send();
+}
+
+// -- work connections --
+
+// Streams that the client gave up would otherwise be found by a user.
+std::unique_ptr<net::Channel> Session::take_waiting() {
+  while (!pool_.empty()) {
+    auto stream = std::move(pool_.front());
+    pool_.pop_front();
+    if (!stream->is_stale()) return stream;
+  }
+  return nullptr;
+}
+
+void Session::ask_for_work() {
+  if (!takes_users()) return;
+  const auto there = static_cast<std::int64_t>(pool_.size() + work_begins_) + requested_;
+  for (auto i = there; i < users_ + control_->pool_size(); ++i) {
+    control_->want_work();
+    ++requested_;
+    asked_at_ = Clock::now();
+  }
+  send();
+}
+
+// Replaces waiting work connections that have ended, so that none is missing when a user comes.
+Task<> Session::keep_pool() {
+  while (true) {
+    co_await sleep_for(std::chrono::seconds(1));
+    std::erase_if(pool_, [](const auto& stream) { return stream->peer_closed(); });
+    if (Clock::now() - asked_at_ > options_.work_timeout) requested_ = 0;
+    ask_for_work();
+  }
+}
+
+Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view proxy,
+                                                             Deadline deadline) {
+  struct Counted {
+    std::int64_t& users;
+    explicit Counted(std::int64_t& u) : users(u) { ++users; }
+    ~Counted() { --users; }
+  };
+  std::string start;
+  if (auto appended =
+          append_message(start, tunnel::StartWorkConn{.proxy_name = std::string(proxy)});
+      !appended) {
+    co_return std::unexpected(appended.error());
+  }
+  while (true) {
+    std::unique_ptr<net::Channel> stream;
+    {
+      const Counted counted(users_);
+      while (true) {
+        if (!takes_users()) co_return fail(ErrorCode::unavailable, "the client has left");
+        stream = take_waiting();
+        if (stream) break;
+        ask_for_work();
+        if (!co_await work_.wait(deadline)) {
+          co_return fail(ErrorCode::timeout, "the client brings no work connection");
+        }
+      }
+    }
+    ask_for_work();
+    stream->set_write_deadline(deadline);
+    if (auto written = co_await stream->write(start); !written) continue;
+    stream->set_write_deadline(kNever);
+    co_return std::move(stream);
+  }
+}
+
+}  // namespace gitops::tunnel_server

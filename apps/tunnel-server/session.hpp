@@ -1,0 +1,129 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/core/async.hpp"
+#include "common/core/log.hpp"
+#include "common/core/task_group.hpp"
+#include "common/net/channel.hpp"
+#include "common/tunnel/link.hpp"
+#include "common/tunnel/server_control.hpp"
+
+namespace gitops::tunnel_server {
+
+class Session;
+
+// What a session asks the rest of the server. Called on the loop; the session outlives the calls.
+struct SessionOwner {
+  // Whether the client may log in; its Login, which may be changed, or the error that it is told.
+  std::function<Task<Result<tunnel::Login>>(Session&, tunnel::Login)> admit_login;
+  // Whether it may offer this; what it offers, which may be changed, or the error that it is told.
+  std::function<Task<Result<tunnel::NewProxy>>(Session&, tunnel::NewProxy)> admit_proxy;
+  // Makes an admitted proxy available; where, for people. `name` is the client's name for it.
+  std::function<Result<std::string>(Session&, const std::string& name, const tunnel::NewProxy&)>
+      offer;
+  // Ends what was offered under that name.
+  std::function<void(Session&, const std::string& name)> withdraw;
+  // Whether a Ping or a work connection is allowed; empty functions: all are.
+  std::function<Task<Result<void>>(Session&, const tunnel::Ping&)> admit_ping = {};
+  std::function<Task<Result<void>>(Session&, const tunnel::NewWorkConn&)> admit_work = {};
+};
+
+// A client of the tunnel on one connection: its control stream, and the work connections that it
+// brings, of which some wait for users. Before its login it may open one stream, send a few
+// kilobytes, and take a few seconds. Loop thread only.
+class Session {
+ public:
+  struct Options {
+    tunnel::ServerControlOptions control = {};
+    tunnel::yamux::SessionOptions link = {};  // role and max_streams are set here
+    std::size_t max_streams = 4096;           // after the login
+    Deadline login_deadline = kNever;
+    std::chrono::milliseconds write_timeout{10'000};  // of the control stream
+    std::chrono::milliseconds work_timeout{10'000};   // to the first message of a work connection
+  };
+
+  // `connection` carries yamux; `id` is this server's name for the session, `client` the address
+  // that it has. `owner` outlives the session.
+  Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> connection,
+          std::string client, Options options, const SessionOwner& owner);
+
+  // Serves until the session is over, and returns why. Once.
+  Task<Error> run();
+
+  // A connection to the client's upstream, for a user of this proxy: a waiting work connection, or
+  // one that the client brings before the deadline. Errors: timeout, unavailable.
+  Task<Result<std::unique_ptr<net::Channel>>> connect(std::string_view proxy, Deadline deadline);
+
+  // Takes no new users; ends when those who are there have left.
+  void retire(std::string_view why);
+  // Ends at once.
+  void end(Error error);
+
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  [[nodiscard]] const std::string& client() const { return client_; }
+  // As the client sent it; empty before its login.
+  [[nodiscard]] const tunnel::Login& login() const { return login_; }
+  // Empty before the login.
+  [[nodiscard]] std::string_view run_id() const;
+  [[nodiscard]] bool is_logged_in() const { return control_.has_value(); }
+  // New users may come.
+  [[nodiscard]] bool takes_users() const { return control_ && !retired_ && !ending_; }
+  [[nodiscard]] WallTime since() const { return since_; }
+  // Work connections that wait for users, and those that carry one.
+  [[nodiscard]] std::size_t waiting() const { return pool_.size(); }
+  [[nodiscard]] std::size_t carrying() const;
+
+ private:
+  Task<> keep_link();
+  Task<> keep_control();
+  Task<> keep_writing();
+  Task<> keep_deadline();
+  Task<> keep_pool();
+  Task<Error> converse();
+  Task<Result<std::optional<tunnel::Login>>> read_login(net::Channel& stream);
+  void handle(tunnel::ServerControl::Event event);
+  Task<> judge_proxy(tunnel::NewProxy proxy, std::uint64_t ticket);
+  Task<> judge_ping(tunnel::Ping ping);
+  void take_stream(std::unique_ptr<net::Channel> stream);
+  Task<> take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream);
+  Task<Result<void>> read_work(net::Channel& stream);
+  std::unique_ptr<net::Channel> take_waiting();
+  void ask_for_work();
+  void send();
+
+  const std::uint64_t id_;
+  const std::string client_;
+  Options options_;
+  const SessionOwner& owner_;
+  const WallTime since_ = wall_now();
+  tunnel::Link link_;
+  tunnel::Login login_;
+  std::optional<tunnel::ServerControl> control_;
+  std::unique_ptr<net::Channel> control_stream_;
+  // Proxies that are being judged or offered, each with the number of its request.
+  std::map<std::string, std::uint64_t, std::less<>> proxies_;
+  std::uint64_t tickets_ = 0;
+  bool judges_ping_ = false;
+  std::deque<std::unique_ptr<net::Channel>> pool_;
+  std::int64_t requested_ = 0;  // work connections that were asked for and have not come
+  Clock::time_point asked_at_ = Clock::now();
+  std::int64_t users_ = 0;       // that wait for a work connection
+  std::size_t work_begins_ = 0;  // work streams without their first message yet
+  std::optional<std::string> retired_;
+  std::optional<Error> ending_;
+  Event output_;
+  Event work_;
+  TaskGroup tasks_;
+};
+
+}  // namespace gitops::tunnel_server
