@@ -235,7 +235,7 @@ Task<Result<std::string>> Authority::ask_plugin(std::string_view operation, cons
                         .headers = {{"Content-Type", "application/json"},
                                     {"X-Frp-Reqid", hex_encode(random_bytes(8))}}};
   request.target = http::join_target(*plugin_, {});
-  request.target += request.target.contains('?') ? "&" : "?";
+  request.target += plugin_->query.empty() ? "?" : "?" + plugin_->query + "&";
   request.target += "version=0.1.0&op=" + std::string(operation);
   request.body =
       R"({"version":"0.1.0","op":)" + json_string(operation) + ",\"content\":" + extended + "}";

@@ -40,43 +40,56 @@ Result<void> Clients::listen() {
   tasks_.spawn("accept", [this] {
     return listener_.run(
         [this](std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
-          accepted(std::move(channel), address);
+          adopt(std::move(channel), address);
         });
   });
   return {};
 }
 
-void Clients::accepted(std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
+void Clients::adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
   connections_.Increment();
   const auto client = net::plain_address(address).to_string();
-  auto& of_address = strangers_of_[client];
-  const bool is_full = strangers_ >= options_.max_strangers ||
-                       of_address >= options_.max_strangers_per_address ||
-                       sessions_.size() >= options_.max_clients;
+  const auto known = strangers_of_.find(client);
+  const bool is_full =
+      strangers_.size() >= options_.max_strangers ||
+      (known != strangers_of_.end() && known->second >= options_.max_strangers_per_address) ||
+      sessions_.size() >= options_.max_clients;
   if (is_full) {
-    if (of_address == 0) strangers_of_.erase(client);
     refused_connections_.Increment();
     if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
-      log().warning("too many clients that have not logged in; new ones are closed",
-                    {{"suppressed", verdict.suppressed}});
+      log().warning("too many clients; new ones are closed", {{"clients", sessions_.size()},
+                                                              {"not_logged_in", strangers_.size()},
+                                                              {"suppressed", verdict.suppressed}});
     }
     return;
   }
-  ++strangers_;
-  ++of_address;
-  // Among those who have not logged in.
-  std::shared_ptr<void> place(this, [this, client](void*) {
-    --strangers_;
-    if (--strangers_of_[client] == 0) strangers_of_.erase(client);
-  });
+  const auto id = ++last_id_;
+  strangers_[id] = client;
+  ++strangers_of_[client];
   auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(channel));
-  tasks_.spawn("client", [this, shared, client, place = std::move(place)] {
-    return serve(shared, client, place);
-  });
+  tasks_.spawn("client", [this, id, shared, client] { return serve(id, shared, client); });
 }
 
-Task<> Clients::serve(std::shared_ptr<std::unique_ptr<net::Channel>> channel, std::string client,
-                      std::shared_ptr<void> place) {
+void Clients::no_stranger(SessionId id) {
+  const auto found = strangers_.find(id);
+  if (found == strangers_.end()) return;
+  const auto of_address = strangers_of_.find(found->second);
+  if (--of_address->second == 0) strangers_of_.erase(of_address);
+  strangers_.erase(found);
+}
+
+Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel>> channel,
+                      std::string client) {
+  // Forgets the client however it is left.
+  struct Ended {
+    Clients& clients;
+    SessionId id;
+    ~Ended() {
+      clients.table_.remove(id);
+      clients.sessions_.erase(id);
+      clients.no_stranger(id);
+    }
+  } ended{*this, id};
   const auto deadline = deadline_after(options_.login_timeout);
   auto entered = co_await entrance_.enter(std::move(*channel), deadline);
   if (!entered) {
@@ -91,21 +104,9 @@ Task<> Clients::serve(std::shared_ptr<std::unique_ptr<net::Channel>> channel, st
   auto options = options_.session;
   options.login_deadline = deadline;
   options.control.token = authority_.token();
-  const auto id = ++last_id_;
   const auto session = std::make_shared<Session>(executor_, id, std::move(*entered), client,
                                                  std::move(options), owner_);
   sessions_[id] = session;
-  places_[id] = std::move(place);
-  // Forgets the session however it is left.
-  struct Ended {
-    Clients& clients;
-    SessionId id;
-    ~Ended() {
-      clients.table_.remove(id);
-      clients.places_.erase(id);
-      clients.sessions_.erase(id);
-    }
-  } ended{*this, id};
   const auto error = co_await session->run();
   if (!session->is_logged_in()) refused_connections_.Increment();
   log().info("session ended", {{"client", client},
@@ -151,7 +152,7 @@ SessionOwner Clients::make_owner() {
   SessionOwner owner;
   owner.admit_login = [this](Session& session, tunnel::Login login) -> Task<Result<tunnel::Login>> {
     auto admitted = co_await authority_.admit_login(subject_of(session), std::move(login));
-    if (admitted) places_.erase(session.id());
+    if (admitted) no_stranger(session.id());
     co_return admitted;
   };
   owner.admit_proxy = [this](Session& session, tunnel::NewProxy proxy) {

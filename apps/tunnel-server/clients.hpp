@@ -34,7 +34,7 @@ class Clients {
     std::size_t max_clients = 10'000;
     // Connections that have not logged in.
     std::size_t max_strangers = 2'000;
-    std::size_t max_strangers_per_address = 500;
+    std::size_t max_strangers_per_address = 2'000;
   };
   // Authority and table outlive it.
   Clients(const Executor& executor, Authority& authority, HostTable& table, Metrics& metrics,
@@ -42,6 +42,9 @@ class Clients {
 
   Result<void> listen();
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  // Serves a connection that was made elsewhere, as if it had been accepted; closes it when there are
+  // too many.
+  void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& address);
   // Stops accepting.
   void drain();
   // Ends all sessions.
@@ -66,9 +69,10 @@ class Clients {
   [[nodiscard]] std::string ban_of(const std::string& domain);
 
  private:
-  void accepted(std::unique_ptr<net::Channel> channel, const asio::ip::address& address);
-  Task<> serve(std::shared_ptr<std::unique_ptr<net::Channel>> channel, std::string client,
-               std::shared_ptr<void> place);
+  Task<> serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel>> channel,
+               std::string client);
+  // The connection has logged in, or has ended.
+  void no_stranger(SessionId id);
   SessionOwner make_owner();
   Authority::Subject subject_of(const Session& session) const;
   Result<std::string> offer(Session& session, const std::string& name,
@@ -85,11 +89,10 @@ class Clients {
   std::uint16_t port_ = 0;
   SessionId last_id_ = 0;
   std::map<SessionId, std::shared_ptr<Session>> sessions_;
-  // Of sessions that have not logged in; given back by destruction.
-  std::unordered_map<SessionId, std::shared_ptr<void>> places_;
+  // Addresses of connections that have not logged in, and how many each has.
+  std::unordered_map<SessionId, std::string> strangers_;
+  std::unordered_map<std::string, std::size_t> strangers_of_;
   std::map<std::string, Ban> bans_;
-  std::size_t strangers_ = 0;
-  std::unordered_map<std::string, std::size_t> strangers_of_;  // by address
   RepeatFilter repeated_{std::chrono::minutes(1)};
   Counter& connections_;
   Counter& refused_connections_;

@@ -1,6 +1,7 @@
 #include "tunnel-server/edge.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -13,6 +14,8 @@ namespace {
 
 // How long the newest client of a host may keep a user waiting while there is another one.
 constexpr auto kImpatience = std::chrono::milliseconds(1'500);
+// Of a host that is gone.
+constexpr unsigned kNoGeneration = std::numeric_limits<unsigned>::max();
 // Kept for the next request, for each host. Each occupies a stream and a connection at the client.
 constexpr std::size_t kMaxIdle = 32;
 
@@ -79,7 +82,12 @@ void Edge::update(HostTable::Host& host) {
     host.way = std::make_shared<Way>();
     host.way->upstream = std::make_shared<proxy::Upstream>(
         proxy::Dialer{.dial = [this, way = std::weak_ptr(host.way)](
-                                  Deadline deadline) { return dial(way, deadline); }},
+                                  Deadline deadline) { return dial(way, deadline); },
+                      .generation =
+                          [way = std::weak_ptr(host.way)](Clock::time_point) {
+                            const auto alive = way.lock();
+                            return alive ? alive->generation : kNoGeneration;
+                          }},
         proxy::UpstreamOptions{.connect_timeout = options_.connect_timeout, .max_idle = kMaxIdle});
     std::erase_if(ways_, [](const auto& way) { return way.expired(); });
     ways_.push_back(host.way);
@@ -97,6 +105,7 @@ void Edge::update(HostTable::Host& host) {
   route->host = way.offer->host_rewrite;
   way.route = std::move(route);
   // The next request goes to the newest client.
+  ++way.generation;
   way.upstream->close_idle();
 }
 

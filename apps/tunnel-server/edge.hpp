@@ -21,7 +21,8 @@ struct Way {
   std::shared_ptr<const proxy::Route> route;
   std::shared_ptr<const Offer> offer;                      // of the newest entry
   std::vector<std::pair<SessionId, std::string>> clients;  // newest first, with the proxy's name
-  std::size_t requests = 0;                                // at the moment
+  unsigned generation = 0;   // of the clients; connections through others are not used again
+  std::size_t requests = 0;  // at the moment
 };
 
 // Where users connect: decides to which client a request goes, and what those hear that go to none.

@@ -23,6 +23,8 @@ constexpr std::size_t kStreamsOfStranger = 1;
 constexpr std::uint64_t kBytesOfStranger = 24 * 1024;
 // A client brings what it was asked for; a little more, because frp's does.
 constexpr std::size_t kSpareWork = 10;
+// Work connections on their way: yamux allows a client 256 streams without an ACK.
+constexpr std::int64_t kMaxAsked = 128;
 constexpr std::size_t kMaxRunId = 64;
 constexpr auto kRest = std::chrono::milliseconds(200);  // between looks at what is left to do
 
@@ -131,8 +133,8 @@ void Session::take_stream(std::unique_ptr<net::Channel> stream) {
   }
   const bool is_wanted =
       takes_users() &&
-      pool_.size() + work_begins_ <
-          static_cast<std::size_t>(requested_ + control_->pool_size()) + kSpareWork;
+      (requested_ > 0 ||
+       pool_.size() + work_begins_ < static_cast<std::size_t>(control_->pool_size()) + kSpareWork);
   if (!is_wanted) return stream->abort();
   requested_ = std::max<std::int64_t>(0, requested_ - 1);
   ++work_begins_;
@@ -333,8 +335,10 @@ std::unique_ptr<net::Channel> Session::take_waiting() {
 
 void Session::ask_for_work() {
   if (!takes_users()) return;
-  const auto there = static_cast<std::int64_t>(pool_.size() + work_begins_) + requested_;
-  for (auto i = there; i < users_ + control_->pool_size(); ++i) {
+  const auto on_their_way = static_cast<std::int64_t>(work_begins_) + requested_;
+  const auto missing =
+      users_ + control_->pool_size() - static_cast<std::int64_t>(pool_.size()) - on_their_way;
+  for (auto i = std::min(missing, kMaxAsked - on_their_way); i > 0; --i) {
     control_->want_work();
     ++requested_;
     asked_at_ = Clock::now();

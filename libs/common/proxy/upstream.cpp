@@ -86,6 +86,7 @@ void Upstream::put(std::unique_ptr<UpstreamConnection> connection) {
   connection->channel->set_deadline(kNever);
   connection->in.release();
   connection->idle_since = connection->channel->reactor().now();
+  if (connection->generation != generation(connection->idle_since)) return;
   connection->usable_until = connection->idle_since + idle_time;
   idle_.push_back(std::move(connection));
 }

@@ -1,0 +1,824 @@
+#include "tunnel-server/clients.hpp"
+
+#include <array>
+#include <deque>
+#include <optional>
+
+#include <gmock/gmock.h>
+
+#include "common/core/crypto.hpp"
+#include "common/net/memory_channel.hpp"
+#include "common/proxy/server.hpp"
+#include "common/tunnel/client_control.hpp"
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+#include "tunnel-server/edge.hpp"
+
+// The whole server but its ports: clients and users on connections in memory.
+namespace gitops::tunnel_server {
+namespace {
+
+using net::Channel;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tunnel::ClientControl;
+using tunnel::NewProxy;
+
+const asio::ip::address kClientAddress = asio::ip::make_address("10.0.0.1");
+const asio::ip::address kUserAddress = asio::ip::make_address("203.0.113.9");
+
+Task<std::string> read(Channel& channel) {
+  std::array<char, 16 * 1024> room;
+  const auto size = co_await channel.read_some(room);
+  if (!size) co_return "(" + size.error().message + ")";
+  co_return *size == 0 ? "(end)" : std::string(room.data(), *size);
+}
+
+NewProxy proxy(const std::string& subdomain, std::string token = {}) {
+  NewProxy proxy{.proxy_name = subdomain, .proxy_type = "http", .subdomain = subdomain};
+  if (!token.empty()) proxy.metas.emplace("Authorization", Secret(std::move(token)));
+  return proxy;
+}
+
+struct ClientOptions {
+  std::vector<NewProxy> proxies = {proxy("acc-rt")};
+  std::string run_id = {};
+  Secret token = Secret("s3cret");
+  int pool = 1;
+  bool brings_work = true;
+  bool stalls = false;  // reads nothing of its work connections
+};
+
+// A client of the tunnel whose upstream answers each request with its own name.
+class Client {
+ public:
+  Client(const Executor& executor, std::unique_ptr<Channel> channel, std::string name,
+         ClientOptions options)
+      : name_(std::move(name)),
+        options_(std::move(options)),
+        link_(std::move(channel), {.role = tunnel::yamux::Role::client}, {}),
+        control_(
+            {.login = {.version = "0.70.0", .run_id = options_.run_id, .pool_count = options_.pool},
+             .token = options_.token,
+             .proxies = options_.proxies},
+            {.iv = random_bytes(Aes128Cfb::kIvSize), .seed = 1}, wall_now(), Clock::now()),
+        changed_(executor),
+        tasks_(executor) {
+    tasks_.spawn("link", [this]() -> Task<> {
+      ending = co_await link_.run();
+      changed_.notify_all();
+    });
+    tasks_.spawn("control", [this] { return converse(); });
+  }
+
+  [[nodiscard]] bool is_serving() const {
+    return std::ranges::all_of(control_.proxies(), [](const auto& offered) {
+      return offered.state == ClientControl::Proxy::State::running;
+    });
+  }
+  [[nodiscard]] std::string refusal() const {
+    return control_.failure() ? control_.failure()->message : control_.proxies()[0].text;
+  }
+  Task<> until(const std::function<bool()>& condition) {
+    while (!condition()) co_await changed_.wait(deadline_after(milliseconds(10)));
+  }
+  Task<> serving() {
+    co_await until([this] { return is_serving(); });
+  }
+  [[nodiscard]] const std::string& run_id() const { return control_.run_id(); }
+  [[nodiscard]] const ClientControl& control() const { return control_; }
+  tunnel::Link& link() { return link_; }
+  Channel& control_stream() { return *control_stream_; }
+  // Closes its proxies.
+  Task<> close_proxies() {
+    control_.stop();
+    co_await flush();
+  }
+  Task<> stop() {
+    link_.close();
+    tasks_.cancel();
+    co_await tasks_.join();
+  }
+
+  std::vector<std::string> requests;
+  std::size_t started = 0;  // work connections with a user
+  int asked = 0;            // for work connections
+  std::optional<Error> ending;
+  bool holds_answers = false;
+
+ private:
+  Task<> flush() {
+    const auto output = std::exchange(control_.output(), {});
+    if (!output.empty()) (void)co_await control_stream_->write(output);
+  }
+
+  Task<> converse() {
+    control_stream_ = link_.open().value();
+    std::array<char, 4096> room;
+    std::vector<ClientControl::Event> events;
+    while (true) {
+      co_await flush();
+      control_stream_->set_read_deadline(control_.due());
+      const auto size = co_await control_stream_->read_some(room);
+      if (size && *size == 0) break;
+      if (!size && size.error().code != ErrorCode::timeout) break;
+      events.clear();
+      if (size) control_.receive(std::span(room).first(*size), Clock::now(), events);
+      control_.tick(Clock::now());
+      for (const auto& event : events) {
+        if (event.what != ClientControl::Event::What::work_wanted) continue;
+        ++asked;
+        if (options_.brings_work) tasks_.spawn("work", [this] { return work(); });
+      }
+      changed_.notify_all();
+      if (control_.failure()) break;
+    }
+    if (!ending) ending = Error{.message = "the control stream ended"};
+    changed_.notify_all();
+  }
+
+  Task<> work() {
+    auto opened = link_.open();
+    if (!opened) co_return;
+    auto& stream = **opened;
+    std::string offer;
+    EXPECT_TRUE(append_message(offer, tunnel::NewWorkConn{.run_id = run_id()}));
+    if (!co_await stream.write(offer)) co_return;
+    tunnel::MessageReader reader;
+    std::string received;
+    std::optional<tunnel::Message> start;
+    while (!start) {
+      received += co_await read(stream);
+      if (received.starts_with("(")) co_return;
+      std::string_view bytes = received;
+      auto message = reader.next(bytes);
+      if (!message) co_return;
+      start = std::move(*message);
+      received = bytes;
+    }
+    ++started;
+    while (options_.stalls) co_await sleep_for(seconds(1));
+    while (true) {
+      while (!received.contains("\r\n\r\n")) {
+        const auto part = co_await read(stream);
+        if (part.starts_with("(")) co_return;
+        received += part;
+      }
+      const auto end = received.find("\r\n\r\n") + 4;
+      requests.push_back(received.substr(0, end));
+      received.erase(0, end);
+      changed_.notify_all();
+      while (holds_answers) co_await changed_.wait(deadline_after(milliseconds(10)));
+      const auto body = requests.back().contains(" /large ") ? std::string(2'000'000, 'x') : name_;
+      if (!co_await stream.write("HTTP/1.1 200 OK\r\nContent-Length: " +
+                                 std::to_string(body.size()) + "\r\n\r\n" + body)) {
+        co_return;
+      }
+    }
+  }
+
+  std::string name_;
+  ClientOptions options_;
+  tunnel::Link link_;
+  ClientControl control_;
+  std::unique_ptr<Channel> control_stream_;
+  Event changed_;
+  TaskGroup tasks_;
+};
+
+class Bed {
+ public:
+  explicit Bed(const Executor& executor, Authority::Options authority_options,
+               Clients::Options client_options = {})
+      : executor_(executor),
+        names_(metrics),
+        authority_(executor, names_, std::move(authority_options)),
+        traffic(metrics),
+        clients(executor, authority_, table, metrics, with_defaults(std::move(client_options))),
+        edge_(table, traffic,
+              {.trusted_proxies = net::AddressList::parse({"10.9.0.0/16"}).value(),
+               .max_requests_per_host = 300,
+               .limits = {.websocket = true},
+               .session = [this](SessionId id) { return clients.session(id); },
+               .ban = [this](const std::string& domain) { return clients.ban_of(domain); }}),
+        users_(executor, {}, edge_.policy()) {
+    table.changed = [this](HostTable::Host& host) { edge_.update(host); };
+  }
+
+  static Clients::Options with_defaults(Clients::Options options) {
+    options.session.control.version = "1.0.0";
+    options.subdomain_host = "example.test";
+    return options;
+  }
+
+  // A new connection to the port for clients.
+  std::unique_ptr<Channel> connect(std::size_t capacity = 64 * 1024) {
+    auto [near, far] = net::MemoryChannel::pair(executor_, capacity);
+    clients.adopt(std::move(far), kClientAddress);
+    return std::move(near);
+  }
+  Client& add(std::string name, ClientOptions options = {}) {
+    return *all_.emplace_back(
+        std::make_unique<Client>(executor_, connect(), std::move(name), std::move(options)));
+  }
+  std::unique_ptr<Channel> user(const asio::ip::address& address = kUserAddress) {
+    auto [near, far] = net::MemoryChannel::pair(executor_);
+    users_.adopt(std::move(far),
+                 {.address = address, .text = address.to_string(), .tls = false, .use = {}});
+    return std::move(near);
+  }
+  // The status and, for 200, the body of a request.
+  Task<std::string> get(std::string host = "acc-rt.example.test", std::string more = {},
+                        std::string target = "/") {
+    auto channel = user();
+    EXPECT_TRUE(co_await channel->write("GET " + target + " HTTP/1.1\r\nHost: " + host +
+                                        "\r\nConnection: close\r\n" + more + "\r\n"));
+    co_return co_await answer(*channel);
+  }
+  static Task<std::string> answer(Channel& channel) {
+    std::string all;
+    while (true) {
+      const auto part = co_await read(channel);
+      if (part.starts_with("(")) break;
+      all += part;
+    }
+    const auto status = all.substr(0, all.find("\r\n"));
+    if (!status.contains(" 200 ")) co_return status.substr(std::min<std::size_t>(9, status.size()));
+    co_return all.substr(all.find("\r\n\r\n") + 4);
+  }
+  Task<> until(const std::function<bool()>& condition) {
+    while (!condition()) co_await sleep_for(milliseconds(10));
+  }
+  Task<> stop() {
+    co_await users_.stop(Clock::now());
+    for (const auto& client : all_) co_await client->stop();
+    co_await clients.stop();
+  }
+
+  Metrics metrics;
+
+ private:
+  Executor executor_;
+  net::Resolver names_;
+  Authority authority_;
+
+ public:
+  Traffic traffic;
+  HostTable table;
+  Clients clients;
+
+ private:
+  Edge edge_;
+  proxy::Server users_;
+  std::vector<std::unique_ptr<Client>> all_;
+};
+
+void run_with(const std::function<Authority::Options()>& authority, Clients::Options options,
+              const std::function<Task<>(Bed&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    Bed bed(co_await asio::this_coro::executor, authority(), options);
+    co_await body(bed);
+    co_await bed.stop();
+    EXPECT_EQ(bed.clients.size(), 0u);
+    EXPECT_EQ(bed.table.size(), 0u);
+  });
+}
+
+void run(const std::function<Task<>(Bed&)>& body, Clients::Options options = {}) {
+  run_with([] { return Authority::Options{.token = Secret("s3cret")}; }, std::move(options), body);
+}
+
+// Each runtime has a token: token-a for acc-rt, token-b for acc-b.
+void run_with_runtimes(const std::function<Task<>(Bed&)>& body) {
+  test::TempDir folder;
+  test::write_file(folder / "runtimes", "acc-rt token-a\nacc-rt token-a2\nacc-b token-b\n");
+  run_with(
+      [&] {
+        return Authority::Options{.token = Secret("s3cret"),
+                                  .runtimes_file = (folder / "runtimes").string()};
+      },
+      {}, body);
+}
+
+TEST(TunnelServer, ARequestReachesTheClientOfItsHost) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
+    co_await client.serving();
+    co_await other.serving();
+    EXPECT_EQ(co_await bed.get(), "a");
+    EXPECT_EQ(co_await bed.get("ACC-B.example.test:8080"), "b");
+    EXPECT_EQ(co_await bed.get("acc-c.example.test"), "404 Not Found");
+    EXPECT_EQ(co_await bed.get("example.test"), "404 Not Found");
+    CO_ASSERT_EQ(client.requests.size(), 1u);
+    EXPECT_THAT(client.requests[0], HasSubstr("\r\nHost: acc-rt.example.test\r\n"));
+    EXPECT_THAT(other.requests[0], HasSubstr("\r\nHost: ACC-B.example.test:8080\r\n"));
+  });
+}
+
+TEST(TunnelServer, RequestsWaitForWorkConnectionsWhereThereIsNoPool) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 0});
+    co_await client.serving();
+    EXPECT_EQ(client.asked, 0);
+    EXPECT_EQ(co_await bed.get(), "a");
+    EXPECT_EQ(client.asked, 1);
+  });
+}
+
+TEST(TunnelServer, ThePoolIsFilledAgainAndBounded) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 1'000});
+    co_await client.serving();
+    const auto session = bed.clients.sessions()[0];
+    co_await bed.until([&] { return session->waiting() == 5; });
+    EXPECT_EQ(co_await bed.get(), "a");
+    co_await bed.until([&] { return session->waiting() == 5; });
+    EXPECT_EQ(client.asked, 6);
+    EXPECT_EQ(session->carrying(), 1u);  // kept for the next request
+  });
+}
+
+TEST(TunnelServer, ForwardingFieldsAreOurs) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    co_await client.serving();
+    EXPECT_EQ(co_await bed.get("acc-rt.example.test"), "a");
+    EXPECT_THAT(client.requests[0], HasSubstr("\r\nX-Forwarded-For: 203.0.113.9\r\n"));
+    EXPECT_THAT(client.requests[0], HasSubstr("\r\nX-Forwarded-Host: acc-rt.example.test\r\n"));
+    EXPECT_THAT(client.requests[0], HasSubstr("\r\nX-Forwarded-Proto: http\r\n"));
+  });
+}
+
+TEST(TunnelServer, AC19_AUserCannotSayWhoItIs) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    co_await client.serving();
+    const std::string forged =
+        "X-Forwarded-For: 10.0.0.7\r\nX_Forwarded_For: 10.0.0.7\r\nForwarded: for=10.0.0.7\r\n"
+        "X-Real-IP: 10.0.0.7\r\nX-Forwarded-Host: evil\r\nX-Forwarded-Proto: https\r\n";
+    EXPECT_EQ(co_await bed.get("acc-rt.example.test", forged), "a");
+    EXPECT_THAT(client.requests[0], testing::Not(HasSubstr("10.0.0.7")));
+    EXPECT_THAT(client.requests[0], testing::Not(HasSubstr("evil")));
+    // A proxy that is trusted may.
+    auto proxied = bed.user(asio::ip::make_address("10.9.1.1"));
+    CO_ASSERT_OK(co_await proxied->write(
+        "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n"
+        "X-Forwarded-For: 198.51.100.4\r\nX-Forwarded-Proto: https\r\n\r\n"));
+    EXPECT_EQ(co_await Bed::answer(*proxied), "a");
+    EXPECT_THAT(client.requests[1], HasSubstr("\r\nX-Forwarded-For: 198.51.100.4, 10.9.1.1\r\n"));
+    EXPECT_THAT(client.requests[1], HasSubstr("\r\nX-Forwarded-Proto: https\r\n"));
+  });
+}
+
+TEST(TunnelServer, AHostIsOpenToItsAllowedAddressesOnly) {
+  run([](Bed& bed) -> Task<> {
+    auto allowed = proxy("acc-rt");
+    allowed.ips_allow_list = {"198.51.100.0/24"};
+    auto& client = bed.add("a", {.proxies = {allowed}});
+    co_await client.serving();
+    EXPECT_EQ(co_await bed.get(), "403 Forbidden");
+    // The first address can be forged; the last one, by a trusted proxy, counts.
+    EXPECT_EQ(co_await bed.get("acc-rt.example.test", "X-Forwarded-For: 198.51.100.4\r\n"),
+              "403 Forbidden");
+    for (const auto& [hops, expected] : std::vector<std::pair<std::string, std::string>>{
+             {"198.51.100.4", "a"}, {"198.51.100.4, 203.0.113.9", "403 Forbidden"}}) {
+      auto proxied = bed.user(asio::ip::make_address("10.9.1.1"));
+      CO_ASSERT_OK(co_await proxied->write(
+          "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n"
+          "X-Forwarded-For: " +
+          hops + "\r\n\r\n"));
+      EXPECT_EQ(co_await Bed::answer(*proxied), expected);
+    }
+  });
+}
+
+TEST(TunnelServer, AHostMayAskForAPassword) {
+  run([](Bed& bed) -> Task<> {
+    auto guarded = proxy("acc-rt");
+    guarded.http_user = "ann";
+    guarded.http_pwd = Secret("pass:word");
+    guarded.host_header_rewrite = "internal";
+    auto& client = bed.add("a", {.proxies = {guarded}});
+    co_await client.serving();
+    const std::string host = "acc-rt.example.test";
+    EXPECT_EQ(co_await bed.get(host), "401 Unauthorized");
+    EXPECT_EQ(co_await bed.get(host, "Authorization: Basic YW5uOnBhc3M=\r\n"), "401 Unauthorized");
+    EXPECT_EQ(co_await bed.get(host, "Authorization: Bearer x\r\n"), "401 Unauthorized");
+    EXPECT_EQ(co_await bed.get(host, "Authorization: basic YW5uOnBhc3M6d29yZA==\r\n"), "a");
+    CO_ASSERT_EQ(client.requests.size(), 1u);
+    EXPECT_THAT(client.requests[0], HasSubstr("\r\nHost: internal\r\n"));
+  });
+}
+
+TEST(TunnelServer, AWrongTokenIsRefusedInTheWordsOfFrp) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.token = Secret("guess")});
+    co_await client.until([&] { return client.control().failure().has_value(); });
+    EXPECT_THAT(client.refusal(),
+                HasSubstr("token in login doesn't match token from configuration"));
+    co_await bed.until([&] { return bed.clients.size() == 0; });
+  });
+}
+
+TEST(TunnelServer, AC16_AHostIsNotTakenFromItsClient) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    co_await client.serving();
+    auto& thief = bed.add("thief");
+    co_await thief.until([&] { return !thief.refusal().empty(); });
+    EXPECT_EQ(thief.refusal(), "proxy name [acc-rt] is already in use");
+    auto& variant = bed.add("variant", {.proxies = {proxy("ACC-RT")}});
+    co_await variant.until([&] { return !variant.refusal().empty(); });
+    EXPECT_EQ(variant.refusal(), "router config conflict");
+    EXPECT_EQ(co_await bed.get(), "a");
+  });
+}
+
+TEST(TunnelServer, AC16_ATokenOfOneRuntimeGetsNoHostOfAnother) {
+  run_with_runtimes([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.proxies = {proxy("acc-rt", "token-a")}});
+    co_await client.serving();
+    // With the run id of the one that is to be robbed.
+    auto& thief =
+        bed.add("thief", {.proxies = {proxy("acc-rt", "token-b")}, .run_id = client.run_id()});
+    co_await thief.until([&] { return !thief.refusal().empty(); });
+    EXPECT_EQ(thief.refusal(), "the token is not for this host");
+    auto& stranger = bed.add("stranger", {.proxies = {proxy("acc-rt", "token-x")}});
+    co_await stranger.until([&] { return !stranger.refusal().empty(); });
+    EXPECT_EQ(stranger.refusal(), "invalid token");
+    EXPECT_EQ(co_await bed.get(), "a");
+    EXPECT_FALSE(client.ending);
+  });
+}
+
+TEST(TunnelServer, AC16_ARunIdAloneBringsNoWorkConnection) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 0});
+    auto& thief = bed.add("thief", {.proxies = {proxy("acc-b")}, .pool = 0});
+    co_await client.serving();
+    co_await thief.serving();
+    auto stream = thief.link().open().value();
+    std::string offer;
+    EXPECT_TRUE(append_message(offer, tunnel::NewWorkConn{.run_id = client.run_id()}));
+    CO_ASSERT_OK(co_await stream->write(offer));
+    EXPECT_THAT(co_await read(*stream), HasSubstr("the run id is not that of this connection"));
+    for (const auto& session : bed.clients.sessions()) EXPECT_EQ(session->waiting(), 0u);
+  });
+}
+
+TEST(TunnelServer, AC23_AProxyIsClosedByItsOwnClientOnly) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
+    co_await client.serving();
+    co_await other.serving();
+    // A client that closes what it was refused.
+    auto& thief = bed.add("thief");
+    co_await thief.until([&] { return !thief.refusal().empty(); });
+    co_await thief.close_proxies();
+    co_await other.close_proxies();
+    co_await bed.until([&] { return bed.table.size() == 1; });
+    EXPECT_EQ(co_await bed.get(), "a");
+    EXPECT_EQ(co_await bed.get("acc-b.example.test"), "404 Not Found");
+  });
+}
+
+TEST(TunnelServer, AC23_UnknownHostsCostNothing) {
+  run([](Bed& bed) -> Task<> {
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_EQ(co_await bed.get("h" + std::to_string(i) + ".example.test"), "404 Not Found");
+    }
+    const auto text = bed.metrics.expose();
+    EXPECT_THAT(text,
+                HasSubstr(R"(gitops_tunnel_server_requests_total{code="4xx",host="none"} 50)"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("h1.example.test")));
+    EXPECT_EQ(bed.table.size(), 0u);
+  });
+}
+
+TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
+  run_with_runtimes([](Bed& bed) -> Task<> {
+    auto& old = bed.add("old", {.proxies = {proxy("acc-rt", "token-a")}});
+    co_await old.serving();
+    EXPECT_EQ(co_await bed.get(), "old");
+    old.holds_answers = true;
+    auto under_way = bed.user();
+    CO_ASSERT_OK(co_await under_way->write(
+        "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
+    co_await old.until([&] { return old.requests.size() == 2; });
+    auto& young = bed.add("young", {.proxies = {proxy("acc-rt", "token-a2")}});
+    co_await young.serving();
+    EXPECT_EQ(co_await bed.get(), "young");
+    old.holds_answers = false;
+    EXPECT_EQ(co_await Bed::answer(*under_way), "old");
+    EXPECT_EQ(co_await bed.get(), "young");
+    // When it goes, the old one is still there.
+    co_await young.stop();
+    EXPECT_EQ(co_await bed.get(), "old");
+  });
+}
+
+TEST(TunnelServer, AClientThatComesBackReplacesItself) {
+  run([](Bed& bed) -> Task<> {
+    auto& before = bed.add("before");
+    co_await before.serving();
+    before.holds_answers = true;
+    auto under_way = bed.user();
+    CO_ASSERT_OK(co_await under_way->write(
+        "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
+    co_await before.until([&] { return before.requests.size() == 1; });
+    auto& after = bed.add("after", {.run_id = before.run_id()});
+    co_await after.serving();
+    EXPECT_EQ(after.run_id(), before.run_id());
+    EXPECT_EQ(co_await bed.get(), "after");
+    EXPECT_EQ(bed.clients.size(), 2u);  // somebody is there
+    before.holds_answers = false;
+    EXPECT_EQ(co_await Bed::answer(*under_way), "before");
+    co_await bed.until([&] { return bed.clients.size() == 1; });
+    EXPECT_EQ(co_await bed.get(), "after");
+  });
+}
+
+TEST(TunnelServer, ADeadClientIsReplacedAtOnce) {
+  run([](Bed& bed) -> Task<> {
+    auto& before = bed.add("before");
+    co_await before.serving();
+    const auto run_id = before.run_id();
+    co_await before.stop();  // and its connection stays half-open for the server's eyes
+    auto& after = bed.add("after", {.run_id = run_id});
+    const auto begin = Clock::now();
+    co_await after.serving();
+    EXPECT_LE(Clock::now() - begin, seconds(1));
+    EXPECT_EQ(co_await bed.get(), "after");
+  });
+}
+
+TEST(TunnelServer, AC20_AHalfOpenClientIsFoundIn15Seconds) {
+  run([](Bed& bed) -> Task<> {
+    // A client that logs in and is never heard of again.
+    auto channel = bed.connect();
+    tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
+    const auto stream = *session.open(Clock::now());
+    ClientControl control({.login = {.version = "0.70.0"}, .token = Secret("s3cret")},
+                          {.iv = std::string(16, 'i'), .seed = 1}, wall_now(), Clock::now());
+    session.write(stream, control.output());
+    CO_ASSERT_OK(co_await channel->write(session.output()));
+    co_await bed.until([&] {
+      const auto all = bed.clients.sessions();
+      return all.size() == 1 && all[0]->is_logged_in();
+    });
+    const auto begin = Clock::now();
+    co_await bed.until([&] { return bed.clients.size() == 0; });
+    EXPECT_LE(Clock::now() - begin, milliseconds(15'500));
+  });
+}
+
+TEST(TunnelServer, AC20_AClientThatBringsNoWorkOccupiesAUserForTenSeconds) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.brings_work = false});
+    co_await client.serving();
+    const auto begin = Clock::now();
+    EXPECT_EQ(co_await bed.get(), "504 Gateway Timeout");
+    EXPECT_GE(Clock::now() - begin, milliseconds(9'900));
+    EXPECT_LE(Clock::now() - begin, milliseconds(11'000));
+  });
+}
+
+TEST(TunnelServer, AnotherClientOfTheHostIsAskedWhenTheNewestBringsNoWork) {
+  run_with_runtimes([](Bed& bed) -> Task<> {
+    auto& old = bed.add("old", {.proxies = {proxy("acc-rt", "token-a")}});
+    co_await old.serving();
+    auto& young = bed.add(
+        "young", {.proxies = {proxy("acc-rt", "token-a")}, .pool = 0, .brings_work = false});
+    co_await young.serving();
+    const auto begin = Clock::now();
+    EXPECT_EQ(co_await bed.get(), "old");
+    EXPECT_LE(Clock::now() - begin, seconds(2));
+  });
+}
+
+TEST(TunnelServer, AC21_AUserWhoDoesNotReadSlowsNoOther) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 5});
+    co_await client.serving();
+    std::vector<std::unique_ptr<Channel>> slow;
+    for (int i = 0; i < 20; ++i) {
+      auto& user = slow.emplace_back(bed.user());
+      CO_ASSERT_OK(
+          co_await user->write("GET /large HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
+    }
+    co_await client.until([&] { return client.requests.size() == 20; });
+    const auto begin = Clock::now();
+    EXPECT_EQ(co_await bed.get(), "a");
+    EXPECT_LE(Clock::now() - begin, seconds(1));
+    for (auto& user : slow) user->abort();
+  });
+}
+
+TEST(TunnelServer, AHostHasItsShareOfRequests) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 5});
+    auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
+    co_await client.serving();
+    co_await other.serving();
+    client.holds_answers = true;
+    std::vector<std::unique_ptr<Channel>> users;
+    for (int i = 0; i < 300; ++i) {
+      auto& user = users.emplace_back(bed.user());
+      CO_ASSERT_OK(co_await user->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
+    }
+    co_await client.until([&] { return client.requests.size() == 300; });
+    EXPECT_EQ(co_await bed.get(), "503 Service Unavailable");
+    EXPECT_EQ(co_await bed.get("acc-b.example.test"), "b");
+    client.holds_answers = false;
+    for (auto& user : users) {
+      EXPECT_THAT(co_await read(*user), HasSubstr("200 OK"));
+      user->close();
+    }
+    EXPECT_EQ(co_await bed.get(), "a");
+  });
+}
+
+// -- before the login --
+
+TEST(TunnelServer, AC15_AStrangerHasOneStreamAndOneMessage) {
+  run([](Bed& bed) -> Task<> {
+    auto channel = bed.connect();
+    tunnel::Link link(std::move(channel), {.role = tunnel::yamux::Role::client}, {});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    std::optional<Error> ending;
+    tasks.spawn("link", [&]() -> Task<> { ending = co_await link.run(); });
+    auto first = link.open().value();
+    auto second = link.open().value();
+    CO_ASSERT_OK(co_await first->write("o"));
+    CO_ASSERT_OK(co_await second->write("o"));
+    EXPECT_THAT(co_await read(*second), HasSubstr("reset by the peer"));
+    // A message of which the length is announced but that does not come costs nothing; a long one
+    // ends the connection.
+    first->set_write_deadline(deadline_after(seconds(60)));
+    std::string bytes("\0\0\0\0\0\0\x27\x10{", 9);
+    CO_ASSERT_OK(co_await first->write(bytes));
+    Result<void> written;
+    while (written) written = co_await first->write(std::string(1'000, ' '));
+    EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+    link.close();
+    co_await tasks.join();
+    co_await bed.until([&] { return bed.clients.size() == 0; });
+  });
+}
+
+TEST(TunnelServer, AC15_AHugeLengthEndsTheConnection) {
+  run([](Bed& bed) -> Task<> {
+    for (const auto& bytes :
+         {std::string("o\x7f\xff\xff\xff\xff\xff\xff\xff", 9),
+          std::string("o\xff\xff\xff\xff\xff\xff\xff\xff", 9),
+          std::string("o\0\0\0\0\0\0\x28\x01", 9), std::string("Z\0\0\0\0\0\0\0\2{}", 11),
+          std::string("w\0\0\0\0\0\0\0\2{}", 11), std::string("h\0\0\0\0\0\0\0\2{}", 11)}) {
+      auto channel = bed.connect();
+      tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
+      const auto stream = *session.open(Clock::now());
+      session.write(stream, bytes);
+      CO_ASSERT_OK(co_await channel->write(session.output()));
+      const auto begin = Clock::now();
+      co_await bed.until([&] { return bed.clients.size() == 0; });
+      EXPECT_LE(Clock::now() - begin, seconds(3));
+      EXPECT_EQ(bed.table.size(), 0u);
+    }
+  });
+}
+
+TEST(TunnelServer, AC15_AStrangerMustLogInInTime) {
+  run([](Bed& bed) -> Task<> {
+    auto silent = bed.connect();
+    auto half = bed.connect();
+    CO_ASSERT_OK(co_await half->write(tunnel::yamux::Session({}, Clock::now()).output()));
+    CO_ASSERT_OK(co_await half->write(std::string("\0", 1)));
+    const auto begin = Clock::now();
+    EXPECT_THAT(co_await read(*silent), HasSubstr("("));
+    EXPECT_THAT(co_await read(*half), HasSubstr("("));
+    EXPECT_LE(Clock::now() - begin, seconds(11));
+    co_await bed.until([&] { return bed.clients.size() == 0; });
+  });
+}
+
+TEST(TunnelServer, AC15_StrangersHaveALimit) {
+  Clients::Options options;
+  options.max_strangers = 10;
+  options.max_strangers_per_address = 10;
+  run(
+      [](Bed& bed) -> Task<> {
+        std::vector<std::unique_ptr<Channel>> strangers;
+        for (int i = 0; i < 10; ++i) strangers.push_back(bed.connect());
+        auto one_more = bed.connect();
+        EXPECT_THAT(co_await read(*one_more), HasSubstr("("));
+        for (auto& stranger : strangers) stranger->close();
+        co_await sleep_for(milliseconds(100));
+        // Those who have logged in do not count.
+        for (int i = 0; i < 20; ++i) {
+          auto& client = bed.add("c", {.proxies = {proxy("c-" + std::to_string(i))}});
+          co_await client.serving();
+        }
+      },
+      options);
+}
+
+TEST(TunnelServer, AC17_NothingMayStandBehindALogin) {
+  run([](Bed& bed) -> Task<> {
+    auto channel = bed.connect();
+    tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
+    const auto stream = *session.open(Clock::now());
+    ClientControl control({.login = {.version = "0.70.0"}, .token = Secret("s3cret")},
+                          {.iv = std::string(16, 'i'), .seed = 1}, wall_now(), Clock::now());
+    std::string bytes = control.output();
+    EXPECT_TRUE(append_message(bytes, proxy("acc-rt")));
+    session.write(stream, bytes);
+    CO_ASSERT_OK(co_await channel->write(session.output()));
+    co_await bed.until([&] { return bed.clients.size() == 0; });
+    EXPECT_EQ(bed.table.size(), 0u);
+  });
+}
+
+TEST(TunnelServer, AC22_AThousandClientsComeBackAtOnce) {
+  run([](Bed& bed) -> Task<> {
+    std::vector<Client*> clients;
+    for (int i = 0; i < 1'000; ++i) {
+      clients.push_back(&bed.add("c", {.proxies = {proxy("c-" + std::to_string(i))}, .pool = 0}));
+    }
+    const auto begin = Clock::now();
+    for (auto* client : clients) co_await client->serving();
+    EXPECT_LE(Clock::now() - begin, seconds(10));
+    EXPECT_EQ(bed.table.size(), 1'000u);
+    EXPECT_EQ(co_await bed.get("c-777.example.test"), "c");
+  });
+}
+
+TEST(TunnelServer, AC22_AWrongClockOfAClientDoesNotMatter) {
+  run([](Bed& bed) -> Task<> {
+    co_await sleep_for(std::chrono::hours(24 * 365));
+    auto& client = bed.add("a");
+    co_await client.serving();
+    EXPECT_EQ(co_await bed.get(), "a");
+  });
+}
+
+// -- the life of clients --
+
+TEST(TunnelServer, AWorkConnectionThatDiedWhileItWaitedHarmsNobody) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 0});
+    co_await client.serving();
+    // Brought without being asked for, and given up at once.
+    auto stream = client.link().open().value();
+    std::string offer;
+    EXPECT_TRUE(append_message(offer, tunnel::NewWorkConn{.run_id = client.run_id()}));
+    CO_ASSERT_OK(co_await stream->write(offer));
+    const auto session = bed.clients.sessions()[0];
+    co_await bed.until([&] { return session->waiting() == 1; });
+    stream->close();
+    co_await sleep_for(milliseconds(1));
+    EXPECT_EQ(co_await bed.get(), "a");
+  });
+}
+
+TEST(TunnelServer, ABannedHostServesNobodyUntilItsTime) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    co_await client.serving();
+    bed.clients.ban("acc-rt.example.test",
+                    {.until = wall_now() + std::chrono::minutes(10), .reason = "abuse"});
+    EXPECT_EQ(co_await bed.get(), "404 Not Found");
+    co_await bed.until([&] { return bed.clients.size() == 0; });
+    auto& again = bed.add("again");
+    co_await again.until([&] { return !again.refusal().empty(); });
+    EXPECT_EQ(again.refusal(), "this host is banned: abuse");
+    EXPECT_EQ(bed.clients.bans().size(), 1u);
+    co_await sleep_for(std::chrono::minutes(11));
+    EXPECT_TRUE(bed.clients.bans().empty());
+    co_await again.serving();  // it asks again
+    EXPECT_EQ(co_await bed.get(), "again");
+  });
+}
+
+TEST(TunnelServer, TheEndOfTheControlStreamEndsTheOffersOnly) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    co_await client.serving();
+    client.holds_answers = true;
+    auto under_way = bed.user();
+    CO_ASSERT_OK(co_await under_way->write(
+        "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
+    co_await client.until([&] { return client.requests.size() == 1; });
+    client.control_stream().shutdown_send();
+    co_await bed.until([&] { return bed.table.size() == 0; });
+    EXPECT_EQ(co_await bed.get(), "404 Not Found");
+    client.holds_answers = false;
+    EXPECT_EQ(co_await Bed::answer(*under_way), "a");
+    co_await bed.until([&] { return bed.clients.size() == 0; });
+  });
+}
+
+}  // namespace
+}  // namespace gitops::tunnel_server

@@ -1,0 +1,257 @@
+#include "tunnel-server/entrance.hpp"
+
+#include <array>
+#include <optional>
+
+#include <gmock/gmock.h>
+
+#include "common/core/task_group.hpp"
+#include "common/http/websocket_channel.hpp"
+#include "common/http/websocket_handshake.hpp"
+#include "common/net/memory_channel.hpp"
+#include "common/net/tls_channel.hpp"
+#include "support/run_coro.hpp"
+#include "support/test_certs.hpp"
+
+namespace gitops::tunnel_server {
+namespace {
+
+using net::Channel;
+using std::chrono::seconds;
+using testing::HasSubstr;
+namespace websocket = http::websocket;
+
+struct Certificates {
+  test::CertificateAuthority authority;
+  test::Certificate server =
+      authority.issue({.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}});
+};
+const Certificates& certificates() {
+  static const Certificates made;
+  return made;
+}
+
+Entrance::Options with_certificate() {
+  return {.tls = {.certificate_file = certificates().server.cert_file.string(),
+                  .key_file = certificates().server.key_file.string()}};
+}
+
+// A connection through the entrance: the client's end, and what the server has of it in the end.
+struct Bed {
+  explicit Bed(const Executor& executor, Entrance::Options options = with_certificate())
+      : entrance(std::move(options)), tasks(executor) {
+    auto [near, far] = net::MemoryChannel::pair(executor);
+    client = std::move(near);
+    auto shared = std::make_shared<std::unique_ptr<Channel>>(std::move(far));
+    tasks.spawn("enter", [this, shared]() -> Task<> {
+      entered = co_await entrance.enter(std::move(*shared), deadline_after(seconds(10)));
+    });
+  }
+  Task<> add_tls() {
+    net::TlsContext context(net::TlsContext::Role::client,
+                            {.ca_file = certificates().authority.ca_file().string()});
+    auto started = co_await net::start_tls(std::move(client), context.get(Clock::now()).value(),
+                                           "localhost", deadline_after(seconds(5)));
+    CO_ASSERT_OK(started);
+    client = std::move(*started);
+  }
+  Task<> add_websocket() {
+    const std::array<char, 16> nonce{};
+    const auto key = websocket::make_key(nonce);
+    CO_ASSERT_OK(co_await client->write(
+        "GET /~!frp?x HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: " +
+        key + "\r\nOrigin: http://h\r\nSec-WebSocket-Version: 13\r\n\r\n"));
+    std::string answer;
+    while (!answer.contains("\r\n\r\n")) answer += co_await read(*client);
+    EXPECT_THAT(answer, HasSubstr("101 Switching Protocols\r\n"));
+    EXPECT_THAT(answer, HasSubstr("\r\nConnection: Upgrade\r\n"));
+    EXPECT_THAT(answer, HasSubstr(websocket::accept_value(key)));
+    client = std::make_unique<http::WebSocketChannel>(
+        http::Upgraded{.channel = std::move(client), .received = {}},
+        http::WebSocketChannel::Options{.role = websocket::Role::client,
+                                        .opcode = websocket::Opcode::text,
+                                        .draw_key = [] { return websocket::MaskKey{}; }});
+  }
+  // Bytes in both directions, the first of which were looked at.
+  Task<> carries() {
+    CO_ASSERT_OK(co_await client->write(std::string("\0\1\2hello", 8)));
+    co_await tasks.join();
+    CO_ASSERT_OK(*entered);
+    auto& server = ***entered;
+    std::string received;
+    while (received.size() < 8) received += co_await read(server);
+    EXPECT_EQ(received, std::string("\0\1\2hello", 8));
+    CO_ASSERT_OK(co_await server.write("\xff\xfe answer"));
+    EXPECT_EQ(co_await read(*client), "\xff\xfe answer");
+  }
+  Task<std::string> answer_to(std::string request) {
+    EXPECT_TRUE(co_await client->write(request));
+    std::string all;
+    while (true) {
+      const auto part = co_await read(*client);
+      if (part.starts_with("(")) break;
+      all += part;
+    }
+    client->close();
+    co_await tasks.join();
+    EXPECT_FALSE(*entered);
+    co_return all;
+  }
+  static Task<std::string> read(Channel& channel) {
+    std::array<char, 4096> room;
+    const auto size = co_await channel.read_some(room);
+    if (!size) co_return "(" + size.error().message + ")";
+    co_return *size == 0 ? "(end)" : std::string(room.data(), *size);
+  }
+
+  Entrance entrance;
+  TaskGroup tasks;
+  std::unique_ptr<Channel> client;
+  std::optional<Result<std::unique_ptr<Channel>>> entered;
+};
+
+void run(const std::function<Task<>(const Executor&)>& body) {
+  test::run_in_test_time([&]() -> Task<> { co_await body(co_await asio::this_coro::executor); });
+}
+
+TEST(Entrance, TakesClientsInClear) {
+  run([](const Executor& executor) -> Task<> {
+    Bed bed(executor);
+    co_await bed.carries();
+  });
+}
+
+TEST(Entrance, TakesTlsWithAndWithoutFrpsByte) {
+  run([](const Executor& executor) -> Task<> {
+    for (const bool is_marked : {false, true}) {
+      Bed bed(executor);
+      if (is_marked) CO_ASSERT_OK(co_await bed.client->write("\x17"));
+      co_await bed.add_tls();
+      co_await bed.carries();
+    }
+  });
+}
+
+TEST(Entrance, TakesWebSocketWithTextFrames) {
+  run([](const Executor& executor) -> Task<> {
+    Bed bed(executor);
+    co_await bed.add_websocket();
+    co_await bed.carries();
+  });
+}
+
+TEST(Entrance, TakesTlsInsideAndOutsideOfWebSocket) {
+  run([](const Executor& executor) -> Task<> {
+    {
+      Bed bed(executor);
+      co_await bed.add_websocket();
+      CO_ASSERT_OK(co_await bed.client->write("\x17"));
+      co_await bed.add_tls();
+      co_await bed.carries();
+    }
+    Bed bed(executor);
+    co_await bed.add_tls();
+    co_await bed.add_websocket();
+    co_await bed.carries();
+  });
+}
+
+TEST(Entrance, AC17_BytesBehindTheUpgradeAreTheClients) {
+  run([](const Executor& executor) -> Task<> {
+    Bed bed(executor);
+    // A frame in the same segment: it is read as a frame, not as the connection's bytes.
+    const std::string frame{'\x82', '\x81', 0, 0, 0, 0, '\x17'};
+    CO_ASSERT_OK(co_await bed.client->write(
+        "GET /~!frp HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n" +
+        frame + std::string{'\x82', '\x81', 0, 0, 0, 0, '\0'}));
+    co_await bed.tasks.join();
+    // frp's byte, and then something other than TLS.
+    EXPECT_EQ(bed.entered->error().code, ErrorCode::protocol);
+  });
+}
+
+TEST(Entrance, AnswersRequestsThatAreNotForTheTunnel) {
+  run([](const Executor& executor) -> Task<> {
+    const auto status_of = [&](std::string request) -> Task<std::string> {
+      Bed bed(executor);
+      const auto answer = co_await bed.answer_to(std::move(request));
+      co_return answer.substr(0, 12);
+    };
+    EXPECT_EQ(co_await status_of("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 404");
+    EXPECT_EQ(co_await status_of("GET /~!frp/x HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 404");
+    EXPECT_EQ(co_await status_of("GET /~!frp HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 400");
+    EXPECT_EQ(co_await status_of("GET / HTTP/9\r\n\r\n"), "HTTP/1.1 505");
+    EXPECT_EQ(co_await status_of("GET /~!frp HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n"
+                                 "Connection: Upgrade\r\nSec-WebSocket-Key: "
+                                 "AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 8\r\n\r\n"),
+              "HTTP/1.1 426");
+  });
+}
+
+TEST(Entrance, AC15_ARequestWithoutEndIsRefused) {
+  run([](const Executor& executor) -> Task<> {
+    Bed bed(executor);
+    const auto answer =
+        co_await bed.answer_to("GET /~!frp HTTP/1.1\r\nX: " + std::string(10'000, 'x'));
+    EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 431");
+  });
+}
+
+TEST(Entrance, AC15_AClientThatSaysNothingIsClosedInTime) {
+  run([](const Executor& executor) -> Task<> {
+    for (const std::string first :
+         {"", "\x17", "\x16", "\x16\x03\x01", "G", "GET /~!frp HTTP/1.1\r\n"}) {
+      const auto begin = Clock::now();
+      Bed bed(executor);
+      if (!first.empty()) CO_ASSERT_OK(co_await bed.client->write(first));
+      co_await bed.tasks.join();
+      EXPECT_EQ(bed.entered->error().code, ErrorCode::timeout) << first;
+      EXPECT_LE(Clock::now() - begin, seconds(11)) << first;
+    }
+  });
+}
+
+TEST(Entrance, RefusesOtherProtocols) {
+  run([](const Executor& executor) -> Task<> {
+    for (const char* first :
+         {"SSH-2.0-x\r\n", "POST / HTTP/1.1\r\n", "\x17G", "\x01", "FRP\x00\x02\r\n"}) {
+      Bed bed(executor);
+      CO_ASSERT_OK(co_await bed.client->write(first));
+      co_await bed.tasks.join();
+      EXPECT_EQ(bed.entered->error().code, ErrorCode::protocol) << first;
+    }
+  });
+}
+
+TEST(Entrance, CanRequireTls) {
+  run([](const Executor& executor) -> Task<> {
+    auto options = with_certificate();
+    options.require_tls = true;
+    {
+      Bed bed(executor, options);
+      CO_ASSERT_OK(co_await bed.client->write(std::string(1, '\0')));
+      co_await bed.tasks.join();
+      EXPECT_EQ(bed.entered->error().code, ErrorCode::forbidden);
+    }
+    Bed bed(executor, options);
+    co_await bed.add_websocket();
+    co_await bed.add_tls();
+    co_await bed.carries();
+  });
+}
+
+TEST(Entrance, SaysThatItHasNoCertificate) {
+  run([](const Executor& executor) -> Task<> {
+    Bed bed(executor, {});
+    CO_ASSERT_OK(co_await bed.client->write("\x16"));
+    co_await bed.tasks.join();
+    EXPECT_THAT(bed.entered->error().message, HasSubstr("no certificate"));
+    Entrance wrong({.tls = {.certificate_file = "/nowhere"}});
+    EXPECT_FALSE(wrong.check());
+  });
+}
+
+}  // namespace
+}  // namespace gitops::tunnel_server
