@@ -7,6 +7,7 @@
 #include "common/core/process.hpp"
 #include "common/net/resolve.hpp"
 #include "common/proxy/server.hpp"
+#include "tunnel-server/api.hpp"
 #include "tunnel-server/clients.hpp"
 #include "tunnel-server/config.hpp"
 #include "tunnel-server/edge.hpp"
@@ -115,6 +116,11 @@ class App {
                .ban = [this](const std::string& domain) { return clients_.ban_of(domain); }}),
         user_options_(user_options(config)),
         users_(context.executor, user_options_, edge_.policy()),
+        api_(context.executor, clients_, table_,
+             {.address = config.api_address,
+              .port = static_cast<std::uint16_t>(config.api_port),
+              .token = config.api_token,
+              .token_file = config.api_token_file}),
         tasks_(context.executor,
                [fail = context.fail](const std::string& task, const std::string& what) {
                  fail(task + ": " + what);
@@ -127,6 +133,9 @@ class App {
     allow_open_files();
     if (auto listening = clients_.listen(); !listening) co_return listening;
     if (auto listening = users_.listen(); !listening) co_return listening;
+    if (config_.api_port > 0) {
+      if (auto listening = api_.listen(); !listening) co_return listening;
+    }
     log_.info("serving", {{"tunnel_port", clients_.port()},
                           {"tunnel_tls", !config_.tunnel_certificate_file.empty()},
                           {"port", users_.port()},
@@ -144,6 +153,7 @@ class App {
     clients_.drain();
     co_await users_.stop(std::max(Clock::now(), deadline - kGoodbye));
     co_await clients_.stop();
+    co_await api_.stop(Clock::now());
     tasks_.cancel();
     co_await tasks_.join();
   }
@@ -201,6 +211,7 @@ class App {
   Edge edge_;
   proxy::ServerOptions user_options_;
   proxy::Server users_;
+  Api api_;
   bool is_listening_ = false;
   TaskGroup tasks_;
 };

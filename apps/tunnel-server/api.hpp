@@ -1,0 +1,44 @@
+#pragma once
+
+#include "common/core/credential.hpp"
+#include "common/http/router.hpp"
+#include "common/http/server.hpp"
+#include "tunnel-server/clients.hpp"
+
+namespace gitops::tunnel_server {
+
+// The HTTP API by which operators see and end clients; docs/tunnel.md, "API". Every request needs the
+// token. Loop thread only.
+class Api {
+ public:
+  struct Options {
+    std::string address;
+    std::uint16_t port = 0;
+    Secret token = {};
+    std::string token_file = {};  // wins; read again when it changes
+  };
+  // Clients and table outlive it.
+  Api(const Executor& executor, Clients& clients, const HostTable& table, Options options);
+
+  // Errors: an unreadable token, or none; the port.
+  Result<void> listen();
+  [[nodiscard]] std::uint16_t port() const { return server_.port(); }
+  Task<> stop(Deadline deadline) { return server_.stop(deadline); }
+
+ private:
+  Task<Result<void>> admit(http::Exchange& exchange);
+  [[nodiscard]] std::vector<http::Route> routes();
+  [[nodiscard]] http::Response list_clients() const;
+  [[nodiscard]] http::Response disconnect(const std::string& id);
+  [[nodiscard]] http::Response list_bans();
+  Task<> put_ban(http::Exchange& exchange, const std::string& name);
+  [[nodiscard]] http::Response delete_ban(const std::string& name);
+
+  Clients& clients_;
+  const HostTable& table_;
+  Credential token_;
+  http::Router router_;
+  http::Server server_;
+};
+
+}  // namespace gitops::tunnel_server
