@@ -260,7 +260,7 @@ Task<Result<std::string>> Authority::ask_plugin(std::string_view operation, cons
   co_return std::unexpected(unavailable_now());
 }
 
-Task<Result<Login>> Authority::admit_login(const Subject& subject, Login login) {
+Task<Result<Login>> Authority::admit_login(Subject subject, Login login) {
   if (!tunnel::is_privilege_key(login.privilege_key, token(), login.timestamp)) {
     co_return fail(ErrorCode::unauthenticated,
                    "token in login doesn't match token from configuration");
@@ -271,7 +271,7 @@ Task<Result<Login>> Authority::admit_login(const Subject& subject, Login login) 
   co_return message_of<Login>(*content);
 }
 
-Task<Result<NewProxy>> Authority::admit_proxy(const Subject& subject, NewProxy proxy) {
+Task<Result<NewProxy>> Authority::admit_proxy(Subject subject, NewProxy proxy) {
   if (!options_.runtimes_file.empty()) {
     if (auto read = read_runtimes(); !read) {
       if (const auto verdict = repeated_.check(read.error().message, Clock::now()); verdict.pass) {
@@ -290,19 +290,19 @@ Task<Result<NewProxy>> Authority::admit_proxy(const Subject& subject, NewProxy p
   co_return message_of<NewProxy>(*content);
 }
 
-Task<Result<void>> Authority::admit_ping(const Subject& subject, const tunnel::Ping& ping) {
+Task<Result<void>> Authority::admit_ping(Subject subject, tunnel::Ping ping) {
   auto content = co_await ask_plugin("Ping", subject, json_of(ping));
   if (!content) co_return std::unexpected(content.error());
   co_return Result<void>{};
 }
 
-Task<Result<void>> Authority::admit_work(const Subject& subject, const tunnel::NewWorkConn& work) {
+Task<Result<void>> Authority::admit_work(Subject subject, tunnel::NewWorkConn work) {
   auto content = co_await ask_plugin("NewWorkConn", subject, json_of(work));
   if (!content) co_return std::unexpected(content.error());
   co_return Result<void>{};
 }
 
-Task<> Authority::tell_closed(const Subject& subject, const std::string& proxy) {
+Task<> Authority::tell_closed(Subject subject, std::string proxy) {
   if (!asks_about("CloseProxy")) co_return;
   (void)co_await ask_plugin("CloseProxy", subject,
                             json_of(tunnel::CloseProxy{.proxy_name = proxy}));

@@ -75,12 +75,12 @@ class Authority {
   [[nodiscard]] Secret token() { return token_.current(); }
 
   // What holds of the client's message, or the error that it is told.
-  Task<Result<tunnel::Login>> admit_login(const Subject& subject, tunnel::Login login);
-  Task<Result<tunnel::NewProxy>> admit_proxy(const Subject& subject, tunnel::NewProxy proxy);
-  Task<Result<void>> admit_ping(const Subject& subject, const tunnel::Ping& ping);
-  Task<Result<void>> admit_work(const Subject& subject, const tunnel::NewWorkConn& work);
+  Task<Result<tunnel::Login>> admit_login(Subject subject, tunnel::Login login);
+  Task<Result<tunnel::NewProxy>> admit_proxy(Subject subject, tunnel::NewProxy proxy);
+  Task<Result<void>> admit_ping(Subject subject, tunnel::Ping ping);
+  Task<Result<void>> admit_work(Subject subject, tunnel::NewWorkConn work);
   // Tells the plugin; its answer does not matter.
-  Task<> tell_closed(const Subject& subject, const std::string& proxy);
+  Task<> tell_closed(Subject subject, std::string proxy);
 
   // Somebody says of each proxy whose it is, so that its client may take a host over.
   [[nodiscard]] bool confirms_owners() const;

@@ -153,5 +153,303 @@ TEST_P(PeerServerStack, RequestsReachTheUpstream) {
 INSTANTIATE_TEST_SUITE_P(All, PeerServerStack, testing::ValuesIn(kStacks),
                          [](const auto& param) { return std::string(param.param.name); });
 
+// -- what users do --
+
+struct PeerServer : testing::TestWithParam<Version> {
+  void SetUp() override { GITOPS_REQUIRE_PEER(PeerFrpc); }
+
+  static Stack stack() {
+    return GetParam() == Version::v0_44 ? kStacks[4] : kStacks[10];  // WebSocket with TLS, wss
+  }
+};
+
+TEST_P(PeerServer, CarriesWebSockets) {
+  Server server;
+  RecordingUpstream upstream("router", [](const RecordedRequest& request, RawSocket& socket) {
+    if (!request.header("Upgrade")) return RecordingUpstream::reply(socket, "hello");
+    socket.send(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\nfirst");
+    while (true) {
+      const auto bytes = socket.read_some();
+      if (bytes.empty()) return false;
+      socket.send(bytes);
+    }
+  });
+  PeerFrpc client(client_of(server, stack(), upstream.port()));
+  server.await_host(client);
+  RawSocket user(static_cast<std::uint16_t>(server.port));
+  user.send(std::string("GET /ws HTTP/1.1\r\nHost: ") + kHost +
+            "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\nearly");
+  EXPECT_THAT(user.read_until("\r\n\r\n"), HasSubstr("101"));
+  EXPECT_EQ(user.read_exactly(10), "firstearly");
+  const auto text = text_of(1'000'000);
+  std::jthread sender([&] { user.send(text); });
+  EXPECT_TRUE(user.read_exactly(text.size()) == text);
+}
+
+TEST_P(PeerServer, StreamsEventsAsTheyCome) {
+  Server server;
+  std::atomic<int> wanted = 0;
+  RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
+    if (request.target() != "/events") return RecordingUpstream::reply(socket, "hello");
+    socket.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+    for (int i = 1; i <= 5; ++i) {
+      wanted.wait(i - 1);
+      if (!socket.send("data: " + std::to_string(i) + "\n\n")) break;
+    }
+    return false;
+  });
+  PeerFrpc client(client_of(server, stack(), upstream.port()));
+  server.await_host(client);
+  RawSocket user(static_cast<std::uint16_t>(server.port));
+  user.send(std::string("GET /events HTTP/1.1\r\nHost: ") + kHost + "\r\n\r\n");
+  for (int i = 1; i <= 5; ++i) {
+    wanted = i;
+    wanted.notify_all();
+    EXPECT_THAT(user.read_until("\n\n"), HasSubstr("data: " + std::to_string(i)));
+  }
+  EXPECT_THAT(user.read_until("\r\n0\r\n\r\n"), HasSubstr("\r\n0\r\n"));
+}
+
+TEST_P(PeerServer, Serves200UsersAtATime) {
+  for (const int pool : {0, 5}) {
+    Server server;
+    constexpr int kUsers = 200;
+    std::atomic<int> there = 0;
+    RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
+      if (request.target() != "/together") return RecordingUpstream::reply(socket, "hello");
+      ++there;
+      there.notify_all();
+      for (int seen = there; seen < kUsers; seen = there) there.wait(seen);
+      return RecordingUpstream::reply(socket, request.body);
+    });
+    auto options = client_of(server, stack(), upstream.port());
+    options.pool = pool;
+    PeerFrpc client(options);
+    server.await_host(client);
+    std::vector<int> statuses(kUsers);
+    std::vector<std::jthread> users;
+    for (auto& status : statuses) {
+      users.emplace_back(
+          [&] { status = server.call("POST", "/together", text_of(20'000)).status; });
+    }
+    users.clear();
+    EXPECT_THAT(statuses, testing::Each(200)) << "pool " << pool << server.log();
+  }
+}
+
+TEST_P(PeerServer, AnUpstreamThatIsDownIsToldFromAHostThatIsUnknown) {
+  Server server;
+  auto upstream = std::make_optional<RecordingUpstream>("router");
+  PeerFrpc client(client_of(server, stack(), upstream->port()));
+  server.await_host(client);
+  upstream.reset();
+  // The connection that was kept for the next request has ended with it.
+  EXPECT_EQ(server.call("GET", "/").status, 502);
+  EXPECT_EQ(server.call("GET", "/", {}, "other.example.test").status, 404);
+  EXPECT_EQ(server.call("GET", "/", {}, "example.test").status, 404);
+}
+
+// -- who may come --
+
+TEST_P(PeerServer, AWrongTokenIsRefused) {
+  Server server;
+  RecordingUpstream upstream("router");
+  auto options = client_of(server, stack(), upstream.port());
+  options.token = "guess";
+  PeerFrpc client(options);
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return client.log().contains("token in login doesn't match token from configuration");
+      },
+      seconds(20), "the server's reason"))
+      << client.log();
+  EXPECT_EQ(server.call("GET", "/").status, 404);
+  EXPECT_THAT(server.log(), Not(HasSubstr("s3cret")));
+}
+
+TEST_P(PeerServer, ANameThatIsTakenIsRefused) {
+  Server server;
+  RecordingUpstream upstream("first");
+  PeerFrpc first(client_of(server, stack(), upstream.port()));
+  server.await_host(first);
+  RecordingUpstream other("second");
+  PeerFrpc second(client_of(server, stack(), other.port()));
+  EXPECT_TRUE(
+      wait_until([&] { return second.log().contains("proxy name [acc-rt] is already in use"); },
+                 seconds(20), "the refusal"))
+      << second.log();
+  auto options = client_of(server, stack(), other.port());
+  options.proxy = "other";
+  options.subdomain = "acc-rt";
+  PeerFrpc third(options);
+  EXPECT_TRUE(wait_until([&] { return third.log().contains("router config conflict"); },
+                         seconds(20), "the refusal"))
+      << third.log();
+  EXPECT_EQ(server.call("GET", "/").body, "first");
+}
+
+TEST_P(PeerServer, ARuntimeNeedsItsToken) {
+  TempDir folder;
+  write_file(folder / "runtimes", "acc-rt token-a\nacc-b token-b\n");
+  Server server({"--runtimes-file=" + (folder / "runtimes").string()});
+  RecordingUpstream upstream("a");
+  auto options = client_of(server, stack(), upstream.port());
+  options.authorization = "token-b";
+  {
+    PeerFrpc thief(options);
+    EXPECT_TRUE(wait_until([&] { return thief.log().contains("the token is not for this host"); },
+                           seconds(20), "the refusal"))
+        << thief.log();
+  }
+  options.authorization = "token-a";
+  PeerFrpc client(options);
+  server.await_host(client);
+  // A second client of the same runtime takes over, and the first one again when that goes.
+  RecordingUpstream newer("newer");
+  auto young_options = options;
+  young_options.local_port = newer.port();
+  {
+    PeerFrpc young(young_options);
+    EXPECT_TRUE(wait_until([&] { return server.call("GET", "/").body == "newer"; }, seconds(20),
+                           "the newer client"))
+        << young.log();
+    young.stop();
+  }
+  EXPECT_EQ(server.call("GET", "/").body, "a");
+  EXPECT_THAT(server.log(), Not(HasSubstr("token-a")));
+}
+
+TEST_P(PeerServer, ThePluginDecides) {
+  RecordingUpstream plugin("plugin", [](const RecordedRequest& request, RawSocket& socket) {
+    const bool is_refused = request.body.contains(R"("Authorization":"bad")");
+    return RecordingUpstream::reply(
+        socket, is_refused ? R"({"reject":true,"reject_reason":"unknown account"})"
+                           : R"({"reject":false,"unchange":true})");
+  });
+  Server server({"--plugin.url=http://127.0.0.1:" + std::to_string(plugin.port()) + "/newProxy",
+                 "--plugin.operations=Login,NewProxy,NewWorkConn"});
+  RecordingUpstream upstream("a");
+  auto options = client_of(server, stack(), upstream.port());
+  options.authorization = "bad";
+  {
+    PeerFrpc client(options);
+    EXPECT_TRUE(wait_until([&] { return client.log().contains("unknown account"); }, seconds(20),
+                           "the plugin's reason"))
+        << client.log();
+  }
+  options.authorization = "good";
+  PeerFrpc client(options);
+  server.await_host(client);
+  std::vector<std::string> targets;
+  for (const auto& request : plugin.requests()) targets.push_back(request.target());
+  EXPECT_THAT(targets, testing::Contains("/newProxy?version=0.1.0&op=Login"));
+  EXPECT_THAT(targets, testing::Contains("/newProxy?version=0.1.0&op=NewProxy"));
+  EXPECT_THAT(targets, testing::Contains("/newProxy?version=0.1.0&op=NewWorkConn"));
+}
+
+// -- restarts --
+
+TEST_P(PeerServer, ARestartOfTheServerOrOfTheClientIsOvercome) {
+  Server server;
+  RecordingUpstream upstream("router");
+  PeerFrpc client(client_of(server, stack(), upstream.port()));
+  server.await_host(client);
+  server.process().kill();
+  server.start();
+  server.await_host(client);
+  client.restart();  // killed, and started again
+  server.await_host(client);
+  client.stop();
+  EXPECT_TRUE(wait_until([&] { return server.call("GET", "/").status == 404; }, seconds(10),
+                         "the end of the host"));
+}
+
+TEST_P(PeerServer, AStopLetsRequestsFinish) {
+  Server server;
+  std::atomic<bool> asked = false;
+  std::atomic<bool> may_answer = false;
+  RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
+    if (request.target() == "/slow") {
+      asked = true;
+      may_answer.wait(false);
+    }
+    return RecordingUpstream::reply(socket, request.target());
+  });
+  PeerFrpc client(client_of(server, stack(), upstream.port()));
+  server.await_host(client);
+  RawResponse answer;
+  std::jthread user([&] { answer = server.call("GET", "/slow"); });
+  EXPECT_TRUE(wait_until([&] { return asked.load(); }, seconds(10), "the request"));
+  server.process().signal(SIGTERM);
+  EXPECT_TRUE(wait_until([&] { return !server.admin("/readyz").ok(); }, seconds(10), "the drain"));
+  may_answer = true;
+  may_answer.notify_all();
+  user.join();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "/slow");
+  EXPECT_EQ(server.process().wait(seconds(10)), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PeerServer, testing::Values(Version::v0_44, Version::v0_70),
+                         [](const auto& param) {
+                           return param.param == Version::v0_44 ? std::string("Frp044")
+                                                                : std::string("Frp070");
+                         });
+
+// -- our own client --
+
+struct OwnStack {
+  const char* name;
+  const char* protocol;
+  bool tls;
+};
+
+struct OwnTunnel : testing::TestWithParam<OwnStack> {};
+
+TEST_P(OwnTunnel, RequestsReachTheUpstream) {
+  TempDir folder;
+  write_file(folder / "runtimes", "acc-rt runtime-token\n");
+  Server server({"--runtimes-file=" + (folder / "runtimes").string()});
+  RecordingUpstream upstream("router", echo);
+  Process client(
+      {.argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-client", "--tunnel-server.host=localhost",
+                "--tunnel-server.port=" + std::to_string(server.tunnel_port),
+                std::string("--tunnel-server.protocol=") + GetParam().protocol,
+                std::string("--tunnel-server.tls=") + (GetParam().tls ? "true" : "false"),
+                "--tunnel-server.ca-file=" + server.ca_file().string(),
+                "--tunnel.subdomain-prefix=acc-rt", "--tunnel.forward-to.host=127.0.0.1",
+                "--tunnel.forward-to.port=" + std::to_string(upstream.port()),
+                "--admin-address=127.0.0.1", "--admin-port=0"},
+       .env = {{"TUNNEL_SERVER_TOKEN", "s3cret"}, {"AUTHORIZATION", "runtime-token"}},
+       .log_file = folder / "log"});
+  ASSERT_TRUE(
+      wait_until([&] { return server.call("GET", "/").status == 200; }, seconds(20), "the tunnel"))
+      << read_file(folder / "log") << server.log();
+  const auto text = text_of(20'000'000);
+  const auto echoed = server.call("POST", "/", text);
+  EXPECT_EQ(echoed.status, 200);
+  EXPECT_TRUE(echoed.body == text) << "20 MB came back changed";
+  std::vector<int> statuses(100);
+  std::vector<std::jthread> users;
+  for (auto& status : statuses) {
+    users.emplace_back([&] { status = server.call("POST", "/", text_of(20'000)).status; });
+  }
+  users.clear();
+  EXPECT_THAT(statuses, testing::Each(200));
+  EXPECT_EQ(client.stop(), 0);
+  EXPECT_EQ(server.call("GET", "/").status, 404);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OwnTunnel,
+                         testing::Values(OwnStack{"Tcp", "tcp", false},
+                                         OwnStack{"TcpTls", "tcp", true},
+                                         OwnStack{"WebSocket", "websocket", false},
+                                         OwnStack{"WebSocketTls", "websocket", true},
+                                         OwnStack{"Wss", "wss", true}),
+                         [](const auto& param) { return std::string(param.param.name); });
+
 }  // namespace
 }  // namespace gitops::test
