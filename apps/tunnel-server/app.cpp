@@ -20,6 +20,8 @@ constexpr const char* kWireVersion = "1.0.0";
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
 constexpr std::uint64_t kOtherFiles = 100;  // logs, listeners, libraries
+// For the first requests of users who were accepted last of all (proxy/driver).
+constexpr auto kLastRequests = std::chrono::milliseconds(1'200);
 // For clients, after the last user has left.
 constexpr auto kGoodbye = std::chrono::milliseconds(500);
 
@@ -48,6 +50,8 @@ Clients::Options client_options(const Config& config) {
                       .require_tls = config.tunnel_requires_tls};
   options.session.control.version = kWireVersion;
   options.session.control.max_pool = config.max_pool;
+  options.session.control.servers = config.servers;
+  options.links = config.links;
   options.session.max_streams = static_cast<std::size_t>(config.max_streams);
   options.session.link.receive_window = static_cast<std::uint32_t>(config.stream_window);
   // Two thirds of the time to be silent, one third to answer.
@@ -147,10 +151,16 @@ class App {
     co_return Result<void>{};
   }
 
-  // Users first: those who are there still need their clients.
+  // Users who are there still need their clients; the others need them elsewhere.
   Task<> stop(Deadline deadline) {
     is_listening_ = false;
     clients_.drain();
+    users_.drain();
+    if (user_options_.totals->connections > 0) {
+      co_await sleep_until(std::min(deadline, deadline_after(kLastRequests)));
+    }
+    edge_.release_clients();
+    clients_.leave();
     co_await users_.stop(std::max(Clock::now(), deadline - kGoodbye));
     co_await clients_.stop();
     co_await api_.stop(Clock::now());

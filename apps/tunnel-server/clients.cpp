@@ -104,6 +104,7 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
   auto options = options_.session;
   options.login_deadline = deadline;
   options.control.token = authority_.token();
+  if (authority_.confirms_owners()) options.control.links = options_.links;
   const auto session = std::make_shared<Session>(executor_, id, std::move(*entered), client,
                                                  std::move(options), owner_);
   sessions_[id] = session;
@@ -117,6 +118,10 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
 
 void Clients::drain() {
   listener_.close();
+}
+
+void Clients::leave() {
+  for (const auto& session : sessions()) session->retire("the server stops");
 }
 
 Task<> Clients::stop() {

@@ -28,6 +28,9 @@ class Clients {
     net::ListenOptions listen = {};
     Entrance::Options entrance = {};
     Session::Options session = {};
+    // Sessions of one client that it is told to have, where the authority confirms whose hosts are
+    // whose; elsewhere a second one would be refused.
+    std::int64_t links = 0;
     std::string subdomain_host;
     std::int64_t vhost_port = 80;                     // as clients are told it
     std::chrono::milliseconds login_timeout{10'000};  // from the connection to the login
@@ -45,8 +48,10 @@ class Clients {
   // Serves a connection that was made elsewhere, as if it had been accepted; closes it when there are
   // too many.
   void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& address);
-  // Stops accepting.
+  // Stops accepting clients.
   void drain();
+  // Has all clients go elsewhere as soon as nobody uses them here.
+  void leave();
   // Ends all sessions.
   Task<> stop();
 

@@ -38,6 +38,14 @@ std::string operations_mistake(const std::vector<std::string>& operations) {
   return {};
 }
 
+std::string servers_mistake(const std::vector<std::string>& servers) {
+  for (const auto& server : servers) {
+    const auto parsed = http::parse_host_port(server, 0);
+    if (!parsed || parsed->second == 0) return "\"" + server + "\" is not of the form host:port";
+  }
+  return {};
+}
+
 void bind_clients(ConfigReader& reader, Config& config) {
   reader.group("Tunnel");
   reader.add({"tunnel.listen-address",
@@ -90,6 +98,16 @@ void bind_clients(ConfigReader& reader, Config& config) {
               {"TUNNEL_MAX_POOL"},
               "Connections that a client may keep waiting for users"},
              config.max_pool, 0, 1'000);
+  reader.add({"tunnel.links",
+              {"TUNNEL_LINKS"},
+              "Connections that a client of ours is told to keep to this server, for safety; needs "
+              "runtimes-file or a plugin"},
+             config.links, 1, static_cast<std::int64_t>(HostTable::kMaxEntries) / 2);
+  reader.add({"tunnel.servers",
+              {"TUNNEL_SERVERS"},
+              "Other servers (host:port) that a client of ours is told to connect to as well"},
+             config.servers);
+  reader.check({"tunnel.servers"}, [&config] { return servers_mistake(config.servers); });
   reader.add({"tunnel.stream-window",
               {"TUNNEL_STREAM_WINDOW"},
               "Bytes that a client may send to a user who does not read; bounds the rate of one "

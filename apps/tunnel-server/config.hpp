@@ -24,6 +24,8 @@ struct Config {
   std::int64_t max_strangers_per_address = 0;  // 0: as max_strangers
   std::int64_t max_streams = 4'096;
   std::int64_t max_pool = 5;
+  std::int64_t links = 2;
+  std::vector<std::string> servers;
   std::int64_t stream_window = 1024 * 1024;  // bytes
 
   // Who may log in and offer what.

@@ -116,6 +116,15 @@ void Edge::sweep() {
   }
 }
 
+void Edge::release_clients() {
+  for (const auto& way : ways_) {
+    const auto alive = way.lock();
+    if (!alive) continue;
+    ++alive->generation;
+    alive->upstream->close_idle();
+  }
+}
+
 Task<Result<std::unique_ptr<net::Channel>>> Edge::dial(std::weak_ptr<Way> way, Deadline deadline) {
   Error error{.code = ErrorCode::unavailable, .message = "no client of this host is connected"};
   std::vector<SessionId> tried;

@@ -45,6 +45,8 @@ class Edge {
   [[nodiscard]] proxy::Policy policy();
   // Closes pooled connections that have been idle for too long.
   void sweep();
+  // Closes all pooled connections, and keeps none that is in use now.
+  void release_clients();
   // The entries of a host have changed.
   void update(HostTable::Host& host);
 

@@ -93,6 +93,7 @@ void Session::end(Error error) {
 void Session::retire(std::string_view why) {
   if (retired_ || ending_) return;
   retired_ = why;
+  link_.leave();
   pool_.clear();
   work_.notify_all();
   tasks_.spawn("retire", [this]() -> Task<> {

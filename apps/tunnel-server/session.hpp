@@ -64,7 +64,8 @@ class Session {
   // one that the client brings before the deadline. Errors: timeout, unavailable.
   Task<Result<std::unique_ptr<net::Channel>>> connect(std::string_view proxy, Deadline deadline);
 
-  // Takes no new users; ends when those who are there have left.
+  // Takes no new users and tells the client by GoAway, which ours understands; ends when those who are
+  // there have left.
   void retire(std::string_view why);
   // Ends at once.
   void end(Error error);

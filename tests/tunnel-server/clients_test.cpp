@@ -248,6 +248,7 @@ class Bed {
     if (!status.contains(" 200 ")) co_return status.substr(std::min<std::size_t>(9, status.size()));
     co_return all.substr(all.find("\r\n\r\n") + 4);
   }
+  void release_clients() { edge_.release_clients(); }
   Task<> until(const std::function<bool()>& condition) {
     while (!condition()) co_await sleep_for(milliseconds(10));
   }
@@ -639,6 +640,65 @@ TEST(TunnelServer, AHostHasItsShareOfRequests) {
       user->close();
     }
     EXPECT_EQ(co_await bed.get(), "a");
+  });
+}
+
+TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
+  const auto links = [](Bed& bed) -> Task<std::int64_t> {
+    auto channel = bed.connect();
+    tunnel::Link link(std::move(channel), {.role = tunnel::yamux::Role::client}, {});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    tasks.spawn("link", [&]() -> Task<> { co_await link.run(); });
+    auto stream = link.open().value();
+    ClientControl control({.login = {.version = "1.0.0"}, .token = Secret("s3cret")},
+                          {.iv = std::string(16, 'i'), .seed = 1}, wall_now(), Clock::now());
+    EXPECT_TRUE(co_await stream->write(control.output()));
+    std::string received;
+    std::optional<tunnel::Message> message;
+    tunnel::MessageReader reader;
+    while (!message) {
+      received = co_await read(*stream);
+      std::string_view bytes = received;
+      message = reader.next(bytes).value();
+    }
+    link.close();
+    co_await tasks.join();
+    co_return std::get<tunnel::LoginResp>(*message).links;
+  };
+  Clients::Options options;
+  options.links = 2;
+  run([&](Bed& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 0); }, options);
+  test::TempDir folder;
+  test::write_file(folder / "runtimes", "acc-rt token-a\n");
+  run_with(
+      [&] {
+        return Authority::Options{.token = Secret("s3cret"),
+                                  .runtimes_file = (folder / "runtimes").string()};
+      },
+      options, [&](Bed& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 2); });
+}
+
+TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
+  run([](Bed& bed) -> Task<> {
+    auto& idle = bed.add("idle", {.proxies = {proxy("acc-b")}});
+    auto& busy = bed.add("busy");
+    co_await idle.serving();
+    co_await busy.serving();
+    EXPECT_EQ(co_await bed.get("acc-b.example.test"), "idle");  // its connection is kept
+    busy.holds_answers = true;
+    auto under_way = bed.user();
+    CO_ASSERT_OK(co_await under_way->write(
+        "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
+    co_await busy.until([&] { return busy.requests.size() == 1; });
+    bed.release_clients();
+    bed.clients.leave();
+    co_await idle.until([&] { return idle.ending.has_value(); });
+    EXPECT_TRUE(busy.link().peer_is_leaving());
+    EXPECT_FALSE(busy.ending);
+    busy.holds_answers = false;
+    EXPECT_EQ(co_await Bed::answer(*under_way), "busy");
+    co_await busy.until([&] { return busy.ending.has_value(); });
+    co_await bed.until([&] { return bed.clients.size() == 0; });
   });
 }
 

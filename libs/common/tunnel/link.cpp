@@ -48,11 +48,6 @@ void Link::leave() {
   wake_up();
 }
 
-void Link::limit(std::size_t max_streams, std::uint64_t max_received) {
-  session_.limit_streams(max_streams);
-  max_received_ = max_received;
-}
-
 // Closes the connection and tells the streams.
 void Link::end() {
   lose({.code = ErrorCode::unavailable, .message = "the link was given up here"});
@@ -61,6 +56,11 @@ void Link::end() {
   channel_->close();
   const auto streams = std::exchange(streams_, {});
   for (const auto& [id, stream] : streams) stream->lose(*ending_);
+}
+
+void Link::limit(std::size_t max_streams, std::uint64_t max_received) {
+  session_.limit_streams(max_streams);
+  max_received_ = max_received;
 }
 
 // Ends the link however run() is left.

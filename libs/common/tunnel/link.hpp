@@ -46,15 +46,16 @@ class Link {
   // Accepts no further streams of the peer and tells it so; those that are open go on. frp's programs
   // do not react to it.
   void leave();
+
+  // The peer accepts no further streams. run() goes on for those that are open.
+  [[nodiscard]] bool peer_is_leaving() const { return peer_is_leaving_; }
+  [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
+
   // What the peer may do from now on: streams at a time of both sides, and bytes that it has sent since
   // the link began. More streams are reset; more bytes end the link. A server holds a stranger to
   // little and lifts the limits after its login.
   void limit(std::size_t max_streams, std::uint64_t max_received = kUnlimited);
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
-
-  // The peer accepts no further streams. run() goes on for those that are open.
-  [[nodiscard]] bool peer_is_leaving() const { return peer_is_leaving_; }
-  [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
 
  private:
   friend class StreamChannel;

@@ -133,6 +133,8 @@ void visit_members(Visitor& visit, auto& message) {
     visit("version", message.version);
     visit("run_id", message.run_id);
     visit("error", message.error);
+    visit("links", message.links);
+    visit("servers", message.servers);
   } else if constexpr (std::is_same_v<M, NewProxy>) {
     visit("proxy_name", message.proxy_name);
     visit("proxy_type", message.proxy_type);

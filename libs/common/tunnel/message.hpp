@@ -48,6 +48,10 @@ struct LoginResp {
   std::string version = {};
   std::string run_id = {};
   std::string error = {};  // not empty: refused
+  // Of our server; frp's sends neither. Sessions of one client that may offer the same proxies at a
+  // time, and the other servers ("host:port") that the client should have sessions with.
+  std::int64_t links = 0;
+  std::vector<std::string> servers = {};
 
   bool operator==(const LoginResp&) const = default;
 };

@@ -19,7 +19,10 @@ ServerControl::ServerControl(ServerControlOptions options, const Login& login, s
       encryptor_(control_key(options_.token), iv),
       decryptor_(control_key(options_.token)) {
   // In clear: the key for this stream begins behind it.
-  (void)append_message(output_, LoginResp{.version = options_.version, .run_id = run_id_});
+  (void)append_message(output_, LoginResp{.version = options_.version,
+                                          .run_id = run_id_,
+                                          .links = options_.links,
+                                          .servers = options_.servers});
   for (std::int64_t i = 0; i < pool_size_; ++i) want_work();
 }
 

@@ -27,6 +27,10 @@ struct ServerControlOptions {
   std::int64_t max_pool = 5;
   // Proxies of a session; more are refused.
   std::size_t max_proxies = 16;
+  // What a client of ours is told: sessions of one client that may offer the same proxies at a time
+  // (0: one), and other servers ("host:port") that it should have sessions with.
+  std::int64_t links = 0;
+  std::vector<std::string> servers = {};
   // Pings are events, to be answered; otherwise they are answered here.
   bool asks_for_pings = false;
 };
