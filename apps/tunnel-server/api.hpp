@@ -7,7 +7,7 @@
 
 namespace gitops::tunnel_server {
 
-// The HTTP API by which operators see and end clients; docs/tunnel.md, "API". Every request needs the
+// The HTTP API by which operators see and end clients; docs/tunnel-server.md, "API". Every request needs the
 // token. Loop thread only.
 class Api {
  public:

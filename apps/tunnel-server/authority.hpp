@@ -38,7 +38,7 @@ class RuntimeList {
   std::vector<Runtime> runtimes_;
 };
 
-// What a plugin answers; docs/tunnel.md, "Plugin".
+// What a plugin answers; docs/tunnel-server.md, "Plugin".
 struct PluginAnswer {
   std::string content;  // that replaces what was asked about; empty: unchanged
 };
