@@ -23,6 +23,7 @@ Step move_some(RelayEnd& from, Channel& to, std::size_t& moved) {
     const auto bytes = from.received.bytes();
     const std::array<asio::const_buffer, 1> parts{asio::buffer(bytes.data(), bytes.size())};
     const auto written = to.write_now(parts);
+    if (from.seen) from.seen(bytes.substr(0, written.size));
     from.received.consume(written.size);
     from.passed_on += written.size;
     moved += written.size;

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string_view>
 
 #include "common/net/buffer.hpp"
 #include "common/net/channel.hpp"
@@ -15,11 +17,13 @@ struct RelayEnd {
   std::uint64_t& passed_on;  // incremented by the bytes of this end that the other end accepted
   // The protocol of this end has no half-close: when its sending side ends, nobody reads any more.
   bool end_closes = false;
+  // Sees the bytes of this end that the other end accepted, in order.
+  std::function<void(std::string_view)> seen = {};
 };
 
 // Copies bytes in both directions until both ends have closed their sending sides. A half-close is
-// passed on; with RelayEnd::end_closes, both ends are closed instead, the other one gracefully. Both ends are aborted when no byte moves in either direction for `idle`, or when one
-// end is lost. Uses one coroutine and no memory beyond the two buffers.
+// passed on; with RelayEnd::end_closes, both ends are closed instead, the other one gracefully. Both
+// ends are aborted when no byte moves in either direction for `idle`, or when one end is lost. Uses one coroutine and no memory beyond the two buffers.
 Task<> relay(RelayEnd a, RelayEnd b, std::chrono::milliseconds idle);
 
 }  // namespace gitops::net

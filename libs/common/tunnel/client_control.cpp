@@ -13,6 +13,9 @@ using std::chrono::duration_cast;
 
 // Of the server's texts, which go to logs and pages of state.
 constexpr std::size_t kMaxText = 512;
+// Of what a server may tell its clients.
+constexpr std::int64_t kMaxLinks = 8;
+constexpr std::size_t kMaxServers = 8;
 
 std::string shortened(std::string text) {
   if (text.size() > kMaxText) text.resize(kMaxText);
@@ -27,13 +30,14 @@ ClientControl::ClientControl(ClientControlOptions options, Randomness randomness
       key_(control_key(options_.token)),
       encryptor_(key_, randomness.iv),
       decryptor_(key_),
+      wall_(wall),
       login_sent_(now) {
   for (auto& request : options_.proxies) {
     proxies_.push_back(
         {.request = std::move(request), .backoff = Backoff(options_.retry, randomness.seed++)});
   }
   Login login = options_.login;
-  login.timestamp = duration_cast<std::chrono::seconds>(wall.time_since_epoch()).count();
+  login.timestamp = timestamp(now);
   login.privilege_key = privilege_key(options_.token, login.timestamp);
   // In clear: the server's key for this stream begins behind it.
   if (auto sent = append_message(output_, login); !sent) fail_session(sent.error());
@@ -82,6 +86,7 @@ void ClientControl::take(Message message, Clock::time_point now, std::vector<Eve
     return;
   } else if (const auto* pong = std::get_if<Pong>(&message)) {
     ponged_ = now;
+    if (unanswered_pings_ > 0) --unanswered_pings_;
     if (pong->error.empty()) return;
     return fail_session({.code = ErrorCode::forbidden,
                          .message = "the server refuses a ping: " + shortened(pong->error)});
@@ -99,8 +104,19 @@ void ClientControl::logged_in(LoginResp answer, Clock::time_point now, std::vect
   pinged_ = ponged_ = now;
   run_id_ = std::move(answer.run_id);
   server_version_ = shortened(std::move(answer.version));
+  links_ = std::clamp<std::int64_t>(answer.links, 1, kMaxLinks);
+  servers_ = std::move(answer.servers);
+  if (servers_.size() > kMaxServers) servers_.resize(kMaxServers);
   events.push_back({.what = Event::What::logged_in, .text = run_id_});
-  for (auto& proxy : proxies_) ask_for(proxy, now);
+  if (!options_.hold_proxies) offer(now);
+}
+
+void ClientControl::offer(Clock::time_point now) {
+  options_.hold_proxies = false;
+  if (phase_ != Phase::logged_in) return;
+  for (auto& proxy : proxies_) {
+    if (proxy.state == Proxy::State::waiting && proxy.due == kNever) ask_for(proxy, now);
+  }
 }
 
 void ClientControl::proxy_answered(NewProxyResp answer, Clock::time_point now,
@@ -136,19 +152,47 @@ void ClientControl::ask_for(Proxy& proxy, Clock::time_point now) {
   proxy.due = now + options_.answer_timeout;
 }
 
-void ClientControl::stop() {
+std::int64_t ClientControl::timestamp(Clock::time_point now) const {
+  const auto at = wall_.time_since_epoch() + (now - login_sent_);
+  return duration_cast<std::chrono::seconds>(at).count();
+}
+
+NewWorkConn ClientControl::work_offer(Clock::time_point now) const {
+  NewWorkConn offer{.run_id = run_id_};
+  if (options_.sign_work) {
+    offer.timestamp = timestamp(now);
+    offer.privilege_key = privilege_key(options_.token, offer.timestamp);
+  }
+  return offer;
+}
+
+void ClientControl::ping(Clock::time_point now) {
+  Ping ping;
+  if (options_.sign_pings) {
+    ping.timestamp = timestamp(now);
+    ping.privilege_key = privilege_key(options_.token, ping.timestamp);
+  }
+  pinged_ = now;
+  ++unanswered_pings_;
+  (void)send(ping);
+}
+
+void ClientControl::stop(Clock::time_point now) {
   if (phase_ == Phase::login) {
     return fail_session({.code = ErrorCode::unavailable, .message = "stopped before the login"});
   }
   if (phase_ != Phase::logged_in) return;
   phase_ = Phase::stopped;
   for (auto& proxy : proxies_) {
-    const bool known = proxy.state == Proxy::State::running || proxy.state == Proxy::State::waiting;
+    const bool asked = proxy.state == Proxy::State::waiting && proxy.due != kNever;
+    const bool known = proxy.state == Proxy::State::running || asked;
     proxy.state = Proxy::State::unusable;
     proxy.due = kNever;
     // A name that fitted into NewProxy fits here.
     if (known) (void)send(CloseProxy{.proxy_name = proxy.request.proxy_name});
   }
+  // A server reads one message after the other: its Pong says that it has read the others.
+  ping(now);
 }
 
 void ClientControl::tick(Clock::time_point now) {
@@ -162,10 +206,7 @@ void ClientControl::tick(Clock::time_point now) {
     return fail_session(
         {.code = ErrorCode::timeout, .message = "the server does not answer pings"});
   }
-  if (now - pinged_ >= options_.ping_interval) {
-    pinged_ = now;
-    (void)send(Ping{});
-  }
+  if (now - pinged_ >= options_.ping_interval) ping(now);
   for (auto& proxy : proxies_) {
     if (now >= proxy.due) ask_for(proxy, now);
   }

@@ -24,6 +24,12 @@ struct ClientControlOptions {
   Secret token = {};
   // What the server is asked to offer.
   std::vector<NewProxy> proxies = {};
+  // Asks for them only after offer(): another session may still have them.
+  bool hold_proxies = false;
+  // frp's auth.additionalScopes, which both sides must have: Pings (HeartBeats) and the first message
+  // of work streams (NewWorkConns) carry a privilege key.
+  bool sign_pings = false;
+  bool sign_work = false;
   std::chrono::milliseconds login_timeout{10'000};
   // A Ping is sent every ping_interval, which keeps gateways from closing an idle connection. The
   // session fails when no Pong comes for pong_timeout.
@@ -70,9 +76,15 @@ class ClientControl {
   void tick(Clock::time_point now);
   [[nodiscard]] Clock::time_point due() const;
 
+  // Asks for proxies that were held; at once when logged in.
+  void offer(Clock::time_point now);
   // Closes the proxies, so that the server sends nobody to them any more. They are not asked for
   // again. Before the login it ends the session.
-  void stop();
+  void stop(Clock::time_point now);
+  // The server has taken notice of stop(), so that another session can have the proxies.
+  [[nodiscard]] bool has_withdrawn() const {
+    return phase_ == Phase::stopped && unanswered_pings_ == 0;
+  }
 
   // Why the session is over: `forbidden` when the server refused the login or a Ping, timeout,
   // protocol, too_large. From then on everything does nothing.
@@ -82,10 +94,15 @@ class ClientControl {
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
   // Empty before the login.
   [[nodiscard]] const std::string& server_version() const { return server_version_; }
+  // What LoginResp tells of them; 1 and none for frp's server.
+  [[nodiscard]] std::int64_t links() const { return links_; }
+  [[nodiscard]] const std::vector<std::string>& servers() const { return servers_; }
+  // The first message of a work stream.
+  [[nodiscard]] NewWorkConn work_offer(Clock::time_point now) const;
 
   struct Proxy {
     enum class State : std::uint8_t {
-      waiting,  // for the login, or for the server's answer
+      waiting,  // for the login, for offer(), or for the server's answer
       running,
       refused,   // asked for again later
       unusable,  // not asked for again: its NewProxy is too long, or it was closed
@@ -106,6 +123,8 @@ class ClientControl {
   void logged_in(LoginResp answer, Clock::time_point now, std::vector<Event>& events);
   void proxy_answered(NewProxyResp answer, Clock::time_point now, std::vector<Event>& events);
   void ask_for(Proxy& proxy, Clock::time_point now);
+  void ping(Clock::time_point now);
+  [[nodiscard]] std::int64_t timestamp(Clock::time_point now) const;
   Result<void> send(const Message& message);
   void fail_session(Error error);
 
@@ -115,12 +134,16 @@ class ClientControl {
   std::optional<Error> failure_;
   std::string run_id_;
   std::string server_version_;
+  std::int64_t links_ = 1;
+  std::vector<std::string> servers_;
   std::vector<Proxy> proxies_;
   MessageReader reader_;
   ControlEncryptor encryptor_;
   ControlDecryptor decryptor_;
   std::string output_;
+  WallTime wall_;  // of login_sent_
   Clock::time_point login_sent_;
+  std::size_t unanswered_pings_ = 0;
   Clock::time_point pinged_{};
   Clock::time_point ponged_{};
 };

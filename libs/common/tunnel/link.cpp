@@ -128,6 +128,7 @@ std::size_t Link::read_some() {
 void Link::take(const yamux::Session::Step& step) {
   if (step.event == Event::leaving) {
     peer_is_leaving_ = true;
+    if (on_leaving_) on_leaving_();
     return;
   }
   if (step.event == Event::opened) {

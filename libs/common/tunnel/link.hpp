@@ -41,6 +41,8 @@ class Link {
   // Opens a stream. Unavailable when the link is over or the peer accepts no further streams;
   // too_many_requests when there are too many.
   Result<std::unique_ptr<net::Channel>> open();
+  // Called by run() when the peer accepts no further streams.
+  void on_leaving(std::function<void()> on_leaving) { on_leaving_ = std::move(on_leaving); }
   // Sends what the connection takes at once, then ends the link.
   void close();
   // Accepts no further streams of the peer and tells it so; those that are open go on. frp's programs
@@ -74,6 +76,7 @@ class Link {
   std::unique_ptr<net::Channel> channel_;
   yamux::Session session_;
   OnStream on_stream_;
+  std::function<void()> on_leaving_;
   std::unordered_map<yamux::StreamId, StreamChannel*> streams_;
   net::Buffer received_;
   net::Waker waker_;  // of run()

@@ -112,7 +112,7 @@ class History {
 
   void stop() {
     is_stopped_ = is_stopped_ || client_->is_logged_in();
-    client_->stop();
+    client_->stop(now_);
   }
 
   void damage() {

@@ -264,7 +264,7 @@ TEST(Control, StopClosesTheProxies) {
   bed.server->refuse_proxy("b", "no");
   bed.exchange();
   bed.server_events.clear();
-  bed.client.stop();
+  bed.client.stop(bed.now);
   bed.exchange();
   ASSERT_EQ(bed.server_events.size(), 1u);
   EXPECT_EQ(bed.server_events[0].what, ServerWhat::proxy_closed);
@@ -276,9 +276,78 @@ TEST(Control, StopClosesTheProxies) {
   EXPECT_EQ(bed.server_events.size(), 1u);
 }
 
+// Another session can have the names from then on, not before.
+TEST(Control, TellsWhenTheServerHasClosedTheProxies) {
+  Bed bed;
+  bed.log_in();
+  bed.advance(seconds(31));  // an earlier Pong proves nothing
+  bed.client.tick(bed.now + seconds(31));
+  bed.client.stop(bed.now + seconds(31));
+  EXPECT_FALSE(bed.client.has_withdrawn());
+  std::string pong;
+  bed.server_events.clear();
+  auto sent = std::exchange(bed.client.output(), {});
+  bed.server->receive(sent, bed.server_events);
+  pong = std::exchange(bed.server->output(), {});
+  ASSERT_EQ(bed.server_events.size(), 1u);
+  EXPECT_EQ(bed.server_events[0].what, ServerWhat::proxy_closed);
+  const auto half = pong.size() / 2;
+  bed.to_client(pong.substr(0, half));
+  EXPECT_FALSE(bed.client.has_withdrawn());
+  bed.to_client(pong.substr(half));
+  EXPECT_TRUE(bed.client.has_withdrawn());
+}
+
+TEST(Control, HeldProxiesWaitForTheOffer) {
+  Bed bed({.proxies = {proxy("a")}, .hold_proxies = true});
+  bed.log_in();
+  bed.advance(seconds(60));
+  EXPECT_THAT(bed.server_events, IsEmpty());
+  bed.client.offer(bed.now);
+  bed.client.offer(bed.now);
+  bed.exchange();
+  ASSERT_EQ(bed.server_events.size(), 1u);
+  EXPECT_EQ(bed.server_events[0].proxy.proxy_name, "a");
+}
+
+TEST(Control, SignsPingsAndWorkStreamsWhenBothSidesAskForIt) {
+  Bed bed({.sign_pings = true, .sign_work = true});
+  bed.log_in();
+  const auto offer = bed.client.work_offer(bed.now + seconds(100));
+  EXPECT_EQ(offer.run_id, "0123456789abcdef");
+  EXPECT_EQ(offer.timestamp, 1'700'000'100);
+  EXPECT_TRUE(is_privilege_key(offer.privilege_key, kToken, offer.timestamp));
+  bed.client.tick(bed.now + seconds(30));
+  auto bytes = std::exchange(bed.client.output(), {});
+  // With the IV in front, since no proxy was sent.
+  ControlDecryptor decryptor(control_key(kToken));
+  const auto plain = decryptor.decrypt(bytes);
+  MessageReader reader;
+  std::string_view input(plain.data(), plain.size());
+  const auto message = reader.next(input);
+  ASSERT_TRUE(message && *message);
+  const auto ping = std::get<Ping>(**message);
+  EXPECT_EQ(ping.timestamp, 1'700'000'030);
+  EXPECT_TRUE(is_privilege_key(ping.privilege_key, kToken, ping.timestamp));
+}
+
+TEST(Control, OurServerTellsOfLinksAndServers) {
+  Bed bed;
+  bed.to_client_in_clear(LoginResp{.run_id = "r", .links = 2, .servers = {"b.example.test:443"}});
+  EXPECT_EQ(bed.client.links(), 2);
+  EXPECT_THAT(bed.client.servers(), ElementsAre("b.example.test:443"));
+  Bed other;
+  other.to_client_in_clear(LoginResp{.run_id = "r", .links = 1'000'000});
+  EXPECT_EQ(other.client.links(), 8);
+  EXPECT_THAT(other.client.servers(), IsEmpty());
+  Bed frp;
+  frp.to_client_in_clear(LoginResp{.run_id = "r"});
+  EXPECT_EQ(frp.client.links(), 1);
+}
+
 TEST(Control, StopBeforeTheLoginEndsTheSession) {
   Bed bed;
-  bed.client.stop();
+  bed.client.stop(bed.now);
   EXPECT_EQ(bed.failure(), "unavailable: stopped before the login");
   EXPECT_EQ(bed.client.output(), "");
 }
