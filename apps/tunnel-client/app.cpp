@@ -1,30 +1,32 @@
 #include "tunnel-client/app.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "common/core/backoff.hpp"
 #include "common/core/credential.hpp"
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
 #include "common/core/process.hpp"
 #include "common/net/connector.hpp"
 #include "tunnel-client/config.hpp"
 #include "tunnel-client/dialer.hpp"
-#include "tunnel-client/session.hpp"
+#include "tunnel-client/link_keeper.hpp"
 
 namespace gitops::tunnel {
 namespace {
 
-// Full jitter: the clients of a server that restarts spread over the first second, and then over
-// more and more.
-constexpr Backoff::Options kReconnect{.initial = std::chrono::seconds(1),
-                                      .max = std::chrono::seconds(30)};
-// A session that lasted as long was a good one.
-constexpr auto kGoodSession = std::chrono::seconds(30);
+// Servers at a time, those included that other servers tell of.
+constexpr std::size_t kMaxServers = 8;
 
-// For requests that the server sends before it has heard that the proxy is closed.
-constexpr auto kLastRequests = std::chrono::milliseconds(500);
+// Signs of life without yamux, which has its own: a server that vanished is noticed after 14 s.
+constexpr auto kPingInterval = std::chrono::seconds(9);
+constexpr auto kPongTimeout = std::chrono::seconds(14);
 
 // frp's servers before 0.52 refuse a version below 0.18.0, and one that is not of the form a.b.c.
 constexpr const char* kWireVersion = "1.0.0";
@@ -36,173 +38,295 @@ constexpr const char* kArchitecture = "arm64";
 constexpr const char* kArchitecture = "amd64";
 #endif
 
+// Stands in the name of a proxy of a group, behind its host: names are unique to frp's server.
+constexpr char kGroupMark = '.';
+
+bool contains(const auto& list, const auto& item) {
+  return std::ranges::find(list, item) != list.end();
+}
+
 // Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
 class App {
  public:
   App(const DaemonContext& context, const Config& config, http::ProxySettings proxy)
       : config_(config),
         executor_(context.executor),
+        metrics_(context.metrics),
         authorization_(config.authorization_file.empty()
                            ? Credential::fixed(config.authorization)
                            : Credential::file(config.authorization_file)),
-        traffic_(context.metrics),
-        sessions_(context.metrics.counter("gitops_tunnel_client_sessions_total",
-                                          "Connections to the server that were made")),
         serving_(context.metrics.gauge("gitops_tunnel_client_serving",
                                        "1 while the server sends users here")),
         names_(context.metrics),
-        dialer_(context.executor, names_, config, std::move(proxy)),
-        backoff_(kReconnect, random_seed()),
+        proxy_(std::move(proxy)),
         changed_(context.executor),
         tasks_(context.executor,
                [fail = context.fail](const std::string& task, const std::string& what) {
                  fail(task + ": " + what);
-               }) {}
+               }) {
+    upstreams_[config.subdomain_prefix] = {.host = config.forward_host,
+                                           .port = static_cast<std::uint16_t>(config.forward_port)};
+    for (const auto& item : config.extra_proxies) {
+      if (auto extra = parse_extra_proxy(item)) {
+        upstreams_[config.subdomain_prefix + "-" + extra->name] = std::move(extra->upstream);
+      }
+    }
+  }
 
   Task<Result<void>> start() {
-    log_.info("tunnel", {{"server", dialer_.server()},
+    authorization_in_use_ = authorization_.current();
+    for (const auto& host : config_.server_hosts) {
+      if (auto endpoint = parse_endpoint(host, config_.server_port)) {
+        add_server(std::move(*endpoint), Server::Source::configured);
+      }
+    }
+    log_.info("tunnel", {{"server", servers_.front()->settings.server},
+                         {"servers", servers_.size()},
                          {"subdomain", config_.subdomain_prefix},
-                         {"forward_to", upstream()},
+                         {"forward_to", to_text(upstreams_.at(config_.subdomain_prefix))},
                          {"insecure", config_.insecure}});
-    tasks_.spawn("sessions", [this] { return keep_session(); });
-    tasks_.spawn("gauge", [this] { return keep_gauge(); });
+    tasks_.spawn("servers", [this] { return keep_servers(); });
     co_return Result<void>{};
   }
 
   Task<> stop(Deadline deadline) {
     is_stopping_ = true;
-    if (session_) {
-      session_->stop();
-      co_await sleep_until(std::min(deadline, deadline_after(kLastRequests)));
-    }
-    while (session_ && session_->carrying() > 0 && Clock::now() < deadline) {
+    for (const auto& link : links()) link->stop();
+    while (!std::ranges::all_of(links(), &LinkKeeper::is_done) && Clock::now() < deadline) {
       co_await changed_.wait(deadline);
     }
     tasks_.cancel();
     co_await tasks_.join();
+    for (auto* link : links()) co_await link->end();
   }
 
   [[nodiscard]] std::string not_ready_because() const {
-    if (!session_) return down_.empty() ? "connecting" : down_;
-    const auto state = session_->state();
-    if (state == Session::State::serving) return {};
-    const auto refusal = session_->refusal();
-    std::string why(to_string(state));
-    return refusal.empty() ? why : why + ": " + refusal;
+    std::string why;
+    for (const auto& server : servers_) {
+      for (const auto& link : server->links) {
+        if (!link->session() && !link->is_wanted()) continue;
+        const auto reason = link->not_serving_because();
+        if (reason.empty()) return {};
+        if (link != server->links.front()) continue;
+        if (!why.empty()) why += "; ";
+        why += servers_.size() == 1 ? reason : server->settings.server + ": " + reason;
+      }
+    }
+    return why;
   }
 
   [[nodiscard]] std::string status() const {
     const auto why = not_ready_because();
-    std::string text =
-        "server: " + dialer_.server() + "\nstate: " + (why.empty() ? "serving" : why);
-    if (session_) {
-      text += "\nsince: " + format_rfc3339(session_since_) +
-              "\nserver version: " + session_->server_version() +
-              "\nconnections at the moment: " + std::to_string(session_->carrying());
+    std::string text = "state: " + (why.empty() ? "serving" : why) + "\n";
+    for (const auto& server : servers_) {
+      text += "\nserver: " + server->settings.server;
+      if (server->source == Server::Source::told) text += " (another server told of it)";
+      text += "\n";
+      for (const auto& link : server->links) text += link->status();
     }
-    return text + "\n";
+    return text;
+  }
+
+  // A command of the admin port.
+  AdminPage replace_links() {
+    std::size_t count = 0;
+    for (auto* link : links()) {
+      if (!link->session()) continue;
+      link->replace();
+      ++count;
+    }
+    return {.body = "{\"replacing\":" + std::to_string(count) + "}\n"};
   }
 
  private:
-  [[nodiscard]] std::string upstream() const {
-    return config_.forward_host + ":" + std::to_string(config_.forward_port);
+  struct Server {
+    enum class Source : std::uint8_t {
+      configured,
+      told,  // by another server
+    };
+    Server(const Executor& executor, net::Resolver& names, const Config& config, Endpoint server,
+           http::ProxySettings proxy, Source from)
+        : endpoint(server),
+          source(from),
+          dialer(executor, names, config, std::move(server), std::move(proxy)) {}
+
+    Endpoint endpoint;
+    Source source;
+    Dialer dialer;
+    LinkSettings settings;
+    std::vector<std::unique_ptr<LinkKeeper>> links;
+  };
+
+  static std::string to_text(const Endpoint& endpoint) {
+    return endpoint.host + ":" + std::to_string(endpoint.port);
+  }
+
+  [[nodiscard]] std::vector<LinkKeeper*> links() const {
+    std::vector<LinkKeeper*> all;
+    for (const auto& server : servers_) {
+      for (const auto& link : server->links) all.push_back(link.get());
+    }
+    return all;
+  }
+
+  // -- servers --
+
+  void add_server(Endpoint endpoint, Server::Source source) {
+    auto server = std::make_unique<Server>(executor_, names_, config_, endpoint, proxy_, source);
+    auto& dialer = server->dialer;
+    server->settings = {
+        .server = dialer.server(),
+        .dial = [&dialer](Deadline deadline) { return dialer.connect(deadline); },
+        .connect = [this](const std::string& name,
+                          Deadline deadline) { return connect_upstream(name, deadline); },
+        .session = [this, &dialer] { return session_options(dialer); },
+        .has_group = !config_.group_key.empty()};
+    // Servers that come and go share their labels, which are bounded so.
+    const auto label = source == Server::Source::told ? "told" : dialer.server();
+    for (int number = 1; number <= config_.links; ++number) {
+      const Metrics::Labels labels{{"server", label}, {"link", std::to_string(number)}};
+      server->links.push_back(std::make_unique<LinkKeeper>(
+          executor_, server->settings, number, Traffic(metrics_, labels), changed_, random_seed()));
+      server->links.back()->start();
+    }
+    server->links.front()->want(true);
+    servers_.push_back(std::move(server));
+  }
+
+  Task<> keep_servers() {
+    while (true) {
+      want_links();
+      take_new_token();
+      co_await follow_the_told();
+      for (const auto& server : servers_) {
+        for (const auto& link : server->links) link->count();
+      }
+      serving_.Set(not_ready_because().empty() ? 1 : 0);
+      co_await changed_.wait(deadline_after(std::chrono::seconds(1)));
+    }
+  }
+
+  // A server gets as many links as it takes.
+  void want_links() const {
+    for (const auto& server : servers_) {
+      std::optional<std::int64_t> told;
+      for (const auto& link : server->links) {
+        const auto* session = link->session();
+        if (session != nullptr && session->control().is_logged_in()) {
+          told = std::max(told.value_or(1), session->control().links());
+        }
+      }
+      if (server->settings.has_group) told = config_.links;
+      // While no session tells, it stays as it was.
+      if (!told) continue;
+      for (std::size_t i = 1; i < server->links.size(); ++i) {
+        server->links[i]->want(static_cast<std::int64_t>(i) < *told);
+      }
+    }
+  }
+
+  // Where a link can be replaced without a gap, the new token is used at once, so that a wrong one
+  // is noticed while the old link serves. Elsewhere the next session uses it.
+  void take_new_token() {
+    const auto token = authorization_.current();
+    if (token == authorization_in_use_) return;
+    authorization_in_use_ = token;
+    log_.info("took over a new token");
+    for (auto* link : links()) {
+      if (link->is_shared()) link->replace();
+    }
+  }
+
+  // Servers may tell of others that share their users.
+  Task<> follow_the_told() {
+    std::vector<Endpoint> told;
+    for (auto* link : links()) {
+      if (link->session() == nullptr) continue;
+      for (const auto& text : link->session()->control().servers()) {
+        auto endpoint = parse_endpoint(text, config_.server_port);
+        if (endpoint && !contains(told, *endpoint)) told.push_back(*endpoint);
+      }
+    }
+    for (const auto& endpoint : told) {
+      const bool known = std::ranges::any_of(
+          servers_, [&](const auto& server) { return server->endpoint == endpoint; });
+      if (!known && servers_.size() < kMaxServers && !is_stopping_) {
+        log_.info("another server was told of", {{"server", to_text(endpoint)}});
+        add_server(endpoint, Server::Source::told);
+      }
+    }
+    // One that nobody tells of any more is forgotten once it is gone.
+    for (auto& server : servers_) {
+      const bool is_gone =
+          server->source == Server::Source::told && !contains(told, server->endpoint) &&
+          std::ranges::all_of(server->links, [](const auto& link) { return link->is_done(); });
+      if (!is_gone) continue;
+      for (const auto& link : server->links) co_await link->end();
+      server.reset();
+    }
+    std::erase(servers_, nullptr);
   }
 
   // -- sessions --
 
-  Task<> keep_session() {
-    while (!is_stopping_) {
-      const auto begin = Clock::now();
-      const auto error = co_await serve();
-      if (Clock::now() - begin >= kGoodSession) backoff_.reset();
-      if (is_stopping_) break;
-      down_ = error.message;
-      const auto wait = backoff_.next();
-      log_.warning("no session with the tunnel's server; connecting again",
-                   {{"error", error.message},
-                    {"code", gitops::to_string(error.code)},
-                    {"wait_ms", wait.count()}});
-      co_await sleep_for(wait);
-    }
-  }
-
-  // One connection and what becomes of it.
-  Task<Error> serve() {
-    auto server = co_await dialer_.connect(deadline_after(config_.connect_timeout));
-    if (!server) co_return server.error();
-    sessions_.Increment();
-    session_since_ = wall_now();
-    session_.emplace(
-        executor_, std::move(*server), session_options(),
-        [this](Deadline deadline) { return connect_upstream(deadline); }, traffic_, changed_);
-    const Ended ended{*this};
-    auto error = co_await session_->run();
-    run_id_ = session_->run_id();
-    co_return error;
-  }
-
-  // Forgets the session however it is left.
-  struct Ended {
-    App& app;
-    ~Ended() {
-      app.session_.reset();
-      app.changed_.notify_all();
-    }
-  };
-
-  [[nodiscard]] Session::Options session_options() {
+  [[nodiscard]] Session::Options session_options(Dialer& dialer) {
     Session::Options options{.connect_timeout = config_.connect_timeout,
                              .idle_timeout = config_.idle_timeout};
     auto& control = options.control;
     control.login = {.version = kWireVersion,
                      .os = "linux",
                      .arch = kArchitecture,
-                     .run_id = run_id_,
                      .pool_count = config_.pool_size};
     control.token = config_.server_token;
-    NewProxy proxy{.proxy_name = config_.subdomain_prefix,
-                   .proxy_type = "http",
-                   .subdomain = config_.subdomain_prefix,
-                   .locations = {config_.location},
-                   .ips_allow_list = config_.ips_allow_list};
-    if (auto token = authorization_.current(); !token.empty()) {
-      proxy.metas.emplace("Authorization", std::move(token));
+    control.sign_pings = contains(config_.auth_scopes, "HeartBeats");
+    control.sign_work = contains(config_.auth_scopes, "NewWorkConns");
+    if (!config_.tcp_mux) {
+      options.dial = [&dialer](Deadline deadline) { return dialer.connect(deadline); };
+      control.ping_interval = kPingInterval;
+      control.pong_timeout = kPongTimeout;
     }
-    control.proxies.push_back(std::move(proxy));
+    const auto token = authorization_.current();
+    const auto mark = kGroupMark + hex_encode(random_bytes(4));
+    for (const auto& [host, upstream] : upstreams_) {
+      NewProxy proxy{.proxy_name = host,
+                     .proxy_type = "http",
+                     .subdomain = host,
+                     .locations = {host == config_.subdomain_prefix ? config_.location : "/"},
+                     .ips_allow_list = config_.ips_allow_list};
+      if (!config_.group_key.empty()) {
+        proxy.proxy_name += mark;
+        proxy.group = host;
+        proxy.group_key = config_.group_key;
+      }
+      if (!token.empty()) proxy.metas.emplace("Authorization", token);
+      control.proxies.push_back(std::move(proxy));
+    }
     return options;
   }
 
-  Task<Result<std::unique_ptr<net::Channel>>> connect_upstream(Deadline deadline) {
-    auto channel =
-        co_await net::connect_host(names_, config_.forward_host,
-                                   static_cast<std::uint16_t>(config_.forward_port), {}, deadline);
-    if (!channel) co_return fail(upstream(), std::move(channel.error()));
+  Task<Result<std::unique_ptr<net::Channel>>> connect_upstream(const std::string& name,
+                                                               Deadline deadline) {
+    const auto found = upstreams_.find(name.substr(0, name.find(kGroupMark)));
+    if (found == upstreams_.end()) co_return fail(ErrorCode::not_found, "no proxy " + name);
+    const auto& upstream = found->second;
+    auto channel = co_await net::connect_host(names_, upstream.host, upstream.port, {}, deadline);
+    if (!channel) co_return fail(to_text(upstream), std::move(channel.error()));
     co_return std::move(*channel);
-  }
-
-  Task<> keep_gauge() {
-    while (true) {
-      serving_.Set(not_ready_because().empty() ? 1 : 0);
-      co_await sleep_for(std::chrono::seconds(1));
-    }
   }
 
   const Config& config_;
   Executor executor_;
   Log log_{"tunnel-client"};
+  Metrics& metrics_;
   Credential authorization_;
-  Traffic traffic_;
-  Counter& sessions_;
+  Secret authorization_in_use_;
   Gauge& serving_;
   net::Resolver names_;
-  Dialer dialer_;
-  Backoff backoff_;
-  std::string run_id_;  // of the last session
-  std::string down_;    // why there is no session
-  WallTime session_since_{};
-  std::optional<Session> session_;
-  Event changed_;  // connections of the session, and whether there is one
+  http::ProxySettings proxy_;
+  std::map<std::string, Endpoint> upstreams_;  // by host of the tunnel, without its domain
+  Event changed_;                              // anything of any link
   bool is_stopping_ = false;
+  std::vector<std::unique_ptr<Server>> servers_;
   TaskGroup tasks_;
 };
 
@@ -230,6 +354,7 @@ DaemonSpec tunnel_client() {
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"tunnel", [app] { return app->not_ready_because(); }}};
     frame.status = [app] { return app->status(); };
+    frame.commands = {{"/links/replace", [app] { return app->replace_links(); }}};
     return frame;
   };
   return spec;

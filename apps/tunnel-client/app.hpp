@@ -4,7 +4,7 @@
 
 namespace gitops::tunnel {
 
-// The daemon: one session with the tunnel's server at a time, renewed for ever.
+// The daemon: links to one or several servers of the tunnel, renewed for ever.
 DaemonSpec tunnel_client();
 
 }  // namespace gitops::tunnel

@@ -1,6 +1,7 @@
 #include "tunnel-client/config.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "common/net/address_list.hpp"
 
@@ -10,6 +11,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMaxLabel = 63;  // of a domain name
+constexpr std::size_t kMaxServers = 8;
+// Our server takes 16 proxies of a client.
+constexpr std::size_t kMaxExtraProxies = 15;
 
 std::string prefix_mistake(std::string_view prefix) {
   if (prefix.empty()) return "the prefix is missing: <account id>-<runtime name>";
@@ -25,11 +29,43 @@ std::string addresses_mistake(const std::vector<std::string>& items) {
   return list ? std::string() : list.error().message;
 }
 
+std::string servers_mistake(const std::vector<std::string>& hosts) {
+  if (hosts.empty()) return "no server is given";
+  if (hosts.size() > kMaxServers) return "more than 8 servers";
+  for (const auto& host : hosts) {
+    if (const auto endpoint = parse_endpoint(host, 1); !endpoint) return endpoint.error().message;
+  }
+  return {};
+}
+
+std::string scopes_mistake(const std::vector<std::string>& scopes) {
+  for (const auto& scope : scopes) {
+    if (scope != "HeartBeats" && scope != "NewWorkConns") {
+      return "unknown scope " + scope + "; there are HeartBeats and NewWorkConns";
+    }
+  }
+  return {};
+}
+
+std::string extra_proxies_mistake(const Config& config) {
+  if (config.extra_proxies.size() > kMaxExtraProxies) return "more than 15 proxies";
+  for (const auto& item : config.extra_proxies) {
+    const auto proxy = parse_extra_proxy(item);
+    if (!proxy) return proxy.error().message;
+    const auto prefix = config.subdomain_prefix + "-" + proxy->name;
+    if (auto mistake = prefix_mistake(prefix); !mistake.empty()) return prefix + ": " + mistake;
+  }
+  return {};
+}
+
 void bind_server(ConfigReader& reader, Config& config) {
   reader.group("Tunnel server");
-  reader.add({"tunnel-server.host", {"TUNNEL_SERVER_HOST"}, "Host name or address of the server"},
-             config.server_host);
-  reader.add({"tunnel-server.port", {"TUNNEL_SERVER_PORT"}, "Port of the server"},
+  reader.add({"tunnel-server.host",
+              {"TUNNEL_SERVER_HOST"},
+              "Host names or addresses of the servers, with :port where it is another one"},
+             config.server_hosts);
+  reader.check({"tunnel-server.host"}, [&config] { return servers_mistake(config.server_hosts); });
+  reader.add({"tunnel-server.port", {"TUNNEL_SERVER_PORT"}, "Port of the servers"},
              config.server_port, 1, 65'535);
   reader.add_choice({"tunnel-server.protocol",
                      {"TUNNEL_SERVER_PROTOCOL"},
@@ -54,6 +90,25 @@ void bind_server(ConfigReader& reader, Config& config) {
                      {"TUNNEL_SERVER_TOKEN"},
                      "Token that frp's server shares with its clients; hosted servers have none"},
                     config.server_token);
+  reader.add({"tunnel-server.auth-scopes",
+              {"TUNNEL_SERVER_AUTH_SCOPES"},
+              "What carries that token besides the login, as the server's auth.additionalScopes: "
+              "HeartBeats, NewWorkConns"},
+             config.auth_scopes);
+  reader.check({"tunnel-server.auth-scopes"},
+               [&config] { return scopes_mistake(config.auth_scopes); });
+  reader.add({"tunnel-server.links",
+              {"TUNNEL_SERVER_LINKS"},
+              "Links to keep to a server that takes several; others get one"},
+             config.links, 1, 8);
+  reader.add_secret({"tunnel-server.group-key",
+                     {"TUNNEL_SERVER_GROUP_KEY"},
+                     "Key of a group of frp's server, by which it takes several links"},
+                    config.group_key);
+  reader.add({"tunnel-server.tcp-mux",
+              {"TUNNEL_SERVER_TCP_MUX"},
+              "Carry all of a link on one connection, as the server's transport.tcpMux"},
+             config.tcp_mux);
   reader.add_secret({"authorization",
                      {"AUTHORIZATION"},
                      "Token of the runtime, by which the control plane knows whose tunnel it is"},
@@ -87,6 +142,13 @@ void bind_tunnel(ConfigReader& reader, Config& config) {
   reader.check({"tunnel.forward-to.location"}, [&config] {
     return config.location.starts_with('/') ? std::string() : "does not begin with a slash";
   });
+  reader.add(
+      {"tunnel.extra-proxies",
+       {"TUNNEL_EXTRA_PROXIES"},
+       "Further hosts, as NAME=HOST:PORT: the host with -NAME behind the prefix leads there"},
+      config.extra_proxies);
+  reader.check({"tunnel.extra-proxies", "tunnel.subdomain-prefix"},
+               [&config] { return extra_proxies_mistake(config); });
   reader.add({"tunnel.pool-size",
               {"TUNNEL_POOL_SIZE"},
               "Connections that the server may keep waiting for requests"},
@@ -94,6 +156,44 @@ void bind_tunnel(ConfigReader& reader, Config& config) {
 }
 
 }  // namespace
+
+Result<Endpoint> parse_endpoint(std::string_view text, std::int64_t port) {
+  const auto wrong = [&] {
+    return fail(ErrorCode::invalid_argument,
+                "'" + std::string(text) + "' is no host, host:port or [address]:port");
+  };
+  auto host = text;
+  const auto colon = text.rfind(':');
+  const auto bracket = text.rfind(']');
+  const bool has_port =
+      colon != std::string_view::npos &&
+      (bracket == std::string_view::npos ? text.find(':') == colon : colon == bracket + 1);
+  if (has_port) {
+    const auto digits = text.substr(colon + 1);
+    const auto* end = digits.data() + digits.size();
+    const auto [read, error] = std::from_chars(digits.data(), end, port);
+    if (error != std::errc() || read != end) return wrong();
+    host = text.substr(0, colon);
+  }
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const bool characters =
+      !host.empty() && host.size() <= 253 && std::ranges::all_of(host, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               std::string_view("-._:").contains(c);
+      });
+  if (!characters || port < 1 || port > 65'535) return wrong();
+  return Endpoint{.host = std::string(host), .port = static_cast<std::uint16_t>(port)};
+}
+
+Result<ExtraProxy> parse_extra_proxy(std::string_view text) {
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos) {
+    return fail(ErrorCode::invalid_argument, "'" + std::string(text) + "' is not NAME=HOST:PORT");
+  }
+  auto upstream = parse_endpoint(text.substr(equals + 1), 0);
+  if (!upstream) return std::unexpected(upstream.error());
+  return ExtraProxy{.name = std::string(text.substr(0, equals)), .upstream = std::move(*upstream)};
+}
 
 void bind(ConfigReader& reader, Config& config) {
   bind_server(reader, config);

@@ -19,7 +19,7 @@ enum class Protocol : std::uint8_t {
 // The client's configuration in addition to that of every daemon. The names are those of the values
 // tunnelServer and tunnel of the chart codefresh-tunnel-client.
 struct Config {
-  std::string server_host = "register-tunnels.cf-cd.com";
+  std::vector<std::string> server_hosts = {"register-tunnels.cf-cd.com"};
   std::int64_t server_port = 443;
   Protocol protocol = Protocol::wss;
   bool tls = true;
@@ -27,6 +27,10 @@ struct Config {
   std::string server_name;
   bool insecure = false;
   Secret server_token;
+  std::vector<std::string> auth_scopes;
+  std::int64_t links = 2;
+  Secret group_key;
+  bool tcp_mux = true;
   Secret authorization;
   std::string authorization_file;
   std::string subdomain_prefix;
@@ -34,11 +38,29 @@ struct Config {
   std::string location = "/";
   std::string forward_host = "internal-router";
   std::int64_t forward_port = 80;
+  std::vector<std::string> extra_proxies;
   std::int64_t pool_size = 1;
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds idle_timeout{3'600'000};
 };
 
 void bind(ConfigReader& reader, Config& config);
+
+// "host", "host:port" or "[address]:port"; where no port stands, the given one holds.
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+
+  bool operator==(const Endpoint&) const = default;
+};
+Result<Endpoint> parse_endpoint(std::string_view text, std::int64_t port);
+
+// An item of extra_proxies: "NAME=HOST:PORT". The server offers it as the host of the tunnel with
+// "-NAME" behind the prefix.
+struct ExtraProxy {
+  std::string name;
+  Endpoint upstream;
+};
+Result<ExtraProxy> parse_extra_proxy(std::string_view text);
 
 }  // namespace gitops::tunnel

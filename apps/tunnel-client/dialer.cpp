@@ -33,8 +33,9 @@ websocket::MaskKey random_mask() {
 }  // namespace
 
 Dialer::Dialer(const Executor& executor, net::Resolver& resolver, const Config& config,
-               http::ProxySettings proxy)
+               Endpoint server, http::ProxySettings proxy)
     : config_(config),
+      server_(std::move(server)),
       resolver_(resolver),
       tls_(net::TlsContext::Role::client, tls_options(config)),
       client_(executor, resolver,
@@ -46,19 +47,20 @@ std::string Dialer::server() const {
   const char* scheme = "tcp://";
   if (config_.protocol == Protocol::wss) scheme = "wss://";
   if (config_.protocol == Protocol::websocket) scheme = "ws://";
-  return scheme + config_.server_host + ":" + std::to_string(config_.server_port);
+  const bool is_address = server_.host.contains(':');
+  return scheme + (is_address ? "[" + server_.host + "]" : server_.host) + ":" +
+         std::to_string(server_.port);
 }
 
 Task<Result<std::unique_ptr<net::Channel>>> Dialer::connect(Deadline deadline) {
-  auto channel = config_.protocol == Protocol::tcp
-                     ? co_await net::connect_host(resolver_, config_.server_host,
-                                                  static_cast<std::uint16_t>(config_.server_port),
-                                                  {}, deadline)
-                     : co_await connect_websocket(deadline);
+  auto channel =
+      config_.protocol == Protocol::tcp
+          ? co_await net::connect_host(resolver_, server_.host, server_.port, {}, deadline)
+          : co_await connect_websocket(deadline);
   if (channel && config_.tls && config_.protocol != Protocol::wss) {
     auto context = tls_.get(Clock::now());
     if (!context) co_return std::unexpected(context.error());
-    const auto& name = config_.server_name.empty() ? config_.server_host : config_.server_name;
+    const auto& name = config_.server_name.empty() ? server_.host : config_.server_name;
     channel = co_await net::start_tls(std::move(*channel), *context, name, deadline);
   }
   if (!channel) co_return fail(server(), std::move(channel.error()));

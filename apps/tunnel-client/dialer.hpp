@@ -11,13 +11,13 @@
 
 namespace gitops::tunnel {
 
-// Makes connections to the tunnel's server, with all layers below yamux. Certificates are read again
+// Makes connections to a server of the tunnel, with all layers below yamux. Certificates are read again
 // when they change. Loop thread only.
 class Dialer {
  public:
   // The resolver and the configuration outlive it. `proxy` is for wss and websocket; tcp connects
   // directly.
-  Dialer(const Executor& executor, net::Resolver& resolver, const Config& config,
+  Dialer(const Executor& executor, net::Resolver& resolver, const Config& config, Endpoint server,
          http::ProxySettings proxy);
 
   // Errors name the server and no secret.
@@ -29,6 +29,7 @@ class Dialer {
   Task<Result<std::unique_ptr<net::Channel>>> connect_websocket(Deadline deadline);
 
   const Config& config_;
+  Endpoint server_;
   net::Resolver& resolver_;
   net::TlsContext tls_;
   http::Client client_;

@@ -1,44 +1,23 @@
 #include "tunnel-client/session.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "common/core/crypto.hpp"
 #include "common/net/relay.hpp"
+#include "tunnel-client/request_watch.hpp"
 
 namespace gitops::tunnel {
 namespace {
 
 using What = ClientControl::Event::What;
 
-// One connection of a user, as it is counted while it lasts, however it ends.
-class Counted {
- public:
-  Counted(Traffic& traffic, std::size_t& carrying, Event& changed)
-      : traffic_(traffic), carrying_(carrying), changed_(changed) {
-    ++carrying_;
-    traffic_.connections.Increment();
-    traffic_.open_connections.Increment();
-  }
-  ~Counted() {
-    --carrying_;
-    traffic_.open_connections.Decrement();
-    traffic_.bytes_from_server.Increment(static_cast<double>(from_server));
-    traffic_.bytes_to_server.Increment(static_cast<double>(to_server));
-    changed_.notify_all();
-  }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
-  std::uint64_t from_server = 0;
-  std::uint64_t to_server = 0;
-
- private:
-  Traffic& traffic_;
-  std::size_t& carrying_;
-  Event& changed_;
-};
+// How long a server may take to notice stop(), and then to send whom it had accepted before.
+constexpr auto kWithdrawal = std::chrono::seconds(5);
+constexpr auto kLastRequests = std::chrono::milliseconds(500);
+// A connection without a request for so long is not about to get one.
+constexpr auto kQuiet = std::chrono::milliseconds(1000);
 
 const Log& log() {
   static const Log kLog("session");
@@ -50,35 +29,114 @@ yamux::SessionOptions as_client(yamux::SessionOptions options) {
   return options;
 }
 
+Metrics::Labels with(Metrics::Labels labels, const std::pair<std::string, std::string>& label) {
+  labels.insert(label);
+  return labels;
+}
+
 ClientControl::Randomness draw() {
   return {.iv = random_bytes(Aes128Cfb::kIvSize), .seed = random_seed()};
 }
 
 }  // namespace
 
-Traffic::Traffic(Metrics& metrics)
-    : connections(metrics.counter("gitops_tunnel_client_connections_total",
-                                  "Connections of users that the server sent")),
+// One connection of a user while it lasts.
+class Session::Carried {
+ public:
+  Carried(Session& session, net::Channel& stream) : session_(session), stream_(stream) {
+    session_.carried_.push_back(this);
+    session_.traffic_.connections.Increment();
+    session_.traffic_.open_connections.Increment();
+    session_.changed_.notify_all();
+  }
+  ~Carried() {
+    std::erase(session_.carried_, this);
+    session_.traffic_.open_connections.Decrement();
+    session_.changed_.notify_all();
+  }
+  Carried(const Carried&) = delete;
+  Carried& operator=(const Carried&) = delete;
+
+  Task<> relay(net::Channel& upstream, net::Buffer& received) {
+    upstream_ = &upstream;
+    net::Buffer answer(stream_.reactor().blocks);
+    // frp's server ends its side only when it is done with both: a user has left.
+    co_await net::relay({stream_, received, from_user_, /*end_closes=*/true,
+                         [this](std::string_view bytes) { from_user(bytes); }},
+                        {upstream, answer, from_upstream_, /*end_closes=*/false,
+                         [this](std::string_view bytes) { from_upstream(bytes); }},
+                        session_.options_.idle_timeout);
+    upstream_ = nullptr;
+  }
+  // No request is under way, and there was none for a while.
+  [[nodiscard]] bool is_quiet(Clock::time_point now) const {
+    return upstream_ != nullptr && watch_.is_idle() && now - last_ >= kQuiet;
+  }
+  void close() {
+    upstream_->close();
+    stream_.close();
+  }
+
+ private:
+  void from_user(std::string_view bytes) {
+    const auto before = watch_.requests();
+    watch_.from_user(bytes);
+    auto& traffic = session_.traffic_;
+    traffic.requests.Increment(static_cast<double>(watch_.requests() - before));
+    traffic.bytes_from_server.Increment(static_cast<double>(bytes.size()));
+    last_ = stream_.reactor().now();
+  }
+  void from_upstream(std::string_view bytes) {
+    watch_.from_upstream(bytes);
+    session_.traffic_.bytes_to_server.Increment(static_cast<double>(bytes.size()));
+    last_ = stream_.reactor().now();
+  }
+
+  Session& session_;
+  net::Channel& stream_;
+  net::Channel* upstream_ = nullptr;  // while relayed
+  RequestWatch watch_;
+  Clock::time_point last_{};
+  std::uint64_t from_user_ = 0;
+  std::uint64_t from_upstream_ = 0;
+};
+
+Traffic::Traffic(Metrics& metrics, const Metrics::Labels& link)
+    : requests(metrics.counter("gitops_tunnel_client_requests_total",
+                               "Requests of users; an upgraded connection counts once", link)),
+      connections(metrics.counter("gitops_tunnel_client_connections_total",
+                                  "Connections that the server made for users", link)),
       failed_connections(metrics.counter("gitops_tunnel_client_failed_connections_total",
-                                         "Those that could not be connected to the upstream")),
+                                         "Those that could not be connected to the upstream",
+                                         link)),
       bytes_from_server(metrics.counter("gitops_tunnel_client_bytes_total",
-                                        "Bytes of connections that have ended",
-                                        {{"direction", "from_server"}})),
+                                        "Bytes that were passed on",
+                                        with(link, {"direction", "from_server"}))),
       bytes_to_server(metrics.counter("gitops_tunnel_client_bytes_total",
-                                      "Bytes of connections that have ended",
-                                      {{"direction", "to_server"}})),
+                                      "Bytes that were passed on",
+                                      with(link, {"direction", "to_server"}))),
       open_connections(metrics.gauge("gitops_tunnel_client_open_connections",
-                                     "Connections of users at the moment")) {}
+                                     "Connections for users at the moment", link)),
+      sessions(metrics.counter("gitops_tunnel_client_sessions_total",
+                               "Connections to the server that were made", link)),
+      serving(metrics.gauge("gitops_tunnel_client_link_serving",
+                            "1 while the server sends users through this link", link)) {}
 
 Session::Session(const Executor& executor, std::unique_ptr<net::Channel> server, Options options,
                  Connect connect, Traffic& traffic, Event& changed)
     : options_(std::move(options)),
       connect_(std::move(connect)),
       traffic_(traffic),
-      link_(std::move(server), as_client(options_.link), {}),
       control_(options_.control, draw(), wall_now(), Clock::now()),
       changed_(changed),
-      tasks_(executor) {}
+      tasks_(executor) {
+  if (options_.dial) {
+    control_stream_ = std::move(server);
+  } else {
+    link_.emplace(std::move(server), as_client(options_.link), Link::OnStream{});
+    link_->on_leaving([this] { changed_.notify_all(); });
+  }
+}
 
 void Session::end(Error error) {
   if (!ending_) ending_ = std::move(error);
@@ -86,7 +144,7 @@ void Session::end(Error error) {
 }
 
 Task<Error> Session::run() {
-  tasks_.spawn("link", [this] { return keep_link(); });
+  if (link_) tasks_.spawn("link", [this] { return keep_link(); });
   tasks_.spawn("control", [this] { return keep_control(); });
   co_await tasks_.join();
   if (!ending_) ending_ = Error{.code = ErrorCode::internal, .message = "the session stopped"};
@@ -94,7 +152,7 @@ Task<Error> Session::run() {
 }
 
 Task<> Session::keep_link() {
-  end(co_await link_.run());
+  end(co_await link_->run());
 }
 
 Task<> Session::keep_control() {
@@ -104,9 +162,11 @@ Task<> Session::keep_control() {
 // -- the control stream --
 
 Task<Error> Session::converse() {
-  auto opened = link_.open();
-  if (!opened) co_return opened.error();
-  control_stream_ = std::move(*opened);
+  if (link_) {
+    auto opened = link_->open();
+    if (!opened) co_return opened.error();
+    control_stream_ = std::move(*opened);
+  }
   std::array<char, 4096> room;
   std::vector<ClientControl::Event> events;
   while (true) {
@@ -114,9 +174,10 @@ Task<Error> Session::converse() {
     while (!control_.output().empty()) {
       const auto output = std::exchange(control_.output(), {});
       control_stream_->set_write_deadline(deadline_after(options_.connect_timeout));
-      if (auto written = co_await control_stream_->write(output); !written) {
-        co_return written.error();
-      }
+      is_writing_ = true;
+      const auto written = co_await control_stream_->write(output);
+      is_writing_ = false;
+      if (!written) co_return written.error();
     }
     control_stream_->set_read_deadline(control_.due());
     const auto size = co_await control_stream_->read_some(room);
@@ -128,6 +189,7 @@ Task<Error> Session::converse() {
     if (size) control_.receive(std::span(room).first(*size), Clock::now(), events);
     control_.tick(Clock::now());
     for (const auto& event : events) handle(event);
+    if (size) changed_.notify_all();
     if (control_.failure()) co_return *control_.failure();
   }
 }
@@ -140,6 +202,7 @@ void Session::handle(const ClientControl::Event& event) {
       break;
     case What::proxy_started:
       log().info("serving", {{"proxy", event.proxy}, {"address", event.text}});
+      if (!serving_since_) serving_since_ = wall_now();
       break;
     case What::proxy_refused:
       log().warning("the server refuses the proxy; asking again later",
@@ -170,14 +233,59 @@ std::string Session::refusal() const {
   return {};
 }
 
+// Sends what has no time to wait for the reader of the control stream, which is woken up to send the
+// rest.
+void Session::send_now() {
+  if (!control_stream_) return;
+  auto& output = control_.output();
+  if (!is_writing_ && !output.empty()) {
+    const asio::const_buffer buffer(output.data(), output.size());
+    const auto written = control_stream_->write_now(std::span(&buffer, 1));
+    if (written.what == net::Transfer::data) output.erase(0, written.size);
+  }
+  control_stream_->set_read_deadline(Clock::now());
+}
+
+void Session::offer() {
+  control_.offer(Clock::now());
+  send_now();
+}
+
 void Session::stop() {
-  is_stopping_ = true;
-  control_.stop();
-  // Wakes the reader of the control stream, which sends what there is to send.
-  if (control_stream_) control_stream_->set_read_deadline(Clock::now());
+  if (std::exchange(is_stopping_, true)) return;
+  control_.stop(Clock::now());
+  send_now();
+  tasks_.spawn("leave", [this] { return leave(); });
+}
+
+Task<> Session::leave() {
+  const auto patience = deadline_after(kWithdrawal);
+  while (!has_withdrawn() && Clock::now() < patience) co_await changed_.wait(patience);
+  co_await sleep_for(kLastRequests);
+  while (!carried_.empty()) {
+    close_idle();
+    co_await changed_.wait(deadline_after(kQuiet / 4));
+  }
+  close("everybody was served to the end");
+}
+
+void Session::close(std::string why) {
+  end({.code = ErrorCode::unavailable, .message = std::move(why)});
+}
+
+void Session::close_idle() {
+  const auto now = Clock::now();
+  for (auto* connection : carried_) {
+    if (connection->is_quiet(now)) connection->close();
+  }
 }
 
 // -- work connections --
+
+Task<Result<std::unique_ptr<net::Channel>>> Session::open_stream() {
+  if (link_) co_return link_->open();
+  co_return co_await options_.dial(deadline_after(options_.connect_timeout));
+}
 
 // Failures come with every request; one line a minute for each is enough.
 void Session::warn(std::string_view what, const Error& error) {
@@ -187,15 +295,15 @@ void Session::warn(std::string_view what, const Error& error) {
 }
 
 Task<> Session::work() {
-  auto stream = link_.open();
+  auto stream = co_await open_stream();
   if (!stream) {
     warn("no stream for a work connection", stream.error());
     co_return;
   }
   net::Buffer received((*stream)->reactor().blocks);
-  auto done = co_await await_start(**stream, received);
-  if (!done) co_return;  // the server did not need it, or the link is over
-  done = co_await carry(**stream, received);
+  const auto proxy = co_await await_start(**stream, received);
+  if (!proxy) co_return;  // the server did not need it, or the link is over
+  const auto done = co_await carry(*proxy, **stream, received);
   if (done) co_return;
   traffic_.failed_connections.Increment();
   warn("a connection was refused here", done.error());
@@ -203,12 +311,15 @@ Task<> Session::work() {
 
 // Offers the stream to the server and waits until it carries a user's connection. What came with
 // that message is left in `received`.
-Task<Result<void>> Session::await_start(net::Channel& stream, net::Buffer& received) {
+Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer& received) {
   std::string offer;
-  if (auto appended = append_message(offer, NewWorkConn{.run_id = run_id()}); !appended) {
-    co_return appended;
+  if (const auto made = append_message(offer, control_.work_offer(Clock::now())); !made) {
+    co_return std::unexpected(made.error());
   }
-  if (auto written = co_await stream.write(offer); !written) co_return written;
+  stream.set_deadline(kNever);
+  if (const auto written = co_await stream.write(offer); !written) {
+    co_return std::unexpected(written.error());
+  }
   MessageReader reader;
   while (true) {
     // Takes no memory before something comes, which may be in hours.
@@ -220,28 +331,26 @@ Task<Result<void>> Session::await_start(net::Channel& stream, net::Buffer& recei
     if (read.what == net::Transfer::end) co_return fail(ErrorCode::unavailable, "not needed");
     if (read.what != net::Transfer::data) co_return std::unexpected(stream.failure());
     auto bytes = received.bytes();
-    const auto message = reader.next(bytes);
+    auto message = reader.next(bytes);
     if (!message) co_return std::unexpected(message.error());
     received.consume(received.bytes().size() - bytes.size());
     if (!*message) continue;
-    const auto* start = std::get_if<StartWorkConn>(&**message);
+    auto* start = std::get_if<StartWorkConn>(&**message);
     if (start == nullptr) {
       co_return fail(ErrorCode::protocol, "the server starts no work connection");
     }
     if (!start->error.empty()) co_return fail(ErrorCode::forbidden, start->error);
-    co_return Result<void>{};
+    co_return std::move(start->proxy_name);
   }
 }
 
 // Relays the stream to a new connection to the upstream.
-Task<Result<void>> Session::carry(net::Channel& stream, net::Buffer& received) {
-  Counted counted(traffic_, carrying_, changed_);
-  auto upstream = co_await connect_(deadline_after(options_.connect_timeout));
+Task<Result<void>> Session::carry(const std::string& proxy, net::Channel& stream,
+                                  net::Buffer& received) {
+  Carried connection(*this, stream);
+  auto upstream = co_await connect_(proxy, deadline_after(options_.connect_timeout));
   if (!upstream) co_return std::unexpected(upstream.error());
-  net::Buffer answer(stream.reactor().blocks);
-  // frp's server ends its side only when it is done with both: a user has left.
-  co_await net::relay({stream, received, counted.from_server, /*end_closes=*/true},
-                      {**upstream, answer, counted.to_server}, options_.idle_timeout);
+  co_await connection.relay(**upstream, received);
   co_return Result<void>{};
 }
 

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/core/async.hpp"
 #include "common/core/log.hpp"
@@ -17,69 +19,98 @@
 
 namespace gitops::tunnel {
 
-// What sessions count, over the life of the process.
+// What the sessions of a link count, over the life of the process.
 struct Traffic {
-  explicit Traffic(Metrics& metrics);
+  Traffic(Metrics& metrics, const Metrics::Labels& link);
+  Counter& requests;
   Counter& connections;
   Counter& failed_connections;
   Counter& bytes_from_server;
   Counter& bytes_to_server;
   Gauge& open_connections;
+  Counter& sessions;
+  Gauge& serving;
 };
 
-// A session with the tunnel's server on one connection: the control stream, and the work connections
-// that the server asks for, each relayed to a connection of its own to the upstream.
+// A session with the tunnel's server: the control stream, and the work connections that the server
+// asks for, each relayed to a connection of its own to the upstream.
 class Session {
  public:
-  // Connects to the host that the tunnel leads to.
-  using Connect = std::function<Task<Result<std::unique_ptr<net::Channel>>>(Deadline)>;
+  // Connects to the host that a proxy leads to.
+  using Connect = std::function<Task<Result<std::unique_ptr<net::Channel>>>(
+      const std::string& proxy, Deadline deadline)>;
+  // Connects to the server.
+  using Dial = std::function<Task<Result<std::unique_ptr<net::Channel>>>(Deadline deadline)>;
   struct Options {
     ClientControlOptions control = {};
-    yamux::SessionOptions link = {};
+    // A server that vanished is noticed after 14 s.
+    yamux::SessionOptions link = {.ping_interval = std::chrono::seconds(9)};
+    // frp's tcpMux = false: each work connection is dialled by this, and yamux is not used.
+    Dial dial = {};
     std::chrono::milliseconds connect_timeout{10'000};
     std::chrono::milliseconds idle_timeout{3'600'000};  // of a work connection
   };
 
-  // `server` is connected; `traffic` and `changed` outlive the session; `changed` is told when
-  // carrying() changes. Options::link's role is set here.
+  // `server` is connected; `traffic` and `changed` outlive the session; `changed` is told of
+  // everything that the functions below tell. Options::link's role is set here.
   Session(const Executor& executor, std::unique_ptr<net::Channel> server, Options options,
           Connect connect, Traffic& traffic, Event& changed);
 
   // Serves until the session is over, and returns why: `forbidden` when the server refused the
   // login. Once.
   Task<Error> run();
-  // Tells the server to send nobody else. The session goes on for those who are there.
+  // Asks for proxies that were held (ClientControlOptions::hold_proxies).
+  void offer();
+  // Tells the server to send nobody else. The session goes on for those who are there, and ends with
+  // the last of them. Connections that the server keeps for further requests are then ended.
   void stop();
+  // The server has taken notice of stop().
+  [[nodiscard]] bool has_withdrawn() const { return control_.has_withdrawn(); }
+  // Ends the session now.
+  void close(std::string why);
+  // The server wants the session to end soon: it takes no further work connections (GoAway).
+  [[nodiscard]] bool server_is_leaving() const { return link_ && link_->peer_is_leaving(); }
 
   enum class State : std::uint8_t { logging_in, registering, serving, refused, stopping };
   [[nodiscard]] State state() const;
   // The server's reason, while a proxy is refused.
   [[nodiscard]] std::string refusal() const;
-  [[nodiscard]] const std::string& server_version() const { return control_.server_version(); }
+  [[nodiscard]] const ClientControl& control() const { return control_; }
   // What a new session gives as its own, so that the server replaces this one.
   [[nodiscard]] const std::string& run_id() const { return control_.run_id(); }
+  // When a proxy began to run.
+  [[nodiscard]] std::optional<WallTime> serving_since() const { return serving_since_; }
   // Connections that carry something at the moment.
-  [[nodiscard]] std::size_t carrying() const { return carrying_; }
+  [[nodiscard]] std::size_t carrying() const { return carried_.size(); }
 
  private:
+  class Carried;
+
   Task<> keep_link();
   Task<> keep_control();
   Task<Error> converse();
   void handle(const ClientControl::Event& event);
+  void send_now();
+  Task<> leave();
+  void close_idle();
+  Task<Result<std::unique_ptr<net::Channel>>> open_stream();
   Task<> work();
   void warn(std::string_view what, const Error& error);
-  Task<Result<void>> await_start(net::Channel& stream, net::Buffer& received);
-  Task<Result<void>> carry(net::Channel& stream, net::Buffer& received);
+  // The proxy's name.
+  Task<Result<std::string>> await_start(net::Channel& stream, net::Buffer& received);
+  Task<Result<void>> carry(const std::string& proxy, net::Channel& stream, net::Buffer& received);
   void end(Error error);
 
   Options options_;
   Connect connect_;
   Traffic& traffic_;
-  Link link_;
+  std::optional<Link> link_;  // none without yamux
   ClientControl control_;
   std::unique_ptr<net::Channel> control_stream_;
   std::optional<Error> ending_;
-  std::size_t carrying_ = 0;
+  std::vector<Carried*> carried_;
+  std::optional<WallTime> serving_since_;
+  bool is_writing_ = false;  // on the control stream
   bool is_stopping_ = false;
   RepeatFilter warnings_{std::chrono::minutes(1)};
   Event& changed_;

@@ -26,7 +26,7 @@ Loaded load(const std::vector<std::string>& arguments,
 TEST(TunnelClientConfig, NeedsOnlyThePrefix) {
   const auto loaded = load({"--tunnel.subdomain-prefix=acc-rt"});
   EXPECT_THAT(loaded.mistakes, IsEmpty());
-  EXPECT_EQ(loaded.config.server_host, "register-tunnels.cf-cd.com");
+  EXPECT_THAT(loaded.config.server_hosts, ElementsAre("register-tunnels.cf-cd.com"));
   EXPECT_EQ(loaded.config.server_port, 443);
   EXPECT_EQ(loaded.config.protocol, Protocol::wss);
   EXPECT_EQ(loaded.config.forward_host, "internal-router");
@@ -50,6 +50,47 @@ TEST(TunnelClientConfig, RefusesAPrefixThatIsNoLabel) {
   EXPECT_THAT(load({"--tunnel.subdomain-prefix=" + std::string(63, 'a')}).mistakes, IsEmpty());
   EXPECT_THAT(load({"--tunnel.subdomain-prefix=" + std::string(64, 'a')}).mistakes,
               ElementsAre(HasSubstr("63")));
+}
+
+TEST(TunnelClientConfig, TakesSeveralServers) {
+  const auto loaded = load({"--tunnel.subdomain-prefix=a"},
+                           {{"TUNNEL_SERVER_HOST", "a.example.test, b.example.test:8443"}});
+  EXPECT_THAT(loaded.mistakes, IsEmpty());
+  EXPECT_THAT(loaded.config.server_hosts, ElementsAre("a.example.test", "b.example.test:8443"));
+  EXPECT_EQ(*parse_endpoint("a.example.test", 443), (Endpoint{"a.example.test", 443}));
+  EXPECT_EQ(*parse_endpoint("b.example.test:8443", 443), (Endpoint{"b.example.test", 8443}));
+  EXPECT_EQ(*parse_endpoint("[::1]:8443", 443), (Endpoint{"::1", 8443}));
+  EXPECT_EQ(*parse_endpoint("[::1]", 443), (Endpoint{"::1", 443}));
+  EXPECT_EQ(*parse_endpoint("::1", 443), (Endpoint{"::1", 443}));
+  for (const std::string wrong : {"", ":443", "a:", "a:x", "a:0", "a:70000", "a b", "a/b", "a@b"}) {
+    EXPECT_FALSE(parse_endpoint(wrong, 443)) << wrong;
+  }
+  EXPECT_THAT(load({"--tunnel.subdomain-prefix=a", "--tunnel-server.host=a:x"}).mistakes,
+              ElementsAre(HasSubstr("a:x")));
+}
+
+TEST(TunnelClientConfig, TakesFurtherProxies) {
+  const auto load_with = [](const std::string& items) {
+    return load({"--tunnel.subdomain-prefix=acc-rt", "--tunnel.extra-proxies=" + items}).mistakes;
+  };
+  EXPECT_THAT(load_with("argocd=argocd-server:80,docs=docs:8080"), IsEmpty());
+  EXPECT_EQ(parse_extra_proxy("argocd=argocd-server:80")->upstream,
+            (Endpoint{"argocd-server", 80}));
+  for (const std::string wrong :
+       {"argocd", "argocd=host", "Argo=host:80", "=host:80", "a.b=c:80", "a=host:0"}) {
+    EXPECT_THAT(load_with(wrong), ElementsAre(HasSubstr("extra-proxies"))) << wrong;
+  }
+  EXPECT_THAT(load_with(std::string(60, 'a') + "=host:80"), ElementsAre(HasSubstr("63")));
+}
+
+TEST(TunnelClientConfig, KnowsTheScopesOfFrp) {
+  EXPECT_THAT(
+      load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=HeartBeats,NewWorkConns"})
+          .mistakes,
+      IsEmpty());
+  EXPECT_THAT(
+      load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=Heartbeats"}).mistakes,
+      ElementsAre(HasSubstr("Heartbeats")));
 }
 
 TEST(TunnelClientConfig, TellsEveryMistake) {

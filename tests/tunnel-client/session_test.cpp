@@ -1,14 +1,13 @@
 #include "tunnel-client/session.hpp"
 
 #include <array>
-#include <deque>
 #include <optional>
 
 #include <gmock/gmock.h>
 
 #include "common/net/memory_channel.hpp"
-#include "common/tunnel/server_control.hpp"
 #include "support/run_coro.hpp"
+#include "tunnel-client/scripted_server.hpp"
 
 namespace gitops::tunnel {
 namespace {
@@ -17,133 +16,12 @@ using net::Channel;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-const std::string kIv(Aes128Cfb::kIvSize, 'i');
-
-// A server on the other end of a connection, which does what a test tells it.
-class Server {
- public:
-  Server(const Executor& executor, std::unique_ptr<Channel> channel)
-      : link_(std::move(channel), {.role = yamux::Role::server},
-              [this](std::unique_ptr<Channel> stream) {
-                auto shared = std::shared_ptr<Channel>(std::move(stream));
-                tasks_.spawn("stream", [this, shared] { return meet(shared); });
-              }),
-        changed_(executor),
-        tasks_(executor) {
-    tasks_.spawn("link", [this]() -> Task<> {
-      co_await link_.run();
-      has_ended = true;
-      changed_.notify_all();
-    });
-  }
-
-  Task<> until(const std::function<bool()>& condition) {
-    while (!condition()) co_await changed_.wait(deadline_after(seconds(60)));
-  }
-  // Sends a user's connection into the tunnel: the stream that carries it.
-  Task<std::shared_ptr<Channel>> connect(std::string_view first_bytes) {
-    co_await until([this] { return !pool.empty() || has_ended; });
-    auto stream = pool.front();
-    pool.pop_front();
-    std::string bytes;
-    EXPECT_TRUE(append_message(bytes, StartWorkConn{.proxy_name = "a", .src_addr = "10.1.2.3"}));
-    EXPECT_TRUE(co_await stream->write(bytes.append(first_bytes)));
-    control->want_work();
-    co_await flush();
-    co_return stream;
-  }
-  Task<> flush() {
-    const auto output = std::exchange(control->output(), {});
-    if (!output.empty()) (void)co_await control_stream->write(output);
-  }
-  Task<> stop() {
-    link_.close();
-    tasks_.cancel();
-    co_await tasks_.join();
-  }
-
-  std::string login_error;  // refuse the login with it
-  std::string proxy_error;  // refuse proxies with it
-  bool is_silent = false;
-  std::optional<Login> login;
-  std::optional<ServerControl> control;
-  std::shared_ptr<Channel> control_stream;
-  std::deque<std::shared_ptr<Channel>> pool;
-  std::vector<NewProxy> proxies;
-  int closed_proxies = 0;
-  bool has_ended = false;
-
- private:
-  Task<> meet(std::shared_ptr<Channel> stream) {
-    std::array<char, 4096> room;
-    MessageReader reader;
-    while (true) {
-      const auto size = co_await stream->read_some(room);
-      if (!size || *size == 0) co_return;
-      if (is_silent) {
-        control_stream = stream;
-        co_return;
-      }
-      std::string_view bytes(room.data(), *size);
-      auto message = reader.next(bytes);
-      if (!message) co_return;
-      if (!*message) continue;
-      if (const auto* work = std::get_if<NewWorkConn>(&**message)) {
-        EXPECT_EQ(work->run_id, "run-1");
-        pool.push_back(stream);
-        changed_.notify_all();
-        co_return;
-      }
-      login = std::get<Login>(**message);
-      control_stream = stream;
-      co_return co_await serve();
-    }
-  }
-
-  Task<> serve() {
-    if (!login_error.empty()) {
-      std::string answer;
-      refuse_login(answer, "0.44.0", login_error);
-      EXPECT_TRUE(co_await control_stream->write(answer));
-      control_stream->shutdown_send();
-      co_return;
-    }
-    control.emplace(ServerControlOptions{.version = "0.44.0"}, *login, "run-1", kIv);
-    std::array<char, 4096> room;
-    while (true) {
-      co_await flush();
-      const auto size = co_await control_stream->read_some(room);
-      if (!size || *size == 0) co_return;
-      std::vector<ServerControl::Event> events;
-      control->receive(std::span(room).first(*size), events);
-      for (const auto& event : events) take(event);
-      changed_.notify_all();
-    }
-  }
-
-  void take(const ServerControl::Event& event) {
-    if (event.what == ServerControl::Event::What::proxy_closed) {
-      ++closed_proxies;
-      return;
-    }
-    proxies.push_back(event.proxy);
-    if (proxy_error.empty()) {
-      control->accept_proxy(event.proxy.proxy_name, "a.example.test");
-    } else {
-      control->refuse_proxy(event.proxy.proxy_name, proxy_error);
-    }
-  }
-
-  Link link_;
-  Event changed_;
-  TaskGroup tasks_;
-};
-
 // A session, its server, and the upstream that it connects to.
 struct Bed {
-  explicit Bed(const Executor& executor) : changed(executor), tasks(executor), traffic(metrics) {
-    auto [near, far] = net::MemoryChannel::pair(executor);
-    server.emplace(executor, std::move(far));
+  explicit Bed(const Executor& executor)
+      : changed(executor), tasks(executor), traffic(metrics, {{"link", "1"}}) {
+    path.emplace(executor);
+    server.emplace(executor, std::move(path->far));
     Session::Options options;
     options.control.login = {.version = "1.0.0", .pool_count = 1};
     options.control.proxies = {{.proxy_name = "a",
@@ -152,8 +30,10 @@ struct Bed {
                                 .subdomain = "a",
                                 .locations = {"/"}}};
     session.emplace(
-        executor, std::move(near), options,
-        [this, executor](Deadline) -> Task<Result<std::unique_ptr<Channel>>> {
+        executor, std::move(path->near), options,
+        [this, executor](const std::string& proxy,
+                         Deadline) -> Task<Result<std::unique_ptr<Channel>>> {
+          EXPECT_EQ(proxy, "a");
           if (upstream_is_down) co_return fail(ErrorCode::unavailable, "connection refused");
           auto [ours, theirs] = net::MemoryChannel::pair(executor);
           upstream.push_back(std::move(theirs));
@@ -185,7 +65,8 @@ struct Bed {
   Event changed;
   TaskGroup tasks;
   Traffic traffic;
-  std::optional<Server> server;
+  std::optional<Path> path;
+  std::optional<ScriptedServer> server;
   std::vector<std::unique_ptr<Channel>> upstream;
   bool upstream_is_down = false;
   std::optional<Session> session;
@@ -198,6 +79,7 @@ void run(const std::function<Task<>(Bed&)>& body) {
     co_await body(bed);
     co_await bed.server->stop();
     co_await bed.tasks.join();
+    co_await bed.path->cut();
     EXPECT_TRUE(bed.ending);
   });
 }
@@ -214,7 +96,7 @@ TEST(TunnelSession, RegistersItsProxyWithTheToken) {
     EXPECT_EQ(bed.session->state(), Session::State::logging_in);
     co_await bed.until(Session::State::serving);
     EXPECT_EQ(bed.session->run_id(), "run-1");
-    EXPECT_EQ(bed.session->server_version(), "0.44.0");
+    EXPECT_EQ(bed.session->control().server_version(), "0.44.0");
     CO_ASSERT_EQ(bed.server->proxies.size(), 1u);
     EXPECT_EQ(bed.server->proxies[0].metas.at("Authorization").reveal(), "token");
   });
@@ -326,6 +208,57 @@ TEST(TunnelSession, EndsWithTheControlStream) {
     EXPECT_EQ(bed.session->carrying(), 0u);
     EXPECT_EQ(bed.traffic.open_connections.Value(), 0);
   });
+}
+
+// frp's server keeps an idle connection for a minute, for the next request.
+TEST(TunnelSession, AStopEndsConnectionsWithoutARequest) {
+  run([](Bed& bed) -> Task<> {
+    co_await bed.until(Session::State::serving);
+    auto idle = co_await bed.server->connect("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    co_await bed.until([&] { return bed.upstream.size() == 1; });
+    CO_ASSERT_OK(co_await bed.upstream[0]->write("HTTP/1.1 204 No Content\r\n\r\n"));
+    EXPECT_EQ(co_await read(*idle), "HTTP/1.1 204 No Content\r\n\r\n");
+    auto busy = co_await bed.server->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    co_await bed.until([&] { return bed.upstream.size() == 2; });
+    EXPECT_EQ(bed.traffic.requests.Value(), 2);
+
+    const auto start = Clock::now();
+    bed.session->stop();
+    EXPECT_EQ(co_await read(*idle), "(end)");
+    EXPECT_LE(Clock::now() - start, seconds(2));
+    EXPECT_EQ(bed.session->carrying(), 1u);
+
+    co_await sleep_for(seconds(60));
+    CO_ASSERT_OK(co_await bed.upstream[1]->write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
+    EXPECT_THAT(co_await read(*busy), HasSubstr("ok"));
+    co_await bed.until([&] { return bed.ending.has_value(); });
+    EXPECT_EQ(bed.ending->message, "everybody was served to the end");
+  });
+}
+
+// 14 s for a path that swallows everything, with a user who waits or without.
+TEST(TunnelSession, NoticesAServerThatVanished) {
+  for (const bool busy : {false, true}) {
+    run([busy](Bed& bed) -> Task<> {
+      co_await bed.until(Session::State::serving);
+      std::shared_ptr<Channel> user;
+      if (busy) {
+        user = co_await bed.server->connect("x");
+        co_await bed.until([&] { return bed.session->carrying() == 1; });
+      }
+      co_await sleep_for(seconds(100));
+      EXPECT_FALSE(bed.ending) << "the server answers";
+      const auto start = Clock::now();
+      co_await bed.path->cut();
+      if (busy) {
+        const std::string block(60'000, 'x');
+        (void)co_await bed.upstream.front()->write(block);
+      }
+      co_await bed.until([&] { return bed.ending.has_value(); });
+      EXPECT_EQ(bed.ending->code, ErrorCode::timeout);
+      EXPECT_LE(Clock::now() - start, seconds(15));
+    });
+  }
 }
 
 TEST(TunnelSession, StopsWithoutHarmToThoseWhoAreThere) {
