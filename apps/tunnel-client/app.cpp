@@ -24,6 +24,10 @@ namespace {
 // Servers at a time, those included that other servers tell of.
 constexpr std::size_t kMaxServers = 8;
 
+// A refused proxy is asked for again soon: most often another pod of this runtime is leaving.
+constexpr Backoff::Options kRefusedProxy{.initial = std::chrono::seconds(2),
+                                         .max = std::chrono::seconds(5)};
+
 // Signs of life without yamux, which has its own: a server that vanished is noticed after 14 s.
 constexpr auto kPingInterval = std::chrono::seconds(9);
 constexpr auto kPongTimeout = std::chrono::seconds(14);
@@ -278,6 +282,7 @@ class App {
                      .arch = kArchitecture,
                      .pool_count = config_.pool_size};
     control.token = config_.server_token;
+    control.retry = kRefusedProxy;
     control.sign_pings = contains(config_.auth_scopes, "HeartBeats");
     control.sign_work = contains(config_.auth_scopes, "NewWorkConns");
     if (!config_.tcp_mux) {

@@ -223,6 +223,34 @@ TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
       << testing::PrintToString(everything(ns_));
 }
 
+TEST_F(ChartInstallTest, AC44_InstallsTheTunnelWhereThereIsNoOtherWayIn) {
+  const std::string account = "global.codefresh.accountId=0123456789abcdef01234567";
+  const auto tunnel = "deployment/codefresh-tunnel-client";
+  const auto installed =
+      helm("install", ns_, {"--set", account, "--set", "tunnel-client.networkPolicy.enabled=true"});
+  ASSERT_TRUE(installed.ok()) << installed.err;
+  EXPECT_THAT(installed.err, Not(HasSubstr("PodSecurity")));
+  EXPECT_THAT(installed.out, HasSubstr("https://0123456789abcdef01234567-demo.tunnels.cf-cd.com"));
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return get(ns_, "deployment", "codefresh-tunnel-client")
+                   .value("/status/readyReplicas"_json_pointer, 0) == 1;
+      },
+      kPatience, "the tunnel's pod", std::chrono::milliseconds(200)));
+  EXPECT_THAT(granted(ns_, ns_, "codefresh-tunnel-client"), IsEmpty());
+  EXPECT_TRUE(
+      cluster_->kubectl({"-n", ns_, "get", "networkpolicy", "codefresh-tunnel-client"}).ok());
+
+  // Another way in takes its place.
+  const auto upgraded = helm("upgrade", ns_,
+                             {"--set", account, "--set", "global.runtime.ingress.enabled=true",
+                              "--set", "global.runtime.ingress.hosts[0]=a.example.com"});
+  ASSERT_TRUE(upgraded.ok()) << upgraded.err;
+  EXPECT_FALSE(cluster_->kubectl({"-n", ns_, "get", tunnel}).ok());
+  EXPECT_EQ(get(ns_, "configmap", "codefresh-cm").at("/data/ingressHost"_json_pointer),
+            "https://a.example.com");
+}
+
 TEST_F(ChartInstallTest, AC44_TheNamespaceRefusesPodsThatAreNotRestricted) {
   // Shows that the check above can fail.
   const auto installed = helm(

@@ -277,6 +277,50 @@ std::set<std::string> flags_of_groups(const std::string& program,
   return flags;
 }
 
+TEST_F(ChartTest, TheTunnelClientAcceptsItsConfiguration) {
+  const std::vector<std::string> minimal{"-f", values_file("minimal.yaml"), "--set",
+                                         "global.codefresh.accountId=0123456789abcdef01234567"};
+  auto full = minimal;
+  for (const auto* set :
+       {"tunnel-client.tunnelServer.insecure=true", "tunnel-client.tunnelServer.links=4",
+        "tunnel-client.tunnelServer.protocol=tcp",
+        "tunnel-client.tunnelServer.host=a.example.com\\,b.example.com:8443",
+        "tunnel-client.tunnelServer.token.secretKeyRef.name=frp",
+        "tunnel-client.tunnelServer.token.secretKeyRef.key=token",
+        "tunnel-client.tunnelServer.groupKey.secretKeyRef.name=frp",
+        "tunnel-client.tunnelServer.groupKey.secretKeyRef.key=group",
+        "tunnel-client.tunnelServer.caCerts.secretKeyRef.name=ca",
+        "tunnel-client.tunnelServer.caCerts.secretKeyRef.key=ca.pem",
+        "tunnel-client.tunnel.ipsAllowList=10.0.0.0/8\\,::1",
+        "tunnel-client.tunnel.extraProxies[0].name=argocd",
+        "tunnel-client.tunnel.extraProxies[0].host=argocd-server",
+        "tunnel-client.tunnel.extraProxies[0].port=80", "tunnel-client.tunnel.poolSize=5",
+        "tunnel-client.logLevel=debug", "global.httpsProxy=http://proxy:3128",
+        "tunnel-client.terminationGracePeriodSeconds=60"}) {
+    full.insert(full.end(), {"--set", set});
+  }
+  auto known = names_the_daemon_knows("tunnel-client");
+  ASSERT_THAT(known, Contains("TUNNEL_SERVER_HOST"));
+  known.insert({"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"});
+  TempDir folder;
+  for (const auto& arguments : {minimal, full}) {
+    const auto objects = helm_.render(arguments);
+    const auto& workload = object(objects, "Deployment", "codefresh-tunnel-client");
+    const auto& spec = container(workload);
+    const auto environment = resolve_env(objects, spec.at("env"));
+    for (const auto& [name, value] : environment) EXPECT_THAT(known, Contains(name));
+    EXPECT_LT(std::stoi(environment.at("DRAIN_TIMEOUT").value()),
+              pod_spec(workload).at("terminationGracePeriodSeconds"));
+    std::vector<std::string> command{fs::path(GITOPS_BIN_DIR) / "tunnel-client", "--check-config"};
+    ASSERT_EQ(spec.at("args"),
+              json({"--authorization-file=/app/config/tunnel-authorization/token"}));
+    write_file(folder / "token", "canary");
+    command.push_back("--authorization-file=" + (folder / "token").string());
+    const auto result = run_command(command, environment);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  }
+}
+
 TEST_F(ChartTest, EverySettingOfTheRoutesHasOnePlaceInTheValues) {
   auto expected = flags_of_groups("request-router", {"Routes:", "Webhooks:", "Limits:"});
   ASSERT_THAT(expected, Contains("webhook-rate"));

@@ -106,7 +106,7 @@ metadata:
 automountServiceAccountToken: false
 {{- end -}}
 
-{{/* The template of its pods. Besides: program, port (of its main listener), readiness (path of the probe), token (of the
+{{/* The template of its pods. Besides: program, port (of its main listener, where there is one), readiness (path of the probe), token (of the
 API mounted?), env (rendered), mounts and volumes; where there are any labels, checksums, securityContext, args. */}}
 {{- define "gitops-runtime.pod" -}}
 {{- $values := .values -}}
@@ -140,9 +140,11 @@ spec:
       {{- end }}
       env: {{- .env | nindent 8 }}
       ports:
+        {{- with .port }}
         - name: http
-          containerPort: {{ .port }}
+          containerPort: {{ . }}
           protocol: TCP
+        {{- end }}
         - name: metrics
           containerPort: 8087
           protocol: TCP
@@ -395,6 +397,7 @@ not repeated here.
 {{- end }}
 {{- include "gitops-runtime.event-reporters.mistakes" . }}
 {{- include "gitops-runtime.router.mistakes" . }}
+{{- include "gitops-runtime.tunnel.mistakes" . }}
 {{- end -}}
 
 {{/* Mistakes in an env map. Arguments: dict path, env. */}}
@@ -440,6 +443,7 @@ What the values hold that does nothing here or has a new name, as a YAML list of
 {{- end }}
 {{- include "gitops-runtime.event-reporters.remarks" . }}
 {{- include "gitops-runtime.router.remarks" . }}
+{{- include "gitops-runtime.tunnel.remarks" . }}
 {{- end -}}
 
 {{/* What the reporters read of ConfigMap codefresh-cm. */}}

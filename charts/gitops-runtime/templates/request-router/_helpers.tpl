@@ -91,6 +91,9 @@ to the pod, and five seconds are left in the end. */}}
 
 {{/* The URL by which all this is reached from outside; empty: it is not. Argument: the root. */}}
 {{- define "gitops-runtime.ingressHost" -}}
+{{- if include "gitops-runtime.tunnel.enabled" . -}}
+{{- include "gitops-runtime.tunnel.url" . -}}
+{{- else -}}
 {{- with .Values.global.runtime -}}
 {{- if .ingress.enabled -}}
 {{- printf "%s://%s" .ingress.protocol (.ingress.hosts | default list | first | default "") -}}
@@ -98,6 +101,7 @@ to the pod, and five seconds are left in the end. */}}
 {{- printf "%s://%s" .httpRoute.protocol (.httpRoute.hostnames | default list | first | default "") -}}
 {{- else -}}
 {{- .ingressUrl | trimSuffix "/" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -149,8 +153,5 @@ to the pod, and five seconds are left in the end. */}}
 {{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "internal-router" "known" $known) $router) }}
 {{- if or (omit (index .Values "app-proxy") "config") (omit (index .Values "app-proxy").config "cors") }}
 - "app-proxy: nothing but config.cors is read in this version of the chart"
-{{- end }}
-{{- if omit (index .Values "tunnel-client") "enabled" }}
-- "tunnel-client: this version of the chart installs none"
 {{- end }}
 {{- end -}}
