@@ -28,7 +28,8 @@ constexpr std::size_t kMaxServers = 8;
 constexpr Backoff::Options kRefusedProxy{.initial = std::chrono::seconds(2),
                                          .max = std::chrono::seconds(5)};
 
-// Signs of life without yamux, which has its own: a server that vanished is noticed after 14 s.
+// Servers with a heartbeatTimeout need Pings. Without yamux, which has its own, they are the signs of
+// life, too: a server that vanished is noticed after 14 s.
 constexpr auto kPingInterval = std::chrono::seconds(9);
 constexpr auto kPongTimeout = std::chrono::seconds(14);
 
@@ -283,11 +284,11 @@ class App {
                      .pool_count = config_.pool_size};
     control.token = config_.server_token;
     control.retry = kRefusedProxy;
+    control.ping_interval = kPingInterval;
     control.sign_pings = contains(config_.auth_scopes, "HeartBeats");
     control.sign_work = contains(config_.auth_scopes, "NewWorkConns");
     if (!config_.tcp_mux) {
       options.dial = [&dialer](Deadline deadline) { return dialer.connect(deadline); };
-      control.ping_interval = kPingInterval;
       control.pong_timeout = kPongTimeout;
     }
     const auto token = authorization_.current();

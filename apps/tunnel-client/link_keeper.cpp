@@ -12,8 +12,8 @@ using std::chrono::seconds;
 // Full jitter: the clients of a server that restarts spread over the first quarter of a second, and
 // then over more and more.
 constexpr Backoff::Options kReconnect{.initial = milliseconds(250), .max = seconds(30)};
-// A session that lasted as long was a good one.
-constexpr auto kGoodSession = seconds(30);
+// A session that served for as long was a good one.
+constexpr auto kGoodSession = seconds(1);
 // A server that sends its clients away again and again is not asked more often.
 constexpr auto kBetweenReplacements = seconds(1);
 // For the server to answer what a replacement needs.
@@ -208,7 +208,8 @@ Task<> LinkKeeper::serve(LivePtr live) {
     current_.reset();
     run_id_ = live->session.run_id();
     down_ = error.message;
-    if (Clock::now() - live->begin >= kGoodSession) backoff_.reset();
+    const auto since = live->session.serving_since();
+    if (since && Clock::now() - *since >= kGoodSession) backoff_.reset();
     wait_before_next();
     if (!is_stopping_) {
       log().warning("lost the link; connecting again", {{"server", settings_.server},
@@ -255,7 +256,9 @@ std::string LinkKeeper::status() const {
   if (current_) {
     const auto& session = current_->session;
     if (why.empty() && session.serving_since()) {
-      text += " since " + format_rfc3339(*session.serving_since());
+      const auto served =
+          std::chrono::duration_cast<milliseconds>(Clock::now() - *session.serving_since());
+      text += " since " + format_rfc3339(wall_now() - served);
     }
     if (session.server_is_leaving()) text += ", the server is leaving";
     if (!session.control().server_version().empty()) {

@@ -202,7 +202,7 @@ void Session::handle(const ClientControl::Event& event) {
       break;
     case What::proxy_started:
       log().info("serving", {{"proxy", event.proxy}, {"address", event.text}});
-      if (!serving_since_) serving_since_ = wall_now();
+      if (!serving_since_) serving_since_ = Clock::now();
       break;
     case What::proxy_refused:
       log().warning("the server refuses the proxy; asking again later",

@@ -79,7 +79,7 @@ class Session {
   // What a new session gives as its own, so that the server replaces this one.
   [[nodiscard]] const std::string& run_id() const { return control_.run_id(); }
   // When a proxy began to run.
-  [[nodiscard]] std::optional<WallTime> serving_since() const { return serving_since_; }
+  [[nodiscard]] std::optional<Clock::time_point> serving_since() const { return serving_since_; }
   // Connections that carry something at the moment.
   [[nodiscard]] std::size_t carrying() const { return carried_.size(); }
 
@@ -109,7 +109,7 @@ class Session {
   std::unique_ptr<net::Channel> control_stream_;
   std::optional<Error> ending_;
   std::vector<Carried*> carried_;
-  std::optional<WallTime> serving_since_;
+  std::optional<Clock::time_point> serving_since_;
   bool is_writing_ = false;  // on the control stream
   bool is_stopping_ = false;
   RepeatFilter warnings_{std::chrono::minutes(1)};

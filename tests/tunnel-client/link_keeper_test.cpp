@@ -127,6 +127,21 @@ TEST(LinkKeeper, ConnectsAgainAndTakesOverItsSession) {
   });
 }
 
+// It serves and is lost at once, again and again.
+TEST(LinkKeeper, AServerThatDropsItsClientsIsAskedLessAndLess) {
+  run([](Bed& bed) -> Task<> {
+    const auto end = deadline_after(minutes(5));
+    while (Clock::now() < end) {
+      co_await bed.serve();
+      const auto count = bed.servers.size();
+      bed.owners.clear();
+      co_await bed.servers.back()->stop();
+      co_await bed.until([&] { return bed.servers.size() > count; });
+    }
+    EXPECT_LE(bed.dials.size(), 60u);
+  });
+}
+
 TEST(LinkKeeper, AServerThatIsDownIsAskedLessAndLess) {
   run([](Bed& bed) -> Task<> {
     bed.is_down = true;
