@@ -1,5 +1,6 @@
 #include "peers/peer_frps.hpp"
 
+#include <csignal>
 #include <stdexcept>
 #include <utility>
 
@@ -29,13 +30,13 @@ std::optional<std::string> PeerFrps::missing() {
   return std::nullopt;
 }
 
-PeerFrps::PeerFrps(Version version, std::string token)
+PeerFrps::PeerFrps(Version version, const Options& options)
     : certificate_(authority_.issue(
           {.common_name = "frps", .organization = {}, .alt_names = {"localhost"}})) {
   if (const auto reason = missing()) throw std::runtime_error(*reason);
   const bool old = version == Version::v0_44;
   const auto config = programs_.folder() / (old ? "frps.ini" : "frps.toml");
-  write_file(config, old ? ini(token) : toml(token));
+  write_file(config, old ? ini(options) : toml(options));
   programs_.start("frps", {peer_program(program_of(version)).string(), "-c", config.string()});
   const auto nginx = programs_.folder() / "nginx.conf";
   write_file(nginx, nginx_config());
@@ -45,20 +46,36 @@ PeerFrps::PeerFrps(Version version, std::string token)
   programs_.await("nginx", [this] { return answers(wss_port_); });
 }
 
-std::string PeerFrps::ini(const std::string& token) const {
-  return "[common]\nbind_addr = 127.0.0.1\nbind_port = " + std::to_string(port_) +
-         "\nproxy_bind_addr = 127.0.0.1\nvhost_http_port = " + std::to_string(vhost_port_) +
-         "\nsubdomain_host = example.test\ntoken = " + token +
-         "\ntls_cert_file = " + certificate_.cert_file.string() +
-         "\ntls_key_file = " + certificate_.key_file.string() + "\n";
+std::string PeerFrps::ini(const Options& options) const {
+  std::string text =
+      "[common]\nbind_addr = 127.0.0.1\nbind_port = " + std::to_string(port_) +
+      "\nproxy_bind_addr = 127.0.0.1\nvhost_http_port = " + std::to_string(vhost_port_) +
+      "\nsubdomain_host = example.test\ntoken = " + options.token +
+      "\ntls_cert_file = " + certificate_.cert_file.string() +
+      "\ntls_key_file = " + certificate_.key_file.string() + "\n";
+  if (!options.tcp_mux) text += "tcp_mux = false\n";
+  if (options.signs_all) {
+    text += "authenticate_heartbeats = true\nauthenticate_new_work_conns = true\n";
+  }
+  if (options.heartbeat_timeout > 0) {
+    text += "heartbeat_timeout = " + std::to_string(options.heartbeat_timeout) + "\n";
+  }
+  return text;
 }
 
-std::string PeerFrps::toml(const std::string& token) const {
-  return "bindAddr = \"127.0.0.1\"\nbindPort = " + std::to_string(port_) +
-         "\nproxyBindAddr = \"127.0.0.1\"\nvhostHTTPPort = " + std::to_string(vhost_port_) +
-         "\nsubDomainHost = \"example.test\"\nauth.method = \"token\"\nauth.token = \"" + token +
-         "\"\ntransport.tls.certFile = \"" + certificate_.cert_file.string() +
-         "\"\ntransport.tls.keyFile = \"" + certificate_.key_file.string() + "\"\n";
+std::string PeerFrps::toml(const Options& options) const {
+  std::string text =
+      "bindAddr = \"127.0.0.1\"\nbindPort = " + std::to_string(port_) +
+      "\nproxyBindAddr = \"127.0.0.1\"\nvhostHTTPPort = " + std::to_string(vhost_port_) +
+      "\nsubDomainHost = \"example.test\"\nauth.method = \"token\"\nauth.token = \"" +
+      options.token + "\"\ntransport.tls.certFile = \"" + certificate_.cert_file.string() +
+      "\"\ntransport.tls.keyFile = \"" + certificate_.key_file.string() + "\"\n";
+  if (!options.tcp_mux) text += "transport.tcpMux = false\n";
+  if (options.signs_all) text += "auth.additionalScopes = [\"HeartBeats\", \"NewWorkConns\"]\n";
+  if (options.heartbeat_timeout > 0) {
+    text += "transport.heartbeatTimeout = " + std::to_string(options.heartbeat_timeout) + "\n";
+  }
+  return text;
 }
 
 std::string PeerFrps::nginx_config() const {
@@ -82,6 +99,14 @@ void PeerFrps::await_server() {
 
 void PeerFrps::kill() {
   programs_.at("frps").kill();
+}
+
+void PeerFrps::freeze() {
+  programs_.at("frps").signal(SIGSTOP);
+}
+
+void PeerFrps::thaw() {
+  programs_.at("frps").signal(SIGCONT);
 }
 
 void PeerFrps::restart() {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "peers/peer_programs.hpp"
 #include "support/test_certs.hpp"
@@ -17,7 +18,15 @@ class PeerFrps {
  public:
   enum class Version : std::uint8_t { v0_44, v0_70 };
 
-  explicit PeerFrps(Version version, std::string token = {});
+  struct Options {
+    std::string token = {};
+    bool tcp_mux = true;
+    bool signs_all = false;     // the additional scopes HeartBeats and NewWorkConns
+    int heartbeat_timeout = 0;  // seconds; 0: the default
+  };
+  explicit PeerFrps(Version version, std::string token = {})
+      : PeerFrps(version, Options{.token = std::move(token)}) {}
+  PeerFrps(Version version, const Options& options);
 
   /// One line that names the missing programs; nullopt when none is missing.
   static std::optional<std::string> missing();
@@ -31,13 +40,16 @@ class PeerFrps {
 
   /// Kills the server.
   void kill();
+  /// Stops the server from doing anything, and lets it go on; its connections stay.
+  void freeze();
+  void thaw();
   /// Kills the server, if it runs, and starts another one.
   void restart();
   std::string log() const { return programs_.log("frps"); }
 
  private:
-  std::string ini(const std::string& token) const;
-  std::string toml(const std::string& token) const;
+  std::string ini(const Options& options) const;
+  std::string toml(const Options& options) const;
   std::string nginx_config() const;
   void await_server();
 

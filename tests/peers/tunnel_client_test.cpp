@@ -5,8 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "peers/peer_frps.hpp"
-#include "test_http/raw_http.hpp"
+#include "peers/tunnel_bed.hpp"
 
 // Our tunnel-client and the real server of frp: each version, each stack of layers.
 namespace gitops::test {
@@ -15,76 +14,13 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 using Version = PeerFrps::Version;
+using Client = TunnelClientProcess;
 
-constexpr const char* kHost = "acc-rt.example.test";
-
-struct Stack {
-  const char* name;
-  const char* protocol;
-  bool tls;
-};
-constexpr Stack kStacks[] = {{"Tcp", "tcp", false},
-                             {"TcpTls", "tcp", true},
-                             {"WebSocket", "websocket", false},
-                             {"WebSocketTls", "websocket", true},
-                             {"Wss", "wss", true}};
-constexpr Stack kWss = kStacks[4];
-
-// The tunnel-client as a child process.
-class Client {
- public:
-  Client(const PeerFrps& server, const Stack& stack, int upstream_port,
-         Environment environment = {})
-      : process_({.argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-client",
-                           "--tunnel-server.host=localhost",
-                           "--tunnel-server.port=" +
-                               std::to_string(std::string_view(stack.protocol) == "wss"
-                                                  ? server.wss_port()
-                                                  : server.port()),
-                           std::string("--tunnel-server.protocol=") + stack.protocol,
-                           std::string("--tunnel-server.tls=") + (stack.tls ? "true" : "false"),
-                           "--tunnel-server.ca-file=" + server.ca_file().string(),
-                           "--tunnel.subdomain-prefix=acc-rt", "--tunnel.forward-to.host=127.0.0.1",
-                           "--tunnel.forward-to.port=" + std::to_string(upstream_port),
-                           "--admin-address=127.0.0.1", "--admin-port=0",
-                           // The server keeps idle connections, which a drain waits for.
-                           "--drain-timeout=2s"},
-                  .env = std::move(environment),
-                  .log_file = folder_ / "log"}) {
-    require_until([this] { return log().contains(R"("admin_port":)"); }, seconds(20),
-                  "the tunnel-client to start");
-    constexpr std::string_view kKey = R"("admin_port":)";
-    admin_port_ = std::atoi(log().c_str() + log().find(kKey) + kKey.size());
-  }
-
-  HttpReply admin(const std::string& path) const {
-    return http_call({.url = "http://127.0.0.1:" + std::to_string(admin_port_) + path});
-  }
-  bool is_ready() const { return admin("/readyz").ok(); }
-  void await_ready() {
-    if (!wait_until([this] { return is_ready(); }, seconds(30), "the tunnel")) {
-      throw std::runtime_error("no tunnel: " + admin("/readyz").body + "\n" + log());
-    }
-  }
-  std::string log() const { return read_file(folder_ / "log"); }
-  Process& process() { return process_; }
-
- private:
-  TempDir folder_;
-  Process process_;
-  int admin_port_ = 0;
-};
-
-RawResponse call(const PeerFrps& server, const std::string& method, const std::string& target,
-                 const std::string& body = {}) {
-  std::string request = method + " " + target + " HTTP/1.1\r\nHost: " + kHost + "\r\n";
-  if (!body.empty()) request += "Content-Length: " + std::to_string(body.size()) + "\r\n";
-  return raw_call(static_cast<std::uint16_t>(server.vhost_port()), request + "\r\n" + body);
-}
-
-bool echo(const RecordedRequest& request, RawSocket& socket) {
-  return RecordingUpstream::reply(socket, request.body.empty() ? "hello" : request.body);
-}
+constexpr TunnelStack kStacks[] = {{"Tcp", "tcp", false},
+                                   {"TcpTls", "tcp", true},
+                                   {"WebSocket", "websocket", false},
+                                   {"WebSocketTls", "websocket", true},
+                                   kWss};
 
 std::string text_of(std::size_t size) {
   std::string text;
@@ -92,34 +28,35 @@ std::string text_of(std::size_t size) {
   return text;
 }
 
-struct PeerTunnel : testing::TestWithParam<std::tuple<Version, Stack>> {
+struct PeerTunnel : testing::TestWithParam<std::tuple<Version, TunnelStack>> {
   void SetUp() override { GITOPS_REQUIRE_PEER(PeerFrps); }
 };
 
 TEST_P(PeerTunnel, RequestsReachTheUpstream) {
   const auto& [version, stack] = GetParam();
   PeerFrps server(version, "s3cret");
-  RecordingUpstream upstream("router", echo);
-  Client client(server, stack, upstream.port(),
-                {{"TUNNEL_SERVER_TOKEN", "s3cret"}, {"AUTHORIZATION", "runtime-token"}});
+  RecordingUpstream upstream("router", tunnel_echo);
+  Client client(server, upstream.port(),
+                {.stack = stack,
+                 .env = {{"TUNNEL_SERVER_TOKEN", "s3cret"}, {"AUTHORIZATION", "runtime-token"}}});
   client.await_ready();
 
-  const auto answer = call(server, "GET", "/app-proxy/api?x=1");
+  const auto answer = tunnel_call(server, "GET", "/app-proxy/api?x=1");
   EXPECT_EQ(answer.status, 200) << client.log();
   EXPECT_EQ(answer.body, "hello");
   ASSERT_EQ(upstream.requests().size(), 1u);
   EXPECT_EQ(upstream.requests()[0].target(), "/app-proxy/api?x=1");
-  EXPECT_EQ(upstream.requests()[0].header("Host"), kHost);
+  EXPECT_EQ(upstream.requests()[0].header("Host"), kTunnelHost);
 
   const auto text = text_of(3'000'000);
-  const auto echoed = call(server, "POST", "/", text);
+  const auto echoed = tunnel_call(server, "POST", "/", text);
   EXPECT_EQ(echoed.status, 200);
   EXPECT_TRUE(echoed.body == text) << "3 MB came back changed";
 
   std::vector<std::jthread> users;
   std::vector<int> statuses(40);
   for (auto& status : statuses) {
-    users.emplace_back([&] { status = call(server, "POST", "/", text_of(20'000)).status; });
+    users.emplace_back([&] { status = tunnel_call(server, "POST", "/", text_of(20'000)).status; });
   }
   users.clear();
   EXPECT_THAT(statuses, testing::Each(200));
@@ -129,7 +66,7 @@ TEST_P(PeerTunnel, RequestsReachTheUpstream) {
   EXPECT_THAT(client.log(), testing::Not(HasSubstr("s3cret")));
   EXPECT_THAT(client.log(), testing::Not(HasSubstr("runtime-token")));
   EXPECT_EQ(client.process().stop(), 0);
-  EXPECT_EQ(call(server, "GET", "/").status, 404);
+  EXPECT_EQ(tunnel_call(server, "GET", "/").status, 404);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PeerTunnel,
@@ -147,7 +84,7 @@ struct PeerTunnelStates : testing::TestWithParam<Version> {
 TEST_P(PeerTunnelStates, AWrongTokenIsToldWithTheServersReason) {
   PeerFrps server(GetParam(), "s3cret");
   RecordingUpstream upstream("router");
-  Client client(server, kWss, upstream.port(), {{"TUNNEL_SERVER_TOKEN", "guess"}});
+  Client client(server, upstream.port(), {.env = {{"TUNNEL_SERVER_TOKEN", "guess"}}});
   EXPECT_TRUE(wait_until(
       [&] { return client.admin("/readyz").body.contains("refuses the login: token in login"); },
       seconds(20), "the server's reason"))
@@ -158,34 +95,34 @@ TEST_P(PeerTunnelStates, AWrongTokenIsToldWithTheServersReason) {
 TEST_P(PeerTunnelStates, ANameThatIsTakenIsToldAndAskedForAgain) {
   PeerFrps server(GetParam());
   RecordingUpstream upstream("router");
-  auto first = std::make_optional<Client>(server, kWss, upstream.port());
+  auto first = std::make_optional<Client>(server, upstream.port());
   first->await_ready();
-  Client second(server, kWss, upstream.port());
+  Client second(server, upstream.port());
   EXPECT_TRUE(wait_until([&] { return second.admin("/readyz").body.contains("refused: "); },
                          seconds(20), "the refusal"))
       << second.log();
   first.reset();
   second.await_ready();
-  EXPECT_EQ(call(server, "GET", "/").status, 200);
+  EXPECT_EQ(tunnel_call(server, "GET", "/").status, 200);
 }
 
 TEST_P(PeerTunnelStates, ARestartedServerIsFoundAgain) {
   PeerFrps server(GetParam());
   RecordingUpstream upstream("router");
-  Client client(server, kWss, upstream.port());
+  Client client(server, upstream.port());
   client.await_ready();
   server.kill();
   EXPECT_TRUE(wait_until([&] { return !client.is_ready(); }, seconds(20), "the loss"));
   server.restart();
   client.await_ready();
-  EXPECT_EQ(call(server, "GET", "/").status, 200);
+  EXPECT_EQ(tunnel_call(server, "GET", "/").status, 200);
 }
 
 TEST_P(PeerTunnelStates, AnUpstreamThatIsDownHarmsNoTunnel) {
   PeerFrps server(GetParam());
-  Client client(server, kWss, free_port());
+  Client client(server, free_port());
   client.await_ready();
-  EXPECT_GE(call(server, "GET", "/").status, 400);
+  EXPECT_GE(tunnel_call(server, "GET", "/").status, 400);
   EXPECT_THAT(client.log(), HasSubstr("a connection was refused here"));
   EXPECT_TRUE(client.is_ready());
 }
@@ -201,13 +138,13 @@ TEST_P(PeerTunnelStates, AStopLetsRequestsFinish) {
     }
     return RecordingUpstream::reply(socket, request.target());
   });
-  Client client(server, kWss, upstream.port());
+  Client client(server, upstream.port());
   client.await_ready();
   RawResponse answer;
-  std::jthread user([&] { answer = call(server, "GET", "/slow"); });
+  std::jthread user([&] { answer = tunnel_call(server, "GET", "/slow"); });
   EXPECT_TRUE(wait_until([&] { return asked.load(); }, seconds(10), "the request"));
   client.process().signal(SIGTERM);
-  EXPECT_TRUE(wait_until([&] { return call(server, "GET", "/").status == 404; }, seconds(10),
+  EXPECT_TRUE(wait_until([&] { return tunnel_call(server, "GET", "/").status == 404; }, seconds(10),
                          "the end of the proxy"));
   may_answer = true;
   may_answer.notify_all();
@@ -220,8 +157,9 @@ TEST_P(PeerTunnelStates, AStopLetsRequestsFinish) {
 TEST_P(PeerTunnelStates, ACertificateOfAnotherNameIsRefused) {
   PeerFrps server(GetParam());
   RecordingUpstream upstream("router");
-  Client client(server, kWss, upstream.port(),
-                {{"TUNNEL_SERVER_NAME", "somebody-else"}, {"AUTHORIZATION", "runtime-token"}});
+  Client client(
+      server, upstream.port(),
+      {.env = {{"TUNNEL_SERVER_NAME", "somebody-else"}, {"AUTHORIZATION", "runtime-token"}}});
   EXPECT_TRUE(wait_until([&] { return client.admin("/readyz").body.contains("mismatch"); },
                          seconds(20), "the refusal"))
       << client.admin("/readyz").body << client.log();
