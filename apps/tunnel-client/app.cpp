@@ -60,6 +60,9 @@ class App {
         authorization_(config.authorization_file.empty()
                            ? Credential::fixed(config.authorization)
                            : Credential::file(config.authorization_file)),
+        server_token_(config.server_token_file.empty()
+                          ? Credential::fixed(config.server_token)
+                          : Credential::file(config.server_token_file)),
         serving_(context.metrics.gauge("gitops_tunnel_client_serving",
                                        "1 while the server sends users here")),
         names_(context.metrics),
@@ -282,7 +285,7 @@ class App {
                      .os = "linux",
                      .arch = kArchitecture,
                      .pool_count = config_.pool_size};
-    control.token = config_.server_token;
+    control.token = server_token_.current();
     control.retry = kRefusedProxy;
     control.ping_interval = kPingInterval;
     control.sign_pings = contains(config_.auth_scopes, "HeartBeats");
@@ -296,6 +299,7 @@ class App {
     for (const auto& [host, upstream] : upstreams_) {
       NewProxy proxy{.proxy_name = host,
                      .proxy_type = "http",
+                     .use_encryption = config_.use_encryption,
                      .subdomain = host,
                      .locations = {host == config_.subdomain_prefix ? config_.location : "/"},
                      .ips_allow_list = config_.ips_allow_list};
@@ -326,6 +330,7 @@ class App {
   Metrics& metrics_;
   Credential authorization_;
   Secret authorization_in_use_;
+  Credential server_token_;
   Gauge& serving_;
   net::Resolver names_;
   http::ProxySettings proxy_;

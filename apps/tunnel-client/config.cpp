@@ -89,7 +89,7 @@ void bind_server(ConfigReader& reader, Config& config) {
   reader.add_secret({"tunnel-server.token",
                      {"TUNNEL_SERVER_TOKEN"},
                      "Token that frp's server shares with its clients; hosted servers have none"},
-                    config.server_token);
+                    config.server_token, &config.server_token_file);
   reader.add({"tunnel-server.auth-scopes",
               {"TUNNEL_SERVER_AUTH_SCOPES"},
               "What carries that token besides the login, as the server's auth.additionalScopes: "
@@ -149,6 +149,12 @@ void bind_tunnel(ConfigReader& reader, Config& config) {
       config.extra_proxies);
   reader.check({"tunnel.extra-proxies", "tunnel.subdomain-prefix"},
                [&config] { return extra_proxies_mistake(config); });
+  reader.add(
+      {"tunnel.use-encryption",
+       {"TUNNEL_USE_ENCRYPTION"},
+       "Encrypt connections with the server's token, too, as frp's transport.useEncryption; no "
+       "substitute for TLS"},
+      config.use_encryption);
   reader.add({"tunnel.pool-size",
               {"TUNNEL_POOL_SIZE"},
               "Connections that the server may keep waiting for requests"},

@@ -27,6 +27,7 @@ struct Config {
   std::string server_name;
   bool insecure = false;
   Secret server_token;
+  std::string server_token_file;
   std::vector<std::string> auth_scopes;
   std::int64_t links = 2;
   Secret group_key;
@@ -39,6 +40,7 @@ struct Config {
   std::string forward_host = "internal-router";
   std::int64_t forward_port = 80;
   std::vector<std::string> extra_proxies;
+  bool use_encryption = false;
   std::int64_t pool_size = 1;
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds idle_timeout{3'600'000};

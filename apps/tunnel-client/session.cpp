@@ -6,6 +6,7 @@
 
 #include "common/core/crypto.hpp"
 #include "common/net/relay.hpp"
+#include "common/tunnel/cipher_channel.hpp"
 #include "tunnel-client/request_watch.hpp"
 
 namespace gitops::tunnel {
@@ -303,6 +304,13 @@ Task<> Session::work() {
   net::Buffer received((*stream)->reactor().blocks);
   const auto proxy = co_await await_start(**stream, received);
   if (!proxy) co_return;  // the server did not need it, or the link is over
+  if (is_encrypted(*proxy)) {
+    std::string early(received.bytes());
+    received.consume(early.size());
+    *stream =
+        std::make_unique<CipherChannel>(std::move(*stream), control_key(options_.control.token),
+                                        random_bytes(Aes128Cfb::kIvSize), std::move(early));
+  }
   const auto done = co_await carry(*proxy, **stream, received);
   if (done) co_return;
   traffic_.failed_connections.Increment();
@@ -342,6 +350,12 @@ Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer
     if (!start->error.empty()) co_return fail(ErrorCode::forbidden, start->error);
     co_return std::move(start->proxy_name);
   }
+}
+
+bool Session::is_encrypted(const std::string& proxy) const {
+  return std::ranges::any_of(control_.proxies(), [&](const ClientControl::Proxy& known) {
+    return known.request.proxy_name == proxy && known.request.use_encryption;
+  });
 }
 
 // Relays the stream to a new connection to the upstream.

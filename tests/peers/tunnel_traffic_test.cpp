@@ -190,6 +190,19 @@ TEST_P(PeerTunnelTraffic, AFurtherHostLeadsElsewhere) {
   EXPECT_EQ(tunnel_call(server, "GET", "/", "", "acc-rt-docs.example.test").body, "docs");
 }
 
+TEST_P(PeerTunnelTraffic, EncryptedConnections) {
+  PeerFrps server(GetParam(), {.token = "s3cret"});
+  RecordingUpstream upstream("router", tunnel_echo);
+  Client client(server, upstream.port(),
+                {.env = {{"TUNNEL_SERVER_TOKEN", "s3cret"}}, .flags = {"--tunnel.use-encryption"}});
+  client.await_ready();
+  const std::string text(3'000'000, 'e');
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(tunnel_call(server, "GET", "/").body, "hello");
+    EXPECT_TRUE(tunnel_call(server, "POST", "/", text).body == text);
+  }
+}
+
 TEST_P(PeerTunnelTraffic, WithoutYamux) {
   PeerFrps server(GetParam(), {.tcp_mux = false});
   RecordingUpstream upstream("router", tunnel_echo);
