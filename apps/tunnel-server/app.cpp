@@ -202,6 +202,7 @@ class App {
     while (true) {
       co_await sleep_for(kHousekeeping);
       edge_.sweep();
+      clients_.check_again();
       hosts_gauge_.Set(static_cast<double>(table_.size()));
       clients_gauge_.Set(static_cast<double>(logged_in()));
       connections_gauge_.Set(static_cast<double>(user_options_.totals->connections));

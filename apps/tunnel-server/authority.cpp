@@ -226,6 +226,24 @@ Result<void> Authority::read_runtimes() {
   return {};
 }
 
+bool Authority::refresh() {
+  if (options_.runtimes_file.empty()) return false;
+  const auto before = runtimes_fingerprint_;
+  if (auto read = read_runtimes(); !read) {
+    if (const auto verdict = repeated_.check(read.error().message, Clock::now()); verdict.pass) {
+      log().error("the list of runtimes has mistakes; the one in force stays",
+                  {{"error", read.error().message}});
+    }
+  }
+  return runtimes_fingerprint_ != before;
+}
+
+Result<void> Authority::still_admits(const NewProxy& proxy) const {
+  if (options_.runtimes_file.empty()) return {};
+  if (!runtimes_) return std::unexpected(unavailable_now());
+  return runtimes_->admit(proxy);
+}
+
 Task<Result<std::string>> Authority::ask_plugin(std::string_view operation, const Subject& subject,
                                                 std::string content) {
   std::string extended = operation == "Login"
@@ -272,18 +290,8 @@ Task<Result<Login>> Authority::admit_login(Subject subject, Login login) {
 }
 
 Task<Result<NewProxy>> Authority::admit_proxy(Subject subject, NewProxy proxy) {
-  if (!options_.runtimes_file.empty()) {
-    if (auto read = read_runtimes(); !read) {
-      if (const auto verdict = repeated_.check(read.error().message, Clock::now()); verdict.pass) {
-        log().error("the list of runtimes has mistakes; the one in force stays",
-                    {{"error", read.error().message}});
-      }
-    }
-    if (!runtimes_) co_return std::unexpected(unavailable_now());
-    if (auto admitted = runtimes_->admit(proxy); !admitted) {
-      co_return std::unexpected(admitted.error());
-    }
-  }
+  refresh();
+  if (auto admitted = still_admits(proxy); !admitted) co_return std::unexpected(admitted.error());
   if (!asks_about("NewProxy")) co_return proxy;
   auto content = co_await ask_plugin("NewProxy", subject, json_of(proxy));
   if (!content) co_return std::unexpected(content.error());

@@ -82,6 +82,10 @@ class Authority {
   // Tells the plugin; its answer does not matter.
   Task<> tell_closed(Subject subject, std::string proxy);
 
+  // Reads the list of runtimes again when it has changed; true when another one holds now.
+  bool refresh();
+  // Whether the list of runtimes allows this proxy now; without one, all are allowed.
+  [[nodiscard]] Result<void> still_admits(const tunnel::NewProxy& proxy) const;
   // Somebody says of each proxy whose it is, so that its client may take a host over.
   [[nodiscard]] bool confirms_owners() const;
   [[nodiscard]] bool asks_about(std::string_view operation) const;

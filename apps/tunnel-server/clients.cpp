@@ -87,6 +87,7 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
     ~Ended() {
       clients.table_.remove(id);
       clients.sessions_.erase(id);
+      std::erase_if(clients.admitted_, [this](const auto& item) { return item.first.first == id; });
       clients.no_stranger(id);
     }
   } ended{*this, id};
@@ -109,7 +110,12 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
                                                  std::move(options), owner_);
   sessions_[id] = session;
   const auto error = co_await session->run();
-  if (!session->is_logged_in()) refused_connections_.Increment();
+  if (!session->is_logged_in()) {
+    refused_connections_.Increment();
+    // Strangers decide how many of these lines there are.
+    const auto verdict = repeated_.check(error.message, Clock::now());
+    if (!verdict.pass) co_return;
+  }
   log().info("session ended", {{"client", client},
                                {"run_id", session->run_id()},
                                {"logged_in", session->is_logged_in()},
@@ -160,8 +166,15 @@ SessionOwner Clients::make_owner() {
     if (admitted) no_stranger(session.id());
     co_return admitted;
   };
-  owner.admit_proxy = [this](Session& session, tunnel::NewProxy proxy) {
-    return authority_.admit_proxy(subject_of(session), std::move(proxy));
+  owner.admit_proxy = [this](Session& session,
+                             tunnel::NewProxy proxy) -> Task<Result<tunnel::NewProxy>> {
+    auto asked = proxy;
+    auto admitted = co_await authority_.admit_proxy(subject_of(session), std::move(proxy));
+    if (admitted) {
+      auto name = asked.proxy_name;
+      admitted_.insert_or_assign({session.id(), std::move(name)}, std::move(asked));
+    }
+    co_return admitted;
   };
   owner.offer = [this](Session& session, const std::string& name, const tunnel::NewProxy& proxy) {
     return offer(session, name, proxy);
@@ -212,10 +225,23 @@ Result<std::string> Clients::offer(Session& session, const std::string& name,
 
 void Clients::withdraw(Session& session, const std::string& name) {
   table_.remove(session.id(), name);
+  admitted_.erase({session.id(), name});
   if (!authority_.asks_about("CloseProxy")) return;
   tasks_.spawn("closed", [this, subject = subject_of(session), name] {
     return authority_.tell_closed(subject, name);
   });
+}
+
+void Clients::check_again() {
+  if (!authority_.refresh()) return;
+  for (const auto& [key, proxy] : admitted_) {
+    const auto session = this->session(key.first);
+    if (!session || authority_.still_admits(proxy)) continue;
+    log().warning("a client lost its right to a host",
+                  {{"client", session->client()}, {"proxy", key.second}});
+    table_.remove(key.first);
+    session->end({.code = ErrorCode::forbidden, .message = "no longer in the list of runtimes"});
+  }
 }
 
 // -- bans --

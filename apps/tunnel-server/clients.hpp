@@ -55,6 +55,9 @@ class Clients {
   // Ends all sessions.
   Task<> stop();
 
+  // Ends clients whose hosts the list of runtimes does not allow them any more. Call it once a second.
+  void check_again();
+
   // Null when there is none.
   [[nodiscard]] std::shared_ptr<Session> session(SessionId id) const;
   [[nodiscard]] std::vector<std::shared_ptr<Session>> sessions() const;
@@ -94,6 +97,8 @@ class Clients {
   std::uint16_t port_ = 0;
   SessionId last_id_ = 0;
   std::map<SessionId, std::shared_ptr<Session>> sessions_;
+  // What was admitted, as it was asked for, with the client's token.
+  std::map<std::pair<SessionId, std::string>, tunnel::NewProxy> admitted_;
   // Addresses of connections that have not logged in, and how many each has.
   std::unordered_map<SessionId, std::string> strangers_;
   std::unordered_map<std::string, std::size_t> strangers_of_;

@@ -455,6 +455,29 @@ TEST(TunnelServer, AC16_ATokenOfOneRuntimeGetsNoHostOfAnother) {
   });
 }
 
+TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHost) {
+  test::TempDir folder;
+  const auto file = folder / "runtimes";
+  test::write_file(file, "acc-rt token-a\nacc-b token-b\n");
+  run_with(
+      [&] { return Authority::Options{.token = Secret("s3cret"), .runtimes_file = file.string()}; },
+      {},
+      [&](Bed& bed) -> Task<> {
+        auto& client = bed.add("a", {.proxies = {proxy("acc-rt", "token-a")}});
+        auto& other = bed.add("b", {.proxies = {proxy("acc-b", "token-b")}});
+        co_await client.serving();
+        co_await other.serving();
+        bed.clients.check_again();
+        test::write_file(file, "acc-b token-b\nacc-c token-c\nacc-d token-d\n");
+        co_await sleep_for(seconds(2));
+        bed.clients.check_again();
+        EXPECT_EQ(co_await bed.get(), "404 Not Found");
+        co_await client.until([&] { return client.ending.has_value(); });
+        EXPECT_EQ(co_await bed.get("acc-b.example.test"), "b");
+        EXPECT_FALSE(other.ending);
+      });
+}
+
 TEST(TunnelServer, AC16_ARunIdAloneBringsNoWorkConnection) {
   run([](Bed& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
