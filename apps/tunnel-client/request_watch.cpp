@@ -55,14 +55,18 @@ void RequestWatch::follow(Side<Parser>& side, std::string_view bytes, Begin begi
       bytes.remove_prefix(piece.consumed);
       continue;
     }
-    // A head that came whole is read where it lies.
+    // A head that came whole is read where it lies. The parser begins again when the head has moved,
+    // which a growing string does rarely.
     const auto held = side.head.size();
+    const auto* place = side.head.data();
     if (held > 0) side.head += bytes;
-    side.parser.reset();
+    if (held == 0 || side.head.data() != place) side.parser.reset();
     const auto size = side.parser.next(held > 0 ? std::string_view(side.head) : bytes);
     if (!size) return give_up();
     if (*size == 0) {
-      if (held == 0) side.head = bytes;
+      if (held > 0) return;
+      side.head = bytes;
+      side.parser.reset();
       return;
     }
     begin();

@@ -93,7 +93,7 @@ class Client {
   Channel& control_stream() { return *control_stream_; }
   // Closes its proxies.
   Task<> close_proxies() {
-    control_.stop();
+    control_.stop(Clock::now());
     co_await flush();
   }
   Task<> stop() {
