@@ -25,6 +25,7 @@ struct TunnelOptions {
   TunnelStack stack = kWss;
   Environment env = {};
   std::vector<std::string> flags = {};
+  std::string ca_file = {};  // instead of the server's
   // Of the stop, when idle connections or slow requests exist.
   std::string drain = "2s";
 };

@@ -163,6 +163,21 @@ TEST_P(PeerTunnelLinks, ATokenIsTakenOverWhileRequestsRun) {
   EXPECT_THAT(client.log(), testing::Not(HasSubstr("the second one")));
 }
 
+TEST_P(PeerTunnelLinks, ARotatedCaIsTakenOverWithoutARestart) {
+  PeerFrps server(GetParam());
+  RecordingUpstream upstream("router", tunnel_echo);
+  TempDir folder;
+  const CertificateAuthority somebody;
+  write_file(folder / "ca.pem", read_file(somebody.ca_file()));
+  Client client(server, upstream.port(), {.ca_file = (folder / "ca.pem").string()});
+  EXPECT_TRUE(wait_until([&] { return client.admin("/readyz").body.contains("certificate"); },
+                         seconds(20), "the refusal"))
+      << client.admin("/readyz").body;
+  write_file(folder / "ca.pem", read_file(server.ca_file()));
+  client.await_ready();
+  EXPECT_EQ(tunnel_call(server, "GET", "/").status, 200);
+}
+
 // frp's server keeps the connection for its next request for a minute.
 TEST_P(PeerTunnelLinks, AStopDoesNotWaitForIdleConnections) {
   PeerFrps server(GetParam());
