@@ -233,15 +233,16 @@ class App {
     }
   }
 
-  // Where a link can be replaced without a gap, the new token is used at once, so that a wrong one
-  // is noticed while the old link serves. Elsewhere the next session uses it.
+  // Where a link can be replaced without a gap, and where it serves nobody, the new token is used at
+  // once, so that a wrong one is noticed while the old link serves. Elsewhere the next session uses it.
   void take_new_token() {
     const auto token = authorization_.current();
     if (token == authorization_in_use_) return;
     authorization_in_use_ = token;
     log_.info("took over a new token");
     for (auto* link : links()) {
-      if (link->is_shared()) link->replace();
+      const bool serves = link->not_serving_because().empty();
+      if (link->session() != nullptr && (link->is_shared() || !serves)) link->replace();
     }
   }
 

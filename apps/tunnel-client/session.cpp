@@ -14,6 +14,8 @@ namespace {
 
 using What = ClientControl::Event::What;
 
+// Work connections of a session at a time, and its two other tasks.
+constexpr std::size_t kMaxTasks = 1024 + 2;
 // How long a server may take to notice stop(), and then to send whom it had accepted before.
 constexpr auto kWithdrawal = std::chrono::seconds(5);
 constexpr auto kLastRequests = std::chrono::milliseconds(500);
@@ -210,7 +212,12 @@ void Session::handle(const ClientControl::Event& event) {
                     {{"proxy", event.proxy}, {"reason", event.text}});
       break;
     case What::work_wanted:
-      tasks_.spawn("work", [this] { return work(); });
+      if (tasks_.size() < kMaxTasks) {
+        tasks_.spawn("work", [this] { return work(); });
+      } else {
+        warn("no further work connection", {.code = ErrorCode::too_many_requests,
+                                            .message = "the server asks for more than 1024"});
+      }
       break;
   }
 }

@@ -38,6 +38,7 @@ class Host {
         server.run_id = "run-" + std::to_string(sessions.size());
         server.links = links;
         server.servers = servers;
+        server.judge = judge;
       });
     });
   }
@@ -57,6 +58,7 @@ class Host {
 
   std::int64_t links = 1;
   std::vector<std::string> servers;
+  std::function<std::string(const tunnel::NewProxy&)> judge;
   std::vector<std::unique_ptr<ScriptedServer>> sessions;
 
  private:
@@ -68,12 +70,12 @@ class Host {
 
 class Client {
  public:
-  explicit Client(const Host& server)
+  explicit Client(const Host& server, const std::string& more = "--log-level=info")
       : process_(
             {.argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-client",
                       "--tunnel-server.host=" + server.address(), "--tunnel-server.protocol=tcp",
                       "--tunnel-server.tls=false", "--tunnel.subdomain-prefix=acc-rt",
-                      "--admin-address=127.0.0.1", "--admin-port=0"},
+                      "--admin-address=127.0.0.1", "--admin-port=0", more},
              .log_file = folder_ / "log"}) {
     constexpr std::string_view kKey = R"("admin_port":)";
     require_until([&] { return log().contains(kKey); }, seconds(20), "the start");
@@ -135,6 +137,33 @@ TEST(TunnelClient, FollowsWhatAServerTells) {
         EXPECT_TRUE(co_await until([&] { return first.serving() == 0; }));
         EXPECT_EQ(client.process().wait(seconds(10)), 0);
         co_await first.stop();
+      },
+      seconds(90));
+}
+
+// As in a pod that started before its Secret was right, with a server that takes one session.
+TEST(TunnelClient, UsesANewTokenWhenTheOldOneIsRefused) {
+  run_coro(
+      []() -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        TempDir folder;
+        write_file(folder / "token", "wrong");
+        Host host(executor);
+        host.judge = [](const tunnel::NewProxy& proxy) -> std::string {
+          const auto token = proxy.metas.find("Authorization");
+          const bool right = token != proxy.metas.end() && token->second.reveal() == "right one";
+          return right ? "" : "unknown token";
+        };
+        Client client(host, "--authorization-file=" + (folder / "token").string());
+        EXPECT_TRUE(co_await until([&] {
+          return client.admin("/readyz").body.contains("refused: unknown token");
+        })) << client.admin("/readyz").body;
+        write_file(folder / "token", "right one");
+        EXPECT_TRUE(co_await until([&] { return client.admin("/readyz").ok(); })) << client.log();
+        EXPECT_THAT(client.log(), Not(HasSubstr("right one")));
+        client.process().signal(SIGTERM);
+        EXPECT_TRUE(co_await until([&] { return host.serving() == 0; }));
+        co_await host.stop();
       },
       seconds(90));
 }
