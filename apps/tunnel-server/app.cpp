@@ -20,7 +20,8 @@ constexpr const char* kWireVersion = "1.0.0";
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
 constexpr std::uint64_t kOtherFiles = 100;  // logs, listeners, libraries
-// For the first requests of users who were accepted last of all (proxy/driver).
+// For requests that are on their way: of users who were accepted last of all, and of those who do
+// not know yet that their connection ends.
 constexpr auto kLastRequests = std::chrono::milliseconds(1'200);
 // For clients, after the last user has left.
 constexpr auto kGoodbye = std::chrono::milliseconds(500);
@@ -155,10 +156,11 @@ class App {
   Task<> stop(Deadline deadline) {
     is_listening_ = false;
     clients_.drain();
-    users_.drain();
+    users_.wind_down();
     if (user_options_.totals->connections > 0) {
       co_await sleep_until(std::min(deadline, deadline_after(kLastRequests)));
     }
+    users_.drain();
     edge_.release_clients();
     clients_.leave();
     co_await users_.stop(std::max(Clock::now(), deadline - kGoodbye));

@@ -248,6 +248,7 @@ class Bed {
     if (!status.contains(" 200 ")) co_return status.substr(std::min<std::size_t>(9, status.size()));
     co_return all.substr(all.find("\r\n\r\n") + 4);
   }
+  proxy::Server& users() { return users_; }
   void release_clients() { edge_.release_clients(); }
   Task<> until(const std::function<bool()>& condition) {
     while (!condition()) co_await sleep_for(milliseconds(10));
@@ -699,6 +700,43 @@ TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
                                   .runtimes_file = (folder / "runtimes").string()};
       },
       options, [&](Bed& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 2); });
+}
+
+TEST(TunnelServer, AUserOfAnOpenConnectionHearsThatItEnds) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    co_await client.serving();
+    auto user = bed.user();
+    const std::string request = "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n";
+    CO_ASSERT_OK(co_await user->write(request));
+    EXPECT_THAT(co_await read(*user), testing::Not(HasSubstr("Connection: close")));
+    bed.users().wind_down();
+    CO_ASSERT_OK(co_await user->write(request));
+    EXPECT_THAT(co_await read(*user), HasSubstr("\r\nConnection: close\r\n"));
+    EXPECT_EQ(co_await read(*user), "(end)");
+    EXPECT_EQ(co_await bed.get(), "a");  // one who comes late
+  });
+}
+
+// The head of an answer that is under way cannot tell it any more, and the next request may be on its
+// way when the answer ends.
+TEST(TunnelServer, AUserWhoCouldNotBeToldHasAnotherRequest) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a");
+    co_await client.serving();
+    auto user = bed.user();
+    CO_ASSERT_OK(co_await user->write("GET /large HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
+    std::string received = co_await read(*user);
+    EXPECT_THAT(received.substr(0, received.find("\r\n\r\n")),
+                testing::Not(HasSubstr("Connection: close")));
+    const auto whole = received.find("\r\n\r\n") + 4 + 2'000'000;
+    bed.users().wind_down();
+    bed.users().drain();
+    while (received.size() < whole) received += co_await read(*user);
+    CO_ASSERT_OK(co_await user->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
+    EXPECT_THAT(co_await read(*user), HasSubstr("\r\nConnection: close\r\n"));
+    EXPECT_EQ(co_await read(*user), "(end)");
+  });
 }
 
 TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {

@@ -16,7 +16,8 @@ constexpr std::size_t kSpareExchanges = 1024;
 constexpr std::size_t kMuch = 256 * 1024;
 constexpr std::size_t kRequestCost = 12 * 1024;
 constexpr std::size_t kRoundCost = 4 * 1024;
-// For the first request of a client that was accepted last of all before a drain.
+// For a client that was not told that its connection ends: it was accepted last of all before a drain,
+// or the head of its last answer had been sent by then.
 constexpr auto kLastChance = std::chrono::seconds(1);
 
 }  // namespace
@@ -49,7 +50,6 @@ Task<> Driver::run() {
     if (done_ >= kMuch) co_await yield_after_much();
     if (in_.empty() && !co_await wait_for_request()) break;
     done_ += kRequestCost;
-    had_request_ = true;
     exchange_ = context_.lend();
     exchange_->begin(in_, peer_, context_.reactor.now());
     co_await serve();
@@ -72,7 +72,6 @@ Task<> Driver::yield_after_much() {
 // False when the connection is done.
 Task<bool> Driver::wait_for_request() {
   const bool draining = context_.exchanges.draining;
-  if (draining && had_request_) co_return false;
   idle_since_ = context_.reactor.now();
   client_->set_read_deadline(idle_since_ + (draining ? kLastChance : context_.idle_timeout));
   idle_ = true;

@@ -70,7 +70,6 @@ class Driver {
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<UpstreamConnection> upstream_;
   bool idle_ = true;
-  bool had_request_ = false;
   Clock::time_point idle_since_;
   std::size_t done_ = 0;  // since it last waited, in bytes; see kMuch
 };

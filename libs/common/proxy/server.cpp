@@ -170,7 +170,8 @@ void Server::serve(std::unique_ptr<net::Channel> channel, PeerInfo peer, bool ha
 }
 
 void Server::drain() {
-  if (std::exchange(context_.exchanges.draining, true)) return;
+  wind_down();
+  if (std::exchange(is_drained_, true)) return;
   const auto before = connections_.size();  // new ones are appended
   listener_.accept_waiting([this](auto channel, const asio::ip::address& address) {
     accepted(std::move(channel), address);

@@ -48,6 +48,9 @@ class Server {
   // limits say so. `peer.tls` tells what the client used; the server's own TLS is for its listener
   // only.
   void adopt(std::unique_ptr<net::Channel> channel, PeerInfo peer);
+  // Tells each client with its next answer that its connection ends, and goes on accepting. A while
+  // before drain(), it leaves no request on its way to a connection that drain() closes.
+  void wind_down() { context_.exchanges.draining = true; }
   // Accepts clients whom the system has already connected, for one request each, and then stops
   // accepting. Closes idle connections; what is under way goes on, with "Connection: close".
   void drain();
@@ -68,6 +71,7 @@ class Server {
   std::optional<net::TlsContext> tls_;
   net::Listener listener_;
   std::uint16_t port_ = 0;
+  bool is_drained_ = false;
   std::list<Connection*> connections_;
   RepeatFilter repeated_{std::chrono::minutes(1)};
   TaskGroup tasks_;
