@@ -399,6 +399,76 @@ INSTANTIATE_TEST_SUITE_P(All, PeerServer, testing::Values(Version::v0_44, Versio
                                                                 : std::string("Frp070");
                          });
 
+// -- behind a proxy that ends TLS --
+
+// nginx, which ends TLS for clients and users alike and says who the user is.
+class Nginx {
+ public:
+  Nginx(const Server& server, const Certificate& certificate) {
+    const auto folder = programs_.folder().string();
+    const auto place = [](const std::string& path, int to) {
+      return "    location " + path +
+             " {\n      proxy_pass http://127.0.0.1:" + std::to_string(to) +
+             ";\n      proxy_http_version 1.1;\n      proxy_set_header Host $http_host;\n"
+             "      proxy_set_header Upgrade $http_upgrade;\n"
+             "      proxy_set_header Connection $http_connection;\n"
+             "      proxy_set_header X-Forwarded-For 203.0.113.5;\n"
+             "      proxy_set_header X-Forwarded-Proto https;\n    }\n";
+    };
+    std::string config = "daemon off;\nmaster_process off;\nerror_log stderr;\npid " + folder +
+                         "/nginx.pid;\nevents {}\nhttp {\n  access_log off;\n";
+    for (const char* name : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"}) {
+      config += std::string("  ") + name + "_temp_path " + folder + "/" + name + ";\n";
+    }
+    config += "  server {\n    listen 127.0.0.1:" + std::to_string(port) +
+              " ssl;\n    ssl_certificate " + certificate.cert_file.string() +
+              ";\n    ssl_certificate_key " + certificate.key_file.string() + ";\n" +
+              place("/~!frp", server.tunnel_port) + place("/", server.port) + "  }\n}\n";
+    const auto file = programs_.folder() / "nginx.conf";
+    write_file(file, config);
+    programs_.start("nginx", {find_program("nginx")->string(), "-c", file.string(), "-p", folder});
+    programs_.await("nginx", [this] {
+      return http_call({.url = "http://127.0.0.1:" + std::to_string(port)}).status != 0;
+    });
+  }
+
+  const int port = free_port();
+
+ private:
+  PeerPrograms programs_{"gitops-nginx"};
+};
+
+TEST(PeerServerBehindNginx, ClientsAndUsersComeThroughOneHost) {
+  GITOPS_REQUIRE_PEER(PeerFrpc);
+  if (!find_program("nginx")) GTEST_SKIP() << "peers: nginx is missing (Debian: nginx-light)";
+  Server server({"--trusted-proxies=127.0.0.1"});
+  CertificateAuthority authority;
+  const auto certificate =
+      authority.issue({.common_name = "nginx", .organization = {}, .alt_names = {"localhost"}});
+  const Nginx nginx(server, certificate);
+  RecordingUpstream upstream("router", echo);
+  auto options = client_of(server, {"", Version::v0_70, "wss", Tls::plain}, upstream.port());
+  options.server_port = nginx.port;
+  options.ca_file = authority.ca_file();
+  PeerFrpc client(options);
+  server.await_host(client);
+  upstream.forget();
+  const auto text = text_of(500'000);
+  const auto answer = http_call({.method = "POST",
+                                 .url = "https://localhost:" + std::to_string(nginx.port) + "/x?y",
+                                 .headers = {std::string("Host: ") + kHost},
+                                 .body = text,
+                                 .ca_file = authority.ca_file()});
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_TRUE(answer.body == text);
+  ASSERT_EQ(upstream.requests().size(), 1u);
+  const auto request = upstream.requests()[0];
+  EXPECT_EQ(request.target(), "/x?y");
+  EXPECT_EQ(request.header("Host"), kHost);
+  EXPECT_EQ(request.header("X-Forwarded-Proto"), "https");
+  EXPECT_EQ(request.header("X-Forwarded-For"), "203.0.113.5, 127.0.0.1");
+}
+
 // -- our own client --
 
 struct OwnStack {
