@@ -126,7 +126,14 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
     peers_.add(key, uid, options_.parts ? options_.parts(text) : std::vector<ResourceId>{},
                Clock::now());
   }
-  if (!owns(key) && !may_lose_parts(key)) return;
+  if (!owns(key) && !may_lose_parts(key)) {
+    // What this process reported was deleted, and the owner of the shard may not know of it.
+    const auto known = ledger_.known().find(key);
+    if (options_.stub && known != ledger_.known().end() && known->second.uid != uid) {
+      dirty_.deleted(key, options_.stub(key, known->second.uid), Clock::now());
+    }
+    return;
+  }
   if (owns(key) && first && is_reported(key, digest) && !peers_.contains(key)) {
     unchanged_.Increment();
     return;

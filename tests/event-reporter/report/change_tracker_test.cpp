@@ -69,6 +69,20 @@ TEST_F(ChangeTrackerTest, WhatWasReportedOnceIsReportedAsGoneByWhomeverDidSo) {
   EXPECT_THAT(changes.predecessors("b/web"), testing::ElementsAre("u"));
 }
 
+// Whose deletion nobody saw: the first list after a restart has another object of its name.
+TEST_F(ChangeTrackerTest, WhatWasReportedOnceIsReportedAsGoneAlsoWhenItHasASuccessor) {
+  ChangeTracker::Options options{.replicas = 3};
+  options.stub = [](const std::string& key, const std::string& uid) { return key + " " + uid; };
+  ChangeTracker tracker{loop.get_executor(), ledger, dirty, options, metrics};
+  ledger.store("a/web", {.uid = "old"});
+  tracker.changed("a/web", "old", digest(1), "one", {});
+  EXPECT_FALSE(dirty.contains("a/web"));
+  tracker.changed("a/web", "new", digest(2), "two", {});
+  const auto work = dirty.take("a/web");
+  EXPECT_EQ(work.tombstone, "a/web old");
+  EXPECT_FALSE(work.live) << "its shard is somebody else's";
+}
+
 TEST_F(ChangeTrackerTest, WhatOthersAddToWhatItReportedIsRecorded) {
   ledger.store("a/web", {.uid = "u", .change = digest(1)});
   changes.changed("a/web", "u", digest(1), "one", {});
