@@ -288,7 +288,20 @@ Task<Result<std::string>> Delivery::pack(Event& event, std::function<std::string
   co_return std::move(packed->compressed);
 }
 
-Task<Delivery::Attempt> Delivery::attempt(const Event& event, const std::string& compressed,
+// What an answer says, without quotes from the event.
+Task<std::string> Delivery::excerpt(Event& event, std::string quoting, Secret token) {
+  if (!event.large) co_return control_plane::excerpt_of(quoting, event.body, token);
+  // The job may outlive the event, when the caller is cancelled.
+  const auto body = std::make_shared<std::string>(std::move(event.body));
+  auto made = co_await pool_.run(kNever, [body, quoting = std::move(quoting),
+                                          token = std::move(token)](const std::stop_token&) {
+    return control_plane::excerpt_of(quoting, *body, token);
+  });
+  event.body = std::move(*body);
+  co_return made ? std::move(*made) : std::string();
+}
+
+Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compressed,
                                           const Secret& token) {
   Attempt result;
   if (!http::is_field_value(event.id)) {
@@ -306,8 +319,8 @@ Task<Delivery::Attempt> Delivery::attempt(const Event& event, const std::string&
   }
   const auto began = Clock::now();
   const control_plane::Client::Label label{.id = event.id, .sequence = event.sequence};
-  auto answer = co_await platform_.post_compressed(compressed, event.body, label,
-                                                   deadline_after(options_.post_timeout));
+  auto answer =
+      co_await platform_.post_compressed(compressed, label, deadline_after(options_.post_timeout));
   result.took = whole_millis(Clock::now() - began);
   if (!answer) {
     // An http_status in the error is that of an HTTP proxy, and says nothing about event or token.
@@ -319,11 +332,11 @@ Task<Delivery::Attempt> Delivery::attempt(const Event& event, const std::string&
     result.error.http_status = answer->status;
     co_return result;
   }
+  result.excerpt = co_await excerpt(event, std::move(answer->quoting), token);
   result.error = {.code = error_code_of_status(answer->status),
-                  .message = describe(answer->status, answer->excerpt, result.verdict),
+                  .message = describe(answer->status, result.excerpt, result.verdict),
                   .retry_after = answer->retry_after,
                   .http_status = answer->status};
-  result.excerpt = std::move(answer->excerpt);
   co_return result;
 }
 

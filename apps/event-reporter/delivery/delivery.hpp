@@ -87,7 +87,8 @@ class Delivery {
     std::function<std::string()> make_body = {};
     // Returns the reduced form of the body; empty when there is none.
     std::function<std::string(std::string_view body)> reduce = {};
-    // The body takes long to make, to reduce or to compress, so that is done on a thread of its own.
+    // The body takes long to make, to reduce, to compress or to search, so that is done on a thread of
+    // its own.
     // `make_body` and `reduce` then own what they touch.
     bool large = false;
     // Asked before each attempt; false when the event must not be sent any more. Empty: it may.
@@ -127,7 +128,8 @@ class Delivery {
   Task<Result<Permit>> acquire();
   // Makes the body, and compresses it.
   Task<Result<std::string>> pack(Event& event, std::function<std::string()> make);
-  Task<Attempt> attempt(const Event& event, const std::string& compressed, const Secret& token);
+  Task<Attempt> attempt(Event& event, const std::string& compressed, const Secret& token);
+  Task<std::string> excerpt(Event& event, std::string quoting, Secret token);
   Task<bool> pause(std::chrono::milliseconds delay);
   Delivered refuse(const Event& event, unsigned number, const Attempt& attempt, Permit permit);
   void record(const Event& event, unsigned number, const Attempt& attempt, std::string_view result);

@@ -46,6 +46,8 @@ void mark_quotes(std::string_view text, std::string_view other, std::size_t run,
   }
 }
 
+}  // namespace
+
 std::string excerpt_of(std::string_view answer, std::string_view payload, const Secret& token) {
   const auto text = answer.substr(0, kLooked);
   std::vector<bool> quoted(text.size());
@@ -70,17 +72,15 @@ std::string excerpt_of(std::string_view answer, std::string_view payload, const 
   return out;
 }
 
-}  // namespace
-
 Client::Client(http::Client& http, http::Url url, std::function<Secret()> token)
     : http_(http), url_(std::move(url)), token_(std::move(token)) {}
 
 Task<Result<Answer>> Client::post(std::string_view payload, const Label& label, Deadline deadline) {
-  co_return co_await post_compressed(http::gzip_compress(payload), payload, label, deadline);
+  co_return co_await post_compressed(http::gzip_compress(payload), label, deadline);
 }
 
-Task<Result<Answer>> Client::post_compressed(std::string compressed, std::string_view payload,
-                                             const Label& label, Deadline deadline) {
+Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label& label,
+                                             Deadline deadline) {
   const Secret token = token_();
   http::Request request;
   request.method = "POST";
@@ -111,7 +111,7 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, std::string
     if (!part || part->empty()) break;
     body += *part;
   }
-  if (!answer.is_success()) answer.excerpt = excerpt_of(body, payload, token);
+  if (!answer.is_success()) answer.quoting = body.substr(0, kLooked);
   co_return answer;
 }
 

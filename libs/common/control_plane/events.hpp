@@ -16,12 +16,17 @@ namespace gitops::control_plane {
 struct Answer {
   int status = 0;
   std::chrono::milliseconds retry_after{0};  // zero: no Retry-After
-  // The beginning of a refusal's body, for people: at most 200 printable characters. Quotes from
-  // the event or the token are replaced by "…".
-  std::string excerpt;
+  // The beginning of a refusal's body, which may quote the event or the token: not to be shown, see
+  // excerpt_of().
+  std::string quoting;
 
   [[nodiscard]] bool is_success() const { return status >= 200 && status < 300; }
 };
+
+// Answer::quoting for people: at most 200 printable characters, in which quotes from the event or the
+// token are replaced by "…". Takes about 2 ms for each MB of the payload. Pure.
+[[nodiscard]] std::string excerpt_of(std::string_view quoting, std::string_view payload,
+                                     const Secret& token);
 
 // The control plane's event endpoint: POST <url>/2.0/api/events, gzip, raw token in Authorization.
 // One attempt for each call. Loop thread only.
@@ -39,8 +44,8 @@ class Client {
   // Any complete head is an Answer, even if its body is lost; an Error means that none arrived.
   Task<Result<Answer>> post(std::string_view payload, const Label& label, Deadline deadline);
   // The same for a payload that the caller has compressed (http::gzip_compress).
-  Task<Result<Answer>> post_compressed(std::string compressed, std::string_view payload,
-                                       const Label& label, Deadline deadline);
+  Task<Result<Answer>> post_compressed(std::string compressed, const Label& label,
+                                       Deadline deadline);
 
   // The same for callers that only need success or failure: an answer other than 2xx is an Error
   // with its status and Retry-After, without any of the payload.

@@ -15,6 +15,8 @@ namespace {
 
 // Compressed bytes are inflated this many at a time: a thousandfold bomb gives 2 MiB, not 16.
 constexpr std::size_t kInflateStep = 2 * 1024;
+// Then others have a turn: it takes about a millisecond.
+constexpr std::size_t kInflateSlice = 256 * 1024;
 
 bool is_idempotent(std::string_view method) {
   return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
@@ -89,6 +91,7 @@ struct ClientExchange::State {
   std::optional<Inflater> inflater;
   std::string compressed;  // received and not yet inflated from `inflated` on
   std::size_t inflated = 0;
+  std::size_t in_slice = 0;  // bytes made since others had a turn
 };
 
 // Serialises the request's head; fails on anything that must not be sent.
@@ -268,9 +271,15 @@ Task<Result<void>> ClientExchange::State::read_into(std::string& out) {
     if (inflated < compressed.size()) {
       const auto part = std::string_view(compressed).substr(inflated, kInflateStep);
       inflated += part.size();
+      const auto made = out.size();
       if (auto fed = inflater->feed(part, out); !fed) {
         connection->channel->close();
         co_return failed(fed.error());
+      }
+      in_slice += out.size() - made;
+      if (in_slice >= kInflateSlice) {
+        in_slice = 0;
+        co_await asio::post(co_await asio::this_coro::executor, use_task);
       }
       continue;
     }

@@ -104,7 +104,7 @@ TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
                  EXPECT_EQ(answer->status, status);
                  EXPECT_EQ(answer->is_success(), status < 300);
                  EXPECT_EQ(answer->retry_after, 9s);
-                 EXPECT_EQ(answer->excerpt, "");
+                 EXPECT_EQ(answer->quoting, "");
                });
   }
 }
@@ -115,7 +115,7 @@ std::string excerpt(const std::string& body, const std::string& payload = kPaylo
   with_bench({{.status = 422, .headers = {}, .body = body}}, [&](Bench& bench) -> Task<> {
     const auto answer = co_await bench.client.post(payload, {.id = "id"}, soon());
     CO_ASSERT_OK(answer);
-    out = answer->excerpt;
+    out = excerpt_of(answer->quoting, payload, Secret("raw-token"));
   });
   return out;
 }
@@ -168,7 +168,7 @@ TEST(PlatformClient, TheHeadIsTheVerdict) {
     const auto hanging = co_await client.post(kPayload, {.id = "2"}, deadline_after(60s));
     CO_ASSERT_OK(hanging);
     EXPECT_EQ(hanging->status, 400);
-    EXPECT_EQ(hanging->excerpt, "half of it");
+    EXPECT_EQ(hanging->quoting, "half of it");
     for (const char* id : {"3", "4"}) {
       const auto none = co_await client.post(kPayload, {.id = id}, soon());
       CO_ASSERT_TRUE(!none);

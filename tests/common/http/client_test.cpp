@@ -1,6 +1,7 @@
 #include "common/http/client.hpp"
 
 #include "common/core/encoding.hpp"
+#include "common/core/task_group.hpp"
 #include "common/http/gzip.hpp"
 #include "common/http/loopback.hpp"
 
@@ -771,6 +772,42 @@ TEST(Client, ErrorsTellTheProxyFromTheOrigin) {
       EXPECT_EQ(refused.error().message, name + ": connection refused");
     }
   });
+}
+
+// Others have turns in between, also when all of it came at once.
+TEST(HttpClient, ALargeAnswerIsInflatedInSlices) {
+  constexpr std::size_t kSize = std::size_t{16} << 20;
+  const auto packed = gzip_compress(std::string(kSize, 'x'));
+  with_script({HttpScript::answer("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: " +
+                                  std::to_string(packed.size()) + "\r\n\r\n" + packed)},
+              {}, [&](TestClient& client, HttpScript& script) -> Task<> {
+                const auto executor = co_await asio::this_coro::executor;
+                auto exchange = co_await client.client.open(
+                    script.url(), {}, deadline_after(std::chrono::seconds(30)));
+                CO_ASSERT_OK(exchange);
+                CO_ASSERT_OK(co_await exchange->read_head());
+                std::size_t all = 0;
+                std::size_t in_turn = 0;
+                std::size_t most_in_turn = 0;
+                TaskGroup others(executor);
+                others.spawn("other", [&]() -> Task<> {
+                  while (all < kSize) {
+                    in_turn = 0;
+                    co_await asio::post(executor, use_task);
+                  }
+                });
+                while (all < kSize) {
+                  const auto part = co_await exchange->read_some();
+                  CO_ASSERT_OK(part);
+                  if (part->empty()) break;
+                  all += part->size();
+                  in_turn += part->size();
+                  most_in_turn = std::max(most_in_turn, in_turn);
+                }
+                co_await others.join();
+                EXPECT_EQ(all, kSize);
+                EXPECT_LE(most_in_turn, std::size_t{5} << 20) << "a step makes up to 2 MiB";
+              });
 }
 
 }  // namespace

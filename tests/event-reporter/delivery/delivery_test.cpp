@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <set>
@@ -779,6 +780,37 @@ TEST(Delivery, ALargeBodyIsMadeAndReducedOffTheLoop) {
       EXPECT_EQ(delivered->kind, Kind::reduced);
       EXPECT_EQ(on_loop, std::vector<bool>(2, !large));
     }
+  });
+}
+
+// The excerpt of the refusal searches all of the event.
+TEST(Delivery, TheLoopIsNotHeldByTheRefusalOfALargeEvent) {
+  const auto cpu = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const std::string content(32'000'000, 'x');
+  const auto begin = cpu();
+  EXPECT_EQ(control_plane::excerpt_of("no such kind", content, Secret("token")), "no such kind");
+  const auto search = cpu() - begin;
+  run_in_test_time([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    HttpScript server(executor, {HttpScript::answer("HTTP/1.1 422 No\r\nContent-Length: 12\r\n\r\n"
+                                                    "no such kind")});
+    {
+      Bench bench(executor, {.url = server.url()});
+      auto what = event("large");
+      what.make_body = [&content] { return content; };
+      what.body.clear();
+      what.large = true;
+      const auto before = cpu();
+      const auto refused = co_await bench.deliver(std::move(what));
+      EXPECT_LT(cpu() - before, search / 2);
+      CO_ASSERT_OK(refused);
+      EXPECT_THAT(refused->error.message, HasSubstr(": no such kind"));
+    }
+    co_await server.stop();
   });
 }
 
