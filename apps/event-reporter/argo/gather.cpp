@@ -359,7 +359,8 @@ Task<ByteBudget::Share> Gatherer::reserve(const std::string& key) {
   co_return co_await memory_.take(found == large_.end() ? kUsualSnapshot : found->second);
 }
 
-Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads reads) {
+Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads reads,
+                                argo::ObjectFilter only) {
   if (const auto required = co_await require_settings(); !required) {
     co_return unknown(required.error());
   }
@@ -384,7 +385,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   const auto read_managed = [&]() -> Task<Result<std::string>> {
     if (reads == Reads::of_application) co_return Result<std::string>();
     co_return co_await ask(name, managed_reads_,
-                           [&] { return argocd_.managed_resources(plan.app, deadline); });
+                           [&] { return argocd_.managed_resources(plan.app, deadline, only); });
   };
   auto group = asio::experimental::make_parallel_group(
       asio::co_spawn(executor_,
@@ -417,6 +418,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
     snapshot.app.managed = std::move(*managed);
   } else if (!managed) {
     missing.managed = true;
+    gathered.too_large = managed.error().code == ErrorCode::too_large;
     note(gathered.why, managed.error());
   }
   // While an application is being deleted, Argo CD may stop answering about it.

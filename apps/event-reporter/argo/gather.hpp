@@ -70,8 +70,9 @@ struct Gathered {
   Snapshot snapshot = {};  // of complete and partial, as are the settings
   TrackingSettings settings = {};
   MissingParts missing = {};
-  Error why = {};         // why it is unknown, or why the first missing part could not be read
-  std::size_t bytes = 0;  // of the snapshot's texts
+  bool too_large = false;  // the managed resources are missing because there are too many at once
+  Error why = {};          // why it is unknown, or why the first missing part could not be read
+  std::size_t bytes = 0;   // of the snapshot's texts
 
   [[nodiscard]] bool has_snapshot() const {
     return outcome == Outcome::complete || outcome == Outcome::partial;
@@ -97,8 +98,10 @@ class Gatherer {
   // Waits until there is memory for the answers about an application, as large as the last ones were.
   // The share is to be held as long as the snapshot, and resized to its size.
   Task<ByteBudget::Share> reserve(const std::string& key);
-  // `text` is the Application's JSON; when it is empty, it is read from the API server.
-  Task<Gathered> gather(k8s::ObjectKey key, std::string text, Reads reads);
+  // `text` is the Application's JSON; when it is empty, it is read from the API server. `only` selects
+  // managed resources; those that it leaves out are not known.
+  Task<Gathered> gather(k8s::ObjectKey key, std::string text, Reads reads,
+                        argo::ObjectFilter only = {});
   // The snapshot of a deleted Application, from its tombstone. Does not read from Argo CD.
   Task<Gathered> gather_gone(AppView app);
   // Argo CD's resource tree alone.

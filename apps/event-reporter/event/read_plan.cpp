@@ -1,5 +1,9 @@
 #include "event-reporter/event/read_plan.hpp"
 
+#include <set>
+#include <string>
+#include <tuple>
+
 namespace gitops::reporter {
 namespace {
 
@@ -53,6 +57,37 @@ std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettin
 }
 
 }  // namespace
+
+std::vector<argo::ObjectFilter> split_read(const argo::ObjectFilter& only,
+                                           const std::vector<ResourceId>& resources) {
+  constexpr std::size_t kMostReads = 200;
+  std::set<std::tuple<std::string, std::string, std::string, std::string>> parts;
+  std::set<std::string> namespaces;
+  std::vector<const ResourceId*> selected;
+  for (const auto& id : resources) {
+    if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;
+    if (!only.kind.empty() && (id.kind != only.kind || id.group != only.group)) continue;
+    if (!only.ns.empty() && id.ns != only.ns) continue;
+    selected.push_back(&id);
+    namespaces.insert(id.ns);
+  }
+  if (!only.name.empty()) return {};
+  for (const auto* id : selected) {
+    if (only.kind.empty()) {
+      parts.emplace(id->group, id->kind, "", "");
+    } else if (only.ns.empty() && !id->ns.empty() && namespaces.size() > 1) {
+      parts.emplace(id->group, id->kind, id->ns, "");
+    } else {
+      parts.emplace(id->group, id->kind, id->ns, id->name);
+    }
+  }
+  if (parts.size() > kMostReads) return {};
+  std::vector<argo::ObjectFilter> out;
+  for (const auto& [group, kind, ns, name] : parts) {
+    out.push_back({.group = group, .kind = kind, .ns = ns, .name = name});
+  }
+  return out;
+}
 
 ReadPlan plan_reads(const AppView& app, const TrackingSettings& settings) {
   ReadPlan plan;

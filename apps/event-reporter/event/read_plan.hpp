@@ -6,6 +6,7 @@
 
 #include "common/argo/argocd_client.hpp"
 #include "event-reporter/event/app_view.hpp"
+#include "event-reporter/ledger/resource_id.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::reporter {
@@ -33,5 +34,12 @@ struct ReadPlan {
   std::vector<Commit> change_revisions;
 };
 ReadPlan plan_reads(const AppView& app, const TrackingSettings& settings);
+
+// Splits a read of managed-resources whose answer is too large: filters that together select what
+// `only` selects of these resources of an application, by kind first, then by namespace, then by name.
+// Child applications are left out. Empty when it cannot be split, or only into more than 200 reads, of
+// which each has Argo CD go through all of the application's resources. Pure.
+std::vector<argo::ObjectFilter> split_read(const argo::ObjectFilter& only,
+                                           const std::vector<ResourceId>& resources);
 
 }  // namespace gitops::reporter

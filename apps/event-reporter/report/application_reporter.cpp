@@ -1,6 +1,7 @@
 #include "event-reporter/report/application_reporter.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
@@ -60,14 +61,74 @@ ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gat
       pool_({.name = "reports", .threads = 1, .max_queued = 1024}, metrics) {}
 
 Task<Result<bool>> ApplicationReporter::report_live(Live live) {
+  if (live.superseded) {
+    Part own{.reads = Gatherer::Reads::of_application};
+    co_return co_await report_part(live, own);
+  }
+  if (!in_parts_.contains(live.key)) {
+    Part whole;
+    const auto reported = co_await report_part(live, whole);
+    if (!whole.too_large) co_return reported;
+    in_parts_.insert(live.key);
+  }
+  co_return co_await report_in_parts(live);
+}
+
+// Reads the managed resources in parts, each small enough for one answer, and reports them one after
+// the other, so that only one of them is in memory.
+Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
+  Part own{.reads = Gatherer::Reads::of_application, .is_last = false, .lists = true};
+  const auto known = co_await report_part(live, own);
+  if (!known || !*known) co_return known;
+  live.heartbeat = false;
+  auto rest = split_read({}, own.resources);
+  if (rest.empty()) rest.emplace_back();  // it has no resources any more
+  std::optional<Error> failure;
+  std::size_t bytes = 0;
+  while (!rest.empty()) {
+    Part part{.only = std::move(rest.back()), .lists = true};
+    rest.pop_back();
+    part.is_last = rest.empty() && !failure;
+    const auto reported = co_await report_part(live, part);
+    if (reported && !*reported) co_return reported;
+    bytes += part.bytes;
+    if (reported) continue;
+    if (part.too_large) {
+      auto finer = split_read(part.only, part.resources);
+      std::ranges::move(finer, std::back_inserter(rest));
+      if (!finer.empty()) continue;
+    }
+    if (!failure)
+      failure = part.too_large ? lasting(reported.error(), options_.patience) : reported.error();
+    // Then no other part can be told, either.
+    if (delivery_.breaker().state() != Breaker::State::closed || !changes_.holds(live.grant)) break;
+  }
+  if (failure) co_return std::unexpected(*failure);
+  if (bytes < options_.whole_below) in_parts_.erase(live.key);
+  co_return Result<bool>(true);
+}
+
+Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   const auto& key = live.key;
   // Not a part of the time that its reads take.
   auto memory = co_await gatherer_.reserve(key);
-  auto read = co_await gather(live);
+  auto read = co_await gather(live, part);
   if (!read) co_return fail(ErrorCode::timeout, "its reads take long and give way to others");
   auto& gathered = *read;
   memory.resize(gathered.bytes);
   if (gathered.outcome == Gathered::Outcome::gone) co_return Result<bool>(false);
+  part.too_large = gathered.too_large;
+  if (part.too_large || (part.lists && gathered.has_snapshot())) {
+    // For the parts that follow.
+    const auto& app = gathered.snapshot.app;
+    part.resources = app.app.resource_ids();
+    part.bytes = app.managed ? app.managed->size() : 0;
+    live.text = std::string(app.app.text());
+  }
+  if (part.too_large) {
+    count_error(gathered.why);
+    co_return std::unexpected(gathered.why);
+  }
   const auto missing = gathered.missing;
   const bool impatient =
       live.failures >= options_.patience || Clock::now() - live.since >= options_.silence;
@@ -127,7 +188,7 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
     store(report);
   }
   const auto posted = co_await post_resources(report, events, due, now);
-  if (posted && !missing.may_be_read() && !live.superseded) {
+  if (posted && !missing.may_be_read() && !live.superseded && part.is_last) {
     // After a failed comparison the rest is told with the next change of the Application.
     if (!missing.comparison) entry.change = events->change();
     entry.tree = made->tree;
@@ -142,10 +203,9 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
 }
 
 // Absent when the reads took long and had to end.
-Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live) {
-  auto reads =
-      gatherer_.gather(application_key(live.key), std::move(live.text),
-                       live.superseded ? Gatherer::Reads::of_application : Gatherer::Reads::all);
+Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live, const Part& part) {
+  auto reads = gatherer_.gather(application_key(live.key), std::exchange(live.text, {}), part.reads,
+                                part.only);
   if (!live.until_reads_must_end) co_return co_await std::move(reads);
   auto race = asio::experimental::make_parallel_group(
       asio::co_spawn(executor_, spawnable(std::move(reads)), asio::deferred),
@@ -174,6 +234,7 @@ Task<Result<ApplicationReporter::Made>> ApplicationReporter::make(Gathered gathe
 
 Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key,
                                                     std::string tombstone) {
+  in_parts_.erase(key);
   auto app = AppView::parse(std::move(tombstone));
   // A tombstone that cannot be read still has a name.
   if (!app) app = AppView::parse(application_stub(application_key(key), "", ""));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "common/core/async.hpp"
@@ -43,6 +44,8 @@ class ApplicationReporter {
     // Pause between attempts to fill a lasting gap in Argo CD's answers about one application.
     std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
     bool resend_on_revision = false;  // a new revision makes every resource due
+    // An application whose managed resources were read in parts is read as a whole again below this.
+    std::size_t whole_below = std::size_t{16} << 20;
   };
   ApplicationReporter(const Executor& executor, Gatherer& gatherer, Ledger& ledger,
                       const ChangeTracker& changes, Delivery& delivery, Options options,
@@ -89,7 +92,20 @@ class ApplicationReporter {
     bool large = false;                 // its events are large (Delivery::Event)
     std::optional<Error> put_off = {};  // an event was refused and is to be tried again
   };
-  Task<std::optional<Gathered>> gather(Live& live);
+  // The part of an application's resources that one report tells, and what it found.
+  struct Part {
+    Gatherer::Reads reads = Gatherer::Reads::all;
+    argo::ObjectFilter only = {};  // these resources; the others are not known
+    bool is_last = true;           // after its report nothing is due, unless something is missing
+    bool lists = false;            // `resources` and `bytes` are wanted
+    bool too_large = false;        // the answer about it is too large; nothing was reported
+    std::vector<ResourceId> resources = {};  // all of the application
+    std::size_t bytes = 0;                   // of the answer about the part
+  };
+  // `live` keeps the text of the Application when there may be further parts.
+  Task<Result<bool>> report_part(Live& live, Part& part);
+  Task<Result<bool>> report_in_parts(Live& live);
+  Task<std::optional<Gathered>> gather(Live& live, const Part& part);
   // The events of a snapshot, and the digest of its resource tree.
   using Events = std::shared_ptr<const ApplicationEvents>;  // jobs of the pools share them
   struct Made {
@@ -122,7 +138,9 @@ class ApplicationReporter {
   DigestScope scope_;
   Metrics& metrics_;
   NewestStates newest_;  // reported by this process
-  WorkerPool pool_;      // makes the events of large snapshots
+  // Applications whose managed resources are read in parts, since one answer is too large.
+  std::unordered_set<std::string> in_parts_;
+  WorkerPool pool_;  // makes the events of large snapshots
 };
 
 }  // namespace gitops::reporter

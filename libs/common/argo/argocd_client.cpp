@@ -12,7 +12,6 @@
 namespace gitops::argo {
 namespace {
 
-constexpr std::size_t kMaxBody = 64 * 1024 * 1024;
 constexpr std::size_t kMaxErrorBody = 64 * 1024;
 constexpr std::size_t kMaxMessage = 500;
 
@@ -141,7 +140,8 @@ Task<Result<std::string>> ArgoCdClient::send(http::Request request, std::string 
   request.target = http::join_target(options_.server, options_.root_path + request.target);
   request.headers.set("Accept", "application/json");
   what = "Argo CD " + what;
-  auto response = co_await http_.send(options_.server, std::move(request), deadline, kMaxBody);
+  auto response =
+      co_await http_.send(options_.server, std::move(request), deadline, options_.max_answer);
   if (!response) co_return fail(what, std::move(response.error()));
   if (response->status == 200) co_return std::move(response->body);
   co_return std::unexpected(

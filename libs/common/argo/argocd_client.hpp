@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -22,11 +23,12 @@ struct ObjectFilter {
   std::string kind = {};
   std::string ns = {};
   std::string name = {};
+  bool operator==(const ObjectFilter&) const = default;
 };
 
 // A client for argocd-server (REST, as in its swagger.json), with the calls that this project
-// needs. Results are the JSON text as received, at most 64 MiB; failures contain argocd-server's
-// message. A 401 is `unauthenticated` and is never retried, because argocd-server counts failed
+// needs. Results are the JSON text as received, at most `max_answer` bytes (too_large); failures contain
+// argocd-server's message. A 401 is `unauthenticated` and is never retried, because argocd-server counts failed
 // attempts. Loop thread only.
 class ArgoCdClient {
  public:
@@ -34,6 +36,7 @@ class ArgoCdClient {
   struct Options {
     http::Url server;
     std::string root_path;
+    std::size_t max_answer = std::size_t{64} << 20;
   };
   // `token` is called before each request, so that a rotated token is used at once; an empty token
   // is not sent.

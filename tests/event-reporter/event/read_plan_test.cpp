@@ -27,6 +27,43 @@ std::optional<std::string> parent(const json& app, TrackingSettings settings) {
   return plan.parent->to_string();
 }
 
+// "group kind namespace name" of each.
+std::vector<std::string> split(const argo::ObjectFilter& only,
+                               const std::vector<ResourceId>& resources) {
+  std::vector<std::string> out;
+  for (const auto& part : split_read(only, resources)) {
+    out.push_back(part.group + " " + part.kind + " " + part.ns + " " + part.name);
+  }
+  return out;
+}
+
+TEST(ReadPlan, ALargeReadIsSplitByKindThenByNamespaceThenByName) {
+  const std::vector<ResourceId> resources = {
+      {"", "v1", "ConfigMap", "shop", "a"},      {"", "v1", "ConfigMap", "shop", "b"},
+      {"", "v1", "ConfigMap", "team", "a"},      {"apps", "v1", "Deployment", "shop", "web"},
+      {"apps", "v1", "Deployment", "shop", "x"}, {"", "v1", "Namespace", "", "shop"},
+      {"", "v1", "Namespace", "", "team"},       application_id("argocd", "child")};
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(split({}, resources), (Parts{" ConfigMap  ", " Namespace  ", "apps Deployment  "}));
+  EXPECT_EQ(split({.kind = "ConfigMap"}, resources),
+            (Parts{" ConfigMap shop ", " ConfigMap team "}));
+  EXPECT_EQ(split({.kind = "ConfigMap", .ns = "shop"}, resources),
+            (Parts{" ConfigMap shop a", " ConfigMap shop b"}));
+  EXPECT_EQ(split({.group = "apps", .kind = "Deployment"}, resources),
+            (Parts{"apps Deployment shop web", "apps Deployment shop x"}))
+      << "all of one namespace";
+  EXPECT_EQ(split({.kind = "Namespace"}, resources),
+            (Parts{" Namespace  shop", " Namespace  team"}));
+  EXPECT_EQ(split({.kind = "ConfigMap", .ns = "shop", .name = "a"}, resources), Parts{});
+  const std::vector<ResourceId> many = [] {
+    std::vector<ResourceId> out;
+    for (int i = 0; i < 201; ++i) out.push_back({"", "v1", "Secret", "shop", std::to_string(i)});
+    return out;
+  }();
+  EXPECT_EQ(split({}, many), Parts{" Secret  "});
+  EXPECT_EQ(split({.kind = "Secret"}, many), Parts{});
+}
+
 TEST(ReadPlan, ParentComesFromTheTrackingMark) {
   const auto by_label = app_with({{"labels", {{"app.kubernetes.io/instance", "apps"}}}});
   const auto by_annotation = app_with(

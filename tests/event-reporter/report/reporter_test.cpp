@@ -604,6 +604,115 @@ TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
   });
 }
 
+// -- answers of Argo CD beyond all sizes --
+
+// 6 ConfigMaps of two namespaces and a Deployment, of which Argo CD tells 3 KB each, and no answer may
+// have more than `argocd_answer`.
+struct LargeApp {
+  int content = 1;
+  std::string too_large = {};  // "namespace/name" of one with 12 KB
+  std::vector<std::pair<std::string, std::string>> places = {
+      {"shop", "a"}, {"shop", "b"}, {"shop", "c"}, {"team", "a"}, {"team", "b"}, {"team", "c"}};
+
+  void put(Scene& scene) const {
+    json entries = json::array();
+    json items = json::array();
+    json nodes = json::array();
+    const auto add = [&](json id, const std::string& version) {
+      const auto place = id["namespace"].get<std::string>() + "/" + id["name"].get<std::string>();
+      const std::size_t fill = place == too_large ? 6'000 : 1'500;
+      auto entry = id;
+      entry["version"] = version;
+      auto node = entry;
+      node["uid"] = "live";
+      nodes.push_back(std::move(node));
+      entry["status"] = "Synced";
+      entries.push_back(std::move(entry));
+      json manifest{
+          {"kind", id["kind"]},
+          {"metadata", {{"name", id["name"]}, {"namespace", id["namespace"]}}},
+          {"data", {{"content", std::to_string(content)}, {"fill", std::string(fill, 'x')}}}};
+      id["targetState"] = manifest.dump();
+      id["liveState"] = manifest.dump();
+      items.push_back(std::move(id));
+    };
+    for (const auto& [ns, name] : places) {
+      add({{"kind", "ConfigMap"}, {"namespace", ns}, {"name", name}}, "v1");
+    }
+    add({{"group", "apps"}, {"kind", "Deployment"}, {"namespace", "shop"}, {"name", "web"}}, "v1");
+    scene.argocd.set_tree("web", {{"nodes", nodes}});
+    scene.argocd.set_managed_resources("web", items);
+    auto app = SampleApp{.resources = 0}.application();
+    app["metadata"]["annotations"]["content"] = std::to_string(content);
+    app["status"]["resources"] = entries;
+    scene.kube.put(k8s::resources::kApplications, app);
+  }
+};
+
+// "namespace/name content", each once, of events from index `first` on.
+std::set<std::string> told(const Scene& scene, std::size_t first) {
+  std::set<std::string> out;
+  for (std::size_t i = first; i < scene.platform.reports().size(); ++i) {
+    const auto& report = scene.platform.reports()[i];
+    if (report.kind() == "Application") continue;
+    const auto& metadata = report.object["metadata"];
+    out.insert(metadata.value("namespace", "") + "/" + report.name() + " " +
+               (report.source("actualManifest").empty()
+                    ? std::string("gone")
+                    : report.object.value("data", json::object()).value("content", "")));
+  }
+  return out;
+}
+
+// So that the managed resources of a whole namespace fit, or of one resource alone.
+TEST(Reporter, AnApplicationThatIsTooLargeForOneAnswerIsReportedInParts) {
+  for (const std::size_t limit : {12'000U, 5'000U}) {
+    auto options = Scene::fast_options();
+    options.argocd_answer = limit;
+    options.reporter.application.whole_below = 0;
+    play(options, [](Scene& scene) -> Task<> {
+      co_await scene.start();
+      LargeApp app;
+      app.put(scene);
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      EXPECT_EQ(scene.events().front(), "web");
+      EXPECT_EQ(told(scene, 0),
+                (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1", "team/a 1", "team/b 1",
+                                       "team/c 1", "shop/web 1"}));
+      // A change, and the end of a resource.
+      app.content = 2;
+      app.places.erase(app.places.begin());
+      app.put(scene);
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(16));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      EXPECT_EQ(told(scene, 8),
+                (std::set<std::string>{"shop/a gone", "shop/b 2", "shop/c 2", "team/a 2",
+                                       "team/b 2", "team/c 2", "shop/web 2"}));
+      EXPECT_EQ(scene.platform.reports().size(), 16U) << "each event once";
+      EXPECT_TRUE(scene.ledger().known().at("argocd/web").change) << "nothing is due";
+    });
+  }
+}
+
+// One resource alone is too large.
+TEST(Reporter, WhatFitsIsReportedOfAnApplicationWithAResourceThatDoesNot) {
+  auto options = Scene::fast_options();
+  options.argocd_answer = 5'000;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    LargeApp app;
+    app.too_large = "team/a";
+    app.put(scene);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return told(scene, 0).size() == 6; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(told(scene, 0), (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1", "team/b 1",
+                                                     "team/c 1", "shop/web 1"}));
+    EXPECT_THAT(scene.events("Application"), ElementsAre("web"));
+    EXPECT_FALSE(scene.ledger().known().at("argocd/web").change) << "it is still due";
+  });
+}
+
 // The state before it is told without Argo CD's answers, too, and brings no pause of minutes.
 TEST(Reporter, TheNewestStateDoesNotWaitBehindOneThatArgoCdDoesNotDescribe) {
   auto options = Scene::fast_options();

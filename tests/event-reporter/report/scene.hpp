@@ -40,8 +40,9 @@ class Scene {
   struct Options {
     Reporter::Options reporter;
     Delivery::Options delivery;
-    Ledger::Options ledger;   // in memory unless it has a path
-    std::uint32_t shard = 0;  // that is claimed at the start
+    Ledger::Options ledger;                             // in memory unless it has a path
+    std::size_t argocd_answer = std::size_t{64} << 20;  // most bytes of an answer of Argo CD
+    std::uint32_t shard = 0;                            // that is claimed at the start
     Term term = 1;
   };
   explicit Scene(const Executor& executor, Options options = fast_options());
