@@ -421,8 +421,17 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
     gathered.too_large = managed.error().code == ErrorCode::too_large;
     note(gathered.why, managed.error());
   }
-  // While an application is being deleted, Argo CD may stop answering about it.
-  if (plan.being_deleted) missing = {};
+  gathered.in_deletion = plan.being_deleted;
+  if (plan.being_deleted) {
+    missing.commits = missing.parent = false;
+    // Argo CD may not know it any more. After any other failure it may tell which resources are left.
+    const auto may_tell = [](const Result<std::string>& answer) {
+      return !answer && answer.error().code != ErrorCode::not_found &&
+             answer.error().code != ErrorCode::forbidden;
+    };
+    missing.tree = may_tell(tree);
+    missing.managed = may_tell(managed);
+  }
   snapshot.lacks_commits = missing.commits;
   missing.comparison = !snapshot.app.app.was_compared();
   gathered.outcome = missing.any() ? Gathered::Outcome::partial : Gathered::Outcome::complete;

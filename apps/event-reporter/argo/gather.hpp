@@ -70,9 +70,10 @@ struct Gathered {
   Snapshot snapshot = {};  // of complete and partial, as are the settings
   TrackingSettings settings = {};
   MissingParts missing = {};
-  bool too_large = false;  // the managed resources are missing because there are too many at once
-  Error why = {};          // why it is unknown, or why the first missing part could not be read
-  std::size_t bytes = 0;   // of the snapshot's texts
+  bool in_deletion = false;  // the Application is being deleted, which is told at once
+  bool too_large = false;    // the managed resources are missing because there are too many at once
+  Error why = {};            // why it is unknown, or why the first missing part could not be read
+  std::size_t bytes = 0;     // of the snapshot's texts
 
   [[nodiscard]] bool has_snapshot() const {
     return outcome == Outcome::complete || outcome == Outcome::partial;

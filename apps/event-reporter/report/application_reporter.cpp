@@ -130,8 +130,8 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
     co_return std::unexpected(gathered.why);
   }
   const auto missing = gathered.missing;
-  const bool impatient =
-      live.failures >= options_.patience || Clock::now() - live.since >= options_.silence;
+  const bool impatient = gathered.in_deletion || live.failures >= options_.patience ||
+                         Clock::now() - live.since >= options_.silence;
   if (!gathered.has_snapshot() || (missing.may_be_read() && !impatient)) {
     count_error(gathered.why);
     co_return std::unexpected(gathered.why);

@@ -604,6 +604,27 @@ TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
   });
 }
 
+// Its end may be hours away, when a finalizer waits for something.
+TEST(Reporter, AResourceThatGoesBeforeItsApplicationIsToldAlsoAfterAFailedRead) {
+  for (const int status : {500, 404}) {
+    play([status](Scene& scene) -> Task<> {
+      co_await scene.start();
+      scene.put({.resources = 2});
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      scene.argocd.fail_next(1, status, {}, "/managed-resources");
+      scene.put({.resources = 1,
+                 .metadata = {{"deletionTimestamp", "2026-03-04T09:15:27Z"},
+                              {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      // An application that Argo CD does not know has no resources to be told of.
+      EXPECT_EQ(std::ranges::count(scene.events("ConfigMap", 3), "c-1 gone"),
+                status == 500 ? 1 : 0);
+    });
+  }
+}
+
 // -- answers of Argo CD beyond all sizes --
 
 // 6 ConfigMaps of two namespaces and a Deployment, of which Argo CD tells 3 KB each, and no answer may
