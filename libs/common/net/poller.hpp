@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -36,9 +37,12 @@ class Waker {
   void prefetch() const {
     constexpr std::size_t kLine = 64;
     constexpr std::size_t kLines = 8;
-    const char* state = nullptr;
-    if (waiter_) std::memcpy(&state, &waiter_, sizeof state);
-    for (std::size_t i = 0; i < kLines; ++i) __builtin_prefetch(state + i * kLine);
+    if (!waiter_) return;
+    std::uintptr_t state = 0;
+    std::memcpy(&state, &waiter_, sizeof state);
+    for (std::size_t i = 0; i < kLines; ++i) {
+      __builtin_prefetch(reinterpret_cast<const void*>(state + i * kLine));
+    }
   }
   // Resumes the waiter before it returns.
   void wake() {
