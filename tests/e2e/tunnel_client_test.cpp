@@ -119,8 +119,10 @@ TEST(TunnelClient, FollowsWhatAServerTells) {
         const auto status = client.admin("/statusz").body;
         EXPECT_THAT(status, HasSubstr(second.address() + " (another server told of it)"));
         EXPECT_THAT(status, HasSubstr("link 2: not kept"));
-        EXPECT_THAT(client.admin("/metrics").body,
-                    HasSubstr(R"(gitops_tunnel_client_link_serving{link="1",server="told"} 1)"));
+        EXPECT_TRUE(co_await until([&] {
+          return client.admin("/metrics")
+              .body.contains(R"(gitops_tunnel_client_link_serving{link="1",server="told"} 1)");
+        }));
 
         // The other server goes, and nobody tells of it any more.
         first.servers.clear();

@@ -140,7 +140,7 @@ TEST_P(PeerTunnelTraffic, TwoHundredRequestsAtATime) {
 }
 
 // Of two users, one reads nothing of an answer without an end. What fills up is that user's stream.
-TEST_P(PeerTunnelTraffic, AStalledUserSlowsNobodyElse) {
+TEST_P(PeerTunnelTraffic, AC21_AStalledUserSlowsNobodyElse) {
   PeerFrps server(GetParam());
   std::atomic<std::size_t> sent = 0;
   std::atomic<bool> done = false;

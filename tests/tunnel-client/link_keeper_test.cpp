@@ -142,7 +142,7 @@ TEST(LinkKeeper, AServerThatDropsItsClientsIsAskedLessAndLess) {
   });
 }
 
-TEST(LinkKeeper, AServerThatIsDownIsAskedLessAndLess) {
+TEST(LinkKeeper, AC22_AServerThatIsDownIsAskedLessAndLess) {
   run([](Bed& bed) -> Task<> {
     bed.is_down = true;
     co_await sleep_for(minutes(10));

@@ -188,7 +188,7 @@ TEST(TunnelSession, SaysWhyTheProxyIsRefusedAndAsksAgain) {
   });
 }
 
-TEST(TunnelSession, EndsWhenTheServerDoesNotAnswerTheLogin) {
+TEST(TunnelSession, AC20_EndsWhenTheServerDoesNotAnswerTheLogin) {
   run([](Bed& bed) -> Task<> {
     bed.server->is_silent = true;
     const auto start = Clock::now();
@@ -237,7 +237,7 @@ TEST(TunnelSession, AStopEndsConnectionsWithoutARequest) {
 }
 
 // 14 s for a path that swallows everything, with a user who waits or without.
-TEST(TunnelSession, NoticesAServerThatVanished) {
+TEST(TunnelSession, AC20_NoticesAServerThatVanished) {
   for (const bool busy : {false, true}) {
     run([busy](Bed& bed) -> Task<> {
       co_await bed.until(Session::State::serving);

@@ -23,7 +23,8 @@ struct Bed {
 
   void start(bool client_end_closes = false) {
     tasks.spawn("relay", [this, client_end_closes]() -> Task<> {
-      co_await relay({*to_client.right, from_client, client_bytes, client_end_closes},
+      co_await relay({*to_client.right, from_client, client_bytes, client_end_closes,
+                      [this](std::string_view bytes) { seen += bytes; }},
                      {*to_server.left, from_server, server_bytes}, kIdle);
       ended = true;
     });
@@ -35,6 +36,7 @@ struct Bed {
   Buffer from_server;
   std::uint64_t client_bytes = 0;
   std::uint64_t server_bytes = 0;
+  std::string seen;  // of the client
   bool ended = false;
   TaskGroup tasks;
 };
@@ -75,6 +77,27 @@ TEST(Relay, PassesOnFirstWhatWasReceivedBefore) {
     EXPECT_EQ(bed.client_bytes, 10u);
     bed.client().abort();
   });
+}
+
+// Each byte once and in order, early ones included, whatever the other end accepts at a time.
+TEST(Relay, ShowsWhatItPassesOn) {
+  run(
+      [](Bed& bed) -> Task<> {
+        const std::string_view early = "early ";
+        std::copy(early.begin(), early.end(), bed.from_client.room().begin());
+        bed.from_client.commit(early.size());
+        bed.start();
+        std::string text;
+        while (text.size() < 10'000) text += std::to_string(text.size()) + ",";
+        TaskGroup writer(co_await asio::this_coro::executor);
+        writer.spawn("writer", [&]() -> Task<> { EXPECT_TRUE(co_await bed.client().write(text)); });
+        const auto whole = std::string(early) + text;
+        EXPECT_EQ(co_await read_exactly(bed.server(), whole.size()), whole);
+        EXPECT_EQ(bed.seen, whole);
+        co_await writer.join();
+        bed.client().abort();
+      },
+      100);
 }
 
 TEST(Relay, TheEndOfOneSideLetsTheOtherGoOn) {
