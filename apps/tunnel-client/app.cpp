@@ -43,6 +43,9 @@ constexpr const char* kArchitecture = "arm64";
 constexpr const char* kArchitecture = "amd64";
 #endif
 
+// The least time between two looks at the servers.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
+
 // Stands in the name of a proxy of a group, behind its host: names are unique to frp's server.
 constexpr char kGroupMark = '.';
 
@@ -211,6 +214,8 @@ class App {
       }
       serving_.Set(not_ready_because().empty() ? 1 : 0);
       co_await changed_.wait(deadline_after(std::chrono::seconds(1)));
+      // Each connection of a user is a change, on which nothing here depends.
+      co_await sleep_for(kBetweenLooks);
     }
   }
 
