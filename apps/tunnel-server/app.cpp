@@ -46,9 +46,11 @@ Clients::Options client_options(const Config& config) {
   Clients::Options options;
   options.listen = {.address = config.tunnel_address,
                     .port = static_cast<std::uint16_t>(config.tunnel_port)};
-  options.entrance = {.tls = {.certificate_file = config.tunnel_certificate_file,
-                              .key_file = config.tunnel_key_file},
-                      .require_tls = config.tunnel_requires_tls};
+  options.entrance = {
+      .tls = {.ca_file = config.tunnel_client_ca_file,
+              .certificate_file = config.tunnel_certificate_file,
+              .key_file = config.tunnel_key_file},
+      .require_tls = config.tunnel_requires_tls || !config.tunnel_client_ca_file.empty()};
   options.session.control.version = kWireVersion;
   options.session.control.max_pool = config.max_pool;
   options.session.control.servers = config.servers;

@@ -63,6 +63,16 @@ void bind_clients(ConfigReader& reader, Config& config) {
   reader.check({"tunnel.tls-certificate-file", "tunnel.tls-key-file"}, [&config] {
     return together(config.tunnel_certificate_file, config.tunnel_key_file);
   });
+  reader.add({"tunnel.client-ca-file",
+              {"TUNNEL_CLIENT_CA_FILE"},
+              "PEM file of the certificate authorities of clients; they must then speak TLS with a "
+              "certificate of their own"},
+             config.tunnel_client_ca_file);
+  reader.check({"tunnel.client-ca-file", "tunnel.tls-certificate-file"}, [&config] {
+    return !config.tunnel_client_ca_file.empty() && config.tunnel_certificate_file.empty()
+               ? "TLS needs a certificate"
+               : "";
+  });
   reader.add({"tunnel.require-tls",
               {"TUNNEL_REQUIRE_TLS"},
               "Refuse clients without TLS; leave it off behind a proxy that ends TLS"},

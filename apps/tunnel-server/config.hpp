@@ -16,6 +16,7 @@ struct Config {
   std::int64_t tunnel_port = 7000;
   std::string tunnel_certificate_file;
   std::string tunnel_key_file;
+  std::string tunnel_client_ca_file;
   bool tunnel_requires_tls = false;
   std::chrono::milliseconds login_timeout{10'000};
   std::chrono::milliseconds heartbeat_timeout{15'000};

@@ -47,9 +47,11 @@ struct Bed {
       entered = co_await entrance.enter(std::move(*shared), deadline_after(seconds(10)));
     });
   }
-  Task<> add_tls() {
+  Task<> add_tls(const test::Certificate& own = {}) {
     net::TlsContext context(net::TlsContext::Role::client,
-                            {.ca_file = certificates().authority.ca_file().string()});
+                            {.ca_file = certificates().authority.ca_file().string(),
+                             .certificate_file = own.cert_file.string(),
+                             .key_file = own.key_file.string()});
     auto started = co_await net::start_tls(std::move(client), context.get(Clock::now()).value(),
                                            "localhost", deadline_after(seconds(5)));
     CO_ASSERT_OK(started);
@@ -239,6 +241,33 @@ TEST(Entrance, CanRequireTls) {
     co_await bed.add_websocket();
     co_await bed.add_tls();
     co_await bed.carries();
+  });
+}
+
+// frp maps no name of a certificate to a client: whoever has one of this authority may try to log in.
+TEST(Entrance, AC18_CanAskClientsForACertificate) {
+  test::CertificateAuthority clients;
+  test::CertificateAuthority others;
+  const test::CertificateRequest request{
+      .common_name = "client", .organization = {}, .alt_names = {"client"}};
+  const auto right = clients.issue(request);
+  const auto wrong = others.issue(request);
+  run([&](const Executor& executor) -> Task<> {
+    auto options = with_certificate();
+    options.tls.ca_file = clients.ca_file().string();
+    options.require_tls = true;
+    {
+      Bed bed(executor, options);
+      co_await bed.add_tls(right);
+      co_await bed.carries();
+    }
+    for (const auto& own : {test::Certificate(), wrong}) {
+      Bed bed(executor, options);
+      // In TLS 1.3 the client has finished its handshake before the server refuses it.
+      co_await bed.add_tls(own);
+      co_await bed.tasks.join();
+      EXPECT_EQ(bed.entered->error().code, ErrorCode::tls);
+    }
   });
 }
 
