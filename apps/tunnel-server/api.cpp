@@ -36,13 +36,6 @@ http::Response done() {
   return {.status = 204};
 }
 
-std::string_view state_of(const Session& session, const std::vector<HostTable::Domain>& domains) {
-  if (!session.is_logged_in()) return "logging in";
-  if (!session.takes_users()) return "leaving";
-  if (domains.empty()) return "without a host";
-  return std::ranges::any_of(domains, &HostTable::Domain::is_serving) ? "serving" : "standing by";
-}
-
 }  // namespace
 
 Api::Api(const Executor& executor, Clients& clients, const HostTable& table, Options options)

@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kWireVersion = "1.0.0";
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
+constexpr std::size_t kShownClients = 50;   // on /statusz
 constexpr std::uint64_t kOtherFiles = 100;  // logs, listeners, libraries
 // For requests that are on their way: of users who were accepted last of all, and of those who do
 // not know yet that their connection ends.
@@ -180,6 +181,17 @@ class App {
     std::string text =
         "clients: " + std::to_string(logged_in()) + "\nhosts: " + std::to_string(table_.size()) +
         "\nconnections of users: " + std::to_string(user_options_.totals->connections) + "\n";
+    std::size_t shown = 0;
+    for (const auto& session : clients_.sessions()) {
+      if (++shown > kShownClients) return text + "...\n";
+      // Nothing that the client itself says, but what was checked.
+      const auto domains = table_.domains_of(session->id());
+      text += session->client() + ": ";
+      text += state_of(*session, domains);
+      for (const auto& domain : domains) text += " " + domain.name;
+      text += ", " + std::to_string(session->carrying()) + " connections of users, since " +
+              format_rfc3339(session->since()) + "\n";
+    }
     return text;
   }
 

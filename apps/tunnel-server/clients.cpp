@@ -1,5 +1,6 @@
 #include "tunnel-server/clients.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/net/address_list.hpp"
@@ -13,6 +14,13 @@ const Log& log() {
 }
 
 }  // namespace
+
+std::string_view state_of(const Session& session, const std::vector<HostTable::Domain>& domains) {
+  if (!session.is_logged_in()) return "logging in";
+  if (!session.takes_users()) return "leaving";
+  if (domains.empty()) return "without a host";
+  return std::ranges::any_of(domains, &HostTable::Domain::is_serving) ? "serving" : "standing by";
+}
 
 Clients::Clients(const Executor& executor, Authority& authority, HostTable& table, Metrics& metrics,
                  Options options)

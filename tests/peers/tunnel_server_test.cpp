@@ -143,6 +143,10 @@ TEST_P(PeerServerStack, RequestsReachTheUpstream) {
   EXPECT_EQ(request.header("X-Forwarded-Host"), kHost);
   EXPECT_EQ(request.header("X-Forwarded-Proto"), "http");
 
+  EXPECT_THAT(server.admin("/statusz").body, HasSubstr("127.0.0.1: serving acc-rt.example.test, "));
+  EXPECT_THAT(
+      server.admin("/metrics").body,
+      HasSubstr(R"(gitops_tunnel_server_requests_total{code="2xx",host="acc-rt.example.test"})"));
   const auto text = text_of(20'000'000);
   const auto echoed = server.call("POST", "/", text);
   EXPECT_EQ(echoed.status, 200);
