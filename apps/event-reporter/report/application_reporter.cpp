@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
@@ -47,8 +48,8 @@ k8s::ObjectKey application_key(std::string_view key) {
 }
 
 ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gatherer,
-                                         Ledger& ledger, const ChangeTracker& changes,
-                                         Delivery& delivery, Options options, Metrics& metrics)
+                                         Ledger& ledger, ChangeTracker& changes, Delivery& delivery,
+                                         Options options, Metrics& metrics)
     : executor_(executor),
       gatherer_(gatherer),
       ledger_(ledger),
@@ -262,6 +263,7 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   }
   const auto now = wall_now();
   const auto due = diff_gone(entry, refused_of(grant));
+  const auto parts = grant.owner ? std::vector<ResourceId>() : entry.resource_ids();
   entry.change.reset();
   if (const auto announced = co_await announce(report, *events, due, kGone); !announced) {
     co_return std::unexpected(announced.error());
@@ -280,7 +282,11 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
     co_return posted;
   }
   if (own) ledger_.erase(key);
-  ledger_.erase(row);
+  if (grant.owner) {
+    ledger_.erase(row);
+  } else {
+    changes_.told_without_shard(key, entry.uid, parts);
+  }
   // A successor of the same name may be known already.
   const auto* newest = newest_.uid(key);
   if (newest != nullptr && *newest == events->uid()) newest_.forget(key);

@@ -48,7 +48,7 @@ class ApplicationReporter {
     std::size_t whole_below = std::size_t{16} << 20;
   };
   ApplicationReporter(const Executor& executor, Gatherer& gatherer, Ledger& ledger,
-                      const ChangeTracker& changes, Delivery& delivery, Options options,
+                      ChangeTracker& changes, Delivery& delivery, Options options,
                       Metrics& metrics);
 
   struct Live {
@@ -132,7 +132,7 @@ class ApplicationReporter {
   Executor executor_;
   Gatherer& gatherer_;
   Ledger& ledger_;
-  const ChangeTracker& changes_;
+  ChangeTracker& changes_;
   Delivery& delivery_;
   Options options_;
   DigestScope scope_;

@@ -198,6 +198,13 @@ void ChangeTracker::missed(const std::string& key, std::string_view uid, std::st
   if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
 }
 
+void ChangeTracker::told_without_shard(const std::string& key, std::string_view uid,
+                                       const std::vector<ResourceId>& parts) {
+  const auto now = Clock::now();
+  peers_.add(key, uid, parts, now);
+  peers_.remove(key, uid, now);
+}
+
 std::vector<std::string> ChangeTracker::predecessors(const std::string& key) const {
   return owns(key) ? peers_.deleted_uids(key) : std::vector<std::string>{};
 }

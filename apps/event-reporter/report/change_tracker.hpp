@@ -113,6 +113,11 @@ class ChangeTracker {
   [[nodiscard]] std::optional<Grant> grant(std::string_view key) const;
   // Whether the grant has not ended. To be checked before every post and every write to the ledger.
   [[nodiscard]] bool holds(const Grant& grant) const;
+  // The deletion of the object was told without its shard, so another replica's events may have higher
+  // sequences. It is told once more when the shard is held within the retention; `parts` are those that
+  // the object may have had.
+  void told_without_shard(const std::string& key, std::string_view uid,
+                          const std::vector<ResourceId>& parts);
   // The sequence of the next events of an object whose entry this is.
   [[nodiscard]] Sequence next(const Grant& grant, WallTime now, const LedgerEntry& entry) const;
   // Whether the object exists, as far as is known.

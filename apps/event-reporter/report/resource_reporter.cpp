@@ -428,7 +428,11 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
     co_return Result<void>();
   }
   ledger_.erase(row);
-  ledger_.erase(inventory);
+  if (grant.owner) {
+    ledger_.erase(inventory);
+  } else {
+    changes_.told_without_shard(id.to_string(), facts.uid, {});
+  }
   co_return Result<void>();
 }
 

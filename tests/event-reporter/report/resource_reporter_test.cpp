@@ -351,6 +351,26 @@ TEST(ResourceReporter, TheNextTermsEventsAreAboveTheFloor) {
   });
 }
 
+// A start tells it before the shard is taken, and the last holder's events had higher sequences.
+TEST(ResourceReporter, ADeletionThatWasToldWithoutTheShardIsToldOnceMoreWithIt) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    const auto& reports = parts.platform_double.reports();
+    const auto far = reports[0].sequence + 3'600'000'000ULL;
+    parts.reporter->changes().released(0);
+    EXPECT_TRUE(parts.remove());
+    CO_ASSERT_TRUE(co_await parts.wait_for("u gone"));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    parts.reporter->changes().claimed(0, 9, far);
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(3, deadline_after(seconds(10))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_THAT(parts.events(), ElementsAre("u one", "u gone", "u gone"));
+    EXPECT_GE(reports[2].sequence, far);
+    EXPECT_TRUE(parts.ledger->inventory().empty());
+  });
+}
+
 // As in a cluster that is restored from a backup, while the machine's clock is set back: the ledger's
 // floor decides, and it rises with the end of the entry.
 TEST(ResourceReporter, ADeletedObjectThatIsBackUnderItsUidHasHigherSequences) {
