@@ -1,0 +1,110 @@
+#include "daemons/tunnel_processes.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+
+namespace gitops::test {
+namespace {
+
+using std::chrono::seconds;
+
+// Without the proxies of the machine, through which no port of 127.0.0.1 is reached.
+const Environment kNoProxies{{"HTTP_PROXY", std::nullopt},
+                             {"http_proxy", std::nullopt},
+                             {"HTTPS_PROXY", std::nullopt},
+                             {"https_proxy", std::nullopt}};
+
+std::string on_localhost(int port) {
+  return "http://127.0.0.1:" + std::to_string(port);
+}
+
+ProcessOptions client_options(const std::vector<std::uint16_t>& servers,
+                              const std::filesystem::path& ca_file, std::uint16_t upstream_port,
+                              const std::vector<std::string>& flags, const TempDir& folder) {
+  std::string hosts;
+  for (const auto port : servers) {
+    hosts += (hosts.empty() ? "localhost:" : ",localhost:") + std::to_string(port);
+  }
+  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/tunnel-client",
+                                "--tunnel-server.host=" + hosts,
+                                "--tunnel-server.protocol=wss",
+                                "--tunnel-server.ca-file=" + ca_file.string(),
+                                std::string("--tunnel.subdomain-prefix=") + kRuntimePrefix,
+                                "--tunnel.forward-to.host=127.0.0.1",
+                                "--tunnel.forward-to.port=" + std::to_string(upstream_port),
+                                "--admin-address=127.0.0.1",
+                                "--admin-port=0"};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  auto environment = kNoProxies;
+  environment["AUTHORIZATION"] = kRuntimeToken;
+  return {.argv = std::move(argv), .env = std::move(environment), .log_file = folder / "log"};
+}
+
+}  // namespace
+
+OwnTunnelServer::OwnTunnelServer(CertificateAuthority& authority, std::vector<std::string> flags) {
+  const auto certificate = authority.issue(
+      {.common_name = "tunnel", .organization = {}, .alt_names = {"localhost", "*.example.test"}});
+  write_file(folder_ / "runtimes", std::string(kRuntimePrefix) + " " + kRuntimeToken + "\n");
+  command_ = {std::string(GITOPS_BIN_DIR) + "/tunnel-server",
+              "--subdomain-host=example.test",
+              "--runtimes-file=" + (folder_ / "runtimes").string(),
+              "--tunnel.listen-address=127.0.0.1",
+              "--tunnel.port=" + std::to_string(tunnel_port),
+              "--tunnel.require-tls=true",
+              "--tunnel.tls-certificate-file=" + certificate.cert_file.string(),
+              "--tunnel.tls-key-file=" + certificate.key_file.string(),
+              "--listen-address=127.0.0.1",
+              "--port=" + std::to_string(port),
+              "--tls-certificate-file=" + certificate.cert_file.string(),
+              "--tls-key-file=" + certificate.key_file.string(),
+              "--admin-address=127.0.0.1",
+              "--admin-port=" + std::to_string(admin_port_)};
+  command_.insert(command_.end(), flags.begin(), flags.end());
+  start();
+}
+
+void OwnTunnelServer::start() {
+  process_.emplace(
+      ProcessOptions{.argv = command_, .env = kNoProxies, .log_file = folder_ / "log"});
+  require_until([this] { return admin("/readyz").ok() || !process_->running(); }, seconds(20),
+                "the tunnel-server to start");
+  if (!process_->running()) throw std::runtime_error("the tunnel-server ended:\n" + log());
+}
+
+HttpReply OwnTunnelServer::admin(const std::string& path) const {
+  return http_call({.url = on_localhost(admin_port_) + path});
+}
+
+bool OwnTunnelServer::serves() const {
+  return admin("/statusz").body.contains(std::string(": serving ") + kRuntimeHost);
+}
+
+OwnTunnelClient::OwnTunnelClient(const std::vector<std::uint16_t>& servers,
+                                 const std::filesystem::path& ca_file, std::uint16_t upstream_port,
+                                 const std::vector<std::string>& flags)
+    : process_(client_options(servers, ca_file, upstream_port, flags, folder_)) {
+  constexpr std::string_view kKey = R"("admin_port":)";
+  require_until([&] { return log().contains(kKey) || !process_.running(); }, seconds(20),
+                "the tunnel-client to start");
+  if (!process_.running()) throw std::runtime_error("the tunnel-client ended:\n" + log());
+  admin_port_ = std::atoi(log().c_str() + log().find(kKey) + kKey.size());
+}
+
+HttpReply OwnTunnelClient::admin(const std::string& path, const std::string& method) const {
+  return http_call({.method = method, .url = on_localhost(admin_port_) + path});
+}
+
+std::int64_t OwnTunnelClient::sum(const std::string& metric) const {
+  const auto text = admin("/metrics").body;
+  const auto name = "\n" + metric + "{";
+  std::int64_t sum = 0;
+  for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    sum += std::atoll(text.c_str() + text.find("} ", at) + 2);
+  }
+  return sum;
+}
+
+}  // namespace gitops::test

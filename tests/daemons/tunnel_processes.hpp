@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/process.hpp"
+#include "support/test_certs.hpp"
+
+// Both ends of our tunnel as child processes. Main thread.
+namespace gitops::test {
+
+// The runtime of these processes, its token, and the host that the server offers for it.
+inline constexpr const char* kRuntimePrefix = "acc-rt";
+inline constexpr const char* kRuntimeToken = "runtime-token";
+inline constexpr const char* kRuntimeHost = "acc-rt.example.test";
+
+// The real tunnel-server on 127.0.0.1, with TLS for clients and users. It knows one runtime. Its
+// ports stay when it is started again.
+class OwnTunnelServer {
+ public:
+  // `authority` issues its certificate, for localhost and *.example.test.
+  explicit OwnTunnelServer(CertificateAuthority& authority, std::vector<std::string> flags = {});
+
+  // Returns when the program listens; throws otherwise. The constructor calls it.
+  void start();
+  [[nodiscard]] HttpReply admin(const std::string& path) const;
+  // Whether a client serves the runtime's host.
+  [[nodiscard]] bool serves() const;
+  [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  Process& process() { return *process_; }
+
+  const std::uint16_t tunnel_port = static_cast<std::uint16_t>(free_port());
+  const std::uint16_t port = static_cast<std::uint16_t>(free_port());
+
+ private:
+  TempDir folder_;
+  int admin_port_ = free_port();
+  std::vector<std::string> command_;
+  std::optional<Process> process_;
+};
+
+// The real tunnel-client of the runtime, over wss.
+class OwnTunnelClient {
+ public:
+  // `servers`: ports of tunnel servers on localhost whose certificates `ca_file` verifies. Returns
+  // when the program has started, which is before it serves; throws otherwise.
+  OwnTunnelClient(const std::vector<std::uint16_t>& servers, const std::filesystem::path& ca_file,
+                  std::uint16_t upstream_port, const std::vector<std::string>& flags = {});
+
+  [[nodiscard]] HttpReply admin(const std::string& path, const std::string& method = "GET") const;
+  // Whether users reach the runtime, as the client sees it.
+  [[nodiscard]] bool is_ready() const { return admin("/readyz").ok(); }
+  // The sum of a metric over its labels, as gitops_tunnel_client_sessions_total.
+  [[nodiscard]] std::int64_t sum(const std::string& metric) const;
+  [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  Process& process() { return process_; }
+
+ private:
+  TempDir folder_;
+  Process process_;
+  int admin_port_ = 0;
+};
+
+}  // namespace gitops::test

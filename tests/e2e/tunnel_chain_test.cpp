@@ -1,0 +1,176 @@
+// The chain that a user's request takes: tunnel-server, tunnel-client, request-router, upstream, as
+// programs. No request may fail while links are replaced and servers come and go.
+//
+// GITOPS_LONG=1: 10,000 requests for each test, and a second between replacements.
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "daemons/router_bed.hpp"
+#include "daemons/tunnel_processes.hpp"
+
+namespace gitops::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kUsers = 8;
+
+bool is_long() {
+  const char* value = std::getenv("GITOPS_LONG");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+// Users who send requests from the constructor until finish().
+class Users {
+ public:
+  struct Count {
+    int requests = 0;
+    int posts = 0;
+    int connections = 0;
+    int failed = -1;
+  };
+
+  Users(const std::filesystem::path& ca_file, std::uint16_t port) {
+    go_to(port);
+    process_.emplace(ProcessOptions{
+        .argv = {"/usr/bin/python3",
+                 (std::filesystem::path(GITOPS_SOURCE_DIR) / "tests/e2e/tunnel_users.py").string(),
+                 ca_file.string(), kRuntimeHost, (folder_ / "port").string(),
+                 (folder_ / "stop").string(), std::to_string(kUsers)},
+        .log_file = folder_ / "log"});
+  }
+  // New connections go to this port.
+  void go_to(std::uint16_t port) const {
+    write_file(folder_ / "new-port", std::to_string(port));
+    std::filesystem::rename(folder_ / "new-port", folder_ / "port");
+  }
+  Count finish() {
+    write_file(folder_ / "stop", "");
+    EXPECT_EQ(process_->wait(seconds(60)), 0);
+    Count count;
+    const auto text = log();
+    const auto last = text.rfind('\n', text.size() - 2);
+    std::sscanf(text.c_str() + (last == std::string::npos ? 0 : last + 1),
+                "%d requests, %d posts, %d connections, %d failed", &count.requests, &count.posts,
+                &count.connections, &count.failed);
+    return count;
+  }
+  std::string log() const { return read_file(folder_ / "log"); }
+
+ private:
+  TempDir folder_;
+  std::optional<Process> process_;
+};
+
+struct TunnelChain : testing::Test {
+  void SetUp() override { signal(SIGPIPE, SIG_IGN); }
+
+  // Each request must have come once, from the users' address and for their host. Host itself is
+  // the upstream's own, as the router sends it.
+  void expect_all_came_once(const Users::Count& count) {
+    std::map<std::string, int> times;
+    for (const auto& request : bed.app_proxy().requests()) {
+      ++times[request.target()];
+      ASSERT_EQ(request.header("X-Forwarded-For"), "127.0.0.7, 127.0.0.1") << request.head;
+      ASSERT_EQ(request.header("X-Forwarded-Host"), kRuntimeHost) << request.head;
+      ASSERT_EQ(request.header("X-Forwarded-Proto"), "https") << request.head;
+    }
+    EXPECT_EQ(times.size(), static_cast<std::size_t>(count.requests));
+    for (const auto& [target, number] : times) EXPECT_EQ(number, 1) << target;
+  }
+
+  std::atomic<int> answered = 0;
+  RouterBed bed{
+      {.environment = {{"TRUSTED_PROXIES", "127.0.0.1"}},
+       .app_proxy = [this](const RecordedRequest& request, RawSocket& socket) {
+         ++answered;
+         const auto name = request.target().substr(std::string_view("/app-proxy/").size());
+         return RecordingUpstream::reply(socket, request.body.empty() ? name : request.body);
+       }}};
+  CertificateAuthority authority;
+};
+
+TEST_F(TunnelChain, NoRequestFailsWhileLinksAreReplaced) {
+  const int wanted = is_long() ? 10'000 : 800;
+  const auto between = is_long() ? milliseconds(1000) : milliseconds(150);
+  const OwnTunnelServer server(authority, {"--tunnel.links=4"});
+  OwnTunnelClient client({server.tunnel_port}, authority.ca_file(), bed.port(),
+                         {"--tunnel-server.links=4"});
+  require_until([&] { return client.is_ready() && server.serves(); }, seconds(20), "the tunnel");
+  Users users(authority.ca_file(), server.port);
+  require_until([&] { return answered >= wanted / 10; }, seconds(60), "the first requests");
+
+  const auto sessions = client.sum("gitops_tunnel_client_sessions_total");
+  const auto end = std::chrono::steady_clock::now() + seconds(is_long() ? 600 : 120);
+  int replacements = 0;
+  while (answered < wanted || replacements < 20) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << users.log() << client.log();
+    EXPECT_TRUE(client.admin("/links/replace", "POST").ok());
+    ++replacements;
+    std::this_thread::sleep_for(between);
+  }
+  const auto count = users.finish();
+  // Each link is replaced once a second at most, however often it is asked for.
+  const auto replaced = client.sum("gitops_tunnel_client_sessions_total") - sessions;
+  EXPECT_GE(replaced, 8) << client.log();
+  std::printf("%d requests, %d of them POST, on %d connections; %d links replaced; %d failed\n",
+              count.requests, count.posts, count.connections, static_cast<int>(replaced),
+              count.failed);
+  EXPECT_EQ(count.failed, 0) << users.log() << client.log() << server.log();
+  EXPECT_EQ(count.connections, kUsers) << "users had to connect again";
+  EXPECT_GE(count.posts, count.requests / 3);
+  expect_all_came_once(count);
+  EXPECT_EQ(client.process().stop(seconds(20)), 0);
+}
+
+TEST_F(TunnelChain, NoRequestFailsWhileServersAreDrainedAndReplaced) {
+  const int wanted = is_long() ? 10'000 : 800;
+  const std::vector<std::string> flags{"--drain-delay=500ms"};
+  std::array<OwnTunnelServer, 2> servers{OwnTunnelServer(authority, flags),
+                                         OwnTunnelServer(authority, flags)};
+  OwnTunnelClient client({servers[0].tunnel_port, servers[1].tunnel_port}, authority.ca_file(),
+                         bed.port());
+  const auto await_server = [&](const OwnTunnelServer& server) {
+    require_until([&] { return server.serves(); }, seconds(60), "the tunnel");
+  };
+  await_server(servers[0]);
+  Users users(authority.ca_file(), servers[0].port);
+  require_until([&] { return answered >= wanted / 10; }, seconds(60), "the first requests");
+
+  const auto end = std::chrono::steady_clock::now() + seconds(is_long() ? 900 : 120);
+  int drains = 0;
+  while (answered < wanted || drains < 3) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << users.log() << client.log();
+    auto& old = servers[static_cast<std::size_t>(drains) % 2];
+    auto& next = servers[static_cast<std::size_t>(drains + 1) % 2];
+    await_server(next);
+    // As a load balancer does that sees the old one not ready.
+    old.process().signal(SIGTERM);
+    require_until([&] { return !old.admin("/readyz").ok(); }, seconds(5), "the drain");
+    users.go_to(next.port);
+    EXPECT_EQ(old.process().wait(seconds(25)), 0) << old.log();
+    ++drains;
+    old.start();
+  }
+  const auto count = users.finish();
+  std::printf("%d requests, %d of them POST, on %d connections; %d servers drained; %d failed\n",
+              count.requests, count.posts, count.connections, drains, count.failed);
+  EXPECT_EQ(count.failed, 0) << users.log() << client.log() << servers[0].log() << servers[1].log();
+  EXPECT_GE(count.connections, kUsers * (drains + 1)) << "users stayed with a drained server";
+  EXPECT_GE(count.posts, count.requests / 3);
+  expect_all_came_once(count);
+  EXPECT_EQ(client.process().stop(seconds(20)), 0);
+}
+
+}  // namespace
+}  // namespace gitops::test
