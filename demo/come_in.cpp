@@ -47,7 +47,8 @@ Task<> Scene::come_in() {
       .environment = {{"WEBHOOK_PORT", std::to_string(world_.event_source_port)},
                       {"WEBHOOK_SIGNATURES",
                        "argo/github=github:" + (folder_ / "webhook-secret").string()},
-                      {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"}},
+                      {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
+                      {"TRUSTED_PROXIES", "127.0.0.1"}},  // the tunnel-client
       .app_proxy = answer_as_app_proxy});
   narrator_.step("request-router started (pid " + std::to_string(router_->process().pid()) +
                  "), http://127.0.0.1:" + std::to_string(router_->port()));

@@ -20,8 +20,9 @@
 #include "support/process.hpp"
 #include "world.hpp"
 
-// gitops-demo: plays the scene "a change in Git reaches the control plane", with a webhook and a
-// request from outside, on one machine, and checks every line. Exit code 0: every check passed.
+// gitops-demo: plays the scene "a change in Git reaches the control plane", with a webhook, a
+// request from outside and one through the tunnel, on one machine, and checks every line. Exit
+// code 0: every check passed.
 namespace gitops::demo {
 namespace {
 
@@ -95,6 +96,7 @@ Task<int> play(Options options, Narrator& narrator) {
   } else if (interrupted) {
     narrator.step(options.keep ? "stopped" : "interrupted");
   }
+  co_await scene.stop_network();
   co_await platform.stop();
   co_await world.stop();
   co_return failure.empty() && (!interrupted || options.keep) ? 0 : 1;

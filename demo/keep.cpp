@@ -29,6 +29,8 @@ Task<> Scene::follow() {
     co_await sleep_for(std::chrono::milliseconds(500));
     check(daemon_->running(), "event-reporter has ended");
     check(router_->process().running(), "request-router has ended");
+    check(tunnel_client_->process().running(), "tunnel-client has ended");
+    check(tunnel_server_->process().running(), "tunnel-server has ended");
     for (const auto events = world_.events(); seen_events < events.size(); ++seen_events) {
       narrator_.step("event source received: " + describe_push(events[seen_events]));
     }
@@ -85,7 +87,10 @@ void Scene::print_hints() {
                 signed_webhook(folder_ / "webhook-secret", door + kWebhook)},
            Hint{"a request for app-proxy, for which a stand-in answers",
                 "curl -i " + door + "/app-proxy/api/graphql"},
+           Hint{"the same through the tunnel, from another address", tunnel_command()},
            Hint{"request-router's log", "tail -f " + (router_->folder() / "log").string()},
+           Hint{"tunnel-client's log", "tail -f " + tunnel_client_->log_file().string()},
+           Hint{"tunnel-server's log", "tail -f " + tunnel_server_->log_file().string()},
            Hint{"how event-reporter is", "curl -s " + admin + "/statusz"},
            Hint{"its metrics", "curl -s " + admin + "/metrics"},
            Hint{"its log", "tail -f " + (folder_ / "event-reporter.log").string()},

@@ -221,6 +221,9 @@ Task<> Scene::play(bool keep) {
   narrator_.headline("A webhook and a request come in from outside");
   co_await come_in();
 
+  narrator_.headline("Users come through the tunnel, whose network is cut");
+  co_await tunnel();
+
   narrator_.headline("The control plane is away, and event-reporter is killed");
   co_await outage();
 
@@ -424,6 +427,8 @@ Task<> Scene::summary(bool keep) {
 
 Task<> Scene::stop_daemons() {
   if (daemon_) co_await stop(*daemon_, "event-reporter");
+  if (tunnel_client_) co_await stop(tunnel_client_->process(), "tunnel-client");
+  if (tunnel_server_) co_await stop(tunnel_server_->process(), "tunnel-server");
   if (router_) co_await stop(router_->process(), "request-router");
 }
 
@@ -449,6 +454,8 @@ std::string Scene::daemon_logs(std::size_t lines) const {
   };
   if (daemon_) add("event-reporter", test::read_file(folder_ / "event-reporter.log"));
   if (router_) add("request-router", router_->log());
+  if (tunnel_client_) add("tunnel-client", tunnel_client_->log());
+  if (tunnel_server_) add("tunnel-server", tunnel_server_->log());
   return text;
 }
 

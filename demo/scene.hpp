@@ -12,10 +12,13 @@
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
 #include "daemons/router_bed.hpp"
+#include "daemons/tunnel_processes.hpp"
 #include "doubles/fake_platform.hpp"
 #include "narrator.hpp"
 #include "support/git_server.hpp"
 #include "support/process.hpp"
+#include "support/tcp_relay.hpp"
+#include "support/test_certs.hpp"
 #include "world.hpp"
 
 namespace gitops::demo {
@@ -41,6 +44,8 @@ class Scene {
   void print_hints();
   // Stops the running daemons with SIGTERM and expects exit code 0.
   Task<> stop_daemons();
+  // Await it before the destructor.
+  Task<> stop_network();
   // The last log lines of each daemon that was started.
   [[nodiscard]] std::string daemon_logs(std::size_t lines) const;
 
@@ -63,11 +68,17 @@ class Scene {
   Task<> stop(test::Process& daemon, std::string name);
   // Sends a GitHub webhook for the last commit, signed with the secret as GitHub does.
   Task<test::RawResponse> send_webhook(std::string secret);
+  // The shell command of a user of the tunnel, and its answer.
+  [[nodiscard]] std::string tunnel_command() const;
+  Task<test::HttpReply> ask_through_tunnel();
+  // Waits until both ends of the tunnel serve, or until none does.
+  Task<> wait_for_tunnel(bool serving);
 
   Task<> report_what_is_there();
   Task<> scale();
   Task<> remove_resource();
   Task<> come_in();
+  Task<> tunnel();
   Task<> outage();
   Task<> change_while_away(Clock::time_point until);
   Task<> wait_until_quiet();
@@ -84,6 +95,10 @@ class Scene {
   test::TempDir folder_;
   std::optional<test::Process> daemon_;
   std::unique_ptr<test::RouterBed> router_;  // with a stand-in for app-proxy as its upstream
+  std::unique_ptr<test::CertificateAuthority> authority_;  // of the tunnel-server
+  std::unique_ptr<test::OwnTunnelServer> tunnel_server_;
+  std::unique_ptr<test::TcpRelay> network_;  // between the ends of the tunnel
+  std::unique_ptr<test::OwnTunnelClient> tunnel_client_;
   int main_port_ = 0;
   int admin_port_ = 0;
 

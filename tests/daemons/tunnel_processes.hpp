@@ -30,6 +30,7 @@ class OwnTunnelServer {
   // Whether a client serves the runtime's host.
   [[nodiscard]] bool serves() const;
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  [[nodiscard]] const std::filesystem::path& log_file() const { return process_->log_file(); }
   Process& process() { return *process_; }
 
   const std::uint16_t tunnel_port = static_cast<std::uint16_t>(free_port());
@@ -56,6 +57,7 @@ class OwnTunnelClient {
   // The sum of a metric over its labels, as gitops_tunnel_client_sessions_total.
   [[nodiscard]] std::int64_t sum(const std::string& metric) const;
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  [[nodiscard]] const std::filesystem::path& log_file() const { return process_.log_file(); }
   Process& process() { return process_; }
 
  private:
