@@ -10,7 +10,10 @@ using net::Transfer;
 using websocket::DecodeStep;
 using websocket::Opcode;
 
-constexpr std::size_t kMaxFrame = 16 * 1024;  // payload bytes of a frame that is sent
+// Payload bytes of a frame that is sent: with its head it fills a TLS record. One byte more would
+// cost another record and another system call.
+constexpr std::size_t kMaxHead = 8;  // of a payload below 64 KiB, with a mask
+constexpr std::size_t kMaxFrame = 16 * 1024 - kMaxHead;
 // Reads below that bring no payload, within one read of this channel. More is a flood of pings.
 constexpr int kMaxEmptyReads = 64;
 

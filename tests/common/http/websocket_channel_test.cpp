@@ -121,6 +121,24 @@ TEST(WebSocketChannel, FramesMayComeByteByByte) {
   });
 }
 
+// One byte more would take a second TLS record.
+TEST(WebSocketChannel, AFrameAndItsHeadFillATlsRecord) {
+  test::run_coro([]() -> Task<> {
+    constexpr std::size_t kRecord = 16 * 1024;
+    const std::string large(3 * kRecord, 'x');
+    const asio::const_buffer buffer(large.data(), large.size());
+    for (const auto role : {Role::client, Role::server}) {
+      auto below = memory_pair(co_await asio::this_coro::executor);
+      const auto channel = over(std::move(below.left), role);
+      EXPECT_EQ(channel->write_now(std::span(&buffer, 1)).what, net::Transfer::data);
+      std::string room(large.size(), '\0');
+      const auto sent = below.right->read_now(std::span(room)).size;
+      EXPECT_LE(sent, kRecord);
+      EXPECT_GE(sent, kRecord - 8);
+    }
+  });
+}
+
 TEST(WebSocketChannel, ReadsIntoLittleRoom) {
   test::run_coro([]() -> Task<> {
     Bare scene(co_await asio::this_coro::executor);
