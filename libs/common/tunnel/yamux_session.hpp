@@ -48,7 +48,7 @@ struct SessionOptions {
 //
 // Bounds: for each stream at most receive_window bytes are received and not released, and kMaxQueue
 // bytes are queued. No stream waits for another one's reader. Streams that have something to send
-// take turns of kMaxPayload bytes. The output holds at most 64 KiB; what a peer can demand beyond
+// take turns of kMaxPayload bytes. The output holds at most 96 KiB; what a peer can demand beyond
 // that (answers to pings, resets) is limited, and more than the limit fails the session.
 //
 // Calls for a stream that the session does not know do nothing: it may just have ended.
