@@ -45,7 +45,9 @@ class App {
                  .busy = [this](std::uint32_t shard) { return changes().busy(shard); }}),
         router_(routes()),
         main_port_(context.executor, main_port_options(shared_.environment.config),
-                   [this](http::Exchange& exchange) { return router_.serve(exchange); }) {}
+                   [this](http::Exchange& exchange) { return router_.serve(exchange); }) {
+    changes().limit_sequences([this](std::uint32_t shard) { return leases_.latest(shard); });
+  }
 
   Task<Result<void>> start() {
     if (auto opened = co_await shared_.open_ledger(); !opened) {
@@ -79,11 +81,7 @@ class App {
   [[nodiscard]] std::vector<ReadyCheck> ready_checks() {
     auto checks = mode_.ready_checks();
     checks.push_back({"ledger", [this] { return shared_.ledger.holds_events(); }});
-    checks.push_back({"shard", [this] {
-                        return leases_.holds(shared_.environment.shard.ordinal)
-                                   ? std::string{}
-                                   : std::string("the Lease of our shard is not ours yet");
-                      }});
+    checks.push_back({"shard", [this] { return leases_.trouble(); }});
     return checks;
   }
   [[nodiscard]] std::string status() const {

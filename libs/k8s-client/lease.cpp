@@ -236,14 +236,14 @@ std::chrono::milliseconds LeaseSteps::jitter() {
   return std::chrono::milliseconds(spread(random_));
 }
 
-Task<> give_back(Client& client, ObjectKey key, std::string identity) {
+Task<> give_back(Client& client, ObjectKey key, std::string identity, WallTime now) {
   const Deadline deadline = deadline_after(kReleaseTimeout);
   auto result = co_await client.get(resources::kLeases, key, deadline);
   if (result) {
     LeaseView view(key);
     view.see(*result, Clock::now());
     if (!view.known() || view.record().holder != identity) co_return;
-    result = co_await client.update(resources::kLeases, key, view.freed(wall_now()), deadline);
+    result = co_await client.update(resources::kLeases, key, view.freed(now), deadline);
   }
   if (!result) {
     kLog.warning("lease not given back, others wait until it runs out",
@@ -280,7 +280,7 @@ Task<> LeaseElection::run() {
   RepeatFilter failures(std::chrono::minutes(1));
   try {
     while (true) {
-      LeaseSteps::Action action = steps_.next(Clock::now(), wall_now());
+      LeaseSteps::Action action = steps_.next(Clock::now(), options_.clock());
       tell();
       if (action.kind == LeaseSteps::Action::Kind::wait) {
         co_await sleep_until(action.until);
@@ -305,7 +305,7 @@ Task<> LeaseElection::run() {
   tell();
   if (!may_hold) co_return;
   co_await asio::this_coro::reset_cancellation_state();
-  co_await give_back(client_, options_.key, options_.identity);
+  co_await give_back(client_, options_.key, options_.identity, options_.clock());
 }
 
 void LeaseElection::tell() {

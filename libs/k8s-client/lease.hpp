@@ -27,6 +27,8 @@ struct LeaseOptions {
   std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline
   // An owner asks for its Lease back when it finds a stand-in (stand_in.hpp) holding it.
   enum class Role { candidate, owner } role = Role::candidate;
+  // The time that renewTime is set to, unless the one before is later.
+  std::function<WallTime()> clock = wall_now;
 };
 
 // The annotation by which the owner of a Lease asks its holder to release it; holds an identity.
@@ -142,9 +144,9 @@ class LeaseSteps {
   LeaseView view_;
 };
 
-// Reads the Lease and releases it when `identity` holds it. Gives up after two seconds, with a
-// warning in the log.
-Task<> give_back(Client& client, ObjectKey key, std::string identity);
+// Reads the Lease and releases it at `now` when `identity` holds it. Gives up after two seconds, with
+// a warning in the log.
+Task<> give_back(Client& client, ObjectKey key, std::string identity, WallTime now);
 
 // Leader election by a Lease, compatible with client-go's leaderelection: the holder renews every
 // retry_period; another candidate takes over when the record has not changed for its duration *by

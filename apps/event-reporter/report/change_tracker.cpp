@@ -12,6 +12,9 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kClaimRetry = std::chrono::seconds(1);
+// Room above the limit, or above the floor of a claim, for many events of one object: half of what the
+// next claim is at least higher.
+constexpr Sequence kAboveLimit = std::chrono::microseconds(k8s::LeaseView::kLeastStep).count() / 2;
 
 std::string shard_note(std::uint32_t shard) {
   return "term of shard " + std::to_string(shard);
@@ -97,10 +100,16 @@ bool ChangeTracker::holds(const Grant& grant) const {
 }
 
 // The ledger's floor rises during a report: when it ends the entry of a deleted object that is back
-// under its uid.
+// under its uid. It may be that of another shard, which is far ahead; sequences of this one are at most
+// a little above its limit.
 Sequence ChangeTracker::next(const Grant& grant, WallTime now, const LedgerEntry& entry) const {
   if (!grant.owner) return entry.sequence + 1;
-  return next_sequence(now, std::max(grant.floor, ledger_.floor()), entry.sequence);
+  auto floor = ledger_.floor();
+  if (const auto latest = latest_ ? latest_(grant.shard) : std::nullopt) {
+    now = std::min(now, *latest);
+    floor = std::min(floor, std::max(sequence_of(*latest), grant.floor) + kAboveLimit);
+  }
+  return next_sequence(now, std::max(grant.floor, floor), entry.sequence);
 }
 
 void ChangeTracker::end_grants(std::uint32_t shard) {

@@ -103,6 +103,10 @@ class ChangeTracker {
   // how many of them the ledger had.
   std::size_t forget(const std::function<bool(std::string_view key)>& which);
 
+  // Sets a limit for the sequences of a shard's events (ShardLeases::latest). Absent: the wall clock's
+  // time.
+  using Latest = std::function<std::optional<WallTime>(std::uint32_t shard)>;
+  void limit_sequences(Latest latest) { latest_ = std::move(latest); }
   // For ShardLeases. Both end every grant of the shard and cancel its reports.
   void claimed(std::uint32_t shard, Term term, Sequence floor = 0);
   void released(std::uint32_t shard);
@@ -168,6 +172,7 @@ class ChangeTracker {
   std::deque<Claim> claims_;                                // shards to be held after start_anew()
   gitops::Event claims_changed_;
   PeerInventory peers_;
+  Latest latest_;
   Counter& unchanged_;
 };
 

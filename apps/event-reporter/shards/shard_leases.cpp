@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -28,11 +29,9 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-// The number in the holder of the layout's Lease, "3 replicas"; 0 when there is none.
-std::uint32_t replicas_of(std::string_view holder) {
-  std::uint32_t replicas = 0;
-  std::from_chars(holder.data(), holder.data() + holder.size(), replicas);
-  return replicas;
+// The holder of the layout's Lease.
+std::string layout_holder(std::uint32_t replicas) {
+  return std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas");
 }
 
 // The upper half of a Term.
@@ -43,24 +42,36 @@ Term which(std::string_view identity) {
 }  // namespace
 
 ShardLeases::ShardLeases(k8s::Client& client, Options options, Callbacks callbacks)
-    : client_(client), options_(std::move(options)), callbacks_(std::move(callbacks)) {
+    : client_(client),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      layout_({options_.ns, options_.name + "-layout"}, labels()) {
+  make_elections();
+}
+
+void ShardLeases::make_elections() {
   if (alone()) return;
+  // So that the floor of each holder is above that of the one before, and within the layout's limits.
+  const auto clock = [this] {
+    return std::max(std::min(wall_now(), latest_of_layout().value_or(wall_now())), layout_begin_);
+  };
   const Shard& own = options_.own;
-  own_.emplace(client,
+  own_.emplace(client_,
                k8s::LeaseOptions{.key = {options_.ns, lease_name(own.ordinal)},
                                  .identity = options_.identity,
                                  .labels = labels(),
                                  .lease_duration = options_.lease_duration,
                                  .renew_deadline = options_.renew_deadline,
                                  .retry_period = options_.retry_period,
-                                 .role = k8s::LeaseOptions::Role::owner},
+                                 .role = k8s::LeaseOptions::Role::owner,
+                                 .clock = clock},
                [this](bool held) { tell(options_.own.ordinal, own_->lease(), held); });
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < std::min(own.replicas - 1, kMostNeighbours); ++i) {
     names.push_back(lease_name(neighbour(i)));
   }
   others_.emplace(
-      client,
+      client_,
       StandInOptions{.ns = options_.ns,
                      .leases = std::move(names),
                      .identity = options_.identity,
@@ -69,7 +80,8 @@ ShardLeases::ShardLeases(k8s::Client& client, Options options, Callbacks callbac
                      .renew_deadline = options_.renew_deadline,
                      .retry_period = options_.retry_period,
                      .patience = options_.patience,
-                     .farewell = options_.farewell},
+                     .farewell = options_.farewell,
+                     .clock = clock},
       StandIn::Callbacks{
           .on_change = [this](std::size_t index,
                               bool held) { tell(neighbour(index), others_->lease(index), held); },
@@ -77,14 +89,32 @@ ShardLeases::ShardLeases(k8s::Client& client, Options options, Callbacks callbac
 }
 
 void ShardLeases::start(TaskGroup& group) {
-  group.spawn("shards", [this, &group] { return run(group); });
+  group.spawn("shards", [this] { return run(); });
 }
 
-Task<> ShardLeases::run(TaskGroup& group) {
-  co_await record_layout();
-  if (alone()) co_return co_await hold_alone();
-  own_->start(group);
-  others_->start(group);
+Task<> ShardLeases::run() {
+  const auto executor = co_await asio::this_coro::executor;
+  while (true) {
+    co_await join_layout();
+    joined_ = true;
+    std::string failure;
+    TaskGroup tasks(executor, [&failure](const std::string& task, const std::string& what) {
+      failure = task + ": " + what;
+    });
+    tasks.spawn("layout", [this, &tasks]() -> Task<> {
+      co_await stay_in_layout();
+      tasks.cancel();
+    });
+    if (alone()) {
+      tasks.spawn("all shards", [this] { return hold_alone(); });
+    } else {
+      make_elections();
+      own_->start(tasks);
+      others_->start(tasks);
+    }
+    co_await tasks.join();
+    if (!failure.empty()) throw std::runtime_error(failure);
+  }
 }
 
 bool ShardLeases::holds(std::uint32_t shard) const {
@@ -101,6 +131,14 @@ std::vector<std::uint32_t> ShardLeases::held() const {
     if (const auto other = others_->held()) shards.push_back(neighbour(*other));
   }
   return shards;
+}
+
+std::string ShardLeases::trouble() const {
+  if (holds(options_.own.ordinal)) return {};
+  if (layout_.known() && !is_our_layout()) {
+    return "the Lease of the layout is that of " + printable(layout_.record().holder);
+  }
+  return "the Lease of our shard is not ours yet";
 }
 
 std::string ShardLeases::status() const {
@@ -143,7 +181,7 @@ std::uint32_t ShardLeases::neighbour(std::size_t index) const {
 }
 
 Term ShardLeases::term(const k8s::LeaseView& lease) const {
-  const auto upper = which(lease.uid() + "/" + layout_);
+  const auto upper = which(lease.uid() + "/" + layout_id_);
   const auto lower =
       std::clamp<Term>(lease.record().transitions, 0, std::numeric_limits<std::int32_t>::max());
   return upper | lower;
@@ -152,7 +190,27 @@ Term ShardLeases::term(const k8s::LeaseView& lease) const {
 // The Lease is held by this process, whose renewTime is later than that of the previous holder.
 Sequence ShardLeases::floor(const k8s::LeaseView& lease) const {
   const auto renewed = parse_rfc3339(lease.record().renewed);
-  return std::max(layout_floor_, renewed ? sequence_of(*renewed + options_.lease_duration) : 0);
+  return renewed ? sequence_of(*renewed + options_.lease_duration) : 0;
+}
+
+const k8s::LeaseView& ShardLeases::lease_of(std::uint32_t shard) const {
+  const auto& own = options_.own;
+  if (shard == own.ordinal) return own_->lease();
+  return others_->lease((shard + own.replicas - own.ordinal - 1) % own.replicas);
+}
+
+// Half of the duration leaves room for sequences that run ahead: those of a burst of events, and of a
+// ledger that lost some.
+std::optional<WallTime> ShardLeases::latest(std::uint32_t shard) const {
+  const auto latest = latest_of_layout();
+  if (alone() || !latest) return latest;
+  const auto renewed = parse_rfc3339(lease_of(shard).record().renewed);
+  return renewed ? std::min(*latest, *renewed + options_.lease_duration / 2) : latest;
+}
+
+std::optional<WallTime> ShardLeases::latest_of_layout() const {
+  if (layout_id_.empty()) return std::nullopt;
+  return layout_time_ + options_.layout_duration / 2;
 }
 
 void ShardLeases::tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held) {
@@ -163,76 +221,134 @@ void ShardLeases::tell(std::uint32_t shard, const k8s::LeaseView& lease, bool he
   }
 }
 
-Task<> ShardLeases::record_layout() {
+bool ShardLeases::is_our_layout() const {
+  return layout_.record().holder == layout_holder(std::max(options_.own.replicas, 1U));
+}
+
+// Replicas with another number, before the last change.
+bool ShardLeases::others_have_stopped() const {
+  const auto& record = layout_.record();
+  return record.transitions == 0 || record.renewed != record.acquired ||
+         Clock::now() - layout_.since().value() >= options_.lease_duration;
+}
+
+// Waits until shards may be held.
+Task<> ShardLeases::join_layout() {
   RepeatFilter failures(std::chrono::minutes(1));
   Backoff pauses({.max = options_.retry_period}, random_seed());
   while (true) {
-    auto layout = co_await write_layout(deadline_after(options_.renew_deadline));
-    if (layout) {
-      layout_ = std::move(*layout);
+    const auto seen = co_await see_layout(deadline_after(options_.renew_deadline));
+    if (seen && is_our_layout() && others_have_stopped()) co_return;
+    if (seen) {
+      pauses.reset();
+      co_await sleep_for(options_.retry_period);
+      continue;
+    }
+    const auto code = seen.error().code;
+    if (code != ErrorCode::conflict && code != ErrorCode::not_found &&
+        failures.check(to_string(code), Clock::now()).pass) {
+      kLog.warning("the number of replicas could not be recorded",
+                   {{"error", seen.error().message}});
+    }
+    if (alone() && (code == ErrorCode::not_found || code == ErrorCode::forbidden)) {
+      layout_.see_none(Clock::now());
+      layout_id_.clear();
       co_return;
     }
-    const auto& error = layout.error();
-    if (alone() && error.code == ErrorCode::not_found) co_return;
-    if (error.code != ErrorCode::conflict &&
-        failures.check(to_string(error.code), Clock::now()).pass) {
-      kLog.warning("the number of replicas could not be recorded", {{"error", error.message}});
-    }
-    if (alone() && error.code == ErrorCode::forbidden) co_return;
-    co_await sleep_for(pauses.next(error.retry_after));
+    co_await sleep_for(pauses.next(seen.error().retry_after));
   }
 }
 
-// The uid and the transitions of the layout's Lease, which identify the layout.
-Task<Result<std::string>> ShardLeases::write_layout(Deadline deadline) {
-  const auto replicas = std::max(options_.own.replicas, 1U);
-  const auto holder = std::to_string(replicas) + (alone() ? " replica" : " replicas");
-  const k8s::ObjectKey key{.ns = options_.ns, .name = options_.name + "-layout"};
-  k8s::LeaseView view(key, labels());
+// Returns when no shard may be held any more: there are replicas with another number, or this process
+// cannot know.
+Task<> ShardLeases::stay_in_layout() {
+  const auto id = layout_id_;
+  const auto may_stay = [&] {
+    if (layout_id_ != id) return false;
+    if (id.empty()) return !layout_.known() || is_our_layout();
+    return is_our_layout() && Clock::now() < in_layout_until_;
+  };
+  while (may_stay()) {
+    auto next = deadline_after(options_.retry_period);
+    if (!id.empty()) next = std::min(next, in_layout_until_);
+    co_await sleep_until(next);
+    std::ignore = co_await see_layout(id.empty() ? deadline_after(options_.renew_deadline)
+                                                 : in_layout_until_);
+  }
+  kLog.info("the layout is not ours any more",
+            {{"lease", layout_.key().to_string()}, {"holder", printable(layout_.record().holder)}});
+}
+
+// Reads the layout's Lease and writes it when that is due.
+Task<Result<void>> ShardLeases::see_layout(Deadline deadline) {
+  const auto& key = layout_.key();
+  const auto begin = Clock::now();
   auto lease = co_await client_.get(kLeases, key, deadline);
   if (lease) {
-    view.see(*lease, Clock::now());
-    if (!view.known()) co_return fail(ErrorCode::invalid_data, key.to_string() + " is not a Lease");
+    layout_.see(*lease, Clock::now());
+    if (!layout_.known()) {
+      co_return fail(ErrorCode::invalid_data, key.to_string() + " is not a Lease");
+    }
+    if (seen_layout_id() == layout_id_) in_layout_until_ = begin + options_.renew_deadline;
   } else if (alone() || lease.error().code != ErrorCode::not_found) {
     co_return fail("Lease " + key.to_string(), std::move(lease.error()));
+  } else {
+    layout_.see_none(Clock::now());
   }
-  if (view.record().holder != holder) {
-    // Objects move between shards, so the sequences of all shards count for each of them.
-    const auto floor = co_await end_of_terms(replicas_of(view.record().holder), deadline);
-    if (!floor) co_return std::unexpected(floor.error());
-    auto object = view.taken(holder, options_.lease_duration, std::max(wall_now(), *floor));
-    lease = view.known() ? co_await client_.update(kLeases, key, std::move(object), deadline)
-                         : co_await client_.create(kLeases, key.ns, std::move(object), deadline);
+  if (const auto time = next_layout_time()) {
+    auto object = layout_.taken(layout_holder(std::max(options_.own.replicas, 1U)),
+                                options_.layout_duration, *time);
+    lease = layout_.known() ? co_await client_.update(kLeases, key, std::move(object), deadline)
+                            : co_await client_.create(kLeases, key.ns, std::move(object), deadline);
     if (!lease) co_return fail("Lease " + key.to_string(), std::move(lease.error()));
-    view.see(*lease, Clock::now());
+    layout_.see(*lease, Clock::now());
   }
-  const auto renewed = parse_rfc3339(view.record().renewed);
-  layout_floor_ = renewed ? sequence_of(*renewed) : 0;
-  co_return view.uid() + "/" + std::to_string(view.record().transitions);
+  if (!is_our_layout()) co_return Result<void>();
+  adopt_layout();
+  in_layout_until_ = begin + options_.renew_deadline;
+  co_return Result<void>();
 }
 
-// A time above every sequence that the holders of the shards may have used, when there were as many
-// replicas.
-Task<Result<WallTime>> ShardLeases::end_of_terms(std::uint32_t replicas, Deadline deadline) {
-  WallTime end{};
-  for (std::uint32_t shard = 0; shard < std::max(replicas, options_.own.replicas); ++shard) {
-    if (shard > kMostNeighbours) break;
-    const k8s::ObjectKey key{.ns = options_.ns, .name = lease_name(shard)};
-    const auto lease = co_await client_.get(kLeases, key, deadline);
-    if (!lease && lease.error().code == ErrorCode::not_found) continue;
-    if (!lease) co_return fail("Lease " + key.to_string(), lease.error());
-    k8s::LeaseView view(key);
-    view.see(*lease, Clock::now());
-    const auto renewed = parse_rfc3339(view.record().renewed);
-    // A holder's sequences begin at its first renewTime plus the duration, see floor().
-    if (renewed) end = std::max(end, *renewed + options_.lease_duration + std::chrono::seconds(1));
+// The renewTime that is to be written now; absent when no write is due.
+std::optional<WallTime> ShardLeases::next_layout_time() const {
+  const auto now = wall_now();
+  const auto& record = layout_.record();
+  const auto renewed = parse_rfc3339(record.renewed);
+  if (layout_.known() && is_our_layout()) {
+    if (!renewed) return now;
+    if (!others_have_stopped()) return std::nullopt;
+    // It goes on also when it is ahead of the clock, at half the speed.
+    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
+                                                                           layout_.since().value());
+    const auto next = std::max(now, *renewed + age / 2);
+    const bool first = record.transitions != 0 && record.renewed == record.acquired;
+    return first || next - *renewed >= options_.layout_duration / 4 ? std::optional(next)
+                                                                    : std::nullopt;
   }
-  co_return end;
+  // Replicas with another number: a rollout replaces us soon.
+  if (layout_.known() && joined_) return std::nullopt;
+  auto next = now;
+  if (renewed) next = std::max(next, *renewed + options_.layout_duration);
+  // The Lease was deleted.
+  if (!layout_id_.empty()) next = std::max(next, layout_time_ + options_.layout_duration);
+  return next;
+}
+
+std::string ShardLeases::seen_layout_id() const {
+  return layout_.uid() + "/" + std::to_string(layout_.record().transitions);
+}
+
+void ShardLeases::adopt_layout() {
+  const auto renewed = parse_rfc3339(layout_.record().renewed);
+  if (renewed) layout_time_ = *renewed;
+  if (seen_layout_id() == layout_id_) return;
+  layout_id_ = seen_layout_id();
+  if (renewed) layout_begin_ = std::max(layout_begin_, *renewed);
 }
 
 Task<> ShardLeases::hold_alone() {
   holds_all_ = true;
-  callbacks_.claimed(0, layout_.empty() ? 0 : which(layout_), layout_floor_);
+  callbacks_.claimed(0, layout_id_.empty() ? 0 : which(layout_id_), sequence_of(layout_begin_));
   try {
     co_await sleep_until(kNever);
   } catch (const boost::system::system_error& error) {

@@ -39,11 +39,15 @@ using Term = std::int64_t;
 // replica may start. Leases of shards beyond our number of replicas are not touched. A single
 // replica has no such Lease and claims everything at the start.
 //
-// A change of the number of replicas moves objects between shards, and for a while no replica touches
-// the Leases of shards that do not exist. The Lease "<name>-layout" records such changes: its holder
-// is the number of replicas, its transitions count the changes. Each replica corrects it before it
-// claims a shard. A single replica does so when the Lease exists, as it does after there were several
-// replicas, and when it has the rights.
+// A change of the number of replicas moves objects between shards. The Lease "<name>-layout" records the
+// number: it is its holder, and its transitions count the changes. Each replica corrects it when it
+// starts. During a rollout replicas with the old number see the change within renew_deadline, and hold
+// no shard from then on; those with the new one wait for lease_duration before they hold one. The first
+// of them to have waited renews the Lease, which shows that the others need not wait any more. A single
+// replica creates no such Lease and, while there is none, holds everything at once.
+//
+// The layout's Lease also limits the sequences of events: they do not run ahead of its renewTime by
+// more than layout_duration / 2, and the next layout begins layout_duration above it.
 //
 // The Leases have the label gitops-runtime.io/leases-of=<name>, by which they are listed.
 //
@@ -64,12 +68,13 @@ class ShardLeases {
     std::chrono::milliseconds patience{
         1'000};  // extra wait per replica that is nearer to the shard
     std::chrono::milliseconds farewell{5'000};  // time for reports in flight before a hand-over
+    std::chrono::seconds layout_duration{120};
   };
   // On the loop thread.
   struct Callbacks {
     // Reports of the shard may start from now on. `floor` lies above every sequence that another
     // holder of the Lease may have used, whatever the skew of the clocks: a holder's sequences lie
-    // below its last renewTime plus the lease duration, and renewTime never goes back.
+    // below its last renewTime plus the lease duration, see latest(), and renewTime never goes back.
     std::function<void(std::uint32_t shard, Term term, Sequence floor)> claimed;
     // No report of the shard may start after this call returns.
     std::function<void(std::uint32_t shard)> released;
@@ -85,6 +90,11 @@ class ShardLeases {
   // Correct even when the process was suspended and no task has run since.
   [[nodiscard]] bool holds(std::uint32_t shard) const;
   [[nodiscard]] std::vector<std::uint32_t> held() const;
+  // The latest time that the sequences of a held shard's events may stand for, whatever the clock
+  // says: those of every later holder are above it. Absent: a single replica has no such limit.
+  [[nodiscard]] std::optional<WallTime> latest(std::uint32_t shard) const;
+  // Why our own shard is not held; empty when it is.
+  [[nodiscard]] std::string trouble() const;
   // For /statusz: a line per shard, our own first.
   [[nodiscard]] std::string status() const;
 
@@ -96,18 +106,30 @@ class ShardLeases {
   [[nodiscard]] Term term(const k8s::LeaseView& lease) const;
   [[nodiscard]] Sequence floor(const k8s::LeaseView& lease) const;
   void tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held);
-  Task<> run(TaskGroup& group);
-  Task<> record_layout();
-  Task<Result<std::string>> write_layout(Deadline deadline);
-  Task<Result<WallTime>> end_of_terms(std::uint32_t replicas, Deadline deadline);
+  [[nodiscard]] const k8s::LeaseView& lease_of(std::uint32_t shard) const;
+  [[nodiscard]] std::optional<WallTime> latest_of_layout() const;
+  void make_elections();
+  Task<> run();
   Task<> hold_alone();
+  Task<> join_layout();
+  Task<> stay_in_layout();
+  Task<Result<void>> see_layout(Deadline deadline);
+  [[nodiscard]] bool is_our_layout() const;
+  [[nodiscard]] bool others_have_stopped() const;
+  [[nodiscard]] std::optional<WallTime> next_layout_time() const;
+  [[nodiscard]] std::string seen_layout_id() const;
+  void adopt_layout();
   [[nodiscard]] std::string line(std::uint32_t shard, const k8s::LeaseView& lease) const;
 
   k8s::Client& client_;
   Options options_;
   Callbacks callbacks_;
-  std::string layout_;                     // identifies the layout; empty: never recorded
-  Sequence layout_floor_ = 0;              // above the sequences of the layouts before
+  k8s::LeaseView layout_;
+  std::string layout_id_;                  // of our layout; empty: there is no Lease of it
+  WallTime layout_time_{};                 // renewTime of our layout as last seen
+  WallTime layout_begin_{};                // above the sequences of the layouts before
+  Clock::time_point in_layout_until_{};    // unless its Lease is seen before
+  bool joined_ = false;                    // the number of replicas was corrected where needed
   bool holds_all_ = false;                 // a single replica that has claimed everything
   std::optional<k8s::LeaseElection> own_;  // this and others_: with several replicas
   std::optional<StandIn> others_;

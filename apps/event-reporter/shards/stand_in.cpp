@@ -183,7 +183,7 @@ std::optional<std::size_t> StandIn::held() const {
 Task<> StandIn::run() {
   try {
     while (true) {
-      auto action = steps_.next(Clock::now(), wall_now());
+      auto action = steps_.next(Clock::now(), options_.clock());
       tell();
       co_await perform(std::move(action));
       tell();
@@ -195,7 +195,7 @@ Task<> StandIn::run() {
   tell();
   if (!ours) co_return;
   co_await asio::this_coro::reset_cancellation_state();
-  co_await give_back(client_, steps_.lease(*ours).key(), options_.identity);
+  co_await give_back(client_, steps_.lease(*ours).key(), options_.identity, options_.clock());
 }
 
 Task<> StandIn::perform(StandInSteps::Action action) {

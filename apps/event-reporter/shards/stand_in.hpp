@@ -25,6 +25,7 @@ struct StandInOptions {
   std::chrono::milliseconds retry_period{2'000};    // between two lists, and two renewals
   std::chrono::milliseconds patience{1'000};        // extra wait per place in `leases`
   std::chrono::milliseconds farewell{5'000};        // time for work in flight before a hand-over
+  std::function<WallTime()> clock = wall_now;       // as k8s::LeaseOptions::clock
 };
 
 // The decisions of a process that stands in for the owners of other Leases (LeaseOptions::Role), one

@@ -146,6 +146,30 @@ TEST_F(ChangeTrackerTest, AnOwnersSequenceIsAboveTheFloorAndAnothersFollowsItsOw
   EXPECT_EQ(next(noon + std::chrono::hours(1)), sequence_of(noon + std::chrono::hours(1)));
 }
 
+// The clock is ahead, and this replica stood in for another one, which was further ahead.
+TEST_F(ChangeTrackerTest, AnOwnersSequenceDoesNotRunAheadOfItsLease) {
+  const WallTime noon{std::chrono::milliseconds(1'772'625'600'000)};
+  changes.limit_sequences([&](std::uint32_t of) {
+    EXPECT_EQ(of, shard);
+    return noon;
+  });
+  const Sequence now = sequence_of(noon);
+  ledger.set_note("term of shard " + std::to_string(shard), "7");
+  changes.claimed(shard, 7, now - 1'000'000);
+  const auto next = [&](const LedgerEntry& entry) {
+    return changes.next(*changes.grant("a/web"), noon + std::chrono::hours(1), entry);
+  };
+  EXPECT_EQ(next({.uid = "u"}), now);
+  EXPECT_EQ(next({.uid = "u", .sequence = now + 7}), now + 8) << "its own last one counts";
+  ledger.store("a/other", {.uid = "o", .sequence = now + 40});
+  ledger.erase("a/other");
+  EXPECT_EQ(next({.uid = "u"}), now + 41);
+  ledger.store("a/far", {.uid = "f", .sequence = now + 3'600'000'000ULL});
+  ledger.erase("a/far");
+  EXPECT_LE(next({.uid = "u"}), now + 100'000) << "the next holder of the Lease begins there";
+  EXPECT_GE(next({.uid = "u"}), now + 41);
+}
+
 TEST_F(ChangeTrackerTest, WhatWasRefusedIsDueOnCommand) {
   hold();
   LedgerEntry entry{.uid = "u", .change = digest(1)};

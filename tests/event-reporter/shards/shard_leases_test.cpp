@@ -42,7 +42,8 @@ class Pod {
                 .renew_deadline = 1500ms,
                 .retry_period = 300ms,
                 .patience = 500ms,
-                .farewell = 1s},
+                .farewell = 1s,
+                .layout_duration = 20s},
                {.claimed =
                     [this](std::uint32_t shard, Term term, Sequence floor) {
                       EXPECT_TRUE(claimed.insert(shard).second);
@@ -237,6 +238,167 @@ TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
     EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
     EXPECT_FALSE(nobody_between(first, co_await alone()));
   });
+}
+
+// A runtime that shrinks to one replica and grows again.
+TEST(ShardLeases, TheOnlyReplicaKeepsTheLayoutCurrent) {
+  play(2, [](Scene& scene) -> Task<> {
+    co_await scene.stop(0);
+    co_await scene.stop(1);
+    Pod alone(co_await asio::this_coro::executor, scene.api, {.replicas = 1, .ordinal = 0});
+    EXPECT_TRUE(co_await scene.until([&] { return alone.leases.holds(0); }));
+    co_await sleep_for(2min);
+    const auto latest = alone.leases.latest(0);
+    CO_ASSERT_TRUE(latest.has_value());
+    EXPECT_GT(*latest, wall_now());
+    EXPECT_LT(*latest, wall_now() + 20s);
+    EXPECT_THAT(alone.terms[0], testing::SizeIs(1));
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.pods.at(1)->leases.holds(1); }));
+    EXPECT_GT(scene.pods.at(1)->floors[1].at(0), sequence_of(*latest));
+    co_await alone.stop();
+  });
+}
+
+// Its clock was set back, or that of another replica was ahead.
+TEST(ShardLeases, TheTimeOfALayoutGoesOnWhateverTheClocksSay) {
+  play(2, [](Scene& scene) -> Task<> {
+    const auto ahead = wall_now() + 2h;
+    Json layout = scene.layout();
+    layout["spec"]["renewTime"] = format_rfc3339_micros(ahead);
+    scene.api.put(kLeases, layout);
+    EXPECT_TRUE(co_await scene.until(
+        [&] {
+          return parse_rfc3339(scene.layout()["spec"]["renewTime"].get<std::string>()).value() >
+                 ahead + 15s;
+        },
+        1min));
+    // The Lease of a shard follows the clock of its holder.
+    EXPECT_LT(*scene.pods.at(0)->leases.latest(0), wall_now() + 1min);
+    co_await scene.stop(1);
+    co_await scene.stop(0);
+    Pod alone(co_await asio::this_coro::executor, scene.api, {.replicas = 1, .ordinal = 0});
+    EXPECT_TRUE(co_await scene.until([&] { return alone.leases.holds(0); }));
+    EXPECT_GT(alone.floors[0].at(0), sequence_of(ahead + 15s));
+    co_await alone.stop();
+  });
+}
+
+// As after a replica whose clock was ahead.
+TEST(ShardLeases, EachHolderBeginsAboveTheOneBeforeAlsoWhenTheClocksAreBehindTheLayout) {
+  play(2, [](Scene& scene) -> Task<> {
+    co_await scene.stop(1);
+    co_await scene.stop(0);
+    Json layout = scene.layout();
+    layout["spec"]["renewTime"] = format_rfc3339_micros(wall_now() + 2h);
+    scene.api.put(kLeases, layout);
+    co_await scene.start(0);
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    const auto first = scene.pods.at(1)->floors[1].at(0);
+    EXPECT_GT(first, sequence_of(wall_now() + 1h));
+    co_await scene.kill(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    const auto second = scene.pods.at(0)->floors[1].at(0);
+    EXPECT_GE(second, first + 100'000);
+    co_await scene.start(1);
+    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_GE(scene.pods.at(1)->floors[1].at(0), second + 100'000);
+  });
+}
+
+// A rollout replaces one replica after the other. Objects are in other shards before and after it.
+TEST(ShardLeases, ReplicasWithAnOldNumberStopBeforeThoseWithTheNewOneBegin) {
+  play(3, [](Scene& scene) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    co_await scene.stop(2);
+    co_await scene.stop(1);
+    const auto holds_any = [&](std::uint32_t ordinal) {
+      return !scene.pods.at(ordinal)->leases.held().empty();
+    };
+    Pod other(executor, scene.api, {.replicas = 2, .ordinal = 1});
+    bool both = false;
+    const auto never_both = [&](const std::function<bool()>& condition) {
+      return scene.until([&] {
+        both = both || (holds_any(0) && !other.leases.held().empty());
+        return condition();
+      });
+    };
+    EXPECT_TRUE(co_await never_both([&] { return other.leases.holds(0); })) << "stands in";
+    EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "2 replicas");
+    EXPECT_EQ(scene.pods.at(0)->leases.trouble(), "the Lease of the layout is that of 2 replicas");
+    EXPECT_GT(other.floors[1].at(0), scene.pods.at(0)->floors[0].at(0));
+
+    // It crashes before the rollout comes to it.
+    co_await scene.kill(0);
+    co_await scene.start(0);
+    EXPECT_TRUE(co_await never_both([&] { return scene.pods.at(0)->leases.holds(0); }));
+    EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "3 replicas");
+    EXPECT_GT(scene.pods.at(0)->floors[0].at(0), other.floors[1].at(0));
+
+    co_await scene.stop(0);
+    Pod last(executor, scene.api, {.replicas = 2, .ordinal = 0});
+    EXPECT_TRUE(co_await scene.until(
+        [&] { return last.leases.holds(0) && other.leases.held() == Shards{1}; }));
+    EXPECT_FALSE(nobody_between(other.terms[1].at(0), other.terms[1].back()));
+    EXPECT_GT(other.floors[1].back(), other.floors[1].at(0));
+    EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 3);
+    EXPECT_FALSE(both);
+    co_await other.stop();
+    co_await last.stop();
+  });
+}
+
+// There was no Lease of the layout before.
+TEST(ShardLeases, TheOnlyReplicaStopsWhenThereAreSeveral) {
+  play(1, [](Scene& scene) -> Task<> {
+    Pod& old = *scene.pods.at(0);
+    Pod second(co_await asio::this_coro::executor, scene.api, {.replicas = 2, .ordinal = 1});
+    EXPECT_TRUE(
+        co_await scene.until([&] { return second.leases.holds(1) && !old.leases.holds(0); }));
+    EXPECT_FALSE(co_await scene.until([&] { return old.leases.holds(0); }, 5s));
+    EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "2 replicas");
+    co_await second.stop();
+  });
+}
+
+// One that cannot see the change stops as well.
+TEST(ShardLeases, AReplicaThatCannotSeeTheLayoutStopsInTime) {
+  play(2, [](Scene& scene) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    co_await scene.stop(1);
+    co_await scene.stop(0);
+    Pod old(executor, scene.api, {.replicas = 1, .ordinal = 0});
+    EXPECT_TRUE(co_await scene.until([&] { return old.leases.holds(0); }));
+    old.relay.close();
+    co_await scene.start(1);
+    bool both = false;
+    EXPECT_TRUE(co_await scene.until([&] {
+      const bool begun = !scene.pods.at(1)->leases.held().empty();
+      both = both || (begun && old.leases.holds(0));
+      return begun;
+    }));
+    EXPECT_FALSE(both);
+    EXPECT_THAT(old.claimed, IsEmpty());
+    co_await old.stop();
+  });
+}
+
+// As the chart grants it: a replica may only see the Leases of the shards that there are now.
+TEST(ShardLeases, NoLeaseOfAShardThatIsGoneIsNeeded) {
+  for (const std::uint32_t fewer : {1U, 2U}) {
+    play(3, [fewer](Scene& scene) -> Task<> {
+      for (const std::uint32_t ordinal : {2U, 1U, 0U}) co_await scene.stop(ordinal);
+      scene.api.set_access([fewer](const auto& access) {
+        return access.name.empty() || access.name == "reporter-layout" ||
+               (fewer > 1 && (access.name == "reporter-0" || access.name == "reporter-1"));
+      });
+      Pod pod(co_await asio::this_coro::executor, scene.api, {.replicas = fewer, .ordinal = 0});
+      EXPECT_TRUE(co_await scene.until([&] { return pod.leases.holds(0); }));
+      EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 1);
+      co_await pod.stop();
+    });
+  }
 }
 
 // Pods that start at the same moment write it once.
