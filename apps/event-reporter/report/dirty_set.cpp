@@ -24,10 +24,8 @@ void DirtySet::enqueue(const std::string& key, const DirtyWork& work) {
 void DirtySet::changed(const std::string& key, std::string_view text, Milestone milestone,
                        Clock::time_point now, std::optional<Digest> digest) {
   auto& work = mark(key, now);
-  // A state that is to be read is the newest one, so no state is kept behind it.
-  const bool to_be_read = work.live && work.states.empty();
   work.live = true;
-  if (text.empty() || to_be_read) {
+  if (text.empty()) {
     drop_states(work);
   } else {
     keep(work, text, milestone, digest);

@@ -54,7 +54,8 @@ class DirtySet {
   };
   DirtySet(WorkQueue& queue, Limits limits) : queue_(queue), limits_(limits) {}
 
-  // The object is new or changed. With an empty text the newest state is read for the report.
+  // The object is new or changed. With an empty text the newest state is read for the report, unless
+  // further states come first: these are reported instead.
   void changed(const std::string& key, std::string_view text, Milestone milestone,
                Clock::time_point now, std::optional<Digest> digest = {});
   // The object's newest state is to be read and reported, unless a state of it waits already.

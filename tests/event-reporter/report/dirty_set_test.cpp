@@ -52,13 +52,21 @@ TEST_F(Dirty, TextsThatDoNotFitAreReadLater) {
   dirty.changed("a/x", std::string(60, 'x'), {1, 1}, t0);
   dirty.changed("a/y", std::string(60, 'y'), {1, 1}, t0);
   EXPECT_EQ(dirty.kept_bytes(), 60U);
-  // What is to be read is the newest; an older text would come too late.
-  dirty.changed("a/y", "small", {1, 2}, t0);
   const auto y = dirty.take("a/y");
   EXPECT_TRUE(y.live);
   EXPECT_TRUE(y.states.empty());
   EXPECT_EQ(dirty.take("a/x").states.size(), 1U);
   EXPECT_EQ(dirty.kept_bytes(), 0U);
+}
+
+// Such as after a take-over of its shard, while its report waits.
+TEST_F(Dirty, MilestonesBehindAStateThatIsToBeReadAreKept) {
+  dirty.changed("a/x", {}, {}, t0);
+  dirty.changed("a/x", "one", {1, 1}, t0 + seconds(1));
+  dirty.changed("a/x", "two", {1, 2}, t0 + seconds(2));
+  const auto work = dirty.take("a/x");
+  EXPECT_EQ(work.since, t0);
+  EXPECT_THAT(texts(work), ElementsAre("one", "two"));
 }
 
 TEST_F(Dirty, ADeletionEndsWhatWasAndComesBeforeWhatFollows) {
