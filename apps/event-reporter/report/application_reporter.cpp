@@ -68,18 +68,30 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   }
   if (!in_parts_.contains(live.key)) {
     Part whole;
-    const auto reported = co_await report_part(live, whole);
+    const auto reported = co_await report_first_part(live, whole);
     if (!whole.too_large) co_return reported;
     in_parts_.insert(live.key);
   }
   co_return co_await report_in_parts(live);
 }
 
+// A state that is older than what was reported is from before a read that was ahead of the watch, or
+// from a cluster that was restored from a backup. The newest one decides.
+Task<Result<bool>> ApplicationReporter::report_first_part(Live& live, Part& part) {
+  const Part whole = part;
+  const auto reported = co_await report_part(live, part);
+  if (!part.outdated) co_return reported;
+  live.text.clear();
+  live.change.reset();
+  part = whole;
+  co_return co_await report_part(live, part);
+}
+
 // Reads the managed resources in parts, each small enough for one answer, and reports them one after
 // the other, so that only one of them is in memory.
 Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
   Part own{.reads = Gatherer::Reads::of_application, .is_last = false, .lists = true};
-  const auto known = co_await report_part(live, own);
+  const auto known = co_await report_first_part(live, own);
   if (!known || !*known) co_return known;
   live.heartbeat = false;
   auto rest = split_read({}, own.resources);
@@ -111,6 +123,7 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
 
 Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   const auto& key = live.key;
+  const bool was_read = live.text.empty();
   // Not a part of the time that its reads take.
   auto memory = co_await gatherer_.reserve(key);
   auto read = co_await gather(live, part);
@@ -147,7 +160,8 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   }
   const auto events = made->events;
   const auto version = events->resource_version();
-  if (newest_.is_outdated(key, version)) co_return Result<bool>(true);
+  part.outdated = !was_read && newest_.is_outdated(key, version);
+  if (part.outdated) co_return Result<bool>(true);
   newest_.note(key, events->uid(), version);
 
   auto loaded = co_await ledger_.load(key);

@@ -99,11 +99,13 @@ class ApplicationReporter {
     bool is_last = true;           // after its report nothing is due, unless something is missing
     bool lists = false;            // `resources` and `bytes` are wanted
     bool too_large = false;        // the answer about it is too large; nothing was reported
+    bool outdated = false;         // a newer state was reported before; nothing was reported
     std::vector<ResourceId> resources = {};  // all of the application
     std::size_t bytes = 0;                   // of the answer about the part
   };
   // `live` keeps the text of the Application when there may be further parts.
   Task<Result<bool>> report_part(Live& live, Part& part);
+  Task<Result<bool>> report_first_part(Live& live, Part& part);
   Task<Result<bool>> report_in_parts(Live& live);
   Task<std::optional<Gathered>> gather(Live& live, const Part& part);
   // The events of a snapshot, and the digest of its resource tree.

@@ -203,6 +203,7 @@ Missing ChangeTracker::missing(const std::function<bool(std::string_view key)>& 
 
 void ChangeTracker::missed(const std::string& key, std::string_view uid, std::string tombstone) {
   const auto now = Clock::now();
+  if (seen_.erase(key) > 0) --seen_in_[shard_of_key(key)];  // of a watch that ended before
   peers_.remove(key, uid, now);
   if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
 }

@@ -193,6 +193,9 @@ Task<> Reporter::find_deleted() {
                             .gone =
                                 [this](const std::string& key, const std::string& uid) {
                                   const auto object = application_key(key);
+                                  // Its successor came during the check; its report tells both.
+                                  const auto* now = informer_.find(object);
+                                  if (now != nullptr && is_ours(*now)) return;
                                   changes_.missed(key, uid, application_stub(object, uid, ""));
                                   report_children(object);
                                 },

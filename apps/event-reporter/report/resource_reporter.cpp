@@ -258,6 +258,8 @@ Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
                             .object = object,
                             .gone =
                                 [&](const std::string& key, const std::string& uid) {
+                                  // Its successor came during the check; its report tells both.
+                                  if (watch.find(object(key)) != nullptr) return;
                                   changes_.missed(key, uid, resource_stub(object(key), uid));
                                 },
                             .pauses = options_.queue.backoff});
@@ -279,12 +281,36 @@ Task<Result<void>> ResourceReporter::report(const std::string& key, DirtyWork& w
       .state = [&] { return report_next(*grant, id, work); }};
   const auto reported = co_await report_work(changes_, *grant, key, work, steps);
   if (reported && grant->retry_refused) changes_.retried(key);
-  co_return reported;
+  if (!reported || work.live) co_return reported;
+  co_return co_await report_predecessor(*grant, id);
+}
+
+// Reports the deletion of a predecessor that was deleted without a watch event, when its successor
+// was deleted before its first report.
+Task<Result<void>> ResourceReporter::report_predecessor(Grant grant, const ResourceKey& id) {
+  const auto key = id.to_string();
+  if (!ledger_.known().contains(key)) co_return Result<void>();
+  const auto text = co_await read(id);
+  if (!text && text.error().is_transient()) co_return std::unexpected(text.error());
+  const auto known = ledger_.known().find(key);
+  // An object that exists is reported when the watch delivers it.
+  if (text || text.error().code != ErrorCode::not_found || known == ledger_.known().end()) {
+    co_return Result<void>();
+  }
+  co_return co_await post_gone(grant, id, key, resource_stub(id.object, known->second.uid));
 }
 
 Task<Result<bool>> ResourceReporter::report_next(Grant grant, const ResourceKey& id,
                                                  const DirtyWork& work) {
-  const bool from_server = work.states.empty();
+  const auto key = id.to_string();
+  bool from_server = work.states.empty();
+  if (!from_server && newest_.uid(key) != nullptr) {
+    const auto facts = read_resource(work.states.front().text);
+    // A read was ahead of the watch, or the cluster was restored from a backup: what there is now
+    // decides.
+    from_server = facts && newest_.is_outdated(key, facts->resource_version);
+    if (from_server && work.states.size() > 1) co_return Result<bool>(true);
+  }
   auto text = from_server ? co_await read(id) : Result<std::string>(work.states.front().text);
   if (!text && text.error().code == ErrorCode::not_found) co_return Result<bool>(false);
   if (!text) co_return std::unexpected(text.error());
@@ -296,23 +322,17 @@ Task<Result<bool>> ResourceReporter::report_next(Grant grant, const ResourceKey&
 Task<Result<void>> ResourceReporter::report_gone(Grant grant, const ResourceKey& id,
                                                  std::string tombstone) {
   const auto key = id.to_string();
-  const auto facts = read_resource(tombstone);
-  const std::string uid = facts ? facts->uid : std::string();
-  // An object of the same name may have been read before the watch delivered it.
-  const auto* newest = newest_.uid(key);
-  const bool has_successor = !uid.empty() && newest != nullptr && *newest != uid;
   const auto known = ledger_.known().find(key);
-  const std::string reported = known == ledger_.known().end() ? uid : known->second.uid;
-  if (!has_successor && !uid.empty() && reported != uid) {
-    // The deletion of a predecessor was not reported yet.
-    const auto before = co_await post_gone(grant, id, key, resource_stub(id.object, reported));
-    if (!before) co_return std::unexpected(before.error());
-  }
-  const auto posted = co_await post_gone(
-      grant, id, has_successor && reported != uid ? inventory_row(key, uid) : key,
-      facts ? tombstone : resource_stub(id.object, reported));
+  const std::string reported = known == ledger_.known().end() ? std::string() : known->second.uid;
+  const auto facts = read_resource(tombstone);
+  if (!facts || facts->uid.empty()) tombstone = resource_stub(id.object, reported);
+  const auto uid = facts && !facts->uid.empty() ? facts->uid : reported;
+  // The entry may be that of a successor, or of a predecessor.
+  const bool own = reported.empty() || reported == uid;
+  const auto posted = co_await post_gone(grant, id, own ? key : inventory_row(key, uid), tombstone);
   if (!posted) co_return std::unexpected(posted.error());
-  if (!has_successor) newest_.forget(key);
+  const auto* newest = newest_.uid(key);
+  if (newest != nullptr && *newest == uid) newest_.forget(key);
   co_return Result<void>();
 }
 
@@ -325,7 +345,6 @@ Task<Result<void>> ResourceReporter::report_state(Grant grant, const ResourceKey
     note_unreadable(key, facts.error());
     co_return Result<void>();
   }
-  if (newest_.is_outdated(key, facts->resource_version)) co_return Result<void>();
   if (was_read) {
     newest_.note(key, facts->uid, facts->resource_version);
   } else {
@@ -392,10 +411,12 @@ Task<Result<void>> ResourceReporter::report_state(Grant grant, const ResourceKey
   co_return Result<void>();
 }
 
-// The entry of an object, or else its row of the inventory, which another replica may have reported.
+// The entry of the object that `row` of the inventory stands for: that of the key, unless it belongs to
+// another object with this name, or else the row, which another replica may have reported.
 Task<Result<LedgerEntry>> ResourceReporter::load(const std::string& key, const std::string& row) {
-  const bool known = ledger_.known().contains(key);
-  co_return co_await ledger_.load(known ? key : row);
+  const auto known = ledger_.known().find(key);
+  const bool own = known != ledger_.known().end() && known->second.uid == uid_of_row(row);
+  co_return co_await ledger_.load(own ? key : row);
 }
 
 // Reports the deletion of the object whose tombstone `text` is and whose entry has the name `row`,
@@ -405,7 +426,7 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
   const auto& kind = *find_kind(id.kind);
   const auto facts = read_resource(text).value_or(ResourceFacts{});
   const auto inventory = inventory_row(id.to_string(), facts.uid);
-  auto loaded = co_await load(row, inventory);
+  auto loaded = co_await load(id.to_string(), inventory);
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
   entry.belong_to(facts.uid);

@@ -96,6 +96,7 @@ class ResourceReporter {
 
   Task<Result<void>> report(const std::string& key, DirtyWork& work);
   Task<Result<void>> report_gone(Grant grant, const ResourceKey& id, std::string tombstone);
+  Task<Result<void>> report_predecessor(Grant grant, const ResourceKey& id);
   Task<Result<bool>> report_next(Grant grant, const ResourceKey& id, const DirtyWork& work);
   Task<Result<void>> report_state(Grant grant, const ResourceKey& id, const std::string& text,
                                   bool was_read, bool heartbeat);

@@ -1687,6 +1687,40 @@ TEST(Reporter, AfterARestoreOfTheClusterEverythingIsComparedAnew) {
   });
 }
 
+// etcd was restored while the watch stayed open, so nothing shows that versions are given out again.
+TEST(Reporter, AStateThatLooksOlderThanOneThatWasReadIsNotLost) {
+  play([](Scene& scene) -> Task<> {
+    const auto backup = scene.kube.store().back_up();
+    const auto put = [&scene](const std::string& uid) {
+      scene.put({.name = "web", .uid = uid, .resources = 0});
+      return *scene.kube.find(k8s::resources::kApplications, {"argocd", "web"});
+    };
+    const auto told = [&scene](const std::string& uid) {
+      return Scene::until([&scene, uid] {
+        return !scene.platform.reports().empty() &&
+               scene.platform.reports().back().event_id.starts_with(uid + "/");
+      });
+    };
+    co_await scene.start();
+    const auto old = put("uid-old");
+    CO_ASSERT_TRUE(co_await told("uid-old"));
+    scene.kube.stall_watches(true);
+    scene.remove({.name = "web"});
+    for (int i = 0; i < 3; ++i) put("uid-new");
+    // Reads the applications.
+    scene.reporter().changes().claimed(0, 9);
+    CO_ASSERT_TRUE(co_await told("uid-new"));
+
+    scene.kube.store().restore(backup);
+    const auto newest = put("uid-newest");
+    scene.kube.stall_watches(false);
+    scene.kube.send_on_watches(k8s::resources::kApplications,
+                               json{{"type", "DELETED"}, {"object", old}}.dump() + "\n" +
+                                   json{{"type", "ADDED"}, {"object", newest}}.dump() + "\n");
+    EXPECT_TRUE(co_await told("uid-newest"));
+  });
+}
+
 // -- a ledger that is lost while running --
 
 TEST(Reporter, AfterTheLossOfTheLedgerEverythingIsReportedAgain) {
