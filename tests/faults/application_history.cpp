@@ -510,7 +510,7 @@ Task<> ApplicationHistory::gap() {
   const auto content = app.content;
   const auto first = platform.reports().size();
   const FakePlatform::Report* told = nullptr;
-  for (Patience patience(seconds(60)); told == nullptr && !patience.over();) {
+  for (Patience patience(std::chrono::minutes(5)); told == nullptr && !patience.over();) {
     told = co_await platform.wait_for(
         [this, content](const FakePlatform::Report& report) {
           const auto event = read(report);

@@ -16,8 +16,9 @@ using std::chrono::seconds;
 
 // Longer than an acknowledgement needs to reach the ledger's file, even on a busy machine.
 constexpr auto kUncommitted = milliseconds(500);
-// After a fault the breaker's next probe may be 15 s away, and a refused token's 10 s.
-constexpr auto kReady = seconds(60);
+// After a fault the breaker's next probe may be 15 s away, and a refused token's 10 s; all takes longer
+// on a machine that is busy with other work.
+constexpr auto kReady = std::chrono::minutes(5);
 
 // Whether each line says that a replica is ready.
 bool is_only_ready(std::string_view lines) {
@@ -112,9 +113,9 @@ Task<> History::calm() {
     make_milestones();
     co_await sleep_for(milliseconds(pick(30)));
   }
-  std::ignore = co_await settled(seconds(30));
+  std::ignore = co_await settled(std::chrono::minutes(5));
   model.end_calm();
-  EXPECT_EQ(model.skipped(), std::vector<std::string>{});
+  for (const auto& line : model.skipped()) ADD_FAILURE() << line << "\n" << model.trails(line);
 }
 
 // -- what may come twice --

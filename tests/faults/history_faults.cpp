@@ -138,7 +138,7 @@ Task<> History::full_disk() {
   co_await live(3 + pick(5));
   pod.limit_files(RLIM_INFINITY);
   // The next kill would lose rows that are not in the file yet.
-  Patience patience(std::chrono::seconds(20));
+  Patience patience(std::chrono::minutes(2));
   while (pod.ledger_pending() != "0") {
     CO_ASSERT_TRUE(!patience.over()) << "the ledger stays behind";
     co_await sleep_for(milliseconds(50));
@@ -312,7 +312,7 @@ Task<> History::taken_by_another(ReporterPod& pod) {
   const k8s::ObjectKey key{
       .ns = "argocd",
       .name = "event-reporter-" + mode_ + pod.host_name().substr(pod.host_name().rfind('-'))};
-  Patience patience(std::chrono::seconds(60));
+  Patience patience(std::chrono::minutes(5));
   const auto taken = [&] {
     const auto lease = kube.find(k8s::resources::kLeases, key);
     const auto holder = lease ? (*lease)["spec"].value("holderIdentity", "") : std::string();
@@ -359,7 +359,7 @@ Task<> History::isolated() {
 // As a StatefulSet does: from the last to the first, each after the one before is ready. The
 // volume of a removed replica may be deleted with it.
 Task<> History::resized() {
-  CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
+  CO_ASSERT_TRUE(co_await settled(std::chrono::minutes(5)));
   const auto before = replicas_;
   const auto changes = figures.changes;
   replicas_ = 1 + (before + pick(2)) % kMostReplicas;
@@ -380,7 +380,7 @@ Task<> History::resized() {
       std::ignore = co_await pod.process().wait_for_readyz("ready\n");
     }
   }
-  CO_ASSERT_TRUE(co_await settled(std::chrono::seconds(80)));
+  CO_ASSERT_TRUE(co_await settled(std::chrono::minutes(5)));
   for (std::size_t shard = 0; shard < replicas_; ++shard) allow_all(shard, replicas_);
   // Shards of the old and the new replica count overlapped meanwhile.
   figures.allowed.taken += (figures.changes - changes) * events_of_change();

@@ -315,10 +315,10 @@ Task<> ResourceHistory::secret_unusable() {
 
 // Its objects are forgotten without an event, and reported anew when it is back.
 Task<> ResourceHistory::secret_removed() {
-  CO_ASSERT_TRUE(co_await settled(seconds(80)));
+  CO_ASSERT_TRUE(co_await settled(std::chrono::minutes(5)));
   managed_is_known_ = false;
   kube.remove(r::kSecrets, {"argocd", "cluster-managed"});
-  Patience patience(seconds(30));
+  Patience patience(std::chrono::minutes(5));
   for (std::size_t i = 0; i < replicas(); ++i) {
     auto& each = pods()[i];
     CO_ASSERT_TRUE(co_await each.process().started());
@@ -337,7 +337,7 @@ Task<> ResourceHistory::secret_removed() {
   put_managed_secret(false);
   if (!forgotten.empty()) {
     const FakePlatform::Report* last = nullptr;
-    for (Patience more(seconds(60)); last == nullptr && !more.over();) {
+    for (Patience more(std::chrono::minutes(5)); last == nullptr && !more.over();) {
       last = co_await platform.wait_for(
           [&](const FakePlatform::Report& report) {
             forgotten.erase(read(report).object);
