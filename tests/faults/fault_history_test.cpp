@@ -87,13 +87,13 @@ Task<> play_faults(History& history, std::size_t faults) {
   const auto& figures = history.figures;
   const auto& allowed = figures.allowed;
   std::cout << "faults " << faults << ", restarts " << figures.restarts << ", shards taken "
-            << figures.takings << ", changes " << figures.changes << ", events "
-            << history.model.events() << ", duplicates " << history.model.duplicates()
-            << " of at most " << allowed.total() << " (unanswered " << allowed.unanswered
-            << ", uncommitted " << allowed.uncommitted << ", taken " << allowed.taken
-            << ", deleted " << allowed.deleted << "), lost " << history.model.lost().size()
-            << ", wrong " << history.model.wrong().size() << "; " << took.count() << " s"
-            << std::endl;
+            << figures.takings << ", disturbed calms " << figures.disturbed_calms << ", changes "
+            << figures.changes << ", events " << history.model.events() << ", duplicates "
+            << history.model.duplicates() << " of at most " << allowed.total() << " (unanswered "
+            << allowed.unanswered << ", uncommitted " << allowed.uncommitted << ", taken "
+            << allowed.taken << ", deleted " << allowed.deleted << "), lost "
+            << history.model.lost().size() << ", wrong " << history.model.wrong().size() << "; "
+            << took.count() << " s" << std::endl;
   for (const auto& [name, count] : figures.faults)
     std::cout << "  " << name << ": " << count << "\n";
   EXPECT_THAT(history.model.lost(), IsEmpty());

@@ -30,6 +30,16 @@ bool is_only_ready(std::string_view lines) {
   return true;
 }
 
+// How often the replica lost a shard, or the right to hold any, according to its log.
+std::size_t losses_of_shards(std::string_view log) {
+  std::size_t count = 0;
+  for (const std::string_view message : {"\"not leading any more\"", "\"no longer standing in\"",
+                                         "\"the layout is not ours any more\""}) {
+    for (auto at = log.find(message); at != log.npos; at = log.find(message, at + 1)) ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 History::History(const Executor& executor, std::uint64_t seed, std::size_t replicas,
@@ -108,6 +118,14 @@ Task<> History::calm() {
   for (std::size_t i = 0; i < replicas_; ++i) {
     if (!co_await ready(pods_[i])) co_return;
   }
+  const auto lost_shards = [this] {
+    std::size_t count = 0;
+    for (auto& pod : pods_) {
+      if (pod.runs()) count += losses_of_shards(pod.process().log());
+    }
+    return count;
+  };
+  const auto before = lost_shards();
   model.begin_calm();
   for (std::size_t rounds = 2 + pick(3); rounds > 0; --rounds) {
     make_milestones();
@@ -115,6 +133,11 @@ Task<> History::calm() {
   }
   std::ignore = co_await settled(std::chrono::minutes(5));
   model.end_calm();
+  if (lost_shards() != before) {
+    // The machine stood still, or was too busy to renew a Lease: it was not calm.
+    ++figures.disturbed_calms;
+    co_return;
+  }
   for (const auto& line : model.skipped()) ADD_FAILURE() << line << "\n" << model.trails(line);
 }
 

@@ -48,7 +48,8 @@ class History {
     std::size_t changes = 0;
     std::map<std::string, std::size_t> faults;
     std::size_t restarts = 0;
-    std::size_t takings = 0;  // of shards, from somebody else
+    std::size_t takings = 0;          // of shards, from somebody else
+    std::size_t disturbed_calms = 0;  // that were not judged
     AllowedDuplicates allowed;
   };
 
@@ -68,7 +69,8 @@ class History {
   // Changes with short pauses, so that the reporters are in the middle of their work.
   Task<> live(std::size_t changes);
   // While all is well, no milestone is skipped: makes some, waits until they are told, and adds a
-  // failure for each that was not. Call it when all is settled.
+  // failure for each that was not. Call it when all is settled. Nothing is judged when a replica lost
+  // a shard meanwhile: then its next holder tells the present states.
   Task<> calm();
 
   // -- faults --
