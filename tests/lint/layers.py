@@ -51,6 +51,7 @@ FENCES = {
     r"git2": r"apps/app-proxy/git/(repository|transport)\.cpp",
     # Besides core/crypto the TLS files; stream and wire go with the move to net/tls_*.
     r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/common/.*",
+    r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
     r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
     r"simdjson": r"libs/(common/core/(json|yaml)_text|k8s-client/json_tokens)\.[ch]pp|apps/event-reporter/.*|tests/.*",
 }
