@@ -306,6 +306,7 @@ class App {
       NewProxy proxy{.proxy_name = host,
                      .proxy_type = "http",
                      .use_encryption = config_.use_encryption,
+                     .use_compression = config_.use_compression,
                      .subdomain = host,
                      .locations = {host == config_.subdomain_prefix ? config_.location : "/"},
                      .ips_allow_list = config_.ips_allow_list};

@@ -155,6 +155,12 @@ void bind_tunnel(ConfigReader& reader, Config& config) {
        "Encrypt connections with the server's token, too, as frp's transport.useEncryption; no "
        "substitute for TLS"},
       config.use_encryption);
+  reader.add(
+      {"tunnel.use-compression",
+       {"TUNNEL_USE_COMPRESSION"},
+       "Compress connections by Snappy, as frp's transport.useCompression; for upstreams that "
+       "do not compress themselves"},
+      config.use_compression);
   reader.add({"tunnel.pool-size",
               {"TUNNEL_POOL_SIZE"},
               "Connections that the server may keep waiting for requests"},

@@ -41,6 +41,7 @@ struct Config {
   std::int64_t forward_port = 80;
   std::vector<std::string> extra_proxies;
   bool use_encryption = false;
+  bool use_compression = false;
   std::int64_t pool_size = 1;
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds idle_timeout{3'600'000};

@@ -6,7 +6,6 @@
 
 #include "common/core/crypto.hpp"
 #include "common/net/relay.hpp"
-#include "common/tunnel/cipher_channel.hpp"
 #include "tunnel-client/request_watch.hpp"
 
 namespace gitops::tunnel {
@@ -311,12 +310,10 @@ Task<> Session::work() {
   net::Buffer received((*stream)->reactor().blocks);
   const auto proxy = co_await await_start(**stream, received);
   if (!proxy) co_return;  // the server did not need it, or the link is over
-  if (is_encrypted(*proxy)) {
+  if (const auto coding = coding_of(*proxy); coding.encryption || coding.compression) {
     std::string early(received.bytes());
     received.consume(early.size());
-    *stream =
-        std::make_unique<CipherChannel>(std::move(*stream), control_key(options_.control.token),
-                                        random_bytes(Aes128Cfb::kIvSize), std::move(early));
+    *stream = work_channel(std::move(*stream), coding, options_.control.token, std::move(early));
   }
   const auto done = co_await carry(*proxy, **stream, received);
   if (done) co_return;
@@ -359,10 +356,13 @@ Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer
   }
 }
 
-bool Session::is_encrypted(const std::string& proxy) const {
-  return std::ranges::any_of(control_.proxies(), [&](const ClientControl::Proxy& known) {
-    return known.request.proxy_name == proxy && known.request.use_encryption;
-  });
+WorkCoding Session::coding_of(const std::string& proxy) const {
+  for (const auto& known : control_.proxies()) {
+    if (known.request.proxy_name != proxy) continue;
+    return {.encryption = known.request.use_encryption,
+            .compression = known.request.use_compression};
+  }
+  return {};
 }
 
 // Relays the stream to a new connection to the upstream.

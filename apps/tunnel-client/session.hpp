@@ -16,6 +16,7 @@
 #include "common/net/channel.hpp"
 #include "common/tunnel/client_control.hpp"
 #include "common/tunnel/link.hpp"
+#include "common/tunnel/work_channel.hpp"
 
 namespace gitops::tunnel {
 
@@ -98,7 +99,7 @@ class Session {
   void warn(std::string_view what, const Error& error);
   // The proxy's name.
   Task<Result<std::string>> await_start(net::Channel& stream, net::Buffer& received);
-  [[nodiscard]] bool is_encrypted(const std::string& proxy) const;
+  [[nodiscard]] WorkCoding coding_of(const std::string& proxy) const;
   Task<Result<void>> carry(const std::string& proxy, net::Channel& stream, net::Buffer& received);
   void end(Error error);
 

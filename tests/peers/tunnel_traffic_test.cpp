@@ -190,16 +190,23 @@ TEST_P(PeerTunnelTraffic, AFurtherHostLeadsElsewhere) {
   EXPECT_EQ(tunnel_call(server, "GET", "/", "", "acc-rt-docs.example.test").body, "docs");
 }
 
-TEST_P(PeerTunnelTraffic, EncryptedConnections) {
+TEST_P(PeerTunnelTraffic, EncryptedAndCompressedConnections) {
   PeerFrps server(GetParam(), {.token = "s3cret"});
   RecordingUpstream upstream("router", tunnel_echo);
-  Client client(server, upstream.port(),
-                {.env = {{"TUNNEL_SERVER_TOKEN", "s3cret"}}, .flags = {"--tunnel.use-encryption"}});
-  client.await_ready();
-  const std::string text(3'000'000, 'e');
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(tunnel_call(server, "GET", "/").body, "hello");
-    EXPECT_TRUE(tunnel_call(server, "POST", "/", text).body == text);
+  std::string text;
+  while (text.size() < 3'000'000) text += std::to_string(text.size()) + ",";
+  const std::string encryption = "--tunnel.use-encryption";
+  const std::string compression = "--tunnel.use-compression";
+  const std::vector<std::vector<std::string>> combinations{
+      {encryption}, {compression}, {encryption, compression}};
+  for (const auto& flags : combinations) {
+    Client client(server, upstream.port(),
+                  {.env = {{"TUNNEL_SERVER_TOKEN", "s3cret"}}, .flags = flags});
+    client.await_ready();
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(tunnel_call(server, "GET", "/").body, "hello") << flags[0];
+      EXPECT_TRUE(tunnel_call(server, "POST", "/", text).body == text) << flags[0];
+    }
   }
 }
 
