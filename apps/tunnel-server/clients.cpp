@@ -95,27 +95,32 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
     ~Ended() {
       clients.table_.remove(id);
       clients.sessions_.erase(id);
+      std::erase_if(clients.without_mux_, [this](const auto& item) { return item.second == id; });
       std::erase_if(clients.admitted_, [this](const auto& item) { return item.first.first == id; });
       clients.no_stranger(id);
     }
   } ended{*this, id};
   const auto deadline = deadline_after(options_.login_timeout);
-  auto entered = co_await entrance_.enter(std::move(*channel), deadline);
-  if (!entered) {
+  Result<std::shared_ptr<Session>> begun;
+  if (auto entered = co_await entrance_.enter(std::move(*channel), deadline); !entered) {
+    begun = std::unexpected(entered.error());
+  } else if (entered->has_mux) {
+    begun = std::make_shared<Session>(executor_, id, std::move(entered->channel), client,
+                                      session_options(deadline), owner_);
+  } else {
+    begun = co_await begin_without_mux(id, std::move(entered->channel), client, deadline);
+  }
+  if (!begun) {
     refused_connections_.Increment();
-    if (const auto verdict = repeated_.check(entered.error().message, Clock::now()); verdict.pass) {
+    if (const auto verdict = repeated_.check(begun.error().message, Clock::now()); verdict.pass) {
       log().info("a connection was refused", {{"client", client},
-                                              {"error", entered.error().message},
+                                              {"error", begun.error().message},
                                               {"suppressed", verdict.suppressed}});
     }
     co_return;
   }
-  auto options = options_.session;
-  options.login_deadline = deadline;
-  options.control.token = authority_.token();
-  if (authority_.confirms_owners()) options.control.links = options_.links;
-  const auto session = std::make_shared<Session>(executor_, id, std::move(*entered), client,
-                                                 std::move(options), owner_);
+  const auto session = std::move(*begun);
+  if (!session) co_return;
   sessions_[id] = session;
   const auto error = co_await session->run();
   if (!session->is_logged_in()) {
@@ -125,9 +130,51 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
     if (!verdict.pass) co_return;
   }
   log().info("session ended", {{"client", client},
-                               {"run_id", session->run_id()},
+                               {"run_id", session->shown_run_id()},
                                {"logged_in", session->is_logged_in()},
                                {"reason", error.message}});
+}
+
+Session::Options Clients::session_options(Deadline login_deadline) {
+  auto options = options_.session;
+  options.login_deadline = login_deadline;
+  options.control.token = authority_.token();
+  options.control.asks_for_pings = options.signed_pings || authority_.asks_about("Ping");
+  if (authority_.confirms_owners()) options.control.links = options_.links;
+  return options;
+}
+
+Task<Result<std::shared_ptr<Session>>> Clients::begin_without_mux(
+    SessionId id, std::unique_ptr<net::Channel> channel, std::string client, Deadline deadline) {
+  channel->set_deadline(deadline);
+  auto message = co_await read_first_message(*channel);
+  if (!message) co_return std::unexpected(message.error());
+  auto options = session_options(deadline);
+  if (auto* login = std::get_if<tunnel::Login>(&*message)) {
+    // Without a token the key of a work connection is a public constant.
+    if (options.control.token.empty() && !authority_.asks_about("NewWorkConn")) {
+      constexpr const char* kWhy =
+          "tcpMux = false needs a token of the server, by which work connections are known";
+      std::string answer;
+      tunnel::refuse_login(answer, options.control.version, kWhy);
+      (void)co_await channel->write(answer);
+      co_await channel->close_gracefully();
+      co_return fail(ErrorCode::forbidden, kWhy);
+    }
+    co_return std::make_shared<Session>(executor_, id, std::move(channel), std::move(*login),
+                                        client, std::move(options), owner_);
+  }
+  auto* work = std::get_if<tunnel::NewWorkConn>(&*message);
+  if (work == nullptr) {
+    co_return fail(ErrorCode::protocol, "a connection that begins with something else");
+  }
+  const auto found = without_mux_.find(work->run_id);
+  const auto owner = found == without_mux_.end() ? nullptr : this->session(found->second);
+  if (!owner) {
+    co_return fail(ErrorCode::forbidden, "a work connection of a session that does not exist");
+  }
+  owner->attach(std::move(channel), std::move(*work));
+  co_return nullptr;
 }
 
 void Clients::drain() {
@@ -173,6 +220,9 @@ SessionOwner Clients::make_owner() {
     auto admitted = co_await authority_.admit_login(subject_of(session), std::move(login));
     if (admitted) no_stranger(session.id());
     co_return admitted;
+  };
+  owner.logged_in = [this](Session& session) {
+    if (!session.has_mux()) without_mux_.emplace(session.run_id(), session.id());
   };
   owner.admit_proxy = [this](Session& session,
                              tunnel::NewProxy proxy) -> Task<Result<tunnel::NewProxy>> {
@@ -221,6 +271,7 @@ Result<std::string> Clients::offer(Session& session, const std::string& name,
   }
   const auto superfluous = table_.add({.session = session.id(),
                                        .run_id = std::string(session.run_id()),
+                                       .replaces = session.login().run_id,
                                        .is_confirmed = authority_.confirms_owners()},
                                       std::make_shared<const Offer>(std::move(*offer)));
   if (!superfluous) return std::unexpected(superfluous.error());

@@ -82,6 +82,12 @@ class Clients {
  private:
   Task<> serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel>> channel,
                std::string client);
+  // A connection without yamux begins with its first message: a login, or a work connection of a
+  // session that exists. Null when there is no session for it.
+  Task<Result<std::shared_ptr<Session>>> begin_without_mux(SessionId id,
+                                                           std::unique_ptr<net::Channel> channel,
+                                                           std::string client, Deadline deadline);
+  [[nodiscard]] Session::Options session_options(Deadline login_deadline);
   // The connection has logged in, or has ended.
   void no_stranger(SessionId id);
   SessionOwner make_owner();
@@ -100,6 +106,8 @@ class Clients {
   std::uint16_t port_ = 0;
   SessionId last_id_ = 0;
   std::map<SessionId, std::shared_ptr<Session>> sessions_;
+  // Sessions without yamux by their run ids, which only their clients know.
+  std::unordered_map<std::string, SessionId> without_mux_;
   // What was admitted, as it was asked for, with the client's token.
   std::map<std::pair<SessionId, std::string>, tunnel::NewProxy> admitted_;
   // Addresses of connections that have not logged in, and how many each has.

@@ -38,6 +38,17 @@ std::string operations_mistake(const std::vector<std::string>& operations) {
   return {};
 }
 
+std::string scopes_mistake(const Config& config) {
+  for (const auto& scope : config.auth_scopes) {
+    if (scope != "HeartBeats" && scope != "NewWorkConns") {
+      return "\"" + scope + "\" is none of HeartBeats and NewWorkConns";
+    }
+  }
+  return !config.auth_scopes.empty() && config.token.empty() && config.token_file.empty()
+             ? "without a token they prove nothing"
+             : "";
+}
+
 std::string servers_mistake(const std::vector<std::string>& servers) {
   for (const auto& server : servers) {
     const auto parsed = http::parse_host_port(server, 0);
@@ -130,6 +141,12 @@ void bind_authority(ConfigReader& reader, Config& config) {
   reader.add_secret(
       {"token", {"TUNNEL_SERVER_TOKEN"}, "Token that all clients share, frp's auth.token"},
       config.token, &config.token_file);
+  reader.add({"auth-scopes",
+              {"AUTH_SCOPES"},
+              "What carries that token besides the login, as the clients' auth.additionalScopes: "
+              "HeartBeats, NewWorkConns"},
+             config.auth_scopes);
+  reader.check({"auth-scopes", "token"}, [&config] { return scopes_mistake(config); });
   reader.add({"runtimes-file",
               {"RUNTIMES_FILE"},
               "File of the runtimes and their tokens, read again when it changes: a line "

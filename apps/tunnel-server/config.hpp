@@ -32,6 +32,7 @@ struct Config {
   // Who may log in and offer what.
   Secret token;
   std::string token_file;
+  std::vector<std::string> auth_scopes;
   std::string runtimes_file;
   std::string plugin_url;
   std::string plugin_ca_file;

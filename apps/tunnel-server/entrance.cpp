@@ -9,6 +9,7 @@
 #include "common/http/wire_text.hpp"
 #include "common/net/replay_channel.hpp"
 #include "common/net/tls_channel.hpp"
+#include "common/tunnel/message.hpp"
 
 namespace gitops::tunnel_server {
 namespace {
@@ -20,6 +21,10 @@ constexpr char kYamux = 0;
 constexpr char kTlsMark = 0x17;  // frp's own, before TLS
 constexpr char kTls = 0x16;
 constexpr char kHttp = 'G';
+// Without yamux: the control stream's first message, or that of a work connection.
+bool begins_message(char byte) {
+  return byte == tunnel::Login::kType || byte == tunnel::NewWorkConn::kType;
+}
 
 constexpr const char* kPath = "/~!frp";
 constexpr std::size_t kMaxHead = 8 * 1024;
@@ -62,8 +67,8 @@ Result<void> Entrance::check() {
   return {};
 }
 
-Task<Result<std::unique_ptr<net::Channel>>> Entrance::enter(std::unique_ptr<net::Channel> channel,
-                                                            Deadline deadline) {
+Task<Result<Entrance::Entered>> Entrance::enter(std::unique_ptr<net::Channel> channel,
+                                                Deadline deadline) {
   bool has_tls = false;
   bool has_websocket = false;
   bool is_marked = false;  // by frp's byte, behind which only TLS may follow
@@ -74,13 +79,15 @@ Task<Result<std::unique_ptr<net::Channel>>> Entrance::enter(std::unique_ptr<net:
     if (!size) co_return std::unexpected(size.error());
     if (*size == 0) co_return fail(ErrorCode::unavailable, "the client left");
     std::string received(first.data(), *size);
-    Entered entered = fail(ErrorCode::protocol, "the client does not speak frp");
-    if (is_marked && first[0] != kTls) co_return entered;
-    if (first[0] == kYamux) {
+    Added added = fail(ErrorCode::protocol, "the client does not speak frp");
+    if (is_marked && first[0] != kTls) co_return std::unexpected(added.error());
+    if (first[0] == kYamux || begins_message(first[0])) {
       if (options_.require_tls && !has_tls) {
         co_return fail(ErrorCode::forbidden, "the client does not use TLS");
       }
-      co_return std::make_unique<net::ReplayChannel>(std::move(channel), std::move(received));
+      co_return Entered{
+          .channel = std::make_unique<net::ReplayChannel>(std::move(channel), std::move(received)),
+          .has_mux = first[0] == kYamux};
     }
     if (first[0] == kTlsMark && !has_tls) {
       is_marked = true;
@@ -88,19 +95,19 @@ Task<Result<std::unique_ptr<net::Channel>>> Entrance::enter(std::unique_ptr<net:
     }
     if (first[0] == kTls && !has_tls) {
       has_tls = true;
-      entered = co_await add_tls(std::move(channel), std::move(received), deadline);
+      added = co_await add_tls(std::move(channel), std::move(received), deadline);
     } else if (first[0] == kHttp && !has_websocket) {
       has_websocket = true;
-      entered = co_await add_websocket(std::move(channel), std::move(received));
+      added = co_await add_websocket(std::move(channel), std::move(received));
     }
-    if (!entered) co_return entered;
+    if (!added) co_return std::unexpected(added.error());
     is_marked = false;
-    channel = std::move(*entered);
+    channel = std::move(*added);
   }
 }
 
-Task<Entrance::Entered> Entrance::add_tls(std::unique_ptr<net::Channel> channel,
-                                          std::string received, Deadline deadline) {
+Task<Entrance::Added> Entrance::add_tls(std::unique_ptr<net::Channel> channel, std::string received,
+                                        Deadline deadline) {
   if (options_.tls.certificate_file.empty()) {
     co_return fail(ErrorCode::unsupported, "a client wants TLS; this server has no certificate");
   }
@@ -113,8 +120,8 @@ Task<Entrance::Entered> Entrance::add_tls(std::unique_ptr<net::Channel> channel,
   co_return std::move(tls);
 }
 
-Task<Entrance::Entered> Entrance::add_websocket(std::unique_ptr<net::Channel> channel,
-                                                std::string received) {
+Task<Entrance::Added> Entrance::add_websocket(std::unique_ptr<net::Channel> channel,
+                                              std::string received) {
   http::RequestParser parser(kMaxHead);
   std::string_view unread = received;
   std::array<char, 4096> room;

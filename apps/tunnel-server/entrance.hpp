@@ -10,7 +10,7 @@
 
 namespace gitops::tunnel_server {
 
-// Takes off the layers below yamux that a client has put on: any of TLS, WebSocket, and TLS inside of
+// Takes off the layers below yamux, or below frp's messages, that a client has put on: any of TLS, WebSocket, and TLS inside of
 // WebSocket, told apart by their first byte as frp's server does (docs/tunnel-protocol.md). WebSocket
 // inside of TLS (wss) is served as well. Loop thread only.
 class Entrance {
@@ -26,17 +26,20 @@ class Entrance {
   // Reads the certificate; an error names the file.
   Result<void> check();
 
-  // `channel` was accepted. Returns the channel that carries yamux. Errors: timeout, protocol, tls,
-  // forbidden (TLS is required), unavailable; the connection is closed then. A WebSocket request
-  // that is not for frp is answered.
-  Task<Result<std::unique_ptr<net::Channel>>> enter(std::unique_ptr<net::Channel> channel,
-                                                    Deadline deadline);
+  struct Entered {
+    std::unique_ptr<net::Channel> channel;
+    // The channel carries yamux; otherwise one stream of messages (frp's tcpMux = false).
+    bool has_mux = true;
+  };
+  // `channel` was accepted. Errors: timeout, protocol, tls, forbidden (TLS is required), unavailable;
+  // the connection is closed then. A WebSocket request that is not for frp is answered.
+  Task<Result<Entered>> enter(std::unique_ptr<net::Channel> channel, Deadline deadline);
 
  private:
-  using Entered = Result<std::unique_ptr<net::Channel>>;
-  Task<Entered> add_tls(std::unique_ptr<net::Channel> channel, std::string received,
-                        Deadline deadline);
-  static Task<Entered> add_websocket(std::unique_ptr<net::Channel> channel, std::string received);
+  using Added = Result<std::unique_ptr<net::Channel>>;
+  Task<Added> add_tls(std::unique_ptr<net::Channel> channel, std::string received,
+                      Deadline deadline);
+  static Task<Added> add_websocket(std::unique_ptr<net::Channel> channel, std::string received);
 
   Options options_;
   net::TlsContext tls_;

@@ -49,8 +49,6 @@ std::string unsupported(const tunnel::NewProxy& proxy) {
     return "proxy type [" + (proxy.proxy_type.empty() ? "tcp" : proxy.proxy_type) +
            "] is not supported, only http is";
   }
-  if (proxy.use_encryption) return "use_encryption is not supported: use TLS";
-  if (proxy.use_compression) return "use_compression is not supported";
   if (!proxy.group.empty()) return "groups are not supported";
   if (!proxy.route_by_http_user.empty()) return "route_by_http_user is not supported";
   if (!proxy.headers.empty() || !proxy.response_headers.empty()) {
@@ -109,7 +107,7 @@ Result<void> read_locations(const tunnel::NewProxy& proxy, std::vector<std::stri
 // Whether the newcomer may have what this one has.
 bool may_take(const Owner& newcomer, const Owner& holder) {
   return newcomer.session == holder.session || newcomer.is_confirmed ||
-         (!newcomer.run_id.empty() && newcomer.run_id == holder.run_id);
+         (!newcomer.replaces.empty() && newcomer.replaces == holder.run_id);
 }
 
 }  // namespace
@@ -200,8 +198,8 @@ Result<std::vector<SessionId>> HostTable::add(const Owner& owner,
                     [&](const Entry& entry) { return entry.owner.session == owner.session; });
       host.entries.push_back({.owner = owner, .offer = offer});
       for (const auto& entry : host.entries) {
-        const bool is_replaced =
-            entry.owner.session != owner.session && entry.owner.run_id == owner.run_id;
+        const bool is_replaced = entry.owner.session != owner.session && !owner.replaces.empty() &&
+                                 entry.owner.run_id == owner.replaces;
         if (is_replaced) superfluous.insert(entry.owner.session);
       }
       if (host.entries.size() > kMaxEntries) {

@@ -43,6 +43,7 @@ using SessionId = std::uint64_t;
 struct Owner {
   SessionId session = 0;
   std::string run_id;
+  std::string replaces = {};  // the run id of the session in whose place it comes
   // The control plane or the list of runtimes has said that the host is this client's. It may then
   // take it over from whoever has it.
   bool is_confirmed = false;

@@ -7,6 +7,8 @@
 
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
+#include "common/net/replay_channel.hpp"
+#include "common/tunnel/authentication.hpp"
 
 namespace gitops::tunnel_server {
 namespace {
@@ -26,6 +28,11 @@ constexpr std::size_t kSpareWork = 10;
 // Work connections on their way: yamux allows a client 256 streams without an ACK.
 constexpr std::int64_t kMaxAsked = 128;
 constexpr std::size_t kMaxRunId = 64;
+// Without yamux the run id finds the session of a work connection; nobody can guess it.
+constexpr std::size_t kRandomRunId = 16;
+// Without yamux, Pings are the only signs of life. frp's client sends one every 30 s and its server
+// waits as long.
+constexpr auto kPingPatience = std::chrono::seconds(90);
 constexpr auto kRest = std::chrono::milliseconds(200);  // between looks at what is left to do
 
 const Log& log() {
@@ -45,7 +52,38 @@ bool is_run_id(std::string_view text) {
   });
 }
 
+// A connection that is counted while it lasts.
+class Counted : public net::ReplayChannel {
+ public:
+  Counted(std::unique_ptr<net::Channel> below, std::shared_ptr<std::size_t> count)
+      : ReplayChannel(std::move(below), {}), count_(std::move(count)) {
+    ++*count_;
+  }
+  ~Counted() override { --*count_; }
+
+ private:
+  std::shared_ptr<std::size_t> count_;
+};
+
 }  // namespace
+
+Task<Result<Message>> read_first_message(net::Channel& channel) {
+  std::array<char, 4096> room;
+  MessageReader reader;
+  while (true) {
+    const auto size = co_await channel.read_some(room);
+    if (!size) co_return std::unexpected(size.error());
+    if (*size == 0) co_return fail(ErrorCode::unavailable, "the client left before a message");
+    std::string_view bytes(room.data(), *size);
+    auto message = reader.next(bytes);
+    if (!message) co_return std::unexpected(message.error());
+    if (!*message) continue;
+    if (!bytes.empty()) {
+      co_return fail(ErrorCode::protocol, "bytes stand behind the first message");
+    }
+    co_return std::move(**message);
+  }
+}
 
 Session::Session(const Executor& executor, std::uint64_t id,
                  std::unique_ptr<net::Channel> connection, std::string client, Options options,
@@ -54,27 +92,49 @@ Session::Session(const Executor& executor, std::uint64_t id,
       client_(std::move(client)),
       options_(std::move(options)),
       owner_(owner),
-      link_(std::move(connection), as_server(options_.link),
-            [this](std::unique_ptr<net::Channel> stream) { take_stream(std::move(stream)); }),
       output_(executor),
       work_(executor),
       tasks_(executor) {
-  link_.limit(kStreamsOfStranger, kBytesOfStranger);
+  link_.emplace(std::move(connection), as_server(options_.link),
+                [this](std::unique_ptr<net::Channel> stream) { take_stream(std::move(stream)); });
+  link_->limit(kStreamsOfStranger, kBytesOfStranger);
 }
+
+Session::Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> control,
+                 Login login, std::string client, Options options, const SessionOwner& owner)
+    : id_(id),
+      client_(std::move(client)),
+      options_(std::move(options)),
+      owner_(owner),
+      login_(std::move(login)),
+      control_stream_(std::move(control)),
+      output_(executor),
+      work_(executor),
+      tasks_(executor) {}
 
 std::string_view Session::run_id() const {
   return control_ ? std::string_view(control_->run_id()) : std::string_view();
 }
 
+std::string_view Session::shown_run_id() const {
+  constexpr std::size_t kShown = 8;
+  return run_id().substr(0, kShown);
+}
+
 std::size_t Session::carrying() const {
+  if (!link_) return *carried_;
   const std::size_t idle = 1 + pool_.size() + work_begins_;
-  return link_.stream_count() > idle ? link_.stream_count() - idle : 0;
+  return link_->stream_count() > idle ? link_->stream_count() - idle : 0;
 }
 
 // -- its life --
 
 Task<Error> Session::run() {
-  tasks_.spawn("link", [this] { return keep_link(); });
+  if (link_) {
+    tasks_.spawn("link", [this] { return keep_link(); });
+  } else {
+    tasks_.spawn("control", [this] { return keep_control(); });
+  }
   tasks_.spawn("deadline", [this] { return keep_deadline(); });
   co_await tasks_.join();
   if (!ending_) ending_ = Error{.code = ErrorCode::internal, .message = "the session stopped"};
@@ -86,24 +146,28 @@ void Session::end(Error error) {
   ending_ = std::move(error);
   work_.notify_all();
   // The client sees an end, not a loss, where the connection takes it at once.
-  link_.close();
+  if (link_) {
+    link_->close();
+  } else {
+    control_stream_->close();
+  }
   tasks_.cancel();
 }
 
 void Session::retire(std::string_view why) {
   if (retired_ || ending_) return;
   retired_ = why;
-  link_.leave();
+  if (link_) link_->leave();
   pool_.clear();
   work_.notify_all();
   tasks_.spawn("retire", [this]() -> Task<> {
-    while (carrying() > 0 || users_ > 0) co_await sleep_for(kRest);
+    while ((link_ && carrying() > 0) || users_ > 0) co_await sleep_for(kRest);
     end({.code = ErrorCode::unavailable, .message = *retired_});
   });
 }
 
 Task<> Session::keep_link() {
-  end(co_await link_.run());
+  end(co_await link_->run());
 }
 
 Task<> Session::keep_deadline() {
@@ -120,7 +184,7 @@ Task<> Session::keep_control() {
     co_await control_stream_->close_gracefully();
     co_return end(std::move(error));
   }
-  for (const auto& [name, ticket] : std::exchange(proxies_, {})) owner_.withdraw(*this, name);
+  for (const auto& [name, known] : std::exchange(proxies_, {})) owner_.withdraw(*this, name);
   retire(error.message);
 }
 
@@ -132,19 +196,32 @@ void Session::take_stream(std::unique_ptr<net::Channel> stream) {
     tasks_.spawn("control", [this] { return keep_control(); });
     return;
   }
-  const bool is_wanted =
-      takes_users() &&
-      (requested_ > 0 ||
-       pool_.size() + work_begins_ < static_cast<std::size_t>(control_->pool_size()) + kSpareWork);
-  if (!is_wanted) return stream->abort();
+  if (!wants_work()) return stream->abort();
   requested_ = std::max<std::int64_t>(0, requested_ - 1);
   ++work_begins_;
   auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(stream));
-  tasks_.spawn("work", [this, shared] { return take_work(shared); });
+  tasks_.spawn("work", [this, shared] { return take_work(shared, std::nullopt); });
 }
 
-Task<> Session::take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream) {
-  const auto done = co_await read_work(**stream);
+void Session::attach(std::unique_ptr<net::Channel> connection, NewWorkConn work) {
+  if (link_ || !wants_work() || *carried_ + pool_.size() + work_begins_ >= options_.max_streams) {
+    return connection->close();
+  }
+  requested_ = std::max<std::int64_t>(0, requested_ - 1);
+  ++work_begins_;
+  auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(connection));
+  tasks_.spawn("work", [this, shared, work = std::move(work)] { return take_work(shared, work); });
+}
+
+bool Session::wants_work() const {
+  return takes_users() &&
+         (requested_ > 0 || pool_.size() + work_begins_ <
+                                static_cast<std::size_t>(control_->pool_size()) + kSpareWork);
+}
+
+Task<> Session::take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream,
+                          std::optional<NewWorkConn> work) {
+  const auto done = co_await read_work(**stream, std::move(work));
   --work_begins_;
   if (!done) {
     log().debug("a work connection was refused",
@@ -162,59 +239,51 @@ Task<> Session::take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream)
   work_.notify_all();
 }
 
-Task<Result<void>> Session::read_work(net::Channel& stream) {
+Task<Result<void>> Session::read_work(net::Channel& stream, std::optional<NewWorkConn> work) {
   stream.set_deadline(deadline_after(options_.work_timeout));
-  std::array<char, 1024> room;
-  MessageReader reader;
-  while (true) {
-    const auto size = co_await stream.read_some(room);
-    if (!size) co_return std::unexpected(size.error());
-    if (*size == 0) co_return fail(ErrorCode::unavailable, "the stream ended");
-    std::string_view bytes(room.data(), *size);
-    const auto message = reader.next(bytes);
+  if (!work) {
+    auto message = co_await read_first_message(stream);
     if (!message) co_return std::unexpected(message.error());
-    if (!*message) continue;
-    const auto* work = std::get_if<NewWorkConn>(&**message);
-    // Nothing may stand behind it: a user's bytes come first.
-    if (work == nullptr || !bytes.empty()) {
+    auto* first = std::get_if<NewWorkConn>(&*message);
+    if (first == nullptr) {
       co_return fail(ErrorCode::protocol, "a stream that begins with something else");
     }
-    // A run id is no secret to stake a user on; the connection that it came on is.
-    if (work->run_id != run_id()) {
-      co_return fail(ErrorCode::forbidden, "the run id is not that of this connection");
-    }
-    if (owner_.admit_work) co_return co_await owner_.admit_work(*this, *work);
-    co_return Result<void>{};
+    work = std::move(*first);
   }
+  // A run id is no secret to stake a user on; the connection that it came on is.
+  if (work->run_id != run_id()) {
+    co_return fail(ErrorCode::forbidden, "the run id is not that of this connection");
+  }
+  const bool is_signed = options_.signed_work || !link_;
+  if (is_signed &&
+      !tunnel::is_privilege_key(work->privilege_key, options_.control.token, work->timestamp)) {
+    co_return fail(ErrorCode::forbidden,
+                   "token in NewWorkConn doesn't match token from configuration; the client needs "
+                   "auth.additionalScopes = [\"NewWorkConns\"]");
+  }
+  if (owner_.admit_work) co_return co_await owner_.admit_work(*this, *work);
+  co_return Result<void>{};
 }
 
 // -- the control stream --
 
-Task<Result<std::optional<Login>>> Session::read_login(net::Channel& stream) {
-  std::array<char, 4096> room;
-  MessageReader reader;
-  while (true) {
-    const auto size = co_await stream.read_some(room);
-    if (!size) co_return std::unexpected(size.error());
-    if (*size == 0) co_return fail(ErrorCode::unavailable, "the client left before its login");
-    std::string_view bytes(room.data(), *size);
-    auto message = reader.next(bytes);
-    if (!message) co_return std::unexpected(message.error());
-    if (!*message) continue;
-    auto* login = std::get_if<Login>(&**message);
-    if (login == nullptr || !bytes.empty()) {
-      co_return fail(ErrorCode::protocol, "the client does not begin with a Login");
-    }
-    co_return std::move(*login);
+Task<Result<Login>> Session::read_login() {
+  if (!link_) co_return std::move(login_);
+  auto message = co_await read_first_message(*control_stream_);
+  if (!message) co_return std::unexpected(message.error());
+  auto* login = std::get_if<Login>(&*message);
+  if (login == nullptr) {
+    co_return fail(ErrorCode::protocol, "the client does not begin with a Login");
   }
+  co_return std::move(*login);
 }
 
 Task<Error> Session::converse() {
   auto& stream = *control_stream_;
   stream.set_deadline(options_.login_deadline);
-  auto login = co_await read_login(stream);
+  auto login = co_await read_login();
   if (!login) co_return login.error();
-  auto admitted = co_await owner_.admit_login(*this, std::move(**login));
+  auto admitted = co_await owner_.admit_login(*this, std::move(*login));
   if (!admitted) {
     std::string answer;
     tunnel::refuse_login(answer, options_.control.version, admitted.error().message);
@@ -223,21 +292,26 @@ Task<Error> Session::converse() {
   }
   login_ = std::move(*admitted);
   login_.privilege_key = {};
-  auto run_id = is_run_id(login_.run_id) ? login_.run_id : hex_encode(random_bytes(8));
+  // Who knows the run id of a session may replace it, and no more.
+  auto run_id =
+      link_ && is_run_id(login_.run_id) ? login_.run_id : hex_encode(random_bytes(kRandomRunId));
   control_.emplace(options_.control, login_, std::move(run_id), random_bytes(Aes128Cfb::kIvSize));
   requested_ = control_->pool_size();
-  link_.limit(options_.max_streams);
+  owner_.logged_in(*this);
+  if (link_) link_->limit(options_.max_streams);
   log().info("client logged in", {{"client", client_},
-                                  {"run_id", this->run_id()},
+                                  {"run_id", shown_run_id()},
                                   {"version", login_.version},
                                   {"hostname", login_.hostname},
-                                  {"pool", control_->pool_size()}});
+                                  {"pool", control_->pool_size()},
+                                  {"mux", has_mux()}});
   tasks_.spawn("writing", [this] { return keep_writing(); });
   tasks_.spawn("pool", [this] { return keep_pool(); });
   stream.set_read_deadline(kNever);
   std::array<char, 4096> room;
   std::vector<ServerControl::Event> events;
   while (true) {
+    if (!link_) stream.set_read_deadline(deadline_after(kPingPatience));
     const auto size = co_await stream.read_some(room);
     if (!size) co_return size.error();
     if (*size == 0) {
@@ -273,7 +347,7 @@ void Session::handle(ServerControl::Event event) {
   switch (event.what) {
     case What::new_proxy: {
       const auto ticket = ++tickets_;
-      proxies_[event.proxy.proxy_name] = ticket;
+      proxies_[event.proxy.proxy_name] = {.ticket = ticket};
       tasks_.spawn("proxy", [this, ticket, proxy = std::move(event.proxy)] {
         return judge_proxy(proxy, ticket);
       });
@@ -295,7 +369,7 @@ Task<> Session::judge_proxy(NewProxy proxy, std::uint64_t ticket) {
   const auto name = proxy.proxy_name;
   const auto admitted = co_await owner_.admit_proxy(*this, std::move(proxy));
   const auto found = proxies_.find(name);
-  if (found == proxies_.end() || found->second != ticket) co_return;  // closed meanwhile
+  if (found == proxies_.end() || found->second.ticket != ticket) co_return;  // closed meanwhile
   Result<std::string> address;
   if (admitted) {
     address = owner_.offer(*this, name, *admitted);
@@ -303,6 +377,8 @@ Task<> Session::judge_proxy(NewProxy proxy, std::uint64_t ticket) {
     address = std::unexpected(admitted.error());
   }
   if (address) {
+    found->second.coding = {.encryption = admitted->use_encryption,
+                            .compression = admitted->use_compression};
     control_->accept_proxy(name, *address);
     log().info("serving", {{"client", client_}, {"proxy", name}, {"address", *address}});
   } else {
@@ -316,7 +392,13 @@ Task<> Session::judge_proxy(NewProxy proxy, std::uint64_t ticket) {
 
 Task<> Session::judge_ping(tunnel::Ping ping) {
   Result<void> admitted;
-  if (owner_.admit_ping) admitted = co_await owner_.admit_ping(*this, ping);
+  if (options_.signed_pings &&
+      !tunnel::is_privilege_key(ping.privilege_key, options_.control.token, ping.timestamp)) {
+    admitted =
+        fail(ErrorCode::forbidden, "token in heartbeat doesn't match token from configuration");
+  } else if (owner_.admit_ping) {
+    admitted = co_await owner_.admit_ping(*this, ping);
+  }
   judges_ping_ = false;
   control_->answer_ping(admitted ? std::string_view() : std::string_view(admitted.error().message));
   send();
@@ -357,13 +439,24 @@ Task<> Session::keep_pool() {
   }
 }
 
+// The user's connection on a work connection that was started.
+std::unique_ptr<net::Channel> Session::started(std::unique_ptr<net::Channel> stream,
+                                               tunnel::WorkCoding coding) {
+  stream->set_write_deadline(kNever);
+  if (!link_) stream = std::make_unique<Counted>(std::move(stream), carried_);
+  return tunnel::work_channel(std::move(stream), coding, options_.control.token, {});
+}
+
 Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view proxy,
                                                              Deadline deadline) {
-  struct Counted {
+  struct Waiting {
     std::int64_t& users;
-    explicit Counted(std::int64_t& u) : users(u) { ++users; }
-    ~Counted() { --users; }
+    explicit Waiting(std::int64_t& u) : users(u) { ++users; }
+    ~Waiting() { --users; }
   };
+  const auto known = proxies_.find(proxy);
+  if (known == proxies_.end()) co_return fail(ErrorCode::unavailable, "the proxy was closed");
+  const auto coding = known->second.coding;
   std::string start;
   if (auto appended =
           append_message(start, tunnel::StartWorkConn{.proxy_name = std::string(proxy)});
@@ -373,7 +466,7 @@ Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view pr
   while (true) {
     std::unique_ptr<net::Channel> stream;
     {
-      const Counted counted(users_);
+      const Waiting waiting(users_);
       while (true) {
         if (!takes_users()) co_return fail(ErrorCode::unavailable, "the client has left");
         stream = take_waiting();
@@ -387,8 +480,7 @@ Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view pr
     ask_for_work();
     stream->set_write_deadline(deadline);
     if (auto written = co_await stream->write(start); !written) continue;
-    stream->set_write_deadline(kNever);
-    co_return std::move(stream);
+    co_return started(std::move(stream), coding);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "common/net/channel.hpp"
 #include "common/tunnel/link.hpp"
 #include "common/tunnel/server_control.hpp"
+#include "common/tunnel/work_channel.hpp"
 
 namespace gitops::tunnel_server {
 
@@ -26,6 +27,8 @@ class Session;
 struct SessionOwner {
   // Whether the client may log in; its Login, which may be changed, or the error that it is told.
   std::function<Task<Result<tunnel::Login>>(Session&, tunnel::Login)> admit_login;
+  // The session has its run id.
+  std::function<void(Session&)> logged_in = [](Session&) {};
   // Whether it may offer this; what it offers, which may be changed, or the error that it is told.
   std::function<Task<Result<tunnel::NewProxy>>(Session&, tunnel::NewProxy)> admit_proxy;
   // Makes an admitted proxy available; where, for people. `name` is the client's name for it.
@@ -38,9 +41,13 @@ struct SessionOwner {
   std::function<Task<Result<void>>(Session&, const tunnel::NewWorkConn&)> admit_work = {};
 };
 
-// A client of the tunnel on one connection: its control stream, and the work connections that it
-// brings, of which some wait for users. Before its login it may open one stream, send a few
-// kilobytes, and take a few seconds. Loop thread only.
+// Reads the first message of a stream or of a connection without yamux. Nothing may stand behind it.
+Task<Result<tunnel::Message>> read_first_message(net::Channel& channel);
+
+// A client of the tunnel: its control stream, and the work connections that it brings, of which some
+// wait for users. With yamux all of it is one connection, on which it may open one stream, send a few
+// kilobytes, and take a few seconds before its login. Without (frp's tcpMux = false) each is a
+// connection of its own, and the session owns the first one. Loop thread only.
 class Session {
  public:
   struct Options {
@@ -50,12 +57,19 @@ class Session {
     Deadline login_deadline = kNever;
     std::chrono::milliseconds write_timeout{10'000};  // of the control stream
     std::chrono::milliseconds work_timeout{10'000};   // to the first message of a work connection
+    // frp's auth.additionalScopes: Pings, and the first message of work connections, carry a privilege
+    // key. Work connections without yamux always do.
+    bool signed_pings = false;
+    bool signed_work = false;
   };
 
   // `connection` carries yamux; `id` is this server's name for the session, `client` the address
   // that it has. `owner` outlives the session.
   Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> connection,
           std::string client, Options options, const SessionOwner& owner);
+  // Without yamux: `control` is the control stream, of which the Login was read.
+  Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> control,
+          tunnel::Login login, std::string client, Options options, const SessionOwner& owner);
 
   // Serves until the session is over, and returns why. Once.
   Task<Error> run();
@@ -63,9 +77,12 @@ class Session {
   // A connection to the client's upstream, for a user of this proxy: a waiting work connection, or
   // one that the client brings before the deadline. Errors: timeout, unavailable.
   Task<Result<std::unique_ptr<net::Channel>>> connect(std::string_view proxy, Deadline deadline);
+  // Takes a work connection of a client without yamux, if it proves that it is the client's and is
+  // wanted.
+  void attach(std::unique_ptr<net::Channel> connection, tunnel::NewWorkConn work);
 
   // Takes no new users and tells the client by GoAway, which ours understands; ends when those who are
-  // there have left.
+  // there have left. Without yamux it ends at once, and users keep their connections.
   void retire(std::string_view why);
   // Ends at once.
   void end(Error error);
@@ -76,7 +93,11 @@ class Session {
   [[nodiscard]] const tunnel::Login& login() const { return login_; }
   // Empty before the login.
   [[nodiscard]] std::string_view run_id() const;
+  // The beginning of it, for logs: who knows all of it may replace the session.
+  [[nodiscard]] std::string_view shown_run_id() const;
   [[nodiscard]] bool is_logged_in() const { return control_.has_value(); }
+  // All of the client is one connection.
+  [[nodiscard]] bool has_mux() const { return link_.has_value(); }
   // New users may come.
   [[nodiscard]] bool takes_users() const { return control_ && !retired_ && !ending_; }
   [[nodiscard]] WallTime since() const { return since_; }
@@ -91,14 +112,18 @@ class Session {
   Task<> keep_deadline();
   Task<> keep_pool();
   Task<Error> converse();
-  Task<Result<std::optional<tunnel::Login>>> read_login(net::Channel& stream);
+  Task<Result<tunnel::Login>> read_login();
   void handle(tunnel::ServerControl::Event event);
   Task<> judge_proxy(tunnel::NewProxy proxy, std::uint64_t ticket);
   Task<> judge_ping(tunnel::Ping ping);
   void take_stream(std::unique_ptr<net::Channel> stream);
-  Task<> take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream);
-  Task<Result<void>> read_work(net::Channel& stream);
+  [[nodiscard]] bool wants_work() const;
+  Task<> take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream,
+                   std::optional<tunnel::NewWorkConn> work);
+  Task<Result<void>> read_work(net::Channel& stream, std::optional<tunnel::NewWorkConn> work);
   std::unique_ptr<net::Channel> take_waiting();
+  std::unique_ptr<net::Channel> started(std::unique_ptr<net::Channel> stream,
+                                        tunnel::WorkCoding coding);
   void ask_for_work();
   void send();
 
@@ -107,12 +132,16 @@ class Session {
   Options options_;
   const SessionOwner& owner_;
   const WallTime since_ = wall_now();
-  tunnel::Link link_;
+  std::optional<tunnel::Link> link_;  // none without yamux
   tunnel::Login login_;
   std::optional<tunnel::ServerControl> control_;
   std::unique_ptr<net::Channel> control_stream_;
-  // Proxies that are being judged or offered, each with the number of its request.
-  std::map<std::string, std::uint64_t, std::less<>> proxies_;
+  // Proxies that are being judged or offered.
+  struct Proxy {
+    std::uint64_t ticket = 0;  // number of its request
+    tunnel::WorkCoding coding = {};
+  };
+  std::map<std::string, Proxy, std::less<>> proxies_;
   std::uint64_t tickets_ = 0;
   bool judges_ping_ = false;
   std::deque<std::unique_ptr<net::Channel>> pool_;
@@ -120,6 +149,8 @@ class Session {
   Clock::time_point asked_at_ = Clock::now();
   std::int64_t users_ = 0;       // that wait for a work connection
   std::size_t work_begins_ = 0;  // work streams without their first message yet
+  // Work connections without yamux that carry a user; shared with them.
+  std::shared_ptr<std::size_t> carried_ = std::make_shared<std::size_t>(0);
   std::optional<std::string> retired_;
   std::optional<Error> ending_;
   Event output_;

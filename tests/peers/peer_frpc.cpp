@@ -20,13 +20,22 @@ std::string ini(const Options& options) {
   if (options.tls != Tls::none) {
     out += "tls_trusted_ca_file = " + options.ca_file.string() + "\n";
   }
+  if (!options.tcp_mux) out += "tcp_mux = false\n";
+  if (options.signs_all) {
+    out += "authenticate_heartbeats = true\nauthenticate_new_work_conns = true\n";
+  }
+  if (options.heartbeat > 0) {
+    out += "heartbeat_interval = " + std::to_string(options.heartbeat) + "\n";
+  }
   out += "[" + options.proxy + "]\ntype = http\nlocal_ip = 127.0.0.1\nlocal_port = " +
          std::to_string(options.local_port) +
          "\nsubdomain = " + (options.subdomain.empty() ? options.proxy : options.subdomain) + "\n";
   if (!options.authorization.empty()) {
     out += "meta_Authorization = " + options.authorization + "\n";
   }
-  return out + options.more;
+  if (options.use_encryption) out += "use_encryption = true\n";
+  if (options.use_compression) out += "use_compression = true\n";
+  return out;
 }
 
 std::string toml(const Options& options) {
@@ -42,6 +51,14 @@ std::string toml(const Options& options) {
     out += "transport.tls.trustedCaFile = \"" + options.ca_file.string() +
            "\"\ntransport.tls.serverName = \"localhost\"\n";
   }
+  if (!options.tcp_mux) out += "transport.tcpMux = false\n";
+  if (options.signs_all) {
+    out += "auth.additionalScopes = [\"HeartBeats\", \"NewWorkConns\"]\n";
+  }
+  if (options.heartbeat > 0) {
+    out += "transport.heartbeatInterval = " + std::to_string(options.heartbeat) +
+           "\ntransport.heartbeatTimeout = 90\n";
+  }
   out += "[[proxies]]\nname = \"" + options.proxy +
          "\"\ntype = \"http\"\nlocalIP = \"127.0.0.1\"\nlocalPort = " +
          std::to_string(options.local_port) + "\nsubdomain = \"" +
@@ -49,7 +66,9 @@ std::string toml(const Options& options) {
   if (!options.authorization.empty()) {
     out += "metadatas.Authorization = \"" + options.authorization + "\"\n";
   }
-  return out + options.more;
+  if (options.use_encryption) out += "transport.useEncryption = true\n";
+  if (options.use_compression) out += "transport.useCompression = true\n";
+  return out;
 }
 
 }  // namespace

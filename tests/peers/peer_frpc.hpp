@@ -30,7 +30,11 @@ class PeerFrpc {
     std::string subdomain = {};      // where it differs
     int pool = 1;
     int local_port = 0;
-    std::string more = {};  // lines of the proxy's section
+    bool tcp_mux = true;
+    bool signs_all = false;  // the additional scopes HeartBeats and NewWorkConns
+    int heartbeat = 0;       // seconds between Pings; 0: the version's own
+    bool use_encryption = false;
+    bool use_compression = false;
   };
 
   explicit PeerFrpc(const Options& options);

@@ -334,7 +334,7 @@ TEST_P(PeerServer, ThePluginDecides) {
                            : R"({"reject":false,"unchange":true})");
   });
   Server server({"--plugin.url=http://127.0.0.1:" + std::to_string(plugin.port()) + "/newProxy",
-                 "--plugin.operations=Login,NewProxy,NewWorkConn"});
+                 "--plugin.operations=Login,NewProxy,NewWorkConn,Ping"});
   RecordingUpstream upstream("a");
   auto options = client_of(server, stack(), upstream.port());
   options.authorization = "bad";
@@ -345,13 +345,102 @@ TEST_P(PeerServer, ThePluginDecides) {
         << client.log();
   }
   options.authorization = "good";
+  options.heartbeat = 1;
   PeerFrpc client(options);
   server.await_host(client);
-  std::vector<std::string> targets;
-  for (const auto& request : plugin.requests()) targets.push_back(request.target());
+  const auto asked_about = [&] {
+    std::vector<std::string> targets;
+    for (const auto& request : plugin.requests()) targets.push_back(request.target());
+    return targets;
+  };
+  constexpr const char* kPing = "/newProxy?version=0.1.0&op=Ping";
+  EXPECT_TRUE(wait_until([&] { return std::ranges::count(asked_about(), kPing) > 1; }, seconds(20),
+                         "questions about Pings"));
+  const auto targets = asked_about();
   EXPECT_THAT(targets, testing::Contains("/newProxy?version=0.1.0&op=Login"));
   EXPECT_THAT(targets, testing::Contains("/newProxy?version=0.1.0&op=NewProxy"));
   EXPECT_THAT(targets, testing::Contains("/newProxy?version=0.1.0&op=NewWorkConn"));
+}
+
+// -- what a client may ask for --
+
+TEST_P(PeerServer, WorkConnectionsMayBeConnectionsOfTheirOwn) {
+  for (const char* protocol : {"tcp", "websocket"}) {
+    Server server;
+    RecordingUpstream upstream("router", echo);
+    auto options = client_of(server, {"", GetParam(), protocol, Tls::plain}, upstream.port());
+    options.tcp_mux = false;
+    options.signs_all = true;
+    options.pool = 2;
+    PeerFrpc client(options);
+    server.await_host(client);
+    const auto text = text_of(20'000'000);
+    EXPECT_TRUE(server.call("POST", "/", text).body == text) << "20 MB came back changed";
+    std::vector<int> statuses(50);
+    std::vector<std::jthread> users;
+    for (auto& status : statuses) {
+      users.emplace_back([&] { status = server.call("POST", "/", text_of(20'000)).status; });
+    }
+    users.clear();
+    EXPECT_THAT(statuses, testing::Each(200)) << server.log();
+    server.process().kill();
+    server.start();
+    server.await_host(client);
+    client.stop();
+    EXPECT_TRUE(wait_until([&] { return server.call("GET", "/").status == 404; }, seconds(10),
+                           "the end of the host"));
+  }
+}
+
+TEST_P(PeerServer, AC16_WorkConnectionsOfTheirOwnNeedMoreThanARunId) {
+  Server server;
+  RecordingUpstream upstream("router", echo);
+  auto options = client_of(server, {"", GetParam(), "tcp", Tls::none}, upstream.port());
+  options.tcp_mux = false;
+  PeerFrpc client(options);
+  EXPECT_TRUE(
+      wait_until([&] { return client.log().contains("token in NewWorkConn doesn't match"); },
+                 seconds(20), "the refusal"))
+      << client.log();
+}
+
+TEST_P(PeerServer, PingsAndWorkConnectionsMayCarryTheToken) {
+  Server server({"--auth-scopes=HeartBeats,NewWorkConns"});
+  RecordingUpstream upstream("router", echo);
+  auto options = client_of(server, stack(), upstream.port());
+  options.heartbeat = 1;
+  {
+    PeerFrpc client(options);
+    EXPECT_TRUE(
+        wait_until([&] { return client.log().contains("token in heartbeat doesn't match"); },
+                   seconds(20), "the refusal"))
+        << client.log();
+  }
+  options.signs_all = true;
+  PeerFrpc client(options);
+  server.await_host(client);
+  EXPECT_FALSE(wait_until([&] { return client.log().contains("doesn't match"); }, seconds(3),
+                          "a refusal of one of a few Pings"))
+      << client.log();
+  EXPECT_EQ(server.call("POST", "/", "x").body, "x");
+}
+
+TEST_P(PeerServer, ProxiesMayBeEncryptedAndCompressed) {
+  const auto text = text_of(10'000'000);
+  for (const bool encryption : {false, true}) {
+    for (const bool compression : {false, true}) {
+      SCOPED_TRACE(std::string(encryption ? "encrypted " : "") + (compression ? "compressed" : ""));
+      Server server;
+      RecordingUpstream upstream("router", echo);
+      auto options = client_of(server, stack(), upstream.port());
+      options.use_encryption = encryption;
+      options.use_compression = compression;
+      PeerFrpc client(options);
+      server.await_host(client);
+      EXPECT_TRUE(server.call("POST", "/", text).body == text) << "10 MB came back changed";
+      EXPECT_EQ(server.call("POST", "/", "x").body, "x");
+    }
+  }
 }
 
 // -- restarts --

