@@ -292,6 +292,11 @@ class App {
                      .arch = kArchitecture,
                      .pool_count = config_.pool_size};
     control.token = server_token_.current();
+    if (config_.wire == Wire::v2) {
+      control.opening = ClientOpening{.transport = to_string(config_.protocol),
+                                      .tls = dialer.has_tls(),
+                                      .tcp_mux = config_.tcp_mux};
+    }
     control.retry = kRefusedProxy;
     control.ping_interval = kPingInterval;
     control.sign_pings = contains(config_.auth_scopes, "HeartBeats");

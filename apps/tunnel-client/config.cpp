@@ -109,6 +109,12 @@ void bind_server(ConfigReader& reader, Config& config) {
               {"TUNNEL_SERVER_TCP_MUX"},
               "Carry all of a link on one connection, as the server's transport.tcpMux"},
              config.tcp_mux);
+  reader.add_choice(
+      {"tunnel-server.wire-protocol",
+       {"TUNNEL_SERVER_WIRE_PROTOCOL"},
+       "Version of frp's wire protocol; v2 needs frp 0.69 or our server, and encrypts "
+       "the control stream by AES-256-GCM"},
+      config.wire, {"v1", "v2"});
   reader.add_secret({"authorization",
                      {"AUTHORIZATION"},
                      "Token of the runtime, by which the control plane knows whose tunnel it is"},
@@ -168,6 +174,18 @@ void bind_tunnel(ConfigReader& reader, Config& config) {
 }
 
 }  // namespace
+
+std::string to_string(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::wss:
+      return "wss";
+    case Protocol::websocket:
+      return "websocket";
+    case Protocol::tcp:
+      return "tcp";
+  }
+  return {};
+}
 
 Result<Endpoint> parse_endpoint(std::string_view text, std::int64_t port) {
   const auto wrong = [&] {

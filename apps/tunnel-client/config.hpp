@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/core/config_reader.hpp"
+#include "common/tunnel/message.hpp"
 
 namespace gitops::tunnel {
 
@@ -15,6 +16,8 @@ enum class Protocol : std::uint8_t {
   websocket,  // WebSocket, and TLS inside of it when `tls` is set
   tcp,        // TLS when `tls` is set
 };
+// As it is written in settings and on the wire.
+std::string to_string(Protocol protocol);
 
 // The client's configuration in addition to that of every daemon. The names are those of the values
 // tunnelServer and tunnel of the chart codefresh-tunnel-client.
@@ -32,6 +35,7 @@ struct Config {
   std::int64_t links = 2;
   Secret group_key;
   bool tcp_mux = true;
+  Wire wire = Wire::v1;
   Secret authorization;
   std::string authorization_file;
   std::string subdomain_prefix;

@@ -43,6 +43,10 @@ Dialer::Dialer(const Executor& executor, net::Resolver& resolver, const Config& 
                .proxy = std::move(proxy),
                .connect_timeout = config.connect_timeout}) {}
 
+bool Dialer::has_tls() const {
+  return config_.tls || config_.protocol == Protocol::wss;
+}
+
 std::string Dialer::server() const {
   const char* scheme = "tcp://";
   if (config_.protocol == Protocol::wss) scheme = "wss://";

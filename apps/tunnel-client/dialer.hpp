@@ -22,6 +22,8 @@ class Dialer {
 
   // Errors name the server and no secret.
   Task<Result<std::unique_ptr<net::Channel>>> connect(Deadline deadline);
+  // There is TLS below yamux.
+  [[nodiscard]] bool has_tls() const;
   // "wss://host:port", for people.
   [[nodiscard]] std::string server() const;
 

@@ -37,7 +37,10 @@ Metrics::Labels with(Metrics::Labels labels, const std::pair<std::string, std::s
 }
 
 ClientControl::Randomness draw() {
-  return {.iv = random_bytes(Aes128Cfb::kIvSize), .seed = random_seed()};
+  return {.iv = random_bytes(Aes128Cfb::kIvSize),
+          .seed = random_seed(),
+          .random = random_bytes(ClientHello::kRandomSize),
+          .nonce = random_bytes(kSealNonceSize)};
 }
 
 }  // namespace
@@ -324,15 +327,13 @@ Task<> Session::work() {
 // Offers the stream to the server and waits until it carries a user's connection. What came with
 // that message is left in `received`.
 Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer& received) {
-  std::string offer;
-  if (const auto made = append_message(offer, control_.work_offer(Clock::now())); !made) {
-    co_return std::unexpected(made.error());
-  }
+  const auto offer = control_.work_offer(Clock::now());
+  if (!offer) co_return std::unexpected(offer.error());
   stream.set_deadline(kNever);
-  if (const auto written = co_await stream.write(offer); !written) {
+  if (const auto written = co_await stream.write(*offer); !written) {
     co_return std::unexpected(written.error());
   }
-  MessageReader reader;
+  MessageReader reader(control_.wire());
   while (true) {
     // Takes no memory before something comes, which may be in hours.
     const auto read = stream.read_now(received);

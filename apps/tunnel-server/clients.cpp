@@ -147,24 +147,13 @@ Session::Options Clients::session_options(Deadline login_deadline) {
 Task<Result<std::shared_ptr<Session>>> Clients::begin_without_mux(
     SessionId id, std::unique_ptr<net::Channel> channel, std::string client, Deadline deadline) {
   channel->set_deadline(deadline);
-  auto message = co_await read_first_message(*channel);
-  if (!message) co_return std::unexpected(message.error());
-  auto options = session_options(deadline);
-  if (auto* login = std::get_if<tunnel::Login>(&*message)) {
-    // Without a token the key of a work connection is a public constant.
-    if (options.control.token.empty() && !authority_.asks_about("NewWorkConn")) {
-      constexpr const char* kWhy =
-          "tcpMux = false needs a token of the server, by which work connections are known";
-      std::string answer;
-      tunnel::refuse_login(answer, options.control.version, kWhy);
-      (void)co_await channel->write(answer);
-      co_await channel->close_gracefully();
-      co_return fail(ErrorCode::forbidden, kWhy);
-    }
-    co_return std::make_shared<Session>(executor_, id, std::move(channel), std::move(*login),
-                                        client, std::move(options), owner_);
+  auto opening = co_await read_opening(*channel);
+  if (!opening) co_return std::unexpected(opening.error());
+  if (std::holds_alternative<tunnel::Login>(opening->message)) {
+    co_return std::make_shared<Session>(executor_, id, std::move(channel), std::move(*opening),
+                                        client, session_options(deadline), owner_);
   }
-  auto* work = std::get_if<tunnel::NewWorkConn>(&*message);
+  const auto* work = std::get_if<tunnel::NewWorkConn>(&opening->message);
   if (work == nullptr) {
     co_return fail(ErrorCode::protocol, "a connection that begins with something else");
   }
@@ -173,7 +162,7 @@ Task<Result<std::shared_ptr<Session>>> Clients::begin_without_mux(
   if (!owner) {
     co_return fail(ErrorCode::forbidden, "a work connection of a session that does not exist");
   }
-  owner->attach(std::move(channel), std::move(*work));
+  owner->attach(std::move(channel), std::move(*opening));
   co_return nullptr;
 }
 
@@ -217,6 +206,12 @@ Authority::Subject Clients::subject_of(const Session& session) const {
 SessionOwner Clients::make_owner() {
   SessionOwner owner;
   owner.admit_login = [this](Session& session, tunnel::Login login) -> Task<Result<tunnel::Login>> {
+    // Without a token the key of a work connection is a public constant.
+    if (!session.has_mux() && session.token().empty() && !authority_.asks_about("NewWorkConn")) {
+      co_return fail(
+          ErrorCode::forbidden,
+          "tcpMux = false needs a token of the server, by which work connections are known");
+    }
     auto admitted = co_await authority_.admit_login(subject_of(session), std::move(login));
     if (admitted) no_stranger(session.id());
     co_return admitted;

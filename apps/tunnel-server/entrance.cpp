@@ -23,7 +23,8 @@ constexpr char kTls = 0x16;
 constexpr char kHttp = 'G';
 // Without yamux: the control stream's first message, or that of a work connection.
 bool begins_message(char byte) {
-  return byte == tunnel::Login::kType || byte == tunnel::NewWorkConn::kType;
+  return byte == tunnel::Login::kType || byte == tunnel::NewWorkConn::kType ||
+         byte == tunnel::kWireMagic.front();
 }
 
 constexpr const char* kPath = "/~!frp";

@@ -14,10 +14,9 @@ namespace gitops::tunnel_server {
 namespace {
 
 using tunnel::Login;
-using tunnel::Message;
-using tunnel::MessageReader;
 using tunnel::NewProxy;
 using tunnel::NewWorkConn;
+using tunnel::OpeningReader;
 using tunnel::ServerControl;
 
 // Until its login a client needs one stream and one message.
@@ -67,21 +66,21 @@ class Counted : public net::ReplayChannel {
 
 }  // namespace
 
-Task<Result<Message>> read_first_message(net::Channel& channel) {
+Task<Result<OpeningReader::Opening>> read_opening(net::Channel& channel) {
   std::array<char, 4096> room;
-  MessageReader reader;
+  OpeningReader reader;
   while (true) {
     const auto size = co_await channel.read_some(room);
     if (!size) co_return std::unexpected(size.error());
     if (*size == 0) co_return fail(ErrorCode::unavailable, "the client left before a message");
     std::string_view bytes(room.data(), *size);
-    auto message = reader.next(bytes);
-    if (!message) co_return std::unexpected(message.error());
-    if (!*message) continue;
+    auto opening = reader.next(bytes);
+    if (!opening) co_return std::unexpected(opening.error());
+    if (!*opening) continue;
     if (!bytes.empty()) {
       co_return fail(ErrorCode::protocol, "bytes stand behind the first message");
     }
-    co_return std::move(**message);
+    co_return std::move(**opening);
   }
 }
 
@@ -101,12 +100,13 @@ Session::Session(const Executor& executor, std::uint64_t id,
 }
 
 Session::Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> control,
-                 Login login, std::string client, Options options, const SessionOwner& owner)
+                 OpeningReader::Opening opening, std::string client, Options options,
+                 const SessionOwner& owner)
     : id_(id),
       client_(std::move(client)),
       options_(std::move(options)),
       owner_(owner),
-      login_(std::move(login)),
+      opening_(std::move(opening)),
       control_stream_(std::move(control)),
       output_(executor),
       work_(executor),
@@ -203,14 +203,15 @@ void Session::take_stream(std::unique_ptr<net::Channel> stream) {
   tasks_.spawn("work", [this, shared] { return take_work(shared, std::nullopt); });
 }
 
-void Session::attach(std::unique_ptr<net::Channel> connection, NewWorkConn work) {
+void Session::attach(std::unique_ptr<net::Channel> connection, OpeningReader::Opening opening) {
   if (link_ || !wants_work() || *carried_ + pool_.size() + work_begins_ >= options_.max_streams) {
     return connection->close();
   }
   requested_ = std::max<std::int64_t>(0, requested_ - 1);
   ++work_begins_;
   auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(connection));
-  tasks_.spawn("work", [this, shared, work = std::move(work)] { return take_work(shared, work); });
+  tasks_.spawn("work",
+               [this, shared, opening = std::move(opening)] { return take_work(shared, opening); });
 }
 
 bool Session::wants_work() const {
@@ -219,16 +220,15 @@ bool Session::wants_work() const {
                                 static_cast<std::size_t>(control_->pool_size()) + kSpareWork);
 }
 
-Task<> Session::take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream,
-                          std::optional<NewWorkConn> work) {
-  const auto done = co_await read_work(**stream, std::move(work));
+Task<> Session::take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream, Opening opening) {
+  const auto done = co_await read_work(**stream, std::move(opening));
   --work_begins_;
   if (!done) {
     log().debug("a work connection was refused",
                 {{"client", client_}, {"error", done.error().message}});
     if (done.error().code == ErrorCode::forbidden) {
       std::string answer;
-      (void)append_message(answer, tunnel::StartWorkConn{.error = done.error().message});
+      (void)append_message(answer, tunnel::StartWorkConn{.error = done.error().message}, wire_);
       (void)co_await (*stream)->write(answer);
     }
     co_return;
@@ -239,16 +239,16 @@ Task<> Session::take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream,
   work_.notify_all();
 }
 
-Task<Result<void>> Session::read_work(net::Channel& stream, std::optional<NewWorkConn> work) {
+Task<Result<void>> Session::read_work(net::Channel& stream, Opening opening) {
   stream.set_deadline(deadline_after(options_.work_timeout));
-  if (!work) {
-    auto message = co_await read_first_message(stream);
-    if (!message) co_return std::unexpected(message.error());
-    auto* first = std::get_if<NewWorkConn>(&*message);
-    if (first == nullptr) {
-      co_return fail(ErrorCode::protocol, "a stream that begins with something else");
-    }
-    work = std::move(*first);
+  if (!opening) {
+    auto read = co_await read_opening(stream);
+    if (!read) co_return std::unexpected(read.error());
+    opening = std::move(*read);
+  }
+  const auto* work = std::get_if<NewWorkConn>(&opening->message);
+  if (work == nullptr || opening->wire != wire_) {
+    co_return fail(ErrorCode::protocol, "a stream that begins with something else");
   }
   // A run id is no secret to stake a user on; the connection that it came on is.
   if (work->run_id != run_id()) {
@@ -268,14 +268,32 @@ Task<Result<void>> Session::read_work(net::Channel& stream, std::optional<NewWor
 // -- the control stream --
 
 Task<Result<Login>> Session::read_login() {
-  if (!link_) co_return std::move(login_);
-  auto message = co_await read_first_message(*control_stream_);
-  if (!message) co_return std::unexpected(message.error());
-  auto* login = std::get_if<Login>(&*message);
-  if (login == nullptr) {
+  if (!opening_) {
+    auto read = co_await read_opening(*control_stream_);
+    if (!read) co_return std::unexpected(read.error());
+    opening_ = std::move(*read);
+  }
+  auto opening = std::move(*std::exchange(opening_, std::nullopt));
+  auto* login = std::get_if<Login>(&opening.message);
+  wire_ = opening.wire;
+  if (login == nullptr || (wire_ == tunnel::Wire::v2) != opening.hello.has_value()) {
     co_return fail(ErrorCode::protocol, "the client does not begin with a Login");
   }
+  if (opening.hello) {
+    options_.control.opening =
+        tunnel::ServerOpening{.hello = std::move(*opening.hello),
+                              .random = random_bytes(tunnel::ClientHello::kRandomSize),
+                              .nonce = random_bytes(kSealNonceSize)};
+  }
   co_return std::move(*login);
+}
+
+Task<> Session::refuse(const Error& error) {
+  const auto& opening = options_.control.opening;
+  std::string answer;
+  tunnel::refuse_login(answer, options_.control.version, error.message,
+                       opening ? &*opening : nullptr);
+  (void)co_await control_stream_->write(answer);
 }
 
 Task<Error> Session::converse() {
@@ -283,11 +301,13 @@ Task<Error> Session::converse() {
   stream.set_deadline(options_.login_deadline);
   auto login = co_await read_login();
   if (!login) co_return login.error();
-  auto admitted = co_await owner_.admit_login(*this, std::move(*login));
+  Result<Login> admitted = fail(ErrorCode::unsupported, "wire v2 needs JSON and aes-256-gcm here");
+  const auto& opening = options_.control.opening;
+  if (!opening || opening->hello.is_supported) {
+    admitted = co_await owner_.admit_login(*this, std::move(*login));
+  }
   if (!admitted) {
-    std::string answer;
-    tunnel::refuse_login(answer, options_.control.version, admitted.error().message);
-    (void)co_await stream.write(answer);
+    co_await refuse(admitted.error());
     co_return admitted.error();
   }
   login_ = std::move(*admitted);
@@ -459,7 +479,7 @@ Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view pr
   const auto coding = known->second.coding;
   std::string start;
   if (auto appended =
-          append_message(start, tunnel::StartWorkConn{.proxy_name = std::string(proxy)});
+          append_message(start, tunnel::StartWorkConn{.proxy_name = std::string(proxy)}, wire_);
       !appended) {
     co_return std::unexpected(appended.error());
   }

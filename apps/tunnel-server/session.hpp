@@ -15,6 +15,7 @@
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
 #include "common/net/channel.hpp"
+#include "common/tunnel/hello.hpp"
 #include "common/tunnel/link.hpp"
 #include "common/tunnel/server_control.hpp"
 #include "common/tunnel/work_channel.hpp"
@@ -41,8 +42,8 @@ struct SessionOwner {
   std::function<Task<Result<void>>(Session&, const tunnel::NewWorkConn&)> admit_work = {};
 };
 
-// Reads the first message of a stream or of a connection without yamux. Nothing may stand behind it.
-Task<Result<tunnel::Message>> read_first_message(net::Channel& channel);
+// Reads how a stream, or a connection without yamux, begins. Nothing may stand behind it.
+Task<Result<tunnel::OpeningReader::Opening>> read_opening(net::Channel& channel);
 
 // A client of the tunnel: its control stream, and the work connections that it brings, of which some
 // wait for users. With yamux all of it is one connection, on which it may open one stream, send a few
@@ -67,9 +68,10 @@ class Session {
   // that it has. `owner` outlives the session.
   Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> connection,
           std::string client, Options options, const SessionOwner& owner);
-  // Without yamux: `control` is the control stream, of which the Login was read.
+  // Without yamux: `control` is the control stream, of which `opening`, a Login, was read.
   Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> control,
-          tunnel::Login login, std::string client, Options options, const SessionOwner& owner);
+          tunnel::OpeningReader::Opening opening, std::string client, Options options,
+          const SessionOwner& owner);
 
   // Serves until the session is over, and returns why. Once.
   Task<Error> run();
@@ -79,7 +81,7 @@ class Session {
   Task<Result<std::unique_ptr<net::Channel>>> connect(std::string_view proxy, Deadline deadline);
   // Takes a work connection of a client without yamux, if it proves that it is the client's and is
   // wanted.
-  void attach(std::unique_ptr<net::Channel> connection, tunnel::NewWorkConn work);
+  void attach(std::unique_ptr<net::Channel> connection, tunnel::OpeningReader::Opening opening);
 
   // Takes no new users and tells the client by GoAway, which ours understands; ends when those who are
   // there have left. Without yamux it ends at once, and users keep their connections.
@@ -96,6 +98,8 @@ class Session {
   // The beginning of it, for logs: who knows all of it may replace the session.
   [[nodiscard]] std::string_view shown_run_id() const;
   [[nodiscard]] bool is_logged_in() const { return control_.has_value(); }
+  // frp's token, as of its connection.
+  [[nodiscard]] const Secret& token() const { return options_.control.token; }
   // All of the client is one connection.
   [[nodiscard]] bool has_mux() const { return link_.has_value(); }
   // New users may come.
@@ -113,14 +117,15 @@ class Session {
   Task<> keep_pool();
   Task<Error> converse();
   Task<Result<tunnel::Login>> read_login();
+  Task<> refuse(const Error& error);
   void handle(tunnel::ServerControl::Event event);
   Task<> judge_proxy(tunnel::NewProxy proxy, std::uint64_t ticket);
   Task<> judge_ping(tunnel::Ping ping);
   void take_stream(std::unique_ptr<net::Channel> stream);
   [[nodiscard]] bool wants_work() const;
-  Task<> take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream,
-                   std::optional<tunnel::NewWorkConn> work);
-  Task<Result<void>> read_work(net::Channel& stream, std::optional<tunnel::NewWorkConn> work);
+  using Opening = std::optional<tunnel::OpeningReader::Opening>;
+  Task<> take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream, Opening opening);
+  Task<Result<void>> read_work(net::Channel& stream, Opening opening);
   std::unique_ptr<net::Channel> take_waiting();
   std::unique_ptr<net::Channel> started(std::unique_ptr<net::Channel> stream,
                                         tunnel::WorkCoding coding);
@@ -133,6 +138,8 @@ class Session {
   const SessionOwner& owner_;
   const WallTime since_ = wall_now();
   std::optional<tunnel::Link> link_;  // none without yamux
+  Opening opening_;                   // without yamux, until the login
+  tunnel::Wire wire_ = tunnel::Wire::v1;
   tunnel::Login login_;
   std::optional<tunnel::ServerControl> control_;
   std::unique_ptr<net::Channel> control_stream_;

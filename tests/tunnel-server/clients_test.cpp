@@ -55,6 +55,7 @@ struct ClientOptions {
   bool sign_pings = false;
   bool sign_work = false;
   milliseconds ping_interval{30'000};
+  tunnel::Wire wire = tunnel::Wire::v1;
 };
 
 using Dial = std::function<std::unique_ptr<Channel>()>;
@@ -72,8 +73,15 @@ class Client {
              .proxies = options_.proxies,
              .sign_pings = options_.sign_pings,
              .sign_work = options_.sign_work,
+             .opening = options_.wire == tunnel::Wire::v2
+                            ? std::optional(tunnel::ClientOpening{.transport = "tcp"})
+                            : std::nullopt,
              .ping_interval = options_.ping_interval},
-            {.iv = random_bytes(Aes128Cfb::kIvSize), .seed = 1}, wall_now(), Clock::now()),
+            {.iv = random_bytes(Aes128Cfb::kIvSize),
+             .seed = 1,
+             .random = random_bytes(tunnel::ClientHello::kRandomSize),
+             .nonce = random_bytes(kSealNonceSize)},
+            wall_now(), Clock::now()),
         changed_(executor),
         tasks_(executor) {
     if (options_.mux) {
@@ -162,10 +170,8 @@ class Client {
 
   Task<> work() {
     auto opened = open();
-    std::string offer;
-    EXPECT_TRUE(append_message(offer, control_.work_offer(Clock::now())));
-    if (!co_await opened->write(offer)) co_return;
-    tunnel::MessageReader reader;
+    if (!co_await opened->write(control_.work_offer(Clock::now()).value())) co_return;
+    tunnel::MessageReader reader(control_.wire());
     std::string received;
     std::optional<tunnel::Message> start;
     while (!start) {
@@ -696,6 +702,54 @@ TEST(TunnelServerWithoutMux, AC15_AStrangerHasOneMessage) {
       EXPECT_THAT(co_await read(*connection), HasSubstr("("));
       co_await bed.until([&] { return bed.clients.size() == 0; });
     }
+  });
+}
+
+// -- wire v2 --
+
+TEST(TunnelServerWireV2, RequestsReachTheClientWithAndWithoutMux) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 2, .wire = tunnel::Wire::v2});
+    auto& other = bed.add(
+        "b",
+        {.proxies = {proxy("acc-b")}, .mux = false, .sign_work = true, .wire = tunnel::Wire::v2});
+    co_await client.serving();
+    co_await other.serving();
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(co_await bed.get(), "a");
+      EXPECT_EQ(co_await bed.get("acc-b.example.test"), "b");
+    }
+    EXPECT_EQ((co_await bed.get("acc-rt.example.test", {}, "/large")).size(), 2'000'000u);
+  });
+}
+
+TEST(TunnelServerWireV2, AWrongTokenIsRefusedInTheWordsOfFrp) {
+  run([](Bed& bed) -> Task<> {
+    auto& client = bed.add("a", {.token = Secret("guess"), .wire = tunnel::Wire::v2});
+    co_await client.until([&] { return client.control().failure().has_value(); });
+    EXPECT_THAT(client.refusal(), HasSubstr("token in login doesn't match"));
+  });
+}
+
+TEST(TunnelServerWireV2, AClientOfOtherCiphersHearsWhichThereIs) {
+  run([](Bed& bed) -> Task<> {
+    auto channel = bed.connect();
+    tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
+    const auto stream = *session.open(Clock::now());
+    auto hello = tunnel::ClientHello::make("tcp", true, true, std::string(32, 'r'));
+    hello.payload.replace(hello.payload.find("aes-256-gcm"), 11, "xchacha20-p");
+    std::string bytes;
+    append_hello(bytes, hello);
+    EXPECT_TRUE(append_message(bytes, tunnel::Login{.version = "0.70.0"}, tunnel::Wire::v2));
+    session.write(stream, bytes);
+    CO_ASSERT_OK(co_await channel->write(session.output()));
+    std::string answer;
+    while (!answer.contains("aes-256-gcm")) {
+      const auto part = co_await read(*channel);
+      CO_ASSERT_TRUE(!part.starts_with("("));
+      answer += part;
+    }
+    EXPECT_THAT(answer, HasSubstr("wire v2 needs JSON and aes-256-gcm here"));
   });
 }
 

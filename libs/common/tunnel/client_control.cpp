@@ -27,9 +27,8 @@ std::string shortened(std::string text) {
 ClientControl::ClientControl(ClientControlOptions options, Randomness randomness, WallTime wall,
                              Clock::time_point now)
     : options_(std::move(options)),
-      key_(control_key(options_.token)),
-      encryptor_(key_, randomness.iv),
-      decryptor_(key_),
+      nonce_(std::move(randomness.nonce)),
+      reader_(wire()),
       wall_(wall),
       login_sent_(now) {
   for (auto& request : options_.proxies) {
@@ -39,8 +38,15 @@ ClientControl::ClientControl(ClientControlOptions options, Randomness randomness
   Login login = options_.login;
   login.timestamp = timestamp(now);
   login.privilege_key = privilege_key(options_.token, login.timestamp);
+  if (options_.opening) {
+    hello_ = ClientHello::make(options_.opening->transport, options_.opening->tls,
+                               options_.opening->tcp_mux, randomness.random);
+    append_hello(output_, hello_);
+  } else {
+    coder_.emplace(options_.token, randomness.iv);
+  }
   // In clear: the server's key for this stream begins behind it.
-  if (auto sent = append_message(output_, login); !sent) fail_session(sent.error());
+  if (auto sent = append_message(output_, login, wire()); !sent) fail_session(sent.error());
 }
 
 void ClientControl::fail_session(Error error) {
@@ -52,8 +58,8 @@ void ClientControl::fail_session(Error error) {
 
 Result<void> ClientControl::send(const Message& message) {
   const auto start = output_.size();
-  auto appended = append_message(output_, message);
-  if (appended) encryptor_.encrypt(output_, start);
+  auto appended = append_message(output_, message, wire());
+  if (appended) coder_->encrypt(output_, start);
   return appended;
 }
 
@@ -61,9 +67,15 @@ Result<void> ClientControl::send(const Message& message) {
 
 void ClientControl::receive(std::span<char> bytes, Clock::time_point now,
                             std::vector<Event>& events) {
+  if (failure_) return;
   const bool in_clear = phase_ == Phase::login;
-  if (!in_clear) bytes = decryptor_.decrypt(bytes);
+  if (in_clear && options_.opening) return receive_opening(bytes, now, events);
   std::string_view input(bytes.data(), bytes.size());
+  if (!in_clear) {
+    const auto plain = coder_->decrypt(bytes);
+    if (!plain) return fail_session(plain.error());
+    input = *plain;
+  }
   while (!failure_) {
     auto message = reader_.next(input);
     if (!message) return fail_session(message.error());
@@ -72,6 +84,37 @@ void ClientControl::receive(std::span<char> bytes, Clock::time_point now,
     // What follows LoginResp is encrypted, even within the same read.
     if (in_clear) return receive(bytes.last(input.size()), now, events);
   }
+}
+
+void ClientControl::receive_opening(std::span<char> bytes, Clock::time_point now,
+                                    std::vector<Event>& events) {
+  std::string_view input(bytes.data(), bytes.size());
+  while (phase_ == Phase::login) {
+    auto frame = frames_.next(input);
+    if (!frame) return fail_session(frame.error());
+    if (!*frame) return;
+    if (!coder_) {
+      if (auto taken = take_hello(std::move(**frame)); !taken) return fail_session(taken.error());
+      continue;
+    }
+    auto message = read_message(**frame);
+    if (!message) return fail_session(message.error());
+    take(std::move(*message), now, events);
+  }
+  receive(bytes.last(input.size()), now, events);
+}
+
+Result<void> ClientControl::take_hello(Frame frame) {
+  if (frame.type != FrameType::server_hello) {
+    return fail(ErrorCode::protocol, "the server does not begin with a hello");
+  }
+  const auto hello = ServerHello::read(std::move(frame.payload));
+  if (!hello) return std::unexpected(hello.error());
+  if (!hello->error.empty()) {
+    return fail(ErrorCode::forbidden, "the server refuses the hello: " + hello->error);
+  }
+  coder_.emplace(control_keys(options_.token, hello_, *hello), ControlCoder::Side::client, nonce_);
+  return {};
 }
 
 void ClientControl::take(Message message, Clock::time_point now, std::vector<Event>& events) {
@@ -157,13 +200,18 @@ std::int64_t ClientControl::timestamp(Clock::time_point now) const {
   return duration_cast<std::chrono::seconds>(at).count();
 }
 
-NewWorkConn ClientControl::work_offer(Clock::time_point now) const {
+Result<std::string> ClientControl::work_offer(Clock::time_point now) const {
   NewWorkConn offer{.run_id = run_id_};
   if (options_.sign_work) {
     offer.timestamp = timestamp(now);
     offer.privilege_key = privilege_key(options_.token, offer.timestamp);
   }
-  return offer;
+  std::string bytes;
+  if (options_.opening) bytes += kWireMagic;
+  if (auto appended = append_message(bytes, offer, wire()); !appended) {
+    return std::unexpected(appended.error());
+  }
+  return bytes;
 }
 
 void ClientControl::ping(Clock::time_point now) {

@@ -12,10 +12,18 @@
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 #include "common/core/time.hpp"
-#include "common/tunnel/control_cipher.hpp"
+#include "common/tunnel/control_coder.hpp"
+#include "common/tunnel/hello.hpp"
 #include "common/tunnel/message.hpp"
 
 namespace gitops::tunnel {
+
+// What a client that speaks wire v2 tells besides.
+struct ClientOpening {
+  std::string transport;  // "wss", "websocket" or "tcp"
+  bool tls = true;
+  bool tcp_mux = true;
+};
 
 struct ClientControlOptions {
   // Without privilege key and timestamp, which are made from the token.
@@ -30,6 +38,8 @@ struct ClientControlOptions {
   // of work streams (NewWorkConns) carry a privilege key.
   bool sign_pings = false;
   bool sign_work = false;
+  // Speak v2, of frp's server since 0.69; older ones close the connection.
+  std::optional<ClientOpening> opening = {};
   std::chrono::milliseconds login_timeout{10'000};
   // A Ping is sent every ping_interval, which keeps gateways from closing an idle connection. The
   // session fails when no Pong comes for pong_timeout.
@@ -48,8 +58,10 @@ class ClientControl {
  public:
   // What cannot be predicted.
   struct Randomness {
-    std::string iv;  // Aes128Cfb::kIvSize bytes
+    std::string iv;  // Aes128Cfb::kIvSize bytes, for v1
     std::uint64_t seed = 0;
+    std::string random = {};  // ClientHello::kRandomSize bytes, for v2
+    std::string nonce = {};   // kSealNonceSize bytes, for v2
   };
   ClientControl(ClientControlOptions options, Randomness randomness, WallTime wall,
                 Clock::time_point now);
@@ -97,8 +109,9 @@ class ClientControl {
   // What LoginResp tells of them; 1 and none for frp's server.
   [[nodiscard]] std::int64_t links() const { return links_; }
   [[nodiscard]] const std::vector<std::string>& servers() const { return servers_; }
-  // The first message of a work stream.
-  [[nodiscard]] NewWorkConn work_offer(Clock::time_point now) const;
+  [[nodiscard]] Wire wire() const { return options_.opening ? Wire::v2 : Wire::v1; }
+  // The first bytes of a work stream. What comes back is of the same wire.
+  [[nodiscard]] Result<std::string> work_offer(Clock::time_point now) const;
 
   struct Proxy {
     enum class State : std::uint8_t {
@@ -119,6 +132,8 @@ class ClientControl {
  private:
   enum class Phase : std::uint8_t { login, logged_in, stopped };
 
+  void receive_opening(std::span<char> bytes, Clock::time_point now, std::vector<Event>& events);
+  Result<void> take_hello(Frame frame);
   void take(Message message, Clock::time_point now, std::vector<Event>& events);
   void logged_in(LoginResp answer, Clock::time_point now, std::vector<Event>& events);
   void proxy_answered(NewProxyResp answer, Clock::time_point now, std::vector<Event>& events);
@@ -129,7 +144,6 @@ class ClientControl {
   void fail_session(Error error);
 
   ClientControlOptions options_;
-  Secret key_;
   Phase phase_ = Phase::login;
   std::optional<Error> failure_;
   std::string run_id_;
@@ -137,9 +151,11 @@ class ClientControl {
   std::int64_t links_ = 1;
   std::vector<std::string> servers_;
   std::vector<Proxy> proxies_;
+  FrameReader frames_;  // until the login, in v2
+  ClientHello hello_;
+  std::string nonce_;
   MessageReader reader_;
-  ControlEncryptor encryptor_;
-  ControlDecryptor decryptor_;
+  std::optional<ControlCoder> coder_;  // in v2, once the server has said hello
   std::string output_;
   WallTime wall_;  // of login_sent_
   Clock::time_point login_sent_;

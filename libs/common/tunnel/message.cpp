@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +13,9 @@
 namespace gitops::tunnel {
 namespace {
 
-constexpr std::size_t kHeadSize = 9;  // type and length
+constexpr std::size_t kHeadSize = 9;       // type and length
+constexpr std::size_t kFrameHeadSize = 8;  // of v2: type, flags and length
+constexpr std::size_t kNumberSize = 2;     // of v2: which message
 
 // -- writing --
 
@@ -183,32 +186,38 @@ void visit_members(Visitor& visit, auto& message) {
 
 // -- types --
 
-// A message of that type with zero members; nothing for an unknown type.
+// A message of that type of v1, or of that number of v2, with zero members; nothing for an unknown one.
 template <std::size_t index = 0>
-std::optional<Message> empty_message(char type) {
+std::optional<Message> empty_message(Wire wire, unsigned type) {
   if constexpr (index == std::variant_size_v<Message>) {
     return std::nullopt;
   } else {
     using M = std::variant_alternative_t<index, Message>;
-    if (M::kType == type) return Message(M{});
-    return empty_message<index + 1>(type);
+    const unsigned own =
+        wire == Wire::v1 ? static_cast<unsigned char>(M::kType) : unsigned{M::kNumber};
+    if (own == type) return Message(M{});
+    return empty_message<index + 1>(wire, type);
   }
 }
 
-Result<Message> read_message(char type, std::string_view body) {
+Result<Message> read_body(Message message, std::string_view body) {
   auto json = parse_json_object(body);
-  auto message = empty_message(type);
   bool failed = json.is_null();
   if (!failed) {
     Reader reader(json);
-    std::visit([&](auto& of_type) { visit_members(reader, of_type); }, *message);
+    std::visit([&](auto& of_type) { visit_members(reader, of_type); }, message);
     failed = reader.failed();
   }
   if (failed) {
+    const char type = std::visit([](const auto& of_type) { return of_type.kType; }, message);
     return fail(ErrorCode::protocol,
                 std::string("malformed body of a tunnel message of type '") + type + "'");
   }
-  return std::move(*message);
+  return message;
+}
+
+void write_number(char* place, std::uint64_t value, std::size_t size) {
+  for (std::size_t i = size; i-- > 0; value >>= 8U) place[i] = static_cast<char>(value & 0xffU);
 }
 
 std::uint64_t read_length(std::string_view bytes) {
@@ -219,48 +228,120 @@ std::uint64_t read_length(std::string_view bytes) {
 
 }  // namespace
 
-Result<void> append_message(std::string& out, const Message& message) {
+Result<void> append_message(std::string& out, const Message& message, Wire wire) {
   const auto start = out.size();
-  out.append(kHeadSize, '\0');
+  const auto head = wire == Wire::v1 ? kHeadSize : kFrameHeadSize + kNumberSize;
+  out.append(head, '\0');
+  unsigned type = 0;
   std::visit(
       [&](const auto& of_type) {
-        out[start] = of_type.kType;
+        type = wire == Wire::v1 ? static_cast<unsigned char>(of_type.kType) : of_type.kNumber;
         Writer writer(out);
         visit_members(writer, of_type);
         writer.finish();
       },
       message);
-  const auto size = out.size() - start - kHeadSize;
+  const auto size = out.size() - start - head;
   if (size > kMaxBody) {
     wipe(out.data() + start, out.size() - start);
     out.resize(start);
     return fail(ErrorCode::too_large, "a tunnel message exceeds " + std::to_string(kMaxBody) +
                                           " bytes, more than any peer accepts");
   }
-  out[start + kHeadSize - 2] = static_cast<char>(size >> 8U);
-  out[start + kHeadSize - 1] = static_cast<char>(size & 0xffU);
+  char* place = out.data() + start;
+  if (wire == Wire::v1) {
+    place[0] = static_cast<char>(type);
+    write_number(place + 1, size, kHeadSize - 1);
+  } else {
+    write_number(place, std::to_underlying(FrameType::message), 2);
+    write_number(place + 4, kNumberSize + size, 4);
+    write_number(place + kFrameHeadSize, type, kNumberSize);
+  }
   return {};
 }
 
+// -- frames of v2 --
+
+void append_frame(std::string& out, FrameType type, std::string_view payload) {
+  const auto start = out.size();
+  out.append(kFrameHeadSize, '\0');
+  write_number(out.data() + start, std::to_underlying(type), 2);
+  write_number(out.data() + start + 4, payload.size(), 4);
+  out += payload;
+}
+
+Result<Message> read_message(const Frame& frame) {
+  if (frame.type != FrameType::message || frame.payload.size() < kNumberSize) {
+    return fail(ErrorCode::protocol, "a tunnel frame that is no message");
+  }
+  const std::string_view payload = frame.payload;
+  const auto number = static_cast<unsigned>(read_length(payload.substr(0, kNumberSize)));
+  auto message = empty_message(Wire::v2, number);
+  if (!message) {
+    return fail(ErrorCode::protocol,
+                "unknown number of a tunnel message: " + std::to_string(number));
+  }
+  return read_body(std::move(*message), payload.substr(kNumberSize));
+}
+
+namespace {
+
+// Takes bytes until `size` of them are held.
+bool hold(std::string& held, std::string_view& input, std::size_t size) {
+  const auto part = input.substr(0, size - std::min(size, held.size()));
+  held += part;
+  input.remove_prefix(part.size());
+  return held.size() >= size;
+}
+
+void forget(std::string& held) {
+  wipe(held.data(), held.size());
+  held.clear();
+}
+
+}  // namespace
+
+Result<std::optional<Frame>> FrameReader::next(std::string_view& input) {
+  if (!hold(held_, input, kFrameHeadSize)) return std::optional<Frame>();
+  const std::string_view head = held_;
+  const auto type = static_cast<std::uint16_t>(read_length(head.substr(0, 2)));
+  const bool is_known = type == std::to_underlying(FrameType::client_hello) ||
+                        type == std::to_underlying(FrameType::server_hello) ||
+                        type == std::to_underlying(FrameType::message);
+  if (!is_known || read_length(head.substr(2, 2)) != 0) {
+    return fail(ErrorCode::protocol, "a tunnel frame of an unknown type or with unknown flags");
+  }
+  const auto size = static_cast<std::size_t>(read_length(head.substr(4, 4)));
+  if (size > kMaxFrame) return fail(ErrorCode::too_large, "a tunnel frame is too long");
+  if (!hold(held_, input, kFrameHeadSize + size)) return std::optional<Frame>();
+  Frame frame{.type = FrameType{type}, .payload = held_.substr(kFrameHeadSize)};
+  forget(held_);
+  return std::optional<Frame>(std::move(frame));
+}
+
 Result<std::optional<Message>> MessageReader::next(std::string_view& input) {
-  // Takes bytes until `size` of them are held.
-  const auto hold = [&](std::size_t size) {
-    const auto part = input.substr(0, size - std::min(size, held_.size()));
-    held_ += part;
-    input.remove_prefix(part.size());
-    return held_.size() >= size;
-  };
-  if (!hold(kHeadSize)) return std::optional<Message>();
-  if (!empty_message(held_[0])) {
+  if (wire_ == Wire::v2) {
+    auto frame = frames_.next(input);
+    if (!frame) return std::unexpected(frame.error());
+    if (!*frame) return std::optional<Message>();
+    auto message = read_message(**frame);
+    wipe((*frame)->payload.data(), (*frame)->payload.size());
+    if (!message) return std::unexpected(message.error());
+    return std::optional<Message>(std::move(*message));
+  }
+  if (!hold(held_, input, kHeadSize)) return std::optional<Message>();
+  auto empty = empty_message(Wire::v1, static_cast<unsigned char>(held_[0]));
+  if (!empty) {
     return fail(ErrorCode::protocol, "unknown type of tunnel message: " +
                                          hex_encode(std::string_view(held_).substr(0, 1)));
   }
   const auto size = read_length(std::string_view(held_).substr(1, kHeadSize - 1));
   if (size > kMaxBody) return fail(ErrorCode::too_large, "a tunnel message is too long");
-  if (!hold(kHeadSize + static_cast<std::size_t>(size))) return std::optional<Message>();
-  auto message = read_message(held_[0], std::string_view(held_).substr(kHeadSize));
-  wipe(held_.data(), held_.size());
-  held_.clear();
+  if (!hold(held_, input, kHeadSize + static_cast<std::size_t>(size))) {
+    return std::optional<Message>();
+  }
+  auto message = read_body(std::move(*empty), std::string_view(held_).substr(kHeadSize));
+  forget(held_);
   if (!message) return std::unexpected(message.error());
   return std::optional<Message>(std::move(*message));
 }

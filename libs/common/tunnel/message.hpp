@@ -12,11 +12,17 @@
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 
-// The messages of frp's wire protocol v1, which every version of frp since 0.18 speaks: as structs
-// and as bytes. A message is a type byte, the length of its body as a 64-bit big-endian number, and
-// a JSON object. Members with a zero value are left out, as Go's encoder does. docs/tunnel-protocol.md
-// lists which side sends which message when.
+// The messages of frp's wire protocol, as structs and as bytes. In v1, which every version of frp since
+// 0.18 speaks, a message is a type byte, the length of its body as a 64-bit big-endian number, and a
+// JSON object. In v2, of frp since 0.69, it is a frame: type, flags and length, and then the number of
+// the message and the same JSON. Members with a zero value are left out, as Go's encoder does.
+// docs/tunnel-protocol.md lists which side sends which message when.
 namespace gitops::tunnel {
+
+enum class Wire : std::uint8_t { v1, v2 };
+
+// Before the first frame of each stream that a client opens in v2.
+inline constexpr std::string_view kWireMagic{"FRP\0\2\r\n", 7};
 
 // Readers of all versions refuse a longer body, and lose the connection with it.
 inline constexpr std::size_t kMaxBody = 10'240;
@@ -28,7 +34,8 @@ using Headers = std::map<std::string, std::string>;
 // Client → server: the first message on a control stream.
 struct Login {
   static constexpr char kType = 'o';
-  std::string version = {};  // "a.b.c"; servers before 0.52 refuse less than 0.18.0
+  static constexpr unsigned kNumber = 1;  // in v2
+  std::string version = {};               // "a.b.c"; servers before 0.52 refuse less than 0.18.0
   std::string hostname = {};
   std::string os = {};
   std::string arch = {};
@@ -45,6 +52,7 @@ struct Login {
 // Server → client: the answer to Login, and the last message in clear.
 struct LoginResp {
   static constexpr char kType = '1';
+  static constexpr unsigned kNumber = 2;
   std::string version = {};
   std::string run_id = {};
   std::string error = {};  // not empty: refused
@@ -59,6 +67,7 @@ struct LoginResp {
 // Client → server: a proxy that the server is to offer.
 struct NewProxy {
   static constexpr char kType = 'p';
+  static constexpr unsigned kNumber = 3;
   std::string proxy_name = {};
   std::string proxy_type = {};  // empty stands for "tcp"
   bool use_encryption = false;
@@ -84,6 +93,7 @@ struct NewProxy {
 // Server → client: the answer to NewProxy.
 struct NewProxyResp {
   static constexpr char kType = '2';
+  static constexpr unsigned kNumber = 4;
   std::string proxy_name = {};
   std::string remote_addr = {};
   std::string error = {};  // not empty: refused
@@ -94,6 +104,7 @@ struct NewProxyResp {
 // Client → server: the proxy ends. There is no answer.
 struct CloseProxy {
   static constexpr char kType = 'c';
+  static constexpr unsigned kNumber = 5;
   std::string proxy_name = {};
 
   bool operator==(const CloseProxy&) const = default;
@@ -102,6 +113,7 @@ struct CloseProxy {
 // Server → client: asks for one more work connection.
 struct ReqWorkConn {
   static constexpr char kType = 'r';
+  static constexpr unsigned kNumber = 7;
 
   bool operator==(const ReqWorkConn&) const = default;
 };
@@ -109,6 +121,7 @@ struct ReqWorkConn {
 // Client → server: the first message on a work stream.
 struct NewWorkConn {
   static constexpr char kType = 'w';
+  static constexpr unsigned kNumber = 6;
   std::string run_id = {};
   Secret privilege_key = {};  // only when both sides ask for it; see authentication.hpp
   std::int64_t timestamp = 0;
@@ -119,6 +132,7 @@ struct NewWorkConn {
 // Server → client: the work stream now carries a connection of this proxy. Raw bytes follow.
 struct StartWorkConn {
   static constexpr char kType = 's';
+  static constexpr unsigned kNumber = 8;
   std::string proxy_name = {};
   std::string src_addr = {};
   std::string dst_addr = {};
@@ -132,6 +146,7 @@ struct StartWorkConn {
 // Client → server, on the control stream.
 struct Ping {
   static constexpr char kType = 'h';
+  static constexpr unsigned kNumber = 11;
   Secret privilege_key = {};
   std::int64_t timestamp = 0;
 
@@ -141,6 +156,7 @@ struct Ping {
 // Server → client: the answer to Ping.
 struct Pong {
   static constexpr char kType = '4';
+  static constexpr unsigned kNumber = 12;
   std::string error = {};  // not empty: the server ends the session
 
   bool operator==(const Pong&) const = default;
@@ -150,21 +166,48 @@ using Message = std::variant<Login, LoginResp, NewProxy, NewProxyResp, CloseProx
                              NewWorkConn, StartWorkConn, Ping, Pong>;
 
 // Appends the bytes of a message. too_large when its body exceeds kMaxBody; then nothing is appended.
-Result<void> append_message(std::string& out, const Message& message);
+Result<void> append_message(std::string& out, const Message& message, Wire wire = Wire::v1);
+
+// A frame of v2.
+enum class FrameType : std::uint16_t { client_hello = 1, server_hello = 2, message = 16 };
+inline constexpr std::size_t kMaxFrame = 65'536;  // of its payload
+struct Frame {
+  FrameType type = FrameType::message;
+  std::string payload;
+};
+// `payload`: at most kMaxFrame bytes.
+void append_frame(std::string& out, FrameType type, std::string_view payload);
+// Reads the payload of a frame of type message. Errors: protocol.
+Result<Message> read_message(const Frame& frame);
+
+// Takes frames from a stream of bytes. Holds at most one; its memory grows with what was received.
+class FrameReader {
+ public:
+  // As MessageReader::next.
+  Result<std::optional<Frame>> next(std::string_view& input);
+  // True within a frame.
+  [[nodiscard]] bool in_frame() const { return !held_.empty(); }
+
+ private:
+  std::string held_;  // the part of a frame that was received
+};
 
 // Takes messages from a stream of bytes. Holds at most one message; its memory grows with what was
 // received, not with the length that a peer announces.
 class MessageReader {
  public:
+  explicit MessageReader(Wire wire = Wire::v1) : wire_(wire) {}
   // Takes bytes from the front of `input`, up to the end of the next message at most. Nothing: all
   // was taken, and more is needed. Errors: protocol (unknown type, a body that is not a JSON object or
   // has a member of the wrong type), too_large; after one the reader is of no use.
   Result<std::optional<Message>> next(std::string_view& input);
   // True within a message.
-  [[nodiscard]] bool in_message() const { return !held_.empty(); }
+  [[nodiscard]] bool in_message() const { return !held_.empty() || frames_.in_frame(); }
 
  private:
-  std::string held_;  // the part of a message that was received
+  Wire wire_;
+  FrameReader frames_;  // v2
+  std::string held_;    // v1: the part of a message that was received
 };
 
 }  // namespace gitops::tunnel

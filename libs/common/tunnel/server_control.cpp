@@ -5,10 +5,30 @@
 
 namespace gitops::tunnel {
 
-void refuse_login(std::string& out, std::string_view version, std::string_view error) {
+namespace {
+
+// The server's hello, for v2, goes before everything else.
+ControlCoder open_stream(const ServerControlOptions& options, std::string_view iv,
+                         std::string& out) {
+  if (!options.opening) return {options.token, iv};
+  const auto hello = ServerHello::make(options.opening->random);
+  append_hello(out, hello);
+  return {control_keys(options.token, options.opening->hello, hello), ControlCoder::Side::server,
+          options.opening->nonce};
+}
+
+}  // namespace
+
+void refuse_login(std::string& out, std::string_view version, std::string_view error,
+                  const ServerOpening* opening) {
+  if (opening != nullptr && !opening->hello.is_supported) {
+    append_hello(out, ServerHello::refusal(error));
+    return;
+  }
+  if (opening != nullptr) append_hello(out, ServerHello::make(opening->random));
   // Our own texts are short.
-  (void)append_message(out,
-                       LoginResp{.version = std::string(version), .error = std::string(error)});
+  (void)append_message(out, LoginResp{.version = std::string(version), .error = std::string(error)},
+                       opening == nullptr ? Wire::v1 : Wire::v2);
 }
 
 ServerControl::ServerControl(ServerControlOptions options, const Login& login, std::string run_id,
@@ -16,20 +36,23 @@ ServerControl::ServerControl(ServerControlOptions options, const Login& login, s
     : options_(std::move(options)),
       run_id_(std::move(run_id)),
       pool_size_(std::clamp<std::int64_t>(login.pool_count, 0, options_.max_pool)),
-      encryptor_(control_key(options_.token), iv),
-      decryptor_(control_key(options_.token)) {
+      wire_(options_.opening ? Wire::v2 : Wire::v1),
+      reader_(wire_),
+      coder_(open_stream(options_, iv, output_)) {
   // In clear: the key for this stream begins behind it.
-  (void)append_message(output_, LoginResp{.version = options_.version,
-                                          .run_id = run_id_,
-                                          .links = options_.links,
-                                          .servers = options_.servers});
+  (void)append_message(output_,
+                       LoginResp{.version = options_.version,
+                                 .run_id = run_id_,
+                                 .links = options_.links,
+                                 .servers = options_.servers},
+                       wire_);
   for (std::int64_t i = 0; i < pool_size_; ++i) want_work();
 }
 
 void ServerControl::send(const Message& message) {
   if (failure_) return;
   const auto start = output_.size();
-  if (append_message(output_, message)) encryptor_.encrypt(output_, start);
+  if (append_message(output_, message, wire_)) coder_.encrypt(output_, start);
 }
 
 void ServerControl::answer_ping(std::string_view error) {
@@ -43,8 +66,12 @@ void ServerControl::want_work() {
 // -- receiving --
 
 void ServerControl::receive(std::span<char> bytes, std::vector<Event>& events) {
-  bytes = decryptor_.decrypt(bytes);
-  std::string_view input(bytes.data(), bytes.size());
+  auto plain = coder_.decrypt(bytes);
+  if (!plain && !failure_) {
+    failure_ = plain.error();
+    output_.clear();
+  }
+  std::string_view input = plain ? *plain : std::string_view();
   while (!failure_) {
     auto message = reader_.next(input);
     if (!message) {

@@ -11,13 +11,23 @@
 
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
-#include "common/tunnel/control_cipher.hpp"
+#include "common/tunnel/control_coder.hpp"
+#include "common/tunnel/hello.hpp"
 #include "common/tunnel/message.hpp"
 
 namespace gitops::tunnel {
 
-// Appends the answer to a login that is refused; the stream is to be ended behind it.
-void refuse_login(std::string& out, std::string_view version, std::string_view error);
+// What the server of a client that speaks wire v2 needs besides.
+struct ServerOpening {
+  ClientHello hello;
+  std::string random;  // ClientHello::kRandomSize unpredictable bytes
+  std::string nonce;   // kSealNonceSize unpredictable bytes
+};
+
+// Appends the answer to a login that is refused; the stream is to be ended behind it. `opening`: null
+// for v1.
+void refuse_login(std::string& out, std::string_view version, std::string_view error,
+                  const ServerOpening* opening = nullptr);
 
 struct ServerControlOptions {
   std::string version = {};  // of this server
@@ -33,6 +43,8 @@ struct ServerControlOptions {
   std::vector<std::string> servers = {};
   // Pings are events, to be answered; otherwise they are answered here.
   bool asks_for_pings = false;
+  // The client speaks v2, and its hello is supported.
+  std::optional<ServerOpening> opening = {};
 };
 
 // The server's side of a control stream behind an accepted Login, without the stream. Who may log in
@@ -40,7 +52,7 @@ struct ServerControlOptions {
 // in; bytes to send and events come out.
 class ServerControl {
  public:
-  // Accepts the login: `run_id` names the session. `iv`: Aes128Cfb::kIvSize unpredictable bytes.
+  // Accepts the login: `run_id` names the session. `iv`: Aes128Cfb::kIvSize unpredictable bytes, for v1.
   ServerControl(ServerControlOptions options, const Login& login, std::string run_id,
                 std::string_view iv);
 
@@ -88,10 +100,10 @@ class ServerControl {
   std::int64_t pool_size_;
   std::optional<Error> failure_;
   std::map<std::string, Proxy, std::less<>> proxies_;
+  Wire wire_;
   MessageReader reader_;
-  ControlEncryptor encryptor_;
-  ControlDecryptor decryptor_;
   std::string output_;
+  ControlCoder coder_;
 };
 
 }  // namespace gitops::tunnel

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/core/crypto.hpp"
 #include "common/tunnel/client_control.hpp"
 #include "common/tunnel/server_control.hpp"
 
@@ -78,19 +79,24 @@ class History {
 
  private:
   std::size_t pick(std::size_t below) { return random_() % below; }
-  std::string random_iv() {
-    std::string iv(Aes128Cfb::kIvSize, '\0');
-    for (char& byte : iv) byte = static_cast<char>(pick(256));
-    return iv;
+  std::string random_bytes_of(std::size_t size) {
+    std::string bytes(size, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(pick(256));
+    return bytes;
   }
 
   // A new connection and a new session.
   void connect() {
     const NewProxy proxy{.proxy_name = "a", .proxy_type = "http"};
-    client_.emplace(ClientControlOptions{.login = {.version = "1.0.0", .pool_count = 1},
-                                         .token = kToken,
-                                         .proxies = {proxy, {.proxy_name = "b"}}},
-                    ClientControl::Randomness{.iv = random_iv(), .seed = random_()},
+    ClientControlOptions options{.login = {.version = "1.0.0", .pool_count = 1},
+                                 .token = kToken,
+                                 .proxies = {proxy, {.proxy_name = "b"}}};
+    if (pick(2) == 0) options.opening = ClientOpening{.transport = "tcp"};  // wire v2
+    client_.emplace(std::move(options),
+                    ClientControl::Randomness{.iv = random_bytes_of(Aes128Cfb::kIvSize),
+                                              .seed = random_(),
+                                              .random = random_bytes_of(ClientHello::kRandomSize),
+                                              .nonce = random_bytes_of(kSealNonceSize)},
                     WallTime(milliseconds(random_())), now_);
     server_.reset();
     login_ = {};
@@ -157,13 +163,22 @@ class History {
   void server_receives(std::string part) {
     if (!server_) {
       std::string_view bytes = part;
-      auto message = login_.next(bytes);
-      if (!message) return connect();
-      if (!*message) return;
-      const auto* login = std::get_if<Login>(&**message);
-      if (login == nullptr) return connect();
-      server_.emplace(ServerControlOptions{.version = "1.0.0", .token = kToken}, *login, "run",
-                      random_iv());
+      auto opening = login_.next(bytes);
+      if (!opening) return connect();
+      if (!*opening) return;
+      const auto* login = std::get_if<Login>(&(*opening)->message);
+      auto& hello = (*opening)->hello;
+      const bool is_v2 = (*opening)->wire == Wire::v2;
+      if (login == nullptr || hello.has_value() != is_v2 || (hello && !hello->is_supported)) {
+        return connect();
+      }
+      ServerControlOptions options{.version = "1.0.0", .token = kToken};
+      if (hello) {
+        options.opening = ServerOpening{.hello = std::move(*hello),
+                                        .random = random_bytes_of(ClientHello::kRandomSize),
+                                        .nonce = random_bytes_of(kSealNonceSize)};
+      }
+      server_.emplace(std::move(options), *login, "run", random_bytes_of(Aes128Cfb::kIvSize));
       part.erase(0, part.size() - bytes.size());
     }
     std::vector<ServerEvent> events;
@@ -197,7 +212,7 @@ class History {
   Clock::time_point now_{};
   std::optional<ClientControl> client_;
   std::optional<ServerControl> server_;
-  MessageReader login_;
+  OpeningReader login_;
   std::array<std::string, 2> wires_;  // to the server, to the client
   std::deque<std::string> asked_;     // proxies that the server's owner has not answered
   bool silent_ = false;               // the server does not read

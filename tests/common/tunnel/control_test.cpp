@@ -18,6 +18,10 @@ using ServerWhat = ServerControl::Event::What;
 const std::string kIv = from_hex("000102030405060708090a0b0c0d0e0f");
 const Secret kToken("s3cret");
 
+NewWorkConn work_of(std::string_view bytes) {
+  return std::get<NewWorkConn>(MessageReader().next(bytes).value().value());
+}
+
 NewProxy proxy(std::string name) {
   return {.proxy_name = std::move(name), .proxy_type = "http", .subdomain = "sub"};
 }
@@ -313,7 +317,7 @@ TEST(Control, HeldProxiesWaitForTheOffer) {
 TEST(Control, SignsPingsAndWorkStreamsWhenBothSidesAskForIt) {
   Bed bed({.sign_pings = true, .sign_work = true});
   bed.log_in();
-  const auto offer = bed.client.work_offer(bed.now + seconds(100));
+  const auto offer = work_of(bed.client.work_offer(bed.now + seconds(100)).value());
   EXPECT_EQ(offer.run_id, "0123456789abcdef");
   EXPECT_EQ(offer.timestamp, 1'700'000'100);
   EXPECT_TRUE(is_privilege_key(offer.privilege_key, kToken, offer.timestamp));
