@@ -43,6 +43,9 @@ constexpr const char* kArchitecture = "arm64";
 constexpr const char* kArchitecture = "amd64";
 #endif
 
+// Between looks at the configuration file.
+constexpr auto kSettingsLook = std::chrono::seconds(1);
+
 // The least time between two looks at the servers.
 constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
 
@@ -60,12 +63,9 @@ class App {
       : config_(config),
         executor_(context.executor),
         metrics_(context.metrics),
-        authorization_(config.authorization_file.empty()
-                           ? Credential::fixed(config.authorization)
-                           : Credential::file(config.authorization_file)),
-        server_token_(config.server_token_file.empty()
-                          ? Credential::fixed(config.server_token)
-                          : Credential::file(config.server_token_file)),
+        read_again_(context.read_again),
+        authorization_(credential(config.authorization, config.authorization_file)),
+        server_token_(credential(config.server_token, config.server_token_file)),
         serving_(context.metrics.gauge("gitops_tunnel_client_serving",
                                        "1 while the server sends users here")),
         names_(context.metrics),
@@ -154,19 +154,19 @@ class App {
     enum class Source : std::uint8_t {
       configured,
       told,  // by another server
+      left,  // is neither any more
     };
-    Server(const Executor& executor, net::Resolver& names, const Config& config, Endpoint server,
-           http::ProxySettings proxy, Source from)
-        : endpoint(server),
-          source(from),
-          dialer(executor, names, config, std::move(server), std::move(proxy)) {}
-
     Endpoint endpoint;
     Source source;
-    Dialer dialer;
-    LinkSettings settings;
-    std::vector<std::unique_ptr<LinkKeeper>> links;
+    std::string label;               // in metrics
+    std::shared_ptr<Dialer> dialer;  // another one after a change of the settings
+    LinkSettings settings = {};
+    std::vector<std::unique_ptr<LinkKeeper>> links = {};
   };
+
+  static Credential credential(const Secret& value, const std::string& file) {
+    return file.empty() ? Credential::fixed(value) : Credential::file(file);
+  }
 
   static std::string to_text(const Endpoint& endpoint) {
     return endpoint.host + ":" + std::to_string(endpoint.port);
@@ -183,32 +183,54 @@ class App {
   // -- servers --
 
   void add_server(Endpoint endpoint, Server::Source source) {
-    auto server = std::make_unique<Server>(executor_, names_, config_, endpoint, proxy_, source);
-    auto& dialer = server->dialer;
+    auto dialer = make_dialer(endpoint);
+    // Servers that come and go share their labels, which are bounded so.
+    const auto label = source == Server::Source::told ? "told" : dialer->server();
+    auto server = std::make_unique<Server>(std::move(endpoint), source, label, std::move(dialer));
+    auto* raw = server.get();
     server->settings = {
-        .server = dialer.server(),
-        .dial = [&dialer](Deadline deadline) { return dialer.connect(deadline); },
+        .server = server->dialer->server(),
+        .dial = [raw](Deadline deadline) { return dial(raw->dialer, deadline); },
         .connect = [this](const std::string& name,
                           Deadline deadline) { return connect_upstream(name, deadline); },
-        .session = [this, &dialer] { return session_options(dialer); },
+        .session = [this, raw] { return session_options(raw->dialer); },
         .has_group = !config_.group_key.empty()};
-    // Servers that come and go share their labels, which are bounded so.
-    const auto label = source == Server::Source::told ? "told" : dialer.server();
-    for (int number = 1; number <= config_.links; ++number) {
-      const Metrics::Labels labels{{"server", label}, {"link", std::to_string(number)}};
-      server->links.push_back(std::make_unique<LinkKeeper>(
-          executor_, server->settings, number, Traffic(metrics_, labels), changed_, random_seed()));
-      server->links.back()->start();
-    }
+    add_links(*server);
     server->links.front()->want(true);
     servers_.push_back(std::move(server));
   }
 
+  std::shared_ptr<Dialer> make_dialer(const Endpoint& endpoint) {
+    return std::make_shared<Dialer>(executor_, names_, config_, endpoint, proxy_);
+  }
+
+  // The dialer may be replaced meanwhile.
+  static Task<Result<std::unique_ptr<net::Channel>>> dial(std::shared_ptr<Dialer> dialer,
+                                                          Deadline deadline) {
+    co_return co_await dialer->connect(deadline);
+  }
+
+  // As many as are configured; those that are being given up do not count.
+  void add_links(Server& server) {
+    for (int number = 1; number <= config_.links; ++number) {
+      const bool is_there = std::ranges::any_of(server.links, [number](const auto& link) {
+        return link->number() == number && !link->is_stopping();
+      });
+      if (is_there) continue;
+      const Metrics::Labels labels{{"server", server.label}, {"link", std::to_string(number)}};
+      server.links.push_back(std::make_unique<LinkKeeper>(
+          executor_, server.settings, number, Traffic(metrics_, labels), changed_, random_seed()));
+      server.links.back()->start();
+    }
+  }
+
   Task<> keep_servers() {
     while (true) {
+      take_new_settings();
       want_links();
       take_new_token();
-      co_await follow_the_told();
+      follow_the_told();
+      co_await drop_the_left();
       for (const auto& server : servers_) {
         for (const auto& link : server->links) link->count();
       }
@@ -232,8 +254,8 @@ class App {
       if (server->settings.has_group) told = config_.links;
       // While no session tells, it stays as it was.
       if (!told) continue;
-      for (std::size_t i = 1; i < server->links.size(); ++i) {
-        server->links[i]->want(static_cast<std::int64_t>(i) < *told);
+      for (const auto& link : server->links) {
+        if (link->number() > 1) link->want(link->number() <= *told);
       }
     }
   }
@@ -252,7 +274,7 @@ class App {
   }
 
   // Servers may tell of others that share their users.
-  Task<> follow_the_told() {
+  void follow_the_told() {
     std::vector<Endpoint> told;
     for (auto* link : links()) {
       if (link->session() == nullptr) continue;
@@ -270,31 +292,129 @@ class App {
       }
     }
     // One that nobody tells of any more is forgotten once it is gone.
-    for (auto& server : servers_) {
-      const bool is_gone =
-          server->source == Server::Source::told && !contains(told, server->endpoint) &&
-          std::ranges::all_of(server->links, [](const auto& link) { return link->is_done(); });
-      if (!is_gone) continue;
-      for (const auto& link : server->links) co_await link->end();
-      server.reset();
+    for (const auto& server : servers_) {
+      if (server->source == Server::Source::told && !contains(told, server->endpoint) &&
+          std::ranges::all_of(server->links, is_done)) {
+        server->source = Server::Source::left;
+      }
     }
-    std::erase(servers_, nullptr);
+  }
+
+  static bool is_done(const std::unique_ptr<LinkKeeper>& link) { return link->is_done(); }
+
+  // Forgets what was given up and has nobody left. Nothing of it is in the lists while it ends, since
+  // others look at them.
+  Task<> drop_the_left() {
+    for (std::size_t i = 0; i < servers_.size();) {
+      auto& server = *servers_[i];
+      const auto done = std::ranges::find_if(
+          server.links, [](const auto& link) { return link->is_stopping() && link->is_done(); });
+      if (done != server.links.end() && !is_stopping_) {
+        const auto gone = std::move(*done);
+        server.links.erase(done);
+        co_await gone->end();
+      } else if (server.source == Server::Source::left &&
+                 std::ranges::all_of(server.links, is_done)) {
+        const auto gone = std::move(servers_[i]);
+        servers_.erase(servers_.begin() + static_cast<std::ptrdiff_t>(i));
+        for (const auto& link : gone->links) co_await link->end();
+      } else {
+        ++i;
+      }
+    }
+  }
+
+  // -- the settings --
+
+  // Reads the configuration file again when it has changed. What can be taken over without losing a
+  // stream is; a file with mistakes changes nothing.
+  void take_new_settings() {
+    if (!read_again_ || is_stopping_ || Clock::now() < next_look_) return;
+    next_look_ = Clock::now() + kSettingsLook;
+    Config next;
+    const auto mistakes = read_again_([&next](ConfigReader& reader) { bind(reader, next); });
+    if (!mistakes) return;  // the file is the same
+    if (!mistakes->empty()) {
+      for (const auto& mistake : *mistakes) {
+        log_.error("the settings have mistakes; those in force stay", {{"error", mistake}});
+      }
+      return;
+    }
+    if (next == config_) return;
+    for (const auto& name : need_restart(config_, next)) {
+      log_.warning("a changed setting needs a restart", {{"setting", name}});
+    }
+    const bool changes_servers =
+        next.server_hosts != config_.server_hosts || next.server_port != config_.server_port;
+    const bool changes_dialers = next.ca_file != config_.ca_file;
+    const bool changes_sessions = next.pool_size != config_.pool_size;
+    if (next.authorization_file != config_.authorization_file) {
+      authorization_ = credential(next.authorization, next.authorization_file);
+    }
+    if (next.server_token_file != config_.server_token_file) {
+      server_token_ = credential(next.server_token, next.server_token_file);
+    }
+    const auto links_before = config_.links;
+    take_over(config_, next);
+    if (changes_servers) take_new_servers();
+    for (const auto& server : servers_) {
+      if (changes_dialers) server->dialer = make_dialer(server->endpoint);
+      for (const auto& link : server->links) {
+        if (link->number() > config_.links) link->stop();
+      }
+      if (config_.links > links_before && server->source != Server::Source::left) {
+        add_links(*server);
+      }
+    }
+    // Where there is no gap. Elsewhere the next session has the new size.
+    for (auto* link : links()) {
+      if (changes_sessions && link->session() != nullptr && link->is_shared()) link->replace();
+    }
+    log_.info(
+        "took over new settings",
+        {{"servers", servers_.size()}, {"links", config_.links}, {"pool_size", config_.pool_size}});
+  }
+
+  // Links to a server that is not configured any more finish their requests.
+  void take_new_servers() {
+    std::vector<Endpoint> wanted;
+    for (const auto& host : config_.server_hosts) {
+      if (auto endpoint = parse_endpoint(host, config_.server_port)) wanted.push_back(*endpoint);
+    }
+    for (const auto& endpoint : wanted) {
+      const auto known = std::ranges::find_if(servers_, [&](const auto& server) {
+        return server->endpoint == endpoint && server->source != Server::Source::left;
+      });
+      if (known == servers_.end()) {
+        add_server(endpoint, Server::Source::configured);
+      } else {
+        (*known)->source = Server::Source::configured;
+      }
+    }
+    for (const auto& server : servers_) {
+      if (server->source != Server::Source::configured || contains(wanted, server->endpoint)) {
+        continue;
+      }
+      server->source = Server::Source::left;
+      for (const auto& link : server->links) link->stop();
+    }
   }
 
   // -- sessions --
 
-  [[nodiscard]] Session::Options session_options(Dialer& dialer) {
+  [[nodiscard]] Session::Options session_options(const std::shared_ptr<Dialer>& dialer) {
     Session::Options options{.connect_timeout = config_.connect_timeout,
                              .idle_timeout = config_.idle_timeout};
     auto& control = options.control;
     control.login = {.version = kWireVersion,
                      .os = "linux",
                      .arch = kArchitecture,
+                     .metas = {{kInstanceMeta, instance_}},
                      .pool_count = config_.pool_size};
     control.token = server_token_.current();
     if (config_.wire == Wire::v2) {
       control.opening = ClientOpening{.transport = to_string(config_.protocol),
-                                      .tls = dialer.has_tls(),
+                                      .tls = dialer->has_tls(),
                                       .tcp_mux = config_.tcp_mux};
     }
     control.retry = kRefusedProxy;
@@ -302,7 +422,7 @@ class App {
     control.sign_pings = contains(config_.auth_scopes, "HeartBeats");
     control.sign_work = contains(config_.auth_scopes, "NewWorkConns");
     if (!config_.tcp_mux) {
-      options.dial = [&dialer](Deadline deadline) { return dialer.connect(deadline); };
+      options.dial = [dialer](Deadline deadline) { return dial(dialer, deadline); };
       control.pong_timeout = kPongTimeout;
     }
     const auto token = authorization_.current();
@@ -336,12 +456,15 @@ class App {
     co_return std::move(*channel);
   }
 
-  const Config& config_;
+  Config config_;
   Executor executor_;
   Log log_{"tunnel-client"};
   Metrics& metrics_;
+  decltype(DaemonContext::read_again) read_again_;
+  Clock::time_point next_look_{};
   Credential authorization_;
   Secret authorization_in_use_;
+  const Secret instance_{hex_encode(random_bytes(8))};
   Credential server_token_;
   Gauge& serving_;
   net::Resolver names_;

@@ -225,6 +225,42 @@ Result<ExtraProxy> parse_extra_proxy(std::string_view text) {
   return ExtraProxy{.name = std::string(text.substr(0, equals)), .upstream = std::move(*upstream)};
 }
 
+void take_over(Config& config, const Config& next) {
+  config.server_hosts = next.server_hosts;
+  config.server_port = next.server_port;
+  config.links = next.links;
+  config.pool_size = next.pool_size;
+  config.ca_file = next.ca_file;
+  config.server_token_file = next.server_token_file;
+  config.authorization_file = next.authorization_file;
+}
+
+std::vector<std::string> need_restart(const Config& config, const Config& next) {
+  std::vector<std::string> names;
+  const auto compare = [&](const char* name, auto Config::* member) {
+    if (config.*member != next.*member) names.emplace_back(name);
+  };
+  compare("tunnel-server.protocol", &Config::protocol);
+  compare("tunnel-server.tls", &Config::tls);
+  compare("tunnel-server.server-name", &Config::server_name);
+  compare("tunnel-server.insecure-skip-verify", &Config::insecure);
+  compare("tunnel-server.auth-scopes", &Config::auth_scopes);
+  compare("tunnel-server.group-key", &Config::group_key);
+  compare("tunnel-server.tcp-mux", &Config::tcp_mux);
+  compare("tunnel-server.wire-protocol", &Config::wire);
+  compare("tunnel.subdomain-prefix", &Config::subdomain_prefix);
+  compare("tunnel.ips-allow-list", &Config::ips_allow_list);
+  compare("tunnel.forward-to.location", &Config::location);
+  compare("tunnel.forward-to.host", &Config::forward_host);
+  compare("tunnel.forward-to.port", &Config::forward_port);
+  compare("tunnel.extra-proxies", &Config::extra_proxies);
+  compare("tunnel.use-encryption", &Config::use_encryption);
+  compare("tunnel.use-compression", &Config::use_compression);
+  compare("connect-timeout", &Config::connect_timeout);
+  compare("idle-timeout", &Config::idle_timeout);
+  return names;
+}
+
 void bind(ConfigReader& reader, Config& config) {
   bind_server(reader, config);
   bind_tunnel(reader, config);

@@ -49,9 +49,17 @@ struct Config {
   std::int64_t pool_size = 1;
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds idle_timeout{3'600'000};
+
+  bool operator==(const Config&) const = default;
 };
 
 void bind(ConfigReader& reader, Config& config);
+
+// Copies what a running client can take over: servers, links, pool size, the files of tokens and of
+// certificate authorities.
+void take_over(Config& config, const Config& next);
+// The names of the settings that differ and that take_over() does not copy.
+std::vector<std::string> need_restart(const Config& config, const Config& next);
 
 // "host", "host:port" or "[address]:port"; where no port stands, the given one holds.
 struct Endpoint {

@@ -42,6 +42,8 @@ class LinkKeeper {
   void start();
   // Whether the link is wanted. One that is there stays.
   void want(bool wanted);
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] bool is_stopping() const { return is_stopping_; }
   // Another session takes the place of the present one.
   void replace();
   // Makes no further session, and lets those that exist end with their last connection.

@@ -15,6 +15,8 @@ using What = ClientControl::Event::What;
 
 // Work connections of a session at a time, and its two other tasks.
 constexpr std::size_t kMaxTasks = 1024 + 2;
+// Between attempts to open a stream while the server has not accepted so many others.
+constexpr auto kBetweenOpens = std::chrono::milliseconds(10);
 // How long a server may take to notice stop(), and then to send whom it had accepted before.
 constexpr auto kWithdrawal = std::chrono::seconds(5);
 constexpr auto kLastRequests = std::chrono::milliseconds(500);
@@ -293,8 +295,15 @@ void Session::close_idle() {
 // -- work connections --
 
 Task<Result<std::unique_ptr<net::Channel>>> Session::open_stream() {
-  if (link_) co_return link_->open();
-  co_return co_await options_.dial(deadline_after(options_.connect_timeout));
+  const auto deadline = deadline_after(options_.connect_timeout);
+  if (!link_) co_return co_await options_.dial(deadline);
+  // A server that asks for many at a time gets them as it accepts the earlier ones.
+  while (true) {
+    auto stream = link_->open();
+    const bool is_full = !stream && stream.error().code == ErrorCode::too_many_requests;
+    if (!is_full || Clock::now() >= deadline) co_return stream;
+    co_await sleep_for(kBetweenOpens);
+  }
 }
 
 // Failures come with every request; one line a minute for each is enough.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -71,12 +72,9 @@ class Host {
 class Client {
  public:
   explicit Client(const Host& server, const std::string& more = "--log-level=info")
-      : process_(
-            {.argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-client",
-                      "--tunnel-server.host=" + server.address(), "--tunnel-server.protocol=tcp",
-                      "--tunnel-server.tls=false", "--tunnel.subdomain-prefix=acc-rt",
-                      "--admin-address=127.0.0.1", "--admin-port=0", more},
-             .log_file = folder_ / "log"}) {
+      : Client({"--tunnel-server.host=" + server.address(), more}) {}
+  explicit Client(const std::vector<std::string>& flags)
+      : process_({.argv = command(flags), .log_file = folder_ / "log"}) {
     constexpr std::string_view kKey = R"("admin_port":)";
     require_until([&] { return log().contains(kKey); }, seconds(20), "the start");
     admin_port_ = std::atoi(log().c_str() + log().find(kKey) + kKey.size());
@@ -89,6 +87,17 @@ class Client {
   Process& process() { return process_; }
 
  private:
+  static std::vector<std::string> command(const std::vector<std::string>& flags) {
+    std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/tunnel-client",
+                                  "--tunnel-server.protocol=tcp",
+                                  "--tunnel-server.tls=false",
+                                  "--tunnel.subdomain-prefix=acc-rt",
+                                  "--admin-address=127.0.0.1",
+                                  "--admin-port=0"};
+    argv.insert(argv.end(), flags.begin(), flags.end());
+    return argv;
+  }
+
   TempDir folder_;
   Process process_;
   int admin_port_ = 0;
@@ -139,6 +148,101 @@ TEST(TunnelClient, FollowsWhatAServerTells) {
         EXPECT_TRUE(co_await until([&] { return first.serving() == 0; }));
         EXPECT_EQ(client.process().wait(seconds(10)), 0);
         co_await first.stop();
+      },
+      seconds(90));
+}
+
+TEST(TunnelClient, TakesOverChangedSettingsWithoutLosingAStream) {
+  run_coro(
+      []() -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        TempDir folder;
+        const auto file = folder / "config.yaml";
+        write_file(folder / "token-1", "one");
+        write_file(folder / "token-2", "two");
+        Host first(executor);
+        Host second(executor);
+        first.links = second.links = 4;
+        const auto write_settings = [&](const std::string& hosts, const std::string& more) {
+          write_file(folder / "next", "tunnel-server.host: [" + hosts + "]\n" + more);
+          std::filesystem::rename(folder / "next", file);
+        };
+        const auto token = [&](int number) {
+          return "authorization-file: " + (folder / ("token-" + std::to_string(number))).string() +
+                 "\n";
+        };
+        write_settings("'" + first.address() + "'", token(1));
+        net::Listener upstream(executor);
+        const auto port = upstream.listen({.address = "127.0.0.1"}).value();
+        std::vector<std::unique_ptr<net::Channel>> connections;
+        TaskGroup tasks(executor);
+        tasks.spawn("upstream", [&] {
+          return upstream.run([&](std::unique_ptr<net::Channel> channel, const auto&) {
+            connections.push_back(std::move(channel));
+          });
+        });
+        Client client({"--config=" + file.string(), "--tunnel.forward-to.host=127.0.0.1",
+                       "--tunnel.forward-to.port=" + std::to_string(port)});
+        EXPECT_TRUE(co_await until([&] { return first.serving() == 2; })) << client.log();
+
+        // A user whose request takes longer than everything that follows.
+        const auto user =
+            co_await first.sessions[0]->connect("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+        EXPECT_TRUE(co_await until([&] { return connections.size() == 1; }));
+        const auto is_carried = [&]() -> Task<bool> {
+          std::array<char, 64> room;
+          if (!co_await connections[0]->write("event")) co_return false;
+          user->set_read_deadline(deadline_after(seconds(5)));
+          const auto size = co_await user->read_some(room);
+          co_return size&& std::string_view(room.data(), *size) == "event";
+        };
+
+        // More links, another pool, another token's file.
+        write_settings("'" + first.address() + "'",
+                       token(2) + "tunnel-server.links: 3\ntunnel.pool-size: 4\n");
+        EXPECT_TRUE(co_await until([&] {
+          const auto& last = *first.sessions.back();
+          return first.serving() == 3 && last.login && last.login->pool_count == 4 &&
+                 !last.proxies.empty() &&
+                 last.proxies[0].metas.at("Authorization").reveal() == "two";
+        })) << client.admin("/statusz").body
+            << client.log();
+        EXPECT_TRUE(co_await is_carried());
+
+        // Mistakes change nothing; what needs a restart is named.
+        write_settings("'" + first.address() + "'", "tunnel-server.links: many\n");
+        EXPECT_TRUE(co_await until([&] { return client.log().contains("have mistakes"); }));
+        write_settings("'" + first.address() + "'",
+                       token(2) +
+                           "tunnel-server.links: 2\ntunnel.pool-size: 4\n"
+                           "tunnel.use-encryption: true\n");
+        EXPECT_TRUE(co_await until([&] {
+          return client.log().contains(R"("setting":"tunnel.use-encryption")");
+        })) << client.log();
+        EXPECT_TRUE(co_await until([&] { return first.serving() == 2; }))
+            << client.admin("/statusz").body;
+        EXPECT_TRUE(co_await is_carried());
+
+        // Another server in place of the first one, which keeps its user.
+        write_settings("'" + second.address() + "'", token(2) + "tunnel.use-encryption: true\n");
+        EXPECT_TRUE(co_await until([&] { return second.serving() == 2 && first.serving() == 0; }))
+            << client.admin("/statusz").body;
+        EXPECT_TRUE(client.admin("/readyz").ok());
+        EXPECT_TRUE(co_await is_carried());
+        connections[0]->close();
+        user->close();
+        EXPECT_TRUE(co_await until([&] {
+          return !client.admin("/statusz").body.contains(first.address());
+        })) << client.admin("/statusz").body;
+
+        client.process().signal(SIGTERM);
+        EXPECT_TRUE(co_await until([&] { return second.serving() == 0; }));
+        EXPECT_EQ(client.process().wait(seconds(10)), 0);
+        upstream.close();
+        tasks.cancel();
+        co_await tasks.join();
+        co_await first.stop();
+        co_await second.stop();
       },
       seconds(90));
 }

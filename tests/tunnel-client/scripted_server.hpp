@@ -80,7 +80,8 @@ class ScriptedServer {
     auto stream = pool.front();
     pool.pop_front();
     std::string bytes;
-    EXPECT_TRUE(append_message(bytes, StartWorkConn{.proxy_name = "a", .src_addr = "10.1.2.3"}));
+    EXPECT_TRUE(append_message(
+        bytes, StartWorkConn{.proxy_name = proxies.front().proxy_name, .src_addr = "10.1.2.3"}));
     EXPECT_TRUE(co_await stream->write(bytes.append(first_bytes)));
     control->want_work();
     co_await flush();

@@ -124,6 +124,17 @@ TEST(TunnelSession, RelaysARequestToTheUpstream) {
   });
 }
 
+// yamux has 256 streams without an ACK at a time.
+TEST(TunnelSession, ABurstOfRequestsForWorkIsServedToTheLast) {
+  run([](Bed& bed) -> Task<> {
+    co_await bed.until(Session::State::serving);
+    co_await bed.until([&] { return bed.server->pool.size() == 1; });
+    for (int i = 0; i < 700; ++i) bed.server->control->want_work();
+    co_await bed.server->flush();
+    co_await bed.until([&] { return bed.server->pool.size() == 701; });
+  });
+}
+
 // frp knows no half-close. Without this an abandoned download would hold its connection to the
 // upstream until the idle timeout, for nobody reads what fills the window.
 TEST(TunnelSession, AUserWhoLeavesFreesTheUpstream) {

@@ -455,6 +455,7 @@ ConfigReader::Outcome ConfigReader::load(const std::vector<std::string>& argumen
   assign(sources.flags, sources.flag_mistakes);
 
   Outcome outcome;
+  if (sources.config_path) outcome.file = *sources.config_path;
   if (sources.actions.contains(Action::check)) outcome.action = Action::check;
   for (const auto* mistakes :
        {&sources.flag_mistakes, &sources.environment_mistakes, &sources.file_mistakes}) {

@@ -85,6 +85,8 @@ class ConfigReader {
     // "flag --port: ...", "environment LISTEN_PORT: ...", "config.yaml:12 port: ...". Always empty
     // for help, version and table.
     std::vector<std::string> mistakes = {};
+    // The file named by --config; empty: none.
+    std::string file = {};
   };
   // argv without the program name. Flags: --name=value or --name value, with a letter also -n
   // value, -n=value and -nvalue; booleans also --name, --no-name and -n. Unknown flags and unknown

@@ -12,6 +12,7 @@
 #include <boost/asio/redirect_error.hpp>
 
 #include "common/core/process.hpp"
+#include "common/core/small_file.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/daemon/loop_thread.hpp"
 #include "common/http/router.hpp"
@@ -35,13 +36,21 @@ http::Response page(int status, std::string body) {
   return response;
 }
 
+// Where the settings came from.
+struct ConfigSources {
+  std::vector<std::string> arguments;
+  std::string file = {};         // empty: none
+  std::string fingerprint = {};  // of the file, before it was read again
+};
+
 // Runs one daemon from its valid configuration to its exit code. Lives on the loop thread.
 class Frame {
  public:
-  Frame(const DaemonSpec& spec, const DaemonConfig& config,
+  Frame(const DaemonSpec& spec, const DaemonConfig& config, ConfigSources sources,
         const std::map<std::string, std::string>& environment)
       : spec_(spec),
         config_(config),
+        sources_(std::move(sources)),
         environment_(environment),
         log_("daemon"),
         admin_(loop_.get_executor(), admin_options(config),
@@ -110,6 +119,18 @@ class Frame {
     log_.info("stopped", {{"exit_code", exit_code_}});
   }
 
+  std::optional<std::vector<std::string>> read_again(const DaemonContext::Bind& bind) {
+    if (sources_.file.empty()) return std::nullopt;
+    auto fingerprint = file_fingerprint(sources_.file);
+    if (fingerprint == sources_.fingerprint) return std::nullopt;
+    sources_.fingerprint = std::move(fingerprint);
+    DaemonConfig own;
+    ConfigReader reader(spec_.name, spec_.summary);
+    bind(reader);
+    own.add_to(reader, spec_.admin_address_env);
+    return reader.load(sources_.arguments, environment_).mistakes;
+  }
+
   bool listen() {
     boost::system::error_code error;
     signals_.add(SIGTERM, error);
@@ -148,7 +169,8 @@ class Frame {
                          .metrics = metrics_,
                          .environment = environment_,
                          .add_loop = [this] { return more_loops_.emplace_back().executor(); },
-                         .fail = [this](const std::string& why) { fail(why); }});
+                         .fail = [this](const std::string& why) { fail(why); },
+                         .read_again = [this](const auto& bind) { return read_again(bind); }});
       routes_ = admin_routes();
     } catch (const std::exception& error) {
       fail(error.what());
@@ -294,6 +316,7 @@ class Frame {
   const Clock::time_point began_ = Clock::now();
   const DaemonSpec& spec_;
   const DaemonConfig& config_;
+  ConfigSources sources_;
   const std::map<std::string, std::string>& environment_;
   Log log_;
   Loop loop_{1};
@@ -363,7 +386,8 @@ int run_daemon(const DaemonSpec& spec, int argc, char** argv) {
   if (spec.bind) spec.bind(reader);
   config.add_to(reader, spec.admin_address_env);
   using Action = ConfigReader::Outcome::Action;
-  const auto outcome = reader.load({argv + std::min(argc, 1), argv + argc}, environment);
+  ConfigSources sources{.arguments = {argv + std::min(argc, 1), argv + argc}};
+  const auto outcome = reader.load(sources.arguments, environment);
   switch (outcome.action) {
     case Action::help:
       return print(reader.help());
@@ -378,7 +402,8 @@ int run_daemon(const DaemonSpec& spec, int argc, char** argv) {
   if (!outcome.mistakes.empty()) return print_mistakes(spec.name, outcome.mistakes);
   if (outcome.action == Action::check) return print("configuration is valid\n");
   configure_logging(config.log_level, config.log_format);
-  return Frame(spec, config, environment).run();
+  sources.file = outcome.file;
+  return Frame(spec, config, std::move(sources), environment).run();
 }
 
 }  // namespace gitops

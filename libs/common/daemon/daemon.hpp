@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,11 @@ struct DaemonContext {
   std::function<Executor()> add_loop;
   // Stops the daemon in order, with exit code 1. For the failure of an essential task.
   std::function<void(const std::string& why)> fail;
+  // Reads flags, environment and configuration file again, if the file has changed since it was last
+  // read, into the settings that `bind` adds. Returns the mistakes; nothing when there is no file or it
+  // is the same. For an App that takes over settings while it runs.
+  using Bind = std::function<void(ConfigReader&)>;
+  std::function<std::optional<std::vector<std::string>>(const Bind& bind)> read_again = {};
 };
 
 // One check behind /readyz: its name, and the reason for not being ready (empty when ready).

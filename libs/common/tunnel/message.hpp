@@ -31,6 +31,10 @@ inline constexpr std::size_t kMaxBody = 10'240;
 using Metadata = std::map<std::string, Secret>;
 using Headers = std::map<std::string, std::string>;
 
+// A name in Login's metadata: which client it is, so that our server tells the links of one client from
+// those of another one of the same runtime. frp's takes no notice of it.
+inline constexpr const char* kInstanceMeta = "gitops-instance";
+
 // Client → server: the first message on a control stream.
 struct Login {
   static constexpr char kType = 'o';
