@@ -13,6 +13,12 @@ const Log& log() {
   return kLog;
 }
 
+// Which client of a runtime it is; empty for frp's, whose sessions are each a client.
+std::string instance_of(const tunnel::Login& login) {
+  const auto found = login.metas.find(tunnel::kInstanceMeta);
+  return found == login.metas.end() ? std::string() : std::string(found->second.reveal());
+}
+
 }  // namespace
 
 std::string_view state_of(const Session& session, const std::vector<HostTable::Domain>& domains) {
@@ -267,6 +273,7 @@ Result<std::string> Clients::offer(Session& session, const std::string& name,
   const auto superfluous = table_.add({.session = session.id(),
                                        .run_id = std::string(session.run_id()),
                                        .replaces = session.login().run_id,
+                                       .client = instance_of(session.login()),
                                        .is_confirmed = authority_.confirms_owners()},
                                       std::make_shared<const Offer>(std::move(*offer)));
   if (!superfluous) return std::unexpected(superfluous.error());

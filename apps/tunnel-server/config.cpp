@@ -31,6 +31,9 @@ std::string operations_mistake(const std::vector<std::string>& operations) {
   constexpr std::array<std::string_view, 5> kKnown{"Login", "NewProxy", "CloseProxy", "Ping",
                                                    "NewWorkConn"};
   for (const auto& operation : operations) {
+    if (operation == "NewUserConn") {
+      return "NewUserConn is not asked about proxies of type http, and there are no others here";
+    }
     if (std::ranges::find(kKnown, operation) == kKnown.end()) {
       return "\"" + operation + "\" is none of Login, NewProxy, CloseProxy, Ping and NewWorkConn";
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <ranges>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,11 +13,12 @@
 namespace gitops::tunnel_server {
 namespace {
 
-// How long the newest client of a host may keep a user waiting while there is another one.
+// How long a session may keep a user waiting while there is another one.
 constexpr auto kImpatience = std::chrono::milliseconds(1'500);
 // Of a host that is gone.
 constexpr unsigned kNoGeneration = std::numeric_limits<unsigned>::max();
-// Kept for the next request, for each host. Each occupies a stream and a connection at the client.
+// Kept for the next request, for each session of a host. Each occupies a stream and a connection at the
+// client.
 constexpr std::size_t kMaxIdle = 32;
 
 http::Response page(int status, std::string_view title, std::string_view text) {
@@ -52,11 +54,21 @@ bool is_authorized(const proxy::RequestHead& head, const Offer& offer) {
          Secret(offer.user + ":" + std::string(offer.password.reveal()));
 }
 
-// A request that counts to its host while it lasts.
-std::shared_ptr<void> count(std::shared_ptr<Way> way) {
+// A request that counts to its host and its session while it lasts.
+std::shared_ptr<void> count(std::shared_ptr<Way> way, std::shared_ptr<SessionWay> session) {
   ++way->requests;
+  ++session->requests;
   auto* raw = way.get();
-  return {raw, [way = std::move(way)](void*) { --way->requests; }};
+  return {raw, [way = std::move(way), session = std::move(session)](void*) {
+            --way->requests;
+            --session->requests;
+          }};
+}
+
+// No connection through it is used for another request.
+void release(SessionWay& way) {
+  ++way.generation;
+  way.upstream->close_idle();
 }
 
 }  // namespace
@@ -71,48 +83,73 @@ proxy::Policy Edge::policy() {
           .done = [this](const auto& record) { traffic_.count(record); }};
 }
 
+std::shared_ptr<SessionWay> Edge::make_way(const std::shared_ptr<Way>& of_host, SessionId session,
+                                           std::string proxy) {
+  auto way = std::make_shared<SessionWay>();
+  way->session = session;
+  way->proxy = std::move(proxy);
+  way->upstream = std::make_shared<proxy::Upstream>(
+      proxy::Dialer{.dial = [this, of_host = std::weak_ptr(of_host), way = std::weak_ptr(way)](
+                                Deadline deadline) { return dial(of_host, way, deadline); },
+                    .generation =
+                        [way = std::weak_ptr(way)](Clock::time_point) {
+                          const auto alive = way.lock();
+                          if (!alive || std::exchange(alive->is_borrowed, false)) {
+                            return kNoGeneration;
+                          }
+                          return alive->generation;
+                        }},
+      proxy::UpstreamOptions{.connect_timeout = options_.connect_timeout, .max_idle = kMaxIdle});
+  return way;
+}
+
 void Edge::update(HostTable::Host& host) {
-  if (host.entries.empty()) {
-    // Requests under way keep what they need of it.
-    if (host.way) host.way->upstream->close_idle();
-    host.way.reset();
-    return;
-  }
   if (!host.way) {
     host.way = std::make_shared<Way>();
-    host.way->upstream = std::make_shared<proxy::Upstream>(
-        proxy::Dialer{.dial = [this, way = std::weak_ptr(host.way)](
-                                  Deadline deadline) { return dial(way, deadline); },
-                      .generation =
-                          [way = std::weak_ptr(host.way)](Clock::time_point) {
-                            const auto alive = way.lock();
-                            return alive ? alive->generation : kNoGeneration;
-                          }},
-        proxy::UpstreamOptions{.connect_timeout = options_.connect_timeout, .max_idle = kMaxIdle});
     std::erase_if(ways_, [](const auto& way) { return way.expired(); });
     ways_.push_back(host.way);
   }
   auto& way = *host.way;
-  way.offer = host.entries.back().offer;
-  way.clients.clear();
+  const auto before = std::exchange(way.sessions, {});
   for (const auto& entry : host.entries | std::views::reverse) {
-    way.clients.emplace_back(entry.owner.session, entry.offer->proxy);
+    const auto is_same = [&entry](const auto& known) {
+      return known->session == entry.owner.session && known->proxy == entry.offer->proxy;
+    };
+    const auto known = std::ranges::find_if(before, is_same);
+    auto session = known == before.end()
+                       ? make_way(host.way, entry.owner.session, entry.offer->proxy)
+                       : *known;
+    const bool serves = HostTable::is_serving(host, entry);
+    // The next request goes to the newest client.
+    if (!serves && session->serves) release(*session);
+    session->serves = serves;
+    way.sessions.push_back(std::move(session));
   }
-  auto route = std::make_shared<proxy::Route>();
-  route->name = traffic_.label_of(host.domain);
-  route->upstream = way.upstream;
-  route->limits = options_.limits;
-  route->host = way.offer->host_rewrite;
-  way.route = std::move(route);
-  // The next request goes to the newest client.
-  ++way.generation;
-  way.upstream->close_idle();
+  for (const auto& session : before) {
+    if (std::ranges::find(way.sessions, session) == way.sessions.end()) release(*session);
+  }
+  if (host.entries.empty()) {
+    // Requests under way keep what they need of it.
+    host.way.reset();
+    return;
+  }
+  way.offer = host.entries.back().offer;
+  for (const auto& session : way.sessions) {
+    auto route = std::make_shared<proxy::Route>();
+    route->name = traffic_.label_of(host.domain);
+    route->upstream = session->upstream;
+    route->limits = options_.limits;
+    route->host = way.offer->host_rewrite;
+    session->route = std::move(route);
+  }
 }
 
 void Edge::sweep() {
   const auto now = Clock::now();
   for (const auto& way : ways_) {
-    if (const auto alive = way.lock()) alive->upstream->sweep(now);
+    const auto alive = way.lock();
+    if (!alive) continue;
+    for (const auto& session : alive->sessions) session->upstream->sweep(now);
   }
 }
 
@@ -120,35 +157,54 @@ void Edge::release_clients() {
   for (const auto& way : ways_) {
     const auto alive = way.lock();
     if (!alive) continue;
-    ++alive->generation;
-    alive->upstream->close_idle();
+    for (const auto& session : alive->sessions) release(*session);
   }
 }
 
-Task<Result<std::unique_ptr<net::Channel>>> Edge::dial(std::weak_ptr<Way> way, Deadline deadline) {
+Edge::Choice Edge::choose(const Way& way, const std::vector<SessionId>& tried,
+                          const SessionWay* wanted) const {
+  using Rank = std::tuple<bool, bool, bool, int, std::size_t, std::uint64_t>;
+  Choice best;
+  Rank best_rank;
+  for (const auto& candidate : way.sessions) {
+    if (std::ranges::find(tried, candidate->session) != tried.end()) continue;
+    auto session = options_.session(candidate->session);
+    if (!session || !session->takes_users()) continue;
+    const auto doubt = session->doubt();
+    const bool serves = candidate->serves;
+    // Older clients come after the newest one's sessions, in their order.
+    const Rank rank{candidate.get() != wanted,
+                    doubt > 1,
+                    !serves,
+                    serves ? doubt : 0,
+                    serves ? candidate->requests : 0,
+                    serves ? candidate->turn : 0};
+    if (best.way) best.has_others = true;
+    if (best.way && rank >= best_rank) continue;
+    best.way = candidate;
+    best.session = std::move(session);
+    best_rank = rank;
+  }
+  return best;
+}
+
+Task<Result<std::unique_ptr<net::Channel>>> Edge::dial(std::weak_ptr<Way> way,
+                                                       std::weak_ptr<SessionWay> first,
+                                                       Deadline deadline) {
   Error error{.code = ErrorCode::unavailable, .message = "no client of this host is connected"};
   std::vector<SessionId> tried;
   while (true) {
     const auto alive = way.lock();
     if (!alive) break;
-    std::shared_ptr<Session> session;
-    std::string proxy;
-    std::size_t others = 0;
-    for (const auto& [id, name] : alive->clients) {
-      if (std::ranges::find(tried, id) != tried.end()) continue;
-      auto candidate = options_.session(id);
-      if (!candidate || !candidate->takes_users()) continue;
-      if (session) {
-        ++others;
-      } else {
-        session = std::move(candidate);
-        proxy = name;
-      }
-    }
-    if (!session) break;
-    tried.push_back(session->id());
-    const auto until = others > 0 ? std::min(deadline, deadline_after(kImpatience)) : deadline;
-    auto channel = co_await session->connect(proxy, until);
+    const auto wanted = first.lock();
+    const auto choice = choose(*alive, tried, wanted.get());
+    if (!choice.session) break;
+    tried.push_back(choice.session->id());
+    const auto until =
+        choice.has_others ? std::min(deadline, deadline_after(kImpatience)) : deadline;
+    auto channel = co_await choice.session->connect(
+        choice.way->proxy, until, choice.has_others ? Session::Check::alive : Session::Check::none);
+    if (channel && wanted && choice.way != wanted) wanted->is_borrowed = true;
     if (channel || Clock::now() >= deadline) co_return channel;
     error = std::move(channel.error());
   }
@@ -180,7 +236,7 @@ proxy::Decision Edge::decide(const proxy::RequestHead& head, const proxy::PeerIn
     return page(501, "Not Implemented", "CONNECT is not supported.");
   }
   const auto* host = table_.find(head.host, head.path);
-  if (host == nullptr || !host->way) return not_found();
+  if (host == nullptr || !host->way || host->way->sessions.empty()) return not_found();
   const auto& way = host->way;
   if (options_.ban && !options_.ban(host->domain).empty()) return not_found();
   const auto& offer = *way->offer;
@@ -197,8 +253,16 @@ proxy::Decision Edge::decide(const proxy::RequestHead& head, const proxy::PeerIn
     answer.headers.add("Retry-After", "1");
     return answer;
   }
+  const auto choice = choose(*way, {}, nullptr);
+  // Without a session that takes users the request fails as it does when one has just been lost.
+  const auto& session = choice.way ? choice.way : way->sessions.front();
+  session->turn = ++way->turns;
+  // A connection that was kept would be used without a look at its client.
+  if (choice.session && choice.session->probe_if_silent() && choice.has_others) {
+    session->upstream->close_idle();
+  }
   proxy::Forward forward;
-  forward.route = way->route;
+  forward.route = session->route;
   if (head.form == proxy::TargetForm::origin) {
     forward.target = head.target;
   } else {
@@ -206,7 +270,7 @@ proxy::Decision Edge::decide(const proxy::RequestHead& head, const proxy::PeerIn
     if (head.has_query) forward.rewritten.append("?").append(head.query);
   }
   forward.trusted_peer = options_.trusted_proxies.contains(peer.address);
-  forward.admission = count(way);
+  forward.admission = count(way, session);
   return forward;
 }
 

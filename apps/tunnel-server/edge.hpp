@@ -15,18 +15,31 @@
 
 namespace gitops::tunnel_server {
 
-// The way of requests to one host: through the clients that offer it.
-struct Way {
+// The way of requests to one host through one session of a client.
+struct SessionWay {
+  SessionId session = 0;
+  std::string proxy;  // its name
   std::shared_ptr<proxy::Upstream> upstream;
   std::shared_ptr<const proxy::Route> route;
-  std::shared_ptr<const Offer> offer;                      // of the newest entry
-  std::vector<std::pair<SessionId, std::string>> clients;  // newest first, with the proxy's name
-  unsigned generation = 0;   // of the clients; connections through others are not used again
+  bool serves = false;       // is of the newest client
+  unsigned generation = 0;   // connections of another one are not used again
   std::size_t requests = 0;  // at the moment
+  std::uint64_t turn = 0;    // when it was chosen last
+  // The connection that was made just now goes through another session, and is not to be kept.
+  bool is_borrowed = false;
 };
 
-// Where users connect: decides to which client a request goes, and what those hear that go to none.
-// Loop thread only.
+// The way of requests to one host: through the sessions that offer it.
+struct Way {
+  std::shared_ptr<const Offer> offer;                 // of the newest entry
+  std::vector<std::shared_ptr<SessionWay>> sessions;  // newest first
+  std::size_t requests = 0;                           // at the moment
+  std::uint64_t turns = 0;                            // of the sessions
+};
+
+// Where users connect: decides to which client a request goes, and what those hear that go to none. The
+// sessions of the newest client take turns: the next request goes to the one with the fewest. One that
+// may be dead is asked for a sign of life before it gets another user. Loop thread only.
 class Edge {
  public:
   struct Options {
@@ -56,7 +69,19 @@ class Edge {
                                       int status, std::string_view detail) const;
   [[nodiscard]] asio::ip::address client_of(const proxy::RequestHead& head,
                                             const proxy::PeerInfo& peer) const;
-  Task<Result<std::unique_ptr<net::Channel>>> dial(std::weak_ptr<Way> way, Deadline deadline);
+  struct Choice {
+    std::shared_ptr<SessionWay> way;
+    std::shared_ptr<Session> session;
+    bool has_others = false;
+  };
+  // The best session that is none of `tried`: `wanted`, if it takes users. Empty when there is none.
+  [[nodiscard]] Choice choose(const Way& way, const std::vector<SessionId>& tried,
+                              const SessionWay* wanted) const;
+  std::shared_ptr<SessionWay> make_way(const std::shared_ptr<Way>& of_host, SessionId session,
+                                       std::string proxy);
+  Task<Result<std::unique_ptr<net::Channel>>> dial(std::weak_ptr<Way> way,
+                                                   std::weak_ptr<SessionWay> first,
+                                                   Deadline deadline);
 
   HostTable& table_;
   Traffic& traffic_;

@@ -110,6 +110,10 @@ bool may_take(const Owner& newcomer, const Owner& holder) {
          (!newcomer.replaces.empty() && newcomer.replaces == holder.run_id);
 }
 
+bool are_one_client(const Owner& a, const Owner& b) {
+  return a.session == b.session || (!a.client.empty() && a.client == b.client);
+}
+
 }  // namespace
 
 std::string canonical_host(std::string_view host) {
@@ -164,13 +168,11 @@ Result<void> HostTable::check(const Owner& owner, const Offer& offer) const {
     }
   }
   if (owner.is_confirmed) return {};
-  for (const auto& [domain, hosts] : domains_) {
-    for (const auto& host : hosts) {
-      for (const auto& entry : host->entries) {
-        if (entry.offer->proxy == offer.proxy && is_foreign(entry)) {
-          return fail(ErrorCode::conflict, "proxy name [" + offer.proxy + "] is already in use");
-        }
-      }
+  const auto named = names_.find(offer.proxy);
+  if (named == names_.end()) return {};
+  for (const auto session : named->second) {
+    if (!may_take(owner, offered_.at(session).owner)) {
+      return fail(ErrorCode::conflict, "proxy name [" + offer.proxy + "] is already in use");
     }
   }
   return {};
@@ -183,27 +185,43 @@ HostTable::Host& HostTable::host_at(const std::string& domain, const std::string
   for (auto it = place; it != hosts.end() && (*it)->location.size() == location.size(); ++it) {
     if ((*it)->location == location) return **it;
   }
+  ++size_;
   return **hosts.insert(place,
                         std::make_unique<Host>(Host{.domain = domain, .location = location}));
+}
+
+bool HostTable::is_serving(const Host& host, const Entry& entry) {
+  return are_one_client(entry.owner, host.entries.back().owner);
 }
 
 Result<std::vector<SessionId>> HostTable::add(const Owner& owner,
                                               std::shared_ptr<const Offer> offer) {
   if (auto checked = check(owner, *offer); !checked) return std::unexpected(checked.error());
+  auto& offered = offered_[owner.session];
+  offered.owner = owner;
+  names_[offer->proxy].insert(owner.session);
   std::set<SessionId> superfluous;
   for (const auto& domain : offer->domains) {
+    offered.domains[offer->proxy].insert(domain);
     for (const auto& location : offer->locations) {
       auto& host = host_at(domain, location);
-      std::erase_if(host.entries,
+      auto& entries = host.entries;
+      std::erase_if(entries,
                     [&](const Entry& entry) { return entry.owner.session == owner.session; });
-      host.entries.push_back({.owner = owner, .offer = offer});
-      for (const auto& entry : host.entries) {
+      // Another link of a client does not make it a newer client.
+      const auto last_of_client = std::ranges::find_if(
+          entries.rbegin(), entries.rend(),
+          [&](const Entry& entry) { return are_one_client(entry.owner, owner); });
+      const auto place = last_of_client == entries.rend() ? entries.end() : last_of_client.base();
+      entries.insert(place, {.owner = owner, .offer = offer});
+      for (const auto& entry : entries) {
         const bool is_replaced = entry.owner.session != owner.session && !owner.replaces.empty() &&
                                  entry.owner.run_id == owner.replaces;
         if (is_replaced) superfluous.insert(entry.owner.session);
       }
-      if (host.entries.size() > kMaxEntries) {
-        superfluous.insert(host.entries.front().owner.session);
+      if (entries.size() > kMaxEntries) {
+        const bool is_first = entries.front().owner.session == owner.session;
+        superfluous.insert(entries[is_first ? 1 : 0].owner.session);
       }
       changed(host);
     }
@@ -211,25 +229,48 @@ Result<std::vector<SessionId>> HostTable::add(const Owner& owner,
   return std::vector<SessionId>(superfluous.begin(), superfluous.end());
 }
 
-template <class Condition>
-void HostTable::remove_if(Condition condition) {
-  for (auto& [domain, hosts] : domains_) {
-    std::erase_if(hosts, [&](const auto& host) {
-      if (std::erase_if(host->entries, condition) > 0) changed(*host);
-      return host->entries.empty();
+void HostTable::remove_from(const std::string& domain, SessionId session,
+                            std::optional<std::string_view> proxy) {
+  const auto found = domains_.find(domain);
+  if (found == domains_.end()) return;
+  std::erase_if(found->second, [&](const auto& host) {
+    const auto removed = std::erase_if(host->entries, [&](const Entry& entry) {
+      return entry.owner.session == session && (!proxy || entry.offer->proxy == *proxy);
     });
-  }
-  std::erase_if(domains_, [](const auto& item) { return item.second.empty(); });
+    if (removed > 0) changed(*host);
+    if (!host->entries.empty()) return false;
+    --size_;
+    return true;
+  });
+  if (found->second.empty()) domains_.erase(found);
+}
+
+void HostTable::forget_name(const std::string& proxy, SessionId session) {
+  const auto found = names_.find(proxy);
+  if (found == names_.end()) return;
+  found->second.erase(session);
+  if (found->second.empty()) names_.erase(found);
 }
 
 void HostTable::remove(SessionId session, std::string_view proxy) {
-  remove_if([&](const Entry& entry) {
-    return entry.owner.session == session && entry.offer->proxy == proxy;
-  });
+  const auto found = offered_.find(session);
+  if (found == offered_.end()) return;
+  const auto of_proxy = found->second.domains.find(proxy);
+  if (of_proxy == found->second.domains.end()) return;
+  for (const auto& domain : of_proxy->second) remove_from(domain, session, proxy);
+  forget_name(of_proxy->first, session);
+  found->second.domains.erase(of_proxy);
+  if (found->second.domains.empty()) offered_.erase(found);
 }
 
 void HostTable::remove(SessionId session) {
-  remove_if([&](const Entry& entry) { return entry.owner.session == session; });
+  const auto found = offered_.find(session);
+  if (found == offered_.end()) return;
+  for (const auto& [proxy, domains] : found->second.domains) {
+    for (const auto& domain : domains) remove_from(domain, session, std::nullopt);
+    forget_name(proxy, session);
+  }
+  offered_.erase(found);
 }
 
 const HostTable::Host* HostTable::find(std::string_view host, std::string_view path) const {
@@ -242,27 +283,28 @@ const HostTable::Host* HostTable::find(std::string_view host, std::string_view p
 }
 
 std::vector<HostTable::Domain> HostTable::domains_of(SessionId session) const {
+  const auto offered = offered_.find(session);
+  if (offered == offered_.end()) return {};
+  std::set<std::string> names;
+  for (const auto& [proxy, of_proxy] : offered->second.domains) {
+    names.insert(of_proxy.begin(), of_proxy.end());
+  }
   std::vector<Domain> domains;
-  for (const auto& [name, hosts] : domains_) {
+  for (const auto& name : names) {
+    const auto found = domains_.find(name);
+    if (found == domains_.end()) continue;
     bool is_offered = false;
-    bool is_serving = false;
-    for (const auto& host : hosts) {
+    bool serves = false;
+    for (const auto& host : found->second) {
       for (const auto& entry : host->entries) {
         if (entry.owner.session != session) continue;
         is_offered = true;
-        is_serving = is_serving || &entry == &host->entries.back();
+        serves = serves || is_serving(*host, entry);
       }
     }
-    if (is_offered) domains.push_back({.name = name, .is_serving = is_serving});
+    if (is_offered) domains.push_back({.name = name, .is_serving = serves});
   }
-  std::ranges::sort(domains, {}, &Domain::name);
   return domains;
-}
-
-std::size_t HostTable::size() const {
-  std::size_t size = 0;
-  for (const auto& [domain, hosts] : domains_) size += hosts.size();
-  return size;
 }
 
 }  // namespace gitops::tunnel_server

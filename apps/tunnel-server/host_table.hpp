@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,6 +47,8 @@ struct Owner {
   SessionId session = 0;
   std::string run_id;
   std::string replaces = {};  // the run id of the session in whose place it comes
+  // What the sessions (links) of one client have in common; empty: this session is a client.
+  std::string client = {};
   // The control plane or the list of runtimes has said that the host is this client's. It may then
   // take it over from whoever has it.
   bool is_confirmed = false;
@@ -52,9 +57,10 @@ struct Owner {
 // The way of requests to a host; of edge.hpp.
 struct Way;
 
-// The hosts and the offers for each. The newest offer of a host serves it; older ones of the same
-// runtime stay behind it and serve again when it goes, so that neither a client that is replaced
-// nor two that take turns leave a gap. Loop thread only.
+// The hosts and the offers for each. The newest client of a host serves it by all of its sessions;
+// older clients of the same runtime stay behind it and serve again when it goes, so that neither a
+// client that is replaced nor two that take turns leave a gap. What a session costs to add and to
+// remove does not depend on the size of the table. Loop thread only.
 class HostTable {
  public:
   struct Entry {
@@ -63,8 +69,9 @@ class HostTable {
   };
   struct Host {
     std::string domain;
-    std::string location;             // what paths begin with
-    std::vector<Entry> entries = {};  // newest last
+    std::string location;  // what paths begin with
+    // Those of one client side by side; of the newest client last.
+    std::vector<Entry> entries = {};
     std::shared_ptr<Way> way = {};
   };
 
@@ -80,13 +87,15 @@ class HostTable {
   // The host that serves a request: the longest location that the path begins with. Null: none.
   // `host` as it stands in the request. Valid until the next change of the table.
   [[nodiscard]] const Host* find(std::string_view host, std::string_view path) const;
-  // Domains that the session offers, sorted; those that it serves, not one newer than it.
+  // Whether the entry is of the newest client.
+  static bool is_serving(const Host& host, const Entry& entry);
+  // Domains that the session offers, sorted; those that its client serves, not a newer one.
   struct Domain {
     std::string name;
     bool is_serving = false;
   };
   [[nodiscard]] std::vector<Domain> domains_of(SessionId session) const;
-  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] std::size_t size() const { return size_; }
 
   // Called before add() and remove() return, with each host of which the entries changed; without
   // entries it is about to be destroyed.
@@ -96,12 +105,23 @@ class HostTable {
   // The locations of a domain, longest first.
   using Hosts = std::vector<std::unique_ptr<Host>>;
 
+  // What a session offers, to find it in domains_.
+  struct Offered {
+    Owner owner;
+    std::map<std::string, std::set<std::string>, std::less<>> domains = {};  // by proxy
+  };
+
   Result<void> check(const Owner& owner, const Offer& offer) const;
   Host& host_at(const std::string& domain, const std::string& location);
-  template <class Condition>
-  void remove_if(Condition condition);
+  // Removes the session's entries of a domain, or those of one proxy.
+  void remove_from(const std::string& domain, SessionId session,
+                   std::optional<std::string_view> proxy);
+  void forget_name(const std::string& proxy, SessionId session);
 
   std::unordered_map<std::string, Hosts> domains_;
+  std::unordered_map<SessionId, Offered> offered_;
+  std::unordered_map<std::string, std::set<SessionId>> names_;  // of proxies
+  std::size_t size_ = 0;                                        // hosts
 };
 
 }  // namespace gitops::tunnel_server

@@ -27,6 +27,10 @@ constexpr std::size_t kSpareWork = 10;
 // Work connections on their way: yamux allows a client 256 streams without an ACK.
 constexpr std::int64_t kMaxAsked = 128;
 constexpr std::size_t kMaxRunId = 64;
+// A connection of which nothing was heard for so long may be dead.
+constexpr auto kSilence = std::chrono::seconds(1);
+// A client that owes a sign of life for so long is not the first choice.
+constexpr auto kImpatience = std::chrono::milliseconds(1'500);
 // Without yamux the run id finds the session of a work connection; nobody can guess it.
 constexpr std::size_t kRandomRunId = 16;
 // Without yamux, Pings are the only signs of life. frp's client sends one every 30 s and its server
@@ -97,6 +101,7 @@ Session::Session(const Executor& executor, std::uint64_t id,
   link_.emplace(std::move(connection), as_server(options_.link),
                 [this](std::unique_ptr<net::Channel> stream) { take_stream(std::move(stream)); });
   link_->limit(kStreamsOfStranger, kBytesOfStranger);
+  link_->on_heard([this] { work_.notify_all(); });
 }
 
 Session::Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> control,
@@ -467,8 +472,20 @@ std::unique_ptr<net::Channel> Session::started(std::unique_ptr<net::Channel> str
   return tunnel::work_channel(std::move(stream), coding, options_.control.token, {});
 }
 
+bool Session::probe_if_silent() {
+  if (!link_ || Clock::now() - link_->heard() < kSilence) return false;
+  link_->probe();
+  return true;
+}
+
+int Session::doubt() const {
+  const auto probed = link_ ? link_->probed() : std::nullopt;
+  if (!probed) return 0;
+  return Clock::now() - *probed >= kImpatience ? 2 : 1;
+}
+
 Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view proxy,
-                                                             Deadline deadline) {
+                                                             Deadline deadline, Check check) {
   struct Waiting {
     std::int64_t& users;
     explicit Waiting(std::int64_t& u) : users(u) { ++users; }
@@ -482,6 +499,14 @@ Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view pr
           append_message(start, tunnel::StartWorkConn{.proxy_name = std::string(proxy)}, wire_);
       !appended) {
     co_return std::unexpected(appended.error());
+  }
+  if (probe_if_silent() && check == Check::alive) {
+    const Waiting waiting(users_);
+    while (doubt() > 0 && takes_users()) {
+      if (!co_await work_.wait(deadline)) {
+        co_return fail(ErrorCode::timeout, "the client gives no sign of life");
+      }
+    }
   }
   while (true) {
     std::unique_ptr<net::Channel> stream;

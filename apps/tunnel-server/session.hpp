@@ -77,8 +77,16 @@ class Session {
   Task<Error> run();
 
   // A connection to the client's upstream, for a user of this proxy: a waiting work connection, or
-  // one that the client brings before the deadline. Errors: timeout, unavailable.
-  Task<Result<std::unique_ptr<net::Channel>>> connect(std::string_view proxy, Deadline deadline);
+  // one that the client brings before the deadline. `alive`: only once a client that was silent has
+  // given a sign of life. Errors: timeout, unavailable.
+  enum class Check : std::uint8_t { none, alive };
+  Task<Result<std::unique_ptr<net::Channel>>> connect(std::string_view proxy, Deadline deadline,
+                                                      Check check = Check::none);
+  // Nothing was heard for a second, so its connection may be dead. Asks the client for a sign of life,
+  // which shortens the time until a dead one is found to yamux's ping_timeout.
+  bool probe_if_silent();
+  // How much the client is in doubt: 2 when it owes a sign of life for 1.5 s, 1 when it owes one.
+  [[nodiscard]] int doubt() const;
   // Takes a work connection of a client without yamux, if it proves that it is the client's and is
   // wanted.
   void attach(std::unique_ptr<net::Channel> connection, tunnel::OpeningReader::Opening opening);

@@ -56,6 +56,7 @@ struct ClientOptions {
   bool sign_work = false;
   milliseconds ping_interval{30'000};
   tunnel::Wire wire = tunnel::Wire::v1;
+  std::string instance = {};  // of a client with several links
 };
 
 using Dial = std::function<std::unique_ptr<Channel>()>;
@@ -67,21 +68,20 @@ class Client {
       : name_(std::move(name)),
         options_(std::move(options)),
         dial_(std::move(dial)),
-        control_(
-            {.login = {.version = "0.70.0", .run_id = options_.run_id, .pool_count = options_.pool},
-             .token = options_.token,
-             .proxies = options_.proxies,
-             .sign_pings = options_.sign_pings,
-             .sign_work = options_.sign_work,
-             .opening = options_.wire == tunnel::Wire::v2
-                            ? std::optional(tunnel::ClientOpening{.transport = "tcp"})
-                            : std::nullopt,
-             .ping_interval = options_.ping_interval},
-            {.iv = random_bytes(Aes128Cfb::kIvSize),
-             .seed = 1,
-             .random = random_bytes(tunnel::ClientHello::kRandomSize),
-             .nonce = random_bytes(kSealNonceSize)},
-            wall_now(), Clock::now()),
+        control_({.login = login_of(options_),
+                  .token = options_.token,
+                  .proxies = options_.proxies,
+                  .sign_pings = options_.sign_pings,
+                  .sign_work = options_.sign_work,
+                  .opening = options_.wire == tunnel::Wire::v2
+                                 ? std::optional(tunnel::ClientOpening{.transport = "tcp"})
+                                 : std::nullopt,
+                  .ping_interval = options_.ping_interval},
+                 {.iv = random_bytes(Aes128Cfb::kIvSize),
+                  .seed = 1,
+                  .random = random_bytes(tunnel::ClientHello::kRandomSize),
+                  .nonce = random_bytes(kSealNonceSize)},
+                 wall_now(), Clock::now()),
         changed_(executor),
         tasks_(executor) {
     if (options_.mux) {
@@ -138,6 +138,13 @@ class Client {
   bool holds_answers = false;
 
  private:
+  static tunnel::Login login_of(const ClientOptions& options) {
+    tunnel::Login login{.version = "0.70.0", .run_id = options.run_id, .pool_count = options.pool};
+    if (!options.instance.empty()) {
+      login.metas.emplace(tunnel::kInstanceMeta, Secret(options.instance));
+    }
+    return login;
+  }
   Task<> flush() {
     const auto output = std::exchange(control_.output(), {});
     if (!output.empty()) (void)co_await control_stream_->write(output);
@@ -256,6 +263,38 @@ class Bed {
     auto [near, far] = net::MemoryChannel::pair(executor_, capacity);
     clients.adopt(std::move(far), kClientAddress);
     return std::move(near);
+  }
+  // The same, by a cable that can be cut: from then on its bytes are lost, and nobody is told.
+  struct Cable {
+    explicit Cable(const Executor& executor) : tasks(executor) {}
+    bool is_cut = false;
+    std::vector<std::unique_ptr<Channel>> ends;
+    TaskGroup tasks;
+  };
+  std::unique_ptr<Channel> connect_by(Cable& cable) {
+    auto [near, far] = net::MemoryChannel::pair(executor_);
+    cable.ends.push_back(std::move(far));
+    cable.ends.push_back(connect());
+    auto* client = cable.ends[cable.ends.size() - 2].get();
+    auto* server = cable.ends.back().get();
+    const auto carry = [&cable](Channel* from, Channel* to) -> Task<> {
+      std::array<char, 16 * 1024> room;
+      while (true) {
+        const auto size = co_await from->read_some(room);
+        if (!size || *size == 0) break;
+        if (cable.is_cut) continue;
+        if (!co_await to->write(std::string_view(room.data(), *size))) break;
+      }
+      if (!cable.is_cut) to->shutdown_send();
+    };
+    cable.tasks.spawn("to server", [=] { return carry(client, server); });
+    cable.tasks.spawn("to client", [=] { return carry(server, client); });
+    return std::move(near);
+  }
+  Client& add_by(Cable& cable, std::string name, ClientOptions options) {
+    return *all_.emplace_back(std::make_unique<Client>(
+        executor_, [this, &cable] { return connect_by(cable); }, std::move(name),
+        std::move(options)));
   }
   Client& add(std::string name, ClientOptions options = {}) {
     return *all_.emplace_back(std::make_unique<Client>(
@@ -817,6 +856,101 @@ TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
     // When it goes, the old one is still there.
     co_await young.stop();
     EXPECT_EQ(co_await bed.get(), "old");
+  });
+}
+
+// -- several links of one client --
+
+TEST(TunnelServerLinks, RequestsAreSpreadOverTheLinksOfTheNewestClient) {
+  run_with_runtimes([](Bed& bed) -> Task<> {
+    const auto link = [](std::string instance) {
+      return ClientOptions{.proxies = {proxy("acc-rt", "token-a")},
+                           .instance = std::move(instance)};
+    };
+    auto& old = bed.add("old", link("old"));
+    co_await old.serving();
+    auto& first = bed.add("first", link("new"));
+    auto& second = bed.add("second", link("new"));
+    co_await first.serving();
+    co_await second.serving();
+    // Requests at a time go to the link with fewer of them.
+    first.holds_answers = second.holds_answers = true;
+    std::vector<std::unique_ptr<Channel>> users;
+    for (int i = 0; i < 40; ++i) {
+      CO_ASSERT_OK(co_await users.emplace_back(bed.user())
+                       ->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
+      co_await first.until(
+          [&] { return first.requests.size() + second.requests.size() > users.size() - 1; });
+    }
+    EXPECT_EQ(first.requests.size(), 20u);
+    EXPECT_EQ(second.requests.size(), 20u);
+    first.holds_answers = second.holds_answers = false;
+    for (auto& user : users) EXPECT_THAT(co_await read(*user), HasSubstr("200 OK"));
+    users.clear();
+    // One after the other they take turns.
+    for (int i = 0; i < 20; ++i) (void)co_await bed.get();
+    EXPECT_EQ(first.requests.size(), 30u);
+    EXPECT_EQ(second.requests.size(), 30u);
+    // Another link of an older client does not make it the newest.
+    auto& late = bed.add("late", link("old"));
+    co_await late.serving();
+    for (int i = 0; i < 4; ++i) (void)co_await bed.get();
+    EXPECT_EQ(first.requests.size() + second.requests.size(), 64u);
+    EXPECT_TRUE(late.requests.empty() && old.requests.empty());
+    // One link is enough, and then the older client.
+    co_await first.stop();
+    EXPECT_EQ(co_await bed.get(), "second");
+    co_await second.stop();
+    const auto answer = co_await bed.get();
+    EXPECT_TRUE(answer == "old" || answer == "late") << answer;
+  });
+}
+
+// Its packets are dropped from now on. It has work connections that wait, and one that was used.
+TEST(TunnelServerLinks, AC20_ALinkThatIsHalfOpenCostsOneUserASecondAndAHalf) {
+  for (const bool has_pool : {true, false}) {
+    run_with_runtimes([has_pool](Bed& bed) -> Task<> {
+      Bed::Cable cable(co_await asio::this_coro::executor);
+      const ClientOptions options{
+          .proxies = {proxy("acc-rt", "token-a")}, .pool = has_pool ? 5 : 0, .instance = "one"};
+      auto& good = bed.add("good", options);
+      co_await good.serving();
+      auto& bad = bed.add_by(cable, "bad", options);
+      co_await bad.serving();
+      for (int i = 0; i < 10; ++i) (void)co_await bed.get();
+      EXPECT_EQ(bad.requests.size(), 5u);
+      co_await sleep_for(seconds(2));  // so that its connections are idle
+      cable.is_cut = true;
+      std::vector<Clock::duration> slow;
+      const auto cut = Clock::now();
+      for (int i = 0; i < 100; ++i) {
+        const auto begin = Clock::now();
+        EXPECT_EQ(co_await bed.get(), "good");
+        if (Clock::now() - begin > milliseconds(100)) slow.push_back(Clock::now() - begin);
+      }
+      CO_ASSERT_EQ(slow.size(), 1u);
+      EXPECT_LE(slow[0], milliseconds(1'600));
+      co_await bed.until([&] { return bed.clients.size() == 1; });
+      EXPECT_LE(Clock::now() - cut, seconds(6));
+      cable.tasks.cancel();
+      co_await cable.tasks.join();
+    });
+  }
+}
+
+TEST(TunnelServerLinks, AC20_TheOnlyLinkIsFoundDeadSoonerWhenSomebodyNeedsIt) {
+  run([](Bed& bed) -> Task<> {
+    Bed::Cable cable(co_await asio::this_coro::executor);
+    auto& client = bed.add_by(cable, "a", {});
+    co_await client.serving();
+    EXPECT_EQ(co_await bed.get(), "a");
+    co_await sleep_for(seconds(2));
+    cable.is_cut = true;
+    const auto begin = Clock::now();
+    EXPECT_THAT(co_await bed.get(), HasSubstr("50"));
+    EXPECT_LE(Clock::now() - begin, milliseconds(5'500));
+    cable.tasks.cancel();
+    co_await cable.tasks.join();
   });
 }
 

@@ -37,7 +37,10 @@ TEST(TunnelServerConfig, NamesEachMistake) {
   EXPECT_THAT(with("--tls-key-file=/x"), Contains(HasSubstr("required together")));
   EXPECT_THAT(with("--tunnel.require-tls"), Contains(HasSubstr("needs a certificate")));
   EXPECT_THAT(with("--plugin.operations=Login,Logout"), Contains(HasSubstr("\"Logout\" is none")));
+  EXPECT_THAT(with("--plugin.operations=NewUserConn"), Contains(HasSubstr("type http")));
   EXPECT_THAT(with("--plugin.url=ftp://x"), testing::Not(IsEmpty()));
+  EXPECT_THAT(with("--auth-scopes=HeartBeats"), Contains(HasSubstr("prove nothing")));
+  EXPECT_THAT(with("--auth-scopes=Heartbeats"), Contains(HasSubstr("is none of HeartBeats")));
   EXPECT_THAT(with("--tunnel.servers=a:1,b"), Contains(HasSubstr("\"b\" is not of the form")));
   EXPECT_THAT(with("--api.port=9000"), Contains(HasSubstr("the API needs a token")));
 }

@@ -1,5 +1,7 @@
 #include "tunnel-server/host_table.hpp"
 
+#include <chrono>
+
 #include <gmock/gmock.h>
 
 namespace gitops::tunnel_server {
@@ -156,6 +158,54 @@ TEST(HostTable, TheNewestClientOfARuntimeServesAndTheOldOneStaysBehindIt) {
   table.remove(1, "a");
   EXPECT_EQ(table.find("a.example.test", "/"), nullptr);
   EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(HostTable, TheLinksOfTheNewestClientServeTogether) {
+  HostTable table;
+  const auto link = [](SessionId session, std::string client) {
+    auto of_client = owner(session, {}, true);
+    of_client.client = std::move(client);
+    return of_client;
+  };
+  for (const auto& [session, client] : std::vector<std::pair<SessionId, std::string>>{
+           {1, "old"}, {2, "new"}, {3, "new"}, {4, "old"}}) {
+    ASSERT_TRUE(table.add(link(session, client), offer_of(proxy("a"))));
+  }
+  std::vector<SessionId> order;
+  for (const auto& entry : table.find("a.example.test", "/")->entries) {
+    order.push_back(entry.owner.session);
+  }
+  EXPECT_THAT(order, ElementsAre(1, 4, 2, 3));
+  for (const SessionId session : {1U, 2U, 3U, 4U}) {
+    EXPECT_EQ(table.domains_of(session)[0].is_serving, session == 2 || session == 3) << session;
+  }
+  table.remove(2);
+  table.remove(3);
+  EXPECT_TRUE(table.domains_of(1)[0].is_serving);
+  EXPECT_TRUE(table.domains_of(4)[0].is_serving);
+}
+
+TEST(HostTable, AClientCostsTheSameAmongFewAndAmongMany) {
+  const auto time_of = [](std::size_t hosts) {
+    HostTable table;
+    for (SessionId id = 1; id <= hosts; ++id) {
+      EXPECT_TRUE(table.add(owner(id), offer_of(proxy("h-" + std::to_string(id)))));
+    }
+    auto best = std::chrono::nanoseconds::max();
+    for (int round = 0; round < 20; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (SessionId id = 1'000'000; id < 1'000'020; ++id) {
+        EXPECT_TRUE(table.add(owner(id), offer_of(proxy("n-" + std::to_string(id)))));
+        EXPECT_EQ(table.domains_of(id).size(), 1u);
+        table.remove(id);
+      }
+      best = std::min<std::chrono::nanoseconds>(best, std::chrono::steady_clock::now() - begin);
+    }
+    EXPECT_EQ(table.size(), hosts);
+    return best;
+  };
+  // Walking the table takes fifty times as long.
+  EXPECT_LT(time_of(5'000), 10 * time_of(100));
 }
 
 TEST(HostTable, AClientThatCameBackReplacesItself) {

@@ -43,6 +43,12 @@ void Link::close() {
   wake_up();
 }
 
+void Link::probe() {
+  if (ending_ || session_.pinged()) return;
+  session_.ping(Clock::now());
+  wake_up();
+}
+
 void Link::leave() {
   session_.leave();
   wake_up();
@@ -115,6 +121,7 @@ std::size_t Link::read_some() {
     return 0;
   }
   auto input = received_.bytes();
+  const bool was_owed = session_.pinged().has_value();
   while (true) {
     const auto step = session_.receive(input, Clock::now());
     if (step.event == Event::more) break;
@@ -122,6 +129,7 @@ std::size_t Link::read_some() {
   }
   received_.consume(read.size);
   received_.release();
+  if (was_owed && on_heard_) on_heard_();
   return read.size;
 }
 

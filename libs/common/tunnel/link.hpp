@@ -53,6 +53,15 @@ class Link {
   [[nodiscard]] bool peer_is_leaving() const { return peer_is_leaving_; }
   [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
 
+  // Asks the peer for a sign of life now, unless it was asked already. Without one within the
+  // session's ping_timeout the link is over.
+  void probe();
+  // When the peer's last bytes came, and since when it owes a sign of life.
+  [[nodiscard]] Clock::time_point heard() const { return session_.heard(); }
+  [[nodiscard]] std::optional<Clock::time_point> probed() const { return session_.pinged(); }
+  // Called by run() when the peer gives the sign that it owed.
+  void on_heard(std::function<void()> on_heard) { on_heard_ = std::move(on_heard); }
+
   // What the peer may do from now on: streams at a time of both sides, and bytes that it has sent since
   // the link began. More streams are reset; more bytes end the link. A server holds a stranger to
   // little and lifts the limits after its login.
@@ -77,6 +86,7 @@ class Link {
   yamux::Session session_;
   OnStream on_stream_;
   std::function<void()> on_leaving_;
+  std::function<void()> on_heard_;
   std::unordered_map<yamux::StreamId, StreamChannel*> streams_;
   net::Buffer received_;
   net::Waker waker_;  // of run()

@@ -396,8 +396,7 @@ void Session::tick(Clock::time_point now) {
       return fail_session(ErrorCode::timeout, "the peer does not answer pings");
     }
   } else if (now - heard_ >= options_.ping_interval) {
-    pinged_ = now;
-    append_head({.type = FrameType::ping, .flags = kSyn, .length = ++pings_});
+    ping(now);
   }
   if (now >= next_check_) check_streams(now);
 }
@@ -416,6 +415,12 @@ void Session::check_streams(Clock::time_point now) {
     }
   }
   for (const auto id : overdue) abort(id);
+}
+
+void Session::ping(Clock::time_point now) {
+  if (failure_ || pinged_) return;
+  pinged_ = now;
+  append_head({.type = FrameType::ping, .flags = kSyn, .length = ++pings_});
 }
 
 Clock::time_point Session::due() const {

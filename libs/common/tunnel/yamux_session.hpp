@@ -83,6 +83,12 @@ class Session {
   // received.
   void tick(Clock::time_point now);
   [[nodiscard]] Clock::time_point due() const;
+  // Sends a ping now, unless one is unanswered; as with any ping, the session fails when the peer stays
+  // silent for ping_timeout.
+  void ping(Clock::time_point now);
+  // When the peer's last bytes came, and since when a ping is unanswered.
+  [[nodiscard]] Clock::time_point heard() const { return heard_; }
+  [[nodiscard]] std::optional<Clock::time_point> pinged() const { return pinged_; }
 
   // Why the session is over. From then on the output is what is left of it and a last frame that
   // tells the peer; everything else does nothing.
