@@ -52,6 +52,7 @@ std::string toml(const Options& options) {
            "\"\ntransport.tls.serverName = \"localhost\"\n";
   }
   if (!options.tcp_mux) out += "transport.tcpMux = false\n";
+  if (options.wire_v2) out += "transport.wireProtocol = \"v2\"\n";
   if (options.signs_all) {
     out += "auth.additionalScopes = [\"HeartBeats\", \"NewWorkConns\"]\n";
   }

@@ -35,6 +35,7 @@ class PeerFrpc {
     int heartbeat = 0;       // seconds between Pings; 0: the version's own
     bool use_encryption = false;
     bool use_compression = false;
+    bool wire_v2 = false;  // 0.70 only
   };
 
   explicit PeerFrpc(const Options& options);

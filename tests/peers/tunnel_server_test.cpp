@@ -193,6 +193,26 @@ TEST_P(PeerServer, CarriesWebSockets) {
   EXPECT_TRUE(user.read_exactly(text.size()) == text);
 }
 
+// A large upload, and a large download, whole.
+void expect_100_megabytes_both_ways(const Server& server) {
+  const auto large = text_of(100'000'000);
+  RawSocket user(static_cast<std::uint16_t>(server.port), seconds(60));
+  EXPECT_TRUE(user.send(std::string("POST /large HTTP/1.1\r\nHost: ") + kHost +
+                        "\r\nContent-Length: " + std::to_string(large.size()) + "\r\n\r\n" +
+                        large));
+  const auto answer = user.read_response();
+  EXPECT_TRUE(answer.complete);
+  EXPECT_TRUE(answer.body == large) << "100 MB came back changed";
+}
+
+TEST_P(PeerServer, AHundredMegabytesBothWays) {
+  Server server;
+  RecordingUpstream upstream("router", echo);
+  PeerFrpc client(client_of(server, stack(), upstream.port()));
+  server.await_host(client);
+  expect_100_megabytes_both_ways(server);
+}
+
 TEST_P(PeerServer, StreamsEventsAsTheyCome) {
   Server server;
   std::atomic<int> wanted = 0;
@@ -486,6 +506,33 @@ TEST_P(PeerServer, AStopLetsRequestsFinish) {
   EXPECT_EQ(server.process().wait(seconds(10)), 0);
 }
 
+TEST(PeerServerWireV2, RequestsReachTheUpstream) {
+  GITOPS_REQUIRE_PEER(PeerFrpc);
+  for (const bool tcp_mux : {true, false}) {
+    Server server;
+    RecordingUpstream upstream("router", echo);
+    auto options =
+        client_of(server, {"", Version::v0_70, "websocket", Tls::plain}, upstream.port());
+    options.wire_v2 = true;
+    options.tcp_mux = tcp_mux;
+    options.signs_all = true;
+    options.heartbeat = 1;
+    options.use_compression = options.use_encryption = tcp_mux;
+    PeerFrpc client(options);
+    server.await_host(client);
+    const auto text = text_of(10'000'000);
+    EXPECT_TRUE(server.call("POST", "/", text).body == text) << "10 MB came back changed";
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(server.call("POST", "/", "x").body, "x");
+    options.token = "guess";
+    options.proxy = "other";
+    PeerFrpc stranger(options);
+    EXPECT_TRUE(
+        wait_until([&] { return stranger.log().contains("token in login doesn't match token"); },
+                   seconds(20), "the refusal"))
+        << stranger.log();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PeerServer, testing::Values(Version::v0_44, Version::v0_70),
                          [](const auto& param) {
                            return param.param == Version::v0_44 ? std::string("Frp044")
@@ -602,6 +649,7 @@ TEST_P(OwnTunnel, RequestsReachTheUpstream) {
   }
   users.clear();
   EXPECT_THAT(statuses, testing::Each(200));
+  if (std::string_view(GetParam().protocol) == "wss") expect_100_megabytes_both_ways(server);
   EXPECT_EQ(client.stop(), 0);
   EXPECT_EQ(server.call("GET", "/").status, 404);
 }

@@ -210,6 +210,33 @@ TEST_P(PeerTunnelTraffic, EncryptedAndCompressedConnections) {
   }
 }
 
+TEST_P(PeerTunnelTraffic, WireV2) {
+  if (GetParam() == Version::v0_44) GTEST_SKIP() << "frp has it since 0.69";
+  for (const bool mux : {true, false}) {
+    PeerFrps server(GetParam(), {.token = "s3cret", .tcp_mux = mux, .signs_all = true});
+    RecordingUpstream upstream("router", tunnel_echo);
+    Client client(server, upstream.port(),
+                  {.env = {{"TUNNEL_SERVER_TOKEN", "s3cret"}},
+                   .flags = {"--tunnel-server.wire-protocol=v2",
+                             "--tunnel-server.auth-scopes=HeartBeats,NewWorkConns",
+                             std::string("--tunnel-server.tcp-mux=") + (mux ? "true" : "false"),
+                             "--tunnel.use-compression", "--tunnel.use-encryption"}});
+    client.await_ready();
+    const std::string text(3'000'000, 'e');
+    EXPECT_TRUE(tunnel_call(server, "POST", "/", text).body == text);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(tunnel_call(server, "GET", "/").body, "hello");
+    // A server of another token.
+    Client wrong(server, upstream.port(),
+                 {.env = {{"TUNNEL_SERVER_TOKEN", "guess"}},
+                  .flags = {"--tunnel-server.wire-protocol=v2",
+                            std::string("--tunnel-server.tcp-mux=") + (mux ? "true" : "false")}});
+    EXPECT_TRUE(wait_until(
+        [&] { return wrong.admin("/readyz").body.contains("the server refuses the login"); },
+        seconds(20), "the refusal"))
+        << wrong.admin("/readyz").body;
+  }
+}
+
 TEST_P(PeerTunnelTraffic, WithoutYamux) {
   PeerFrps server(GetParam(), {.tcp_mux = false});
   RecordingUpstream upstream("router", tunnel_echo);

@@ -196,7 +196,7 @@ struct Pair {
                 .token = Secret("s3cret"),
                 .proxies = {{.proxy_name = "a"}},
                 .opening = ClientOpening{.transport = "wss"}},
-               {.seed = 1, .random = std::string(32, 'c'), .nonce = std::string(12, 'c')},
+               {.iv = {}, .seed = 1, .random = std::string(32, 'c'), .nonce = std::string(12, 'c')},
                WallTime{}, {}) {
     OpeningReader reader;
     std::string_view bytes = client.output();
