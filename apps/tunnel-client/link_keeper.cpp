@@ -97,7 +97,16 @@ Task<> LinkKeeper::keep() {
 }
 
 void LinkKeeper::wait_before_next() {
-  due_ = deadline_after(backoff_.next());
+  auto wait = backoff_.next();
+  if (!current_) {
+    // Some draw so short waits that they have tried often before a server that restarts is back. Nobody
+    // waits for longer than it has been away.
+    const auto now = Clock::now();
+    if (!away_since_) away_since_ = now;
+    const auto away = std::chrono::duration_cast<milliseconds>(now - *away_since_);
+    wait %= std::max(away, kReconnect.initial) + milliseconds(1);
+  }
+  due_ = deadline_after(wait);
 }
 
 Task<> LinkKeeper::until_due() {
@@ -209,7 +218,10 @@ Task<> LinkKeeper::serve(LivePtr live) {
     run_id_ = live->session.run_id();
     down_ = error.message;
     const auto since = live->session.serving_since();
-    if (since && Clock::now() - *since >= kGoodSession) backoff_.reset();
+    if (since && Clock::now() - *since >= kGoodSession) {
+      backoff_.reset();
+      away_since_.reset();
+    }
     wait_before_next();
     if (!is_stopping_) {
       log().warning("lost the link; connecting again", {{"server", settings_.server},

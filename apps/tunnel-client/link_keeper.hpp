@@ -89,11 +89,12 @@ class LinkKeeper {
   LivePtr current_;
   LivePtr next_;  // is to replace current_
   std::vector<LivePtr> leaving_;
-  std::string run_id_;            // of the last session that was lost
-  std::string down_;              // why there is no session
-  std::optional<Error> refused_;  // the last attempt to replace current_
-  Clock::time_point due_{};       // no attempt before
-  bool is_scheduled_ = false;     // due_ was set for the replacement that is wanted
+  std::string run_id_;                           // of the last session that was lost
+  std::string down_;                             // why there is no session
+  std::optional<Error> refused_;                 // the last attempt to replace current_
+  Clock::time_point due_{};                      // no attempt before
+  std::optional<Clock::time_point> away_since_;  // the last good session was lost
+  bool is_scheduled_ = false;                    // due_ was set for the replacement that is wanted
   bool wanted_ = false;
   bool is_replacing_ = false;  // replace() was called
   bool is_stopping_ = false;
