@@ -1,0 +1,423 @@
+// Faults between our tunnel-server, clients and users, with the real programs: lost packets, a restart
+// under a thousand clients, full disks, wrong clocks, a certificate that expires, users who do not read.
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "common/core/process.hpp"
+#include "common/net/connector.hpp"
+#include "support/run_coro.hpp"
+#include "support/tcp_relay.hpp"
+#include "support/test_certs.hpp"
+#include "test_http/raw_http.hpp"
+#include "tunnel-client/link_keeper.hpp"
+
+namespace gitops::test {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr const char* kHost = "acc-rt.example.test";
+
+// The environment of programs: without the machine's proxies; with a clock that the test can move when
+// there is a file for it.
+Environment environment(const std::filesystem::path& clock = {}) {
+  Environment env{{"HTTP_PROXY", std::nullopt},
+                  {"http_proxy", std::nullopt},
+                  {"HTTPS_PROXY", std::nullopt},
+                  {"https_proxy", std::nullopt},
+                  {"TUNNEL_SERVER_TOKEN", "s3cret"}};
+  if (!clock.empty()) {
+    env["LD_PRELOAD"] = GITOPS_OWN_MACHINE;
+    env["GITOPS_TEST_CLOCK_FILE"] = clock.string();
+  }
+  return env;
+}
+
+void set_clock(const std::filesystem::path& file, seconds ahead) {
+  const std::int64_t count = ahead.count();
+  // Programs have the file mapped, so it must not become shorter.
+  if (!std::filesystem::exists(file)) write_file(file, std::string(sizeof(count), '\0'));
+  std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&count), sizeof(count));
+}
+
+struct ServerOptions {
+  std::filesystem::path clock = {};
+  std::string log_file = {};
+  std::vector<std::string> flags = {};
+};
+
+class Server {
+ public:
+  explicit Server(ServerOptions options = {}) : options_(std::move(options)) { start(); }
+  void start() {
+    std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/tunnel-server",
+                                  "--subdomain-host=example.test",
+                                  "--tunnel.listen-address=127.0.0.1",
+                                  "--tunnel.port=" + std::to_string(tunnel_port),
+                                  "--listen-address=127.0.0.1",
+                                  "--port=" + std::to_string(port),
+                                  "--admin-address=127.0.0.1",
+                                  "--admin-port=" + std::to_string(admin_port_)};
+    argv.insert(argv.end(), options_.flags.begin(), options_.flags.end());
+    process_.emplace(ProcessOptions{.argv = std::move(argv),
+                                    .env = environment(options_.clock),
+                                    .log_file = options_.log_file.empty()
+                                                    ? folder_ / "log"
+                                                    : std::filesystem::path(options_.log_file)});
+    require_until([this] { return admin("/readyz").ok(); }, seconds(20), "the tunnel-server");
+  }
+  HttpReply admin(const std::string& path) const {
+    return http_call({.url = "http://127.0.0.1:" + std::to_string(admin_port_) + path});
+  }
+  RawResponse get(const std::string& host = kHost) const {
+    return raw_call(port, "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+  }
+  std::string log() const { return read_file(folder_ / "log"); }
+  // Resident memory, in bytes.
+  std::size_t memory() const {
+    const auto text = read_file("/proc/" + std::to_string(process_->pid()) + "/statm");
+    return std::stoul(text.substr(text.find(' '))) * 4096;
+  }
+  Process& process() { return *process_; }
+
+  const std::uint16_t tunnel_port = static_cast<std::uint16_t>(free_port());
+  const std::uint16_t port = static_cast<std::uint16_t>(free_port());
+
+ private:
+  ServerOptions options_;
+  TempDir folder_;
+  int admin_port_ = free_port();
+  std::optional<Process> process_;
+};
+
+struct ClientOptions {
+  std::filesystem::path clock = {};
+  std::string log_file = {};
+  std::vector<std::string> flags = {"--tunnel-server.protocol=tcp", "--tunnel-server.tls=false"};
+};
+
+class Client {
+ public:
+  Client(std::uint16_t server, int upstream, const ClientOptions& options = {})
+      : process_({.argv = command(server, upstream, options),
+                  .env = environment(options.clock),
+                  .log_file = options.log_file.empty() ? folder_ / "log"
+                                                       : std::filesystem::path(options.log_file)}) {
+  }
+  HttpReply admin(const std::string& path, const std::string& method = "GET") const {
+    return http_call(
+        {.method = method, .url = "http://127.0.0.1:" + std::to_string(admin_port_) + path});
+  }
+  bool is_ready() const { return admin("/readyz").ok(); }
+  std::string log() const { return read_file(folder_ / "log"); }
+
+ private:
+  std::vector<std::string> command(std::uint16_t server, int upstream,
+                                   const ClientOptions& options) const {
+    std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/tunnel-client",
+                                  "--tunnel-server.host=localhost:" + std::to_string(server),
+                                  "--tunnel.subdomain-prefix=acc-rt",
+                                  "--tunnel.forward-to.host=127.0.0.1",
+                                  "--tunnel.forward-to.port=" + std::to_string(upstream),
+                                  "--admin-address=127.0.0.1",
+                                  "--admin-port=" + std::to_string(admin_port_)};
+    argv.insert(argv.end(), options.flags.begin(), options.flags.end());
+    return argv;
+  }
+
+  TempDir folder_;
+  int admin_port_ = free_port();
+  Process process_;
+};
+
+Task<bool> until(std::function<bool()> condition, seconds patience = seconds(30)) {
+  const auto deadline = deadline_after(patience);
+  while (!condition()) {
+    if (Clock::now() > deadline) co_return false;
+    co_await sleep_for(milliseconds(20));
+  }
+  co_return true;
+}
+
+struct TunnelFaults : testing::Test {
+  void SetUp() override { signal(SIGPIPE, SIG_IGN); }
+};
+
+// Nothing is reset, and nothing arrives.
+TEST_F(TunnelFaults, AC20_LostPacketsAreFoundByBothSidesWithin15Seconds) {
+  run_coro(
+      []() -> Task<> {
+        Server server;
+        RecordingUpstream upstream("router");
+        TcpRelay relay(co_await asio::this_coro::executor, "127.0.0.1", server.tunnel_port);
+        Client client(relay.port(), upstream.port());
+        const auto serves = [&] {
+          return client.is_ready() && server.admin("/statusz").body.contains(": serving ");
+        };
+        EXPECT_TRUE(co_await until(serves)) << client.log();
+        relay.hold();
+        const auto begin = Clock::now();
+        std::map<std::string, milliseconds> found;
+        EXPECT_TRUE(co_await until([&] {
+          const auto now = duration_cast<milliseconds>(Clock::now() - begin);
+          if (!client.is_ready()) found.emplace("client", now);
+          if (!server.admin("/statusz").body.contains(": serving ")) found.emplace("server", now);
+          return found.size() == 2;
+        }));
+        std::printf("found by the client after %d ms, by the server after %d ms\n",
+                    static_cast<int>(found["client"].count()),
+                    static_cast<int>(found["server"].count()));
+        EXPECT_LT(found["client"], seconds(15));
+        EXPECT_LT(found["server"], milliseconds(15'500));
+        relay.release();
+        EXPECT_TRUE(co_await until(serves)) << client.log();
+        co_await relay.stop();
+      },
+      seconds(120));
+}
+
+// A link as tunnel-client keeps it.
+struct LightClient {
+  LightClient(const Executor& executor, Metrics& metrics, int number, tunnel::Session::Dial dial,
+              tunnel::Session::Connect connect)
+      : settings{.server = "tcp://localhost",
+                 .dial = std::move(dial),
+                 .connect = std::move(connect),
+                 .session =
+                     [number] {
+                       const auto name = "c-" + std::to_string(number);
+                       tunnel::Session::Options options;
+                       options.control.token = Secret("s3cret");
+                       options.control.login = {.version = "1.0.0"};
+                       options.control.proxies = {
+                           {.proxy_name = name, .proxy_type = "http", .subdomain = name}};
+                       options.control.retry = {.initial = seconds(2), .max = seconds(5)};
+                       return options;
+                     }},
+        changed(executor),
+        keeper(executor, settings, number, tunnel::Traffic(metrics, {{"link", "1"}}), changed,
+               static_cast<std::uint64_t>(number)) {
+    keeper.start();
+    keeper.want(true);
+  }
+  [[nodiscard]] bool serves() const { return keeper.not_serving_because().empty(); }
+
+  tunnel::LinkSettings settings;
+  Event changed;
+  tunnel::LinkKeeper keeper;
+};
+
+TEST_F(TunnelFaults, AC22_AThousandClientsComeBackToARestartedServerWithoutAHerd) {
+  constexpr int kClients = 1'000;
+  ASSERT_GE(raise_open_files(kClients + 200), kClients + 200U);
+  Server server;
+  run_coro(
+      [&]() -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        Metrics metrics;
+        net::Resolver names(metrics);
+        std::vector<Clock::time_point> attempts;
+        const auto dial = [&](Deadline deadline) -> Task<Result<std::unique_ptr<net::Channel>>> {
+          attempts.push_back(Clock::now());
+          co_return co_await net::connect_host(names, "127.0.0.1", server.tunnel_port, {},
+                                               deadline);
+        };
+        const auto connect = [](const std::string&,
+                                Deadline) -> Task<Result<std::unique_ptr<net::Channel>>> {
+          co_return fail(ErrorCode::unavailable, "no upstream");
+        };
+        std::vector<std::unique_ptr<LightClient>> clients;
+        for (int i = 0; i < kClients; ++i) {
+          clients.push_back(std::make_unique<LightClient>(executor, metrics, i, dial, connect));
+        }
+        const auto all_serve = [&] { return std::ranges::all_of(clients, &LightClient::serves); };
+        const auto why = [&] {
+          for (const auto& client : clients) {
+            if (!client->serves()) return client->keeper.not_serving_because();
+          }
+          return std::string("all serve");
+        };
+        EXPECT_TRUE(co_await until(all_serve, seconds(60))) << why();
+        co_await sleep_for(seconds(1));  // sessions that served for less are no good ones
+        attempts.clear();
+        server.process().kill();
+        const auto killed = Clock::now();
+        // It is away for two seconds, in which everybody notices and tries.
+        co_await sleep_for(seconds(2));
+        server.start();
+        const auto started = Clock::now();
+        EXPECT_TRUE(co_await until(all_serve, seconds(60))) << why();
+        const auto back = duration_cast<milliseconds>(Clock::now() - started);
+        std::map<std::int64_t, int> spread;  // attempts in each tenth of a second
+        int most = 0;
+        for (const auto at : attempts) {
+          most = std::max(most, ++spread[duration_cast<milliseconds>(at - killed).count() / 100]);
+        }
+        std::printf("all %d back after %d ms; %zu attempts, by tenths of a second:", kClients,
+                    static_cast<int>(back.count()), attempts.size());
+        for (const auto& [tenth, count] : spread) {
+          std::printf(" %d:%d", static_cast<int>(tenth), count);
+        }
+        std::printf("\n");
+        EXPECT_LT(back, seconds(10));
+        // Without jitter all of them would come in one.
+        EXPECT_LT(most, 0.7 * kClients);
+        EXPECT_LT(attempts.size(), 12U * kClients);
+        for (const auto& client : clients) co_await client->keeper.end();
+      },
+      seconds(180));
+}
+
+// What the programs write are log lines and nothing else.
+TEST_F(TunnelFaults, AFullDiskStopsNobody) {
+  Server server({.log_file = "/dev/full"});
+  RecordingUpstream upstream("router");
+  const Client client(server.tunnel_port, upstream.port(), {.log_file = "/dev/full"});
+  require_until([&] { return server.get().status == 200; }, seconds(30), "the tunnel");
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(server.get().body, "router");
+  server.process().kill();
+  server.start();
+  EXPECT_TRUE(
+      wait_until([&] { return server.get().status == 200; }, seconds(20), "the tunnel again"));
+}
+
+// The token's key carries a time, which neither side of frp checks: a clock that is wrong must not
+// take a runtime off the net.
+TEST_F(TunnelFaults, AC22_AWrongClockStopsNobody) {
+  TempDir folder;
+  for (const auto ahead : {-std::chrono::hours(24 * 400), std::chrono::hours(7)}) {
+    set_clock(folder / "client", ahead);
+    set_clock(folder / "server", -ahead);
+    Server server({.clock = folder / "server", .flags = {"--auth-scopes=HeartBeats,NewWorkConns"}});
+    RecordingUpstream upstream("router");
+    const Client client(server.tunnel_port, upstream.port(),
+                        {.clock = folder / "client",
+                         .flags = {"--tunnel-server.protocol=tcp", "--tunnel-server.tls=false",
+                                   "--tunnel-server.auth-scopes=HeartBeats,NewWorkConns"}});
+    require_until([&] { return server.get().status == 200; }, seconds(30), "the tunnel");
+    // It jumps while the session lives.
+    set_clock(folder / "client", -ahead);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(server.get().body, "router");
+    EXPECT_TRUE(client.is_ready());
+  }
+}
+
+TEST_F(TunnelFaults, AC22_ACertificateThatExpiresEndsNoStream) {
+  TempDir folder;
+  const auto clock = folder / "clock";
+  set_clock(clock, seconds(0));
+  CertificateAuthority authority;
+  const auto issue = [&](int days) {
+    return authority.issue(
+        {.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}, .days = days});
+  };
+  const auto certificate = issue(1);
+  Server server({.clock = clock,
+                 .flags = {"--tunnel.tls-certificate-file=" + certificate.cert_file.string(),
+                           "--tunnel.tls-key-file=" + certificate.key_file.string(),
+                           "--tunnel.require-tls"}});
+  std::atomic<int> wanted = 0;
+  RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
+    if (request.target() != "/events") return RecordingUpstream::reply(socket, "router");
+    socket.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+    for (int i = 1; i <= 3; ++i) {
+      wanted.wait(i - 1);
+      if (!socket.send("data: " + std::to_string(i) + "\n\n")) break;
+    }
+    return false;
+  });
+  Client client(server.tunnel_port, upstream.port(),
+                {.clock = clock,
+                 .flags = {"--tunnel-server.protocol=wss",
+                           "--tunnel-server.ca-file=" + authority.ca_file().string()}});
+  require_until([&] { return server.get().status == 200; }, seconds(30), "the tunnel");
+  RawSocket user(server.port);
+  user.send(std::string("GET /events HTTP/1.1\r\nHost: ") + kHost + "\r\n\r\n");
+  const auto next_event = [&] {
+    const int number = ++wanted;
+    wanted.notify_all();
+    return user.read_until("data: " + std::to_string(number) + "\n\n");
+  };
+  EXPECT_THAT(next_event(), HasSubstr("data: 1"));
+
+  set_clock(clock, std::chrono::hours(30));  // the authority is valid for two days
+  EXPECT_THAT(next_event(), HasSubstr("data: 2"));
+  EXPECT_EQ(server.get().body, "router");
+  // A new connection is refused, and the present one goes on.
+  EXPECT_TRUE(client.admin("/links/replace", "POST").ok());
+  EXPECT_TRUE(wait_until([&] { return client.log().contains("expired"); }, seconds(20),
+                         "the refusal of the certificate"))
+      << client.log();
+  EXPECT_TRUE(client.is_ready());
+  EXPECT_THAT(next_event(), HasSubstr("data: 3"));
+  EXPECT_EQ(server.get().body, "router");
+  server.process().kill();
+  server.start();
+  EXPECT_TRUE(wait_until([&] { return client.admin("/readyz").body.contains("expired"); },
+                         seconds(20), "the reason"))
+      << client.admin("/readyz").body;
+  // Another one in its place is taken over without a restart.
+  const auto renewed = issue(2);
+  std::filesystem::copy_file(renewed.key_file, certificate.key_file,
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(renewed.cert_file, certificate.cert_file,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_TRUE(wait_until([&] { return server.get().status == 200; }, seconds(60), "the tunnel"))
+      << client.log() << server.log();
+}
+
+// AC-21: each of them holds its window at the server and a little more; others are as fast as before.
+TEST_F(TunnelFaults, AC21_UsersWhoDoNotReadHoldBoundedMemoryAndSlowNobody) {
+  constexpr std::size_t kUsers = 30;
+  Server server;
+  std::atomic<bool> done = false;
+  std::atomic<std::size_t> sent = 0;
+  RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
+    if (request.target() != "/endless") return RecordingUpstream::reply(socket, "router");
+    socket.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+    const std::string block(64 * 1024, 'x');
+    while (!done && socket.send(block)) sent += block.size();
+    return false;
+  });
+  Client client(server.tunnel_port, upstream.port());
+  require_until([&] { return server.get().status == 200; }, seconds(30), "the tunnel");
+  for (int i = 0; i < 100; ++i) (void)server.get();
+  const auto before = server.memory();
+  std::vector<std::unique_ptr<RawSocket>> stalled;
+  for (std::size_t i = 0; i < kUsers; ++i) {
+    stalled.push_back(std::make_unique<RawSocket>(server.port));
+    stalled.back()->send(std::string("GET /endless HTTP/1.1\r\nHost: ") + kHost + "\r\n\r\n");
+  }
+  // Until nothing more fits anywhere.
+  std::size_t last = 1;
+  EXPECT_TRUE(wait_until([&] { return sent > 0 && std::exchange(last, sent) == sent; }, seconds(60),
+                         "the stall", milliseconds(1'000)));
+  const auto each = (server.memory() - std::min(before, server.memory())) / kUsers;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(server.get().body, "router");
+  const auto took = duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+  std::printf("%zu users who do not read: %zu KiB each; 50 other requests in %d ms\n", kUsers,
+              each / 1024, static_cast<int>(took.count()));
+  // The window, twice, since a string grows so, and what lies between.
+  EXPECT_LT(each, 3U * 1024 * 1024);
+  EXPECT_LT(took, seconds(10));
+  done = true;
+  for (const auto& user : stalled) user->reset();
+}
+
+}  // namespace
+}  // namespace gitops::test
