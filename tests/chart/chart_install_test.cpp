@@ -251,6 +251,77 @@ TEST_F(ChartInstallTest, AC44_InstallsTheTunnelWhereThereIsNoOtherWayIn) {
             "https://a.example.com");
 }
 
+TEST_F(ChartInstallTest, AC44_InstallsTheTunnelServerOnRequest) {
+  cluster_->kubectl_ok({"-n", ns_, "create", "secret", "generic", "runtimes",
+                        "--from-literal=list=acc-demo token", "--from-literal=token=x"});
+  TempDir folder;
+  json values{
+      {"tunnel-server",
+       {{"enabled", true},
+        {"replicaCount", 2},
+        {"subdomainHost", "tunnels.example.com"},
+        {"auth", {{"runtimes", {{"secretKeyRef", {{"name", "runtimes"}, {"key", "list"}}}}}}},
+        {"clients",
+         {{"hosts", {"c-0.example.com", "c-1.example.com"}}, {"ingress", {{"enabled", true}}}}},
+        {"users",
+         {{"ingress",
+           {{"enabled", true},
+            {"tls", {{{"secretName", "wild"}, {"hosts", {"*.tunnels.example.com"}}}}},
+            {"annotations", {{"cert-manager.io/cluster-issuer", "letsencrypt"}}}}}}},
+        {"api",
+         {{"enabled", true},
+          {"token", {{"secretKeyRef", {{"name", "runtimes"}, {"key", "token"}}}}}}},
+        {"readinessProbe", {{"initialDelaySeconds", 1}}},
+        {"networkPolicy", {{"enabled", true}}}}}};
+  write_file(folder / "values.json", values.dump());
+  const auto installed = helm("install", ns_, {"-f", folder / "values.json"});
+  ASSERT_TRUE(installed.ok()) << installed.err;
+  EXPECT_THAT(installed.err, Not(HasSubstr("arning")));
+  EXPECT_THAT(installed.out, HasSubstr("*.tunnels.example.com"));
+  ASSERT_TRUE(ready(ns_, 2, "tunnel-server"));
+  EXPECT_THAT(granted(ns_, ns_, "tunnel-server"), IsEmpty());
+  EXPECT_EQ(get(ns_, "pdb", "tunnel-server").at("/spec/maxUnavailable"_json_pointer), 1);
+  EXPECT_EQ(get(ns_, "networkpolicy", "tunnel-server").at("/spec/ingress"_json_pointer).size(), 4U);
+
+  // Pods behind each Service: users reach both, the clients of a host one.
+  const auto pods_behind = [&](const std::string& service) {
+    std::set<std::string> pods;
+    const auto slices =
+        json::parse(cluster_->kubectl_ok({"-n", ns_, "get", "endpointslices", "-l",
+                                          "kubernetes.io/service-name=" + service, "-o", "json"}));
+    for (const auto& slice : slices.at("items")) {
+      for (const auto& endpoint : slice.value("endpoints", json::array())) {
+        if (endpoint.at("/conditions/ready"_json_pointer) == true) {
+          pods.insert(endpoint.at("/targetRef/name"_json_pointer));
+        }
+      }
+    }
+    return pods;
+  };
+  const std::set<std::string> both{"tunnel-server-0", "tunnel-server-1"};
+  EXPECT_TRUE(wait_until([&] { return pods_behind("tunnel-server") == both; }, kPatience,
+                         "both pods to serve users", std::chrono::milliseconds(200)));
+  EXPECT_EQ(pods_behind("tunnel-server-admin"), both);
+  for (const auto& pod : both) EXPECT_EQ(pods_behind(pod), std::set{pod});
+  const auto rules = get(ns_, "ingress", "tunnel-server-clients").at("/spec/rules"_json_pointer);
+  ASSERT_EQ(rules.size(), 2U);
+  EXPECT_EQ(rules[1].at("/http/paths/0/backend/service/name"_json_pointer), "tunnel-server-1");
+  EXPECT_EQ(get(ns_, "ingress", "tunnel-server").at("/spec/rules/0/host"_json_pointer),
+            "*.tunnels.example.com");
+
+  // Nothing of it stays when it is not wanted any more.
+  ASSERT_TRUE(helm("upgrade", ns_).ok());
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return !cluster_
+                    ->kubectl_ok({"-n", ns_, "get",
+                                  "statefulset,service,ingress,pdb,networkpolicy,serviceaccount",
+                                  "-o", "name"})
+                    .contains("tunnel-server");
+      },
+      kPatience, "the tunnel-server to go", std::chrono::milliseconds(200)));
+}
+
 TEST_F(ChartInstallTest, AC44_TheNamespaceRefusesPodsThatAreNotRestricted) {
   // Shows that the check above can fail.
   const auto installed = helm(

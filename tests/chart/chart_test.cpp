@@ -321,6 +321,126 @@ TEST_F(ChartTest, TheTunnelClientAcceptsItsConfiguration) {
   }
 }
 
+// The minimal values and those that a tunnel-server needs.
+std::vector<std::string> with_tunnel_server(const std::vector<std::string>& sets = {}) {
+  std::vector<std::string> arguments{"-f", values_file("minimal.yaml")};
+  const auto add = [&](const std::string& set) {
+    arguments.insert(arguments.end(), {"--set", "tunnel-server." + set});
+  };
+  add("enabled=true");
+  add("subdomainHost=Tunnels.example.com");
+  add("auth.runtimes.secretKeyRef.name=runtimes");
+  add("auth.runtimes.secretKeyRef.key=list");
+  for (const auto& set : sets) add(set);
+  return arguments;
+}
+
+const std::vector<std::string> kTunnelServerConfig{"tunnel.login-timeout=5s",
+                                                   "tunnel.heartbeat-timeout=30s",
+                                                   "tunnel.max-clients=1000000",
+                                                   "tunnel.max-strangers=100",
+                                                   "tunnel.max-strangers-per-address=10",
+                                                   "tunnel.max-streams=100000",
+                                                   "tunnel.max-pool=0",
+                                                   "tunnel.stream-window=262144",
+                                                   "max-connections=1000000",
+                                                   "max-connections-per-address=100",
+                                                   "max-requests-per-host=0",
+                                                   "max-body=10000000",
+                                                   "connect-timeout=1s",
+                                                   "answer-timeout=10m",
+                                                   "stream-timeout=24h",
+                                                   "body-deadline=15m",
+                                                   "head-timeout=500ms",
+                                                   "idle-timeout=1m5s"};
+
+TEST_F(ChartTest, TheTunnelServerAcceptsItsConfiguration) {
+  std::vector<std::string> more{
+      "replicaCount=2",
+      "auth.token.secretKeyRef.name=shared",
+      "auth.token.secretKeyRef.key=token",
+      "auth.plugin.url=https://cp.example.com/plugin",
+      "auth.plugin.operations={Login,NewProxy,CloseProxy,Ping,NewWorkConn}",
+      "auth.plugin.timeout=500ms",
+      "auth.plugin.caCerts.secretKeyRef.name=ca",
+      "auth.plugin.caCerts.secretKeyRef.key=ca.pem",
+      "clients.hosts={a.example.com,b.example.com}",
+      "clients.port=8443",
+      "clients.links=4",
+      "clients.tls.secretName=clients",
+      "clients.tls.required=false",
+      "clients.caCerts.secretKeyRef.name=ca",
+      "clients.caCerts.secretKeyRef.key=ca.pem",
+      "users.tls.secretName=users",
+      "users.trustedProxies={10.0.0.0/8,::1}",
+      "api.enabled=true",
+      "api.token.secretKeyRef.name=api",
+      "api.token.secretKeyRef.key=token",
+      "logLevel=warning"};
+  for (const auto& setting : kTunnelServerConfig) {
+    auto [name, value] =
+        std::pair(setting.substr(0, setting.find('=')), setting.substr(setting.find('=')));
+    if (name.starts_with("tunnel.")) name.insert(6, "\\");
+    more.push_back("config." + name + value);
+  }
+  const auto known = names_the_daemon_knows("tunnel-server");
+  ASSERT_THAT(known, Contains("RUNTIMES_FILE"));
+  TempDir folder;
+  for (const auto& name : {"tunnel-token", "api-token"}) write_file(folder / name, "canary");
+  for (const auto& arguments : {with_tunnel_server(), with_tunnel_server(more)}) {
+    const auto objects = helm_.render(arguments);
+    const auto& spec = container(object(objects, "StatefulSet", "tunnel-server"));
+    const auto environment = resolve_env(objects, spec.at("env"));
+    for (const auto& [name, value] : environment) EXPECT_THAT(known, Contains(name));
+    std::vector<std::string> command{fs::path(GITOPS_BIN_DIR) / "tunnel-server", "--check-config"};
+    for (const std::string argument : spec.value("args", json::array())) {
+      const auto file = argument.substr(argument.rfind('/') + 1);
+      command.push_back(argument.substr(0, argument.find('=') + 1) + (folder / file).string());
+    }
+    const auto result = run_command(command, environment);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    // Each port that the daemon listens on is one of the container, and the other way round.
+    std::set<std::string> ports{"8087", environment.at("LISTEN_PORT").value(),
+                                environment.at("TUNNEL_PORT").value()};
+    if (environment.contains("API_PORT")) ports.insert(environment.at("API_PORT").value());
+    std::set<std::string> declared;
+    for (const auto& port : spec.at("ports")) declared.insert(port.at("containerPort").dump());
+    EXPECT_EQ(declared, ports);
+  }
+}
+
+TEST_F(ChartTest, EveryLimitOfTheTunnelServerIsASettingOfTheValues) {
+  auto expected = flags_of_groups("tunnel-server", {"Tunnel:", "Limits:"});
+  // Those that have chart values of their own.
+  for (const auto* own : {"tunnel.listen-address", "tunnel.port", "tunnel.tls-certificate-file",
+                          "tunnel.tls-key-file", "tunnel.client-ca-file", "tunnel.require-tls",
+                          "tunnel.links", "tunnel.servers"}) {
+    EXPECT_EQ(expected.erase(own), 1U) << own;
+  }
+  const auto schema = json::parse(read_file(chart_folder() / "values.schema.json"));
+  std::set<std::string> config;
+  const auto& settings =
+      schema.at("/properties/tunnel-server/allOf/1/properties/config/properties"_json_pointer);
+  for (const auto& [name, form] : settings.items()) config.insert(name);
+  EXPECT_EQ(config, expected);
+  for (const auto& name : expected) {
+    EXPECT_THAT(read_file(chart_folder() / "values.yaml"), HasSubstr(name));
+    EXPECT_THAT(kTunnelServerConfig, Contains(testing::StartsWith(name + "="))) << "is tried";
+  }
+}
+
+TEST_F(ChartTest, TheTunnelServersDrainEndsBeforeTheKill) {
+  for (const int grace : {1, 10, 60, 3600}) {
+    const auto objects = helm_.render(
+        with_tunnel_server({"terminationGracePeriodSeconds=" + std::to_string(grace)}));
+    const auto& set = object(objects, "StatefulSet", "tunnel-server");
+    const auto environment = resolve_env(objects, container(set).at("env"));
+    EXPECT_LE(std::stoi(environment.at("DRAIN_DELAY").value()) +
+                  std::stoi(environment.at("DRAIN_TIMEOUT").value()),
+              pod_spec(set).at("terminationGracePeriodSeconds"));
+  }
+}
+
 TEST_F(ChartTest, EverySettingOfTheRoutesHasOnePlaceInTheValues) {
   auto expected = flags_of_groups("request-router", {"Routes:", "Webhooks:", "Limits:"});
   ASSERT_THAT(expected, Contains("webhook-rate"));
@@ -534,6 +654,21 @@ TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
           {"env", {{"NAME" + text, text}}},
           {"config", {{"workflows-ca-file", text}}},
           {"serviceAccount", {{"annotations", {{"k" + text, text}}}}}}}};
+    const json annotated{{"annotations", {{"k" + text, text}}}};
+    json ingress = annotated;
+    ingress["enabled"] = true;
+    ingress["labels"] = {{"k" + text, text}};
+    values["tunnel-server"] = {
+        {"enabled", true},
+        {"subdomainHost", "tunnels.example.com"},
+        {"auth", {{"token", {{"secretKeyRef", {{"name", "t"}, {"key", "t"}}}}}}},
+        {"clients", {{"hosts", {"a.example.com"}}, {"service", annotated}, {"ingress", ingress}}},
+        {"users", {{"service", annotated}, {"ingress", ingress}}},
+        {"extraArgs", {"x" + text}},
+        {"podAnnotations", {{"k" + text, text}}},
+        {"podLabels", {{"k" + text, text}}},
+        {"env", {{"NAME" + text, text}}},
+        {"serviceAccount", annotated}};
     values["global"]["runtime"] = {{"ingress",
                                     {{"enabled", true},
                                      {"hosts", {"a.example.com"}},
@@ -565,7 +700,9 @@ TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
         "x" + text);
     EXPECT_EQ(object(objects, "Secret", "codefresh-tls-certs").at("stringData").at("ca-bundle.crt"),
               "x" + text);
-    for (const auto& daemon : kDaemons) {
+    auto daemons = kDaemons;
+    daemons.push_back({"StatefulSet", "tunnel-server", "tunnel-server"});
+    for (const auto& daemon : daemons) {
       const auto& env = container(object(objects, daemon.kind, daemon.name)).at("env");
       const auto is_named = [](const json& variable) {
         return variable.at("name").get<std::string>().starts_with("NAME");
@@ -623,7 +760,9 @@ TEST_F(ChartTest, AC43_RefusesHostileNamesAndReferences) {
 
 TEST_F(ChartTest, AC44_DefaultPodsMeetTheRestrictedStandard) {
   int pods = 0;
-  for (const auto& one : helm_.render({"-f", values_file("minimal.yaml")})) {
+  auto with_tunnels = with_tunnel_server();
+  with_tunnels.insert(with_tunnels.end(), {"--set", "global.codefresh.accountId=acc"});
+  for (const auto& one : helm_.render(with_tunnels)) {
     if (!one.contains("/spec/template/spec"_json_pointer)) continue;
     ++pods;
     const auto& pod = pod_spec(one);
@@ -642,7 +781,7 @@ TEST_F(ChartTest, AC44_DefaultPodsMeetTheRestrictedStandard) {
       for (const auto& port : one_container.at("ports")) EXPECT_FALSE(port.contains("hostPort"));
     }
   }
-  EXPECT_EQ(pods, 3);
+  EXPECT_EQ(pods, 5);
 }
 
 TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {

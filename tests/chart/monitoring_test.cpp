@@ -16,6 +16,7 @@
 #include "chart/helm.hpp"
 #include "daemons/reporter_process.hpp"
 #include "daemons/router_bed.hpp"
+#include "daemons/tunnel_processes.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
@@ -334,6 +335,66 @@ TEST(RouterMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
     EXPECT_THAT(read_file(docs / "request-router.md"),
                 HasSubstr("`" + name.substr(prefix.size()) + "`"));
   }
+}
+
+// Alerts of a daemon of the tunnel and its metrics, which are told of on `page`.
+void expect_watched(const std::string& rule_name, const std::string& values,
+                    const std::string& pods, const std::string& prefix, const std::string& page,
+                    const std::string& metrics) {
+  const auto served = samples(metrics);
+  const auto objects = Helm().render({"-f", values_file("minimal.yaml"), "--api-versions",
+                                      "monitoring.coreos.com/v1", "--set", values});
+  const auto& rules =
+      object(objects, "PrometheusRule", rule_name).at("/spec/groups/0/rules"_json_pointer);
+  const auto docs = std::filesystem::path(GITOPS_SOURCE_DIR) / "docs";
+  EXPECT_GE(rules.size(), 4U);
+  for (const auto& rule : rules) {
+    const std::string name = rule.at("alert");
+    EXPECT_THAT(mistakes(rule.at("expr"), served), IsEmpty()) << name;
+    EXPECT_THAT(rule.at("expr"), HasSubstr("{namespace=\"gitops\", pod=~\"" + pods + "\""));
+    EXPECT_THAT(rule.dump(), Not(ContainsRegex("PODS|REPLICAS"))) << name;
+    EXPECT_THAT(read_file(docs / "operations.md"), HasSubstr("`" + name + "`"));
+  }
+  int own = 0;
+  for (const auto& [sample, lines] : served) {
+    if (!sample.starts_with(prefix)) continue;
+    ++own;
+    const auto name =
+        std::regex_replace(sample, std::regex("_seconds_(bucket|count|sum)$"), "_seconds");
+    const auto end = name.substr(prefix.size() - 1);
+    EXPECT_THAT(read_file(docs / page), ContainsRegex("`(" + name + "|" + end + ")[`{]")) << name;
+  }
+  EXPECT_GE(own, 6) << metrics;
+}
+
+TEST(TunnelMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
+  if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
+  RecordingUpstream upstream("behind", [](const RecordedRequest&, RawSocket&) { return false; });
+  CertificateAuthority authority;
+  OwnTunnelServer server(authority);
+  OwnTunnelClient client({server.tunnel_port}, authority.ca_file(), upstream.port());
+  require_until([&] { return client.is_ready() && server.serves(); }, kPatience, "the tunnel");
+  const auto status = [&] {
+    return http_call({.url = "https://localhost:" + std::to_string(server.port),
+                      .headers = {std::string("Host: ") + kRuntimeHost},
+                      .ca_file = authority.ca_file()})
+        .status;
+  };
+  EXPECT_EQ(status(), 502);  // the upstream answers nothing
+  // Strangers, who are refused.
+  static_cast<void>(raw_call(server.tunnel_port, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+
+  expect_watched("tunnel-server",
+                 "tunnel-server.enabled=true,tunnel-server.prometheusRule.enabled=true,"
+                 "tunnel-server.subdomainHost=example.test,"
+                 "tunnel-server.auth.token.secretKeyRef.name=t,"
+                 "tunnel-server.auth.token.secretKeyRef.key=t",
+                 "tunnel-server-[0-9]+", "gitops_tunnel_server_", "tunnel-server.md",
+                 server.admin("/metrics").body);
+  expect_watched("codefresh-tunnel-client",
+                 "global.codefresh.accountId=acc,tunnel-client.prometheusRule.enabled=true",
+                 "codefresh-tunnel-client-.+", "gitops_tunnel_client_", "tunnel.md",
+                 client.admin("/metrics").body);
 }
 
 TEST_F(MonitoringTest, AMetricOrLabelThatIsNotServedIsFound) {

@@ -310,6 +310,10 @@ fs::path RenderedWorkload::local(const std::string& path_in_pod) const {
 }
 
 std::string RenderedWorkload::localized(const std::string& text) const {
+  const auto equals = text.find('=');
+  if (text.starts_with("--") && equals != std::string::npos) {
+    return text.substr(0, equals + 1) + localized(text.substr(equals + 1));
+  }
   for (const auto& [mount, source] : mounts_) {
     if (is_below(text, mount)) return local(text);
   }

@@ -18,8 +18,9 @@ namespace gitops::test {
 /// does. kwok's node only simulates the pod; a test runs the program in its place.
 ///
 /// Three things differ from the pod, which has a file system and a network of its own:
-/// - Mounts lie in a temporary folder. Its path replaces the mount's path at the start of arguments
-///   and values, and in paths of mounted files in the text of a ConfigMap's files.
+/// - Mounts lie in a temporary folder. Its path replaces the mount's path at the start of arguments,
+///   of values of flags (--flag=value) and of variables, and in paths of mounted files in the text
+///   of a ConfigMap's files.
 /// - The pod's service account serves through a kubeconfig (variable KUBECONFIG): it has the
 ///   address of the API server, and names the mounted token and CA files.
 /// - The test must find the program: argv()[0] is its name in the image.

@@ -107,7 +107,7 @@ automountServiceAccountToken: false
 {{- end -}}
 
 {{/* The template of its pods. Besides: program, port (of its main listener, where there is one), readiness (path of the probe), token (of the
-API mounted?), env (rendered), mounts and volumes; where there are any labels, checksums, securityContext, args. */}}
+API mounted?), env (rendered), mounts and volumes; where there are any labels, checksums, securityContext, args, morePorts (by name). */}}
 {{- define "gitops-runtime.pod" -}}
 {{- $values := .values -}}
 {{- $labels := merge (include "gitops-runtime.selectorLabels" . | fromYaml) (.labels | default dict) -}}
@@ -143,6 +143,11 @@ spec:
         {{- with .port }}
         - name: http
           containerPort: {{ . }}
+          protocol: TCP
+        {{- end }}
+        {{- range $name, $port := .morePorts }}
+        - name: {{ $name }}
+          containerPort: {{ $port }}
           protocol: TCP
         {{- end }}
         - name: metrics
@@ -203,6 +208,25 @@ labels. */}}
 {{- include "gitops-runtime.strings" . }}
 {{ end }}
 {{- include "gitops-runtime.labels" . -}}
+{{- end -}}
+
+{{/* What every Ingress of a component begins with, up to its rules. Besides: ingress, its values. */}}
+{{- define "gitops-runtime.ingress" -}}
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: {{ .name }}
+  labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" .ingress.labels) | nindent 4 }}
+  {{- with .ingress.annotations }}
+  annotations: {{- include "gitops-runtime.strings" . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- with .ingress.className }}
+  ingressClassName: {{ quote . }}
+  {{- end }}
+  {{- with .ingress.tls }}
+  tls: {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end -}}
 
 {{/* Nothing where the cluster does not know the kind; so is the rule below. */}}
@@ -398,6 +422,7 @@ not repeated here.
 {{- include "gitops-runtime.event-reporters.mistakes" . }}
 {{- include "gitops-runtime.router.mistakes" . }}
 {{- include "gitops-runtime.tunnel.mistakes" . }}
+{{- include "gitops-runtime.tunnel-server.mistakes" . }}
 {{- end -}}
 
 {{/* Mistakes in an env map. Arguments: dict path, env. */}}
@@ -421,7 +446,7 @@ What the values hold that does nothing here or has a new name, as a YAML list of
 {{- define "gitops-runtime.remarks" -}}
 {{- $values := .Values -}}
 {{- range $key := keys .Values | sortAlpha }}
-{{- if not (has $key (list "global" "event-reporters" "internal-router" "app-proxy" "argo-workflows" "tunnel-client" "argo-cd" "cf-argocd-extras")) }}
+{{- if not (has $key (list "global" "event-reporters" "internal-router" "app-proxy" "argo-workflows" "tunnel-client" "tunnel-server" "argo-cd" "cf-argocd-extras")) }}
 - {{ printf "%s: nothing in this version of the chart reads it" $key | quote }}
 {{- end }}
 {{- end }}
@@ -444,6 +469,7 @@ What the values hold that does nothing here or has a new name, as a YAML list of
 {{- include "gitops-runtime.event-reporters.remarks" . }}
 {{- include "gitops-runtime.router.remarks" . }}
 {{- include "gitops-runtime.tunnel.remarks" . }}
+{{- include "gitops-runtime.tunnel-server.remarks" . }}
 {{- end -}}
 
 {{/* What the reporters read of ConfigMap codefresh-cm. */}}

@@ -33,13 +33,17 @@ router reads as well.
 {{- define "gitops-runtime.router.routes" -}}
 {{- $values := index .Values "internal-router" -}}
 {{- $cors := (index .Values "app-proxy").config.cors | default (regexReplaceAll "^(https?://[^/]*).*$" .Values.global.codefresh.url "${1}") -}}
+{{- $proxies := $values.trustedProxies | default list -}}
+{{- if include "gitops-runtime.tunnel.enabled" . -}}
+{{- $proxies = concat $proxies (index .Values "tunnel-client").podNetworks | uniq -}}
+{{- end -}}
 {{- $routes := dict
   "app-proxy-url" (include "gitops-runtime.router.appProxyUrl" .)
   "workflows-url" (include "gitops-runtime.router.workflowsUrl" .)
   "cors" (regexSplit " *, *" $cors -1)
   "cluster-domain" $values.clusterDomain
   "webhook-namespaces" $values.webhooks.allowedNamespaces
-  "trusted-proxies" $values.trustedProxies -}}
+  "trusted-proxies" $proxies -}}
 {{- $signatures := list -}}
 {{- range $values.webhooks.signatures -}}
 {{- $signatures = append $signatures (printf "%s/%s=%s:/app/config/webhook-secrets/%s" .namespace .eventSource .kind .key) -}}

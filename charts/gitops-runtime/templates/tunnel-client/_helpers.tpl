@@ -3,7 +3,7 @@ The tunnel-client as a component, in JSON. Its objects, labels and values have t
 */}}
 {{- define "gitops-runtime.tunnel" -}}
 {{- $off := dict "enabled" false -}}
-{{- $values := merge (deepCopy (index .Values "tunnel-client")) (dict "pdb" $off "serviceMonitor" $off "prometheusRule" $off) -}}
+{{- $values := merge (deepCopy (index .Values "tunnel-client")) (dict "pdb" $off) -}}
 {{- dict "name" "codefresh-tunnel-client" "values" (set $values "env" (include "gitops-runtime.tunnel.userEnv" . | fromJson)) | toJson -}}
 {{- end -}}
 
@@ -128,7 +128,7 @@ The tunnel-client as a component, in JSON. Its objects, labels and values have t
 
 {{/* Argument: the root. */}}
 {{- define "gitops-runtime.tunnel.remarks" -}}
-{{- $known := list "enabled" "libraryMode" "tunnelServer" "tunnel" "logLevel" "networkPolicy" -}}
+{{- $known := list "enabled" "libraryMode" "tunnelServer" "tunnel" "podNetworks" "logLevel" "networkPolicy" -}}
 {{- $tunnel := include "gitops-runtime.tunnel" . | fromJson -}}
 {{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "tunnel-client" "known" $known) $tunnel) }}
 {{- end -}}
