@@ -5,12 +5,16 @@
 // each client on another one; users and upstream run on both.
 //
 // All tunnels live at once and work in slices of time by turns, so that the host's other load
-// meets all alike. CPU is that of both ends together. Ratios hold within one run only.
+// meets all alike; a ratio is the median of the ratios of slices that lie side by side. CPU is that
+// of both ends together. Ratios hold within one run only.
 //
 // tunnel_bench PART measures some rows only: memory, download, upload, one (connection), requests or
-// p99. tunnel_bench play PAIR LOAD SECONDS starts one pair, prints the process ids and plays one load,
-// for a profiler: PAIR is ours, rathole, frp, ours-frps or frpc-ours, LOAD is download, upload or
-// requests.
+// p99. tunnel_bench play PAIR LOAD SLICES [PAUSE] starts one pair, prints the process ids and plays
+// one load in slices of a second with pauses of PAUSE ms, for a profiler: PAIR is ours, rathole, frp,
+// ours-frps or frpc-ours, LOAD is download, upload or requests.
+//
+// GITOPS_TUNNEL_BIN names another folder with our programs, GITOPS_TUNNEL_BEFORE one with programs
+// to compare ours with, in the same slices.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -48,7 +52,7 @@ constexpr const char* kHost = "acc-rt.example.test";
 constexpr const char* kToken = "0123456789abcdef";
 constexpr const char* kServerCpu = "0";
 constexpr const char* kClientCpu = "1";
-constexpr auto kSlice = std::chrono::milliseconds(1'000);
+constexpr auto kSlice = std::chrono::milliseconds(500);
 constexpr int kIdleConnections = 1'000;
 constexpr double kPace = 1'000;  // requests a second
 constexpr int kPacedRuns = 7;
@@ -58,14 +62,14 @@ struct Load {
   std::string name;
   TunnelRequest request;
   int users = 1;
-  int slices = 7;
+  int slices = 11;
 };
 
 const Load kDownload{
-    .name = "download, 8 connections", .request = {.answer = 8'000'000}, .users = 8};
-const Load kUpload{.name = "upload, 8 connections", .request = {.upload = 8'000'000}, .users = 8};
+    .name = "download, 8 connections", .request = {.answer = 4'000'000}, .users = 8};
+const Load kUpload{.name = "upload, 8 connections", .request = {.upload = 4'000'000}, .users = 8};
 const Load kOneDownload{
-    .name = "download, 1 connection", .request = {.answer = 32'000'000}, .users = 1};
+    .name = "download, 1 connection", .request = {.answer = 16'000'000}, .users = 1};
 const Load kRequests{
     .name = "small request, 32 connections", .request = {.answer = 200}, .users = 32};
 
@@ -113,7 +117,8 @@ class Bench {
         authority_.issue({.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}});
     test::write_file(folder_ / "token", kToken);
     const auto wanted = [&](const char* name) { return !only || *only == name; };
-    const std::string own = GITOPS_BIN_DIR;
+    const char* copy = std::getenv("GITOPS_TUNNEL_BIN");  // a folder with our programs
+    const std::string own = copy == nullptr ? GITOPS_BIN_DIR : copy;
     if (wanted(kOurs)) add(kOurs, own_server(own), own_client(own, "wss"));
     if (wanted(kRathole)) start_rathole();
     const bool frp = test::find_program(test::peer_program("frps").string()).has_value() &&
@@ -142,18 +147,23 @@ class Bench {
     if (is_wanted("p99")) measure_p99();
   }
 
-  void play(const Load& load, std::chrono::seconds time) {
+  // `pause`: between slices of a second.
+  void play(const Load& load, int slices, std::chrono::milliseconds pause) {
     if (tunnels_.empty()) throw std::runtime_error("there is no such pair, or it is not built");
     auto& tunnel = tunnels_.front();
     TunnelUsers users(tunnel.port, kHost, load.users);
     std::printf("server %d client %d\n", tunnel.server->pid(), tunnel.client->pid());
     std::fflush(stdout);
-    const double used = tunnel.cpu();
-    const auto played = play(users, tunnel, load, time);
-    Work work;
-    work.add(played, tunnel.cpu() - used);
-    std::printf("%.1f MB/s, %.2f CPU-s per GB, %.0f requests/s, %.1f us of CPU per request\n",
-                work.rates[0], work.cpu_gb[0], work.call_rates[0], work.cpu_call[0]);
+    for (int slice = 0; slice < slices; ++slice) {
+      const double used = tunnel.cpu();
+      const auto played = play(users, tunnel, load, std::chrono::seconds(1));
+      Work work;
+      work.add(played, tunnel.cpu() - used);
+      std::printf("%.1f MB/s, %.2f CPU-s per GB, %.0f requests/s, %.1f us of CPU per request\n",
+                  work.rates[0], work.cpu_gb[0], work.call_rates[0], work.cpu_call[0]);
+      std::fflush(stdout);
+      std::this_thread::sleep_for(pause);
+    }
   }
 
  private:
@@ -307,6 +317,11 @@ class Bench {
   TunnelPlay play(TunnelUsers& users, Tunnel& tunnel, const Load& load,
                   std::chrono::milliseconds time, double rate = 0) {
     auto played = users.play(load.request, time, rate);
+    const auto late = played.seconds - std::chrono::duration<double>(time).count();
+    if (late > 2) {
+      std::fprintf(stderr, "tunnel: %s, %s: users waited %.1f s for the last answers\n",
+                   tunnel.name.c_str(), load.name.c_str(), late);
+    }
     if (played.failed > 0) {
       tunnel.failed += played.failed;
       std::fprintf(stderr, "tunnel: %s, %s: %ju requests failed: %s\n%s%s", tunnel.name.c_str(),
@@ -358,33 +373,36 @@ class Bench {
 
   enum class Goal { at_least, at_most, none };
 
-  // `value` of the index of a tunnel.
-  template <class Value>
-  void print_row(const std::string& name, const char* unit, const char* peer, Value value,
+  // `values` of the index of a tunnel: of its slices, in the order in which they were played.
+  template <class Values>
+  void print_row(const std::string& name, const char* unit, const char* peer, Values values,
                  Goal goal, double limit) const {
-    double ours = 0;
-    std::optional<double> theirs;
+    std::vector<double> ours;
+    std::vector<double> theirs;
     for (std::size_t i = 0; i < tunnels_.size(); ++i) {
-      if (tunnels_[i].name == kOurs) ours = value(i);
-      if (tunnels_[i].name == peer) theirs = value(i);
+      if (tunnels_[i].name == kOurs) ours = values(i);
+      if (tunnels_[i].name == peer) theirs = values(i);
     }
-    Json row = {{"name", name},     {"unit", unit},    {"ours", ours},    {"peer", nullptr},
+    Json row = {{"name", name},     {"unit", unit},    {"ours", median(ours)}, {"peer", nullptr},
                 {"ratio", nullptr}, {"goal", nullptr}, {"holds", nullptr}};
     std::string note = std::string("peer: ") + peer;
-    if (theirs) {
-      row["peer"] = *theirs;
-      row["ratio"] = ours / *theirs;
-    } else {
+    double ratio = 0;
+    if (theirs.empty()) {
       note += " (not run)";
+    } else {
+      std::vector<double> ratios;
+      for (std::size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / theirs[i]);
+      ratio = median(std::move(ratios));
+      row["peer"] = median(theirs);
+      row["ratio"] = ratio;
     }
     if (goal != Goal::none) {
       char text[32];
       std::snprintf(text, sizeof text, "%s %.2f", goal == Goal::at_least ? ">=" : "<=", limit);
       row["goal"] = text;
-      if (theirs)
-        row["holds"] = goal == Goal::at_least ? ours / *theirs >= limit : ours / *theirs <= limit;
+      if (!theirs.empty()) row["holds"] = goal == Goal::at_least ? ratio >= limit : ratio <= limit;
     }
-    row["note"] = note + "; " + others(value, peer);
+    row["note"] = note + "; " + others([&](std::size_t i) { return median(values(i)); }, peer);
     std::printf("%s\n", row.dump().c_str());
     std::fflush(stdout);
   }
@@ -413,20 +431,20 @@ class Bench {
     const auto work = work_by_turns(load);
     print_row(
         "tunnel-throughput " + load.name, "MB/s", kRathole,
-        [&](std::size_t i) { return median(work[i].rates); }, Goal::at_least, 1.0);
+        [&](std::size_t i) { return work[i].rates; }, Goal::at_least, 1.0);
     print_row(
         "tunnel-cpu-gb " + load.name, "CPU-s per GB", kRathole,
-        [&](std::size_t i) { return median(work[i].cpu_gb); }, Goal::at_most, 1.0);
+        [&](std::size_t i) { return work[i].cpu_gb; }, Goal::at_most, 1.0);
   }
 
   void measure_requests(const Load& load) {
     const auto work = work_by_turns(load);
     print_row(
         "tunnel-cpu-request " + load.name, "us of CPU per request", kFrp,
-        [&](std::size_t i) { return median(work[i].cpu_call); }, Goal::at_most, 0.25);
+        [&](std::size_t i) { return work[i].cpu_call; }, Goal::at_most, 0.25);
     print_row(
         "tunnel-requests " + load.name, "requests/s", kFrp,
-        [&](std::size_t i) { return median(work[i].call_rates); }, Goal::none, 0);
+        [&](std::size_t i) { return work[i].call_rates; }, Goal::none, 0);
   }
 
   void measure_p99() {
@@ -448,7 +466,7 @@ class Bench {
     }
     print_row(
         "tunnel-p99 small request, 1,000 requests/s", "ms", kFrp,
-        [&](std::size_t i) { return median(p99[i]); }, Goal::at_most, 1.0);
+        [&](std::size_t i) { return p99[i]; }, Goal::at_most, 1.0);
   }
 
   // Before any other load, so that nothing has grown yet.
@@ -509,11 +527,13 @@ int bench_tunnel(const std::vector<std::string>& arguments) {
     std::fprintf(stderr, "tunnel: needs two CPUs\n");
     return 3;
   }
-  if (arguments.size() == 4 && arguments[0] == "play") {
+  if (arguments.size() >= 4 && arguments[0] == "play") {
     const auto& load = arguments[2] == "upload"     ? kUpload
                        : arguments[2] == "requests" ? kRequests
                                                     : kDownload;
-    Bench(arguments[1]).play(load, std::chrono::seconds(std::atoi(arguments[3].c_str())));
+    const int pause = arguments.size() > 4 ? std::atoi(arguments[4].c_str()) : 0;
+    Bench(arguments[1])
+        .play(load, std::atoi(arguments[3].c_str()), std::chrono::milliseconds(pause));
     return 0;
   }
   Bench().run(arguments.empty() ? std::string() : arguments.front());
