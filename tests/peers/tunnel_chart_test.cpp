@@ -1,5 +1,6 @@
 #include <csignal>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 
 #include "chart/helm.hpp"
 #include "daemons/router_bed.hpp"
+#include "peers/peer_programs.hpp"
 #include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"
 
@@ -63,6 +65,8 @@ class TunnelChartTest : public ::testing::Test {
   void SetUp() override {
     if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
     if (const auto lacking = PeerCluster::missing()) GTEST_SKIP() << "peers: " << *lacking;
+    static int number = 0;
+    ns_ = "tunnel-" + std::to_string(++number);
     cluster().create_namespace(ns_, {{"pod-security.kubernetes.io/enforce", "restricted"},
                                      {"pod-security.kubernetes.io/warn", "restricted"}});
     const auto clients = authority_.issue({.common_name = "clients",
@@ -136,9 +140,9 @@ class TunnelChartTest : public ::testing::Test {
               {"env", server_env}}}};
   }
 
-  void install() {
+  void install(const json& values) {
     TempDir folder;
-    write_file(folder / "values.json", values().dump());
+    write_file(folder / "values.json", values.dump());
     const auto done = helm_.run({"upgrade", "--install", "rt", chart_folder(), "-n", ns_, "-f",
                                  values_file("minimal.yaml"), "-f", folder / "values.json"},
                                 cluster().kubeconfig());
@@ -149,10 +153,10 @@ class TunnelChartTest : public ::testing::Test {
   // Where server `number` is on this machine.
   static std::string address(int number) { return "127.0.0." + std::to_string(number + 1); }
 
-  void start() {
+  void start(int servers) {
     const std::string hosts =
         address(0) + " c-0.example.test internal-router\n" + address(1) + " c-1.example.test\n";
-    for (int number = 0; number < 2; ++number) {
+    for (int number = 0; number < servers; ++number) {
       const RenderedWorkload& pod = *pods_.emplace_back(
           std::make_unique<RenderedWorkload>(cluster(), ns_, "tunnel-server", number));
       servers_.push_back(std::make_unique<PodProcess>(
@@ -180,18 +184,19 @@ class TunnelChartTest : public ::testing::Test {
   }
   // A request of a user by way of server `number`; the status behind the body.
   CommandResult ask(int number, const std::string& path) const {
-    return run_command(
-        {"curl", "-s", "-m", "20", "--interface", kUser, "--cacert", authority_.ca_file().string(),
-         "--resolve",
-         std::string(kHost) + ":" + std::to_string(users_port_) + ":" + address(number), "-w",
-         " %{http_code}",
-         std::string("https://") + kHost + ":" + std::to_string(users_port_) + path});
+    return ask_at(address(number), users_port_, path);
+  }
+  CommandResult ask_at(const std::string& to, int port, const std::string& path) const {
+    const auto host = std::string(kHost) + ":" + std::to_string(port);
+    return run_command({"curl", "-s", "-m", "20", "--interface", kUser, "--cacert",
+                        authority_.ca_file().string(), "--resolve", host + ":" + to, "-w",
+                        " %{http_code}", "https://" + host + path});
   }
 
   RecordingUpstream app_proxy_{"app-proxy"};
   CertificateAuthority authority_;
   Helm helm_;
-  const std::string ns_ = "tunnel";
+  std::string ns_;
   const int users_port_ = free_port();
   const int clients_port_ = free_port();
   const int admin_port_ = free_port();
@@ -205,8 +210,8 @@ class TunnelChartTest : public ::testing::Test {
 };
 
 TEST_F(TunnelChartTest, UsersReachTheRuntimeThroughEachServerUntilItIsStopped) {
-  install();
-  start();
+  install(values());
+  start(2);
   for (const int number : {0, 1}) {
     require_until([&] { return serves(number); }, kPatience,
                   "the client to serve through server " + std::to_string(number));
@@ -237,6 +242,69 @@ TEST_F(TunnelChartTest, UsersReachTheRuntimeThroughEachServerUntilItIsStopped) {
                          "the host to be gone", milliseconds(100)));
   client_->process().signal(SIGTERM);
   EXPECT_EQ(client_->process().wait(kPatience), 0);
+}
+
+// nginx in the place of an ingress controller: it ends TLS and does what the Ingresses in the
+// cluster say.
+TEST_F(TunnelChartTest, UsersAndClientsComeThroughTheIngresses) {
+  if (!find_program("nginx")) GTEST_SKIP() << "nginx is missing (Debian: nginx-light)";
+  const int port = free_port();
+  auto behind_ingress = values();
+  auto& server = behind_ingress["tunnel-server"];
+  server["replicaCount"] = 1;
+  server["clients"] = {
+      {"hosts", {"c-0.example.test"}}, {"port", port}, {"ingress", {{"enabled", true}}}};
+  server["users"] = {{"trustedProxies", {"127.0.0.1"}}, {"ingress", {{"enabled", true}}}};
+  behind_ingress["tunnel-client"]["tunnelServer"]["port"] = port;
+  install(behind_ingress);
+
+  const auto certificate =
+      authority_.issue({.common_name = "ingress",
+                        .organization = {},
+                        .alt_names = {"c-0.example.test", "*.tunnels.example.test"}});
+  PeerPrograms ingress("gitops-ingress");
+  const auto folder = ingress.folder().string();
+  std::string config = "daemon off;\nmaster_process off;\nerror_log stderr;\npid " + folder +
+                       "/pid;\nevents {}\nhttp {\naccess_log off;\n"
+                       "map $http_upgrade $connection_upgrade { default upgrade; '' close; }\n";
+  for (const auto* temporary : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"}) {
+    config += std::string(temporary) + "_temp_path " + folder + "/" + temporary + ";\n";
+  }
+  int rules = 0;
+  for (const auto* name : {"tunnel-server", "tunnel-server-clients"}) {
+    const auto object =
+        json::parse(cluster().kubectl_ok({"-n", ns_, "get", "ingress", name, "-o", "json"}));
+    for (const auto& rule : object.at("/spec/rules"_json_pointer)) {
+      const auto& path = rule.at("/http/paths/0"_json_pointer);
+      const auto service = path.at("/backend/service/name"_json_pointer).get<std::string>();
+      const std::map<std::string, int> behind{{"tunnel-server", users_port_},
+                                              {"tunnel-server-0", clients_port_}};
+      config += "server { listen 127.0.0.1:" + std::to_string(port) + " ssl; server_name " +
+                rule.at("host").get<std::string>() + ";\nssl_certificate " +
+                certificate.cert_file.string() + "; ssl_certificate_key " +
+                certificate.key_file.string() + ";\nlocation " +
+                path.at("path").get<std::string>() +
+                " { proxy_pass http://127.0.0.1:" + std::to_string(behind.at(service)) +
+                "; proxy_http_version 1.1; proxy_set_header Host $http_host;\n"
+                "proxy_set_header Upgrade $http_upgrade;\n"
+                "proxy_set_header Connection $connection_upgrade;\n"
+                "proxy_set_header X-Forwarded-For $remote_addr;\n"
+                "proxy_set_header X-Forwarded-Host $http_host;\n"
+                "proxy_set_header X-Forwarded-Proto $scheme; } }\n";
+      ++rules;
+    }
+  }
+  EXPECT_EQ(rules, 2);
+  write_file(ingress.folder() / "nginx.conf", config + "}\n");
+  ingress.start("nginx", {find_program("nginx")->string(), "-p", folder, "-c",
+                          (ingress.folder() / "nginx.conf").string()});
+  start(1);
+  require_until([&] { return serves(0); }, kPatience, "the client to serve");
+  EXPECT_EQ(ask_at("127.0.0.1", port, "/app-proxy/x").out, "app-proxy 200");
+  const auto request = app_proxy_.requests().back();
+  EXPECT_EQ(request.header("X-Forwarded-For"), std::string(kUser) + ", 127.0.0.1, 127.0.0.1");
+  EXPECT_EQ(request.header("X-Forwarded-Proto"), "https");
+  EXPECT_EQ(request.header("X-Forwarded-Host"), std::string(kHost) + ":" + std::to_string(port));
 }
 
 }  // namespace
