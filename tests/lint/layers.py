@@ -21,6 +21,7 @@ LAYERS = {
     "libs/common/tunnel": HTTP,
     "libs/common/argo": HTTP,
     "libs/common/control_plane": HTTP,
+    "libs/common/graphql": HTTP,
     "libs/common/daemon": HTTP,
     "libs/common/cli": CORE,
     "libs/k8s-client": HTTP,

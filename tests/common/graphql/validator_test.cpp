@@ -1,0 +1,205 @@
+#include "common/graphql/validator.hpp"
+
+#include <gmock/gmock.h>
+
+#include "common/graphql/parser.hpp"
+
+// The rules one by one. tests/peers/graphql_js_test.cpp compares thousands of documents with the
+// reference implementation.
+namespace gitops::graphql {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const Schema& schema() {
+  static const auto made = Schema::parse(R"(
+    type Query { dog: Dog pets: [Pet] pet: Pet named: Named find(id: ID!, where: Where, limit: Int = 1): Dog }
+    type Mutation { rename(name: String!): Dog }
+    type Subscription { barks: Int wags: Int }
+    interface Named { name: String }
+    type Dog implements Named { name: String age: Int owner: Person loud(at: Int): Boolean }
+    type Cat implements Named { name: String lives: Int age: String }
+    type Person implements Named { name: String dog: Dog }
+    union Pet = Dog | Cat
+    enum Size { SMALL LARGE }
+    input Where { name: String! size: Size = SMALL and: [Where!] }
+    directive @many repeatable on FIELD
+  )");
+  return **made;
+}
+
+// Each error as "message (line:column …)".
+std::vector<std::string> errors(const std::string& text, const ValidationOptions& options = {}) {
+  const auto document = parse(text);
+  if (!document) return {document.error().message};
+  std::vector<std::string> found;
+  for (const ResponseError& error : validate(schema(), **document, options)) {
+    std::string one = error.message + " (";
+    for (const Location& at : error.locations) {
+      one += (one.ends_with('(') ? "" : " ") + std::to_string(at.line) + ":" +
+             std::to_string(at.column);
+    }
+    found.push_back(one + ")");
+  }
+  return found;
+}
+
+TEST(GraphqlValidator, AcceptsWhatIsValid) {
+  EXPECT_THAT(errors(R"(
+    query Q($id: ID!, $w: Where, $on: Boolean! = true) {
+      find(id: $id, where: $w) { ...F @include(if: $on) owner { dog { name } } }
+      pets { __typename ... on Dog { age } ... on Cat { years: age } ... on Named { name } }
+      __schema { types { name } } __type(name: "Dog") { name }
+    }
+    fragment F on Named { name @many @many }
+  )"),
+              IsEmpty());
+}
+
+TEST(GraphqlValidator, Fields) {
+  EXPECT_THAT(
+      errors("{ dog { nam } pet { name } dog2 }"),
+      ElementsAre("Cannot query field \"nam\" on type \"Dog\". Did you mean \"name\"? (1:9)",
+                  "Cannot query field \"name\" on type \"Pet\". Did you mean to use an "
+                  "inline fragment on \"Named\", \"Cat\", or \"Dog\"? (1:21)",
+                  "Cannot query field \"dog2\" on type \"Query\". Did you mean \"dog\"? (1:28)"));
+  EXPECT_THAT(errors("{ dog { nam } }", {.hides_names = true}),
+              ElementsAre("Cannot query field \"nam\" on type \"Dog\". (1:9)"));
+  EXPECT_THAT(
+      errors("{ dog dog { name { x } } }"),
+      ElementsAre("Field \"dog\" of type \"Dog\" must have a selection of subfields. Did you "
+                  "mean \"dog { ... }\"? (1:3)",
+                  "Field \"name\" must not have a selection since type \"String\" has no "
+                  "subfields. (1:18)"));
+}
+
+TEST(GraphqlValidator, Fragments) {
+  EXPECT_THAT(
+      errors("{ dog { ...A ...B ... on Cat { name } ... on Int { x } } } "
+             "fragment A on Dog { name ...A } fragment U on Missing { x }"),
+      ElementsAre("Unknown fragment \"B\". (1:17)",
+                  "Fragment cannot be spread here as objects of type \"Dog\" can never be of "
+                  "type \"Cat\". (1:19)",
+                  "Fragment cannot condition on non composite type \"Int\". (1:46)",
+                  "Cannot spread fragment \"A\" within itself. (1:85)",
+                  "Unknown type \"Missing\". (1:106)", "Fragment \"U\" is never used. (1:92)"));
+  EXPECT_THAT(errors("{ dog { ...A } } fragment A on Dog { ...B } fragment B on Dog { ...A } "
+                     "fragment A on Dog { age }"),
+              ElementsAre("Cannot spread fragment \"A\" within itself via \"B\". (1:38 1:65)",
+                          "There can be only one fragment named \"A\". (1:27 1:81)",
+                          "Fragment \"B\" is never used. (1:45)"));
+}
+
+TEST(GraphqlValidator, Merging) {
+  EXPECT_THAT(
+      errors("{ dog { x: name x: age } dog { loud(at: 1) ...A } } fragment A on Dog { loud }"),
+      ElementsAre(
+          "Fields \"x\" conflict because \"name\" and \"age\" are different fields. Use "
+          "different aliases on the fields to fetch both if this was intentional. (1:9 1:17)",
+          "Fields \"loud\" conflict because they have differing arguments. Use different "
+          "aliases on the fields to fetch both if this was intentional. (1:32 1:73)"));
+  EXPECT_THAT(
+      errors("{ pet { ... on Dog { age } ... on Cat { age } } }"),
+      ElementsAre("Fields \"age\" conflict because they return conflicting types \"Int\" and "
+                  "\"String\". Use different aliases on the fields to fetch both if this was "
+                  "intentional. (1:22 1:41)"));
+}
+
+TEST(GraphqlValidator, ArgumentsAndValues) {
+  EXPECT_THAT(
+      errors(
+          "{ find(limt: 1, where: {size: BIG, nme: 1, size: null}) { loud(at: \"x\", at: 1.5) } }"),
+      ElementsAre(
+          "Unknown argument \"limt\" on field \"Query.find\". Did you mean \"limit\"? (1:8)",
+          "Field \"Where.name\" of required type \"String!\" was not provided. (1:24)",
+          "Value \"BIG\" does not exist in \"Size\" enum. (1:31)",
+          "Field \"nme\" is not defined by type \"Where\". Did you mean \"name\"? (1:36)",
+          "There can be only one input field named \"size\". (1:25 1:44)",
+          "There can be only one argument named \"at\". (1:64 1:73)",
+          "Int cannot represent non-integer value: \"x\" (1:68)",
+          "Int cannot represent non-integer value: 1.5 (1:77)",
+          "Field \"find\" argument \"id\" of type \"ID!\" is required, but it was not "
+          "provided. (1:3)"));
+  EXPECT_THAT(
+      errors("{ find(id: null, limit: 99999999999) { name } }"),
+      ElementsAre("Expected value of type \"ID!\", found null. (1:12)",
+                  "Int cannot represent non 32-bit signed integer value: 99999999999 (1:25)"));
+}
+
+TEST(GraphqlValidator, Variables) {
+  EXPECT_THAT(
+      errors("query Q($a: Int, $a: Dog, $u: Boolean = 1) { find(id: $a) { loud(at: $b) } }"),
+      ElementsAre("There can be only one variable named \"$a\". (1:10 1:19)",
+                  "Variable \"$a\" cannot be non-input type \"Dog\". (1:22)",
+                  "Boolean cannot represent a non boolean value: 1 (1:41)",
+                  "Variable \"$b\" is not defined by operation \"Q\". (1:70 1:1)",
+                  "Variable \"$u\" is never used in operation \"Q\". (1:27)",
+                  "Variable \"$a\" of type \"Dog\" used in position expecting type \"ID!\". "
+                  "(1:18 1:55)"));
+}
+
+TEST(GraphqlValidator, Directives) {
+  EXPECT_THAT(
+      errors("query @skip(if: true) { dog @include @once @include(if: 1) { name @many @many } }"),
+      ElementsAre("Directive \"@skip\" may not be used on QUERY. (1:7)",
+                  "The directive \"@include\" can only be used once at this location. "
+                  "(1:29 1:44)",
+                  "Directive \"@include\" argument \"if\" of type \"Boolean!\" is required, "
+                  "but it was not provided. (1:29)",
+                  "Unknown directive \"@once\". (1:38)",
+                  "Boolean cannot represent a non boolean value: 1 (1:57)"));
+}
+
+TEST(GraphqlValidator, Operations) {
+  EXPECT_THAT(errors("{ dog { age } } query A { dog { age } } query A { dog { age } }"),
+              ElementsAre("This anonymous operation must be the only defined operation. (1:1)",
+                          "There can be only one operation named \"A\". (1:23 1:47)"));
+  EXPECT_THAT(
+      errors("subscription { barks wags __typename }"),
+      ElementsAre("Anonymous Subscription must select only one top level field. (1:22 1:27)",
+                  "Anonymous Subscription must not select an introspection top level field. "
+                  "(1:27)"));
+  EXPECT_THAT(errors("type T { a: Int } { nonsense }"),
+              ElementsAre("The \"T\" definition is not executable. (1:1)"));
+}
+
+// What real clients send: app-proxy's operations with a nullable variable for a required argument.
+TEST(GraphqlValidator, LenientWhereTheValueDecides) {
+  const std::string text =
+      "mutation M($name: String, $unused: Int) { rename(name: $name) { age } } "
+      "fragment U on Dog { age }";
+  EXPECT_EQ(errors(text).size(), 3u);
+  EXPECT_THAT(errors(text, {.strictness = Strictness::lenient}), IsEmpty());
+  EXPECT_THAT(errors("mutation M($name: Int) { rename(name: $name) { age } }",
+                     {.strictness = Strictness::lenient}),
+              ElementsAre("Variable \"$name\" of type \"Int\" used in position expecting type "
+                          "\"String!\". (1:12 1:39)"));
+}
+
+TEST(GraphqlValidator, BoundsErrors) {
+  std::string text = "{";
+  for (int i = 0; i < 200; ++i) text += " x" + std::to_string(i);
+  auto found = errors(text + " }");
+  EXPECT_EQ(found.size(), 101u);
+  EXPECT_EQ(found.back(),
+            "Too many validation errors, error limit reached. Validation aborted. ()");
+  found = errors("{ " + std::string(5000, 'x') + " }", {.max_message = 100});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_LT(found[0].size(), 120u);
+}
+
+// Attack case 32: pairs of fragments that each spread all others.
+TEST(GraphqlValidator, Ac32FragmentsThatMultiplyEndTheValidation) {
+  std::string text = "{ dog { ...F0 ...F1 } }";
+  for (int i = 0; i < 300; ++i) {
+    text += " fragment F" + std::to_string(i) + " on Dog { a" + std::to_string(i) + ": name";
+    for (int j = 0; j < 300; ++j) text += " ...F" + std::to_string(j);
+    text += " }";
+  }
+  const auto found = errors(text);
+  EXPECT_THAT(found, testing::Contains("Validation aborted. ()"));
+}
+
+}  // namespace
+}  // namespace gitops::graphql
