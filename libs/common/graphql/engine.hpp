@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstddef>
+#include <expected>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "common/core/json_text.hpp"
+#include "common/graphql/executor.hpp"
+#include "common/graphql/limits.hpp"
+#include "common/graphql/resolvers.hpp"
+#include "common/graphql/schema.hpp"
+#include "common/graphql/validator.hpp"
+
+namespace gitops::graphql {
+
+struct EngineOptions {
+  Limits limits = {};
+  Strictness strictness = Strictness::lenient;
+  // False: __schema and __type are refused (INTROSPECTION_DISABLED) and messages suggest no names.
+  bool allows_introspection = true;
+  std::size_t max_parallel = 16;                     // see ExecutionOptions
+  std::size_t max_cached_bytes = 4UL * 1024 * 1024;  // of valid documents, by their text; 0: none
+};
+
+// Why a request is not executed.
+struct Refusal {
+  std::vector<ResponseError> errors;
+  // False when the request itself is malformed, true when its document or its variables are wrong.
+  bool is_well_formed = true;
+
+  [[nodiscard]] std::string body() const { return errors_body(errors); }
+};
+
+// A request as it comes in: texts, and the variables as JSON (empty: none).
+struct RequestText {
+  std::string_view query;
+  std::string_view variables = {};
+  std::string_view operation_name = {};
+};
+
+// An operation that is ready to run. Belongs to the loop thread; the engine must outlive it.
+class Prepared {
+ public:
+  [[nodiscard]] OperationKind kind() const { return operation_->kind; }
+  [[nodiscard]] std::string_view name() const { return operation_->name.text; }
+
+  // The answer to a query or a mutation, with an HTTP status of 200. When the deadline passes it is an
+  // error with the code TIMEOUT; resolvers that wait are cancelled.
+  Task<std::string> run();
+  // Starts a subscription; afterwards next() gives the answers, one for each event, and nothing at the
+  // end. An error of the stream is the last answer.
+  Task<std::expected<void, std::vector<ResponseError>>> subscribe();
+  Task<std::optional<std::string>> next();
+
+ private:
+  friend class Engine;
+  std::shared_ptr<const Document> document_;
+  const Operation* operation_ = nullptr;
+  Arena arena_{512};
+  std::unique_ptr<Execution> execution_;
+  Deadline deadline_ = kNever;
+  std::optional<Stream> stream_;
+};
+
+// A GraphQL server without a transport: documents in, answers out. One for each schema; loop thread
+// only. Keeps the documents that were used last, so that a client's next request skips parser and
+// validator.
+class Engine {
+ public:
+  // An error lists every mistake in the schema, or every field without a resolver and every resolver
+  // without a field.
+  static Result<std::unique_ptr<Engine>> make(std::string sdl, const Resolvers& resolvers,
+                                              EngineOptions options = {});
+
+  // Reads the body of a request: {"query", "operationName", "variables", "extensions"}. Other members
+  // and variables that the operation does not declare are ignored; an array (a batch) is refused.
+  std::expected<std::unique_ptr<Prepared>, Refusal> prepare_body(std::string_view body,
+                                                                 Context context,
+                                                                 Deadline deadline = kNever);
+  std::expected<std::unique_ptr<Prepared>, Refusal> prepare(const RequestText& request,
+                                                            Context context,
+                                                            Deadline deadline = kNever);
+
+  [[nodiscard]] const Schema& schema() const { return *schema_; }
+  [[nodiscard]] const Bindings& bindings() const { return bindings_; }
+  [[nodiscard]] const EngineOptions& options() const { return options_; }
+  [[nodiscard]] std::size_t cached_documents() const { return cached_.size(); }
+
+ private:
+  Engine() = default;
+  std::expected<std::unique_ptr<Prepared>, Refusal> prepare_with(
+      std::string_view query, std::string_view operation_name,
+      const std::optional<simdjson::dom::element>& variables, Context context, Deadline deadline);
+  std::expected<std::shared_ptr<const Document>, Refusal> document(std::string_view query);
+  void keep(std::shared_ptr<const Document> document);
+
+  EngineOptions options_;
+  std::unique_ptr<Schema> schema_;
+  Bindings bindings_;
+  simdjson::dom::parser parser_;
+  using Recent = std::list<std::shared_ptr<const Document>>;  // last used first
+  Recent recent_;
+  std::unordered_map<std::string_view, Recent::iterator> cached_;  // by source
+  std::size_t cached_bytes_ = 0;
+};
+
+}  // namespace gitops::graphql

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <memory>
+#include <memory_resource>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "common/graphql/ast.hpp"
+#include "common/graphql/bindings.hpp"
+#include "common/graphql/input.hpp"
+#include "common/graphql/leaf.hpp"
+#include "common/graphql/limits.hpp"
+#include "common/graphql/resolvers.hpp"
+#include "common/graphql/response.hpp"
+#include "common/graphql/schema.hpp"
+
+namespace gitops::graphql {
+
+struct Plan;
+
+// A field of an answer: what is written for all selections with that response key.
+struct PlannedField {
+  std::string_view key;
+  const Field* field = nullptr;
+  const Row* row = nullptr;
+  std::vector<const Selection*> nodes;
+  Input arguments;
+  std::optional<ResponseError> refusal;  // of its arguments
+  bool is_typename = false;
+  bool awaits = false;  // it, or something below it, has to wait
+  bool awaits_below = false;
+  const class Execution* execution = nullptr;
+  mutable std::vector<std::pair<const NamedType*, std::unique_ptr<Plan>>> plans;  // of its values
+};
+
+// The fields of an object of one type, in the order of the answer.
+struct Plan {
+  const NamedType* type = nullptr;
+  std::vector<PlannedField> fields;
+  std::optional<ResponseError> refusal;  // of a @skip or @include
+  bool awaits = false;
+};
+
+struct ExecutionOptions {
+  Context context = {};
+  Deadline deadline = kNever;
+  std::size_t max_fields = 20'000;  // planned ones, of all types together
+  std::size_t max_response = 64UL * 1024 * 1024;
+  std::size_t max_parallel = 16;  // items of a list, or fields, that wait at the same time
+};
+
+// Executes one operation of a valid document (section 6 of the specification). The answer is written
+// as text, in the order of the query; there is no tree of values. Fields whose rows wait run side by
+// side in queries and one after the other in mutations. Lives on the loop thread; the document, the
+// schema and the bindings must outlive it.
+class Execution {
+ public:
+  Execution(const Schema& schema, const Bindings& bindings, const Document& document,
+            const Operation& operation, Variables variables, ExecutionOptions options);
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  // The answer to a query or a mutation.
+  Task<std::string> run();
+  // The events of a subscription, or why there are none. `data` is absent from such an answer.
+  Task<std::expected<Stream, std::vector<ResponseError>>> subscribe();
+  // The answer for one event.
+  Task<std::string> answer(Value event);
+
+  // False when run() never waits.
+  [[nodiscard]] bool waits() const { return root_ && root_->awaits; }
+  // For Call.
+  [[nodiscard]] bool selects(const PlannedField& field, std::string_view name) const;
+
+ private:
+  // An object whose fields are written.
+  struct Parent {
+    explicit Parent(const Value& object) : value(object), members(object) {}
+    const Value& value;
+    Members members;
+  };
+  struct Path {
+    const Path* parent = nullptr;
+    std::string_view key = {};
+    std::size_t index = 0;  // without a key
+  };
+
+  struct Collected {
+    Plan& plan;
+    std::unordered_map<std::string_view, std::size_t> by_key = {};
+    std::vector<std::string_view> visited = {};  // fragments
+  };
+  void collect(Collected& into, const SelectionSet& set);
+  std::unique_ptr<Plan> plan_of(const NamedType& type,
+                                const std::vector<const SelectionSet*>& sets);
+  bool is_included(Plan& plan, List<Directive> directives);
+  bool applies(std::string_view type_condition, const NamedType& type) const;
+  void finish(Plan& plan);
+  bool awaits(const SelectionSet& set, const NamedType& parent);
+  const Plan* plan_below(const PlannedField& field, const NamedType& type);
+
+  std::expected<Input, ResponseError> arguments(const std::vector<InputValue>& definitions,
+                                                List<Argument> given, std::uint32_t at);
+
+  bool add(ResponseError error, const PlannedField* field, const Path* path);
+  bool stopped(const std::string& out);
+  Call call(const PlannedField& field) const;
+  Value resolve(const PlannedField& field, const Parent& parent);
+  Task<Value> resolve_later(const PlannedField& field, const Parent& parent);
+  const NamedType* runtime_type(const PlannedField& field, const NamedType& type,
+                                const Value& value, std::string& problem);
+
+  bool write_object(const Plan& plan, const Value& object, const Path* path, std::string& out);
+  bool write_field(const PlannedField& field, const Parent& parent, const Path* path,
+                   std::string& out);
+  bool complete(const PlannedField& field, const Type& type, const Value& value, const Path* path,
+                std::string& out);
+  bool settle(bool done, const Type& type, std::size_t begin, std::string& out) const;
+
+  Task<bool> write_object_later(const Plan& plan, const Value& object, const Path* path,
+                                std::string& out, bool is_serial);
+  Task<bool> write_field_later(const PlannedField& field, const Parent& parent, const Path* path,
+                               std::string& out);
+  Task<bool> complete_later(const PlannedField& field, const Type& type, Value value,
+                            const Path* path, std::string& out);
+  Task<bool> write_items_later(const PlannedField& field, const Type& list, const Value& value,
+                               const Path* path, std::string& out);
+  // Runs job(0) to job(count - 1), several at a time.
+  Task<> side_by_side(std::size_t count, std::function<Task<>(std::size_t)> job);
+
+  std::string finished(std::string out, bool done);
+
+  const Schema& schema_;
+  const Bindings& bindings_;
+  const Document& document_;
+  const Operation& operation_;
+  Variables variables_;
+  ExecutionOptions options_;
+  Arena arena_{2048};
+  std::unique_ptr<Plan> root_;
+  std::unordered_map<const SelectionSet*, bool> awaiting_;
+  std::size_t planned_ = 0;
+  std::vector<ResponseError> errors_;
+  std::optional<ResponseError> stop_;  // a limit was reached
+  Clock::time_point yielded_ = {};
+};
+
+}  // namespace gitops::graphql

@@ -1,0 +1,94 @@
+#include "common/graphql/operation.hpp"
+
+#include "common/graphql/print.hpp"
+
+namespace gitops::graphql {
+
+std::expected<Variables, std::vector<ResponseError>> coerce_variables(
+    const Schema& schema, const Document& document, const Operation& operation,
+    const std::optional<simdjson::dom::element>& given, Arena& arena, bool hides_names) {
+  static constexpr std::size_t kMaxErrors = 50;
+  Variables made;
+  std::vector<ResponseError> errors;
+  bool aborted = false;
+  const auto refuse = [&](std::string message, std::uint32_t at) {
+    if (aborted) return false;
+    if (errors.size() >= kMaxErrors) {
+      errors.push_back(
+          {"Too many errors processing variables, error limit reached. Execution aborted."});
+      aborted = true;
+      return false;
+    }
+    errors.push_back({std::move(message), {document.locate(at)}});
+    return true;
+  };
+  for (const VariableDefinition& variable : operation.variables) {
+    if (aborted) break;
+    const std::string name(variable.name.text);
+    const Type* type = schema.resolve(*variable.type, arena);
+    if (!type || !type->named->is_input()) {
+      refuse("Variable \"$" + name + "\" expected value of type \"" + print(*variable.type) +
+                 "\" which cannot be used as an input type.",
+             variable.type->at);
+      continue;
+    }
+    std::optional<simdjson::dom::element> value;
+    if (given && given->is_object()) {
+      for (const auto& member : given->get_object().value_unsafe()) {
+        if (member.key == variable.name.text) value = member.value;
+      }
+    }
+    if (!value) {
+      if (variable.default_value) {
+        if (const auto input = coerce_literal(*variable.default_value, *type, nullptr, arena)) {
+          made.set(variable.name.text, *input);
+        }
+      } else if (type->is_non_null()) {
+        refuse("Variable \"$" + name + "\" of required type \"" + std::string(type->text) +
+                   "\" was not provided.",
+               variable.at);
+      }
+      continue;
+    }
+    if (value->is_null() && type->is_non_null()) {
+      refuse("Variable \"$" + name + "\" of non-null type \"" + std::string(type->text) +
+                 "\" must not be null.",
+             variable.at);
+      continue;
+    }
+    const auto input = coerce_json(
+        *value, *type, arena, hides_names,
+        [&](const std::string& path, const std::string& part, const std::string& message) {
+          std::string text = "Variable \"$" + name + "\" got invalid value " + part;
+          if (!path.empty()) text += " at \"" + name + path + "\"";
+          return refuse(text + "; " + message, variable.at);
+        });
+    if (input) made.set(variable.name.text, *input);
+  }
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  return made;
+}
+
+std::expected<const Operation*, ResponseError> choose_operation(const Document& document,
+                                                                std::string_view name) {
+  const Operation* found = nullptr;
+  for (const Definition& definition : document.definitions()) {
+    const Operation* operation = definition.operation;
+    if (!operation) continue;
+    if (name.empty()) {
+      if (found) {
+        return std::unexpected(
+            ResponseError{"Must provide operation name if query contains multiple operations."});
+      }
+      found = operation;
+    } else if (operation->name.text == name) {
+      found = operation;
+    }
+  }
+  if (found) return found;
+  return std::unexpected(
+      ResponseError{name.empty() ? "Must provide an operation."
+                                 : "Unknown operation named \"" + std::string(name) + "\"."});
+}
+
+}  // namespace gitops::graphql
