@@ -1,0 +1,179 @@
+#include "common/graphql/socket_session.hpp"
+
+#include <algorithm>
+
+#include "common/graphql/print.hpp"
+
+namespace gitops::graphql {
+namespace {
+
+// The close codes of graphql-transport-ws; the legacy protocol has none of its own.
+constexpr std::uint16_t kInvalid = 4400;
+constexpr std::uint16_t kUnauthorized = 4401;
+constexpr std::uint16_t kForbidden = 4403;
+constexpr std::uint16_t kInitTimeout = 4408;
+constexpr std::uint16_t kDuplicate = 4409;
+constexpr std::uint16_t kTooMany = 4429;
+
+}  // namespace
+
+std::optional<SocketProtocol> socket_protocol(std::string_view name) {
+  if (name == kSocketProtocols[0]) return SocketProtocol::transport;
+  if (name == kSocketProtocols[1]) return SocketProtocol::legacy;
+  return std::nullopt;
+}
+
+SocketSession::SocketSession(SocketProtocol protocol, SocketSessionOptions options,
+                             Clock::time_point now)
+    : protocol_(protocol), options_(options), due_(now + options.init_timeout) {}
+
+void SocketSession::close(std::uint16_t code, std::string reason) {
+  if (!closing_) closing_ = Close{code, std::move(reason)};
+}
+
+void SocketSession::invalid(std::string reason) {
+  if (protocol_ == SocketProtocol::legacy) {
+    send("connection_error", {}, "{\"message\":" + in_quotes(reason) + "}");
+  }
+  close(kInvalid, std::move(reason));
+}
+
+void SocketSession::send(std::string_view type, std::string_view id, std::string_view payload) {
+  std::string text = "{\"type\":" + in_quotes(type);
+  if (!id.empty()) text += ",\"id\":" + in_quotes(id);
+  if (!payload.empty()) (text += ",\"payload\":") += payload;
+  output_.push_back(text + "}");
+}
+
+void SocketSession::receive_binary() {
+  invalid("Only text messages are understood");
+}
+
+std::vector<SocketAction> SocketSession::receive(std::string_view text, Clock::time_point now) {
+  std::vector<SocketAction> actions;
+  if (closing_) return actions;
+  simdjson::dom::element root;
+  if (parser_.parse(simdjson::padded_string(text)).get(root) != simdjson::SUCCESS ||
+      !root.is_object()) {
+    invalid("The message is not a JSON object");
+    return actions;
+  }
+  std::string_view type;
+  if (root["type"].get(type) != simdjson::SUCCESS) {
+    invalid("The message has no type");
+    return actions;
+  }
+  std::string payload;
+  simdjson::dom::element element;
+  if (root["payload"].get(element) == simdjson::SUCCESS && !element.is_null()) {
+    payload = simdjson::minify(element);
+  }
+  const bool is_transport = protocol_ == SocketProtocol::transport;
+  const auto with_id = [&](auto use) {
+    std::string_view id;
+    if (root["id"].get(id) != simdjson::SUCCESS || id.empty() || id.size() > options_.max_id) {
+      return invalid("The message has no id, or a long one");
+    }
+    use(std::string(id));
+  };
+
+  if (type == "connection_init") {
+    if (state_ != State::waiting) {
+      close(kTooMany, "Too many initialisation requests");
+      return actions;
+    }
+    state_ = State::opening;
+    due_ = now + options_.keep_alive;
+    actions.push_back({SocketAction::Kind::open, {}, std::move(payload)});
+  } else if (type == (is_transport ? "subscribe" : "start")) {
+    if (state_ != State::open) {
+      close(kUnauthorized, "Unauthorized");
+      return actions;
+    }
+    if (payload.empty()) {
+      invalid("The message has no payload");
+      return actions;
+    }
+    with_id([&](std::string id) { start(std::move(id), std::move(payload), actions); });
+  } else if (type == (is_transport ? "complete" : "stop")) {
+    with_id([&](const std::string& id) { stop(id, actions); });
+  } else if (is_transport && type == "ping") {
+    send("pong", {}, payload);
+  } else if (is_transport && type == "pong") {
+    // An answer to nothing is allowed.
+  } else if (!is_transport && type == "connection_terminate") {
+    close(1000, "");
+  } else {
+    invalid("The message has an unknown type");
+  }
+  return actions;
+}
+
+void SocketSession::start(std::string id, std::string payload, std::vector<SocketAction>& actions) {
+  if (operations_.contains(id)) {
+    if (protocol_ == SocketProtocol::transport) {
+      return close(kDuplicate, "Subscriber for " + id + " already exists");
+    }
+    stop(id, actions);  // a legacy client replaces its operation
+  }
+  if (operations_.size() >= options_.max_operations) {
+    operations_.insert(id);
+    return fail(id, {coded_error("More than " + std::to_string(options_.max_operations) +
+                                     " operations at the same time, the limit of this server.",
+                                 "TOO_MANY_OPERATIONS", 429)});
+  }
+  operations_.insert(id);
+  actions.push_back({SocketAction::Kind::start, std::move(id), std::move(payload)});
+}
+
+void SocketSession::stop(const std::string& id, std::vector<SocketAction>& actions) {
+  if (operations_.erase(id) == 0) return;  // it has just ended
+  actions.push_back({SocketAction::Kind::stop, id, {}});
+  if (protocol_ == SocketProtocol::legacy) send("complete", id);
+}
+
+void SocketSession::accept(Clock::time_point now) {
+  if (state_ != State::opening) return;
+  state_ = State::open;
+  due_ = now + options_.keep_alive;
+  send("connection_ack");
+  if (protocol_ == SocketProtocol::legacy) send("ka");
+}
+
+void SocketSession::refuse(std::string_view reason) {
+  if (protocol_ == SocketProtocol::legacy) {
+    send("connection_error", {}, "{\"message\":" + in_quotes(reason) + "}");
+  }
+  // A close frame has room for 123 bytes.
+  close(kForbidden, reason.size() <= 100 ? std::string(reason) : "Forbidden");
+}
+
+void SocketSession::next(const std::string& id, std::string_view answer) {
+  if (!operations_.contains(id)) return;
+  send(protocol_ == SocketProtocol::transport ? "next" : "data", id, answer);
+}
+
+void SocketSession::fail(const std::string& id, const std::vector<ResponseError>& errors) {
+  if (operations_.erase(id) == 0) return;
+  if (protocol_ == SocketProtocol::transport) return send("error", id, errors_json(errors));
+  // The legacy protocol tells refused documents as an answer and has room for one error otherwise.
+  send("data", id, errors_body(errors));
+  send("complete", id);
+}
+
+void SocketSession::complete(const std::string& id) {
+  if (operations_.erase(id) != 0) send("complete", id);
+}
+
+void SocketSession::tick(Clock::time_point now) {
+  if (now < due_ || closing_) return;
+  due_ = now + options_.keep_alive;
+  if (state_ == State::waiting) return close(kInitTimeout, "Connection initialisation timeout");
+  if (state_ == State::open && protocol_ == SocketProtocol::legacy) send("ka");
+}
+
+Clock::time_point SocketSession::due() const {
+  return closing_ ? Clock::time_point::max() : due_;
+}
+
+}  // namespace gitops::graphql
