@@ -84,7 +84,9 @@ void Sha256::Free::operator()(evp_md_ctx_st* context) const {
   EVP_MD_CTX_free(context);
 }
 
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+thread_local Sha256::Context Sha256::spare_;
+
+Sha256::Sha256() : context_(spare_ ? std::move(spare_) : Context(EVP_MD_CTX_new())) {
   static EVP_MD* const sha256 = available(EVP_MD_fetch(nullptr, "SHA256", nullptr), "SHA-256");
   check(EVP_DigestInit_ex(context_.get(), sha256, nullptr), "SHA-256");
 }
@@ -96,6 +98,7 @@ void Sha256::add(std::string_view bytes) {
 Sha256Sum Sha256::finish() {
   Sha256Sum sum;
   check(EVP_DigestFinal_ex(context_.get(), sum.data(), nullptr), "SHA-256");
+  spare_ = std::move(context_);
   return sum;
 }
 

@@ -18,12 +18,12 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
 
 // `at` is the opening quote; returns the position after the closing one.
 std::size_t skip_string(std::string_view text, std::size_t at) {
-  for (++at; at < text.size(); ++at) {
-    if (text[at] == '\\') {
-      ++at;
-    } else if (text[at] == '"') {
-      return at + 1;
-    }
+  while ((at = text.find('"', at + 1)) != std::string_view::npos) {
+    // Behind an odd number of backslashes a quote is part of the string. The opening quote, or one
+    // that was seen before, ends the count.
+    auto first = at;
+    while (text[first - 1] == '\\') --first;
+    if ((at - first) % 2 == 0) return at + 1;
   }
   return text.size();
 }
