@@ -45,7 +45,7 @@ class Session {
   struct Options {
     ClientControlOptions control = {};
     // A server that vanished is noticed after 14 s.
-    yamux::SessionOptions link = {.ping_interval = std::chrono::seconds(9)};
+    yamux::SessionOptions link = {};
     // frp's tcpMux = false: each work connection is dialled by this, and yamux is not used.
     Dial dial = {};
     std::chrono::milliseconds connect_timeout{10'000};

@@ -19,7 +19,7 @@ struct Config {
   std::string tunnel_client_ca_file;
   bool tunnel_requires_tls = false;
   std::chrono::milliseconds login_timeout{10'000};
-  std::chrono::milliseconds heartbeat_timeout{15'000};
+  std::chrono::milliseconds heartbeat_timeout{14'000};
   std::int64_t max_clients = 10'000;
   std::int64_t max_strangers = 2'000;
   std::int64_t max_strangers_per_address = 0;  // 0: as max_strangers

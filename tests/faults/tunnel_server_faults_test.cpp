@@ -182,7 +182,7 @@ TEST_F(TunnelFaults, AC20_LostPacketsAreFoundByBothSidesWithin15Seconds) {
                     static_cast<int>(found["client"].count()),
                     static_cast<int>(found["server"].count()));
         EXPECT_LT(found["client"], seconds(15));
-        EXPECT_LT(found["server"], milliseconds(15'500));
+        EXPECT_LT(found["server"], seconds(15));
         relay.release();
         EXPECT_TRUE(co_await until(serves)) << client.log();
         co_await relay.stop();
@@ -263,9 +263,10 @@ TEST_F(TunnelFaults, AC22_AThousandClientsComeBackToARestartedServerWithoutAHerd
         EXPECT_TRUE(co_await until(all_serve, seconds(60))) << why();
         const auto back = duration_cast<milliseconds>(Clock::now() - started);
         std::map<std::int64_t, int> spread;  // attempts in each tenth of a second
-        int most = 0;
+        int most = 0;                        // of those that reach the new server
         for (const auto at : attempts) {
-          most = std::max(most, ++spread[duration_cast<milliseconds>(at - killed).count() / 100]);
+          const auto count = ++spread[duration_cast<milliseconds>(at - killed).count() / 100];
+          if (at >= started) most = std::max(most, count);
         }
         std::printf("all %d back after %d ms; %zu attempts, by tenths of a second:", kClients,
                     static_cast<int>(back.count()), attempts.size());
@@ -274,8 +275,9 @@ TEST_F(TunnelFaults, AC22_AThousandClientsComeBackToARestartedServerWithoutAHerd
         }
         std::printf("\n");
         EXPECT_LT(back, seconds(10));
-        // Without jitter all of them would come in one.
-        EXPECT_LT(most, 0.7 * kClients);
+        // Without jitter all of them would come in one. The first attempts are no measure: they meet
+        // no server, and a busy machine makes those of a quarter of a second one.
+        EXPECT_LT(most, 0.5 * kClients);
         EXPECT_LT(attempts.size(), 12U * kClients);
         for (const auto& client : clients) co_await client->keeper.end();
       },

@@ -1005,7 +1005,7 @@ TEST(TunnelServer, AC20_AHalfOpenClientIsFoundIn15Seconds) {
     });
     const auto begin = Clock::now();
     co_await bed.until([&] { return bed.clients.size() == 0; });
-    EXPECT_LE(Clock::now() - begin, milliseconds(15'500));
+    EXPECT_LE(Clock::now() - begin, seconds(15));
   });
 }
 

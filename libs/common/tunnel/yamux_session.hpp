@@ -35,7 +35,7 @@ struct SessionOptions {
   std::size_t max_streams = 1024;
   // A ping is sent after the peer was silent for ping_interval. When it stays silent for another
   // ping_timeout, the session fails.
-  std::chrono::milliseconds ping_interval{10'000};
+  std::chrono::milliseconds ping_interval{9'000};
   std::chrono::milliseconds ping_timeout{5'000};
   // The session fails when the peer leaves a stream of ours without an ACK for as long.
   std::chrono::milliseconds ack_timeout{75'000};
