@@ -11,7 +11,6 @@
 #include "common/proxy/policy.hpp"
 #include "common/proxy/upstream.hpp"
 #include "request-router/config.hpp"
-#include "request-router/cors.hpp"
 #include "request-router/gate.hpp"
 #include "request-router/route.hpp"
 #include "request-router/signature.hpp"
@@ -86,7 +85,7 @@ class Routing {
   std::function<std::string()> app_proxy_down_;
   net::AddressList trusted_;
   std::shared_ptr<const net::AddressList> allowed_;
-  Cors cors_;
+  http::Cors cors_;
   WebhookRules webhooks_;
   std::vector<SignatureRule> signatures_;
   Route app_proxy_;

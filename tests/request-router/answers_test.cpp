@@ -5,7 +5,6 @@
 
 #include "request-router/access_log.hpp"
 #include "request-router/config.hpp"
-#include "request-router/cors.hpp"
 #include "request-router/error_answer.hpp"
 #include "request-router/gate.hpp"
 #include "request-router/signature.hpp"
@@ -25,35 +24,6 @@ TEST(WebhookHost, IsTheServiceOfTheEventSource) {
   EXPECT_TRUE(webhook_host("argo", std::string(47, 'a'), rules));
   EXPECT_TRUE(webhook_host("any", "x", {.namespaces = {"*"}}));
   EXPECT_FALSE(webhook_host("any", "x", {.namespaces = {}}));
-}
-
-TEST(Cors, NamesOneListedOrigin) {
-  const Cors cors({"https://a.example/", "", "https://b.example"});
-  const auto allowed = [&cors](std::optional<std::string_view> origin) {
-    http::Response response;
-    cors.allow(response, origin);
-    EXPECT_EQ(response.headers.find("Vary"), "Origin");
-    return std::string(response.headers.find("Access-Control-Allow-Origin").value_or("none"));
-  };
-  EXPECT_EQ(allowed("https://a.example"), "https://a.example");
-  EXPECT_EQ(allowed("https://b.example"), "https://b.example");
-  EXPECT_EQ(allowed("https://c.example"), "none");
-  EXPECT_EQ(allowed("https://a.example.evil"), "none");
-  EXPECT_EQ(allowed("null"), "none");
-  EXPECT_EQ(allowed(std::nullopt), "none");
-  EXPECT_EQ(cors.preflight("https://a.example").status, 204);
-}
-
-TEST(Cors, AnyOriginGetsNoCredentials) {
-  const Cors cors({"*", "https://a.example"});
-  http::Response listed;
-  cors.allow(listed, "https://a.example");
-  EXPECT_EQ(listed.headers.find("Access-Control-Allow-Origin"), "https://a.example");
-  EXPECT_EQ(listed.headers.find("Access-Control-Allow-Credentials"), "true");
-  http::Response other;
-  cors.allow(other, "https://evil.example");
-  EXPECT_EQ(other.headers.find("Access-Control-Allow-Origin"), "*");
-  EXPECT_EQ(other.headers.find("Access-Control-Allow-Credentials"), std::nullopt);
 }
 
 TEST(ErrorAnswer, IsJsonOrAPage) {

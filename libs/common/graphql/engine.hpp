@@ -49,6 +49,10 @@ class Prepared {
  public:
   [[nodiscard]] OperationKind kind() const { return operation_->kind; }
   [[nodiscard]] std::string_view name() const { return operation_->name.text; }
+  // The fields that it selects of its root type, as in the schema, with __typename and the like.
+  [[nodiscard]] std::vector<std::string_view> root_fields() const {
+    return execution_->root_fields();
+  }
 
   // The answer to a query or a mutation, with an HTTP status of 200. When the deadline passes it is an
   // error with the code TIMEOUT; resolvers that wait are cancelled.

@@ -216,6 +216,13 @@ const Plan* Execution::plan_below(const PlannedField& field, const NamedType& ty
   return field.plans.emplace_back(&type, plan_of(type, sets)).second.get();
 }
 
+std::vector<std::string_view> Execution::root_fields() const {
+  std::vector<std::string_view> names;
+  if (!root_) return names;
+  for (const PlannedField& field : root_->fields) names.push_back(field.field->name);
+  return names;
+}
+
 bool Execution::selects(const PlannedField& field, std::string_view name) const {
   std::vector<const SelectionSet*> open;
   std::vector<std::string_view> visited;

@@ -76,6 +76,9 @@ class Execution {
 
   // False when run() never waits.
   [[nodiscard]] bool waits() const { return root_ && root_->awaits; }
+  // The names of the fields that the operation selects of its root type, as in the schema. Valid as
+  // long as the schema.
+  [[nodiscard]] std::vector<std::string_view> root_fields() const;
   // For Call.
   [[nodiscard]] bool selects(const PlannedField& field, std::string_view name) const;
 

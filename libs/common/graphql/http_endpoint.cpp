@@ -82,6 +82,12 @@ Task<> serve_http(http::Exchange& exchange, Engine& engine, Context context,
     co_return;
   }
   auto prepared = engine.prepare_body(*body, context, deadline_after(options.timeout));
+  if (options.admission) {
+    if (auto refusal = co_await options.admission(prepared ? prepared->get() : nullptr)) {
+      (void)co_await exchange.reply(std::move(*refusal));
+      co_return;
+    }
+  }
   if (!prepared) {
     const Refusal& refusal = prepared.error();
     const int status = refusal.is_well_formed && !has_response_type ? 200 : 400;

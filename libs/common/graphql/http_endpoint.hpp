@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <optional>
 
 #include "common/core/async.hpp"
 #include "common/graphql/engine.hpp"
@@ -9,9 +11,15 @@
 
 namespace gitops::graphql {
 
+// Asked about each request when its document was read, before anything is told of the document or
+// done; null: the document is refused. A response is sent instead of the answer. It may change what
+// the request's context refers to.
+using Admission = std::function<Task<std::optional<http::Response>>(const Prepared* operation)>;
+
 struct HttpOptions {
   std::size_t max_body = 1024 * 1024;         // bytes; more is 413
   std::chrono::milliseconds timeout{60'000};  // of an operation, see Prepared::run()
+  Admission admission = {};                   // none: everybody may do everything
 };
 
 // Answers one request of "GraphQL over HTTP" (https://graphql.github.io/graphql-over-http/draft/,

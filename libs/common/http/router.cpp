@@ -42,7 +42,11 @@ Router::Router(std::vector<Route> routes, Refusal refusal)
       refusal_(refusal ? std::move(refusal) : plain_refusal) {}
 
 Task<> Router::serve(Exchange& exchange) const {
-  const RouteMatch match = table_.match(exchange.request().method, exchange.path());
+  return serve(exchange, exchange.path());
+}
+
+Task<> Router::serve(Exchange& exchange, std::string_view path) const {
+  const RouteMatch match = table_.match(exchange.request().method, path);
   Response response;
   switch (match.kind) {
     case RouteMatch::Kind::malformed:

@@ -42,6 +42,8 @@ class Router {
   explicit Router(std::vector<Route> routes, Refusal refusal = {});
 
   Task<> serve(Exchange& exchange) const;
+  // The same for another path than the request's: where paths have several forms.
+  Task<> serve(Exchange& exchange, std::string_view path) const;
 
  private:
   std::vector<Route> routes_;

@@ -124,6 +124,7 @@ class ServerConnection {
   bool is_head = false;
   bool chunked = false;
   bool keep_alive = false;
+  Headers added;  // to whatever answer is sent
   std::list<ServerConnection*>::iterator place;
 };
 
@@ -139,6 +140,7 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
 // True when a request's head is there; false when the connection is done.
 Task<bool> ServerConnection::read_request() {
   parser.reset();
+  added.clear();
   const auto& options = server.options;
   bool head_begun = false;
   while (true) {
@@ -287,6 +289,7 @@ Result<void> ServerConnection::append_head(const Response& response,
     if (equal_ignoring_case(name, "Date")) has_date = true;
     append_field(out, name, value);
   }
+  for (const auto& [name, value] : added) append_field(out, name, value);
   if (server.draining) keep_alive = false;
   if (!has_date) append_field(out, "Date", server.date.now());
   if (is_head && !own_length.empty()) {
@@ -471,6 +474,12 @@ Task<Result<std::string>> Exchange::read_some() {
   co_return part;
 }
 
+void Exchange::add_to_answer(std::string name, std::string value) {
+  if (is_token(name) && is_field_value(value)) {
+    connection_->added.add(std::move(name), std::move(value));
+  }
+}
+
 Task<Result<void>> Exchange::reply(Response response) {
   ServerConnection& c = *connection_;
   if (c.answer != ServerConnection::Answer::none)
@@ -572,6 +581,7 @@ Task<Result<Upgraded>> Exchange::upgrade(Response head) {
     }
     append_field(c.out, name, value);
   }
+  for (const auto& [name, value] : c.added) append_field(c.out, name, value);
   c.out.append("\r\n");
   c.begin_write();
   if (auto sent = co_await c.send({}); !sent) co_return std::unexpected(sent.error());

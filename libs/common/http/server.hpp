@@ -65,6 +65,9 @@ class Exchange {
   // with the first read.
   Task<Result<std::string>> read_some();
 
+  // Adds a field to whatever answer this request gets: a reply, a stream or an upgrade, of whichever
+  // handler. A field that must not be sent is dropped.
+  void add_to_answer(std::string name, std::string value);
   // Sends the answer. Content-Length, Date and Connection are added; HEAD gets no body. Of these
   // fields the handler may set Date, "Connection: close", and for an answer to HEAD the length.
   Task<Result<void>> reply(Response response);
