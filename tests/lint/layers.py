@@ -33,6 +33,13 @@ APP_MAY = list(LAYERS)
 LEDGER = ["ledger"]
 EVENT = LEDGER + ["event"]
 APP_FOLDERS = {
+    "apps/app-proxy": {
+        "users": [],
+        "providers": [],
+        "git": [],
+        "integrations": ["providers"],
+        "resolvers": ["users", "providers", "git", "integrations"],
+    },
     "apps/event-reporter": {
         "ledger": [],
         "event": LEDGER,

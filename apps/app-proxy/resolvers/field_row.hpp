@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app-proxy/users/caller.hpp"
+#include "common/graphql/resolvers.hpp"
+
+namespace gitops::app_proxy {
+
+// Who may ask for a field.
+enum class Permission {
+  anyone,  // also without a credential
+  user,    // of the runtime's account
+  admin,   // an administrator of that account
+};
+
+enum class RootType { query, mutation };
+
+// A field of Query or Mutation: who may ask for it, and how it is resolved.
+struct FieldRow {
+  RootType root;
+  std::string field;
+  Permission permission;
+  bool changes = false;                        // state; each call stands in the audit stream
+  std::vector<std::string_view> subject = {};  // its arguments that tell of what, as "args.name"
+  graphql::Row row = {};
+};
+
+// A field that only reads. `function` as in graphql::RowOf<Root>.
+template <class F>
+FieldRow read(std::string field, Permission permission, F function) {
+  graphql::RowOf<graphql::Root> row(field, std::move(function));
+  return {.root = RootType::query,
+          .field = std::move(field),
+          .permission = permission,
+          .row = std::move(row)};
+}
+
+// A field that changes state. `subject` names the arguments that the audit stream shows; never one
+// that holds a secret.
+template <class F>
+FieldRow change(std::string field, Permission permission, std::vector<std::string_view> subject,
+                F function) {
+  graphql::RowOf<graphql::Root> row(field, std::move(function));
+  return {.root = RootType::mutation,
+          .field = std::move(field),
+          .permission = permission,
+          .changes = true,
+          .subject = std::move(subject),
+          .row = std::move(row)};
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "app-proxy/resolvers/field_row.hpp"
+#include "app-proxy/resolvers/version.hpp"
+
+namespace gitops::app_proxy {
+
+// What the resolvers work with. App owns all of it; it outlives the engine.
+struct Parts {
+  const VersionInfo& version;
+};
+
+// The one list of all fields of Query and Mutation: who may ask for each, and its function. A new
+// field is a line of schema.graphql and a row here.
+std::vector<FieldRow> table(const Parts& parts);
+
+// The rows for graphql::Engine: each checks its permission first. Engine::make() then refuses a field
+// of the schema without a row.
+graphql::Resolvers resolvers(const std::vector<FieldRow>& rows);
+
+// Who must ask for a field of Query or Mutation. Fields that the table does not have, as __schema,
+// need a user; __typename does not.
+Permission permission_of(const std::vector<FieldRow>& rows, RootType root, std::string_view field);
+
+// The text of schema.graphql.
+std::string_view schema_text();
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/http/router.hpp"
+
+namespace gitops::app_proxy {
+
+// The path that a request's path stands for: without the prefix /app-proxy, which proxies in front
+// pass on, and without slashes that are doubled or at the end.
+std::string canonical_path(std::string_view path);
+
+// {"statusCode":400,"message":"…","error":"Bad Request"}: the form that clients of the REST routes know.
+http::Response rest_error(int status, std::string_view message);
+
+// What answers the routes that do something.
+struct RouteHandlers {
+  http::RouteHandler graphql;         // POST
+  http::RouteHandler graphql_opened;  // GET: a WebSocket, or a person
+};
+
+// All routes, by canonical path.
+std::vector<http::Route> routes(RouteHandlers handlers);
+
+}  // namespace gitops::app_proxy
