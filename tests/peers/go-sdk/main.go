@@ -1,0 +1,93 @@
+// The public Go SDK as a program: runs one operation of the app-proxy of a runtime, found through
+// the control plane, and prints its result as JSON.
+//
+//	go-sdk-client CONTROL_PLANE RUNTIME OPERATION [ARGUMENTS]
+//
+// The API key is in CF_API_KEY. ARGUMENTS is the JSON of the operation's input, or a name. Exit
+// codes: 0, 1 when the SDK reports an error (which is on standard error), 2 for wrong usage.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/codefresh-io/go-sdk/pkg/appproxy"
+	"github.com/codefresh-io/go-sdk/pkg/codefresh"
+	model "github.com/codefresh-io/go-sdk/pkg/model/app-proxy"
+)
+
+func decode[T any](text string) *T {
+	value := new(T)
+	if err := json.Unmarshal([]byte(text), value); err != nil {
+		fmt.Fprintln(os.Stderr, "arguments:", err)
+		os.Exit(2)
+	}
+	return value
+}
+
+func name(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func run(ctx context.Context, proxy appproxy.AppProxyAPI, operation, arguments string) (any, error) {
+	git := proxy.GitIntegration()
+	switch operation {
+	case "version-info":
+		return proxy.VersionInfo().VersionInfo(ctx)
+	case "git-integrations":
+		return git.List(ctx)
+	case "git-integration":
+		return git.Get(ctx, name(arguments))
+	case "add-git-integration":
+		return git.Add(ctx, decode[model.AddGitIntegrationArgs](arguments))
+	case "edit-git-integration":
+		return git.Edit(ctx, decode[model.EditGitIntegrationArgs](arguments))
+	case "remove-git-integration":
+		return nil, git.Remove(ctx, arguments)
+	case "register-to-git-integration":
+		return git.Register(ctx, decode[model.RegisterToGitIntegrationArgs](arguments))
+	case "deregister-from-git-integration":
+		return git.Deregister(ctx, name(arguments))
+	}
+	fmt.Fprintln(os.Stderr, "no such operation:", operation)
+	os.Exit(2)
+	return nil, nil
+}
+
+func main() {
+	if len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "usage: go-sdk-client CONTROL_PLANE RUNTIME OPERATION [ARGUMENTS]")
+		os.Exit(2)
+	}
+	arguments := ""
+	if len(os.Args) > 4 {
+		arguments = os.Args[4]
+	}
+	ctx := context.Background()
+	sdk := codefresh.New(&codefresh.ClientOptions{
+		Host:   os.Args[1],
+		Token:  os.Getenv("CF_API_KEY"),
+		Client: &http.Client{Timeout: 30 * time.Second},
+	})
+	proxy, err := sdk.AppProxy(ctx, os.Args[2], false)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	result, err := run(ctx, proxy, os.Args[3], arguments)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
