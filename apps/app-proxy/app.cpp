@@ -1,15 +1,22 @@
 #include "app-proxy/app.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "app-proxy/config.hpp"
+#include "app-proxy/door.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
+#include "app-proxy/users/audit.hpp"
+#include "app-proxy/users/directory.hpp"
+#include "app-proxy/users/rules.hpp"
+#include "common/core/credential.hpp"
 #include "common/core/process.hpp"
 #include "common/graphql/engine.hpp"
-#include "common/graphql/http_endpoint.hpp"
-#include "common/http/cors.hpp"
+#include "common/http/client.hpp"
+#include "common/net/resolve.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -30,64 +37,135 @@ std::string without_slashes(std::string url) {
   return url;
 }
 
+http::ClientOptions client_options(const Config& config, http::ProxySettings proxy) {
+  http::ClientOptions options;
+  options.tls = {.ca_file = config.ca_file,
+                 .extra_ca_file = config.extra_ca_file,
+                 .insecure_skip_verify = config.control_plane_insecure};
+  options.proxy = std::move(proxy);
+  options.user_agent = "gitops-app-proxy/" + std::string(version());
+  return options;
+}
+
+UserDirectory::Options user_options(const Config& config) {
+  UserDirectory::Options options;
+  options.ttl = config.user_cache_ttl;
+  options.outage = std::max(config.user_outage, config.user_cache_ttl);
+  return options;
+}
+
+Door::Options door_options(const Config& config) {
+  Door::Options options;
+  options.cors_origins = config.cors_origins;
+  // It was checked when it was read.
+  if (auto list = net::AddressList::parse(config.trusted_proxies)) {
+    options.trusted_proxies = std::move(*list);
+  }
+  options.max_operations = static_cast<std::size_t>(config.max_operations_per_user);
+  options.playground = config.playground;
+  return options;
+}
+
 // Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
 class App {
  public:
   App(const DaemonContext& context, const Config& config)
-      : version_{.version = std::string(version()),
+      : context_(context),
+        config_(config),
+        version_{.version = std::string(version()),
                  .platform_host = without_slashes(config.control_plane_url),
                  .platform_version = kPlatformVersion},
+        audit_(config.audit_file),
         parts_{.version = version_},
         rows_(table(parts_)),
-        cors_(config.cors_origins),
-        router_(routes({.graphql = [this](http::Exchange& exchange,
-                                          const auto&) { return serve_graphql(exchange); },
-                        .graphql_opened = [this](http::Exchange& exchange,
-                                                 const auto&) { return serve_graphql(exchange); }}),
-                rest_error),
-        server_(context.executor, server_options(config),
-                [this](http::Exchange& exchange) { return serve(exchange); }) {}
+        token_(config.runtime_token_file.empty() ? Credential::fixed(config.runtime_token)
+                                                 : Credential::file(config.runtime_token_file)),
+        names_(context.metrics) {}
 
   Task<Result<void>> start() {
-    auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows_));
+    auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows_, audit_));
     if (!engine) co_return fail("schema", engine.error());
     engine_ = std::move(*engine);
-    if (auto listening = server_.listen(); !listening) co_return listening;
+    auto proxy = http::proxy_settings(context_.environment);
+    if (!proxy) co_return std::unexpected(proxy.error());
+    if (auto opened = audit_.open(); !opened) co_return opened;
+    control_plane_http_.emplace(context_.executor, names_,
+                                client_options(config_, std::move(*proxy)));
+    control_plane_.emplace(*control_plane_http_,
+                           http::parse_url(without_slashes(config_.control_plane_url)).value(),
+                           [this] { return token_.current(); });
+    users_.emplace(
+        context_.executor, *control_plane_, [this] { return token_.current(); }, context_.metrics,
+        user_options(config_));
+    rules_.emplace(
+        context_.executor, *control_plane_, [this] { return users_->own().account_id; },
+        context_.metrics,
+        Rules::Options{.refresh = config_.rules_refresh, .max_age = config_.rules_max_age});
+    door_.emplace(*engine_, rows_, *users_, context_.metrics, door_options(config_));
+    router_.emplace(
+        routes({.graphql = [this](http::Exchange& exchange,
+                                  const auto&) { return door_->serve_post(exchange); },
+                .graphql_opened = [this](http::Exchange& exchange,
+                                         const auto&) { return door_->serve_get(exchange); }}),
+        rest_error);
+    server_.emplace(context_.executor, server_options(config_),
+                    [this](http::Exchange& exchange) { return serve(exchange); });
+    if (auto listening = server_->listen(); !listening) co_return listening;
     is_listening_ = true;
-    log_.info("serving", {{"port", server_.port()}});
+    log_.info("serving", {{"port", server_->port()}, {"control_plane", version_.platform_host}});
+    users_->start();
+    rules_->start();
     co_return Result<void>{};
   }
 
   Task<> stop(Deadline deadline) {
     is_listening_ = false;
-    co_await server_.stop(deadline);
+    if (server_) co_await server_->stop(deadline);
+    if (rules_) co_await rules_->stop();
+    if (users_) co_await users_->stop();
   }
 
   [[nodiscard]] std::string not_ready_because() const {
     return is_listening_ ? std::string() : "not listening";
   }
 
- private:
-  Task<> serve(http::Exchange& exchange) {
-    const auto origin = exchange.request().headers.find("Origin");
-    for (const auto& [name, value] : cors_.fields(origin)) exchange.add_to_answer(name, value);
-    const std::string path = canonical_path(exchange.path());
-    co_await router_.serve(exchange, path);
+  [[nodiscard]] std::string status() const {
+    if (!users_) return {};
+    const auto& own = users_->own();
+    std::string text = "account: " + (own.account_id.empty() ? "not known yet" : own.account_id) +
+                       "\nusers known: " + std::to_string(users_->known()) + "\n";
+    for (const EntityType type : entity_types()) {
+      const auto trouble = rules_->trouble(type);
+      text += "rules for " + std::string(to_string(type)) + ": " +
+              (trouble.empty() ? "fresh" : trouble) + "\n";
+    }
+    return text;
   }
 
-  Task<> serve_graphql(http::Exchange& exchange) {
-    Caller caller{.peer = exchange.peer_address()};
-    co_await graphql::serve_http(exchange, *engine_, graphql::Context(caller));
+ private:
+  Task<> serve(http::Exchange& exchange) {
+    door_->welcome(exchange);
+    const std::string path = canonical_path(exchange.path());
+    co_await router_->serve(exchange, path);
   }
 
   Log log_{"app-proxy"};
+  DaemonContext context_;
+  const Config& config_;
   VersionInfo version_;
+  Audit audit_;
   Parts parts_;
   std::vector<FieldRow> rows_;
-  http::Cors cors_;
-  http::Router router_;
-  http::Server server_;
   std::unique_ptr<graphql::Engine> engine_;
+  Credential token_;
+  net::Resolver names_;
+  std::optional<http::Client> control_plane_http_;
+  std::optional<control_plane::GraphqlClient> control_plane_;
+  std::optional<UserDirectory> users_;
+  std::optional<Rules> rules_;
+  std::optional<Door> door_;
+  std::optional<http::Router> router_;
+  std::optional<http::Server> server_;
   bool is_listening_ = false;
 };
 
@@ -106,6 +184,7 @@ DaemonSpec app_proxy() {
     frame.start = [app, config] { return app->start(); };
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"port", [app] { return app->not_ready_because(); }}};
+    frame.status = [app] { return app->status(); };
     return frame;
   };
   return spec;

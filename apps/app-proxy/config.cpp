@@ -1,15 +1,32 @@
 #include "app-proxy/config.hpp"
 
+#include "common/core/time.hpp"
 #include "common/http/url.hpp"
+#include "common/net/address_list.hpp"
 
 namespace gitops::app_proxy {
 namespace {
+
+using std::chrono::milliseconds;
 
 std::string url_mistake(const std::string& text) {
   const auto url = http::parse_url(text);
   if (!url) return url.error().message;
   if (url->scheme != "http" && url->scheme != "https") return "not http or https";
   if (!url->userinfo.empty() || !url->query.empty()) return "neither user nor query is allowed";
+  return {};
+}
+
+constexpr milliseconds kLongestTtl = std::chrono::minutes(10);
+
+std::string set_ttl(const std::string& text, milliseconds& target) {
+  const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  const auto value = parse_duration(is_number ? text + "s" : text);
+  if (!value) return value.error().message;
+  if (*value < milliseconds(0) || *value > kLongestTtl) {
+    return "out of range, expected 0s to " + format_duration(kLongestTtl);
+  }
+  target = *value;
   return {};
 }
 
@@ -30,6 +47,18 @@ void bind(ConfigReader& reader, Config& config) {
              config.playground);
   reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections at the same time"},
              config.max_connections, 1, 100'000);
+  reader.add({"max-operations-per-user",
+              {"MAX_OPERATIONS_PER_USER"},
+              "GraphQL operations of one user at the same time"},
+             config.max_operations_per_user, 1, 10'000);
+  reader.add({"trusted-proxies",
+              {"TRUSTED_PROXIES"},
+              "Addresses and networks of proxies in front, whose X-Forwarded-For is believed"},
+             config.trusted_proxies);
+  reader.check({"trusted-proxies"}, [&config]() -> std::string {
+    const auto list = net::AddressList::parse(config.trusted_proxies);
+    return list ? std::string() : list.error().message;
+  });
 
   reader.group("Control plane");
   reader.add({"codefresh-url", {"CF_HOST"}, "Base URL of the control plane"},
@@ -38,13 +67,46 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add_secret({"runtime-token", {"RUNTIME_TOKEN"}, "Token of the runtime"},
                     config.runtime_token, &config.runtime_token_file);
   reader.add({"ca-file",
-              {"NODE_EXTRA_CA_CERTS"},
+              {"CA_FILE"},
               "PEM file with the certificate authorities of all peers, instead of the system's"},
              config.ca_file);
+  reader.add({"extra-ca-file",
+              {"NODE_EXTRA_CA_CERTS"},
+              "PEM file with certificate authorities in addition to these; may be empty"},
+             config.extra_ca_file);
   reader.add({"codefresh-tls-insecure",
               {"CODEFRESH_TLS_INSECURE"},
               "Accept any certificate of the control plane"},
              config.control_plane_insecure);
+
+  reader.group("Users");
+  reader.add({"user-cache-ttl",
+              {"USER_CACHE_TTL"},
+              "For how long a checked token is not checked "
+              "again; a number without a unit is seconds"},
+             "DURATION", format_duration(config.user_cache_ttl),
+             [&config](const std::string& text) { return set_ttl(text, config.user_cache_ttl); });
+  reader.add({"user-outage",
+              {"USER_OUTAGE"},
+              "For how long a checked token counts while the control plane cannot be asked"},
+             config.user_outage, milliseconds(0), std::chrono::hours(1));
+  reader.add(
+      {"rules-refresh", {"RULES_REFRESH"}, "Period in which the account's rules are fetched"},
+      config.rules_refresh, milliseconds(1'000), std::chrono::hours(1));
+  reader.add({"rules-max-age",
+              {"RULES_MAX_AGE"},
+              "Age from which rules allow nothing, while the control plane cannot be asked"},
+             config.rules_max_age, milliseconds(1'000), std::chrono::hours(24));
+  reader.check({"rules-refresh", "rules-max-age"}, [&config] {
+    return config.rules_max_age < 2 * config.rules_refresh
+               ? "rules-max-age is less than twice rules-refresh"
+               : "";
+  });
+  reader.add({"audit-file",
+              {"AUDIT_FILE"},
+              "File of the audit stream, a line of JSON for each change of state; empty: standard "
+              "error"},
+             config.audit_file);
 
   reader.group("Runtime");
   reader.add({"runtime-name", {"RUNTIME_NAME"}, "Name of the runtime"}, config.runtime_name);

@@ -16,12 +16,21 @@ struct Config {
   std::vector<std::string> cors_origins = {"https://g.codefresh.io"};
   bool playground = false;
   std::int64_t max_connections = 2'000;
+  std::int64_t max_operations_per_user = 20;
+  std::vector<std::string> trusted_proxies;
 
   std::string control_plane_url = "https://g.codefresh.io";
   Secret runtime_token;
   std::string runtime_token_file;
-  std::string ca_file;  // in addition to nothing: replaces the system's authorities
+  std::string ca_file;        // replaces the system's authorities
+  std::string extra_ca_file;  // in addition to these
   bool control_plane_insecure = false;
+
+  std::chrono::milliseconds user_cache_ttl{30'000};
+  std::chrono::milliseconds user_outage{300'000};
+  std::chrono::milliseconds rules_refresh{60'000};
+  std::chrono::milliseconds rules_max_age{900'000};
+  std::string audit_file;  // empty: standard error
 
   std::string runtime_name;
   std::string own_namespace;

@@ -1,6 +1,8 @@
 #include "app-proxy/resolvers/table.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 namespace gitops::app_proxy {
@@ -34,9 +36,77 @@ graphql::Value failure(Error error) {
   return graphql::Value(std::make_unique<Error>(std::move(error)));
 }
 
+// The value of an argument named by a path, as "args.name".
+std::string argument(Call& call, std::string_view path) {
+  graphql::InputView at = call.arguments();
+  while (true) {
+    const auto dot = path.find('.');
+    at = at[path.substr(0, dot)];
+    if (dot == std::string_view::npos) break;
+    path.remove_prefix(dot + 1);
+  }
+  if (!at.exists()) return {};
+  const auto kind = at.input()->kind;
+  const bool is_text =
+      kind == graphql::Input::Kind::string || kind == graphql::Input::Kind::enumeration;
+  return is_text ? std::string(at.text()) : at.json();
+}
+
+// Writes one change of state to the audit stream when it goes: also one that was cut off.
+class AuditScope {
+ public:
+  AuditScope(Audit& audit, const std::vector<std::string_view>& subject, Call& call)
+      : audit_(audit), caller_(call.context<Caller>()), action_(call.field()) {
+    for (const auto path : subject) {
+      if (auto value = argument(call, path); !value.empty()) {
+        subject_.emplace_back(path.substr(path.rfind('.') + 1), std::move(value));
+      }
+    }
+  }
+  ~AuditScope() {
+    audit_.write({.caller = caller_,
+                  .action = action_,
+                  .subject = std::move(subject_),
+                  .result = result_,
+                  .took = Clock::now() - begun_});
+  }
+  AuditScope(const AuditScope&) = delete;
+  AuditScope& operator=(const AuditScope&) = delete;
+
+  void end(const graphql::Value& value) {
+    const auto* failure = value.get<graphql::Value::Failure>();
+    result_ = failure ? to_string((*failure)->code) : "ok";
+  }
+
+ private:
+  Audit& audit_;
+  Caller caller_;  // a copy: that of a WebSocket may change
+  std::string_view action_;
+  std::vector<std::pair<std::string_view, std::string>> subject_;
+  std::string_view result_ = "unknown";
+  Clock::time_point begun_ = Clock::now();
+};
+
+Task<graphql::Value> resolve(const graphql::Row& row, const graphql::Root& root, Call& call) {
+  if (row.later) co_return co_await row.later(&root, call);
+  co_return row.now(&root, call);
+}
+
 // The row's function behind the check of its permission.
-graphql::RowOf<graphql::Root> guarded(const FieldRow& from) {
+graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit) {
   const auto permission = from.permission;
+  if (from.changes) {
+    return {from.field,
+            [permission, row = from.row, subject = from.subject, &audit](
+                const graphql::Root& root, Call& call) -> Task<graphql::Value> {
+              AuditScope scope(audit, subject, call);
+              auto refused = refusal(permission, call.context<Caller>());
+              graphql::Value value =
+                  refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
+              scope.end(value);
+              co_return value;
+            }};
+  }
   if (from.row.later) {
     return {from.field,
             [permission, run = from.row.later](const graphql::Root& root,
@@ -85,13 +155,13 @@ std::vector<FieldRow> table(const Parts& parts) {
   };
 }
 
-graphql::Resolvers resolvers(const std::vector<FieldRow>& rows) {
+graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit) {
   graphql::Resolvers to;
   for (const FieldRow& row : rows) {
     if (row.root == RootType::query) {
-      to.query({guarded(row)});
+      to.query({guarded(row, audit)});
     } else {
-      to.mutation({guarded(row)});
+      to.mutation({guarded(row, audit)});
     }
   }
   add_version_types(to);

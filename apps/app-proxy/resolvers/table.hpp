@@ -5,6 +5,7 @@
 
 #include "app-proxy/resolvers/field_row.hpp"
 #include "app-proxy/resolvers/version.hpp"
+#include "app-proxy/users/audit.hpp"
 
 namespace gitops::app_proxy {
 
@@ -17,9 +18,10 @@ struct Parts {
 // field is a line of schema.graphql and a row here.
 std::vector<FieldRow> table(const Parts& parts);
 
-// The rows for graphql::Engine: each checks its permission first. Engine::make() then refuses a field
-// of the schema without a row.
-graphql::Resolvers resolvers(const std::vector<FieldRow>& rows);
+// The rows for graphql::Engine: each checks its permission first, and those that change state are
+// written to `audit`, which outlives the engine. Engine::make() then refuses a field of the schema
+// without a row.
+graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit);
 
 // Who must ask for a field of Query or Mutation. Fields that the table does not have, as __schema,
 // need a user; __typename does not.

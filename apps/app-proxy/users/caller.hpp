@@ -2,18 +2,18 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace gitops::app_proxy {
 
-// A user of the control plane, as it describes the owner of a credential.
+// A user of the runtime's account, as the control plane describes the owner of a credential.
 struct User {
   std::string id;
   std::string name;
   std::string email;
   std::string account_id;
-  bool is_admin = false;           // of the account
-  std::vector<std::string> teams;  // ids, for rules
+  bool is_admin = false;  // of the account
+  // The runtime itself asks, with its own token: its other programs do. Has a name and no id.
+  bool is_runtime = false;
 };
 
 // Who asks: what every resolver finds in call.context<Caller>(). Lives as long as the request, or as

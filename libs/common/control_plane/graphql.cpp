@@ -1,5 +1,6 @@
 #include "common/control_plane/graphql.hpp"
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -39,38 +40,208 @@ std::optional<std::string> error_of(const Json& answer) {
   return message.is_string() ? message.get<std::string>().substr(0, kMaxMessage) : "";
 }
 
+std::string text_at(const Json& json, std::initializer_list<const char*> path) {
+  const Json value = value_at(json, path);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::vector<std::string> texts_of(const Json& list) {
+  std::vector<std::string> texts;
+  if (!list.is_array()) return texts;
+  for (const Json& item : list) {
+    if (item.is_string()) texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+// True when the errors of an answer say that nobody is known by the credential.
+bool says_unauthenticated(const Json& answer) {
+  const Json errors = value_at(answer, {"errors"});
+  if (!errors.is_array() || errors.empty()) return false;
+  const Json code = value_at(errors[0], {"extensions", "code"});
+  const Json status = value_at(errors[0], {"extensions", "statusCode"});
+  const std::string message = text_at(errors[0], {"message"});
+  return code == "UNAUTHENTICATED" || status == 401 || message.starts_with("Unauthorized");
+}
+
+Result<Identity> identity_of(const Json& me) {
+  Identity identity{.user_id = text_at(me, {"id"}),
+                    .runtime_name = text_at(me, {"runtimeName"}),
+                    .name = text_at(me, {"name"}),
+                    .email = text_at(me, {"email"}),
+                    .account_id = text_at(me, {"activeAccount", "id"}),
+                    .account_name = text_at(me, {"activeAccount", "name"}),
+                    .git_provider = text_at(me, {"activeAccount", "gitProvider"}),
+                    .git_api_url = text_at(me, {"activeAccount", "gitApiUrl"}),
+                    .shared_config_repo = text_at(me, {"activeAccount", "sharedConfigRepo"})};
+  if (identity.account_id.empty() || (identity.user_id.empty() && identity.runtime_name.empty())) {
+    return fail(ErrorCode::protocol, "control plane: the answer does not say who asks");
+  }
+  const auto admins = texts_of(value_at(me, {"activeAccount", "admins"}));
+  identity.is_account_admin =
+      !identity.user_id.empty() && std::ranges::find(admins, identity.user_id) != admins.end();
+  return identity;
+}
+
+std::optional<AbacRule> rule_of(const Json& json) {
+  AbacRule rule{.id = text_at(json, {"id"}),
+                .teams = texts_of(value_at(json, {"teams"})),
+                .actions = texts_of(value_at(json, {"actions"})),
+                .attributes = {}};
+  const Json attributes = value_at(json, {"attributes"});
+  // What cannot be read might have narrowed the rule.
+  if (!attributes.is_array() && !attributes.is_null()) return std::nullopt;
+  for (const Json& attribute : attributes) {
+    AbacRule::Attribute read{.name = text_at(attribute, {"name"}),
+                             .key = text_at(attribute, {"key"}),
+                             .value = text_at(attribute, {"value"})};
+    if (read.name.empty()) return std::nullopt;
+    rule.attributes.push_back(std::move(read));
+  }
+  return rule;
+}
+
 }  // namespace
 
 GraphqlClient::GraphqlClient(http::Client& http, http::Url url, std::function<Secret()> token)
     : http_(http), url_(std::move(url)), token_(std::move(token)) {}
 
-Task<Result<std::string>> GraphqlClient::account(Deadline deadline) {
-  http::Request request{.method = "POST", .target = http::join_target(url_, kPath)};
-  request.headers.set("Content-Type", "application/json");
+SentCredential GraphqlClient::own() const {
   // The control plane expects the raw token, without "Bearer".
-  if (const Secret token = token_(); !token.empty()) {
-    request.headers.set("Authorization", std::string(token.reveal()));
-  }
-  request.body = Json{{"query", "query me{me{activeAccount{name}}}"}}.dump();
+  return {.header = "Authorization", .value = token_()};
+}
+
+Task<Result<Json>> GraphqlClient::send(http::Request request, const SentCredential& credential,
+                                       Deadline deadline) {
   const std::string what = "control plane at " + url_.host_header();
+  if (!credential.value.empty()) {
+    request.headers.set(credential.header, std::string(credential.value.reveal()));
+  }
   const auto response = co_await http_.send(url_, std::move(request), deadline, kMaxBody);
   if (!response) co_return fail("control plane", response.error());
   if (response->status != 200) {
-    co_return std::unexpected(Error{.code = error_code_of_status(response->status),
-                                    .message = what + ": " + std::to_string(response->status) +
-                                               " " +
-                                               std::string(http::reason_phrase(response->status)),
-                                    .http_status = response->status});
+    Error error{.code = error_code_of_status(response->status),
+                .message = what + ": " + std::to_string(response->status) + " " +
+                           std::string(http::reason_phrase(response->status)),
+                .http_status = response->status};
+    if (const auto after = response->headers.find("Retry-After")) {
+      error.retry_after = parse_retry_after(*after, wall_now());
+    }
+    co_return std::unexpected(std::move(error));
   }
-  const Json answer = Json::parse(response->body, nullptr, false);
-  if (const auto error = error_of(answer)) {
-    co_return fail(ErrorCode::invalid_data, what + ": " + *error);
+  Json answer = Json::parse(response->body, nullptr, false);
+  if (answer.is_discarded()) {
+    co_return fail(ErrorCode::invalid_data, what + ": the answer is not JSON");
   }
-  if (!value_at(answer, {"data", "me"}).is_object()) {
-    co_return fail(ErrorCode::protocol, what + ": the answer does not say who asks");
+  co_return answer;
+}
+
+Task<Result<Json>> GraphqlClient::ask(std::string_view document, Json variables,
+                                      const SentCredential& credential, Deadline deadline) {
+  http::Request request{.method = "POST", .target = http::join_target(url_, kPath)};
+  request.headers.set("Content-Type", "application/json");
+  Json body{{"query", document}};
+  if (!variables.empty()) body["variables"] = std::move(variables);
+  request.body = body.dump();
+  auto answer = co_await send(std::move(request), credential, deadline);
+  if (!answer) co_return answer;
+  if (says_unauthenticated(*answer)) {
+    co_return std::unexpected(Error{.code = ErrorCode::unauthenticated,
+                                    .message = "control plane: the credential is refused",
+                                    .http_status = 401});
   }
-  const Json name = value_at(answer, {"data", "me", "activeAccount", "name"});
-  co_return name.is_string() ? name.get<std::string>() : std::string();
+  if (const auto error = error_of(*answer)) {
+    co_return fail(ErrorCode::invalid_data,
+                   "control plane at " + url_.host_header() + ": " + *error);
+  }
+  co_return value_at(*answer, {"data"});
+}
+
+Task<Result<std::string>> GraphqlClient::account(Deadline deadline) {
+  const auto data =
+      co_await ask("query me{me{activeAccount{name}}}", Json::object(), own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  if (!value_at(*data, {"me"}).is_object()) {
+    co_return fail(ErrorCode::protocol,
+                   "control plane at " + url_.host_header() + ": the answer does not say who asks");
+  }
+  co_return text_at(*data, {"me", "activeAccount", "name"});
+}
+
+Task<Result<Identity>> GraphqlClient::me(const SentCredential& credential, Deadline deadline) {
+  const auto data = co_await ask(
+      "query Me{me{id name email runtimeName activeAccount{id name admins gitProvider gitApiUrl "
+      "sharedConfigRepo}}}",
+      Json::object(), credential, deadline);
+  if (!data) co_return std::unexpected(data.error());
+  co_return identity_of(value_at(*data, {"me"}));
+}
+
+Task<Result<Identity>> GraphqlClient::own_identity(Deadline deadline) {
+  const auto data = co_await ask(
+      "query me{me{runtimeName activeAccount{id name gitProvider gitApiUrl sharedConfigRepo "
+      "csdpValidated}}}",
+      Json::object(), own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  co_return identity_of(value_at(*data, {"me"}));
+}
+
+Task<Result<RuntimeState>> GraphqlClient::runtime(const std::string& name, Deadline deadline) {
+  const auto data = co_await ask(
+      "query Runtime($name: String!){runtime(name:$name){metadata{account namespace} "
+      "installationStatus installationType ingressHost runtimeVersion}}",
+      Json{{"name", name}}, own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  const Json runtime = value_at(*data, {"runtime"});
+  if (!runtime.is_object()) {
+    co_return fail(ErrorCode::not_found, "control plane: there is no runtime " + name);
+  }
+  co_return RuntimeState{.account = text_at(runtime, {"metadata", "account"}),
+                         .runtime_namespace = text_at(runtime, {"metadata", "namespace"}),
+                         .installation_status = text_at(runtime, {"installationStatus"}),
+                         .installation_type = text_at(runtime, {"installationType"}),
+                         .ingress_host = text_at(runtime, {"ingressHost"}),
+                         .version = text_at(runtime, {"runtimeVersion"})};
+}
+
+Task<Result<std::vector<AbacRule>>> GraphqlClient::abac_rules(const std::string& account_id,
+                                                              std::string_view entity_type,
+                                                              Deadline deadline) {
+  const auto data = co_await ask(
+      "query AbacRules($accountId: String!, $entityType: AbacEntityValues!){abacRules(accountId: "
+      "$accountId, entityType: $entityType){id accountId entityType teams tags actions "
+      "attributes{name key value}}}",
+      Json{{"accountId", account_id}, {"entityType", entity_type}}, own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  const Json list = value_at(*data, {"abacRules"});
+  if (!list.is_array()) co_return fail(ErrorCode::protocol, "control plane: no list of rules");
+  std::vector<AbacRule> rules;
+  for (const Json& item : list) {
+    auto rule = rule_of(item);
+    if (!rule) co_return fail(ErrorCode::invalid_data, "control plane: a rule is malformed");
+    rules.push_back(std::move(*rule));
+  }
+  co_return rules;
+}
+
+Task<Result<std::map<std::string, std::vector<std::string>>>> GraphqlClient::teams(
+    Deadline deadline) {
+  const auto answer = co_await send(
+      {.method = "GET", .target = http::join_target(url_, "/api/team")}, own(), deadline);
+  if (!answer) co_return std::unexpected(answer.error());
+  if (!answer->is_array()) co_return fail(ErrorCode::protocol, "control plane: no list of teams");
+  std::map<std::string, std::vector<std::string>> teams;
+  for (const Json& team : *answer) {
+    const auto id = text_at(team, {"_id"});
+    const Json users = value_at(team, {"users"});
+    if (id.empty() || !users.is_array()) continue;
+    for (const Json& user : users) {
+      if (const auto user_id = text_at(user, {"_id"}); !user_id.empty()) {
+        teams[user_id].push_back(id);
+      }
+    }
+  }
+  co_return teams;
 }
 
 }  // namespace gitops::control_plane

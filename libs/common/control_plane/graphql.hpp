@@ -1,7 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "common/core/async.hpp"
 #include "common/core/secret.hpp"
@@ -9,8 +14,58 @@
 
 namespace gitops::control_plane {
 
+// Whom a credential belongs to.
+struct Identity {
+  std::string user_id;       // empty for the token of a runtime
+  std::string runtime_name;  // set for the token of a runtime
+  std::string name;
+  std::string email;
+  std::string account_id;
+  std::string account_name;
+  bool is_account_admin = false;
+  // Of the account; may be empty.
+  std::string git_provider = {};
+  std::string git_api_url = {};
+  std::string shared_config_repo = {};
+};
+
+// A credential as its owner sent it: the control plane gets it in the same header.
+struct SentCredential {
+  std::string header;  // "Authorization", "x-access-token", "Cookie"
+  Secret value;
+};
+
+// A rule of attribute-based access control, in the control plane's words: who may do what to which
+// entities.
+struct AbacRule {
+  struct Attribute {
+    std::string name;  // "CLUSTER", "LABEL"
+    std::string key;   // of a label
+    std::string value;
+
+    bool operator==(const Attribute&) const = default;
+  };
+  std::string id;
+  std::vector<std::string> teams;    // ids
+  std::vector<std::string> actions;  // "SYNC"
+  std::vector<Attribute> attributes;
+
+  bool operator==(const AbacRule&) const = default;
+};
+
+// What the control plane keeps about a runtime.
+struct RuntimeState {
+  std::string account;
+  std::string runtime_namespace;
+  std::string installation_status;  // IN_PROGRESS, COMPLETED, FAILED
+  std::string installation_type;
+  std::string ingress_host;
+  std::string version;
+};
+
 // The control plane's GraphQL endpoint: POST <url>/2.0/api/graphql, raw token in Authorization. One
-// attempt per call. Loop thread only.
+// attempt per call. Loop thread only. Errors: unauthenticated when the credential is refused;
+// invalid_data and protocol for an answer that makes no sense.
 class GraphqlClient {
  public:
   // `token` is called before each request; an empty token is not sent.
@@ -19,8 +74,27 @@ class GraphqlClient {
   // The query `me`: the name of the token's account, which may be empty. `unauthenticated` when the
   // token is refused.
   Task<Result<std::string>> account(Deadline deadline);
+  // The same query with someone else's credential: who it belongs to.
+  Task<Result<Identity>> me(const SentCredential& credential, Deadline deadline);
+  // And with the own token, which is that of a runtime.
+  Task<Result<Identity>> own_identity(Deadline deadline);
+  // Not found when the control plane has no such runtime.
+  Task<Result<RuntimeState>> runtime(const std::string& name, Deadline deadline);
+  // The rules of an account for one type of entity, as "gitopsApplications". The documents are those
+  // of the public Terraform provider.
+  Task<Result<std::vector<AbacRule>>> abac_rules(const std::string& account_id,
+                                                 std::string_view entity_type, Deadline deadline);
+  // User id → ids of its teams: GET <url>/api/team, as the public Terraform provider reads it.
+  Task<Result<std::map<std::string, std::vector<std::string>>>> teams(Deadline deadline);
 
  private:
+  [[nodiscard]] SentCredential own() const;
+  Task<Result<nlohmann::json>> send(http::Request request, const SentCredential& credential,
+                                    Deadline deadline);
+  // The `data` of an answer without errors.
+  Task<Result<nlohmann::json>> ask(std::string_view document, nlohmann::json variables,
+                                   const SentCredential& credential, Deadline deadline);
+
   http::Client& http_;
   http::Url url_;
   std::function<Secret()> token_;

@@ -119,6 +119,9 @@ class SocketDriver {
       co_return;
     }
     Prepared& operation = **prepared;
+    std::shared_ptr<void> permit;
+    if (!co_await admit(id, operation, permit)) co_return;
+    auto admitted = Clock::now();
     if (operation.kind() != OperationKind::subscription) {
       session_.next(id, co_await operation.run());
     } else if (const auto started = co_await operation.subscribe(); !started) {
@@ -127,6 +130,10 @@ class SocketDriver {
       co_return;
     } else {
       while (auto answer = co_await operation.next()) {
+        if (Clock::now() - admitted >= options_.readmit) {
+          if (!co_await admit(id, operation, permit)) co_return;
+          admitted = Clock::now();
+        }
         session_.next(id, *answer);
         changed_.notify_all();
         co_await drained();
@@ -134,6 +141,21 @@ class SocketDriver {
     }
     session_.complete(id);
     changed_.notify_all();
+  }
+
+  // False when the operation must not go on; the client knows why then.
+  Task<bool> admit(const std::string& id, const Prepared& operation,
+                   std::shared_ptr<void>& permit) {
+    if (!options_.admission) co_return true;
+    permit.reset();
+    auto admitted = co_await options_.admission(operation);
+    if (admitted) {
+      permit = std::move(*admitted);
+      co_return true;
+    }
+    session_.fail(id, {present(admitted.error())});
+    changed_.notify_all();
+    co_return false;
   }
 
   // Waits until the messages so far are with the WebSocket: a slow reader slows its events down.

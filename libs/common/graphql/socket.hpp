@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <string_view>
 
 #include "common/core/async.hpp"
@@ -11,10 +13,18 @@
 
 namespace gitops::graphql {
 
+// Asked before each operation of an open session, and before the next event of a subscription when it was
+// last asked `readmit` ago. An error is the operation's answer and its end. What it returns is kept
+// until the operation has ended.
+using OperationAdmission =
+    std::function<Task<Result<std::shared_ptr<void>>>(const Prepared& operation)>;
+
 struct SocketOptions {
   SocketSessionOptions session = {};
   http::WebSocketOptions websocket = {};
   std::chrono::milliseconds timeout{60'000};  // of a query or a mutation
+  OperationAdmission admission = {};          // none: every operation
+  std::chrono::milliseconds readmit{30'000};
 };
 
 // Decides whether a client may open a session, by the payload of its connection_init (JSON text, may be

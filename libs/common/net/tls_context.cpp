@@ -12,6 +12,7 @@
 #include <openssl/x509v3.h>
 
 #include "common/core/small_file.hpp"
+#include "common/core/text.hpp"
 
 namespace gitops::net {
 namespace {
@@ -132,8 +133,8 @@ TlsContext::TlsContext(Role role, TlsOptions options) : role_(role), options_(st
 
 std::string TlsContext::fingerprint() const {
   std::string out;
-  for (const std::string* path :
-       {&options_.ca_file, &options_.certificate_file, &options_.key_file}) {
+  for (const std::string* path : {&options_.ca_file, &options_.extra_ca_file,
+                                  &options_.certificate_file, &options_.key_file}) {
     out += (path->empty() ? "" : file_fingerprint(*path)) + ";";
   }
   return out;
@@ -181,6 +182,12 @@ Result<std::shared_ptr<ssl::context>> TlsContext::build() const {
       return std::unexpected(r.error());
   } else if (client && !options_.insecure_skip_verify) {
     SSL_CTX_set_default_verify_paths(native);  // honours SSL_CERT_FILE and SSL_CERT_DIR
+  }
+  auto extra = material(options_.extra_ca_file, {}, {});
+  if (!extra) return std::unexpected(extra.error());
+  if (!trimmed(extra->text.reveal()).empty()) {
+    if (auto r = load_trust(*context, extra->text.reveal(), extra->source); !r)
+      return std::unexpected(r.error());
   }
   if (certificate->source.empty() != key->source.empty()) {
     return fail(ErrorCode::tls, "a certificate and its private key must be given together");

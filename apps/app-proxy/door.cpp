@@ -1,0 +1,253 @@
+#include "app-proxy/door.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "app-proxy/playground.hpp"
+#include "app-proxy/resolvers/table.hpp"
+#include "app-proxy/routes.hpp"
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+#include "common/core/text.hpp"
+#include "common/graphql/http_endpoint.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kMaxRequestId = 64;
+constexpr std::size_t kMaxSocketMessage = 1024 * 1024;
+constexpr std::chrono::seconds kUserTimeout{15};
+
+std::unexpected<Error> unauthorized() {
+  return std::unexpected(Error{.code = ErrorCode::unauthenticated,
+                               .message = "Unauthorized: Invalid token.",
+                               .http_status = 401});
+}
+
+// What browsers send as an Origin; programs send other things there, as the Go SDK its host.
+bool is_origin(std::string_view text) {
+  return text == "null" || text.contains("://");
+}
+
+std::string user_key(const User& user) {
+  return user.is_runtime ? "runtime" : "user " + user.id;
+}
+
+}  // namespace
+
+http::Response refusal_response(const Error& error) {
+  const int status = error.http_status == 0 ? 503 : error.http_status;
+  auto response = rest_error(status, error.message);
+  if (status == 401) {
+    response.body = R"({"error":"Unauthorized: Invalid token."})";
+    response.headers.add("WWW-Authenticate", "Bearer");
+  }
+  if (error.retry_after.count() > 0) {
+    response.headers.add(
+        "Retry-After",
+        std::to_string(std::chrono::ceil<std::chrono::seconds>(error.retry_after).count()));
+  }
+  return response;
+}
+
+class Door::Place {
+ public:
+  Place(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)
+      : running_(std::move(running)), key_(std::move(key)) {
+    ++(*running_)[key_];
+  }
+  ~Place() {
+    const auto found = running_->find(key_);
+    if (--found->second == 0) running_->erase(found);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+ private:
+  std::shared_ptr<std::map<std::string, std::size_t>> running_;
+  std::string key_;
+};
+
+Door::Door(graphql::Engine& engine, const std::vector<FieldRow>& rows, UserDirectory& users,
+           Metrics& metrics, Options options)
+    : engine_(engine),
+      rows_(rows),
+      users_(users),
+      cors_(options.cors_origins),
+      options_(std::move(options)),
+      id_prefix_(hex_encode(random_bytes(6))),
+      running_(std::make_shared<std::map<std::string, std::size_t>>()),
+      operations_(
+          metrics.counter("gitops_app_proxy_operations_total", "GraphQL operations that ran")),
+      unauthenticated_(metrics.counter("gitops_app_proxy_unauthenticated_total",
+                                       "Requests refused because nobody is known by their token")) {
+}
+
+void Door::welcome(http::Exchange& exchange) {
+  const http::Request& request = exchange.request();
+  for (const auto& [name, value] : cors_.fields(request.headers.find("Origin"))) {
+    exchange.add_to_answer(name, value);
+  }
+  exchange.add_to_answer("X-Content-Type-Options", "nosniff");
+}
+
+std::string Door::request_id_of(const http::Request& request) {
+  const auto given = request.headers.find("X-Request-Id");
+  if (given && given->size() <= kMaxRequestId && http::is_token(*given)) return std::string(*given);
+  return id_prefix_ + "-" + std::to_string(++requests_);
+}
+
+// The last address of X-Forwarded-For that no proxy of ours is, if one of them sends it.
+std::string Door::client_of(http::Exchange& exchange) const {
+  std::string peer = exchange.peer_address();
+  std::string_view rest = exchange.request().headers.find("X-Forwarded-For").value_or("");
+  while (!rest.empty()) {
+    boost::system::error_code error;
+    const auto address = asio::ip::make_address(peer, error);
+    if (error || !options_.trusted_proxies.contains(address)) break;
+    const auto comma = rest.rfind(',');
+    const auto last = trimmed(comma == std::string_view::npos ? rest : rest.substr(comma + 1));
+    (void)asio::ip::make_address(std::string(last), error);
+    if (error) break;
+    peer = last;
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(0, comma);
+  }
+  return peer;
+}
+
+Caller Door::caller_of(http::Exchange& exchange) {
+  Caller caller{.request_id = request_id_of(exchange.request()), .peer = client_of(exchange)};
+  exchange.add_to_answer("X-Request-Id", caller.request_id);
+  return caller;
+}
+
+bool Door::needs_user(const graphql::Prepared* operation) const {
+  if (!operation) return true;
+  const auto fields = operation->root_fields();
+  const auto root =
+      operation->kind() == graphql::OperationKind::mutation ? RootType::mutation : RootType::query;
+  return fields.empty() || std::ranges::any_of(fields, [&](std::string_view field) {
+           return permission_of(rows_, root, field) != Permission::anyone;
+         });
+}
+
+Task<Result<std::shared_ptr<const User>>> Door::user_of(const RequestCredential& credential,
+                                                        const http::Request& request,
+                                                        const std::string& peer,
+                                                        Deadline deadline) {
+  using Kind = RequestCredential::Kind;
+  if (credential.kind == Kind::none || credential.kind == Kind::malformed) {
+    unauthenticated_.Increment();
+    co_return unauthorized();
+  }
+  // A browser adds cookies to whatever a page sends; only known pages may use them.
+  if (credential.kind == Kind::cookie &&
+      !cors_.names(request.headers.find("Origin").value_or(""))) {
+    co_return std::unexpected(
+        Error{.code = ErrorCode::forbidden,
+              .message = "a session cookie is only accepted from an origin of the setting CORS",
+              .http_status = 403});
+  }
+  auto user = co_await users_.find(credential.sent, peer, deadline);
+  if (!user && user.error().code == ErrorCode::unauthenticated) unauthenticated_.Increment();
+  co_return user;
+}
+
+Result<std::shared_ptr<void>> Door::enter(const Caller& caller) {
+  if (!caller.user) return std::shared_ptr<void>();
+  std::string key = user_key(*caller.user);
+  const auto found = running_->find(key);
+  if (found != running_->end() && found->second >= options_.max_operations) {
+    return std::unexpected(Error{.code = ErrorCode::too_many_requests,
+                                 .message = "too many operations of this user at the same time",
+                                 .retry_after = std::chrono::seconds(1),
+                                 .http_status = 429});
+  }
+  return std::make_shared<Place>(running_, std::move(key));
+}
+
+Task<> Door::serve_post(http::Exchange& exchange) {
+  Caller caller = caller_of(exchange);
+  std::shared_ptr<void> place;
+  graphql::HttpOptions options;
+  options.timeout = options_.timeout;
+  options.admission =
+      [&](const graphql::Prepared* operation) -> Task<std::optional<http::Response>> {
+    if (needs_user(operation)) {
+      const http::Request& request = exchange.request();
+      auto user = co_await user_of(credential_of(request.headers), request, caller.peer,
+                                   deadline_after(kUserTimeout));
+      if (!user) co_return refusal_response(user.error());
+      caller.user = std::move(*user);
+    }
+    auto entered = enter(caller);
+    if (!entered) co_return refusal_response(entered.error());
+    place = std::move(*entered);
+    if (operation) operations_.Increment();
+    co_return std::nullopt;
+  };
+  co_await graphql::serve_http(exchange, engine_, graphql::Context(caller), options);
+}
+
+Task<> Door::serve_get(http::Exchange& exchange) {
+  const http::Request& request = exchange.request();
+  if (request.headers.has_token("Upgrade", "websocket")) {
+    co_await serve_socket(exchange);
+    co_return;
+  }
+  if (options_.playground && request.headers.find("Accept").value_or("").contains("text/html")) {
+    (void)co_await exchange.reply(playground_page());
+    co_return;
+  }
+  Caller nobody;
+  co_await graphql::serve_http(exchange, engine_, graphql::Context(nobody));
+}
+
+// Pages of other sites must not open one: a browser adds cookies to the request, and CORS does not hold
+// for it.
+bool Door::may_open_socket(const http::Request& request) const {
+  const auto origin = request.headers.find("Origin");
+  if (!origin || !is_origin(*origin) || cors_.names(*origin)) return true;
+  const auto host = request.headers.find("Host").value_or("");
+  const auto scheme = origin->find("://");
+  return !host.empty() && scheme != std::string_view::npos &&
+         http::equal_ignoring_case(origin->substr(scheme + 3), host);
+}
+
+Task<> Door::serve_socket(http::Exchange& exchange) {
+  const http::Request& request = exchange.request();
+  if (!may_open_socket(request)) {
+    (void)co_await exchange.reply(
+        rest_error(403, "WebSockets are only opened for origins of the setting CORS"));
+    co_return;
+  }
+  Caller caller = caller_of(exchange);
+  RequestCredential credential;
+  const auto check = [&]() -> Task<Result<void>> {
+    auto user = co_await user_of(credential, request, caller.peer, deadline_after(kUserTimeout));
+    if (!user) co_return std::unexpected(user.error());
+    caller.user = std::move(*user);
+    co_return Result<void>();
+  };
+  graphql::SocketOptions options;
+  options.timeout = options_.timeout;
+  options.session.max_operations = options_.max_operations;
+  options.websocket.session.max_message = kMaxSocketMessage;
+  // Who lost the right to be here since the session began is refused here.
+  options.admission = [&](const graphql::Prepared&) -> Task<Result<std::shared_ptr<void>>> {
+    if (auto checked = co_await check(); !checked) co_return std::unexpected(checked.error());
+    auto entered = enter(caller);
+    if (entered) operations_.Increment();
+    co_return entered;
+  };
+  const auto open = [&](std::string_view payload) -> Task<Result<graphql::Context>> {
+    credential = credential_of_payload(payload);
+    if (credential.kind == RequestCredential::Kind::none)
+      credential = credential_of(request.headers);
+    if (auto checked = co_await check(); !checked) co_return std::unexpected(checked.error());
+    co_return graphql::Context(caller);
+  };
+  co_await graphql::serve_socket(exchange, engine_, open, options);
+}
+
+}  // namespace gitops::app_proxy

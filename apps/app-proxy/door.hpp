@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app-proxy/resolvers/field_row.hpp"
+#include "app-proxy/users/directory.hpp"
+#include "common/core/metrics.hpp"
+#include "common/graphql/engine.hpp"
+#include "common/graphql/socket.hpp"
+#include "common/http/cors.hpp"
+#include "common/http/server.hpp"
+#include "common/net/address_list.hpp"
+
+namespace gitops::app_proxy {
+
+// What every request passes before it reaches a resolver: CORS, its id, whose it is, whether it may
+// come from where it comes, and how much the same user has running. Serves GraphQL over POST and
+// WebSocket. Loop thread only.
+class Door {
+ public:
+  struct Options {
+    std::vector<std::string> cors_origins = {};
+    net::AddressList trusted_proxies = {};  // whose X-Forwarded-For is believed
+    std::size_t max_operations = 20;        // of one user at the same time
+    // A little less than what proxies in front allow for an answer.
+    std::chrono::milliseconds timeout{55'000};
+    bool playground = false;
+  };
+  // All of them outlive it.
+  Door(graphql::Engine& engine, const std::vector<FieldRow>& rows, UserDirectory& users,
+       Metrics& metrics, Options options);
+
+  // Adds the fields that every answer has.
+  void welcome(http::Exchange& exchange);
+  Task<> serve_post(http::Exchange& exchange);
+  Task<> serve_get(http::Exchange& exchange);
+
+ private:
+  // A place among the operations of a user, which ends with it.
+  class Place;
+
+  [[nodiscard]] Caller caller_of(http::Exchange& exchange);
+  [[nodiscard]] std::string request_id_of(const http::Request& request);
+  [[nodiscard]] std::string client_of(http::Exchange& exchange) const;
+  [[nodiscard]] bool needs_user(const graphql::Prepared* operation) const;
+  Task<Result<std::shared_ptr<const User>>> user_of(const RequestCredential& credential,
+                                                    const http::Request& request,
+                                                    const std::string& peer, Deadline deadline);
+  Result<std::shared_ptr<void>> enter(const Caller& caller);
+  [[nodiscard]] bool may_open_socket(const http::Request& request) const;
+  Task<> serve_socket(http::Exchange& exchange);
+
+  graphql::Engine& engine_;
+  const std::vector<FieldRow>& rows_;
+  UserDirectory& users_;
+  http::Cors cors_;
+  Options options_;
+  std::string id_prefix_;
+  std::uint64_t requests_ = 0;
+  std::shared_ptr<std::map<std::string, std::size_t>> running_;  // operations by user
+  Counter& operations_;
+  Counter& unauthenticated_;
+};
+
+// {"error":"Unauthorized: Invalid token."} for 401, the form of REST errors for the rest.
+http::Response refusal_response(const Error& error);
+
+}  // namespace gitops::app_proxy

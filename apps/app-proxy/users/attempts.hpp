@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/core/time.hpp"
+
+namespace gitops::app_proxy {
+
+// How many credentials one address may try that turn out wrong: a bucket of `burst` attempts for each
+// address, filled again by one every `period`. Remembers the addresses that tried last. Pure.
+class Attempts {
+ public:
+  struct Options {
+    std::size_t burst = 20;
+    std::chrono::milliseconds period{3'000};
+    std::size_t max_addresses = 10'000;
+  };
+  explicit Attempts(Options options) : options_(options) {}
+
+  // Zero: the address may try; otherwise how long it has to wait.
+  [[nodiscard]] Clock::duration wait_of(std::string_view address, Clock::time_point now) const;
+  void failed(std::string_view address, Clock::time_point now);
+  [[nodiscard]] std::size_t addresses() const { return known_.size(); }
+
+ private:
+  struct Entry {
+    Clock::time_point empty_at;  // when the address has all its attempts again
+    std::list<std::string>::iterator place;
+  };
+  Options options_;
+  std::list<std::string> order_;  // failed last: at the end
+  std::unordered_map<std::string, Entry> known_;
+};
+
+}  // namespace gitops::app_proxy

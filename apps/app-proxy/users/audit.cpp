@@ -1,0 +1,98 @@
+#include "app-proxy/users/audit.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/core/encoding.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kMaxValue = 200;  // bytes of one value
+
+void append_member(std::string& out, std::string_view name, std::string_view value) {
+  if (out.back() != '{') out += ',';
+  append_json_string(out, name, JsonEscape::minimal);
+  out += ':';
+  // Cut between characters.
+  std::size_t length = std::min(value.size(), kMaxValue);
+  while (length < value.size() && length > 0 &&
+         (static_cast<unsigned char>(value[length]) & 0xc0U) == 0x80U) {
+    --length;
+  }
+  append_json_string(out, value.substr(0, length), JsonEscape::minimal);
+}
+
+bool write_whole(int file, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string audit_line(const AuditEntry& entry, WallTime now) {
+  std::string out = "{";
+  append_member(out, "stream", "audit");
+  append_member(out, "time", format_rfc3339(now));
+  append_member(out, "action", entry.action);
+  append_member(out, "result", entry.result);
+  if (!entry.reason.empty()) append_member(out, "reason", entry.reason);
+  if (const auto& user = entry.caller.user) {
+    append_member(out, "user", user->is_runtime ? "runtime" : user->id);
+    append_member(out, "userName", user->name);
+    append_member(out, "account", user->account_id);
+  }
+  append_member(out, "peer", entry.caller.peer);
+  append_member(out, "requestId", entry.caller.request_id);
+  out += ",\"subject\":{";
+  for (const auto& [name, value] : entry.subject) append_member(out, name, value);
+  out += "},\"milliseconds\":";
+  out += std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(entry.took).count());
+  out += "}\n";
+  return out;
+}
+
+Audit::~Audit() {
+  close();
+}
+
+void Audit::close() {
+  if (file_ >= 0) ::close(file_);
+  file_ = -1;
+}
+
+Result<void> Audit::open() {
+  if (path_.empty()) return {};
+  close();
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+  if (file_ < 0) {
+    return fail(ErrorCode::unavailable,
+                "the audit file " + path_ + " cannot be opened: " + std::strerror(errno));
+  }
+  return {};
+}
+
+bool Audit::was_moved() const {
+  struct stat there{};
+  struct stat ours{};
+  return ::stat(path_.c_str(), &there) != 0 || ::fstat(file_, &ours) != 0 ||
+         there.st_ino != ours.st_ino || there.st_dev != ours.st_dev;
+}
+
+void Audit::write(const AuditEntry& entry) {
+  const std::string line = audit_line(entry, wall_now());
+  if (file_ >= 0 && was_moved()) (void)open();
+  if (file_ >= 0 && write_whole(file_, line)) return;
+  (void)write_whole(STDERR_FILENO, line);
+}
+
+}  // namespace gitops::app_proxy

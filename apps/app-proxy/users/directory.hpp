@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "app-proxy/users/attempts.hpp"
+#include "app-proxy/users/caller.hpp"
+#include "app-proxy/users/credential.hpp"
+#include "common/control_plane/graphql.hpp"
+#include "common/core/async.hpp"
+#include "common/core/log.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/task_group.hpp"
+
+namespace gitops::app_proxy {
+
+// Who a credential belongs to. It asks the control plane with that credential and keeps the answer for
+// a short time: under a keyed hash, so that no credential is kept. Requests with the same credential
+// wait for one question. Loop thread only; stop() before the end.
+class UserDirectory {
+ public:
+  struct Options {
+    std::chrono::milliseconds ttl{
+        30'000};  // of an answer: how long a revoked credential still works
+    // While the control plane cannot be asked, an answer that was good counts this long altogether.
+    std::chrono::milliseconds outage{300'000};
+    std::chrono::milliseconds known_patience{2'000};  // then the answer that was good counts
+    std::chrono::milliseconds retry{5'000};           // between questions that fail, for one user
+    std::chrono::milliseconds refused_ttl{10'000};
+    std::chrono::milliseconds timeout{10'000};  // of one question
+    std::size_t max_known = 10'000;             // credentials; then the one used longest ago goes
+    std::size_t max_questions = 64;             // at the same time
+    Attempts::Options attempts = {};
+  };
+  // `own_token` is the runtime's, and `control_plane` asks with it. They outlive this object.
+  UserDirectory(const Executor& executor, control_plane::GraphqlClient& control_plane,
+                std::function<Secret()> own_token, Metrics& metrics, Options options);
+
+  // Learns the own account, in the background.
+  void start();
+  Task<> stop();
+
+  // The owner of a credential that came from `peer`. Errors: unauthenticated for a credential that the
+  // control plane refuses and for one of another account, which are not told apart; too_many_requests
+  // after too many wrong ones; unavailable or timeout when it cannot be found out now.
+  Task<Result<std::shared_ptr<const User>>> find(const SentCredential& credential,
+                                                 const std::string& peer, Deadline deadline);
+
+  // The own account; empty until the control plane has told it.
+  [[nodiscard]] const control_plane::Identity& own() const { return own_; }
+  [[nodiscard]] std::size_t known() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    explicit Entry(const Executor& executor) : answered(executor) {}
+    std::shared_ptr<const User> user;  // null: refused, or not asked yet
+    Clock::time_point asked_at{};      // when the answer was given; epoch: never
+    Clock::time_point ask_again_at{};  // after a question without an answer
+    bool is_asking = false;
+    Result<void> outcome = {};  // of the last question
+    Event answered;
+    std::list<Sha256Sum>::iterator place;
+  };
+  struct SumHash {
+    std::size_t operator()(const Sha256Sum& sum) const;
+  };
+
+  Task<> learn_own_account();
+  Task<> ask(std::shared_ptr<Entry> entry, SentCredential credential, std::string peer);
+  std::shared_ptr<Entry> entry_of(const Sha256Sum& sum);
+  Result<std::shared_ptr<const User>> user_of(const control_plane::Identity& identity) const;
+
+  Executor executor_;
+  control_plane::GraphqlClient& control_plane_;
+  std::function<Secret()> own_token_;
+  Options options_;
+  CredentialHash hash_;
+  Attempts attempts_;
+  control_plane::Identity own_;
+  std::unordered_map<Sha256Sum, std::shared_ptr<Entry>, SumHash> entries_;
+  std::list<Sha256Sum> order_;  // used last: at the end
+  std::size_t questions_ = 0;
+  Log log_{"users"};
+  RepeatFilter repeated_{std::chrono::minutes(1)};
+  Counter& accepted_;
+  Counter& refused_;
+  Counter& unknown_;
+  TaskGroup tasks_;
+};
+
+}  // namespace gitops::app_proxy
