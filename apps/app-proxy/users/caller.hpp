@@ -7,10 +7,10 @@ namespace gitops::app_proxy {
 
 // A user of the runtime's account, as the control plane describes the owner of a credential.
 struct User {
-  std::string id;
-  std::string name;
-  std::string email;
-  std::string account_id;
+  std::string id = {};
+  std::string name = {};
+  std::string email = {};
+  std::string account_id = {};
   bool is_admin = false;  // of the account
   // The runtime itself asks, with its own token: its other programs do. Has a name and no id.
   bool is_runtime = false;

@@ -13,7 +13,7 @@ constexpr std::size_t kMost = 8 * 1024;
 constexpr std::string_view kAuthorization = "Authorization";
 constexpr std::string_view kAccessToken = "x-access-token";
 constexpr std::string_view kCookie = "Cookie";
-constexpr std::string_view kScheme = "Bearer ";
+constexpr std::string_view kScheme = "Bearer";
 
 bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c < 0x7f; });
@@ -25,9 +25,10 @@ RequestCredential malformed() {
 
 RequestCredential token(std::string_view header, std::string_view value) {
   value = trimmed(value);
-  if (header == kAuthorization && value.size() >= kScheme.size() &&
-      http::equal_ignoring_case(value.substr(0, kScheme.size()), kScheme)) {
-    value = trimmed(value.substr(kScheme.size()));
+  // "Bearer" alone, too, is no token.
+  const auto scheme = value.substr(0, value.find(' '));
+  if (header == kAuthorization && http::equal_ignoring_case(scheme, kScheme)) {
+    value = trimmed(value.substr(scheme.size()));
   }
   if (value.empty() || value.size() > kMost || !is_plain(value)) return malformed();
   return {.kind = RequestCredential::Kind::token,

@@ -203,9 +203,9 @@ Task<Result<std::shared_ptr<const User>>> UserDirectory::find(const SentCredenti
                                       .http_status = 504});
     }
   }
+  if (entry->outcome) co_return entry->user;
   if (entry->user && Clock::now() - entry->asked_at < options_.outage) co_return entry->user;
-  if (!entry->outcome) co_return std::unexpected(entry->outcome.error());
-  co_return cannot_ask("the control plane cannot be asked who the token belongs to");
+  co_return std::unexpected(entry->outcome.error());
 }
 
 }  // namespace gitops::app_proxy

@@ -84,14 +84,15 @@ Result<Identity> identity_of(const Json& me) {
 }
 
 std::optional<AbacRule> rule_of(const Json& json) {
+  // What cannot be read might have narrowed the rule.
+  for (const char* list : {"teams", "actions", "attributes"}) {
+    if (!value_at(json, {list}).is_array()) return std::nullopt;
+  }
   AbacRule rule{.id = text_at(json, {"id"}),
                 .teams = texts_of(value_at(json, {"teams"})),
                 .actions = texts_of(value_at(json, {"actions"})),
                 .attributes = {}};
-  const Json attributes = value_at(json, {"attributes"});
-  // What cannot be read might have narrowed the rule.
-  if (!attributes.is_array() && !attributes.is_null()) return std::nullopt;
-  for (const Json& attribute : attributes) {
+  for (const Json& attribute : value_at(json, {"attributes"})) {
     AbacRule::Attribute read{.name = text_at(attribute, {"name"}),
                              .key = text_at(attribute, {"key"}),
                              .value = text_at(attribute, {"value"})};
@@ -131,7 +132,7 @@ Task<Result<Json>> GraphqlClient::send(http::Request request, const SentCredenti
   }
   Json answer = Json::parse(response->body, nullptr, false);
   if (answer.is_discarded()) {
-    co_return fail(ErrorCode::invalid_data, what + ": the answer is not JSON");
+    co_return fail(ErrorCode::protocol, what + ": the answer is not JSON");
   }
   co_return answer;
 }
