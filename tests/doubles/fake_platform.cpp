@@ -40,7 +40,16 @@ std::string FakePlatform::Report::source(std::string_view field) const {
 FakePlatform::FakePlatform(const Executor& executor, Options options)
     : DoubleServer(executor, options.server),
       options_(std::move(options)),
-      routes_(routes(), [this](int status, std::string_view why) { return refuse(status, why); }) {}
+      routes_(routes(), [this](int status, std::string_view why) { return refuse(status, why); }) {
+  accounts_.add({.id = "double", .name = "double"});
+  set_token(options_.token);
+}
+
+void FakePlatform::set_token(std::string token) {
+  accounts_.revoke(options_.token);
+  options_.token = std::move(token);
+  accounts_.add(options_.token, FakeAccounts::Runtime{.name = "double", .account_id = "double"});
+}
 
 std::vector<const FakePlatform::Report*> FakePlatform::find(std::string_view kind,
                                                             std::string_view name,
@@ -102,9 +111,15 @@ std::vector<http::Route> FakePlatform::routes() {
        kMaxBody},
       {"POST", "/2.0/api/graphql", http::open_to_all(),
        [this](http::Exchange& exchange, const http::RouteParameters&) {
-         return tell_who_asks(exchange);
+         return accounts_.serve_graphql(exchange);
        },
        kMaxBody},
+      {"GET", "/api/team", http::open_to_all(),
+       http::answer_with([this](const http::Exchange& exchange, const auto&) {
+         return accounts_.teams(exchange.request());
+       })},
+      {"GET", "/api/ping", http::open_to_all(),
+       http::answer_with([](const auto&, const auto&) { return http::text_response(200, "OK"); })},
       {"GET", "/events", http::open_to_all(), http::answer_with([this](const auto&, const auto&) {
          return json_response(200, record());
        })},
@@ -130,21 +145,6 @@ Task<> FakePlatform::take_report(http::Exchange& exchange) {
     co_return;
   }
   if (auto sent = co_await exchange.reply(std::move(response)); !sent) co_return;
-}
-
-Task<> FakePlatform::tell_who_asks(http::Exchange& exchange) {
-  const auto body = co_await exchange.read_body();
-  if (!body) co_return;
-  const auto& token = options_.token;
-  if (!token.empty() && exchange.request().headers.find("Authorization") != token) {
-    (void)co_await exchange.reply(failure(401));
-    co_return;
-  }
-  const Json query = Json::parse(*body, nullptr, false);
-  const bool me = query.is_object() && query.value("query", "").contains("me{");
-  (void)co_await exchange.reply(json_response(
-      200, me ? Json{{"data", {{"me", {{"activeAccount", {{"name", "double"}}}}}}}}.dump()
-              : Json{{"errors", {{{"message", "only the query me is known"}}}}}.dump()));
 }
 
 http::Response FakePlatform::take(const http::Request& request, std::string body) {

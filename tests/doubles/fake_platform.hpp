@@ -13,12 +13,14 @@
 
 #include "common/http/router.hpp"
 #include "doubles/double_server.hpp"
+#include "doubles/fake_accounts.hpp"
 
 namespace gitops::test {
 
 // A control plane that records events: it checks POST /2.0/api/events (token, gzip, JSON, form
-// of the payload) and keeps the events in order of arrival. GET /events returns them. The GraphQL
-// query `me` returns the account. Faults: see DoubleServer.
+// of the payload) and keeps the events in order of arrival. GET /events returns them. It knows
+// accounts, users, runtimes and rules (accounts()): at first the account "double" with the runtime
+// "double", to which its token belongs. Faults: see DoubleServer.
 class FakePlatform : public DoubleServer {
  public:
   using Json = nlohmann::json;
@@ -70,9 +72,11 @@ class FakePlatform : public DoubleServer {
     refuses_ = std::move(status_of);
   }
 
+  FakeAccounts& accounts() { return accounts_; }
+
   // One line with the reason for each 4xx answer; empty for a correct reporter.
   [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
-  void set_token(std::string token) { options_.token = std::move(token); }
+  void set_token(std::string token);
 
  protected:
   Task<> handle(http::Exchange& exchange) override;
@@ -84,10 +88,10 @@ class FakePlatform : public DoubleServer {
   http::Response take(const http::Request& request, std::string body);
   // Records the reason and makes the 4xx answer.
   http::Response refuse(int status, std::string_view why);
-  Task<> tell_who_asks(http::Exchange& exchange);
   [[nodiscard]] std::string record() const;
 
   Options options_;
+  FakeAccounts accounts_;
   http::Router routes_;
   std::deque<Report> reports_;
   std::vector<std::string> refused_;

@@ -99,5 +99,83 @@ TEST(GraphqlClient, AnswersThatNameNobodyAreErrors) {
       });
 }
 
+TEST(GraphqlClient, TellsWhoSentACredential) {
+  with_bench(
+      {answer(200, R"({"data":{"me":{"id":"u1","name":"Ann","email":null,"activeAccount":
+                       {"id":"a1","name":"acme","admins":["u0","u1"],"gitProvider":"GITHUB"}}}})"),
+       answer(200, R"({"data":{"me":{"runtimeName":"prod","activeAccount":
+                       {"id":"a1","admins":[""]}}}})"),
+       answer(200, R"({"data":{"me":{"id":"u1","activeAccount":{"id":"a1","admins":"u1"}}}})")},
+      [](Bench& bench) -> Task<> {
+        const auto ann = co_await bench.client.me(
+            {.header = "x-access-token", .value = Secret("hers")}, deadline_after(3s));
+        CO_ASSERT_OK(ann);
+        EXPECT_EQ(ann->user_id, "u1");
+        EXPECT_EQ(ann->email, "");
+        EXPECT_EQ(ann->account_id, "a1");
+        EXPECT_EQ(ann->git_provider, "GITHUB");
+        EXPECT_TRUE(ann->is_account_admin);
+        const auto& request = bench.server.seen().at(0);
+        EXPECT_EQ(request.headers.find("x-access-token"), "hers");
+        EXPECT_EQ(request.headers.find("Authorization"), std::nullopt);
+        const auto runtime = co_await bench.client.own_identity(deadline_after(3s));
+        CO_ASSERT_OK(runtime);
+        EXPECT_EQ(runtime->runtime_name, "prod");
+        EXPECT_FALSE(runtime->is_account_admin);
+        const auto odd = co_await bench.client.own_identity(deadline_after(3s));
+        CO_ASSERT_OK(odd);
+        EXPECT_FALSE(odd->is_account_admin);
+      });
+}
+
+TEST(GraphqlClient, RefusedCredentialsAreToldFromTrouble) {
+  with_bench(
+      {answer(401, "{}"), answer(200, R"({"errors":[{"message":"Unauthorized: x"}]})"),
+       answer(200, R"({"errors":[{"message":"no","extensions":{"code":"UNAUTHENTICATED"}}]})"),
+       answer(200, R"({"errors":[{"message":"no","extensions":{"statusCode":401}}]})"),
+       answer(500, "{}"), answer(200, R"({"data":{"me":{"id":"u1"}}})"),
+       answer(200, R"({"data":{"me":{"activeAccount":{"id":"a1"}}}})")},
+      [](Bench& bench) -> Task<> {
+        using enum ErrorCode;
+        for (const ErrorCode code : {unauthenticated, unauthenticated, unauthenticated,
+                                     unauthenticated, unavailable, protocol, protocol}) {
+          const auto me = co_await bench.client.own_identity(deadline_after(3s));
+          CO_ASSERT_TRUE(!me);
+          EXPECT_EQ(me.error().code, code);
+        }
+      });
+}
+
+TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
+  with_bench(
+      {answer(200,
+              R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],"attributes":
+                       [{"name":"LABEL","key":"team","value":"a"},{"name":"CLUSTER","value":"c"}]}]}})"),
+       answer(200, R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],
+                       "attributes":[{"value":"c"}]}]}})"),
+       answer(200, R"({"data":{"abacRules":[{"id":"r1","attributes":"CLUSTER"}]}})"),
+       answer(200, R"({"data":{"abacRules":null}})"),
+       answer(200, R"([{"_id":"t1","users":[{"_id":"u1"},{"_id":"u2"}]},{"_id":"t2","users":
+                       [{"_id":"u1"},{}]},{"users":[{"_id":"u3"}]},{"_id":"t4"}])")},
+      [](Bench& bench) -> Task<> {
+        const std::string account = "a1";
+        const auto rules = [&] {
+          return bench.client.abac_rules(account, "gitopsApplications", deadline_after(3s));
+        };
+        const auto read = co_await rules();
+        CO_ASSERT_OK(read);
+        EXPECT_EQ(*read, (std::vector<AbacRule>{
+                             {.id = "r1",
+                              .teams = {"t1"},
+                              .actions = {"SYNC"},
+                              .attributes = {{"LABEL", "team", "a"}, {"CLUSTER", "", "c"}}}}));
+        for (int i = 0; i < 3; ++i) EXPECT_FALSE(co_await rules());
+        const auto teams = co_await bench.client.teams(deadline_after(3s));
+        CO_ASSERT_OK(teams);
+        EXPECT_EQ(*teams, (std::map<std::string, std::vector<std::string>>{{"u1", {"t1", "t2"}},
+                                                                           {"u2", {"t1"}}}));
+      });
+}
+
 }  // namespace
 }  // namespace gitops::control_plane

@@ -1,0 +1,207 @@
+#include "doubles/fake_accounts.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "common/graphql/http_endpoint.hpp"
+
+namespace gitops::test {
+namespace {
+
+// The part of the control plane's schema that clients in the runtime and the public SDK ask for.
+constexpr const char* kSchema = R"(
+enum AbacEntityValues { gitopsApplications workflows workflowTemplates products environments
+                        promotionFlows clusters }
+type Query {
+  me: User
+  runtime(name: String!): Runtime
+  abacRules(accountId: String!, entityType: AbacEntityValues!): [EntityAbacRules!]!
+}
+type User { id: String name: String email: String isAdmin: Boolean runtimeName: String
+            accounts: [Account] activeAccount: Account }
+type Account { id: String! name: String admins: [String] gitProvider: String gitApiUrl: String
+               sharedConfigRepo: String csdpValidated: Boolean features: Features }
+type Features { gitopsPlanEnforcement: Boolean }
+type Metadata { name: String namespace: String account: String }
+type Self { syncStatus: String healthMessage: String healthStatus: String }
+type Runtime { metadata: Metadata! self: Self syncStatus: String healthStatus: String
+               healthMessage: String cluster: String managed: Boolean
+               isRemoteClusterConnected: Boolean ingressHost: String internalIngressHost: String
+               ingressClass: String ingressController: String runtimeVersion: String
+               installationStatus: String installationType: String repo: String
+               managedClustersNum: Int gitProvider: String accessMode: String }
+type EntityAbacRules { id: String accountId: String! entityType: AbacEntityValues! teams: [String!]!
+                       tags: [String] actions: [String!]! attributes: [AbacAttribute]! }
+type AbacAttribute { name: String! key: String value: String! }
+)";
+
+std::string session_of(std::string_view cookies) {
+  constexpr std::string_view kName = "session=";
+  const auto at = cookies.find(kName);
+  if (at == std::string_view::npos) return {};
+  const auto rest = cookies.substr(at + kName.size());
+  return std::string(rest.substr(0, rest.find(';')));
+}
+
+http::Response unauthorized() {
+  return {.status = 401,
+          .headers = {{"Content-Type", "application/json"}},
+          .body = R"({"error":"Unauthorized: Invalid token."})"};
+}
+
+}  // namespace
+
+FakeAccounts::FakeAccounts() {
+  auto engine = graphql::Engine::make(kSchema, resolvers());
+  if (!engine) throw std::logic_error(engine.error().message);
+  engine_ = std::move(*engine);
+}
+
+void FakeAccounts::add(const std::string& token, User user) {
+  Owner owner{.account_id = user.account_id};
+  owner.user = std::move(user);
+  owners_.insert_or_assign(token, std::move(owner));
+}
+
+void FakeAccounts::add(const std::string& token, Runtime runtime) {
+  owners_.insert_or_assign(token, Owner{.runtime = runtime.name, .account_id = runtime.account_id});
+  runtimes_.insert_or_assign(runtime.name, runtime);
+}
+
+void FakeAccounts::set_ingress_host(const std::string& runtime, std::string host) {
+  runtimes_.at(runtime).ingress_host = std::move(host);
+}
+
+void FakeAccounts::set_admins(const std::string& account_id, std::vector<std::string> admins) {
+  accounts_.at(account_id).admins = std::move(admins);
+}
+
+FakeAccounts::Asking FakeAccounts::asking(const http::Request& request) const {
+  for (const char* header : {"Authorization", "x-access-token", "Cookie"}) {
+    const auto value = request.headers.find(header);
+    if (!value) continue;
+    const bool is_cookie = std::string_view(header) == "Cookie";
+    const auto found = owners_.find(is_cookie ? session_of(*value) : std::string(*value));
+    return {.owner = found == owners_.end() ? nullptr : &found->second, .header = header};
+  }
+  return {};
+}
+
+std::size_t FakeAccounts::asked(std::string_view what) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(asked_, [&](const auto& one) { return one.starts_with(what); }));
+}
+
+Task<> FakeAccounts::serve_graphql(http::Exchange& exchange) {
+  if (garbage_) {
+    (void)co_await exchange.read_body();
+    (void)co_await exchange.reply(
+        {.status = 200, .headers = {{"Content-Type", "application/json"}}, .body = *garbage_});
+    co_return;
+  }
+  const Asking who = asking(exchange.request());
+  Owner owner = who.owner ? *who.owner : Owner{};
+  graphql::HttpOptions options;
+  options.admission =
+      [&](const graphql::Prepared* operation) -> Task<std::optional<http::Response>> {
+    if (operation) {
+      for (const auto field : operation->root_fields()) {
+        asked_.push_back(std::string(field) + " by " + who.header);
+      }
+    }
+    if (!who.owner) co_return unauthorized();
+    co_return std::nullopt;
+  };
+  co_await graphql::serve_http(exchange, *engine_, graphql::Context(owner), options);
+}
+
+http::Response FakeAccounts::teams(const http::Request& request) const {
+  if (!asking(request).owner) return unauthorized();
+  Json list = Json::array();
+  for (const auto& [id, user_ids] : teams_) {
+    Json users = Json::array();
+    for (const auto& user : user_ids) users.push_back({{"_id", user}});
+    list.push_back({{"_id", id}, {"name", id}, {"users", std::move(users)}});
+  }
+  return {.status = 200, .headers = {{"Content-Type", "application/json"}}, .body = list.dump()};
+}
+
+graphql::Resolvers FakeAccounts::resolvers() {
+  graphql::Resolvers to;
+  to.query({
+      {"me", [this](graphql::Call& call) { return me(call.context<Owner>()); }},
+      {"runtime",
+       [this](graphql::Call& call) { return runtime(call.context<Owner>(), call["name"].text()); }},
+      {"abacRules",
+       [this](graphql::Call& call) {
+         return rules(call.context<Owner>(), call["accountId"].text(), call["entityType"].text());
+       }},
+  });
+  for (const char* type : {"User", "Account", "Features", "Metadata", "Self", "Runtime",
+                           "EntityAbacRules", "AbacAttribute"}) {
+    to.json(type);
+  }
+  return to;
+}
+
+FakeAccounts::Json FakeAccounts::account_json(const std::string& id) const {
+  const auto found = accounts_.find(id);
+  if (found == accounts_.end()) return nullptr;
+  const Account& account = found->second;
+  return {{"id", account.id},
+          {"name", account.name},
+          {"admins", account.admins},
+          {"gitProvider", account.git_provider},
+          {"gitApiUrl", account.git_api_url},
+          {"sharedConfigRepo", account.shared_config_repo},
+          {"csdpValidated", true},
+          {"features", {{"gitopsPlanEnforcement", false}}}};
+}
+
+graphql::Json FakeAccounts::me(const Owner& owner) const {
+  Json account = account_json(owner.account_id);
+  Json me = {{"activeAccount", account}, {"accounts", Json::array({account})}};
+  if (owner.user) {
+    me["id"] = owner.user->id;
+    me["name"] = owner.user->name;
+    if (!owner.user->email.empty()) me["email"] = owner.user->email;
+    me["isAdmin"] = false;
+  } else {
+    me["runtimeName"] = owner.runtime;
+  }
+  return graphql::Json::trusted(me.dump());
+}
+
+Result<std::optional<graphql::Json>> FakeAccounts::runtime(const Owner& owner,
+                                                           std::string_view name) const {
+  const auto found = runtimes_.find(std::string(name));
+  if (found == runtimes_.end() || found->second.account_id != owner.account_id) {
+    return std::optional<graphql::Json>();
+  }
+  const Runtime& runtime = found->second;
+  const Json json = {{"metadata",
+                      {{"name", runtime.name},
+                       {"namespace", runtime.runtime_namespace},
+                       {"account", runtime.account_id}}},
+                     {"managed", false},
+                     {"isRemoteClusterConnected", true},
+                     {"ingressHost", runtime.ingress_host},
+                     {"installationStatus", "COMPLETED"},
+                     {"installationType", "HELM"},
+                     {"runtimeVersion", "0.1.72"},
+                     {"managedClustersNum", 1}};
+  return std::optional(graphql::Json::trusted(json.dump()));
+}
+
+Result<graphql::Json> FakeAccounts::rules(const Owner& owner, std::string_view account,
+                                          std::string_view type) const {
+  if (account != owner.account_id) return fail(ErrorCode::forbidden, "another account");
+  Json list = Json::array();
+  for (const Json& rule : rules_) {
+    if (rule.at("entityType") == type && rule.at("accountId") == account) list.push_back(rule);
+  }
+  return graphql::Json::trusted(list.dump());
+}
+
+}  // namespace gitops::test

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/async.hpp"
+#include "common/graphql/engine.hpp"
+#include "common/http/message.hpp"
+#include "common/http/server.hpp"
+
+namespace gitops::test {
+
+// The accounts of a control plane: users, runtimes, teams and rules, and the GraphQL documents that
+// tell of them, by a schema of their own, so that a document with a mistake is refused. What a
+// credential is allowed to see is checked as far as clients depend on it.
+class FakeAccounts {
+ public:
+  using Json = nlohmann::json;
+
+  struct Account {
+    std::string id;
+    std::string name;
+    std::vector<std::string> admins = {};  // user ids
+    std::string git_provider = "GITHUB";
+    std::string git_api_url = "https://api.github.com";
+    std::string shared_config_repo = {};
+  };
+  struct User {
+    std::string id;
+    std::string name;
+    std::string email = {};
+    std::string account_id;
+  };
+  struct Runtime {
+    std::string name;
+    std::string account_id;
+    std::string ingress_host = {};
+    std::string runtime_namespace = "runtime";
+  };
+
+  FakeAccounts();
+
+  void add(Account account) { accounts_.insert_or_assign(account.id, account); }
+  // A user may have several tokens. They are taken from Authorization, from x-access-token and from
+  // the cookie "session".
+  void add(const std::string& token, User user);
+  void add(const std::string& token, Runtime runtime);
+  // Changes the runtime, whose token stays.
+  void set_ingress_host(const std::string& runtime, std::string host);
+  void revoke(const std::string& token) { owners_.erase(token); }
+  void set_admins(const std::string& account_id, std::vector<std::string> admins);
+  // In the form of abacRules: {id, accountId, entityType, teams, actions, attributes}.
+  void set_rules(Json rules) { rules_ = std::move(rules); }
+  void set_team(const std::string& id, std::vector<std::string> user_ids) {
+    teams_[id] = std::move(user_ids);
+  }
+
+  // Fault: answers GraphQL with these bytes and status 200; nothing ends it.
+  void answer_with(std::optional<std::string> bytes) { garbage_ = std::move(bytes); }
+
+  Task<> serve_graphql(http::Exchange& exchange);
+  [[nodiscard]] http::Response teams(const http::Request& request) const;
+  // Names of the documents' root fields, in order of arrival; "me by Authorization".
+  [[nodiscard]] const std::vector<std::string>& asked() const { return asked_; }
+  [[nodiscard]] std::size_t asked(std::string_view what) const;
+
+ private:
+  // Who asks.
+  struct Owner {
+    std::optional<User> user = {};
+    std::string runtime = {};
+    std::string account_id;
+  };
+  struct Asking {
+    const Owner* owner = nullptr;
+    std::string header;
+  };
+  [[nodiscard]] Asking asking(const http::Request& request) const;
+  [[nodiscard]] graphql::Resolvers resolvers();
+  [[nodiscard]] Json account_json(const std::string& id) const;
+  [[nodiscard]] graphql::Json me(const Owner& owner) const;
+  [[nodiscard]] Result<std::optional<graphql::Json>> runtime(const Owner& owner,
+                                                             std::string_view name) const;
+  [[nodiscard]] Result<graphql::Json> rules(const Owner& owner, std::string_view account,
+                                            std::string_view type) const;
+
+  std::map<std::string, Account> accounts_;
+  std::map<std::string, Runtime> runtimes_;
+  std::map<std::string, Owner> owners_;  // by token
+  std::map<std::string, std::vector<std::string>> teams_;
+  Json rules_ = Json::array();
+  std::optional<std::string> garbage_;
+  std::vector<std::string> asked_;
+  std::unique_ptr<graphql::Engine> engine_;
+};
+
+}  // namespace gitops::test
