@@ -1,0 +1,63 @@
+#include "app-proxy/users/audit.hpp"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "support/process.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+TEST(Audit, ALineTellsWhoDidWhatToWhat) {
+  Caller caller{.request_id = "r-1", .peer = "203.0.113.9"};
+  const WallTime when{};
+  const auto nobody =
+      audit_line({.caller = caller, .action = "commitFiles", .result = "unauthenticated"}, when);
+  EXPECT_FALSE(json::parse(nobody).contains("user"));
+  caller.user = std::make_shared<User>(User{.id = "u1", .name = "Ann \"x\"\n", .account_id = "a1"});
+  const auto line = audit_line({.caller = caller,
+                                .action = "commitFiles",
+                                .subject = {{"repo", "o/r"}, {"branchName", std::string(300, 'b')}},
+                                .result = "ok",
+                                .took = std::chrono::milliseconds(12)},
+                               when);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const auto read = json::parse(line);
+  EXPECT_EQ(read["stream"], "audit");
+  EXPECT_EQ(read["time"], "1970-01-01T00:00:00Z");
+  EXPECT_EQ(read["user"], "u1");
+  EXPECT_EQ(read["userName"], "Ann \"x\"\n");
+  EXPECT_EQ(read["requestId"], "r-1");
+  EXPECT_EQ(read["peer"], "203.0.113.9");
+  EXPECT_EQ(read["subject"]["repo"], "o/r");
+  EXPECT_EQ(read["subject"]["branchName"], std::string(200, 'b'));
+  EXPECT_EQ(read["milliseconds"], 12);
+}
+
+TEST(Audit, FollowsItsFileWhenThatIsRenamed) {
+  test::TempDir folder;
+  const auto path = folder / "audit.log";
+  Audit audit(path);
+  ASSERT_TRUE(audit.open());
+  const Caller caller;
+  audit.write({.caller = caller, .action = "one", .result = "ok"});
+  fs::rename(path, folder / "audit.log.1");
+  audit.write({.caller = caller, .action = "two", .result = "ok"});
+  EXPECT_THAT(test::read_file(folder / "audit.log.1"), testing::HasSubstr("\"one\""));
+  EXPECT_THAT(test::read_file(path), testing::HasSubstr("\"two\""));
+}
+
+TEST(Audit, SaysWhenItsFileCannotBeOpened) {
+  Audit audit("/no/such/folder/audit.log");
+  const auto opened = audit.open();
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, testing::HasSubstr("/no/such/folder/audit.log"));
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

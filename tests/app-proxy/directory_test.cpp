@@ -1,0 +1,172 @@
+#include "app-proxy/users/directory.hpp"
+
+#include <gmock/gmock.h>
+
+#include "app-proxy/users_bench.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using Found = Result<std::shared_ptr<const User>>;
+
+// A directory that knows its own account.
+void with_directory(UserDirectory::Options options,
+                    const std::function<Task<>(UsersBench&, UserDirectory&)>& body) {
+  with_users_bench([&](UsersBench& bench) -> Task<> {
+    UserDirectory users(
+        bench.executor, bench.control_plane, [&] { return bench.runtime_token; }, bench.metrics,
+        options);
+    users.start();
+    while (users.own().account_id.empty()) co_await sleep_for(10ms);
+    co_await body(bench, users);
+    co_await users.stop();
+    EXPECT_FALSE(bench.log.text().contains(".1\""));  // no token
+  });
+}
+
+Task<Found> find(UserDirectory& users, const std::string& token, const std::string& peer = "p") {
+  const auto credential = UsersBench::token(token);
+  co_return co_await users.find(credential, peer, deadline_after(20s));
+}
+
+TEST(UserDirectory, RemembersAnAnswerForAShortTime) {
+  with_directory({.ttl = 30s}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+    const auto before = bench.asked("me");
+    for (int i = 0; i < 3; ++i) {
+      const auto ann = co_await find(users, "ann.1");
+      CO_ASSERT_OK(ann);
+      EXPECT_EQ((*ann)->id, "u-ann");
+      EXPECT_TRUE((*ann)->is_admin);
+    }
+    EXPECT_EQ(bench.asked("me") - before, 1U);
+    bench.platform.accounts().revoke("ann.1");
+    EXPECT_TRUE(co_await find(users, "ann.1"));
+    co_await sleep_for(31s);
+    const auto gone = co_await find(users, "ann.1");
+    CO_ASSERT_TRUE(!gone);
+    EXPECT_EQ(gone.error().code, ErrorCode::unauthenticated);
+  });
+}
+
+TEST(UserDirectory, TheRuntimeIsAUserWithoutAnId) {
+  with_directory({}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+    const auto own = co_await find(users, "runtime.1");
+    CO_ASSERT_OK(own);
+    EXPECT_TRUE((*own)->is_runtime);
+    EXPECT_FALSE((*own)->is_admin);
+    EXPECT_EQ((*own)->name, "prod");
+    bench.platform.accounts().add("other.1",
+                                  test::FakeAccounts::Runtime{.name = "stage", .account_id = "a1"});
+    EXPECT_FALSE(co_await find(users, "other.1"));
+  });
+}
+
+TEST(UserDirectory, RequestsOfOneUserWaitForOneQuestion) {
+  with_directory({}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+    bench.platform.delay_answers(2s);
+    const auto before = bench.asked("me");
+    TaskGroup group(bench.executor);
+    int found = 0;
+    for (int i = 0; i < 20; ++i) {
+      group.spawn("request", [&]() -> Task<> {
+        if (co_await find(users, "bob.1")) ++found;
+      });
+    }
+    // One whose client leaves does not take the answer away from the others.
+    TaskGroup leaving(bench.executor);
+    leaving.spawn("leaving", [&]() -> Task<> { (void)co_await find(users, "bob.1"); });
+    co_await sleep_for(100ms);
+    leaving.cancel();
+    co_await leaving.join();
+    co_await group.join();
+    EXPECT_EQ(found, 20);
+    EXPECT_EQ(bench.asked("me") - before, 1U);
+  });
+}
+
+TEST(UserDirectory, AnOutageIsNoRefusal) {
+  with_directory({.ttl = 10s, .outage = 60s, .known_patience = 2s, .retry = 5s},
+                 [](UsersBench& bench, UserDirectory& users) -> Task<> {
+                   CO_ASSERT_OK(co_await find(users, "bob.1"));
+                   co_await sleep_for(11s);
+                   // Silent: who is known waits a little once, and then not at all.
+                   bench.platform.delay_answers(30s);
+                   auto begun = Clock::now();
+                   EXPECT_TRUE(co_await find(users, "bob.1"));
+                   EXPECT_LE(Clock::now() - begun, 2100ms);
+                   co_await sleep_for(11s);  // the question has failed
+                   bench.platform.delay_answers(0s);
+                   bench.platform.fail_next(1000, 503, 0s, "graphql");
+                   EXPECT_TRUE(co_await find(users, "bob.1"));
+                   const auto asked = bench.platform.count("POST", "graphql");
+                   for (int i = 0; i < 10; ++i) EXPECT_TRUE(co_await find(users, "bob.1"));
+                   EXPECT_EQ(bench.platform.count("POST", "graphql"), asked);
+                   const auto unknown = co_await find(users, "ann.1");
+                   CO_ASSERT_TRUE(!unknown);
+                   EXPECT_EQ(unknown.error().code, ErrorCode::unavailable);
+                   co_await sleep_for(60s);
+                   const auto late = co_await find(users, "bob.1");
+                   CO_ASSERT_TRUE(!late);
+                   EXPECT_EQ(late.error().code, ErrorCode::unavailable);
+                   bench.platform.end_faults();
+                   EXPECT_TRUE(co_await find(users, "bob.1"));
+                   // Nobody was counted as one who guesses.
+                   EXPECT_TRUE(co_await find(users, "ann.1"));
+                 });
+}
+
+TEST(UserDirectory, RefusalsAreRememberedAndCounted) {
+  with_directory({.refused_ttl = 10s, .attempts = {.burst = 5, .period = 10s}},
+                 [](UsersBench& bench, UserDirectory& users) -> Task<> {
+                   const auto before = bench.asked("me");
+                   for (int i = 0; i < 5; ++i) {
+                     const auto wrong = co_await find(users, "wrong.0");
+                     CO_ASSERT_TRUE(!wrong);
+                     EXPECT_EQ(wrong.error().code, ErrorCode::unauthenticated) << i;
+                   }
+                   EXPECT_EQ(bench.asked("me") - before, 1U);
+                   const auto sixth = co_await find(users, "another.0");
+                   CO_ASSERT_TRUE(!sixth);
+                   EXPECT_EQ(sixth.error().http_status, 429);
+                   EXPECT_EQ(sixth.error().retry_after, 10s);
+                   EXPECT_TRUE(co_await find(users, "bob.1", "elsewhere"));
+                   // Known by now, so also from there.
+                   EXPECT_TRUE(co_await find(users, "bob.1"));
+                   co_await sleep_for(11s);
+                   EXPECT_TRUE(co_await find(users, "ann.1"));
+                 });
+}
+
+TEST(UserDirectory, ForgetsWhoAskedLongestAgo) {
+  with_directory({.max_known = 2}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+    (void)co_await find(users, "ann.1");
+    (void)co_await find(users, "bob.1");
+    (void)co_await find(users, "ann.1");
+    (void)co_await find(users, "runtime.1");
+    EXPECT_EQ(users.known(), 2U);
+    const auto before = bench.asked("me");
+    EXPECT_TRUE(co_await find(users, "ann.1"));
+    EXPECT_EQ(bench.asked("me") - before, 0U);
+    EXPECT_TRUE(co_await find(users, "bob.1"));
+    EXPECT_EQ(bench.asked("me") - before, 1U);
+  });
+}
+
+TEST(UserDirectory, NobodyIsKnownBeforeTheOwnAccount) {
+  with_users_bench([](UsersBench& bench) -> Task<> {
+    bench.platform.fail_next(3, 500, 0s, "graphql");
+    UserDirectory users(bench.executor, bench.control_plane, [&] { return bench.runtime_token; },
+                        bench.metrics, {});
+    users.start();
+    const auto early = co_await find(users, "ann.1");
+    CO_ASSERT_TRUE(!early);
+    EXPECT_EQ(early.error().http_status, 503);
+    while (users.own().account_id.empty()) co_await sleep_for(100ms);
+    EXPECT_TRUE(co_await find(users, "ann.1"));
+    co_await users.stop();
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,73 @@
+#include "app-proxy/resolvers/table.hpp"
+
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "common/graphql/engine.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+struct Bench {
+  VersionInfo version;
+  Parts parts{.version = version};
+  std::vector<FieldRow> rows = table(parts);
+  Audit audit{""};
+};
+
+TEST(ResolverTable, EveryFieldOfTheSchemaHasItsRow) {
+  Bench bench;
+  const auto engine =
+      graphql::Engine::make(std::string(schema_text()), resolvers(bench.rows, bench.audit));
+  ASSERT_TRUE(engine) << engine.error().message;
+  bench.rows.pop_back();
+  const auto short_of_one =
+      graphql::Engine::make(std::string(schema_text()), resolvers(bench.rows, bench.audit));
+  ASSERT_FALSE(short_of_one);
+  EXPECT_THAT(short_of_one.error().message, testing::HasSubstr("Mutation.deleteFiles"));
+}
+
+TEST(ResolverTable, OnlyTheVersionIsForEverybody) {
+  const Bench bench;
+  std::set<std::string> open;
+  for (const FieldRow& row : bench.rows) {
+    if (row.permission == Permission::anyone) open.insert(row.field);
+    // What changes state is audited, by the same name under Mutation.
+    EXPECT_EQ(row.changes, row.root == RootType::mutation) << row.field;
+  }
+  EXPECT_THAT(open, testing::ElementsAre("versionInfo"));
+}
+
+TEST(ResolverTable, AuditedArgumentsAreThereAndNoSecrets) {
+  const Bench bench;
+  const auto schema = graphql::Schema::parse(std::string(schema_text()));
+  ASSERT_TRUE(schema);
+  for (const FieldRow& row : bench.rows) {
+    const auto* root = (*schema)->find(row.root == RootType::query ? "Query" : "Mutation");
+    const auto* field = root->field(row.field);
+    ASSERT_TRUE(field) << row.field;
+    for (const auto path : row.subject) {
+      const auto dot = path.find('.');
+      const auto* argument = field->argument(path.substr(0, dot));
+      ASSERT_TRUE(argument) << row.field << " " << path;
+      if (dot != std::string_view::npos) {
+        EXPECT_TRUE(argument->type->named->input(path.substr(dot + 1))) << row.field << " " << path;
+      }
+      for (const char* secret : {"oken", "assword", "data", "files"}) {
+        EXPECT_THAT(std::string(path), testing::Not(testing::HasSubstr(secret))) << row.field;
+      }
+    }
+  }
+}
+
+TEST(ResolverTable, UnknownFieldsNeedAUser) {
+  const Bench bench;
+  EXPECT_EQ(permission_of(bench.rows, RootType::query, "versionInfo"), Permission::anyone);
+  EXPECT_EQ(permission_of(bench.rows, RootType::query, "__typename"), Permission::anyone);
+  EXPECT_EQ(permission_of(bench.rows, RootType::mutation, "versionInfo"), Permission::user);
+  EXPECT_EQ(permission_of(bench.rows, RootType::query, "__schema"), Permission::user);
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,426 @@
+// The running app-proxy between its clients and the double of its control plane.
+#include <gmock/gmock.h>
+
+#include "e2e/app_proxy_world.hpp"
+
+namespace gitops::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+using Json = nlohmann::json;
+using World = AppProxyWorld;
+
+constexpr const char* kVersion =
+    "\nquery VersionInfo {\n\tversionInfo "
+    "{\n\t\tversion\n\t\tplatformHost\n\t\tplatformVersion\n\t}\n}";
+constexpr const char* kIntegrations =
+    "query GitIntegrations{gitIntegrations{name sharingPolicy provider apiUrl users{userId}}}";
+constexpr const char* kRemove =
+    "mutation RemoveGitIntegration($name: String!){removeGitIntegration(name: $name)}";
+
+TEST(AppProxy, TellsItsVersionBeforeAnythingElseCanBeReached) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    const auto url = world.platform.url().to_string();
+    co_await world.platform.stop();
+    const auto begun = std::chrono::steady_clock::now();
+    world.start();
+    const auto answer = co_await world.ask(kVersion);
+    const auto took = std::chrono::steady_clock::now() - begun;
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.json, (Json{{"data",
+                                  {{"versionInfo",
+                                    {{"version", std::string(gitops::version())},
+                                     {"platformHost", url},
+                                     {"platformVersion", "2.0"}}}}}}));
+    EXPECT_LT(took, 2s);  // a sanitizer's build; the release takes milliseconds
+    // Everybody else is told to come back.
+    const auto other = co_await world.ask(kIntegrations, World::as(World::kAnn));
+    EXPECT_EQ(other.status, 503);
+    EXPECT_EQ(other.headers.find("Retry-After"), "5");
+    EXPECT_EQ(other.json["error"], "Service Unavailable");
+  });
+}
+
+TEST(AppProxy, ServesEveryFormOfItsPaths) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    const std::string body = Json{{"query", "{versionInfo{version}}"}}.dump();
+    for (const char* path :
+         {"/api/graphql", "/app-proxy/api/graphql", "/app-proxy/api/graphql/", "//api/graphql",
+          "/app-proxy//api//graphql", "//app-proxy/api/graphql?x=1"}) {
+      const auto answer = co_await world.send({.method = "POST",
+                                               .target = path,
+                                               .headers = {{"Content-Type", "application/json"}},
+                                               .body = body});
+      EXPECT_EQ(answer.status, 200) << path;
+      EXPECT_TRUE(answer.json.contains("data")) << path;
+    }
+    for (const char* path : {"/api/readyz", "/api/healthz", "/app-proxy/api/readyz/"}) {
+      const auto answer = co_await world.send({.target = path});
+      EXPECT_EQ(answer.status, 200) << path;
+      EXPECT_EQ(answer.body, "OK") << path;
+    }
+  });
+}
+
+TEST(AppProxy, AnswersErrorsOfRestInTheFormThatClientsKnow) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    const auto missing = co_await world.send({.target = "/app-proxy/api/nothing"});
+    EXPECT_EQ(missing.status, 404);
+    EXPECT_EQ(missing.json,
+              (Json{{"statusCode", 404}, {"message", "not found"}, {"error", "Not Found"}}));
+    const auto later = co_await world.send({.method = "POST", .target = "/api/clusters"});
+    EXPECT_EQ(later.status, 501);
+    EXPECT_EQ(later.json["statusCode"], 501);
+    const auto method = co_await world.send({.method = "DELETE", .target = "/api/graphql"});
+    EXPECT_EQ(method.status, 405);
+    EXPECT_EQ(method.json["error"], "Method Not Allowed");
+  });
+}
+
+TEST(AppProxy, CorsOnlyLeavesFieldsOut) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    // What the Go SDK sends is no origin at all.
+    auto headers = World::as(World::kAnn);
+    headers.add("Origin", "127.0.0.1:3017");
+    const auto sdk = co_await world.ask(kVersion, headers);
+    EXPECT_EQ(sdk.status, 200);
+    EXPECT_EQ(sdk.headers.find("Access-Control-Allow-Origin"), std::nullopt);
+    headers.set("Origin", World::kPage);
+    for (const auto& answer :
+         {co_await world.ask(kVersion, headers),
+          co_await world.ask("{", {{"Origin", World::kPage}}),
+          co_await world.send({.target = "/nowhere", .headers = {{"Origin", World::kPage}}})}) {
+      EXPECT_EQ(answer.headers.find("Access-Control-Allow-Origin"), World::kPage) << answer.body;
+      EXPECT_EQ(answer.headers.find("Access-Control-Allow-Credentials"), "true");
+      EXPECT_EQ(answer.headers.find("Vary"), "Origin");
+    }
+    const auto preflight = co_await world.send(
+        {.method = "OPTIONS",
+         .target = "/app-proxy/api/graphql",
+         .headers = {{"Origin", World::kPage},
+                     {"Access-Control-Request-Method", "POST"},
+                     {"Access-Control-Request-Headers", "content-type,x-access-token"}}});
+    EXPECT_EQ(preflight.status, 204);
+    EXPECT_EQ(preflight.headers.find("Access-Control-Allow-Headers"),
+              "content-type,x-access-token,authorization");
+    EXPECT_EQ(preflight.headers.find("Access-Control-Allow-Origin"), World::kPage);
+  });
+}
+
+TEST(AppProxy, KnowsItsUsersByEachFormOfACredential) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const std::string bob = World::kBob;
+    const std::vector<http::Headers> forms = {
+        {{"Authorization", bob}},
+        {{"authorization", "Bearer " + bob}},
+        {{"X-Access-Token", bob}},
+        {{"Cookie", "theme=dark; session=" + bob}, {"Origin", World::kPage}},
+    };
+    for (const auto& headers : forms) {
+      const auto answer = co_await world.ask("{__typename gitIntegrations{name}}", headers);
+      EXPECT_EQ(answer.status, 200) << answer.body;
+      EXPECT_THAT(answer.body, Not(HasSubstr("Unauthorized")));
+    }
+    const auto& accounts = world.platform.accounts();
+    EXPECT_EQ(accounts.asked("me by Authorization"), 2U);  // the own account, and Bob once
+    EXPECT_EQ(accounts.asked("me by x-access-token"), 1U);
+    EXPECT_EQ(accounts.asked("me by Cookie"), 1U);
+    const auto again = co_await world.ask(kIntegrations, World::as(bob));
+    EXPECT_EQ(again.status, 200);
+    EXPECT_EQ(accounts.asked("me"), 4U);  // from memory
+  });
+}
+
+TEST(AppProxy, WritesEachChangeToTheAuditStream) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    auto headers = World::as(World::kBob);
+    headers.add("X-Request-Id", "req-77");
+    const auto refused = co_await world.ask(kRemove, headers, {{"name", "main"}});
+    EXPECT_EQ(refused.status, 200);
+    EXPECT_EQ(refused.headers.find("X-Request-Id"), "req-77");
+    EXPECT_EQ(refused.json["errors"][0]["message"], "Forbidden");
+    EXPECT_EQ(refused.json["errors"][0]["extensions"], 403);
+    (void)co_await world.ask(
+        "mutation($args: RegisterToGitIntegrationArgs){registerToGitIntegration(args: "
+        "$args){name}}",
+        World::as(World::kBob), {{"args", {{"name", "main"}, {"token", "canary-git-token"}}}});
+    (void)co_await world.ask(kIntegrations, World::as(World::kBob));
+    const auto audit = world.audit();
+    CO_ASSERT_EQ(audit.size(), 2U);
+    EXPECT_EQ(audit[0]["action"], "removeGitIntegration");
+    EXPECT_EQ(audit[0]["result"], "forbidden");
+    EXPECT_EQ(audit[0]["user"], "u-bob");
+    EXPECT_EQ(audit[0]["account"], "acc-1");
+    EXPECT_EQ(audit[0]["requestId"], "req-77");
+    EXPECT_EQ(audit[0]["subject"], (Json{{"name", "main"}}));
+    EXPECT_EQ(audit[0]["peer"], "127.0.0.1");
+    EXPECT_EQ(audit[1]["action"], "registerToGitIntegration");
+    EXPECT_EQ(audit[1]["subject"], (Json{{"name", "main"}}));
+  });
+}
+
+TEST(AppProxy, StaysUsefulWhileTheControlPlaneIsAway) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start({{"USER_CACHE_TTL", "0"}});
+    co_await world.account_known();
+    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 200);
+    for (const int status : {500, 502, 429}) {
+      world.platform.fail_next(100, status, 0s, "graphql");
+      // Known: the last good answer counts. Unknown: neither refused nor let in.
+      EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 200) << status;
+      EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kAnn))).status, 503) << status;
+      world.platform.end_faults();
+    }
+    world.platform.accounts().answer_with("<html>not today</html>");
+    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kAnn))).status, 503);
+    world.platform.accounts().answer_with(R"({"data":{"me":{"id":7}}})");
+    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kAnn))).status, 503);
+    world.platform.accounts().answer_with(std::nullopt);
+    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kAnn))).status, 200);
+  });
+}
+
+// AC-32: what one request may cost, and requests of other sites.
+TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const auto ann = World::as(World::kAnn);
+    const auto memory = world.daemon->memory();
+    std::string deep;
+    for (int i = 0; i < 5000; ++i) deep += "{a";
+    std::string aliases = "{";
+    for (int i = 0; i < 500; ++i) aliases += "a" + std::to_string(i) + ":versionInfo{version} ";
+    aliases += "}";
+    std::string directives = "{versionInfo";
+    for (int i = 0; i < 500; ++i) directives += " @include(if:true)";
+    directives += "{version}}";
+    std::string broad = "{versionInfo{";
+    for (int i = 0; i < 1000; ++i) broad += "version ";
+    broad += "}}";
+    const std::vector<std::pair<std::string, std::string>> bombs = {
+        {deep, "GRAPHQL_PARSE_FAILED"},
+        {aliases, "TOO_MANY_ALIASES"},
+        {directives, "TOO_MANY_DIRECTIVES"},
+        {broad, "QUERY_TOO_BROAD"},
+        {"{...A} fragment A on Query{...B} fragment B on Query{...A}", "GRAPHQL_VALIDATION_FAILED"},
+        {"{versionInfo(x:99999999999999999999999999999999){version}}", "GRAPHQL_VALIDATION_FAILED"},
+        {"{" + std::string(400'000, ' ') + "__typename}", "DOCUMENT_TOO_LARGE"},
+    };
+    for (const auto& [query, code] : bombs) {
+      const auto answer = co_await world.ask(query, ann);
+      EXPECT_EQ(answer.code(), code) << answer.body.substr(0, 300);
+    }
+    const auto large = co_await world.ask("{" + std::string(10'000'000, ' ') + "}", ann);
+    EXPECT_EQ(large.status, 413);
+    auto json = ann;
+    json.add("Content-Type", "application/json");
+    const auto batch =
+        co_await world.send({.method = "POST",
+                             .target = "/api/graphql",
+                             .headers = json,
+                             .body = R"([{"query":"{__typename}"},{"query":"{__typename}"}])"});
+    EXPECT_EQ(batch.status, 400);
+    EXPECT_EQ(batch.code(), "BATCH_REFUSED");
+    // A form, a script that asks for no leave, and a link.
+    for (const char* type : {"text/plain", "application/x-www-form-urlencoded",
+                             "multipart/form-data; boundary=x", ""}) {
+      auto headers = ann;
+      headers.add("Content-Type", type);
+      const auto answer = co_await world.ask("mutation{removeGitIntegration(name:\"x\")}", headers);
+      EXPECT_EQ(answer.status, 415) << type;
+    }
+    const auto link = co_await world.send(
+        {.target = "/api/graphql?query=mutation%7BremoveGitIntegration(name:%22x%22)%7D",
+         .headers = ann});
+    EXPECT_EQ(link.status, 405);
+    // A cookie counts for pages of the list only.
+    for (const char* origin :
+         {"https://evil.example", "null", "", "https://ui.example.test.evil"}) {
+      http::Headers headers{{"Cookie", "session=" + std::string(World::kAnn)}};
+      if (*origin != '\0') headers.add("Origin", origin);
+      const auto answer = co_await world.ask("mutation{removeGitIntegration(name:\"x\")}", headers);
+      EXPECT_EQ(answer.status, 403) << origin;
+      EXPECT_EQ(answer.headers.find("Access-Control-Allow-Origin"), std::nullopt);
+    }
+    EXPECT_TRUE(world.audit().empty());
+    // The schema is for users only.
+    const auto schema = co_await world.ask("{__schema{types{name}}}");
+    EXPECT_EQ(schema.status, 401);
+    EXPECT_THAT(schema.body, Not(HasSubstr("GitIntegration")));
+    const auto guess = co_await world.ask("{gitIntegration{nam}}");
+    EXPECT_EQ(guess.status, 401);
+    EXPECT_EQ((co_await world.ask("{__schema{types{name}}}", ann)).status, 200);
+    EXPECT_LT(world.daemon->memory(), memory + 96 * 1024);  // KiB; a sanitizer keeps freed memory
+  });
+}
+
+// AC-33: nobody is trusted by what a token says of itself, and a token that was taken back is refused,
+// also within a session.
+TEST(AppProxyAttacks, AC33_ForgedAndRevokedTokensAreRefused) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
+    co_await world.account_known();
+    const std::string unsigned_jwt =
+        "eyJhbGciOiJub25lIn0.eyJpZCI6InUtYW5uIiwiYWNjb3VudF9pZCI6ImFjYy0xIn0.";
+    const auto before = world.platform.accounts().asked("me");
+    for (const std::string& value :
+         {unsigned_jwt, std::string("Bearer"), std::string("Bearer "), std::string("Basic dTpw"),
+          std::string("undefined"), std::string("null"),
+          "Bearer Bearer " + std::string(World::kAnn), std::string(World::kAnn) + " " + World::kAnn,
+          std::string(20'000, 'a')}) {
+      const auto answer = co_await world.ask(kIntegrations, World::as(value));
+      EXPECT_EQ(answer.status, 401) << value.substr(0, 60);
+      EXPECT_EQ(answer.body, R"({"error":"Unauthorized: Invalid token."})");
+    }
+    // Only those that could be a token were shown to the control plane.
+    EXPECT_EQ(world.platform.accounts().asked("me") - before, 3U);
+    const auto twice = co_await world.ask(
+        kIntegrations, {{"Authorization", World::kBob}, {"Authorization", World::kAnn}});
+    EXPECT_EQ(twice.status, 401);
+    EXPECT_EQ((co_await world.ask(kIntegrations)).status, 401);
+
+    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 200);
+    world.platform.accounts().revoke(World::kBob);
+    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 401);
+    // An administrator who is none any more.
+    const auto first = co_await world.ask(kRemove, World::as(World::kAnn), {{"name", "x"}});
+    EXPECT_EQ(first.code(), "UNSUPPORTED");
+    world.platform.accounts().set_admins("acc-1", {});
+    const auto then = co_await world.ask(kRemove, World::as(World::kAnn), {{"name", "x"}});
+    EXPECT_EQ(then.json["errors"][0]["extensions"], 403);
+  });
+}
+
+// AC-34: an unknown token, one of another account and one of another runtime get the same answer.
+TEST(AppProxyAttacks, AC34_RefusalsTellNothingApart) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.platform.accounts().add("canary-stage.5555",
+                                  FakeAccounts::Runtime{.name = "stage", .account_id = "acc-1"});
+    world.start();
+    co_await world.account_known();
+    std::vector<World::Answer> answers;
+    for (const char* token : {"nobody.0000", World::kEve, "canary-stage.5555"}) {
+      answers.push_back(co_await world.ask(kIntegrations, World::as(token)));
+      answers.push_back(co_await world.ask(kRemove, World::as(token), {{"name", "x"}}));
+    }
+    for (auto& answer : answers) {
+      EXPECT_EQ(answer.status, 401);
+      EXPECT_EQ(answer.body, answers[0].body);
+      for (const char* name : {"Date", "X-Request-Id"}) answer.headers.erase(name);
+      EXPECT_TRUE(std::ranges::equal(answer.headers, answers[0].headers));
+    }
+  });
+}
+
+// AC-35: guessing is slow, and harms neither known users nor other addresses.
+TEST(AppProxyAttacks, AC35_GuessingIsLimitedByAddress) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start({{"TRUSTED_PROXIES", "127.0.0.1"}});
+    co_await world.account_known();
+    const auto from = [](const std::string& token, const char* address) {
+      auto headers = World::as(token);
+      // What the client itself wrote stands first.
+      headers.add("X-Forwarded-For", std::string("198.51.100.7, ") + address);
+      return headers;
+    };
+    EXPECT_EQ((co_await world.ask(kIntegrations, from(World::kBob, "203.0.113.9"))).status, 200);
+    const auto asked = world.platform.accounts().asked("me");
+    int limited = 0;
+    for (int i = 0; i < 60; ++i) {
+      const auto answer =
+          co_await world.ask(kIntegrations, from("guess." + std::to_string(i), "203.0.113.9"));
+      if (answer.status == 429) {
+        ++limited;
+        EXPECT_NE(answer.headers.find("Retry-After"), std::nullopt);
+      } else {
+        EXPECT_EQ(answer.status, 401);
+      }
+    }
+    EXPECT_GE(limited, 30);
+    EXPECT_LE(world.platform.accounts().asked("me") - asked, 30U);
+    EXPECT_EQ((co_await world.ask(kIntegrations, from(World::kBob, "203.0.113.9"))).status, 200);
+    EXPECT_EQ((co_await world.ask(kIntegrations, from(World::kAnn, "203.0.113.10"))).status, 200);
+  });
+}
+
+// AC-36: what needs no user tells nothing but the version.
+TEST(AppProxyAttacks, AC36_StrangersSeeTheVersionOnly) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    for (const char* query :
+         {"{gitIntegrations{name}}", "{versionInfo{version} gitIntegrations{name}}",
+          "{a:versionInfo{version} b:gitIntegration{name}}", "{__type(name:\"Query\"){name}}",
+          "{...F} fragment F on Query{gitIntegration{name}}",
+          "query A{versionInfo{version}} query B{gitIntegrations{name}}",
+          "mutation{removeGitIntegration(name:\"x\")}", "{", "{nothing}"}) {
+      const auto answer = co_await world.ask(query);
+      EXPECT_EQ(answer.status, 401) << query << answer.body;
+      EXPECT_EQ(answer.body, R"({"error":"Unauthorized: Invalid token."})");
+      EXPECT_EQ(answer.headers.find("WWW-Authenticate"), "Bearer");
+    }
+    EXPECT_EQ((co_await world.ask("{versionInfo{version __typename} __typename}")).status, 200);
+    // The page for people is off.
+    const auto page =
+        co_await world.send({.target = "/api/graphql", .headers = {{"Accept", "text/html"}}});
+    EXPECT_EQ(page.status, 405);
+    EXPECT_TRUE(world.audit().empty());
+  });
+}
+
+// AC-37: each transport and each form of a path asks for the same.
+TEST(AppProxyAttacks, AC37_EveryWayInAsksWhoItIs) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const std::string body = Json{{"query", kIntegrations}}.dump();
+    for (const char* path : {"/api/graphql", "/app-proxy/api/graphql", "//api//graphql/"}) {
+      for (const char* type : {"application/json", "application/json; charset=utf-8"}) {
+        const auto answer = co_await world.send(
+            {.method = "POST", .target = path, .headers = {{"Content-Type", type}}, .body = body});
+        EXPECT_EQ(answer.status, 401) << path;
+      }
+    }
+    // A user who is no administrator is refused what administrators do, by each name of it.
+    for (const char* query :
+         {"mutation{removeGitIntegration(name:\"x\")}",
+          "mutation{a:removeGitIntegration(name:\"x\")}",
+          "mutation{...F} fragment F on Mutation{removeGitIntegration(name:\"x\")}",
+          "mutation{addGitIntegration(args:{provider:GITHUB,sharingPolicy:ALL_USERS_IN_ACCOUNT}){"
+          "name}}",
+          "mutation{editGitIntegration(args:{sharingPolicy:ALL_USERS_IN_ACCOUNT}){name}}"}) {
+      const auto answer = co_await world.ask(query, World::as(World::kBob));
+      EXPECT_EQ(answer.status, 200);
+      EXPECT_EQ(answer.json["errors"][0]["message"], "Forbidden") << query;
+    }
+    EXPECT_EQ(world.audit().size(), 5U);
+    for (const auto& line : world.audit()) EXPECT_EQ(line["result"], "forbidden");
+  });
+}
+
+TEST(AppProxy, ThePlaygroundIsThereOnRequest) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start({{"GRAPHQL_PLAYGROUND", "true"}});
+    const auto page = co_await world.send(
+        {.target = "/app-proxy/api/graphql", .headers = {{"Accept", "text/html,*/*"}}});
+    EXPECT_EQ(page.status, 200);
+    EXPECT_THAT(page.body, StartsWith("<!doctype html>"));
+    EXPECT_THAT(std::string(page.headers.find("Content-Security-Policy").value_or("")),
+                HasSubstr("default-src 'none'"));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test

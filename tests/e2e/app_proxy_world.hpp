@@ -1,0 +1,147 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/core/encoding.hpp"
+#include "common/core/process.hpp"
+#include "common/http/client.hpp"
+#include "daemons/app_proxy_process.hpp"
+#include "doubles/fake_platform.hpp"
+#include "support/play.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::test {
+
+// The running app-proxy and the double of its control plane: account "acme" with the users Ann, who is
+// an administrator, and Bob, and another account with Eve.
+struct AppProxyWorld {
+  using Json = nlohmann::json;
+  static constexpr const char* kAnn = "canary-ann.1111";
+  static constexpr const char* kBob = "canary-bob.2222";
+  static constexpr const char* kEve = "canary-eve.3333";
+  static constexpr const char* kRuntime = "canary-runtime.4444";
+  static constexpr const char* kPage = "https://ui.example.test";
+
+  explicit AppProxyWorld(const Executor& executor)
+      : platform(executor), client(executor, resolver, {}) {
+    auto& accounts = platform.accounts();
+    accounts.add({.id = "acc-1", .name = "acme", .admins = {"u-ann"}});
+    accounts.add({.id = "acc-2", .name = "other", .admins = {"u-eve"}});
+    accounts.add(
+        kAnn,
+        FakeAccounts::User{
+            .id = "u-ann", .name = "Ann", .email = "ann@example.test", .account_id = "acc-1"});
+    accounts.add(kBob, FakeAccounts::User{.id = "u-bob", .name = "Bob", .account_id = "acc-1"});
+    accounts.add(kEve, FakeAccounts::User{.id = "u-eve", .name = "Eve", .account_id = "acc-2"});
+    accounts.add(kRuntime, FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
+    EXPECT_TRUE(platform.start());
+  }
+
+  [[nodiscard]] Environment environment() const {
+    return {{"CF_HOST", platform.url().to_string() + "/"},
+            {"RUNTIME_TOKEN", kRuntime},
+            {"RUNTIME_NAME", "prod"},
+            {"CORS", std::string(kPage) + "/ , https://g.codefresh.io"},
+            // Of the original, not known here.
+            {"STRIP_PREFIX", "true"},
+            {"CLUSTER_CHUNK_SIZE", "50"}};
+  }
+  void start(Environment more = {}, std::vector<std::string> flags = {}) {
+    more.merge(environment());
+    daemon.emplace(std::move(more), std::move(flags));
+  }
+
+  struct Answer {
+    int status = 0;
+    http::Headers headers;
+    std::string body;
+    Json json;
+
+    [[nodiscard]] std::string code() const {
+      if (!json.is_object() || !json.contains("errors")) return "";
+      const Json& extensions = json["errors"][0]["extensions"];
+      return extensions.is_object() ? extensions.value("code", "") : "";
+    }
+  };
+  Task<Answer> send(http::Request request) {
+    http::Url url{.scheme = "http", .host = "127.0.0.1", .port = daemon->port()};
+    auto response =
+        co_await client.send(url, std::move(request), deadline_after(std::chrono::seconds(20)));
+    if (!response) {
+      ADD_FAILURE() << response.error().message;
+      co_return Answer{};
+    }
+    Json json = Json::parse(response->body, nullptr, false);
+    co_return Answer{.status = response->status,
+                     .headers = std::move(response->headers),
+                     .body = std::move(response->body),
+                     .json = std::move(json)};
+  }
+  Task<Answer> ask(std::string query, http::Headers headers = {}, Json variables = {}) {
+    if (!headers.find("Content-Type")) headers.add("Content-Type", "application/json");
+    Json body{{"query", std::move(query)}};
+    if (!variables.is_null()) body["variables"] = std::move(variables);
+    co_return co_await send({.method = "POST",
+                             .target = "/app-proxy/api/graphql",
+                             .headers = std::move(headers),
+                             .body = body.dump()});
+  }
+  static http::Headers as(const std::string& token) { return {{"Authorization", token}}; }
+
+  // Waits until the daemon knows its account.
+  Task<> account_known() {
+    const auto deadline = deadline_after(std::chrono::seconds(20));
+    while (!daemon->log().contains("the account is known") && Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(daemon->log().contains("the account is known"));
+  }
+  [[nodiscard]] std::vector<Json> audit() const {
+    std::vector<Json> lines;
+    std::istringstream text(daemon->log());
+    for (std::string line; std::getline(text, line);) {
+      auto json = Json::parse(line, nullptr, false);
+      if (json.is_object() && json.value("stream", "") == "audit") lines.push_back(std::move(json));
+    }
+    return lines;
+  }
+
+  [[nodiscard]] std::string logs() const { return daemon ? daemon->log() : ""; }
+  Task<> stop() {
+    client.close_idle();
+    if (daemon) {
+      // No secret in any line of the log, the audit stream or the pages of the admin port.
+      for (const char* page : {"/metrics", "/statusz"}) {
+        EXPECT_FALSE(daemon->admin(page).body.contains("canary")) << page;
+      }
+      EXPECT_FALSE(daemon->log().contains("canary")) << daemon->log();
+      EXPECT_EQ(daemon->process().stop(), 0) << daemon->log();
+    }
+    co_await platform.stop();
+  }
+
+  FakePlatform platform;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  http::Client client;
+  std::optional<AppProxyProcess> daemon;
+};
+
+inline void in_app_proxy_world(const std::function<Task<>(AppProxyWorld&)>& body) {
+  run_coro(
+      [&]() -> Task<> {
+        AppProxyWorld world(co_await asio::this_coro::executor);
+        co_await play_in(world, body);
+      },
+      std::chrono::seconds(60));
+}
+
+}  // namespace gitops::test
