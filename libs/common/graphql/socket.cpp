@@ -68,7 +68,9 @@ class SocketDriver {
           const auto opened = co_await open_(payload);
           if (opened) {
             context_ = *opened;
-            session_.accept(Clock::now());
+            for (SocketAction& waiting : session_.accept(Clock::now())) {
+              co_await perform(std::move(waiting));
+            }
           } else {
             session_.refuse(opened.error().message);
           }

@@ -1,6 +1,7 @@
 #include "common/graphql/socket_session.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/graphql/print.hpp"
 
@@ -86,7 +87,8 @@ std::vector<SocketAction> SocketSession::receive(std::string_view text, Clock::t
     due_ = now + options_.keep_alive;
     actions.push_back({SocketAction::Kind::open, {}, std::move(payload)});
   } else if (type == (is_transport ? "subscribe" : "start")) {
-    if (state_ != State::open) {
+    const bool waits = state_ == State::opening && !is_transport;
+    if (state_ != State::open && !waits) {
       close(kUnauthorized, "Unauthorized");
       return actions;
     }
@@ -94,7 +96,13 @@ std::vector<SocketAction> SocketSession::receive(std::string_view text, Clock::t
       invalid("The message has no payload");
       return actions;
     }
-    with_id([&](std::string id) { start(std::move(id), std::move(payload), actions); });
+    if (waits && waiting_bytes() + payload.size() > options_.max_waiting) {
+      close(kUnauthorized, "Too much before the connection is acknowledged");
+      return actions;
+    }
+    with_id([&](std::string id) {
+      start(std::move(id), std::move(payload), waits ? waiting_ : actions);
+    });
   } else if (type == (is_transport ? "complete" : "stop")) {
     with_id([&](const std::string& id) { stop(id, actions); });
   } else if (is_transport && type == "ping") {
@@ -128,16 +136,25 @@ void SocketSession::start(std::string id, std::string payload, std::vector<Socke
 
 void SocketSession::stop(const std::string& id, std::vector<SocketAction>& actions) {
   if (operations_.erase(id) == 0) return;  // it has just ended
-  actions.push_back({SocketAction::Kind::stop, id, {}});
+  if (std::erase_if(waiting_, [&](const SocketAction& one) { return one.id == id; }) == 0) {
+    actions.push_back({SocketAction::Kind::stop, id, {}});
+  }
   if (protocol_ == SocketProtocol::legacy) send("complete", id);
 }
 
-void SocketSession::accept(Clock::time_point now) {
-  if (state_ != State::opening) return;
+std::size_t SocketSession::waiting_bytes() const {
+  std::size_t bytes = 0;
+  for (const SocketAction& one : waiting_) bytes += one.payload.size();
+  return bytes;
+}
+
+std::vector<SocketAction> SocketSession::accept(Clock::time_point now) {
+  if (state_ != State::opening) return {};
   state_ = State::open;
   due_ = now + options_.keep_alive;
   send("connection_ack");
   if (protocol_ == SocketProtocol::legacy) send("ka");
+  return std::exchange(waiting_, {});
 }
 
 void SocketSession::refuse(std::string_view reason) {

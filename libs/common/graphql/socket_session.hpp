@@ -27,8 +27,10 @@ inline constexpr std::array<std::string_view, 2> kSocketProtocols{"graphql-trans
 std::optional<SocketProtocol> socket_protocol(std::string_view name);
 
 struct SocketSessionOptions {
-  std::size_t max_operations = 20;                 // at the same time
-  std::size_t max_id = 100;                        // bytes of an operation's id
+  std::size_t max_operations = 20;  // at the same time
+  std::size_t max_id = 100;         // bytes of an operation's id
+  std::size_t max_waiting =
+      64UL * 1024;  // bytes of operations before the answer to connection_init
   std::chrono::milliseconds init_timeout{10'000};  // for the client's connection_init
   // Between messages that keep the connection of a legacy client busy. A transport client is pinged
   // by the WebSocket itself.
@@ -60,8 +62,9 @@ class SocketSession {
   // A binary message was received, which neither protocol has.
   void receive_binary();
 
-  // Answers connection_init.
-  void accept(Clock::time_point now);
+  // Answers connection_init. Returns the operations that a legacy client has started since: it does not
+  // wait for the answer.
+  std::vector<SocketAction> accept(Clock::time_point now);
   void refuse(std::string_view reason);
 
   // One answer of an operation, a text like {"data":…}. These do nothing for an operation that was
@@ -93,6 +96,7 @@ class SocketSession {
 
   void close(std::uint16_t code, std::string reason);
   void invalid(std::string reason);
+  [[nodiscard]] std::size_t waiting_bytes() const;
   void start(std::string id, std::string payload, std::vector<SocketAction>& actions);
   void stop(const std::string& id, std::vector<SocketAction>& actions);
   void send(std::string_view type, std::string_view id = {}, std::string_view payload = {});
@@ -102,6 +106,7 @@ class SocketSession {
   State state_ = State::waiting;
   Clock::time_point due_;
   std::set<std::string, std::less<>> operations_;
+  std::vector<SocketAction> waiting_;  // for the answer to connection_init
   std::vector<std::string> output_;
   std::optional<Close> closing_;
   simdjson::dom::parser parser_;

@@ -127,6 +127,39 @@ TEST(GraphqlSocketSession, LegacyRunsOperations) {
   EXPECT_EQ(scene.session.closing(), (Close{1000, ""}));
 }
 
+// subscriptions-transport-ws sends its operations right behind connection_init.
+TEST(GraphqlSocketSession, LegacyClientsDoNotWaitForTheAcknowledgement) {
+  const auto start = [](const std::string& id) {
+    return R"({"type":"start","id":")" + id + R"(","payload":{"query":"{a}"}})";
+  };
+  SocketSession session(SocketProtocol::legacy, {}, kStart);
+  EXPECT_EQ(session.receive(R"({"type":"connection_init"})", kStart).size(), 1U);
+  for (const char* id : {"1", "2", "3"}) EXPECT_TRUE(session.receive(start(id), kStart).empty());
+  // One of them is taken back: nothing of it is left to stop.
+  EXPECT_TRUE(session.receive(R"({"type":"stop","id":"2"})", kStart).empty());
+  EXPECT_EQ(session.operations(), 2U);
+  const auto begun = session.accept(kStart);
+  ASSERT_EQ(begun.size(), 2U);
+  EXPECT_EQ(begun[0], (SocketAction{Kind::start, "1", R"({"query":"{a}"})"}));
+  EXPECT_EQ(begun[1].id, "3");
+  EXPECT_EQ(session.closing(), std::nullopt);
+
+  // So much and no more, as nobody knows yet who it is.
+  SocketSession full(SocketProtocol::legacy, {.max_waiting = 30}, kStart);
+  (void)full.receive(R"({"type":"connection_init"})", kStart);
+  for (const char* id : {"1", "2"}) (void)full.receive(start(id), kStart);
+  EXPECT_EQ(full.closing(), std::nullopt);
+  (void)full.receive(start("3"), kStart);
+  ASSERT_TRUE(full.closing());
+
+  // The other protocol has clients wait.
+  SocketSession transport(SocketProtocol::transport, {}, kStart);
+  (void)transport.receive(R"({"type":"connection_init"})", kStart);
+  (void)transport.receive(R"({"type":"subscribe","id":"1","payload":{"query":"{a}"}})", kStart);
+  ASSERT_TRUE(transport.closing());
+  EXPECT_EQ(transport.closing()->code, 4401);
+}
+
 TEST(GraphqlSocketSession, LegacyTellsWhyItRefuses) {
   Scene scene(SocketProtocol::legacy);
   scene.say(R"({"type":"connection_init"})");
