@@ -135,6 +135,11 @@ Task<> runtime_answers_the_document_of_the_sdk(Session& session) {
   const auto json = Json::parse(answer.body);
   EXPECT_FALSE(json.contains("errors")) << answer.body;
   EXPECT_EQ(json["data"]["runtime"]["metadata"]["name"], session.peer.runtime);
+  // Its enums must not be null: the SDK then decodes nothing at all.
+  for (const char* member :
+       {"syncStatus", "installationType", "installationStatus", "accessMode"}) {
+    EXPECT_TRUE(json["data"]["runtime"][member].is_string()) << member;
+  }
 }
 
 Task<> rules_are_those_of_the_entity_type(Session& session) {

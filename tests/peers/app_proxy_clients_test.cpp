@@ -1,0 +1,171 @@
+// Real clients of app-proxy against the running daemon: the public Go SDK, and two WebSocket clients
+// for GraphQL. The control plane is the double.
+#include <filesystem>
+#include <future>
+
+#include <gmock/gmock.h>
+
+#include "e2e/app_proxy_world.hpp"
+#include "peers/peer_programs.hpp"
+
+namespace gitops::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+using World = AppProxyWorld;
+
+// Runs a program while the doubles on the loop go on.
+Task<CommandResult> run_beside(std::vector<std::string> argv, Environment environment) {
+  auto running = std::async(std::launch::async, [argv = std::move(argv), environment] {
+    return run_command(argv, environment);
+  });
+  while (running.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    co_await sleep_for(std::chrono::milliseconds(5));
+  }
+  co_return running.get();
+}
+
+struct GoSdk {
+  static std::optional<std::string> missing() {
+    if (fs::exists(peer_program("go-sdk-client"))) return std::nullopt;
+    return "go-sdk is not built (./dev peers go-sdk)";
+  }
+  static Task<CommandResult> run(World& world, std::string token, std::string operation,
+                                 std::string arguments = {}) {
+    world.platform.accounts().set_ingress_host("prod", world.daemon->url());
+    std::vector<std::string> argv{peer_program("go-sdk-client"), world.platform.url().to_string(),
+                                  "prod", std::move(operation)};
+    if (!arguments.empty()) argv.push_back(std::move(arguments));
+    co_return co_await run_beside(std::move(argv), {{"CF_API_KEY", std::move(token)}});
+  }
+};
+
+TEST(GoSdk, AsksForTheVersion) {
+  GITOPS_REQUIRE_PEER(GoSdk);
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    const auto answer = co_await GoSdk::run(world, World::kAnn, "version-info");
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    const auto info = Json::parse(answer.out);
+    EXPECT_EQ(info["version"], std::string(gitops::version()));
+    EXPECT_EQ(info["platformHost"], world.platform.url().to_string());
+  });
+}
+
+TEST(GoSdk, ShowsWhyATokenIsRefused) {
+  GITOPS_REQUIRE_PEER(GoSdk);
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    // The control plane knows her, as a user of another account.
+    world.platform.accounts().add("canary-other-prod",
+                                  FakeAccounts::Runtime{.name = "prod", .account_id = "acc-2"});
+    const auto answer = co_await GoSdk::run(world, World::kEve, "git-integrations");
+    EXPECT_EQ(answer.exit_code, 1);
+    EXPECT_THAT(
+        answer.err,
+        HasSubstr("API error: 401 Unauthorized: {\"error\":\"Unauthorized: Invalid token.\"}"));
+  });
+}
+
+TEST(GoSdk, DecodesRefusals) {
+  GITOPS_REQUIRE_PEER(GoSdk);
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const auto answer = co_await GoSdk::run(world, World::kBob, "remove-git-integration", "main");
+    EXPECT_EQ(answer.exit_code, 1);
+    EXPECT_THAT(answer.err, HasSubstr("Forbidden"));
+    EXPECT_THAT(answer.err, testing::Not(HasSubstr("unmarshal")));
+  });
+}
+
+struct SocketClients {
+  static fs::path modules() { return peers_folder() / "share/graphql-clients"; }
+  static std::optional<std::string> missing() {
+    if (!fs::is_directory(modules() / "node_modules/graphql-ws")) {
+      return "graphql-clients is not built (./dev peers graphql-clients)";
+    }
+    if (!find_program("node")) return "node is not installed";
+    return std::nullopt;
+  }
+  static Task<Json> run(World& world, const std::string& client, const std::string& token,
+                        const Json& operations, const std::string& origin = {}) {
+    const std::string url =
+        "ws://127.0.0.1:" + std::to_string(world.daemon->port()) + "/app-proxy/api/graphql";
+    const auto answer =
+        co_await run_beside({"node", GITOPS_SOURCE_DIR "/tests/peers/graphql-clients/clients.mjs",
+                             client, url, operations.dump()},
+                            {{"GRAPHQL_CLIENTS_MODULES", modules().string()},
+                             {"CF_API_KEY", token},
+                             {"ORIGIN", origin}});
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    co_return Json::parse(answer.out, nullptr, false);
+  }
+};
+
+class WebSocketClient : public testing::TestWithParam<const char*> {};
+
+TEST_P(WebSocketClient, RunsOperationsSideBySide) {
+  GITOPS_REQUIRE_PEER(SocketClients);
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const Json operations = Json::parse(R"([
+      {"query": "query V{versionInfo{version __typename}}"},
+      {"query": "query($name: String){gitIntegration(name: $name){name}}", "variables": {"name": "x"}},
+      {"query": "{nothing}"},
+      {"query": "{__typename}"}])");
+    const auto results =
+        co_await SocketClients::run(world, GetParam(), World::kBob, operations, World::kPage);
+    CO_ASSERT_EQ(results.size(), 4U);
+    EXPECT_EQ(results[0]["answers"][0]["data"]["versionInfo"]["__typename"], "AppProxyVersionInfo");
+    EXPECT_FALSE(results[0].contains("error"));
+    CO_ASSERT_TRUE(results[1]["answers"][0].contains("data"));
+    // Either client gets the refusal of a document as an error.
+    EXPECT_THAT(results[2].dump(), HasSubstr("Cannot query field \\\"nothing\\\""));
+    EXPECT_EQ(results[3]["answers"][0]["data"]["__typename"], "Query");
+  });
+}
+
+TEST_P(WebSocketClient, IsToldThatItsTokenIsRefused) {
+  GITOPS_REQUIRE_PEER(SocketClients);
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    for (const std::string& token :
+         {std::string("nobody.0"), std::string(World::kEve), std::string()}) {
+      const auto results = co_await SocketClients::run(
+          world, GetParam(), token, Json::parse(R"([{"query":"{__typename}"}])"));
+      CO_ASSERT_EQ(results.size(), 1U);
+      EXPECT_TRUE(results[0]["answers"].empty());
+      EXPECT_THAT(results[0]["error"].dump(),
+                  testing::AnyOf(HasSubstr("4403"), HasSubstr("Unauthorized")));
+    }
+  });
+}
+
+TEST_P(WebSocketClient, IsRefusedOnPagesOfOtherSites) {
+  GITOPS_REQUIRE_PEER(SocketClients);
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const auto results = co_await SocketClients::run(world, GetParam(), World::kAnn,
+                                                     Json::parse(R"([{"query":"{__typename}"}])"),
+                                                     "https://evil.example");
+    CO_ASSERT_EQ(results.size(), 1U);
+    EXPECT_TRUE(results[0]["answers"].empty());
+    EXPECT_THAT(results[0]["error"].dump(), HasSubstr("403"));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Npm, WebSocketClient,
+                         testing::Values("graphql-ws", "subscriptions-transport-ws"),
+                         [](const auto& info) {
+                           return std::string(info.param) == "graphql-ws" ? "graphql_ws" : "legacy";
+                         });
+
+}  // namespace
+}  // namespace gitops::test
