@@ -1,6 +1,8 @@
 // The running app-proxy between its clients and the double of its control plane.
 #include <gmock/gmock.h>
 
+#include "common/graphql/socket_session.hpp"
+#include "common/http/websocket.hpp"
 #include "e2e/app_proxy_world.hpp"
 
 namespace gitops::test {
@@ -300,6 +302,137 @@ TEST(AppProxyAttacks, AC33_ForgedAndRevokedTokensAreRefused) {
     world.platform.accounts().set_admins("acc-1", {});
     const auto then = co_await world.ask(kRemove, World::as(World::kAnn), {{"name", "x"}});
     EXPECT_EQ(then.json["errors"][0]["extensions"], 403);
+  });
+}
+
+// A WebSocket of a client: messages come and go as JSON.
+struct Chat {
+  http::WebSocket& socket;
+
+  Task<> say(Json message) { CO_ASSERT_OK(co_await socket.send(message.dump())); }
+  Task<Json> hear() {
+    const auto message = co_await socket.receive();
+    co_return message ? Json::parse(message->data, nullptr, false) : Json();
+  }
+  Task<Json> ask(std::string id, std::string query) {
+    co_await say({{"id", id}, {"type", "subscribe"}, {"payload", {{"query", query}}}});
+    auto answer = co_await hear();
+    if (answer.value("type", "") == "next") EXPECT_EQ((co_await hear())["type"], "complete");
+    co_return answer;
+  }
+};
+
+// Runs `body` on a WebSocket; the error when it could not be opened.
+Task<Result<http::websocket::Ending>> chat(World& world, http::Headers headers,
+                                           std::function<Task<>(Chat&)> body) {
+  const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = world.daemon->port()};
+  co_return co_await http::connect_websocket(
+      world.client, url, {.target = "/app-proxy/api/graphql", .headers = std::move(headers)},
+      graphql::kSocketProtocols, {}, deadline_after(20s), [&](http::WebSocket& socket) -> Task<> {
+        Chat with{socket};
+        co_await body(with);
+      });
+}
+
+// AC-33: revocation in the middle of a session.
+TEST(AppProxyAttacks, AC33_AnOpenSessionDoesNotOutliveItsToken) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
+    co_await world.account_known();
+    const auto ended = co_await chat(world, {}, [&](Chat& with) -> Task<> {
+      co_await with.say(
+          {{"type", "connection_init"}, {"payload", {{"Authorization", World::kBob}}}});
+      EXPECT_EQ((co_await with.hear())["type"], "connection_ack");
+      EXPECT_EQ((co_await with.ask("1", "{__typename}"))["payload"]["data"]["__typename"], "Query");
+      world.platform.accounts().revoke(World::kBob);
+      const auto refused = co_await with.ask("2", "{__typename}");
+      EXPECT_EQ(refused["type"], "error") << refused;
+      EXPECT_EQ(refused["payload"][0]["extensions"]["statusCode"], 401) << refused;
+    });
+    EXPECT_TRUE(ended);
+  });
+}
+
+// AC-37: a WebSocket is one more way in.
+TEST(AppProxyAttacks, AC37_WebSocketsAskWhoItIs) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const auto close_code = [&](http::Headers headers, Json payload) -> Task<int> {
+      const auto ended = co_await chat(world, std::move(headers), [&](Chat& with) -> Task<> {
+        co_await with.say({{"type", "connection_init"}, {"payload", payload}});
+        (void)co_await with.hear();
+      });
+      co_return ended ? ended->code : ended.error().http_status;
+    };
+    const http::Headers cookie{{"Cookie", "session=" + std::string(World::kBob)}};
+    auto cookie_of_page = cookie;
+    cookie_of_page.add("Origin", World::kPage);
+    EXPECT_EQ(co_await close_code({}, nullptr), 4403);
+    EXPECT_EQ(co_await close_code({}, {{"Authorization", "nobody.0"}}), 4403);
+    EXPECT_EQ(co_await close_code({}, {{"Authorization", World::kEve}}), 4403);
+    EXPECT_EQ(co_await close_code(cookie, nullptr), 4403);
+    EXPECT_EQ(co_await close_code(cookie_of_page, nullptr), 1000);
+    EXPECT_EQ(co_await close_code(World::as(World::kBob), nullptr), 1000);
+    // A page of another site is not let in at all.
+    for (const char* origin : {"https://evil.example", "null", "https://ui.example.test:444"}) {
+      auto headers = cookie;
+      headers.add("Origin", origin);
+      EXPECT_EQ(co_await close_code(headers, nullptr), 403) << origin;
+    }
+    // Who says something before saying who it is.
+    const auto early = co_await chat(world, {}, [&](Chat& with) -> Task<> {
+      co_await with.say(
+          {{"id", "1"}, {"type", "subscribe"}, {"payload", {{"query", "{versionInfo{version}}"}}}});
+      EXPECT_TRUE((co_await with.hear()).is_null());
+    });
+    CO_ASSERT_OK(early);
+    EXPECT_EQ(early->code, 4401);
+  });
+}
+
+// Documents of public clients that are not what a strict server expects.
+TEST(AppProxy, AcceptsTheDocumentsOfOddClients) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const auto accepted = [&](std::string query, Json variables) -> Task<> {
+      const auto answer = co_await world.ask(query, World::as(World::kAnn), std::move(variables));
+      EXPECT_EQ(answer.status, 200) << query;
+      EXPECT_NE(answer.code(), "GRAPHQL_VALIDATION_FAILED") << answer.body;
+      EXPECT_NE(answer.code(), "GRAPHQL_PARSE_FAILED") << answer.body;
+    };
+    // A nullable variable for a required argument, and one that is not declared.
+    co_await accepted(
+        "mutation RegisterToGitIntegration($args: RegisterToGitIntegrationArgs) {"
+        "registerToGitIntegration(args: $args) { name } }",
+        {{"args", {{"token", "canary-x"}, {"isAdmin", true}}}, {"unknown", 1}});
+    // gitops-operator, with an alias.
+    co_await accepted(
+        "mutation commitFiles($args: CommitFilesArgs!) { commitFiles(args: $args) { COMMIT_SHA: "
+        "sha "
+        "sha message date committer { name email } } }",
+        {{"args",
+          {{"branchName", "HEAD"},
+           {"repo", "o/r"},
+           {"files", {{{"path", "a"}, {"data", "b"}}}},
+           {"msg", "m"},
+           {"description", ""},
+           {"force", true}}}});
+    // Python's gql: __typename everywhere, and variables without a value.
+    co_await accepted("query q($name: String) { gitIntegration(name: $name) { __typename name } }",
+                      {{"name", nullptr}});
+    const auto introspection = co_await world.ask(
+        "query IntrospectionQuery { __schema { queryType { name } mutationType { name } types { "
+        "kind "
+        "name fields(includeDeprecated: true) { name args { name type { kind name ofType { name } "
+        "} "
+        "defaultValue } isDeprecated deprecationReason } inputFields { name } enumValues { name } "
+        "} "
+        "directives { name locations } } }",
+        World::as(World::kAnn));
+    EXPECT_FALSE(introspection.json.contains("errors"));
+    EXPECT_EQ(introspection.json["data"]["__schema"]["queryType"]["name"], "Query");
   });
 }
 

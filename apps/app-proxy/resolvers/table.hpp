@@ -18,9 +18,11 @@ struct Parts {
 // field is a line of schema.graphql and a row here.
 std::vector<FieldRow> table(const Parts& parts);
 
-// The rows for graphql::Engine: each checks its permission first, and those that change state are
-// written to `audit`, which outlives the engine. Engine::make() then refuses a field of the schema
-// without a row.
+// These rows behind the checks of their permissions. Each call of one that changes state is written to
+// `audit`, which outlives what is returned.
+graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit);
+// The same with the rows of all object types: what schema.graphql asks for. Engine::make() refuses a
+// field of the schema without a row.
 graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit);
 
 // Who must ask for a field of Query or Mutation. Fields that the table does not have, as __schema,

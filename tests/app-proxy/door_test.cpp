@@ -1,0 +1,145 @@
+#include "app-proxy/door.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "app-proxy/resolvers/table.hpp"
+#include "app-proxy/users_bench.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+constexpr const char* kSchema = R"(
+type Query { open: Int slow: String who: String admin: Int }
+type Mutation { change(name: String, secret: String): Int }
+)";
+
+// A door before a schema of its own, whose field `slow` waits.
+struct Bench {
+  Bench(UsersBench& on, Door::Options options)
+      : users(on.executor, on.control_plane, [&on] { return on.runtime_token; }, on.metrics, {}),
+        release(on.executor),
+        rows{read("open", Permission::anyone, [] { return 1; }),
+             read("slow", Permission::user,
+                  [this]() -> Task<std::string> {
+                    ++waiting;
+                    while (!is_released) co_await release.wait();
+                    co_return "done";
+                  }),
+             read("who", Permission::user,
+                  [](graphql::Call& call) { return call.context<Caller>().user->name; }),
+             read("admin", Permission::admin, [] { return 2; }),
+             change("change", Permission::user, {"name"}, [] { return 3; })},
+        engine(graphql::Engine::make(kSchema, guarded(rows, audit)).value()),
+        door(*engine, rows, users, on.metrics, std::move(options)),
+        server(on.executor, {}, [this](http::Exchange& exchange) -> Task<> {
+          door.welcome(exchange);
+          co_await door.serve_post(exchange);
+        }) {}
+
+  Task<http::Response> ask(UsersBench& on, std::string query, const std::string& token,
+                           http::Headers more = {}) {
+    http::Request request{.method = "POST", .target = "/", .headers = std::move(more)};
+    request.headers.add("Content-Type", "application/json");
+    if (!token.empty()) request.headers.add("Authorization", token);
+    request.body = json{{"query", query}}.dump();
+    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    auto response = co_await on.http.send(url, std::move(request), deadline_after(100s));
+    co_return response ? *response : http::Response{.status = 0};
+  }
+
+  UserDirectory users;
+  Event release;
+  bool is_released = false;
+  int waiting = 0;
+  std::vector<FieldRow> rows;
+  Audit audit{"/dev/null"};
+  std::unique_ptr<graphql::Engine> engine;
+  Door door;
+  http::Server server;
+};
+
+void at_door(Door::Options options, const std::function<Task<>(UsersBench&, Bench&)>& body) {
+  with_users_bench([&](UsersBench& on) -> Task<> {
+    Bench bench(on, std::move(options));
+    CO_ASSERT_OK(bench.server.listen());
+    bench.users.start();
+    while (bench.users.own().account_id.empty()) co_await sleep_for(10ms);
+    co_await body(on, bench);
+    on.http.close_idle();
+    co_await bench.server.stop(Clock::now());
+    co_await bench.users.stop();
+  });
+}
+
+TEST(Door, OneUserHasSoManyOperations) {
+  at_door({.max_operations = 3}, [](UsersBench& on, Bench& bench) -> Task<> {
+    TaskGroup group(on.executor);
+    std::vector<int> statuses;
+    for (int i = 0; i < 3; ++i) {
+      group.spawn("slow", [&]() -> Task<> {
+        statuses.push_back((co_await bench.ask(on, "{slow}", "bob.1")).status);
+      });
+    }
+    while (bench.waiting < 3) co_await sleep_for(10ms);
+    const auto more = co_await bench.ask(on, "{who}", "bob.1");
+    EXPECT_EQ(more.status, 429);
+    EXPECT_EQ(more.headers.find("Retry-After"), "1");
+    // Others, and what needs nobody, are not held up.
+    EXPECT_EQ((co_await bench.ask(on, "{who}", "ann.1")).body, R"({"data":{"who":"Ann"}})");
+    EXPECT_EQ((co_await bench.ask(on, "{open}", "bob.1")).body, R"({"data":{"open":1}})");
+    bench.is_released = true;
+    bench.release.notify_all();
+    co_await group.join();
+    EXPECT_THAT(statuses, testing::ElementsAre(200, 200, 200));
+    EXPECT_EQ((co_await bench.ask(on, "{who}", "bob.1")).status, 200);
+  });
+}
+
+TEST(Door, AnOperationEndsInItsTime) {
+  at_door({.timeout = 5s}, [](UsersBench& on, Bench& bench) -> Task<> {
+    const auto begun = Clock::now();
+    const auto answer = co_await bench.ask(on, "{slow}", "bob.1");
+    EXPECT_LT(Clock::now() - begun, 6s);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(json::parse(answer.body)["errors"][0]["extensions"]["code"], "TIMEOUT");
+    // Its place is free again.
+    EXPECT_EQ((co_await bench.ask(on, "{who}", "bob.1")).status, 200);
+  });
+}
+
+TEST(Door, FieldsAskForWhatTheirRowsSay) {
+  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+    EXPECT_EQ((co_await bench.ask(on, "{open}", "")).status, 200);
+    EXPECT_EQ((co_await bench.ask(on, "{open who}", "")).status, 401);
+    EXPECT_EQ((co_await bench.ask(on, "{admin}", "ann.1")).body, R"({"data":{"admin":2}})");
+    const auto refused = json::parse((co_await bench.ask(on, "{admin open}", "bob.1")).body);
+    EXPECT_EQ(refused["data"], (json{{"admin", nullptr}, {"open", 1}}));
+    EXPECT_EQ(refused["errors"][0]["message"], "Forbidden");
+    EXPECT_EQ(refused["errors"][0]["extensions"], 403);
+  });
+}
+
+TEST(Door, RequestIdsAreTakenOverWhenTheyAreHarmless) {
+  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+    const auto id_for = [&](std::string given) -> Task<std::string> {
+      http::Headers more;
+      if (!given.empty()) more.add("X-Request-Id", given);
+      const auto answer = co_await bench.ask(on, "{open}", "", more);
+      co_return std::string(answer.headers.find("X-Request-Id").value_or(""));
+    };
+    EXPECT_EQ(co_await id_for("abc-1"), "abc-1");
+    const auto first = co_await id_for("");
+    const auto second = co_await id_for("");
+    EXPECT_FALSE(first.empty());
+    EXPECT_NE(first, second);
+    EXPECT_NE(co_await id_for("a b\"c"), "a b\"c");
+    EXPECT_NE(co_await id_for(std::string(65, 'a')), std::string(65, 'a'));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
