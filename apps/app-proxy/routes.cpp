@@ -8,7 +8,7 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::string_view kPrefix = "/app-proxy/";
-constexpr std::size_t kMaxRest = 1024 * 1024;  // bytes of a body
+constexpr std::size_t kMaxBody = 1024 * 1024;  // bytes
 
 http::RouteHandler ok() {
   return http::answer_with([](const http::Exchange&, const http::RouteParameters&) {
@@ -18,14 +18,35 @@ http::RouteHandler ok() {
   });
 }
 
-// Routes that clients know and this version does not serve.
-http::Route not_yet(std::string method, std::string path) {
-  return {std::move(method), std::move(path), http::open_to_all(),
-          http::answer_with([](const http::Exchange&, const http::RouteParameters&) {
-            return rest_error(501, "this route is not available in this version of app-proxy");
-          }),
-          kMaxRest};
+http::RouteHandler not_yet() {
+  return http::answer_with([](const http::Exchange&, const http::RouteParameters&) {
+    return rest_error(501, "this route is not available in this version of app-proxy");
+  });
 }
+
+enum class Does { ok, graphql, graphql_opened, not_yet };
+
+struct RouteRow {
+  const char* method;
+  const char* path;
+  Does does;
+  const char* purpose;
+};
+
+// The one list of all routes. Those of `not_yet` are known to clients and come with a later version.
+constexpr RouteRow kRoutes[] = {
+    {"GET", "/api/readyz", Does::ok, "readiness: `OK`"},
+    {"GET", "/api/healthz", Does::ok, "liveness: `OK`"},
+    {"POST", "/api/graphql", Does::graphql, "GraphQL"},
+    {"GET", "/api/graphql", Does::graphql_opened, "GraphQL over WebSocket; the page for queries"},
+    {"POST", "/api/clusters", Does::not_yet, "not yet: adds a cluster"},
+    {"GET", "/api/applications/logs", Does::not_yet, "not yet: logs of the runtime"},
+    {"GET", "/api/image-report", Does::not_yet, "not yet: reports of images"},
+    {"POST", "/api/promotions/commit", Does::not_yet, "not yet: promotes by a commit"},
+    {"POST", "/api/promotions/pullRequest", Does::not_yet, "not yet: promotes by a pull request"},
+    {"GET", "/api/git-auth/{provider}", Does::not_yet, "not yet: OAuth of a Git host"},
+    {"GET", "/api/git-auth/{provider}/callback", Does::not_yet, "not yet: its answer"},
+};
 
 }  // namespace
 
@@ -53,19 +74,31 @@ http::Response rest_error(int status, std::string_view message) {
 }
 
 std::vector<http::Route> routes(RouteHandlers handlers) {
-  return {
-      {"GET", "/api/readyz", http::open_to_all(), ok()},
-      {"GET", "/api/healthz", http::open_to_all(), ok()},
-      {"POST", "/api/graphql", http::open_to_all(), std::move(handlers.graphql), kMaxRest},
-      {"GET", "/api/graphql", http::open_to_all(), std::move(handlers.graphql_opened)},
-      not_yet("POST", "/api/clusters"),
-      not_yet("GET", "/api/applications/logs"),
-      not_yet("GET", "/api/image-report"),
-      not_yet("POST", "/api/promotions/commit"),
-      not_yet("POST", "/api/promotions/pullRequest"),
-      not_yet("GET", "/api/git-auth/{provider}"),
-      not_yet("GET", "/api/git-auth/{provider}/callback"),
+  const auto handler_of = [&handlers](Does does) {
+    switch (does) {
+      case Does::ok:
+        return ok();
+      case Does::graphql:
+        return handlers.graphql;
+      case Does::graphql_opened:
+        return handlers.graphql_opened;
+      case Does::not_yet:
+        break;
+    }
+    return not_yet();
   };
+  std::vector<http::Route> made;
+  for (const RouteRow& row : kRoutes) {
+    // GraphQL asks by field who it is; the others tell nothing.
+    made.push_back({row.method, row.path, http::open_to_all(), handler_of(row.does), kMaxBody});
+  }
+  return made;
+}
+
+std::vector<ListedRoute> route_list() {
+  std::vector<ListedRoute> list;
+  for (const RouteRow& row : kRoutes) list.push_back({row.method, row.path, row.purpose});
+  return list;
 }
 
 }  // namespace gitops::app_proxy

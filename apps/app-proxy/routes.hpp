@@ -24,4 +24,12 @@ struct RouteHandlers {
 // All routes, by canonical path.
 std::vector<http::Route> routes(RouteHandlers handlers);
 
+// The same for docs/app-proxy.md.
+struct ListedRoute {
+  std::string method;
+  std::string path;
+  std::string purpose;
+};
+std::vector<ListedRoute> route_list();
+
 }  // namespace gitops::app_proxy

@@ -1,0 +1,71 @@
+// docs/app-proxy.md lists the operations and routes that there are. GITOPS_WRITE_DOCS=1 makes it so.
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "app-proxy/resolvers/table.hpp"
+#include "app-proxy/routes.hpp"
+#include "support/process.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+const std::filesystem::path kPage =
+    std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "app-proxy.md";
+
+std::string_view word_of(Permission permission) {
+  switch (permission) {
+    case Permission::anyone:
+      return "anyone";
+    case Permission::user:
+      return "user";
+    case Permission::admin:
+      return "admin";
+  }
+  return {};
+}
+
+std::string operations() {
+  const VersionInfo version;
+  std::string text = "| Field | Under | Who |\n|---|---|---|\n";
+  for (const FieldRow& row : table({.version = version})) {
+    text.append("| `" + row.field + "` | ")
+        .append(row.root == RootType::query ? "Query" : "Mutation")
+        .append(" | ")
+        .append(word_of(row.permission))
+        .append(" |\n");
+  }
+  return text;
+}
+
+std::string route_table() {
+  std::string text = "| Route | For |\n|---|---|\n";
+  for (const auto& [method, path, purpose] : route_list()) {
+    text += "| `" + method + " " + path + "` | " + purpose + " |\n";
+  }
+  return text;
+}
+
+void expect_part(const std::string& name, const std::string& wanted) {
+  std::string page = test::read_file(kPage);
+  const std::string begin = "<!-- " + name + " -->\n";
+  const auto from = page.find(begin);
+  ASSERT_NE(from, std::string::npos);
+  const auto start = from + begin.size();
+  const auto end = page.find("<!-- end -->", start);
+  ASSERT_NE(end, std::string::npos);
+  if (std::getenv("GITOPS_WRITE_DOCS")) {
+    test::write_file(kPage, page.replace(start, end - start, wanted));
+    return;
+  }
+  EXPECT_EQ(page.substr(start, end - start), wanted) << "run this test with GITOPS_WRITE_DOCS=1";
+}
+
+TEST(AppProxyDocs, ListOperationsAndRoutes) {
+  expect_part("operations", operations());
+  expect_part("routes", route_table());
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
