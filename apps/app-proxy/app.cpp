@@ -83,7 +83,8 @@ class App {
         names_(context.metrics) {}
 
   Task<Result<void>> start() {
-    auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows_, audit_));
+    auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows_, audit_),
+                                        {.hides_values = true});
     if (!engine) co_return fail("schema", engine.error());
     engine_ = std::move(*engine);
     auto proxy = http::proxy_settings(context_.environment);

@@ -172,6 +172,30 @@ TEST(AppProxy, WritesEachChangeToTheAuditStream) {
   });
 }
 
+// AC-28: what is wrong is told without the values that were sent.
+TEST(AppProxyAttacks, AC28_ErrorsQuoteNoSecrets) {
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start({}, {"--log-level=debug"});
+    co_await world.account_known();
+    const char* document =
+        "mutation($args: RegisterToGitIntegrationArgs!){registerToGitIntegration(args: "
+        "$args){name}}";
+    for (const Json& args :
+         {Json{{"token", "canary-git"}, {"nme", "x"}}, Json{{"token", {{"a", "canary-git"}}}},
+          Json{{"token", {"canary-git"}}}, Json{{"token", nullptr}, {"refreshToken", "canary-git"}},
+          Json{{"token", "canary-git"}, {"tokenType", "NONSENSE"}}}) {
+      const auto answer = co_await world.ask(document, World::as(World::kAnn), {{"args", args}});
+      EXPECT_TRUE(answer.json.contains("errors")) << answer.body;
+    }
+    const auto first = co_await world.ask(document, World::as(World::kAnn),
+                                          {{"args", {{"token", "canary-git"}, {"nme", "x"}}}});
+    EXPECT_EQ(first.json["errors"][0]["message"],
+              "Variable \"$args\" got invalid value (hidden); Field \"nme\" is not defined by type "
+              "\"RegisterToGitIntegrationArgs\". Did you mean \"name\"?");
+    (void)co_await world.send({.target = "/api/graphql?token=canary-query"});
+  });
+}
+
 TEST(AppProxy, StaysUsefulWhileTheControlPlaneIsAway) {
   in_app_proxy_world([](World& world) -> Task<> {
     world.start({{"USER_CACHE_TTL", "0"}});

@@ -79,6 +79,7 @@ struct AppProxyWorld {
       ADD_FAILURE() << response.error().message;
       co_return Answer{};
     }
+    EXPECT_FALSE(response->body.contains("canary")) << response->body;
     Json json = Json::parse(response->body, nullptr, false);
     co_return Answer{.status = response->status,
                      .headers = std::move(response->headers),

@@ -150,8 +150,9 @@ std::expected<std::unique_ptr<Prepared>, Refusal> Engine::prepare_with(
   prepared->operation_ = *operation;
   prepared->deadline_ = deadline;
   const Document& text = *prepared->document_;
-  auto values = coerce_variables(*schema_, text, **operation, variables, prepared->arena_,
-                                 !options_.allows_introspection);
+  auto values =
+      coerce_variables(*schema_, text, **operation, variables, prepared->arena_,
+                       {.names = !options_.allows_introspection, .values = options_.hides_values});
   if (!values) return std::unexpected(Refusal{std::move(values.error())});
   prepared->execution_ =
       std::make_unique<Execution>(*schema_, bindings_, text, **operation, std::move(*values),

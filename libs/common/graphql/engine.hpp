@@ -24,6 +24,8 @@ struct EngineOptions {
   Strictness strictness = Strictness::lenient;
   // False: __schema and __type are refused (INTROSPECTION_DISABLED) and messages suggest no names.
   bool allows_introspection = true;
+  // True: messages about variables do not quote their values, among which may be secrets.
+  bool hides_values = false;
   std::size_t max_parallel = 16;                     // see ExecutionOptions
   std::size_t max_cached_bytes = 4UL * 1024 * 1024;  // of valid documents, by their text; 0: none
 };

@@ -4,9 +4,19 @@
 
 namespace gitops::graphql {
 
+namespace {
+
+// "String cannot represent a non string value: …" quotes the value at its end.
+std::string without_value(const std::string& message) {
+  const auto end = message.contains("cannot represent") ? message.find(": ") : std::string::npos;
+  return message.substr(0, end);
+}
+
+}  // namespace
+
 std::expected<Variables, std::vector<ResponseError>> coerce_variables(
     const Schema& schema, const Document& document, const Operation& operation,
-    const std::optional<simdjson::dom::element>& given, Arena& arena, bool hides_names) {
+    const std::optional<simdjson::dom::element>& given, Arena& arena, Hides hides) {
   static constexpr std::size_t kMaxErrors = 50;
   Variables made;
   std::vector<ResponseError> errors;
@@ -57,11 +67,13 @@ std::expected<Variables, std::vector<ResponseError>> coerce_variables(
       continue;
     }
     const auto input = coerce_json(
-        *value, *type, arena, hides_names,
+        *value, *type, arena, hides.names,
         [&](const std::string& path, const std::string& part, const std::string& message) {
-          std::string text = "Variable \"$" + name + "\" got invalid value " + part;
+          std::string text = "Variable \"$" + name + "\" got invalid value ";
+          text += hides.values ? "(hidden)" : part;
           if (!path.empty()) text += " at \"" + name + path + "\"";
-          return refuse(text + "; " + message, variable.at);
+          return refuse(text + "; " + (hides.values ? without_value(message) : message),
+                        variable.at);
         });
     if (input) made.set(variable.name.text, *input);
   }
