@@ -76,13 +76,13 @@ class App {
                  .platform_host = without_slashes(config.control_plane_url),
                  .platform_version = kPlatformVersion},
         audit_(config.audit_file),
-        parts_{.version = version_},
-        rows_(table(parts_)),
         token_(config.runtime_token_file.empty() ? Credential::fixed(config.runtime_token)
                                                  : Credential::file(config.runtime_token_file)),
         names_(context.metrics) {}
 
   Task<Result<void>> start() {
+    parts_.emplace(Parts{.version = version_});
+    rows_ = table(*parts_);
     auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows_, audit_),
                                         {.hides_values = true});
     if (!engine) co_return fail("schema", engine.error());
@@ -155,7 +155,7 @@ class App {
   const Config& config_;
   VersionInfo version_;
   Audit audit_;
-  Parts parts_;
+  std::optional<Parts> parts_;
   std::vector<FieldRow> rows_;
   std::unique_ptr<graphql::Engine> engine_;
   Credential token_;

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr const char* kSchema = R"(
-type Query { open: Int slow: String who: String admin: Int }
+type Query { open: Int slow: String who: String admin: Int broken: Int }
 type Mutation { change(name: String, secret: String): Int }
 )";
 
@@ -32,6 +32,8 @@ struct Bench {
              read("who", Permission::user,
                   [](graphql::Call& call) { return call.context<Caller>().user->name; }),
              read("admin", Permission::admin, [] { return 2; }),
+             read("broken", Permission::user,
+                  [] { return Result<int>(fail(ErrorCode::internal, "the shelf is empty")); }),
              change("change", Permission::user, {"name"}, [] { return 3; })},
         engine(graphql::Engine::make(kSchema, guarded(rows, audit)).value()),
         door(*engine, rows, users, on.metrics, std::move(options)),
@@ -120,6 +122,15 @@ TEST(Door, FieldsAskForWhatTheirRowsSay) {
     EXPECT_EQ(refused["data"], (json{{"admin", nullptr}, {"open", 1}}));
     EXPECT_EQ(refused["errors"][0]["message"], "Forbidden");
     EXPECT_EQ(refused["errors"][0]["extensions"], 403);
+  });
+}
+
+TEST(Door, WhatClientsAreNotToldStandsInTheLog) {
+  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+    const auto answer = co_await bench.ask(on, "{broken}", "bob.1", {{"X-Request-Id", "r-9"}});
+    EXPECT_EQ(json::parse(answer.body)["errors"][0]["message"], "Internal server error");
+    EXPECT_THAT(on.log.text(), testing::HasSubstr("the shelf is empty"));
+    EXPECT_THAT(on.log.text(), testing::HasSubstr("\"request_id\":\"r-9\""));
   });
 }
 

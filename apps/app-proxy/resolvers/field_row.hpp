@@ -10,7 +10,8 @@
 
 namespace gitops::app_proxy {
 
-// Who may ask for a field.
+// Who may ask for a field. What rules of the account decide is checked by the field's own function with
+// Rules::check(), since it has to read the entity first.
 enum class Permission {
   anyone,  // also without a credential
   user,    // of the runtime's account

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "common/core/log.hpp"
+
 namespace gitops::app_proxy {
 namespace {
 
@@ -92,39 +94,73 @@ Task<graphql::Value> resolve(const graphql::Row& row, const graphql::Root& root,
   co_return row.now(&root, call);
 }
 
-// The row's function behind the check of its permission.
-graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit) {
+// A failure that an operator should know of, which the client is told less about.
+bool is_trouble(ErrorCode code) {
+  using enum ErrorCode;
+  return code == internal || code == unavailable || code == timeout || code == tls ||
+         code == protocol || code == invalid_data;
+}
+
+// Tells the log of such failures, once in a while for each field and code.
+class TroubleLog {
+ public:
+  void look(const graphql::Value& value, Call& call) {
+    const auto* failure = value.get<graphql::Value::Failure>();
+    if (!failure || !is_trouble((*failure)->code)) return;
+    const auto code = to_string((*failure)->code);
+    const auto verdict =
+        repeated_.check(std::string(call.field()) + " " + std::string(code), Clock::now());
+    if (!verdict.pass) return;
+    const auto& caller = call.context<Caller>();
+    log_.warning("a field failed", {{"field", call.field()},
+                                    {"code", code},
+                                    {"error", (*failure)->message},
+                                    {"request_id", caller.request_id},
+                                    {"user", caller.user ? caller.user->id : std::string()},
+                                    {"suppressed", verdict.suppressed}});
+  }
+
+ private:
+  Log log_{"operations"};
+  RepeatFilter repeated_{std::chrono::seconds(10)};
+};
+
+// The row's function behind the check of its permission. It stays one that never waits, if it was.
+graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
+                                      const std::shared_ptr<TroubleLog>& trouble) {
   const auto permission = from.permission;
   if (from.changes) {
     return {from.field,
-            [permission, row = from.row, subject = from.subject, &audit](
+            [permission, row = from.row, subject = from.subject, &audit, trouble](
                 const graphql::Root& root, Call& call) -> Task<graphql::Value> {
               AuditScope scope(audit, subject, call);
               auto refused = refusal(permission, call.context<Caller>());
               graphql::Value value =
                   refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
               scope.end(value);
+              trouble->look(value, call);
               co_return value;
             }};
   }
   if (from.row.later) {
     return {from.field,
-            [permission, run = from.row.later](const graphql::Root& root,
-                                               Call& call) -> Task<graphql::Value> {
-              if (auto refused = refusal(permission, call.context<Caller>())) {
-                co_return failure(std::move(*refused));
-              }
-              co_return co_await run(&root, call);
+            [permission, row = from.row, trouble](const graphql::Root& root,
+                                                  Call& call) -> Task<graphql::Value> {
+              auto refused = refusal(permission, call.context<Caller>());
+              graphql::Value value =
+                  refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
+              trouble->look(value, call);
+              co_return value;
             }};
   }
-  return {
-      from.field,
-      [permission, run = from.row.now](const graphql::Root& root, Call& call) -> graphql::Value {
-        if (auto refused = refusal(permission, call.context<Caller>())) {
-          return failure(std::move(*refused));
-        }
-        return run(&root, call);
-      }};
+  return {from.field,
+          [permission, run = from.row.now, trouble](const graphql::Root& root,
+                                                    Call& call) -> graphql::Value {
+            auto refused = refusal(permission, call.context<Caller>());
+            graphql::Value value = refused ? failure(std::move(*refused)) : run(&root, call);
+            trouble->look(value, call);
+            return value;
+          }};
 }
 
 }  // namespace
@@ -157,11 +193,12 @@ std::vector<FieldRow> table(const Parts& parts) {
 
 graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit) {
   graphql::Resolvers to;
+  const auto trouble = std::make_shared<TroubleLog>();
   for (const FieldRow& row : rows) {
     if (row.root == RootType::query) {
-      to.query({guarded(row, audit)});
+      to.query({guarded(row, audit, trouble)});
     } else {
-      to.mutation({guarded(row, audit)});
+      to.mutation({guarded(row, audit, trouble)});
     }
   }
   return to;
