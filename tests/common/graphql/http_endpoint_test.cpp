@@ -28,13 +28,15 @@ std::unique_ptr<Engine> make() {
 }
 
 // The answer to one request, over a connection in memory.
-std::string ask(std::string head, const std::string& body, std::size_t max_body = 10'000) {
+std::string ask(std::string head, const std::string& body, std::size_t max_body = 10'000,
+                const Admission& admission = {}) {
   const auto engine = make();
   std::string answer;
   test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     http::Server server(executor, {}, [&](http::Exchange& exchange) -> Task<> {
-      co_await serve_http(exchange, *engine, Context(), {.max_body = max_body});
+      co_await serve_http(exchange, *engine, Context(),
+                          {.max_body = max_body, .admission = admission});
     });
     auto [mine, its] = net::MemoryChannel::pair(executor);
     server.adopt(std::move(its), asio::ip::make_address("192.0.2.1"));
@@ -98,6 +100,34 @@ TEST(GraphqlHttp, Ac32CrossSiteFormsAreRefused) {
   EXPECT_THAT(ask("POST / HTTP/1.1\r\nContent-Type: Application/JSON; charset=\"UTF-8\"\r\n",
                   R"({"query":"{ version }"})"),
               StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(GraphqlHttp, RequestsAreAdmittedOnceTheirDocumentWasRead) {
+  std::vector<std::string> asked;
+  const Admission admission =
+      [&](const Prepared* operation) -> Task<std::optional<http::Response>> {
+    std::string fields = operation ? "" : "refused";
+    if (operation) {
+      for (const auto field : operation->root_fields()) fields += std::string(field) + " ";
+    }
+    asked.push_back(fields);
+    if (fields == "version __typename ") co_return std::nullopt;
+    co_return http::Response{.status = 401, .headers = {}, .body = "who?"};
+  };
+  const auto admitted = [&](const std::string& query) {
+    return ask(kPost, "{\"query\":\"" + query + "\"}", 10'000, admission);
+  };
+  EXPECT_THAT(admitted("{ a: version ...F } fragment F on Query { __typename a: version }"),
+              HasSubstr(R"({"data":{"a":"1","__typename":"Query"}})"));
+  // Nothing is told of a document before somebody is admitted, and nothing is done.
+  for (const char* query : {"{ nothing }", "{", "mutation { go }", "{ version fails }",
+                            "{ __schema { types { name } } }"}) {
+    const auto answer = admitted(query);
+    EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("who?"))) << query;
+    EXPECT_THAT(answer, testing::Not(HasSubstr("errors")));
+  }
+  EXPECT_THAT(asked, testing::ElementsAre("version __typename ", "refused", "refused", "go ",
+                                          "version fails ", "__schema "));
 }
 
 }  // namespace

@@ -45,30 +45,31 @@ std::unique_ptr<Engine> make(Streams& streams) {
 
 // A client and a server on two ends of a connection in memory.
 void with_client(const std::string& protocol, Streams& streams,
-                 const std::function<Task<>(http::WebSocket&)>& client) {
+                 const std::function<Task<>(http::WebSocket&)>& client,
+                 const SocketOptions& served = {}) {
   const auto engine = make(streams);
   test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     auto [mine, its] = net::MemoryChannel::pair(executor);
     User user;
     TaskGroup group(executor);
-    group.spawn(
-        "server",
-        [&,
-         end = std::make_shared<std::unique_ptr<net::MemoryChannel>>(std::move(its))]() -> Task<> {
-          co_await http::WebSocket::run(
-              {.channel = std::move(*end), .received = {}}, protocol, {},
-              [&](http::WebSocket& socket) -> Task<> {
-                return run_socket(socket, *engine,
-                                  [&](std::string_view payload) -> Task<Result<Context>> {
-                                    if (payload.contains("bad"))
-                                      co_return fail(ErrorCode::unauthenticated, "bad token");
-                                    user.name = "ann";
-                                    co_return Context(user);
-                                  },
-                                  {});
-              });
-        });
+    group.spawn("server",
+                [&, end = std::make_shared<std::unique_ptr<net::MemoryChannel>>(
+                        std::move(its))]() -> Task<> {
+                  co_await http::WebSocket::run(
+                      {.channel = std::move(*end), .received = {}}, protocol, {},
+                      [&](http::WebSocket& socket) -> Task<> {
+                        return run_socket(
+                            socket, *engine,
+                            [&](std::string_view payload) -> Task<Result<Context>> {
+                              if (payload.contains("bad"))
+                                co_return fail(ErrorCode::unauthenticated, "bad token");
+                              user.name = "ann";
+                              co_return Context(user);
+                            },
+                            served);
+                      });
+                });
     http::WebSocketOptions options;
     options.session.role = http::websocket::Role::client;
     co_await http::WebSocket::run({.channel = std::move(mine), .received = {}}, protocol, options,
@@ -181,6 +182,57 @@ TEST(GraphqlSocket, RefusedDocumentsAreErrors) {
         co_await hear(socket),
         testing::StartsWith(
             R"({"type":"error","id":"1","payload":[{"message":"Cannot query field \"you\")"));
+  });
+}
+
+TEST(GraphqlSocket, EachOperationIsAdmitted) {
+  Streams streams;
+  int asked = 0;
+  int places = 0;
+  SocketOptions options;
+  options.admission = [&](const Prepared& operation) -> Task<Result<std::shared_ptr<void>>> {
+    if (++asked == 3) co_return fail(ErrorCode::unauthenticated, "not any more");
+    EXPECT_EQ(operation.root_fields().size(), 1u);
+    ++places;
+    co_return std::shared_ptr<void>(&places, [](void* count) { --*static_cast<int*>(count); });
+  };
+  // The stream's ticks come every 10 ms: it is asked about again before the third.
+  options.readmit = milliseconds(25);
+  with_client(
+      "graphql-transport-ws", streams,
+      [&](http::WebSocket& socket) -> Task<> {
+        co_await say(socket, R"({"type":"connection_init"})");
+        co_await hear(socket);
+        co_await say(socket, R"({"id":"1","type":"subscribe","payload":{"query":"{ me }"}})");
+        EXPECT_THAT(co_await hear(socket), HasSubstr(R"({"data":{"me":"ann"}})"));
+        EXPECT_THAT(co_await hear(socket), HasSubstr("complete"));
+        EXPECT_EQ(places, 0);
+        co_await say(
+            socket,
+            R"({"id":"2","type":"subscribe","payload":{"query":"subscription { ticks(upTo: 9) }"}})");
+        EXPECT_THAT(co_await hear(socket), HasSubstr("\"ticks\":1"));
+        EXPECT_EQ(places, 1);
+        EXPECT_THAT(co_await hear(socket), HasSubstr("\"ticks\":2"));
+        EXPECT_THAT(co_await hear(socket),
+                    testing::StartsWith(
+                        R"({"type":"error","id":"2","payload":[{"message":"not any more")"));
+        EXPECT_EQ(places, 0);
+      },
+      options);
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(streams.open, 0);
+}
+
+// The older protocol's client sends operations at once.
+TEST(GraphqlSocket, OperationsWaitForTheAcknowledgement) {
+  Streams streams;
+  with_client("graphql-ws", streams, [&](http::WebSocket& socket) -> Task<> {
+    co_await say(socket, R"({"type":"connection_init"})");
+    co_await say(socket, R"({"id":"1","type":"start","payload":{"query":"{ me }"}})");
+    EXPECT_EQ(co_await hear(socket), R"({"type":"connection_ack"})");
+    EXPECT_EQ(co_await hear(socket), R"({"type":"ka"})");
+    EXPECT_EQ(co_await hear(socket), R"({"type":"data","id":"1","payload":{"data":{"me":"ann"}}})");
+    EXPECT_EQ(co_await hear(socket), R"({"type":"complete","id":"1"})");
   });
 }
 

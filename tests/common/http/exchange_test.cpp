@@ -264,5 +264,35 @@ TEST(Exchange, ReadsBodiesWithACodingWithinTheLimit) {
   });
 }
 
+TEST(Exchange, FieldsAreAddedToWhateverAnswerItGets) {
+  const auto handler = [](Exchange& exchange) -> Task<> {
+    if (exchange.path() != "/plain") {
+      exchange.add_to_answer("X-Added", "yes");
+      exchange.add_to_answer("X-Bad", "no\r\nX-Injected: yes");
+    }
+    if (exchange.path() == "/stream") {
+      CO_ASSERT_OK(co_await exchange.start({}));
+      CO_ASSERT_OK(co_await exchange.finish());
+    } else if (exchange.path() != "/nothing") {
+      co_await answer(exchange);
+    }
+  };
+  with_server(handler, [](TestServer& server) -> Task<> {
+    TestClient client(co_await asio::this_coro::executor);
+    for (const auto& [path, added] :
+         std::vector<std::pair<std::string, bool>>{{"/", true},
+                                                   {"/plain", false},
+                                                   {"/stream", true},
+                                                   {"/plain", false},
+                                                   {"/nothing", true}}) {
+      const auto response = co_await client.get(server.url(), path);
+      CO_ASSERT_OK(response);
+      EXPECT_EQ(response->headers.find("X-Added").has_value(), added) << path;
+      EXPECT_EQ(response->headers.find("X-Bad"), std::nullopt);
+      EXPECT_EQ(response->headers.find("X-Injected"), std::nullopt);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace gitops::http

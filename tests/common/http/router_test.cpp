@@ -111,5 +111,23 @@ TEST(Router, AsksTheGuardFirst) {
   });
 }
 
+TEST(Router, RoutesByAnotherPathThanTheRequests) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const Router router(sample_routes());
+    TestServer server(executor, [&](Exchange& exchange) -> Task<> {
+      const std::string path = "/hello/you";
+      co_await router.serve(exchange, path);
+    });
+    {
+      TestClient client(executor);
+      const auto answer = co_await client.get(server.url(), "/elsewhere?!");
+      CO_ASSERT_OK(answer);
+      EXPECT_EQ(answer->body, "hello you!");
+    }
+    co_await server.stop();
+  });
+}
+
 }  // namespace
 }  // namespace gitops::http

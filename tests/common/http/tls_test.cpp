@@ -10,6 +10,7 @@
 #include "common/net/tls_channel.hpp"
 #include "common/net/tls_context.hpp"
 #include "support/log_capture.hpp"
+#include "support/process.hpp"
 #include "support/test_certs.hpp"
 
 namespace gitops::http {
@@ -139,6 +140,22 @@ TEST(Tls, RefusesWhatItCannotTrust) {
             "certificate verify failed: unable to get local issuer certificate");
   EXPECT_EQ(refusal(c.expired, trust(c.authority)),
             "certificate verify failed: certificate has expired");
+}
+
+TEST(Tls, ExtraAuthoritiesAreTrustedBesideTheOthers) {
+  const auto& c = certificates();
+  EXPECT_TRUE(request(identity(c.server), {.extra_ca_file = c.authority.ca_file()}));
+  EXPECT_TRUE(request(identity(c.server), {.ca_file = c.authority.ca_file(),
+                                           .extra_ca_file = c.other_authority.ca_file()}));
+  EXPECT_TRUE(request(identity(c.server), {.ca_file = c.other_authority.ca_file(),
+                                           .extra_ca_file = c.authority.ca_file()}));
+  const test::TempDir folder;
+  const auto empty = folder / "all.cer";
+  test::write_file(empty, "\n");
+  EXPECT_TRUE(
+      request(identity(c.server), {.ca_file = c.authority.ca_file(), .extra_ca_file = empty}));
+  EXPECT_FALSE(request(identity(c.server),
+                       {.ca_file = c.authority.ca_file(), .extra_ca_file = folder / "missing"}));
 }
 
 TEST(Tls, InsecureIsAnExplicitSwitch) {
