@@ -1,0 +1,162 @@
+#include "app-proxy/providers/git_error.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
+#include "common/core/time.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kMaxErrorBody = 64 * 1024;
+constexpr std::size_t kMaxMessage = 200;
+
+std::string message_in(JsonView json) {
+  if (const auto text = json["message"].text(); !text.empty()) {
+    // GitHub: {"message":"Validation Failed","errors":[{"message":"…"}]}
+    for (const auto item : json["errors"].items()) {
+      if (const auto more = JsonView(item)["message"].text(); !more.empty()) {
+        return std::string(text) + ": " + std::string(more);
+      }
+    }
+    return std::string(text);
+  }
+  if (const auto text = json["error"]["message"].text(); !text.empty()) return std::string(text);
+  if (const auto text = json["error_description"].text(); !text.empty()) return std::string(text);
+  if (const auto text = json["error"].text(); !text.empty()) return std::string(text);
+  for (const auto item : json["errors"].items()) {
+    if (const auto text = JsonView(item)["message"].text(); !text.empty()) return std::string(text);
+  }
+  // GitLab: {"message":{"name":["has already been taken"]}}, {"message":["…"]}
+  for (const auto item : json["message"].items()) {
+    if (const auto text = JsonView(item).text(); !text.empty()) return std::string(text);
+  }
+  for (const auto member : json["message"].members()) {
+    for (const auto item : JsonView(member.value).items()) {
+      if (const auto text = JsonView(item).text(); !text.empty()) return std::string(text);
+    }
+  }
+  return {};
+}
+
+std::string begin(const GitErrorPlace& place) {
+  return std::string(place.what) + " at " + place.root.url.host_header() + ": ";
+}
+
+// The rights that GitHub would have accepted, from its header.
+std::string accepted_rights(const http::Response& response) {
+  for (const auto* name : {"X-Accepted-GitHub-Permissions", "X-Accepted-OAuth-Scopes"}) {
+    const auto value = response.headers.find(name);
+    if (!value || value->empty() || value->size() > kMaxMessage) continue;
+    const bool plain = std::ranges::all_of(*value, [](unsigned char c) {
+      return c > 0x20 ? c < 0x7f && c != '"' && c != '<' && c != '>' && c != '\'' : c == ' ';
+    });
+    if (plain) return " (needed: " + std::string(*value) + ")";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string host_message(std::string_view body, std::string_view token) {
+  if (body.size() > kMaxErrorBody) return {};
+  simdjson::dom::parser parser;
+  const auto json = parse_object(parser, body, "error");
+  if (!json) return {};
+  const auto all = message_in(*json);
+  const std::string_view text = all;
+  if (!token.empty() && text.contains(token)) return {};
+  std::string out;
+  for (std::size_t at = 0; at < text.size() && out.size() < kMaxMessage;) {
+    const auto length = std::max<std::size_t>(utf8_length(text.substr(at)), 1);
+    const auto first = static_cast<unsigned char>(text[at]);
+    if (first < 0x20 || first == 0x7f) {
+      out += ' ';
+    } else {
+      out += text.substr(at, length);
+    }
+    at += length;
+  }
+  return out;
+}
+
+Error refused_by_host(const GitErrorPlace& place, const http::Response& response,
+                      std::string_view token) {
+  Error error;
+  error.http_status = response.status;
+  error.code = error_code_of_status(response.status);
+  error.message = begin(place);
+  const std::string host(display_name(place.root.kind));
+  const auto said = host_message(response.body, token);
+  const auto quoted = said.empty() ? std::string() : " (" + said + ")";
+  switch (response.status) {
+    case 401:
+      error.reason = git_errors::kTokenRejected;
+      error.message += host + " rejected the Git token" + quoted +
+                       "; register a new token with the Git integration";
+      break;
+    case 403:
+      error.reason = git_errors::kTokenLacksRight;
+      error.message += "the Git token lacks a right" + accepted_rights(response) + quoted +
+                       "; extend the token's rights, or register another token";
+      break;
+    case 404:
+      error.reason = git_errors::kNotFound;
+      error.message += "not found, or not visible to the Git token" + quoted +
+                       "; check the name, and the repositories that the token may use";
+      break;
+    case 409:
+      error.reason = git_errors::kConflict;
+      error.message += "it exists already, or was changed meanwhile" + quoted;
+      break;
+    default:
+      if (response.status >= 500) {
+        error.reason = git_errors::kUnreachable;
+        error.message +=
+            host + " answered " + std::to_string(response.status) + quoted + "; try again later";
+      } else {
+        error.reason = git_errors::kRefused;
+        error.message +=
+            host + " refused the request with " + std::to_string(response.status) + quoted;
+      }
+  }
+  return error;
+}
+
+Error host_unreachable(const GitErrorPlace& place, Error cause) {
+  cause.message = begin(place) + "no answer (" + cause.message +
+                  "); check the integration's apiUrl, and the proxy and CA settings";
+  cause.reason = git_errors::kUnreachable;
+  return cause;
+}
+
+Error host_throttles(const GitErrorPlace& place, std::chrono::milliseconds wait) {
+  Error error{.code = ErrorCode::too_many_requests};
+  error.retry_after = wait;
+  error.http_status = 429;
+  error.reason = git_errors::kThrottled;
+  error.message = begin(place) + std::string(display_name(place.root.kind)) +
+                  " limits the requests of this Git token until " +
+                  format_rfc3339(wall_now() + wait) + "; try again then";
+  return error;
+}
+
+Error bad_answer(const GitErrorPlace& place, std::string_view problem) {
+  return Error{.code = ErrorCode::protocol,
+               .message = begin(place) + "the answer is not that of " +
+                          std::string(display_name(place.root.kind)) + " (" + std::string(problem) +
+                          "); check provider and apiUrl",
+               .reason = std::string(git_errors::kBadAnswer)};
+}
+
+Error redirected_away(const GitErrorPlace& place) {
+  return Error{.code = ErrorCode::protocol,
+               .message = begin(place) +
+                          "the host redirects to another address, which is not followed, because "
+                          "the Git token would be sent there; correct apiUrl",
+               .reason = std::string(git_errors::kRedirected)};
+}
+
+}  // namespace gitops::app_proxy

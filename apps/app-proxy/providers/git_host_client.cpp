@@ -1,0 +1,302 @@
+#include "app-proxy/providers/git_host_client.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr int kMaxRedirects = 3;
+// The fields of an answer that providers read.
+constexpr std::array<std::string_view, 4> kKeptFields = {"Link", "X-Total-Count", "X-AUSERNAME",
+                                                         "X-OAuth-Scopes"};
+
+http::Headers kept_fields(const http::Headers& headers) {
+  http::Headers out;
+  for (const auto name : kKeptFields) {
+    if (const auto value = headers.find(name)) out.add(std::string(name), std::string(*value));
+  }
+  return out;
+}
+
+std::string authorization(AuthStyle style, const GitAccess& access) {
+  const std::string token(access.token.reveal());
+  if (style == AuthStyle::token) return "token " + token;
+  if (style == AuthStyle::basic_or_bearer && !access.username.empty()) {
+    return "Basic " + base64_encode(access.username + ":" + token);
+  }
+  return "Bearer " + token;
+}
+
+bool is_listed(const std::vector<int>& statuses, int status) {
+  return std::ranges::find(statuses, status) != statuses.end();
+}
+
+bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+// The target of a redirect within the origin of `from`; nothing when it leads elsewhere.
+std::optional<std::string> target_within(const http::Url& from, std::string_view location) {
+  std::string target;
+  if (location.starts_with('/') && !location.starts_with("//")) {
+    target = location;
+  } else {
+    const auto to = http::parse_url(location);
+    if (!to || to->scheme != from.scheme || to->host != from.host || to->port != from.port ||
+        !to->userinfo.empty()) {
+      return std::nullopt;
+    }
+    target = to->path.empty() ? "/" : to->path;
+    if (!to->query.empty()) target += "?" + to->query;
+  }
+  const bool is_plain = std::ranges::all_of(
+      target, [](unsigned char c) { return c > 0x20 && c < 0x7f && c != '#' && c != '\\'; });
+  if (!is_plain) return std::nullopt;
+  return target;
+}
+
+}  // namespace
+
+// What is known of one token at one host.
+struct GitHostClient::TokenState {
+  explicit TokenState(const Executor& executor) : line(executor) {}
+  RateBudget budget;
+  std::size_t in_flight = 0;
+  std::size_t waiting = 0;
+  WaitLine line;
+};
+
+// The right to have a request in flight: first among those of the token, then among all.
+class GitHostClient::Turn {
+ public:
+  Turn(GitHostClient& client, std::shared_ptr<TokenState> token)
+      : client_(client), token_(std::move(token)) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (has_all_) {
+      --client_.in_flight_;
+      client_.waiting_.wake_first();
+    }
+    if (has_token_) {
+      --token_->in_flight;
+      token_->line.wake_first();
+    }
+  }
+
+  enum class Outcome { taken, too_many_wait, deadline };
+  Task<Outcome> take(Deadline deadline) {
+    if (token_->waiting >= client_.options_.max_waiting_of_token) {
+      co_return Outcome::too_many_wait;
+    }
+    const struct Waiting {
+      explicit Waiting(std::size_t& c) : count(c) { ++count; }
+      ~Waiting() { --count; }
+      std::size_t& count;
+    } waiting(token_->waiting);
+    if (!co_await wait_for(token_->line, token_->in_flight, client_.options_.max_parallel_of_token,
+                           deadline)) {
+      co_return Outcome::deadline;
+    }
+    has_token_ = true;
+    if (!co_await wait_for(client_.waiting_, client_.in_flight_, client_.options_.max_parallel,
+                           deadline)) {
+      co_return Outcome::deadline;
+    }
+    has_all_ = true;
+    co_return Outcome::taken;
+  }
+
+ private:
+  static Task<bool> wait_for(WaitLine& line, std::size_t& in_flight, std::size_t most,
+                             Deadline deadline) {
+    WaitLine::Place place(line);
+    while (!place.is_first() || in_flight >= most) {
+      if (!co_await place.wait(deadline)) co_return false;
+    }
+    ++in_flight;
+    co_return true;
+  }
+
+  GitHostClient& client_;
+  std::shared_ptr<TokenState> token_;
+  bool has_token_ = false;
+  bool has_all_ = false;
+};
+
+GitHostClient::GitHostClient(const Executor& executor, http::Client& http, Metrics& metrics,
+                             Options options)
+    : executor_(executor),
+      http_(http),
+      options_(options),
+      key_(random_bytes(32)),
+      cache_(options.cache),
+      waiting_(executor),
+      asked_(metrics.counter("gitops_app_proxy_git_host_requests_total",
+                             "Requests that were sent to Git hosts.")),
+      unchanged_(metrics.counter("gitops_app_proxy_git_host_unchanged_total",
+                                 "Answers of Git hosts that said: not modified.")),
+      throttled_(metrics.counter("gitops_app_proxy_git_host_throttled_total",
+                                 "Requests to Git hosts that a rate limit prevented.")),
+      last_known_(metrics.counter("gitops_app_proxy_git_host_last_known_total",
+                                  "Requests that were answered with a host's last known answer.")),
+      failed_(metrics.counter("gitops_app_proxy_git_host_failures_total",
+                              "Requests to Git hosts without a usable answer.")) {}
+
+GitHostClient::~GitHostClient() = default;
+
+std::string GitHostClient::owner_of(const ApiRoot& root, const GitAccess& access) const {
+  HmacSha256 hmac(key_);
+  hmac.add(root.text());
+  hmac.add(std::string_view("\0", 1));
+  hmac.add(access.username);
+  hmac.add(std::string_view("\0", 1));
+  hmac.add(access.token.reveal());
+  return std::string(bytes_of(hmac.finish()));
+}
+
+std::shared_ptr<GitHostClient::TokenState> GitHostClient::state_of(const std::string& owner) {
+  if (const auto found = tokens_.find(owner); found != tokens_.end()) return found->second;
+  if (tokens_.size() >= options_.max_tokens) {
+    std::erase_if(tokens_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  }
+  return tokens_.emplace(owner, std::make_shared<TokenState>(executor_)).first->second;
+}
+
+void GitHostClient::forget(const ApiRoot& root, const GitAccess& access) {
+  const auto owner = owner_of(root, access);
+  cache_.forget(owner);
+}
+
+Task<Result<ApiAnswer>> GitHostClient::send(const ApiRoot& root, AuthStyle style,
+                                            const GitAccess& access, ApiRequest asked,
+                                            Deadline deadline, Urgency urgency) {
+  const GitErrorPlace place{root, asked.what};
+  if (access.token.empty() || !http::is_field_value(access.token.reveal()) ||
+      access.username.contains(':')) {
+    Error error{.code = ErrorCode::unauthenticated,
+                .message = asked.what +
+                           ": the Git token or its user name cannot be sent; register "
+                           "a new token with the Git integration",
+                .reason = std::string(git_errors::kTokenRejected)};
+    co_return std::unexpected(std::move(error));
+  }
+  const auto owner = owner_of(root, access);
+  const auto state = state_of(owner);
+  const bool is_cached = asked.method == "GET";
+  // An answer from the cache, for a host that throttles; an error when there is none.
+  const auto throttled = [&](Clock::duration wait) -> Result<ApiAnswer> {
+    throttled_.Increment();
+    if (const auto* kept = is_cached ? cache_.find(owner, asked.path) : nullptr) {
+      last_known_.Increment();
+      return ApiAnswer{200, kept->headers, kept->body, true};
+    }
+    return std::unexpected(
+        host_throttles(place, std::chrono::ceil<std::chrono::milliseconds>(wait)));
+  };
+  if (const auto wait = state->budget.wait(asked.resource, urgency, Clock::now())) {
+    co_return throttled(*wait);
+  }
+  Turn turn(*this, state);
+  switch (co_await turn.take(deadline)) {
+    case Turn::Outcome::taken:
+      break;
+    case Turn::Outcome::too_many_wait: {
+      Error error{.code = ErrorCode::too_many_requests,
+                  .message = asked.what + ": too many requests of this Git token wait already",
+                  .reason = std::string(git_errors::kThrottled)};
+      co_return std::unexpected(std::move(error));
+    }
+    case Turn::Outcome::deadline:
+      co_return std::unexpected(host_unreachable(
+          place, {.code = ErrorCode::timeout, .message = "deadline passed while others asked"}));
+  }
+  // Others may have used up the budget meanwhile.
+  if (const auto wait = state->budget.wait(asked.resource, urgency, Clock::now())) {
+    co_return throttled(*wait);
+  }
+  http::Request request{.method = asked.method,
+                        .target = asked.other_root ? *asked.other_root + asked.path
+                                                   : http::join_target(root.url, asked.path),
+                        .headers = {},
+                        .body = asked.body};
+  request.headers.set("Authorization", authorization(style, access));
+  request.headers.set("Accept", asked.accept);
+  if (!asked.body.empty()) request.headers.set("Content-Type", "application/json");
+  if (is_cached) {
+    const auto* kept = cache_.find(owner, asked.path);
+    if (kept && !kept->etag.empty()) request.headers.set("If-None-Match", kept->etag);
+  }
+  state->budget.spend(asked.resource);
+  asked_.Increment();
+  auto response = co_await exchange(root, request, asked, deadline);
+  if (!response) {
+    failed_.Increment();
+    co_return std::unexpected(std::move(response.error()));
+  }
+  const auto now = Clock::now();
+  if (state->budget.note(asked.resource, *response, now, wall_now())) {
+    co_return throttled(
+        state->budget.wait(asked.resource, urgency, now).value_or(std::chrono::seconds(1)));
+  }
+  if (response->status == 304) {
+    if (const auto* kept = cache_.find(owner, asked.path)) {
+      unchanged_.Increment();
+      co_return ApiAnswer{200, kept->headers, kept->body, false};
+    }
+    co_return std::unexpected(bad_answer(place, "not modified, but nothing is known"));
+  }
+  const bool is_success = response->status >= 200 && response->status < 300;
+  if (is_success && is_cached) {
+    cache_.put(owner, asked.path,
+               {.etag = std::string(response->headers.find("ETag").value_or("")),
+                .headers = kept_fields(response->headers),
+                .body = response->body});
+  }
+  if (is_success || is_listed(asked.also, response->status)) {
+    co_return ApiAnswer{response->status, std::move(response->headers), std::move(response->body),
+                        false};
+  }
+  failed_.Increment();
+  // The user must not see any more what the host does not show any more.
+  if (response->status == 401) cache_.forget(owner);
+  if (response->status == 403 || response->status == 404) cache_.forget(owner, asked.path);
+  co_return std::unexpected(refused_by_host(place, *response, access.token.reveal()));
+}
+
+Task<Result<http::Response>> GitHostClient::exchange(const ApiRoot& root,
+                                                     const http::Request& request,
+                                                     const ApiRequest& asked, Deadline deadline) {
+  const GitErrorPlace place{root, asked.what};
+  http::Request next = request;
+  for (int redirects = 0;; ++redirects) {
+    auto response = co_await http_.send(root.url, next, deadline, asked.max_body);
+    if (!response) {
+      auto& error = response.error();
+      if (error.code == ErrorCode::too_large) {
+        error.message = asked.what + ": the answer of " + std::string(display_name(root.kind)) +
+                        " is too large";
+        error.reason = git_errors::kBadAnswer;
+        co_return std::unexpected(std::move(error));
+      }
+      co_return std::unexpected(host_unreachable(place, std::move(error)));
+    }
+    if (!is_redirect(response->status) || is_listed(asked.also, response->status)) {
+      co_return response;
+    }
+    const bool is_read = request.method == "GET" || request.method == "HEAD";
+    const bool keeps_method = response->status == 307 || response->status == 308;
+    const auto target = target_within(root.url, response->headers.find("Location").value_or(""));
+    if (!target || redirects == kMaxRedirects || (!is_read && !keeps_method)) {
+      co_return std::unexpected(redirected_away(place));
+    }
+    next.target = *target;
+  }
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app-proxy/providers/answer_cache.hpp"
+#include "app-proxy/providers/api_root.hpp"
+#include "app-proxy/providers/git_error.hpp"
+#include "app-proxy/providers/git_types.hpp"
+#include "app-proxy/providers/rate_budget.hpp"
+#include "common/core/async.hpp"
+#include "common/core/log.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/wait_line.hpp"
+#include "common/http/client.hpp"
+
+namespace gitops::app_proxy {
+
+// How a host wants the token.
+enum class AuthStyle {
+  bearer,          // Authorization: Bearer TOKEN
+  token,           // Authorization: token TOKEN
+  basic_or_bearer  // Basic USER:TOKEN; without a user name, Bearer
+};
+
+// One request to a host, below its API root. Made by the pure parts of the providers.
+struct ApiRequest {
+  std::string method = "GET";
+  std::string path;       // with its query
+  std::string body = {};  // JSON; empty: none
+  std::string what;       // names the request in errors: "repository acme/shop"
+  std::string accept = "application/json";
+  std::string resource = "core";  // which of the host's rate limits counts it
+  // Statuses besides 2xx that the caller reads: answers to probes. They are never cached.
+  std::vector<int> also = {};
+  std::size_t max_body = 8UL * 1024 * 1024;
+  // Instead of the API root's path, for an interface of the host that lies beside it.
+  std::optional<std::string> other_root = {};
+};
+
+struct ApiAnswer {
+  int status = 0;
+  http::Headers headers;
+  std::string body;
+  bool is_last_known = false;
+};
+
+// Asks Git hosts over REST, for all providers and all users: the one place that knows limits, caches
+// and redirects.
+//
+// - A token has a budget (RateBudget), at most `max_parallel_of_token` requests in flight and a
+//   short queue; only then a limit of all tokens counts.
+// - GET answers are kept with their ETag. A 304 gives the kept answer, and so does a host that
+//   throttles the token: the answer then says is_last_known.
+// - A redirect is followed, at most three times, only within scheme, host and port of the API root.
+//   What changes something is repeated there only after a 307 or 308.
+// - Errors are those of git_error.hpp. Tokens stand in no error, log line or metric.
+//
+// Loop thread only; outlives its requests.
+class GitHostClient {
+ public:
+  struct Options {
+    AnswerCache::Limits cache = {};
+    std::size_t max_parallel = 64;
+    std::size_t max_parallel_of_token = 8;
+    std::size_t max_waiting_of_token = 64;
+    std::size_t max_tokens = 4'096;  // whose budgets are remembered
+  };
+  // `http` has the TLS and proxy settings for Git hosts.
+  GitHostClient(const Executor& executor, http::Client& http, Metrics& metrics, Options options);
+  GitHostClient(const Executor& executor, http::Client& http, Metrics& metrics)
+      : GitHostClient(executor, http, metrics, Options()) {}
+  ~GitHostClient();
+  GitHostClient(const GitHostClient&) = delete;
+  GitHostClient& operator=(const GitHostClient&) = delete;
+
+  // The answer when its status is 2xx or one of request.also; `status` is then set.
+  Task<Result<ApiAnswer>> send(const ApiRoot& root, AuthStyle style, const GitAccess& access,
+                               ApiRequest request, Deadline deadline,
+                               Urgency urgency = Urgency::person);
+
+  // Drops the kept answers of a token, for one that was removed.
+  void forget(const ApiRoot& root, const GitAccess& access);
+  [[nodiscard]] std::size_t cached_bytes() const { return cache_.bytes(); }
+
+ private:
+  struct TokenState;
+  class Turn;
+
+  [[nodiscard]] std::string owner_of(const ApiRoot& root, const GitAccess& access) const;
+  std::shared_ptr<TokenState> state_of(const std::string& owner);
+  Task<Result<http::Response>> exchange(const ApiRoot& root, const http::Request& request,
+                                        const ApiRequest& asked, Deadline deadline);
+
+  Executor executor_;
+  http::Client& http_;
+  Options options_;
+  std::string key_;  // of owner_of(); random for each process
+  AnswerCache cache_;
+  std::map<std::string, std::shared_ptr<TokenState>> tokens_;
+  std::size_t in_flight_ = 0;
+  WaitLine waiting_;
+  Counter& asked_;
+  Counter& unchanged_;
+  Counter& throttled_;
+  Counter& last_known_;
+  Counter& failed_;
+};
+
+}  // namespace gitops::app_proxy

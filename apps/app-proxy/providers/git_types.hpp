@@ -1,0 +1,173 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+#include "common/core/time.hpp"
+
+// What Git hosts are asked and what they answer, in one form for all of them. Plain values.
+namespace gitops::app_proxy {
+
+// On whose behalf a host is asked.
+struct GitAccess {
+  Secret token;
+  std::string username = {};  // only for hosts that want one beside the token (Bitbucket Cloud)
+};
+
+// "owner/name". The owner of a GitLab project may be several groups ("a/b"); of a repository of
+// Bitbucket Server it is the key of its project, or "~user".
+struct RepositoryName {
+  std::string owner;
+  std::string name;
+
+  [[nodiscard]] std::string full() const { return owner + "/" + name; }
+  bool operator==(const RepositoryName&) const = default;
+};
+// Refuses empty segments, "." and "..", a ".git" at the end, and characters that no host allows in
+// names: what passes can be part of a path.
+Result<RepositoryName> parse_repository_name(std::string_view text);
+
+// Refuses paths of files that are not relative and plain: empty segments, "." and "..", control
+// characters, over 4,096 bytes.
+Result<void> check_file_path(std::string_view path);
+// Refuses names that Git refuses for branches and tags (git-check-ref-format), and those that look
+// like an option.
+Result<void> check_ref(std::string_view ref);
+// Refuses what is no commit id: 7 to 64 hex digits.
+Result<void> check_sha(std::string_view sha);
+// Refuses ids of webhooks that are not letters, digits, '-', '{' and '}'.
+Result<void> check_webhook_id(std::string_view id);
+
+// An answer of a host, or the last one that it gave, when it throttles this token now.
+template <class T>
+struct Answer {
+  T value = {};
+  bool is_last_known = false;
+};
+
+// Texts that come from a host: URLs in them are http or https (ssh_url: ssh) and hold no
+// credentials, otherwise they are empty.
+struct Profile {
+  std::string id;
+  std::string login;
+  std::string name;  // the login when the user has set none
+  std::string mail;  // never empty: a no-reply address when the host tells none
+  std::string avatar_url;
+};
+
+struct Organisation {
+  std::string name;  // as it stands in the names of repositories
+};
+
+struct Permissions {
+  bool read = false;
+  bool write = false;
+  bool admin = false;
+  bool operator==(const Permissions&) const = default;
+};
+
+struct Repository {
+  std::string id;
+  std::string full_name;
+  std::string owner_login;
+  std::string owner_avatar_url;
+  std::optional<std::string> organisation;  // when the owner is one and the host tells so
+  std::optional<std::string> project;       // of Bitbucket
+  std::string default_branch;               // empty: the repository has no commits
+  std::string clone_url;
+  std::string ssh_url;
+  std::string web_url;
+  std::string pushed_at;  // RFC 3339; of the last change where the host tells no push
+  std::int64_t open_issues = 0;
+  bool is_private = true;                  // unless the host says that it is public
+  std::optional<Permissions> permissions;  // of the token's user, when the host tells them
+};
+
+struct RepositoryQuery {
+  std::string search = {};  // part of the name; empty: all
+  std::size_t page = 1;     // counted from 1
+  std::size_t limit = 100;  // of a page; at most 200
+};
+
+struct RepositoryPage {
+  std::vector<Repository> repositories;
+  std::size_t page = 1;
+  bool has_next = false;
+};
+
+struct BranchesAndTags {
+  std::vector<std::string> branches;
+  std::vector<std::string> tags;
+};
+
+struct FileContent {
+  std::string path;
+  std::string content;   // bytes
+  std::string revision;  // the blob's id; empty when the host tells none
+};
+
+struct NewRepository {
+  RepositoryName name;
+  bool is_private = true;
+  bool is_initialised = true;  // with a first commit
+};
+
+struct NewPullRequest {
+  std::string title;
+  std::string description = {};
+  std::string head;  // branch of the same repository
+  std::string base;
+};
+
+struct PullRequest {
+  std::int64_t id = 0;  // the number that people see
+  std::string url;
+  std::string title;
+  std::string description;
+  std::string author;
+  std::string avatar_url;
+  std::string base_branch;
+  std::string head_branch;
+  std::string created_at;  // RFC 3339
+  bool is_open = false;
+  bool is_merged = false;
+  std::string merge_commit_sha;  // empty until it is merged
+};
+
+struct CommitStatus {
+  enum class State { pending, success, failure };
+  State state = State::pending;
+  std::string context;  // names the check
+  std::string description = {};
+  std::string target_url = {};
+};
+
+struct Webhook {
+  std::string id;
+  std::string url;
+  bool is_active = true;
+};
+
+struct NewWebhook {
+  std::string url;
+  Secret secret;  // signs deliveries; empty: they are not signed
+  bool insecure_skip_verify = false;
+};
+
+// What a token is for, which decides what it must be allowed to do.
+enum class TokenUse { user, runtime };
+
+// The outcome of a check of a valid token. A token that the host refuses is an error instead.
+struct TokenCheck {
+  Profile profile;
+  std::vector<std::string> missing = {};  // rights that it lacks, in the host's words
+  bool rights_known = true;               // false: the host could not be asked; `missing` is empty
+};
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,161 @@
+#include "app-proxy/providers/github.hpp"
+
+#include <string>
+#include <utility>
+
+#include "app-proxy/providers/github_api.hpp"
+#include "app-proxy/providers/repository_pages.hpp"
+#include "common/http/url.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kPageLimit = 100;
+// The search API takes at most 256 characters.
+constexpr std::size_t kMaxSearchOwners = 5;
+
+}  // namespace
+
+GitHub::GitHub(GitHostClient& client, ApiRoot root)
+    : GitHubFamily(client, std::move(root),
+                   {.style = AuthStyle::bearer,
+                    .accept = "application/vnd.github+json",
+                    .hook_type = std::nullopt,
+                    .page_limit = kPageLimit}) {}
+
+Task<Result<Answer<Profile>>> GitHub::who_am_i(const GitAccess& access, Deadline deadline) {
+  const auto host = calls_.root().web_host();
+  auto profile = co_await calls_.get<Profile>(
+      access, "/user", "user of the Git token", deadline,
+      [&host](std::string_view body) { return github::read_profile(body, host); });
+  if (!profile) co_return profile;
+  const bool is_hidden = profile->value.mail.ends_with("@users.noreply." + host);
+  if (!is_hidden) co_return profile;
+  // Needs a scope of its own; the no-reply address does without.
+  auto mails = co_await calls_.send(access,
+                                    {.path = "/user/emails",
+                                     .what = "mail addresses of the Git token's user",
+                                     .also = {401, 403, 404}},
+                                    deadline);
+  if (mails && mails->status == 200) {
+    if (auto mail = github::read_primary_mail(mails->body); mail && !mail->empty()) {
+      profile->value.mail = std::move(*mail);
+    }
+  }
+  co_return profile;
+}
+
+Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& access,
+                                                          const RepositoryQuery& query,
+                                                          Deadline deadline) {
+  if (query.search.empty()) {
+    co_return co_await gather_page(
+        query, kPageLimit, [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
+          auto answer = co_await calls_.send(
+              access,
+              {.path = "/user/repos?sort=pushed&affiliation=owner,collaborator,"
+                       "organization_member&per_page=" +
+                       std::to_string(size) + "&page=" + std::to_string(page),
+               .what = "repositories"},
+              deadline);
+          if (!answer) co_return std::unexpected(std::move(answer.error()));
+          auto found = github::read_repositories(answer->body);
+          if (!found) co_return std::unexpected(calls_.unreadable("repositories", found.error()));
+          HostPage out{.repositories = std::move(*found)};
+          out.size = out.repositories.size();
+          out.has_next = next_link(answer->headers).has_value();
+          out.is_last_known = answer->is_last_known;
+          co_return out;
+        });
+  }
+  const auto profile = co_await who_am_i(access, deadline);
+  if (!profile) co_return std::unexpected(profile.error());
+  std::vector<std::string> owners{profile->value.login};
+  // Without the right to list organisations only the user's own repositories are searched.
+  if (const auto organisations = co_await this->organisations(access, deadline)) {
+    for (const auto& organisation : organisations->value) {
+      if (owners.size() < kMaxSearchOwners) owners.push_back(organisation.name);
+    }
+  }
+  const auto q = github::search_query(query.search, owners);
+  co_return co_await gather_page(
+      query, kPageLimit, [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
+        const auto number = std::to_string(page);
+        const auto items = std::to_string(size);
+        auto answer = co_await calls_.send(
+            access,
+            {.path = "/search/repositories?" +
+                     http::query_string(
+                         {{"q", q}, {"sort", "updated"}, {"per_page", items}, {"page", number}}),
+             .what = "search for repositories",
+             .resource = "search"},
+            deadline);
+        if (!answer) co_return std::unexpected(std::move(answer.error()));
+        auto found = github::read_search(answer->body);
+        if (!found) {
+          co_return std::unexpected(calls_.unreadable("search for repositories", found.error()));
+        }
+        HostPage out{.repositories = std::move(found->repositories)};
+        out.size = out.repositories.size();
+        out.has_next = page * size < found->total;
+        out.is_last_known = answer->is_last_known;
+        co_return out;
+      });
+}
+
+Task<Result<TokenCheck>> GitHub::check_token(const GitAccess& access, TokenUse use,
+                                             Deadline deadline) {
+  auto profile = co_await who_am_i(access, deadline);
+  if (!profile) co_return std::unexpected(std::move(profile.error()));
+  TokenCheck check{.profile = std::move(profile->value)};
+  auto answer =
+      co_await calls_.send(access, {.path = "/user", .what = "scopes of the Git token"}, deadline);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  const bool is_fine_grained = access.token.reveal().starts_with("github_pat_");
+  if (const auto scopes = answer->headers.find("X-OAuth-Scopes"); scopes && !is_fine_grained) {
+    check.missing = github::missing_scopes(*scopes, use);
+    co_return check;
+  }
+  co_return co_await probe(access, use, std::move(check), deadline);
+}
+
+Task<Result<TokenCheck>> GitHub::probe(const GitAccess& access, TokenUse use, TokenCheck check,
+                                       Deadline deadline) {
+  check.rights_known = false;
+  const auto page = co_await repositories(access, {.search = {}, .page = 1, .limit = 1}, deadline);
+  if (!page || page->value.repositories.empty()) co_return check;
+  const auto name = parse_repository_name(page->value.repositories.front().full_name);
+  if (!name) co_return check;
+  struct Probe {
+    const char* method;
+    const char* rest;
+    const char* right;
+    bool is_for_runtime;
+  };
+  // An allowed request with an empty body is 422, or 200 for a read; a forbidden one is 403 or 404.
+  static constexpr Probe kProbes[] = {
+      {"POST", "/git/refs", "Contents: write", false},
+      {"POST", "/pulls", "Pull requests: write", true},
+      {"POST", "/statuses/0000000000000000000000000000000000000000", "Commit statuses: write",
+       true},
+      {"GET", "/hooks", "Webhooks: read and write", true},
+  };
+  for (const auto& probe : kProbes) {
+    if (probe.is_for_runtime && use != TokenUse::runtime) continue;
+    const bool is_read = std::string_view(probe.method) == "GET";
+    auto answer = co_await calls_.send(access,
+                                       {.method = probe.method,
+                                        .path = github::repository_path(*name, probe.rest),
+                                        .body = is_read ? "" : "{}",
+                                        .what = std::string("right ") + probe.right,
+                                        .also = {400, 403, 404, 409, 422}},
+                                       deadline);
+    // A failed read is not a missing right.
+    if (!answer) co_return std::unexpected(std::move(answer.error()));
+    if (answer->status == 403 || answer->status == 404) check.missing.emplace_back(probe.right);
+  }
+  check.rights_known = true;
+  co_return check;
+}
+
+}  // namespace gitops::app_proxy

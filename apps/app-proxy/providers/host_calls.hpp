@@ -1,0 +1,98 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app-proxy/providers/git_host_client.hpp"
+#include "app-proxy/providers/page_range.hpp"
+
+namespace gitops::app_proxy {
+
+// One provider's way to its host: API root, style of the token, and the steps that its operations
+// share. Decoders are pure functions from a body to a Result; their errors become `protocol` with
+// the request and the host in front (or keep their code, where it is no invalid_data).
+class HostCalls {
+ public:
+  HostCalls(GitHostClient& client, ApiRoot root, AuthStyle style, std::string accept)
+      : client_(client), root_(std::move(root)), style_(style), accept_(std::move(accept)) {}
+
+  [[nodiscard]] const ApiRoot& root() const { return root_; }
+
+  Task<Result<ApiAnswer>> send(const GitAccess& access, ApiRequest request, Deadline deadline) {
+    if (request.accept == "application/json") request.accept = accept_;
+    return client_.send(root_, style_, access, std::move(request), deadline);
+  }
+
+  // What `decode` makes of the answer's body.
+  template <class T, class Decode>
+  Task<Result<Answer<T>>> get(const GitAccess& access, std::string path, std::string what,
+                              Deadline deadline, Decode decode) {
+    auto answer = co_await send(access, {.path = std::move(path), .what = what}, deadline);
+    if (!answer) co_return std::unexpected(std::move(answer.error()));
+    auto value = decode(std::string_view(answer->body));
+    if (!value) co_return std::unexpected(unreadable(what, std::move(value.error())));
+    co_return Answer<T>{std::move(*value), answer->is_last_known};
+  }
+
+  template <class T, class Decode>
+  Task<Result<T>> post(const GitAccess& access, std::string path, std::string body,
+                       std::string what, Deadline deadline, Decode decode) {
+    auto answer = co_await send(
+        access, {.method = "POST", .path = std::move(path), .body = std::move(body), .what = what},
+        deadline);
+    if (!answer) co_return std::unexpected(std::move(answer.error()));
+    auto value = decode(std::string_view(answer->body));
+    if (!value) co_return std::unexpected(unreadable(what, std::move(value.error())));
+    co_return std::move(*value);
+  }
+
+  // All items of a list whose pages are numbered, up to `most` of them. `path` has a query already.
+  // `decode` gives a vector of T. A page that is not full is the last one, unless a Link says more.
+  template <class T, class Decode>
+  Task<Result<Answer<std::vector<T>>>> all_pages(const GitAccess& access, std::string path,
+                                                 std::string page_size_name, std::size_t page_size,
+                                                 std::string what, std::size_t most,
+                                                 Deadline deadline, Decode decode) {
+    Answer<std::vector<T>> out;
+    const char joint = path.contains('?') ? '&' : '?';
+    for (std::size_t page = 1; out.value.size() < most; ++page) {
+      auto answer =
+          co_await send(access,
+                        {.path = path + joint + page_size_name + "=" + std::to_string(page_size) +
+                                 "&page=" + std::to_string(page),
+                         .what = what},
+                        deadline);
+      if (!answer) co_return std::unexpected(std::move(answer.error()));
+      auto items = decode(std::string_view(answer->body));
+      if (!items) co_return std::unexpected(unreadable(what, std::move(items.error())));
+      out.is_last_known = out.is_last_known || answer->is_last_known;
+      const auto count = items->size();
+      for (auto& item : *items) {
+        if (out.value.size() < most) out.value.push_back(std::move(item));
+      }
+      const bool has_next = next_link(answer->headers).has_value();
+      if (count == 0 || (count < page_size && !has_next)) break;
+    }
+    co_return out;
+  }
+
+  [[nodiscard]] Error unreadable(std::string_view what, Error error) const {
+    if (error.code != ErrorCode::invalid_data) {
+      error.message = std::string(what) + ": " + error.message;
+      if (error.reason.empty()) error.reason = git_errors::kRefused;
+      return error;
+    }
+    return bad_answer({root_, what}, error.message);
+  }
+
+ private:
+  GitHostClient& client_;
+  ApiRoot root_;
+  AuthStyle style_;
+  std::string accept_;
+};
+
+}  // namespace gitops::app_proxy

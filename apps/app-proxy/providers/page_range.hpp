@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/http/message.hpp"
+
+namespace gitops::app_proxy {
+
+// The pages of a host that hold one page of ours, whose size may exceed the host's.
+struct PageRange {
+  std::size_t size = 0;   // of the host's pages
+  std::size_t first = 1;  // the first of them, counted from 1
+  std::size_t last = 1;
+  std::size_t skip = 0;  // items of the first one that come before ours
+};
+
+// Page `page` (from 1) of `limit` items, on a host that gives at most `host_limit` (≥ 1) at once.
+PageRange host_pages(std::size_t page, std::size_t limit, std::size_t host_limit);
+
+// The target of rel="next" in a Link field (RFC 8288); nothing when there is none.
+std::optional<std::string> next_link(const http::Headers& headers);
+
+}  // namespace gitops::app_proxy

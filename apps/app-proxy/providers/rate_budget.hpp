@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/core/time.hpp"
+#include "common/http/message.hpp"
+
+namespace gitops::app_proxy {
+
+// How urgent a request is: background work leaves a fifth of a budget to people.
+enum class Urgency { person, background };
+
+// How much one token may still ask of its host, from the answers that it got. Pure. Sources: GitHub's
+// X-RateLimit-{Limit,Remaining,Reset,Resource} and its secondary limits (403 or 429 with
+// Retry-After), GitLab's RateLimit-*, Retry-After of all others.
+class RateBudget {
+ public:
+  // The wait until a request may be sent; nothing when it may be sent now. `resource`: the host's
+  // name of the limit ("core", "search").
+  [[nodiscard]] std::optional<Clock::duration> wait(std::string_view resource, Urgency urgency,
+                                                    Clock::time_point now) const;
+  // A request is sent now.
+  void spend(std::string_view resource);
+  // What an answer tells. True when the host refused the request because of a limit.
+  bool note(std::string_view resource, const http::Response& response, Clock::time_point now,
+            WallTime wall);
+
+ private:
+  struct Limit {
+    std::optional<std::int64_t> limit;
+    std::optional<std::int64_t> remaining;
+    Clock::time_point resets{};
+    Clock::time_point blocked_until{};
+  };
+  std::map<std::string, Limit, std::less<>> limits_;
+  Clock::time_point all_blocked_until_{};
+};
+
+}  // namespace gitops::app_proxy

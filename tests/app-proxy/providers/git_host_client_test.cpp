@@ -1,0 +1,305 @@
+#include "app-proxy/providers/git_host_client.hpp"
+
+#include <gmock/gmock.h>
+
+#include "common/core/task_group.hpp"
+#include "common/http/server.hpp"
+#include "support/log_capture.hpp"
+#include "support/run_coro.hpp"
+#include "test_http/canned_server.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using test::CannedServer;
+using test::run_in_test_time;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kToken = "ghp_canary0123456789";
+
+// A host with these answers.
+struct Bench {
+  Bench(const Executor& executor, std::vector<http::Response> answers,
+        GitHostClient::Options options)
+      : server(executor, std::move(answers)),
+        http(executor, resolver, {}),
+        client(executor, http, metrics, options),
+        root{ProviderKind::github, server.url()} {}
+
+  Task<Result<ApiAnswer>> get(std::string path = "/user", std::string token = kToken,
+                              Urgency urgency = Urgency::person) {
+    const GitAccess access{Secret(std::move(token))};
+    co_return co_await client.send(root, AuthStyle::bearer, access,
+                                   {.path = std::move(path), .what = "user"}, deadline_after(5s),
+                                   urgency);
+  }
+  Task<Result<ApiAnswer>> post(std::string path = "/user/repos") {
+    const GitAccess access{Secret(kToken)};
+    co_return co_await client.send(
+        root, AuthStyle::bearer, access,
+        {.method = "POST", .path = std::move(path), .body = "{}", .what = "new repository"},
+        deadline_after(5s));
+  }
+  [[nodiscard]] std::string header(std::size_t request, std::string_view name) const {
+    return std::string(server.seen().at(request).headers.find(name).value_or("(none)"));
+  }
+
+  CannedServer server;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  http::Client http;
+  GitHostClient client;
+  ApiRoot root;
+};
+
+void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body,
+                GitHostClient::Options options = {}) {
+  run_in_test_time([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor, std::move(answers), options);
+    co_await body(bench);
+    bench.http.close_idle();
+    co_await bench.server.stop();
+  });
+}
+
+http::Response ok(std::string body, http::Headers headers = {}) {
+  return {.status = 200, .headers = std::move(headers), .body = std::move(body)};
+}
+
+TEST(GitHostClient, AnUnchangedAnswerComesFromTheCache) {
+  with_bench({ok("{\"a\":1}", {{"ETag", "\"v1\""}}), {.status = 304}, ok("{\"a\":2}")},
+             [](Bench& bench) -> Task<> {
+               CO_ASSERT_OK(co_await bench.get());
+               const auto second = co_await bench.get();
+               CO_ASSERT_OK(second);
+               EXPECT_EQ(second->body, "{\"a\":1}");
+               EXPECT_FALSE(second->is_last_known);
+               EXPECT_EQ(bench.header(0, "If-None-Match"), "(none)");
+               EXPECT_EQ(bench.header(1, "If-None-Match"), "\"v1\"");
+               EXPECT_EQ(bench.header(1, "Authorization"), std::string("Bearer ") + kToken);
+               CO_ASSERT_OK(co_await bench.get("/user", "another-token"));
+               EXPECT_EQ(bench.header(2, "If-None-Match"), "(none)") << "another token";
+             });
+}
+
+TEST(GitHostClient, AThrottledTokenGetsTheLastKnownAnswerWithoutARequest) {
+  const http::Response limited{.status = 403,
+                               .headers = {{"Retry-After", "60"}},
+                               .body = R"({"message":"secondary rate limit"})"};
+  with_bench({ok("known"), limited, ok("new")}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.get());
+    const auto throttled = co_await bench.get();
+    CO_ASSERT_OK(throttled);
+    EXPECT_TRUE(throttled->is_last_known);
+    EXPECT_EQ(throttled->body, "known");
+    EXPECT_EQ(bench.server.seen().size(), 2U);
+    const auto again = co_await bench.get();
+    CO_ASSERT_OK(again);
+    EXPECT_TRUE(again->is_last_known);
+    const auto unknown = co_await bench.get("/orgs");
+    CO_ASSERT_TRUE(!unknown);
+    EXPECT_EQ(unknown.error().reason, git_errors::kThrottled);
+    EXPECT_EQ(unknown.error().retry_after, 60s);
+    EXPECT_EQ(bench.server.seen().size(), 2U) << "a host that throttles is left alone";
+    CO_ASSERT_OK(co_await bench.get("/user", "another-token"));
+    EXPECT_EQ(bench.server.seen().size(), 3U) << "a budget belongs to one token";
+    co_await sleep_for(61s);
+    const auto fresh = co_await bench.get();
+    CO_ASSERT_OK(fresh);
+    EXPECT_FALSE(fresh->is_last_known);
+    EXPECT_EQ(fresh->body, "new");
+  });
+}
+
+TEST(GitHostClient, ARejectedTokenLosesWhatItWasShown) {
+  with_bench({ok("known"), {.status = 401}, {.status = 429}}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.get());
+    const auto rejected = co_await bench.get();
+    CO_ASSERT_TRUE(!rejected);
+    EXPECT_EQ(rejected.error().reason, git_errors::kTokenRejected);
+    EXPECT_EQ(bench.client.cached_bytes(), 0U);
+    const auto throttled = co_await bench.get();
+    CO_ASSERT_TRUE(!throttled);
+    EXPECT_EQ(throttled.error().reason, git_errors::kThrottled);
+  });
+}
+
+TEST(GitHostClient, FollowsRedirectsOnTheSameHost) {
+  with_bench({{.status = 301, .headers = {{"Location", "/repositories/42?x=1"}}}, ok("moved")},
+             [](Bench& bench) -> Task<> {
+               const auto answer = co_await bench.get("/repos/old/name");
+               CO_ASSERT_OK(answer);
+               EXPECT_EQ(answer->body, "moved");
+               EXPECT_EQ(bench.server.seen().at(1).target, "/repositories/42?x=1");
+             });
+  with_bench({{.status = 302, .headers = {{"Location", "/loop"}}}}, [](Bench& bench) -> Task<> {
+    const auto answer = co_await bench.get();
+    CO_ASSERT_TRUE(!answer);
+    EXPECT_EQ(answer.error().reason, git_errors::kRedirected);
+    EXPECT_EQ(bench.server.seen().size(), 4U);
+  });
+}
+
+TEST(GitHostClient, RepeatsAChangeOnlyWhereTheHostSaysSo) {
+  with_bench({{.status = 302, .headers = {{"Location", "/elsewhere"}}}},
+             [](Bench& bench) -> Task<> {
+               CO_ASSERT_TRUE(!co_await bench.post());
+               EXPECT_EQ(bench.server.seen().size(), 1U);
+             });
+  with_bench({{.status = 307, .headers = {{"Location", "/elsewhere"}}}, {.status = 201}},
+             [](Bench& bench) -> Task<> {
+               CO_ASSERT_OK(co_await bench.post());
+               EXPECT_EQ(bench.server.seen().at(1).method, "POST");
+               EXPECT_EQ(bench.server.seen().at(1).body, "{}");
+             });
+}
+
+// [AC-39]
+TEST(GitHostClient, AC39_ACredentialIsNeverSentToAnotherHost) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    CannedServer thief(executor, {ok("{}")});
+    const auto other = thief.url();
+    const std::string port = std::to_string(other.port);
+    for (const auto& location :
+         {"http://127.0.0.1:" + port + "/user", "//127.0.0.1:" + port + "/user",
+          "http://localhost:" + port + "/user", "https://127.0.0.1:" + port + "/user",
+          "http://x@127.0.0.1:" + port + "/user", "http:/\\127.0.0.1:" + port,
+          std::string("javascript:alert(1)"), std::string()}) {
+      for (const int status : {301, 302, 303, 307, 308}) {
+        Bench bench(executor, {{.status = status, .headers = {{"Location", location}}}}, {});
+        const auto answer = co_await bench.get();
+        EXPECT_FALSE(answer.has_value()) << location;
+        if (!answer) {
+          EXPECT_EQ(answer.error().reason, git_errors::kRedirected);
+          EXPECT_THAT(answer.error().message, Not(HasSubstr("canary")));
+        }
+        bench.http.close_idle();
+        co_await bench.server.stop();
+      }
+    }
+    EXPECT_TRUE(thief.seen().empty()) << "no request reached the other host";
+    co_await thief.stop();
+  });
+}
+
+// [AC-28]
+TEST(GitHostClient, AC28_TokensStandInNoErrorLogOrMetric) {
+  test::LogCapture log;
+  with_bench({{.status = 401, .body = R"({"message":"ghp_canary0123456789 is bad"})"},
+              {.status = 500, .body = "ghp_canary0123456789"},
+              {.status = 302, .headers = {{"Location", "/x?t=ghp_canary0123456789"}}},
+              {.status = 429},
+              ok("x")},
+             [](Bench& bench) -> Task<> {
+               for (int i = 0; i < 6; ++i) {
+                 const auto answer = co_await bench.get("/user" + std::to_string(i));
+                 if (!answer) {
+                   EXPECT_THAT(answer.error().message, Not(HasSubstr("canary")));
+                 }
+                 co_await sleep_for(61s);
+               }
+               const auto broken = co_await bench.get("/user", "ghp_canary\r\nX-Evil: 1");
+               CO_ASSERT_TRUE(!broken);
+               EXPECT_EQ(broken.error().reason, git_errors::kTokenRejected);
+               EXPECT_THAT(broken.error().message, Not(HasSubstr("canary")));
+               EXPECT_THAT(bench.metrics.expose(), Not(HasSubstr("canary")));
+             });
+  EXPECT_THAT(log.text(), Not(HasSubstr("canary")));
+}
+
+TEST(GitHostClient, AHostThatCannotBeReachedIsToldFromARefusal) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    co_await bench.server.stop();
+    bench.http.close_idle();
+    const auto answer = co_await bench.get();
+    CO_ASSERT_TRUE(!answer);
+    EXPECT_EQ(answer.error().reason, git_errors::kUnreachable);
+    EXPECT_THAT(answer.error().message, HasSubstr("proxy and CA settings"));
+  });
+}
+
+TEST(GitHostClient, LargeAnswersAreRefused) {
+  with_bench({ok(std::string(9UL * 1024 * 1024, 'x'))}, [](Bench& bench) -> Task<> {
+    const auto answer = co_await bench.get();
+    CO_ASSERT_TRUE(!answer);
+    EXPECT_EQ(answer.error().reason, git_errors::kBadAnswer);
+    EXPECT_EQ(bench.client.cached_bytes(), 0U);
+  });
+}
+
+// A host that answers only when it is told to.
+struct SlowHost {
+  explicit SlowHost(const Executor& executor)
+      : released(executor),
+        server(executor, {}, [this](http::Exchange& exchange) { return answer(exchange); }) {
+    EXPECT_TRUE(server.listen());
+  }
+  Task<> answer(http::Exchange& exchange) {
+    ++waiting;
+    ++by_token[std::string(exchange.request().headers.find("Authorization").value_or(""))];
+    most = std::max(most, waiting);
+    while (!open) co_await released.wait();
+    --waiting;
+    (void)co_await exchange.reply(ok("{}"));
+  }
+  Event released;
+  bool open = false;
+  std::size_t waiting = 0;
+  std::size_t most = 0;
+  std::map<std::string, std::size_t> by_token;
+  http::Server server;
+};
+
+TEST(GitHostClient, OneTokenCannotTakeAllPlaces) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    SlowHost host(executor);
+    Metrics metrics;
+    net::Resolver resolver{metrics};
+    http::Client http(executor, resolver, {});
+    GitHostClient client(
+        executor, http, metrics,
+        {.max_parallel = 4, .max_parallel_of_token = 2, .max_waiting_of_token = 3});
+    ApiRoot root{ProviderKind::github, {}};
+    root.url.scheme = "http";
+    root.url.host = "127.0.0.1";
+    root.url.port = host.server.port();
+    TaskGroup group(executor);
+    std::size_t answered = 0;
+    std::size_t refused = 0;
+    const auto ask = [&](std::string token) {
+      group.spawn("ask", [&, token]() -> Task<> {
+        const GitAccess access{Secret(token)};
+        const auto answer =
+            co_await client.send(root, AuthStyle::bearer, access, {.path = "/user", .what = "user"},
+                                 deadline_after(30s));
+        if (answer) {
+          ++answered;
+        } else {
+          EXPECT_EQ(answer.error().code, ErrorCode::too_many_requests);
+          ++refused;
+        }
+      });
+    };
+    for (int i = 0; i < 10; ++i) ask("loud");
+    co_await sleep_for(1s);
+    EXPECT_EQ(host.waiting, 2U);
+    EXPECT_GT(refused, 0U) << "its queue is short";
+    ask("quiet");
+    co_await sleep_for(1s);
+    EXPECT_EQ(host.by_token["Bearer quiet"], 1U) << "another token does not wait behind it";
+    host.open = true;
+    host.released.notify_all();
+    co_await group.join();
+    EXPECT_EQ(answered + refused, 11U);
+    EXPECT_LE(host.most, 4U);
+    http.close_idle();
+    co_await host.server.stop(Clock::now());
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
