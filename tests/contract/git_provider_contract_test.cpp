@@ -1,0 +1,89 @@
+#include "contract/git_provider_contract.hpp"
+
+#include <gtest/gtest.h>
+
+#include "app-proxy/providers/providers.hpp"
+#include "common/core/metrics.hpp"
+#include "doubles/fake_git_hosts.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::test {
+namespace {
+
+using namespace app_proxy;
+
+Task<> run_on_double(const GitProviderCase& contract_case, ProviderKind kind, FakeGitHost& host,
+                     http::Client& http, Metrics& metrics) {
+  const auto executor = co_await asio::this_coro::executor;
+  GitHostClient client(executor, http, metrics);
+  CO_ASSERT_OK(host.start());
+  auto& repository = host.add_repository(host.organisation(), "shop");
+  repository.branches = {"main", "feature/x"};
+  repository.tags = {"v1.0"};
+  repository.files[kContractFile] = kContractFileContent;
+  const bool is_server = kind == ProviderKind::bitbucket_server;
+  const std::string own = is_server ? std::string("~") + FakeGitHost::kLogin : FakeGitHost::kLogin;
+  for (int i = 0; i < 7; ++i) {
+    host.add_repository(i % 2 == 0 ? own : host.organisation(), "extra-" + std::to_string(i));
+  }
+  const auto provider = make_provider(client, host.api_root());
+  const std::string username = kind == ProviderKind::bitbucket ? FakeGitHost::kLogin : "";
+  const GitHostPeer peer{
+      .provider = *provider,
+      .access = {Secret(FakeGitHost::kToken), username},
+      .reader = GitAccess{Secret(FakeGitHost::kReader), username},
+      .login = FakeGitHost::kLogin,
+      .organisation = host.organisation(),
+      .repository = {host.organisation(), "shop"},
+      .extra = 7,
+      .owner_of_new = host.organisation(),
+      .commit = FakeGitHost::kCommit,
+      .refuses_second_pull_request = kind != ProviderKind::bitbucket,
+      .merge = [&](std::int64_t id) -> Task<> {
+        host.merge(host.organisation(), "shop", static_cast<std::size_t>(id));
+        co_return;
+      },
+  };
+  co_await contract_case.run(peer);
+}
+
+using Parameters = std::tuple<ProviderKind, GitProviderCase>;
+struct FakeGitHostContract : testing::TestWithParam<Parameters> {};
+
+TEST_P(FakeGitHostContract, Holds) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto kind = std::get<0>(GetParam());
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client http(executor, resolver, {});
+    FakeGitHost host(executor, kind);
+    std::exception_ptr failure;
+    try {
+      co_await run_on_double(std::get<1>(GetParam()), kind, host, http, metrics);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    http.close_idle();
+    co_await host.stop();
+    if (failure) std::rethrow_exception(failure);
+  });
+}
+
+std::string name_of(const testing::TestParamInfo<Parameters>& info) {
+  static constexpr const char* kNames[] = {"GitHub", "GitLab", "Bitbucket", "BitbucketServer",
+                                           "Gitea"};
+  return std::string(kNames[static_cast<std::size_t>(std::get<0>(info.param))]) + "_" +
+         std::get<1>(info.param).name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Providers, FakeGitHostContract,
+    testing::Combine(testing::Values(ProviderKind::github, ProviderKind::gitlab,
+                                     ProviderKind::bitbucket, ProviderKind::bitbucket_server,
+                                     ProviderKind::gitea),
+                     testing::ValuesIn(git_provider_cases())),
+    name_of);
+
+}  // namespace
+}  // namespace gitops::test
