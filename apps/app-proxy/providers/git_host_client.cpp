@@ -175,7 +175,8 @@ void GitHostClient::forget(const ApiRoot& root, const GitAccess& access) {
 
 Task<Result<ApiAnswer>> GitHostClient::send(const ApiRoot& root, AuthStyle style,
                                             const GitAccess& access, ApiRequest asked,
-                                            Deadline deadline, Urgency urgency) {
+                                            Deadline deadline) {
+  const auto urgency = access.urgency;
   const GitErrorPlace place{root, asked.what};
   if (access.token.empty() || !http::is_field_value(access.token.reveal()) ||
       access.username.contains(':')) {

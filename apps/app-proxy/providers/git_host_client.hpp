@@ -81,8 +81,7 @@ class GitHostClient {
 
   // The answer when its status is 2xx or one of request.also; `status` is then set.
   Task<Result<ApiAnswer>> send(const ApiRoot& root, AuthStyle style, const GitAccess& access,
-                               ApiRequest request, Deadline deadline,
-                               Urgency urgency = Urgency::person);
+                               ApiRequest request, Deadline deadline);
 
   // Drops the kept answers of a token, for one that was removed.
   void forget(const ApiRoot& root, const GitAccess& access);

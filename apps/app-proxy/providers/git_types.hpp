@@ -14,10 +14,14 @@
 // What Git hosts are asked and what they answer, in one form for all of them. Plain values.
 namespace gitops::app_proxy {
 
+// How urgent a request is: background work leaves a fifth of a token's budget to people.
+enum class Urgency { person, background };
+
 // On whose behalf a host is asked.
 struct GitAccess {
   Secret token;
   std::string username = {};  // only for hosts that want one beside the token (Bitbucket Cloud)
+  Urgency urgency = Urgency::person;
 };
 
 // "owner/name". The owner of a GitLab project may be several groups ("a/b"); of a repository of

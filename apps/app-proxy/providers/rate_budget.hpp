@@ -7,13 +7,11 @@
 #include <string>
 #include <string_view>
 
+#include "app-proxy/providers/git_types.hpp"
 #include "common/core/time.hpp"
 #include "common/http/message.hpp"
 
 namespace gitops::app_proxy {
-
-// How urgent a request is: background work leaves a fifth of a budget to people.
-enum class Urgency { person, background };
 
 // How much one token may still ask of its host, from the answers that it got. Pure. Sources: GitHub's
 // X-RateLimit-{Limit,Remaining,Reset,Resource} and its secondary limits (403 or 429 with

@@ -30,10 +30,9 @@ struct Bench {
 
   Task<Result<ApiAnswer>> get(std::string path = "/user", std::string token = kToken,
                               Urgency urgency = Urgency::person) {
-    const GitAccess access{Secret(std::move(token))};
+    const GitAccess access{Secret(std::move(token)), {}, urgency};
     co_return co_await client.send(root, AuthStyle::bearer, access,
-                                   {.path = std::move(path), .what = "user"}, deadline_after(5s),
-                                   urgency);
+                                   {.path = std::move(path), .what = "user"}, deadline_after(5s));
   }
   Task<Result<ApiAnswer>> post(std::string path = "/user/repos") {
     const GitAccess access{Secret(kToken)};

@@ -1,0 +1,272 @@
+#include "app-proxy/integrations/git_integrations.hpp"
+
+#include <utility>
+
+#include "app-proxy/providers/providers.hpp"
+#include "common/core/text.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kMaxToken = 4'096;
+
+Error no_usable_token(std::string_view integration, std::string_view reason) {
+  const bool is_missing = reason == integration_errors::kNoToken;
+  return Error{.code = ErrorCode::invalid_argument,
+               .message = is_missing ? "no Git token is registered with the integration \"" +
+                                           std::string(integration) + "\"; register one"
+                                     : "the Git token that is registered with the integration \"" +
+                                           std::string(integration) +
+                                           "\" is not valid any more; register a new one",
+               .reason = std::string(reason)};
+}
+
+}  // namespace
+
+GitIntegrations::GitIntegrations(IntegrationStore& store, TokenSeal& seal, GitHostClient& hosts,
+                                 Options options)
+    : store_(store), seal_(seal), hosts_(hosts), options_(options) {}
+
+Task<Result<std::vector<Integration>>> GitIntegrations::list(Actor actor, Deadline deadline) {
+  auto all = co_await store_.list(deadline);
+  if (!all) co_return all;
+  std::erase_if(*all, [&](const Integration& integration) {
+    return integration.account_id != actor.account_id || !is_visible(integration, actor);
+  });
+  co_return all;
+}
+
+Task<Result<std::optional<Integration>>> GitIntegrations::get(Actor actor, std::string name,
+                                                              Deadline deadline) {
+  const auto named = integration_name(name);
+  if (!named) co_return std::optional<Integration>();
+  auto found = co_await store_.get(*named, actor.account_id, deadline);
+  if (!found) {
+    if (found.error().code == ErrorCode::not_found) co_return std::optional<Integration>();
+    co_return std::unexpected(std::move(found.error()));
+  }
+  if (!is_visible(*found, actor)) co_return std::optional<Integration>();
+  co_return std::optional<Integration>(std::move(*found));
+}
+
+Task<Result<Integration>> GitIntegrations::add(Actor actor, New wanted, Deadline deadline) {
+  const auto name = integration_name(wanted.name);
+  if (!name) co_return std::unexpected(name.error());
+  auto root = make_api_root(wanted.provider, wanted.api_url, options_.plain_http);
+  if (!root) co_return std::unexpected(std::move(root.error()));
+  Integration made{.name = *name,
+                   .account_id = actor.account_id,
+                   .root = std::move(*root),
+                   .sharing = wanted.sharing,
+                   .users = {}};
+  if (auto created = co_await store_.create(made, deadline); !created) {
+    co_return std::unexpected(std::move(created.error()));
+  }
+  co_return made;
+}
+
+Task<Result<Integration>> GitIntegrations::edit(Actor actor, std::string name, std::string api_url,
+                                                SharingPolicy sharing, Deadline deadline) {
+  const auto named = integration_name(name);
+  if (!named) co_return std::unexpected(named.error());
+  co_return co_await store_.apply(
+      *named, actor.account_id,
+      [&](Integration& integration) -> Result<bool> {
+        if (!is_visible(integration, actor)) return std::unexpected(unknown_integration(*named));
+        if (auto edited = app_proxy::edit(integration, api_url, sharing, options_.plain_http);
+            !edited) {
+          return std::unexpected(edited.error());
+        }
+        return true;
+      },
+      deadline);
+}
+
+Task<Result<void>> GitIntegrations::remove(Actor actor, std::string name, Deadline deadline) {
+  const auto named = integration_name(name);
+  if (!named) co_return std::unexpected(named.error());
+  co_return co_await store_.remove(*named, actor.account_id, deadline);
+}
+
+Task<Result<Profile>> GitIntegrations::checked(const ApiRoot& root, const GitAccess& access,
+                                               TokenUse use, Deadline deadline) {
+  const auto provider = make_provider(hosts_, root);
+  if (options_.skip_permissions_validation) {
+    auto profile = co_await provider->who_am_i(access, deadline);
+    if (!profile) co_return std::unexpected(std::move(profile.error()));
+    co_return std::move(profile->value);
+  }
+  auto check = co_await provider->check_token(access, use, deadline);
+  if (!check) co_return std::unexpected(std::move(check.error()));
+  if (!check->missing.empty()) {
+    Error error{.code = ErrorCode::forbidden,
+                .message = "the Git token lacks these rights at " + root.url.host_header() + ": " +
+                           join(check->missing, ", ") + "; create a token that has them",
+                .reason = std::string(git_errors::kTokenLacksRight)};
+    co_return std::unexpected(std::move(error));
+  }
+  co_return std::move(check->profile);
+}
+
+Task<Result<Integration>> GitIntegrations::register_user(Actor actor, std::string name,
+                                                         GitAccess access, Deadline deadline) {
+  const auto named = integration_name(name);
+  if (!named) co_return std::unexpected(named.error());
+  if (access.token.empty() || access.token.reveal().size() > kMaxToken) {
+    co_return fail(ErrorCode::invalid_argument, "a Git token has 1 to 4,096 characters");
+  }
+  const auto integration = co_await store_.get(*named, actor.account_id, deadline);
+  if (!integration) co_return std::unexpected(integration.error());
+  if (!is_visible(*integration, actor)) co_return std::unexpected(unknown_integration(*named));
+  const auto profile = co_await checked(integration->root, access, TokenUse::user, deadline);
+  if (!profile) co_return std::unexpected(profile.error());
+  const auto asked = integration->root.text();
+  co_return co_await store_.apply(
+      *named, actor.account_id,
+      [&](Integration& stored) -> Result<bool> {
+        if (!is_visible(stored, actor)) return std::unexpected(unknown_integration(*named));
+        if (stored.root.text() != asked) {
+          return fail(ErrorCode::conflict,
+                      "the Git integration was changed meanwhile; register the token again");
+        }
+        auto sealed = seal_.seal(owner_of(stored, actor.user_id), access.token);
+        if (!sealed) return std::unexpected(sealed.error());
+        auto registered = register_token(stored, {.user_id = actor.user_id,
+                                                  .username = access.username,
+                                                  .sealed = std::move(*sealed),
+                                                  .state = TokenState::valid,
+                                                  .login = profile->login,
+                                                  .name = profile->name,
+                                                  .mail = profile->mail});
+        if (!registered) return std::unexpected(registered.error());
+        return true;
+      },
+      deadline);
+}
+
+Task<Result<Integration>> GitIntegrations::deregister_user(Actor actor, std::string name,
+                                                           Deadline deadline) {
+  const auto named = integration_name(name);
+  if (!named) co_return std::unexpected(named.error());
+  std::optional<GitAccess> removed;
+  auto after = co_await store_.apply(
+      *named, actor.account_id,
+      [&](Integration& stored) -> Result<bool> {
+        if (!is_visible(stored, actor)) return std::unexpected(unknown_integration(*named));
+        if (const auto* token = stored.find(actor.user_id)) {
+          if (auto open = seal_.open(owner_of(stored, actor.user_id), token->sealed)) {
+            removed = GitAccess{std::move(*open), token->username};
+          }
+        }
+        return deregister(stored, actor.user_id);
+      },
+      deadline);
+  if (after && removed) hosts_.forget(after->root, *removed);
+  co_return after;
+}
+
+Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, Deadline deadline) {
+  const auto named = integration_name(name);
+  if (!named) co_return std::unexpected(named.error());
+  const auto integration = co_await store_.get(*named, actor.account_id, deadline);
+  if (!integration) co_return std::unexpected(integration.error());
+  if (!is_visible(*integration, actor)) co_return std::unexpected(unknown_integration(*named));
+  const auto* token = integration->find(actor.user_id);
+  if (token == nullptr) {
+    co_return std::unexpected(no_usable_token(*named, integration_errors::kNoToken));
+  }
+  if (token->sealed.text.empty()) {
+    co_return std::unexpected(no_usable_token(*named, integration_errors::kInvalidToken));
+  }
+  auto opened = seal_.open(owner_of(*integration, actor.user_id), token->sealed);
+  if (!opened) {
+    if (seal_.has_key()) {
+      co_await mark(*integration, actor.user_id, TokenState::invalid, token->sealed, std::nullopt,
+                    deadline);
+    }
+    co_return std::unexpected(no_usable_token(*named, integration_errors::kInvalidToken));
+  }
+  // A token that was marked invalid is tried all the same: the host decides.
+  co_return GitAccount{.provider = make_provider(hosts_, integration->root),
+                       .root = integration->root,
+                       .access = {std::move(*opened), token->username},
+                       .login = token->login,
+                       .name = token->name,
+                       .mail = token->mail};
+}
+
+Result<GitAccount> GitIntegrations::open_unstored(std::string_view provider,
+                                                  std::string_view api_url, GitAccess access) {
+  auto root = make_api_root(provider, api_url, options_.plain_http);
+  if (!root) return std::unexpected(std::move(root.error()));
+  return GitAccount{.provider = make_provider(hosts_, *root),
+                    .root = *root,
+                    .access = std::move(access),
+                    .login = {},
+                    .name = {},
+                    .mail = {}};
+}
+
+Task<Result<Profile>> GitIntegrations::validate(std::string provider, std::string api_url,
+                                                GitAccess access, TokenUse use, Deadline deadline) {
+  auto root = make_api_root(provider, api_url, options_.plain_http);
+  if (!root) co_return std::unexpected(std::move(root.error()));
+  co_return co_await checked(*root, access, use, deadline);
+}
+
+Task<> GitIntegrations::check(Integration integration, std::string user_id, Deadline deadline) {
+  const auto* token = integration.find(user_id);
+  if (token == nullptr || token->sealed.text.empty() || !seal_.has_key()) co_return;
+  const auto owner = owner_of(integration, user_id);
+  auto opened = seal_.open(owner, token->sealed);
+  if (!opened) {
+    co_await mark(integration, user_id, TokenState::invalid, token->sealed, std::nullopt, deadline);
+    co_return;
+  }
+  const GitAccess access{*opened, token->username, Urgency::background};
+  const auto provider = make_provider(hosts_, integration.root);
+  const auto profile = co_await provider->who_am_i(access, deadline);
+  if (!profile && profile.error().reason != git_errors::kTokenRejected) co_return;  // not known
+  if (profile && profile->is_last_known) co_return;
+  std::optional<SealedToken> sealed_again;
+  if (!seal_.is_current(token->sealed)) {
+    if (auto sealed = seal_.seal(owner, *opened)) sealed_again = std::move(*sealed);
+  }
+  co_await mark(integration, user_id, profile ? TokenState::valid : TokenState::invalid,
+                token->sealed, std::move(sealed_again), deadline);
+}
+
+Task<> GitIntegrations::mark(const Integration& integration, const std::string& user_id,
+                             TokenState state, SealedToken seen,
+                             std::optional<SealedToken> sealed_again, Deadline deadline) {
+  const auto* known = integration.find(user_id);
+  if (known->state == state && !sealed_again) co_return;
+  bool is_transition = false;
+  const auto written = co_await store_.apply(
+      integration.name, integration.account_id,
+      [&](Integration& stored) -> Result<bool> {
+        is_transition = false;
+        auto* token = stored.find(user_id);
+        // A new token, or none: what was found out concerns the old one.
+        if (token == nullptr || token->sealed != seen) return false;
+        is_transition = token->state != state;
+        token->state = state;
+        if (sealed_again) token->sealed = *sealed_again;
+        return is_transition || sealed_again.has_value();
+      },
+      deadline);
+  if (!written) {
+    log_.warning("the state of a Git token could not be stored",
+                 {{"integration", integration.name}, {"reason", written.error().message}});
+    co_return;
+  }
+  if (!is_transition) co_return;
+  log_.info(state == TokenState::valid
+                ? "a Git token is valid again"
+                : "a Git token is not valid any more; its user must register "
+                  "a new one",
+            {{"integration", integration.name}, {"user_id", user_id}});
+  if (tell_) tell_({integration.name, integration.account_id, user_id, state});
+}
+
+}  // namespace gitops::app_proxy

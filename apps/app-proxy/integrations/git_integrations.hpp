@@ -1,0 +1,98 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app-proxy/integrations/integration.hpp"
+#include "app-proxy/integrations/integration_store.hpp"
+#include "app-proxy/providers/git_host_client.hpp"
+#include "app-proxy/providers/git_provider.hpp"
+
+namespace gitops::app_proxy {
+
+// What a user needs to work with a host: the provider, the user's own token, and the identity for
+// commits.
+struct GitAccount {
+  std::shared_ptr<GitProvider> provider;
+  ApiRoot root;
+  GitAccess access;
+  std::string login;
+  std::string name;
+  std::string mail;
+};
+
+// What users do with Git integrations. Errors have a stable reason (integration_errors,
+// git_errors). Whether the actor is an administrator is decided here for what is hidden; who may add,
+// edit and remove is the resolvers' table's decision. Loop thread only; its parts outlive it.
+class GitIntegrations {
+ public:
+  struct Options {
+    bool skip_permissions_validation = false;  // SKIP_PERMISSIONS_VALIDATION
+    PlainHttp plain_http = PlainHttp::refused;
+  };
+  GitIntegrations(IntegrationStore& store, TokenSeal& seal, GitHostClient& hosts, Options options);
+
+  // Those that the actor may see.
+  Task<Result<std::vector<Integration>>> list(Actor actor, Deadline deadline);
+  // An empty name means "default", here and below. Nothing when there is none that the actor sees.
+  Task<Result<std::optional<Integration>>> get(Actor actor, std::string name, Deadline deadline);
+  struct New {
+    std::string name;
+    std::string provider;
+    std::string api_url;
+    SharingPolicy sharing = SharingPolicy::all_users;
+  };
+  Task<Result<Integration>> add(Actor actor, New wanted, Deadline deadline);
+  Task<Result<Integration>> edit(Actor actor, std::string name, std::string api_url,
+                                 SharingPolicy sharing, Deadline deadline);
+  Task<Result<void>> remove(Actor actor, std::string name, Deadline deadline);
+  // Checks the token with the host before it is stored.
+  Task<Result<Integration>> register_user(Actor actor, std::string name, GitAccess access,
+                                          Deadline deadline);
+  // Without a token nothing happens.
+  Task<Result<Integration>> deregister_user(Actor actor, std::string name, Deadline deadline);
+
+  // The actor's own account at the host of an integration.
+  Task<Result<GitAccount>> open(Actor actor, std::string name, Deadline deadline);
+  // Whether a host accepts a token and lets it do what `use` needs; an error says what is missing.
+  Task<Result<Profile>> validate(std::string provider, std::string api_url, GitAccess access,
+                                 TokenUse use, Deadline deadline);
+  // A provider for credentials that are not stored.
+  Result<GitAccount> open_unstored(std::string_view provider, std::string_view api_url,
+                                   GitAccess access);
+
+  // One user's token was found to be valid or invalid, which was not known before.
+  struct Transition {
+    std::string integration;
+    std::string account_id;
+    std::string user_id;
+    TokenState state = TokenState::valid;
+  };
+  void on_transition(std::function<void(const Transition&)> tell) { tell_ = std::move(tell); }
+
+  // Asks the host whether it accepts one stored token, as background work. Writes, and tells, only a
+  // transition; what cannot be found out changes nothing. A token sealed with an older key is sealed
+  // again.
+  Task<> check(Integration integration, std::string user_id, Deadline deadline);
+  [[nodiscard]] IntegrationStore& store() { return store_; }
+
+ private:
+  Task<Result<Profile>> checked(const ApiRoot& root, const GitAccess& access, TokenUse use,
+                                Deadline deadline);
+  // Writes the state of a token, unless it was replaced since; one caller of many tells it.
+  Task<> mark(const Integration& integration, const std::string& user_id, TokenState state,
+              SealedToken seen, std::optional<SealedToken> sealed_again, Deadline deadline);
+
+  Log log_{"git-integrations"};
+  IntegrationStore& store_;
+  TokenSeal& seal_;
+  GitHostClient& hosts_;
+  Options options_;
+  std::function<void(const Transition&)> tell_;
+};
+
+}  // namespace gitops::app_proxy

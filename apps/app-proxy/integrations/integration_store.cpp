@@ -1,0 +1,133 @@
+#include "app-proxy/integrations/integration_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "app-proxy/integrations/integration_secret.hpp"
+#include "common/core/backoff.hpp"
+#include "common/core/json_text.hpp"
+#include "k8s-client/resource.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr int kAttempts = 10;
+
+}  // namespace
+
+IntegrationStore::IntegrationStore(k8s::Client& cluster, std::string ns)
+    : cluster_(cluster), ns_(std::move(ns)) {}
+
+k8s::ObjectKey IntegrationStore::key_of(std::string_view name, std::string_view account_id) const {
+  return {ns_, secret_name(name, account_id)};
+}
+
+Task<Result<std::vector<Integration>>> IntegrationStore::list(Deadline deadline) {
+  std::vector<Integration> out;
+  k8s::ListOptions options{.label_selector = kIntegrationSelector, .limit = 100};
+  do {
+    auto page = co_await cluster_.list(k8s::resources::kSecrets, ns_, options, deadline);
+    if (!page) co_return fail("Git integrations", std::move(page.error()));
+    simdjson::dom::parser parser;
+    const auto json = parse_object(parser, *page, "list of Secrets");
+    if (!json) co_return std::unexpected(json.error());
+    options.continue_token = std::string((*json)["metadata"]["continue"].text());
+    for_each_member(*page, [&](std::string_view key, std::string_view value) {
+      if (key != "items") return true;
+      for_each_item(value, [&](std::string_view item) {
+        auto integration = read_integration(item);
+        if (integration) {
+          out.push_back(std::move(*integration));
+        } else if (unreadable_.check(integration.error().message, Clock::now()).pass) {
+          log_.warning("a Secret with the label of Git integrations was left out",
+                       {{"reason", integration.error().message}});
+        }
+      });
+      return false;
+    });
+  } while (!options.continue_token.empty());
+  std::ranges::sort(out, {}, &Integration::name);
+  co_return out;
+}
+
+Task<Result<Integration>> IntegrationStore::get(std::string name, std::string account_id,
+                                                Deadline deadline) {
+  auto object = co_await cluster_.get(k8s::resources::kSecrets, key_of(name, account_id), deadline);
+  if (!object) {
+    if (object.error().code == ErrorCode::not_found) {
+      co_return std::unexpected(unknown_integration(name));
+    }
+    co_return fail("Git integration " + name, std::move(object.error()));
+  }
+  auto integration = read_integration(*object);
+  if (!integration) co_return std::unexpected(unknown_integration(name));
+  co_return std::move(*integration);
+}
+
+Task<Result<void>> IntegrationStore::create(Integration integration, Deadline deadline) {
+  const std::string context = "Git integration " + integration.name;
+  auto created = co_await cluster_.create(k8s::resources::kSecrets, ns_,
+                                          new_integration_secret(ns_, integration), deadline);
+  if (created) co_return Result<void>();
+  if (created.error().reason != k8s::reasons::kAlreadyExists) {
+    co_return fail(context, std::move(created.error()));
+  }
+  const auto key = key_of(integration.name, integration.account_id);
+  auto object = co_await cluster_.get(k8s::resources::kSecrets, key, deadline);
+  if (!object) co_return fail(context, std::move(object.error()));
+  if (read_integration(*object)) {
+    co_return std::unexpected(Error{.code = ErrorCode::conflict,
+                                    .message = "there is a Git integration \"" + integration.name +
+                                               "\" already; edit it, or choose another name",
+                                    .reason = std::string(integration_errors::kExists)});
+  }
+  auto adopted = with_integration(*object, integration);
+  if (!adopted) co_return std::unexpected(std::move(adopted.error()));
+  auto updated =
+      co_await cluster_.update(k8s::resources::kSecrets, key, std::move(*adopted), deadline);
+  if (!updated) co_return fail(context, std::move(updated.error()));
+  co_return Result<void>();
+}
+
+Task<Result<void>> IntegrationStore::remove(std::string name, std::string account_id,
+                                            Deadline deadline) {
+  auto removed =
+      co_await cluster_.remove(k8s::resources::kSecrets, key_of(name, account_id), deadline);
+  if (removed) co_return Result<void>();
+  if (removed.error().code == ErrorCode::not_found) {
+    co_return std::unexpected(unknown_integration(name));
+  }
+  co_return fail("Git integration " + name, std::move(removed.error()));
+}
+
+Task<Result<Integration>> IntegrationStore::apply(std::string name, std::string account_id,
+                                                  Change change, Deadline deadline) {
+  const auto key = key_of(name, account_id);
+  Backoff backoff({.initial = std::chrono::milliseconds(20), .max = std::chrono::milliseconds(500)},
+                  random_seed());
+  for (int attempt = 1;; ++attempt) {
+    auto object = co_await cluster_.get(k8s::resources::kSecrets, key, deadline);
+    if (!object) {
+      if (object.error().code == ErrorCode::not_found) {
+        co_return std::unexpected(unknown_integration(name));
+      }
+      co_return fail("Git integration " + name, std::move(object.error()));
+    }
+    auto integration = read_integration(*object);
+    if (!integration) co_return std::unexpected(unknown_integration(name));
+    const auto changed = change(*integration);
+    if (!changed) co_return std::unexpected(changed.error());
+    if (!*changed) co_return std::move(*integration);
+    auto next = with_integration(*object, *integration);
+    if (!next) co_return std::unexpected(std::move(next.error()));
+    auto updated =
+        co_await cluster_.update(k8s::resources::kSecrets, key, std::move(*next), deadline);
+    if (updated) co_return std::move(*integration);
+    if (updated.error().code != ErrorCode::conflict || attempt == kAttempts) {
+      co_return fail("Git integration " + name, std::move(updated.error()));
+    }
+    co_await sleep_for(backoff.next());
+  }
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "app-proxy/integrations/git_integrations.hpp"
+#include "common/core/encoding.hpp"
+#include "doubles/fake_git_hosts.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+
+inline const Actor kAdmin{"admin-1", "acc", true};
+inline const Actor kUser{"user-1", "acc", false};
+
+inline Deadline soon() {
+  return deadline_after(std::chrono::seconds(20));
+}
+
+// Git integrations on doubles of an API server and of GitHub.
+struct IntegrationsBench {
+  explicit IntegrationsBench(const Executor& executor)
+      : cluster(executor),
+        host(executor, ProviderKind::github),
+        kube(executor, resolver, started(cluster), {}, "test"),
+        http(executor, resolver, {}),
+        hosts(executor, http, metrics),
+        store(kube, "default"),
+        integrations(store, seal, hosts, {.plain_http = PlainHttp::insecure_allowed}) {
+    EXPECT_TRUE(host.start());
+    seal.use(Secret("runtime-token"), Secret("iv"));
+  }
+
+  static k8s::ClusterConfig started(test::FakeKubeApi& cluster) {
+    EXPECT_TRUE(cluster.start());
+    return cluster.cluster_config();
+  }
+  Task<Result<Integration>> add(std::string name = "",
+                                SharingPolicy sharing = SharingPolicy::all_users) {
+    return integrations.add(kAdmin,
+                            {.name = std::move(name),
+                             .provider = "GITHUB",
+                             .api_url = host.api_root().text(),
+                             .sharing = sharing},
+                            soon());
+  }
+  Task<Result<Integration>> register_user(Actor actor, std::string token, std::string name = "") {
+    return integrations.register_user(std::move(actor), std::move(name), {Secret(std::move(token))},
+                                      soon());
+  }
+
+  test::FakeKubeApi cluster;
+  test::FakeGitHost host;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  k8s::Client kube;
+  http::Client http;
+  GitHostClient hosts;
+  TokenSeal seal;
+  IntegrationStore store;
+  GitIntegrations integrations;
+};
+
+inline void with_integrations(const std::function<Task<>(IntegrationsBench&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    IntegrationsBench bench(co_await asio::this_coro::executor);
+    co_await body(bench);
+    bench.http.close_idle();
+    co_await bench.host.stop();
+    co_await bench.cluster.stop();
+  });
+}
+
+}  // namespace gitops::app_proxy

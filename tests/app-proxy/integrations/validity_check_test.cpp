@@ -1,0 +1,117 @@
+#include "app-proxy/integrations/validity_check.hpp"
+
+#include <gmock/gmock.h>
+
+#include "app-proxy/integrations/integrations_bench.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeGitHost;
+
+TEST(ValidityPauses, SpreadAPeriodOverItsTokens) {
+  std::minstd_rand random(1);
+  std::chrono::milliseconds sum{0};
+  for (int i = 0; i < 1000; ++i) {
+    const auto pause = pause_between_checks(1h, 100, random);
+    ASSERT_GE(pause, 18s);
+    ASSERT_LE(pause, 54s);
+    sum += pause;
+  }
+  EXPECT_NEAR(static_cast<double>(sum.count()), 36e6, 2e6);
+  EXPECT_GE(pause_between_checks(1h, 0, random), 30min);
+}
+
+// A bench whose transitions are recorded.
+void with_check(const std::function<Task<>(IntegrationsBench&,
+                                           std::vector<GitIntegrations::Transition>&)>& body) {
+  with_integrations([&](IntegrationsBench& bench) -> Task<> {
+    std::vector<GitIntegrations::Transition> told;
+    bench.integrations.on_transition([&](const auto& transition) { told.push_back(transition); });
+    CO_ASSERT_OK(co_await bench.add());
+    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
+    co_await body(bench, told);
+  });
+}
+
+TEST(ValidityCheck, TellsATransitionOnce) {
+  with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
+    ValidityCheck check(bench.integrations, {});
+    co_await check.round();
+    EXPECT_TRUE(told.empty()) << "still valid";
+    bench.host.refuse_tokens(true);
+    // Two replicas find it out at the same time.
+    const auto stored = co_await bench.store.get("default", "acc", soon());
+    CO_ASSERT_OK(stored);
+    co_await bench.integrations.check(*stored, kUser.user_id, soon());
+    co_await bench.integrations.check(*stored, kUser.user_id, soon());
+    co_await check.round();
+    CO_ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].state, TokenState::invalid);
+    EXPECT_EQ(told[0].user_id, kUser.user_id);
+    EXPECT_EQ(told[0].integration, "default");
+    bench.host.refuse_tokens(false);
+    co_await check.round();
+    co_await check.round();
+    CO_ASSERT_EQ(told.size(), 2U);
+    EXPECT_EQ(told[1].state, TokenState::valid);
+  });
+}
+
+TEST(ValidityCheck, WhatCannotBeFoundOutIsNotInvalid) {
+  with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
+    ValidityCheck check(bench.integrations, {});
+    bench.host.fail_next(1, 500);
+    co_await check.round();
+    bench.host.fail_next(1, 403);
+    co_await check.round();
+    bench.host.fail_next(1, 429);
+    co_await check.round();
+    bench.host.abort_next(2);
+    co_await check.round();
+    bench.host.end_faults();
+    co_await bench.host.stop();
+    co_await check.round();
+    EXPECT_TRUE(told.empty());
+    bench.cluster.fail_next(3, 503);
+    co_await check.round();
+    bench.cluster.end_faults();
+    const auto stored = co_await bench.store.get("default", "acc", soon());
+    CO_ASSERT_OK(stored);
+    EXPECT_EQ(stored->users.at(0).state, TokenState::valid);
+  });
+}
+
+TEST(ValidityCheck, ANewTokenIsNotMarkedForTheOldOne) {
+  with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
+    const auto before = co_await bench.store.get("default", "acc", soon());
+    CO_ASSERT_OK(before);
+    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
+    bench.host.refuse_tokens(true);
+    co_await bench.integrations.check(*before, kUser.user_id, soon());
+    EXPECT_TRUE(told.empty());
+    const auto after = co_await bench.store.get("default", "acc", soon());
+    CO_ASSERT_OK(after);
+    EXPECT_EQ(after->users.at(0).state, TokenState::valid);
+  });
+}
+
+TEST(ValidityCheck, SealsAgainAfterTheRuntimeTokenRotated) {
+  with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
+    bench.seal.use(Secret("rotated"), Secret("iv"));
+    ValidityCheck check(bench.integrations, {});
+    co_await check.round();
+    const auto stored = co_await bench.store.get("default", "acc", soon());
+    CO_ASSERT_OK(stored);
+    EXPECT_TRUE(bench.seal.is_current(stored->users.at(0).sealed));
+    EXPECT_TRUE(told.empty());
+    // A new process knows the rotated token only.
+    bench.seal = TokenSeal();
+    bench.seal.use(Secret("rotated"), Secret("iv"));
+    CO_ASSERT_OK(co_await bench.integrations.open(kUser, "", soon()));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
