@@ -1,5 +1,7 @@
 #include "common/graphql/response.hpp"
 
+#include <algorithm>
+
 #include "common/graphql/print.hpp"
 
 namespace gitops::graphql {
@@ -37,6 +39,13 @@ int status_of(const Error& error) {
       return 500;
   }
   return 500;
+}
+
+// "GIT_TOKEN_REJECTED": a program's own code, and not a word of a peer.
+bool is_stable_code(std::string_view reason) {
+  return reason.contains('_') && std::ranges::all_of(reason, [](char c) {
+           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+         });
 }
 
 }  // namespace
@@ -81,6 +90,9 @@ ResponseError coded_error(std::string message, std::string_view code, int status
 }
 
 ResponseError present(const Error& error) {
+  if (is_stable_code(error.reason) && error.code != ErrorCode::internal) {
+    return coded_error(error.message, error.reason, status_of(error));
+  }
   if (error.code == ErrorCode::forbidden) {
     ResponseError forbidden{.message = "Forbidden"};
     forbidden.extensions = "403";

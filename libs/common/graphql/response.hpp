@@ -30,7 +30,7 @@ std::string errors_body(const std::vector<ResponseError>& errors);
 ResponseError coded_error(std::string message, std::string_view code, int status);
 
 // How a resolver's error is shown to clients: its message, and for its extensions the code in capitals
-// and its HTTP status. ErrorCode::forbidden becomes "Forbidden" with the number 403 for extensions,
+// and its HTTP status. Error::reason in the form THIS_FORM is the code instead, also of a `forbidden`. ErrorCode::forbidden becomes "Forbidden" with the number 403 for extensions,
 // which a public client compares; ErrorCode::internal hides its message.
 ResponseError present(const Error& error);
 
