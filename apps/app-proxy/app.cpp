@@ -7,6 +7,7 @@
 
 #include "app-proxy/config.hpp"
 #include "app-proxy/door.hpp"
+#include "app-proxy/integrations/validity_check.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
 #include "app-proxy/users/audit.hpp"
@@ -17,6 +18,7 @@
 #include "common/graphql/engine.hpp"
 #include "common/http/client.hpp"
 #include "common/net/resolve.hpp"
+#include "k8s-client/client.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -37,11 +39,12 @@ std::string without_slashes(std::string url) {
   return url;
 }
 
-http::ClientOptions client_options(const Config& config, http::ProxySettings proxy) {
+// `insecure`: accepts any certificate.
+http::ClientOptions client_options(const Config& config, http::ProxySettings proxy, bool insecure) {
   http::ClientOptions options;
   options.tls = {.ca_file = config.ca_file,
                  .extra_ca_file = config.extra_ca_file,
-                 .insecure_skip_verify = config.control_plane_insecure};
+                 .insecure_skip_verify = insecure};
   options.proxy = std::move(proxy);
   options.user_agent = "gitops-app-proxy/" + std::string(version());
   return options;
@@ -78,7 +81,11 @@ class App {
         audit_(config.audit_file),
         token_(config.runtime_token_file.empty() ? Credential::fixed(config.runtime_token)
                                                  : Credential::file(config.runtime_token_file)),
-        names_(context.metrics) {}
+        store_iv_(config.runtime_store_iv_file.empty()
+                      ? Credential::fixed(config.runtime_store_iv)
+                      : Credential::file(config.runtime_store_iv_file)),
+        names_(context.metrics),
+        git_tasks_(context.executor) {}
 
   Task<Result<void>> start() {
     parts_.emplace(Parts{.version = version_});
@@ -91,7 +98,7 @@ class App {
     if (!proxy) co_return std::unexpected(proxy.error());
     if (auto opened = audit_.open(); !opened) co_return opened;
     control_plane_http_.emplace(context_.executor, names_,
-                                client_options(config_, std::move(*proxy)));
+                                client_options(config_, *proxy, config_.control_plane_insecure));
     control_plane_.emplace(*control_plane_http_,
                            http::parse_url(without_slashes(config_.control_plane_url)).value(),
                            [this] { return token_.current(); });
@@ -116,11 +123,14 @@ class App {
     log_.info("serving", {{"port", server_->port()}, {"control_plane", version_.platform_host}});
     users_->start();
     rules_->start();
+    start_git(*proxy);
     co_return Result<void>{};
   }
 
   Task<> stop(Deadline deadline) {
     is_listening_ = false;
+    git_tasks_.cancel();
+    co_await git_tasks_.join();
     if (server_) co_await server_->stop(deadline);
     if (rules_) co_await rules_->stop();
     if (users_) co_await users_->stop();
@@ -140,10 +150,49 @@ class App {
       text += "rules for " + std::string(to_string(type)) + ": " +
               (trouble.empty() ? "fresh" : trouble) + "\n";
     }
+    text += "Git integrations: " + (git_trouble_.empty() ? "available" : git_trouble_) + "\n";
     return text;
   }
 
  private:
+  // Git integrations lie in Secrets of the runtime's namespace. Without a cluster the rest serves.
+  void start_git(const http::ProxySettings& proxy) {
+    auto cluster = k8s::load_cluster_config(config_.kubeconfig, config_.context,
+                                            context_.environment, k8s::ExecPolicy::refuse);
+    if (!cluster) {
+      git_trouble_ = cluster.error().message;
+      log_.warning("Git integrations are not available: the cluster is not configured",
+                   {{"reason", git_trouble_}});
+      return;
+    }
+    const auto ns =
+        config_.own_namespace.empty() ? cluster->default_namespace : config_.own_namespace;
+    cluster_.emplace(context_.executor, names_, std::move(*cluster), proxy,
+                     "gitops-app-proxy/" + std::string(version()));
+    git_http_.emplace(context_.executor, names_, client_options(config_, proxy, false));
+    git_hosts_.emplace(context_.executor, *git_http_, context_.metrics);
+    integrations_.emplace(*cluster_, ns);
+    git_.emplace(*integrations_, seal_, *git_hosts_,
+                 GitIntegrations::Options{
+                     .skip_permissions_validation = config_.skip_permissions_validation,
+                     .plain_http = config_.git_insecure_http ? PlainHttp::insecure_allowed
+                                                             : PlainHttp::refused});
+    validity_.emplace(*git_, ValidityCheck::Options{.period = config_.git_check_period});
+    // The runtime's token may rotate; until there is one, nothing can be sealed.
+    git_tasks_.spawn("key of Git tokens", [this]() -> Task<> {
+      Secret last;
+      while (true) {
+        if (Secret now = token_.current(); !(now == last)) {
+          seal_.use(now, store_iv_.current());
+          last = std::move(now);
+        }
+        co_await sleep_for(std::chrono::seconds(5));
+      }
+    });
+    validity_->start(git_tasks_);
+    parts_->git_integrations = &*git_;
+  }
+
   Task<> serve(http::Exchange& exchange) {
     door_->welcome(exchange);
     const std::string path = canonical_path(exchange.path());
@@ -159,11 +208,21 @@ class App {
   std::vector<FieldRow> rows_;
   std::unique_ptr<graphql::Engine> engine_;
   Credential token_;
+  Credential store_iv_;
   net::Resolver names_;
   std::optional<http::Client> control_plane_http_;
   std::optional<control_plane::GraphqlClient> control_plane_;
   std::optional<UserDirectory> users_;
   std::optional<Rules> rules_;
+  std::optional<k8s::Client> cluster_;
+  std::optional<http::Client> git_http_;
+  std::optional<GitHostClient> git_hosts_;
+  TokenSeal seal_;
+  std::optional<IntegrationStore> integrations_;
+  std::optional<GitIntegrations> git_;
+  std::optional<ValidityCheck> validity_;
+  std::string git_trouble_;
+  TaskGroup git_tasks_;
   std::optional<Door> door_;
   std::optional<http::Router> router_;
   std::optional<http::Server> server_;

@@ -108,6 +108,32 @@ void bind(ConfigReader& reader, Config& config) {
               "error"},
              config.audit_file);
 
+  reader.group("Git");
+  reader.add_secret({"runtime-store-iv",
+                     {"RUNTIME_STORE_IV"},
+                     "With the runtime's token, what the key for users' Git tokens is made of"},
+                    config.runtime_store_iv, &config.runtime_store_iv_file);
+  reader.add({"skip-permissions-validation",
+              {"SKIP_PERMISSIONS_VALIDATION"},
+              "Do not check what a Git token may do before it is registered"},
+             config.skip_permissions_validation);
+  reader.add({"git-insecure-http",
+              {"GIT_INSECURE_HTTP"},
+              "Allow Git hosts without TLS: tokens can be read on the way"},
+             config.git_insecure_http);
+  reader.add({"git-check-period",
+              {"GIT_CHECK_PERIOD"},
+              "Period in which Git hosts are asked whether they still accept the tokens"},
+             config.git_check_period, std::chrono::seconds(1), std::chrono::hours(24 * 7));
+
+  reader.group("Kubernetes");
+  reader.add({"kubeconfig",
+              {},
+              "Kubeconfig file; otherwise KUBECONFIG, the pod's service account, ~/.kube/config"},
+             config.kubeconfig);
+  reader.add({"context", {}, "Context of the kubeconfig; empty means its current one"},
+             config.context);
+
   reader.group("Runtime");
   reader.add({"runtime-name", {"RUNTIME_NAME"}, "Name of the runtime"}, config.runtime_name);
   reader.add({"namespace", {"NAMESPACE"}, "Namespace of the runtime"}, config.own_namespace);

@@ -32,6 +32,14 @@ struct Config {
   std::chrono::milliseconds rules_max_age{900'000};
   std::string audit_file;  // empty: standard error
 
+  std::string kubeconfig;
+  std::string context;
+  Secret runtime_store_iv;
+  std::string runtime_store_iv_file;
+  bool skip_permissions_validation = false;
+  bool git_insecure_http = false;
+  std::chrono::milliseconds git_check_period{3'600'000};
+
   std::string runtime_name;
   std::string own_namespace;
 };

@@ -25,8 +25,8 @@ class FakeGitHost : public DoubleServer {
 
   FakeGitHost(const Executor& executor, app_proxy::ProviderKind kind);
 
-  static constexpr const char* kToken = "good-token";     // may do everything
-  static constexpr const char* kReader = "reader-token";  // may only read
+  static constexpr const char* kToken = "canary-git-token";    // may do everything
+  static constexpr const char* kReader = "canary-git-reader";  // may only read
   static constexpr const char* kLogin = "dana";
   static constexpr const char* kOrganisation = "acme";
   // The key or path of the organisation: Bitbucket Server writes keys in capitals.

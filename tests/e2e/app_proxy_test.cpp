@@ -322,7 +322,7 @@ TEST(AppProxyAttacks, AC33_ForgedAndRevokedTokensAreRefused) {
     EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 401);
     // An administrator who is none any more.
     const auto first = co_await world.ask(kRemove, World::as(World::kAnn), {{"name", "x"}});
-    EXPECT_EQ(first.code(), "UNSUPPORTED");
+    EXPECT_EQ(first.code(), "UNAVAILABLE");
     world.platform.accounts().set_admins("acc-1", {});
     const auto then = co_await world.ask(kRemove, World::as(World::kAnn), {{"name", "x"}});
     EXPECT_EQ(then.json["errors"][0]["extensions"], 403);

@@ -49,6 +49,7 @@ struct AppProxyWorld {
     return {{"CF_HOST", platform.url().to_string() + "/"},
             {"RUNTIME_TOKEN", kRuntime},
             {"RUNTIME_NAME", "prod"},
+            {"KUBECONFIG", "/no/such/file"},
             {"CORS", std::string(kPage) + "/ , https://g.codefresh.io"},
             // Of the original, not known here.
             {"STRIP_PREFIX", "true"},

@@ -1,5 +1,6 @@
 #include "app-proxy/integrations/git_integrations.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "app-proxy/providers/providers.hpp"
@@ -195,22 +196,41 @@ Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, De
                        .mail = token->mail};
 }
 
-Result<GitAccount> GitIntegrations::open_unstored(std::string_view provider,
-                                                  std::string_view api_url, GitAccess access) {
+Task<Result<ApiRoot>> GitIntegrations::allowed_root(Actor actor, std::string_view provider,
+                                                    std::string_view api_url, Deadline deadline) {
   auto root = make_api_root(provider, api_url, options_.plain_http);
-  if (!root) return std::unexpected(std::move(root.error()));
-  return GitAccount{.provider = make_provider(hosts_, *root),
-                    .root = *root,
-                    .access = std::move(access),
-                    .login = {},
-                    .name = {},
-                    .mail = {}};
+  if (!root || actor.is_admin) co_return root;
+  const auto known = co_await list(actor, deadline);
+  if (!known) co_return std::unexpected(known.error());
+  const auto is_same = [&](const Integration& integration) {
+    return integration.root.text() == root->text() && integration.root.kind == root->kind;
+  };
+  if (std::ranges::none_of(*known, is_same)) {
+    co_return fail(ErrorCode::invalid_argument,
+                   "no Git integration is for this host; only an administrator of the account may "
+                   "name another one");
+  }
+  co_return root;
 }
 
-Task<Result<Profile>> GitIntegrations::validate(std::string provider, std::string api_url,
-                                                GitAccess access, TokenUse use, Deadline deadline) {
-  auto root = make_api_root(provider, api_url, options_.plain_http);
+Task<Result<GitAccount>> GitIntegrations::open_unstored(Actor actor, std::string provider,
+                                                        std::string api_url, GitAccess access,
+                                                        Deadline deadline) {
+  auto root = co_await allowed_root(std::move(actor), provider, api_url, deadline);
   if (!root) co_return std::unexpected(std::move(root.error()));
+  co_return GitAccount{.provider = make_provider(hosts_, *root),
+                       .root = *root,
+                       .access = std::move(access),
+                       .login = {},
+                       .name = {},
+                       .mail = {}};
+}
+
+Task<Result<Profile>> GitIntegrations::validate(Actor actor, std::string provider,
+                                                std::string api_url, GitAccess access, TokenUse use,
+                                                Deadline deadline) {
+  const auto root = co_await allowed_root(std::move(actor), provider, api_url, deadline);
+  if (!root) co_return std::unexpected(root.error());
   co_return co_await checked(*root, access, use, deadline);
 }
 

@@ -59,11 +59,13 @@ class GitIntegrations {
   // The actor's own account at the host of an integration.
   Task<Result<GitAccount>> open(Actor actor, std::string name, Deadline deadline);
   // Whether a host accepts a token and lets it do what `use` needs; an error says what is missing.
-  Task<Result<Profile>> validate(std::string provider, std::string api_url, GitAccess access,
-                                 TokenUse use, Deadline deadline);
-  // A provider for credentials that are not stored.
-  Result<GitAccount> open_unstored(std::string_view provider, std::string_view api_url,
-                                   GitAccess access);
+  // Here and below, only administrators may name hosts that no integration that they see is for: the
+  // runtime would ask anything on behalf of anybody.
+  Task<Result<Profile>> validate(Actor actor, std::string provider, std::string api_url,
+                                 GitAccess access, TokenUse use, Deadline deadline);
+  // An account with credentials that are not stored.
+  Task<Result<GitAccount>> open_unstored(Actor actor, std::string provider, std::string api_url,
+                                         GitAccess access, Deadline deadline);
 
   // One user's token was found to be valid or invalid, which was not known before.
   struct Transition {
@@ -81,6 +83,8 @@ class GitIntegrations {
   [[nodiscard]] IntegrationStore& store() { return store_; }
 
  private:
+  Task<Result<ApiRoot>> allowed_root(Actor actor, std::string_view provider,
+                                     std::string_view api_url, Deadline deadline);
   Task<Result<Profile>> checked(const ApiRoot& root, const GitAccess& access, TokenUse use,
                                 Deadline deadline);
   // Writes the state of a token, unless it was replaced since; one caller of many tells it.

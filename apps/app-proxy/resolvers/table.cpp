@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "app-proxy/resolvers/git_integrations.hpp"
+#include "app-proxy/resolvers/repositories.hpp"
 #include "common/core/log.hpp"
 
 namespace gitops::app_proxy {
@@ -167,24 +169,32 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
 
 std::vector<FieldRow> table(const Parts& parts) {
   using enum Permission;
+  // A function of git_integrations.hpp or repositories.hpp.
+  const auto of_git = [&parts](auto function) {
+    return [&parts, function](Call& call) { return function(parts.git_integrations, call); };
+  };
   return {
       read("versionInfo", anyone, [&parts] { return &parts.version; }),
 
-      read("gitIntegrations", user, not_yet),
-      read("gitIntegration", user, not_yet),
-      change("addGitIntegration", admin, {"args.name", "args.provider", "args.apiUrl"}, not_yet),
-      change("editGitIntegration", admin, {"args.name", "args.apiUrl"}, not_yet),
-      change("removeGitIntegration", admin, {"name"}, not_yet),
-      change("registerToGitIntegration", user, {"args.name"}, not_yet),
-      change("deregisterFromGitIntegration", user, {"name"}, not_yet),
-      read("validateGitProvider", user, not_yet),
+      read("gitIntegrations", user, of_git(git_integrations)),
+      read("gitIntegration", user, of_git(git_integration)),
+      change("addGitIntegration", admin, {"args.name", "args.provider", "args.apiUrl"},
+             of_git(add_git_integration)),
+      change("editGitIntegration", admin, {"args.name", "args.apiUrl"},
+             of_git(edit_git_integration)),
+      change("removeGitIntegration", admin, {"name"}, of_git(remove_git_integration)),
+      change("registerToGitIntegration", user, {"args.name"}, of_git(register_to_git_integration)),
+      change("deregisterFromGitIntegration", user, {"name"},
+             of_git(deregister_from_git_integration)),
+      read("validateGitProvider", user, of_git(validate_git_provider)),
 
-      read("gitOrganizations", user, not_yet),
-      read("gitRepositories", user, not_yet),
-      read("repositoryBranchesAndTags", user, not_yet),
-      read("readFile", user, not_yet),
-      read("pullRequest", user, not_yet),
-      change("createPullRequest", user, {"args.repo", "args.head", "args.base"}, not_yet),
+      read("gitOrganizations", user, of_git(git_organizations)),
+      read("gitRepositories", user, of_git(git_repositories)),
+      read("repositoryBranchesAndTags", user, of_git(repository_branches_and_tags)),
+      read("readFile", user, of_git(read_file)),
+      read("pullRequest", user, of_git(pull_request)),
+      change("createPullRequest", user, {"args.repo", "args.head", "args.base"},
+             of_git(create_pull_request)),
 
       change("commitFiles", user, {"args.repo", "args.branchName"}, not_yet),
       change("deleteFiles", user, {"args.repo", "args.branchName"}, not_yet),
@@ -207,12 +217,10 @@ graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit) {
 graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit) {
   graphql::Resolvers to = guarded(rows, audit);
   add_version_types(to);
+  add_git_integration_types(to);
+  add_repository_types(to);
   // Of the fields that are not there yet.
-  for (const char* type :
-       {"GitIntegration", "UserGitIntegration", "GitOrganization", "Repository", "RepositoriesPage",
-        "RepositoryBranchesAndTagsOutput", "FileRevision", "PullRequest", "Commit", "Committer"}) {
-    to.json(type);
-  }
+  for (const char* type : {"Commit", "Committer"}) to.json(type);
   return to;
 }
 

@@ -165,6 +165,23 @@ TEST(GitIntegrations, AnEditThatMovesTheHostAsksForNewTokens) {
   });
 }
 
+TEST(GitIntegrations, OnlyAdministratorsNameOtherHosts) {
+  with_integrations([](IntegrationsBench& bench) -> Task<> {
+    const auto root = bench.host.api_root().text();
+    const auto validate = [&](Actor actor) {
+      return bench.integrations.validate(std::move(actor), "GITHUB", root,
+                                         {Secret(FakeGitHost::kToken)}, TokenUse::runtime, soon());
+    };
+    const auto refused = co_await validate(kUser);
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    EXPECT_TRUE(bench.host.requests().empty());
+    CO_ASSERT_OK(co_await validate(kAdmin));
+    CO_ASSERT_OK(co_await bench.add());
+    CO_ASSERT_OK(co_await validate(kUser));
+  });
+}
+
 TEST(GitIntegrations, NamesAreGivenOnceAndUnknownOnesAreErrors) {
   with_integrations([](IntegrationsBench& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());

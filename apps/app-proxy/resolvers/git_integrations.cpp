@@ -1,0 +1,187 @@
+#include "app-proxy/resolvers/git_integrations.hpp"
+
+#include <utility>
+
+#include "common/core/log.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using graphql::Call;
+using graphql::InputView;
+
+SharingPolicy sharing_of(InputView policy) {
+  return policy.text() == "ACCOUNT_ADMINS" ? SharingPolicy::account_admins
+                                           : SharingPolicy::all_users;
+}
+
+std::string text_of(InputView value) {
+  return std::string(value.text());
+}
+
+TokenUse use_of(InputView type) {
+  return type.text() == "RUNTIME_TOKEN" ? TokenUse::runtime : TokenUse::user;
+}
+
+// Tokens belong to people: the runtime itself has its own in another place.
+Result<Actor> person(Call& call) {
+  auto actor = actor_of(call);
+  if (actor.user_id.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "the runtime itself cannot register a Git token; use the API key of a user");
+  }
+  return actor;
+}
+
+}  // namespace
+
+Actor actor_of(Call& call) {
+  const auto& user = call.context<Caller>().user;
+  if (!user) return {};
+  return {.user_id = user->id, .account_id = user->account_id, .is_admin = user->is_admin};
+}
+
+Result<GitIntegrations*> require(GitIntegrations* git) {
+  if (git != nullptr) return git;
+  return fail(ErrorCode::unavailable,
+              "the runtime has no access to its Kubernetes API server, where Git integrations are "
+              "stored; see its log");
+}
+
+Error shown(Error error) {
+  const bool is_about_git = error.reason.starts_with("GIT_");
+  if (is_about_git) {
+    if (error.http_status == 401 || error.http_status == 403) error.http_status = 0;
+    if (error.code == ErrorCode::unauthenticated || error.code == ErrorCode::forbidden) {
+      error.code = ErrorCode::invalid_argument;
+    }
+    return error;
+  }
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::unsupported:
+    case ErrorCode::too_large:
+      return error;
+    case ErrorCode::conflict:
+      if (error.http_status == 0) return error;
+      [[fallthrough]];
+    default:
+      break;
+  }
+  // The runtime's own troubles: with its cluster, or while it is not registered yet.
+  static const Log log("git-integrations");
+  log.warning("an operation on Git integrations failed",
+              {{"code", to_string(error.code)}, {"reason", error.message}});
+  return Error{.code = ErrorCode::unavailable,
+               .message =
+                   "the runtime cannot read or write its Git integrations now; try again "
+                   "later, or see its log"};
+}
+
+Task<Result<std::vector<Integration>>> git_integrations(GitIntegrations* git, Call& call) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  co_return shown(co_await (*known)->list(actor_of(call), call.deadline()));
+}
+
+Task<Result<std::optional<Integration>>> git_integration(GitIntegrations* git, Call& call) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  co_return shown(co_await (*known)->get(actor_of(call), text_of(call["name"]), call.deadline()));
+}
+
+Task<Result<Integration>> add_git_integration(GitIntegrations* git, Call& call) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  const auto args = call["args"];
+  co_return shown(co_await (*known)->add(actor_of(call),
+                                         {.name = text_of(args["name"]),
+                                          .provider = text_of(args["provider"]),
+                                          .api_url = text_of(args["apiUrl"]),
+                                          .sharing = sharing_of(args["sharingPolicy"])},
+                                         call.deadline()));
+}
+
+Task<Result<Integration>> edit_git_integration(GitIntegrations* git, Call& call) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  const auto args = call["args"];
+  co_return shown(co_await (*known)->edit(actor_of(call), text_of(args["name"]),
+                                          text_of(args["apiUrl"]),
+                                          sharing_of(args["sharingPolicy"]), call.deadline()));
+}
+
+Task<Result<void>> remove_git_integration(GitIntegrations* git, Call& call) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  co_return shown(
+      co_await (*known)->remove(actor_of(call), text_of(call["name"]), call.deadline()));
+}
+
+Task<Result<Integration>> register_to_git_integration(GitIntegrations* git, Call& call) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  const auto actor = person(call);
+  if (!actor) co_return std::unexpected(actor.error());
+  const auto args = call["args"];
+  if (use_of(args["tokenType"]) == TokenUse::runtime) {
+    co_return fail(ErrorCode::unsupported,
+                   "the token of the runtime is not registered with a Git integration; this "
+                   "version takes it from the Secret runtime-repo-creds-secret");
+  }
+  GitAccess access{Secret(text_of(args["token"])), text_of(args["username"])};
+  co_return shown(co_await (*known)->register_user(*actor, text_of(args["name"]), std::move(access),
+                                                   call.deadline()));
+}
+
+Task<Result<Integration>> deregister_from_git_integration(GitIntegrations* git, Call& call) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  const auto actor = person(call);
+  if (!actor) co_return std::unexpected(actor.error());
+  co_return shown(
+      co_await (*known)->deregister_user(*actor, text_of(call["name"]), call.deadline()));
+}
+
+Task<Result<void>> validate_git_provider(GitIntegrations* git, Call& call) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  const auto args = call["args"];
+  GitAccess access{Secret(text_of(args["token"])), text_of(args["username"])};
+  auto profile = co_await (*known)->validate(actor_of(call), text_of(args["provider"]),
+                                             text_of(args["apiUrl"]), std::move(access),
+                                             use_of(args["tokenType"]), call.deadline());
+  if (!profile) co_return std::unexpected(shown(std::move(profile.error())));
+  co_return Result<void>();
+}
+
+void add_git_integration_types(graphql::Resolvers& to) {
+  to.type<Integration>(
+      "GitIntegration",
+      {
+          {"name", &Integration::name},
+          {"sharingPolicy",
+           [](const Integration& integration) {
+             return integration.sharing == SharingPolicy::account_admins ? "ACCOUNT_ADMINS"
+                                                                         : "ALL_USERS_IN_ACCOUNT";
+           }},
+          {"provider",
+           [](const Integration& integration) { return wire_name(integration.root.kind); }},
+          {"apiUrl", [](const Integration& integration) { return integration.root.text(); }},
+          {"registeredUsers",
+           [](const Integration& integration) {
+             std::vector<std::string> ids;
+             for (const auto& user : integration.users) ids.push_back(user.user_id);
+             return ids;
+           }},
+          {"users", &Integration::users},
+      });
+  to.type<UserToken>(
+      "UserGitIntegration",
+      {
+          {"userId", &UserToken::user_id},
+          {"isValid", [](const UserToken& token) { return token.state == TokenState::valid; }},
+      });
+}
+
+}  // namespace gitops::app_proxy

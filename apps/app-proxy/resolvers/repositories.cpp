@@ -1,0 +1,235 @@
+#include "app-proxy/resolvers/repositories.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "app-proxy/resolvers/git_integrations.hpp"
+#include "common/core/encoding.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using graphql::Call;
+using graphql::InputView;
+
+std::string text_of(InputView value) {
+  return std::string(value.text());
+}
+
+// The caller's account at the host of an integration.
+Task<Result<GitAccount>> account_of(GitIntegrations* git, Call& call, InputView integration) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  co_return shown(co_await (*known)->open(actor_of(call), text_of(integration), call.deadline()));
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+// "HEAD" and nothing stand for the default branch.
+Task<Result<std::string>> branch_of(const GitAccount& account, const RepositoryName& name,
+                                    std::string given, Deadline deadline) {
+  if (!given.empty() && given != "HEAD") co_return given;
+  auto repository = co_await account.provider->repository(account.access, name, deadline);
+  if (!repository) co_return std::unexpected(shown(std::move(repository.error())));
+  if (repository->value.default_branch.empty()) {
+    co_return std::unexpected(Error{.code = ErrorCode::not_found,
+                                    .message = "repository " + name.full() + " has no commits yet",
+                                    .reason = std::string(git_errors::kNotFound)});
+  }
+  co_return std::move(repository->value.default_branch);
+}
+
+}  // namespace
+
+Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations* git, Call& call) {
+  const auto args = call["args"];
+  const auto details = args["authDetails"];
+  Result<GitAccount> account = GitAccount();
+  if (details.exists()) {
+    const auto known = require(git);
+    if (!known) co_return std::unexpected(known.error());
+    account = shown(co_await (*known)->open_unstored(
+        actor_of(call), text_of(details["provider"]), text_of(details["apiUrl"]),
+        {Secret(text_of(details["password"])), text_of(details["username"])}, call.deadline()));
+  } else {
+    account = co_await account_of(git, call, args["integrationName"]);
+  }
+  if (!account) co_return std::unexpected(account.error());
+  auto found = co_await account->provider->organisations(account->access, call.deadline());
+  if (!found) co_return std::unexpected(shown(std::move(found.error())));
+  co_return std::move(found->value);
+}
+
+Task<Result<ShownPage>> git_repositories(GitIntegrations* git, Call& call) {
+  const auto args = call["args"];
+  const auto account = co_await account_of(git, call, args["integrationName"]);
+  if (!account) co_return std::unexpected(account.error());
+  const auto number = [](InputView value, std::int64_t otherwise, std::int64_t most) {
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>(value.exists() ? value.integer() : otherwise, 1, most));
+  };
+  const RepositoryQuery query{.search = text_of(call["filter"]["name"]),
+                              .page = number(args["page"], 1, 100'000),
+                              .limit = number(args["limit"], 100, 200)};
+  auto found = co_await account->provider->repositories(account->access, query, call.deadline());
+  if (!found) co_return std::unexpected(shown(std::move(found.error())));
+  ShownPage page{.data = {}, .page = found->value.page, .has_next = found->value.has_next};
+  for (auto& repository : found->value.repositories) {
+    page.data.push_back({std::move(repository), account->root.kind});
+  }
+  co_return page;
+}
+
+Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations* git, Call& call) {
+  const auto name = parse_repository_name(call["repo"].text());
+  if (!name) co_return std::unexpected(name.error());
+  const auto account = co_await account_of(git, call, call["integrationName"]);
+  if (!account) co_return std::unexpected(account.error());
+  auto found =
+      co_await account->provider->branches_and_tags(account->access, *name, call.deadline());
+  if (!found) co_return std::unexpected(shown(std::move(found.error())));
+  co_return std::move(found->value);
+}
+
+Task<Result<FileContent>> read_file(GitIntegrations* git, Call& call) {
+  const auto args = call["args"];
+  const auto name = parse_repository_name(args["repo"].text());
+  if (!name) co_return std::unexpected(name.error());
+  const auto path = text_of(args["path"]);
+  if (auto checked = check_file_path(path); !checked) co_return std::unexpected(checked.error());
+  const auto account = co_await account_of(git, call, args["integrationName"]);
+  if (!account) co_return std::unexpected(account.error());
+  const auto ref = co_await branch_of(*account, *name, text_of(args["ref"]), call.deadline());
+  if (!ref) co_return std::unexpected(ref.error());
+  auto file =
+      co_await account->provider->read_file(account->access, *name, path, *ref, call.deadline());
+  if (!file) co_return std::unexpected(shown(std::move(file.error())));
+  if (!is_utf8(file->value.content)) {
+    co_return fail(ErrorCode::unsupported, "file " + path + " is not text in UTF-8");
+  }
+  co_return std::move(file->value);
+}
+
+Task<Result<std::optional<ShownPullRequest>>> pull_request(GitIntegrations* git, Call& call) {
+  const auto name = parse_repository_name(call["repo"].text());
+  if (!name) co_return std::unexpected(name.error());
+  const auto account = co_await account_of(git, call, call["integrationName"]);
+  if (!account) co_return std::unexpected(account.error());
+  auto found = co_await account->provider->pull_request(account->access, *name,
+                                                        call["id"].integer(), call.deadline());
+  if (found) {
+    co_return std::optional<ShownPullRequest>(
+        ShownPullRequest{std::move(found->value), name->full()});
+  }
+  if (found.error().code == ErrorCode::not_found) co_return std::optional<ShownPullRequest>();
+  co_return std::unexpected(shown(std::move(found.error())));
+}
+
+Task<Result<ShownPullRequest>> create_pull_request(GitIntegrations* git, Call& call) {
+  const auto args = call["args"];
+  const auto name = parse_repository_name(args["repo"].text());
+  if (!name) co_return std::unexpected(name.error());
+  const auto account = co_await account_of(git, call, args["integrationName"]);
+  if (!account) co_return std::unexpected(account.error());
+  const auto base = co_await branch_of(*account, *name, text_of(args["base"]), call.deadline());
+  if (!base) co_return std::unexpected(base.error());
+  auto made =
+      co_await account->provider->create_pull_request(account->access, *name,
+                                                      {.title = text_of(args["title"]),
+                                                       .description = text_of(args["description"]),
+                                                       .head = text_of(args["head"]),
+                                                       .base = *base},
+                                                      call.deadline());
+  if (!made) co_return std::unexpected(shown(std::move(made.error())));
+  co_return ShownPullRequest{std::move(*made), name->full()};
+}
+
+void add_repository_types(graphql::Resolvers& to) {
+  to.type<Organisation>("GitOrganization", {{"name", &Organisation::name}});
+  to.type<ShownPage>("RepositoriesPage",
+                     {
+                         {"data", &ShownPage::data},
+                         {"page", &ShownPage::page},
+                         {"count", [](const ShownPage& page) { return page.data.size(); }},
+                         {"hasNext", &ShownPage::has_next},
+                     });
+  // A text of the repository, borrowed.
+  const auto text = [](std::string Repository::* member) {
+    return [member](const ShownRepository& shown) -> const std::string& {
+      return shown.repository.*member;
+    };
+  };
+  to.type<ShownRepository>(
+      "Repository",
+      {
+          {"id", text(&Repository::id)},
+          {"provider", [](const ShownRepository& shown) { return wire_name(shown.provider); }},
+          {"fullName", text(&Repository::full_name)},
+          {"isRepoPrivate",
+           [](const ShownRepository& shown) { return shown.repository.is_private; }},
+          {"pushedAt", text(&Repository::pushed_at)},
+          {"openIssues", [](const ShownRepository& shown) { return shown.repository.open_issues; }},
+          {"cloneUrl", text(&Repository::clone_url)},
+          {"sshUrl", text(&Repository::ssh_url)},
+          {"ownerLogin", text(&Repository::owner_login)},
+          {"ownerAvatarUrl", text(&Repository::owner_avatar_url)},
+          {"repoCreator", [](const ShownRepository&) { return nullptr; }},
+          {"org", [](const ShownRepository& shown) { return shown.repository.organisation; }},
+          {"defaultBranch", text(&Repository::default_branch)},
+          {"isRepoAdmin",
+           [](const ShownRepository& shown) -> std::optional<bool> {
+             const auto& permissions = shown.repository.permissions;
+             if (!permissions) return std::nullopt;
+             return permissions->admin;
+           }},
+          {"webUrl", text(&Repository::web_url)},
+          {"project", [](const ShownRepository& shown) { return shown.repository.project; }},
+      });
+  to.type<BranchesAndTags>(
+      "RepositoryBranchesAndTagsOutput",
+      {{"branches", &BranchesAndTags::branches}, {"tags", &BranchesAndTags::tags}});
+  to.type<FileContent>("FileRevision", {
+                                           {"path", &FileContent::path},
+                                           {"revision", &FileContent::revision},
+                                           {"data", &FileContent::content},
+                                       });
+  const auto of = [](std::string PullRequest::* member) {
+    return [member](const ShownPullRequest& shown) -> const std::string& {
+      return shown.pull_request.*member;
+    };
+  };
+  to.type<ShownPullRequest>(
+      "PullRequest",
+      {
+          {"repo", &ShownPullRequest::repo},
+          {"id", [](const ShownPullRequest& shown) { return shown.pull_request.id; }},
+          {"url", of(&PullRequest::url)},
+          {"title", of(&PullRequest::title)},
+          {"description", of(&PullRequest::description)},
+          {"author", of(&PullRequest::author)},
+          {"avatarUrl", of(&PullRequest::avatar_url)},
+          {"baseBranch", of(&PullRequest::base_branch)},
+          {"headBranch", of(&PullRequest::head_branch)},
+          {"createdAt", of(&PullRequest::created_at)},
+          {"state",
+           [](const ShownPullRequest& shown) {
+             return shown.pull_request.is_open ? "OPEN" : "CLOSED";
+           }},
+          {"isMerged", [](const ShownPullRequest& shown) { return shown.pull_request.is_merged; }},
+          {"mergeCommitSHA",
+           [](const ShownPullRequest& shown) -> std::optional<std::string> {
+             const auto& sha = shown.pull_request.merge_commit_sha;
+             if (sha.empty()) return std::nullopt;
+             return sha;
+           }},
+      });
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app-proxy/integrations/git_integrations.hpp"
+#include "common/graphql/resolvers.hpp"
+
+// The fields of the schema that ask a Git host on behalf of the caller, with the token that the
+// caller has registered. `git` is null while the runtime has no access to its cluster.
+namespace gitops::app_proxy {
+
+// A page of repositories, as gitRepositories shows it.
+struct ShownRepository {
+  Repository repository;
+  ProviderKind provider = ProviderKind::github;
+};
+struct ShownPage {
+  std::vector<ShownRepository> data;
+  std::size_t page = 1;
+  bool has_next = false;
+};
+struct ShownPullRequest {
+  PullRequest pull_request;
+  std::string repo;
+};
+
+Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations* git,
+                                                          graphql::Call& call);
+Task<Result<ShownPage>> git_repositories(GitIntegrations* git, graphql::Call& call);
+Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations* git,
+                                                           graphql::Call& call);
+// Text only: what is not UTF-8 is refused.
+Task<Result<FileContent>> read_file(GitIntegrations* git, graphql::Call& call);
+Task<Result<std::optional<ShownPullRequest>>> pull_request(GitIntegrations* git,
+                                                           graphql::Call& call);
+Task<Result<ShownPullRequest>> create_pull_request(GitIntegrations* git, graphql::Call& call);
+
+void add_repository_types(graphql::Resolvers& to);
+
+}  // namespace gitops::app_proxy

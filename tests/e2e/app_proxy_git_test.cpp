@@ -1,0 +1,364 @@
+// Git integrations of the running app-proxy, between doubles of an API server and of GitHub.
+#include <gmock/gmock.h>
+
+#include "e2e/git_world.hpp"
+#include "test_http/canned_server.hpp"
+
+namespace gitops::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kBob = AppProxyWorld::kBob;
+
+Json sample_args(GitWorld& world, std::string name, std::string sharing) {
+  return {{"name", std::move(name)},
+          {"provider", "GITHUB"},
+          {"apiUrl", world.host.api_root().text()},
+          {"sharingPolicy", std::move(sharing)}};
+}
+
+TEST(AppProxyGit, AnIntegrationLivesAsTheCommandLineSeesIt) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.start();
+    co_await world.base.account_known();
+    EXPECT_EQ((co_await world.list(kBob)).json,
+              (Json{{"data", {{"gitIntegrations", Json::array()}}}}));
+    EXPECT_EQ((co_await world.get(kBob)).json, (Json{{"data", {{"gitIntegration", nullptr}}}}));
+    const Json wanted{{"name", "default"},
+                      {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"},
+                      {"provider", "GITHUB"},
+                      {"apiUrl", world.host.api_root().text()},
+                      {"registeredUsers", Json::array()}};
+    const auto refused = co_await world.add(kBob, sample_args(world, "x", "ACCOUNT_ADMINS"));
+    EXPECT_EQ(refused.status, 200);
+    EXPECT_EQ(refused.json["errors"][0]["message"], "Forbidden");
+    EXPECT_EQ(refused.json["errors"][0]["extensions"], 403);
+    EXPECT_EQ((co_await world.add()).json, (Json{{"data", {{"addGitIntegration", wanted}}}}));
+    EXPECT_EQ((co_await world.add()).code(), "GIT_INTEGRATION_EXISTS");
+    auto registered = wanted;
+    registered["registeredUsers"] = {"u-bob"};
+    EXPECT_EQ((co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}})).json,
+              (Json{{"data", {{"registerToGitIntegration", registered}}}}));
+    const auto listed = co_await world.list(kBob);
+    EXPECT_EQ(listed.json["data"]["gitIntegrations"][0]["users"],
+              (Json::array({{{"userId", "u-bob"}}})));
+    EXPECT_EQ((co_await world.edit(kAnn, {{"apiUrl", ""}, {"sharingPolicy", "ACCOUNT_ADMINS"}}))
+                  .json["data"]["editGitIntegration"]["registeredUsers"],
+              (Json{"u-bob"}));
+    EXPECT_EQ((co_await world.get(kBob)).json["data"]["gitIntegration"], nullptr) << "hidden now";
+    EXPECT_EQ(
+        (co_await world.edit(kAnn, {{"apiUrl", ""}, {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
+            .code(),
+        "");
+    EXPECT_EQ((co_await world.deregister(kBob)).json,
+              (Json{{"data", {{"deregisterFromGitIntegration", wanted}}}}));
+    EXPECT_EQ((co_await world.remove(kAnn, "default")).json,
+              (Json{{"data", {{"removeGitIntegration", nullptr}}}}));
+    EXPECT_EQ((co_await world.get(kAnn)).json, (Json{{"data", {{"gitIntegration", nullptr}}}}));
+    EXPECT_EQ((co_await world.remove(kAnn, "default")).code(), "GIT_INTEGRATION_NOT_FOUND");
+    // Each change, refused or not, stands in the audit stream.
+    std::vector<std::string> actions;
+    for (const auto& line : world.base.audit()) {
+      actions.push_back(line.value("action", "") + " " + line.value("result", ""));
+    }
+    EXPECT_THAT(actions, testing::Contains("addGitIntegration forbidden"));
+    EXPECT_THAT(actions, testing::Contains("registerToGitIntegration ok"));
+    EXPECT_THAT(actions, testing::Contains("removeGitIntegration ok"));
+  });
+}
+
+TEST(AppProxyGit, RepositoriesAreReadWithTheTokenOfTheCaller) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.start();
+    co_await world.base.account_known();
+    co_await world.add();
+    const auto early = co_await world.ask(kBob, "{gitOrganizations{name}}");
+    EXPECT_EQ(early.code(), "GIT_TOKEN_MISSING");
+    EXPECT_EQ(world.host.requests().size(), 0U);
+    co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}});
+    EXPECT_EQ((co_await world.ask(kBob, "{gitOrganizations{name}}")).json,
+              (Json{{"data", {{"gitOrganizations", Json::array({{{"name", "acme"}}})}}}}));
+    const auto page = co_await world.ask(
+        kBob,
+        "{gitRepositories(args:{page:1,limit:10}){page count hasNext data{id provider fullName "
+        "isRepoPrivate pushedAt openIssues cloneUrl sshUrl ownerLogin ownerAvatarUrl repoCreator "
+        "org "
+        "defaultBranch isRepoAdmin webUrl project}}}");
+    const Json repositories = page.json["data"]["gitRepositories"];
+    EXPECT_EQ(repositories["count"], 1) << page.body;
+    EXPECT_EQ(repositories["data"][0]["fullName"], "acme/shop");
+    EXPECT_EQ(repositories["data"][0]["isRepoAdmin"], true);
+    EXPECT_EQ(repositories["data"][0]["org"], "acme");
+    EXPECT_EQ(repositories["data"][0]["project"], nullptr);
+    const auto found =
+        co_await world.ask(kBob, "{gitRepositories(filter:{name:\"sho\"}){data{fullName}}}");
+    EXPECT_EQ(found.json["data"]["gitRepositories"]["data"].size(), 1U) << found.body;
+    EXPECT_EQ(
+        (co_await world.ask(kBob, "{repositoryBranchesAndTags(repo:\"acme/shop\"){branches tags}}"))
+            .json["data"]["repositoryBranchesAndTags"],
+        (Json{{"branches", {"feature/x", "main"}}, {"tags", {"v1.0"}}}));
+    const auto file = co_await world.ask(
+        kBob,
+        "{readFile(args:{ref:\"HEAD\",repo:\"acme/shop\",path:\"deploy/app.yaml\"}){path revision "
+        "data}}");
+    EXPECT_EQ(file.json["data"]["readFile"], (Json{{"path", "deploy/app.yaml"},
+                                                   {"revision", git_blob_id("replicas: 1\n")},
+                                                   {"data", "replicas: 1\n"}}));
+    const auto made = co_await world.ask(
+        kBob,
+        "mutation{createPullRequest(args:{repo:\"acme/shop\",head:\"feature/x\",base:\"HEAD\","
+        "title:\"<script>\"}){id repo title baseBranch state isMerged mergeCommitSHA}}");
+    EXPECT_EQ(made.json["data"]["createPullRequest"], (Json{{"id", 1},
+                                                            {"repo", "acme/shop"},
+                                                            {"title", "<script>"},
+                                                            {"baseBranch", "main"},
+                                                            {"state", "OPEN"},
+                                                            {"isMerged", false},
+                                                            {"mergeCommitSHA", nullptr}}))
+        << made.body;
+    world.host.merge("acme", "shop", 1);
+    const auto merged = co_await world.ask(
+        kBob, "{pullRequest(repo:\"acme/shop\",id:1){state isMerged mergeCommitSHA}}");
+    EXPECT_EQ(merged.json["data"]["pullRequest"]["isMerged"], true) << merged.body;
+    EXPECT_EQ((co_await world.ask(kBob, "{pullRequest(repo:\"acme/shop\",id:9){id}}")).json,
+              (Json{{"data", {{"pullRequest", nullptr}}}}));
+  });
+}
+
+TEST(AppProxyGit, ErrorsSayWhatToDo) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.start();
+    co_await world.base.account_known();
+    co_await world.add();
+    const auto weak = co_await world.register_user(kBob, {{"token", FakeGitHost::kReader}});
+    EXPECT_EQ(weak.status, 200);
+    EXPECT_EQ(weak.code(), "GIT_TOKEN_LACKS_RIGHT");
+    EXPECT_THAT(weak.body, HasSubstr("create a token"));
+    EXPECT_EQ(weak.json["errors"][0]["extensions"]["statusCode"], 400);
+    co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}});
+    world.host.refuse_tokens(true);
+    const auto rejected = co_await world.ask(kBob, "{gitOrganizations{name}}");
+    EXPECT_EQ(rejected.code(), "GIT_TOKEN_REJECTED");
+    EXPECT_EQ(rejected.json["errors"][0]["extensions"]["statusCode"], 400)
+        << "the caller's own session is fine";
+    world.host.refuse_tokens(false);
+    EXPECT_EQ((co_await world.ask(kBob, "{gitOrganizations{name}}")).code(), "");
+    // A host that throttles: the last known answer.
+    world.host.fail_next(1, 429, std::chrono::seconds(60));
+    EXPECT_EQ((co_await world.ask(kBob, "{gitOrganizations{name}}"))
+                  .json["data"]["gitOrganizations"][0]["name"],
+              "acme");
+    const auto unknown = co_await world.ask(kBob, "{gitRepositories{count}}");
+    EXPECT_EQ(unknown.code(), "GIT_THROTTLED");
+    EXPECT_EQ(unknown.json["errors"][0]["extensions"]["statusCode"], 429);
+    // The cluster's own errors stay in the log.
+    world.cluster.fail_next(1, 403);
+    const auto down = co_await world.list(kBob);
+    EXPECT_EQ(down.code(), "UNAVAILABLE");
+    EXPECT_THAT(down.body, Not(HasSubstr("403")));
+    const auto name = co_await world.add(kAnn, sample_args(world, "../x", "ACCOUNT_ADMINS"));
+    EXPECT_EQ(name.code(), "INVALID_ARGUMENT");
+    const auto gerrit = co_await world.add(kAnn, {{"provider", "GERRIT"},
+                                                  {"apiUrl", "https://g.example.test"},
+                                                  {"sharingPolicy", "ACCOUNT_ADMINS"}});
+    EXPECT_EQ(gerrit.code(), "UNSUPPORTED");
+  });
+}
+
+// [AC-28]
+TEST(AppProxyGit, AC28_CanaryTokensAppearNowhere) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.start();
+    co_await world.base.account_known();
+    co_await world.add();
+    std::string shown;
+    const auto note = [&](const GitWorld::Answer& answer) { shown += answer.body; };
+    note(co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}}));
+    note(co_await world.register_user(kAnn, {{"token", "canary-unknown"}, {"username", "ann"}}));
+    note(co_await world.register_user(kAnn, {{"token", "canary\nX-Evil: 1"}}));
+    note(co_await world.register_user(kAnn, {{"token", "canary"}, {"tokenType", "RUNTIME_TOKEN"}}));
+    note(co_await world.ask(
+        kAnn, "query($args: ValidateGitProviderArgs!){validateGitProvider(args:$args)}",
+        {{"args",
+          {{"provider", "GITHUB"},
+           {"apiUrl", world.host.api_root().text()},
+           {"token", "canary-validate"}}}}));
+    note(co_await world.ask(
+        kAnn, "query($args: GitOrganizationsArgs){gitOrganizations(args:$args){name}}",
+        {{"args",
+          {{"authDetails",
+            {{"provider", "GITHUB"},
+             {"apiUrl", "http://canary:canary@127.0.0.1:1/api/v3"},
+             {"password", "canary-password"}}}}}}));
+    note(co_await world.ask(kBob, "{gitOrganizations{name}}"));
+    world.host.fail_next(1, 500);
+    note(co_await world.ask(kBob,
+                            "{readFile(args:{ref:\"main\",repo:\"acme/shop\",path:\"a\"}){data}}"));
+    note(co_await world.list(kAnn));
+    EXPECT_THAT(shown, Not(HasSubstr("canary"))) << shown;
+    const auto secret =
+        world.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc-1"});
+    CO_ASSERT_TRUE(secret.has_value());
+    for (const auto& [key, value] : (*secret)["data"].items()) {
+      EXPECT_THAT(base64_decode(value.get<std::string>()).value(), Not(HasSubstr("canary")));
+    }
+    // GitWorld::stop() looks at the log, the audit stream, the metrics and the status page.
+  });
+}
+
+// [AC-34]
+TEST(AppProxyGit, AC34_AHiddenIntegrationLooksLikeNone) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.start();
+    co_await world.base.account_known();
+    co_await world.add(kAnn, sample_args(world, "hidden", "ACCOUNT_ADMINS"));
+    const auto masked = [](std::string body, const std::string& name) {
+      for (std::size_t at = 0; (at = body.find(name, at)) != std::string::npos;) {
+        body.replace(at, name.size(), "NAME");
+      }
+      return body;
+    };
+    using Ask = std::function<Task<GitWorld::Answer>(std::string)>;
+    const std::vector<Ask> asks = {
+        [&](std::string name) { return world.get(kBob, std::move(name)); },
+        [&](std::string name) {
+          return world.register_user(kBob,
+                                     {{"name", std::move(name)}, {"token", FakeGitHost::kToken}});
+        },
+        [&](std::string name) { return world.deregister(kBob, std::move(name)); },
+        [&](std::string name) {
+          return world.ask(kBob,
+                           "query($n:String){gitRepositories(args:{integrationName:$n}){count}}",
+                           {{"n", std::move(name)}});
+        },
+        [&](std::string name) { return world.remove(kBob, std::move(name)); },
+        [&](std::string name) {
+          return world.edit(kBob, {{"name", std::move(name)}, {"sharingPolicy", "ACCOUNT_ADMINS"}});
+        },
+    };
+    for (const auto& ask : asks) {
+      const auto hidden = co_await ask("hidden");
+      const auto absent = co_await ask("absent");
+      EXPECT_EQ(hidden.status, absent.status);
+      EXPECT_EQ(masked(hidden.body, "hidden"), masked(absent.body, "absent"));
+    }
+    EXPECT_EQ(world.host.requests().size(), 0U);
+    const auto listed = co_await world.list(kBob);
+    EXPECT_THAT(listed.body, Not(HasSubstr("hidden")));
+  });
+}
+
+// [AC-38]
+TEST(AppProxyGit, AC38_LinksOfAHostAreOnlyWebLinks) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    CannedServer evil(
+        co_await asio::this_coro::executor,
+        {json_response(200, R"({"id":1,"login":"<img src=x>","email":null})"),
+         json_response(404, "{}"), json_response(200, R"json([{"id":1,"full_name":"acme/shop",
+                          "html_url":"javascript:alert(1)","clone_url":"data:text/html,x",
+                          "ssh_url":"-oProxyCommand=x","owner":{"login":"<b>","avatar_url":"//x"}}])json")});
+    world.start({{"SKIP_PERMISSIONS_VALIDATION", "true"}});
+    co_await world.base.account_known();
+    auto args = sample_args(world, "evil", "ALL_USERS_IN_ACCOUNT");
+    args["apiUrl"] = evil.url().to_string();
+    co_await world.add(kAnn, args);
+    const auto registered =
+        co_await world.register_user(kBob, {{"name", "evil"}, {"token", "canary-evil"}});
+    EXPECT_EQ(registered.code(), "") << registered.body;
+    const auto page = co_await world.ask(
+        kBob,
+        "{gitRepositories(args:{integrationName:\"evil\"}){data{webUrl cloneUrl sshUrl "
+        "ownerAvatarUrl}}}");
+    EXPECT_EQ(page.json["data"]["gitRepositories"]["data"][0],
+              (Json{{"webUrl", ""}, {"cloneUrl", ""}, {"sshUrl", ""}, {"ownerAvatarUrl", ""}}))
+        << page.body;
+    EXPECT_THAT(std::string(page.headers.find("Content-Type").value_or("")), HasSubstr("json"));
+    co_await evil.stop();
+  });
+}
+
+// [AC-39]
+TEST(AppProxyGit, AC39_ATokenDoesNotFollowARedirectToAnotherHost) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    CannedServer thief(executor, {json_response(200, "{}")});
+    http::Response moved{.status = 307,
+                         .headers = {{"Location", thief.url().to_string() + "/api/v3/user"}}};
+    CannedServer host(executor, {moved});
+    world.start();
+    co_await world.base.account_known();
+    auto args = sample_args(world, "moved", "ALL_USERS_IN_ACCOUNT");
+    args["apiUrl"] = host.url().to_string();
+    EXPECT_EQ((co_await world.add(kAnn, args)).code(), "");
+    const auto refused =
+        co_await world.register_user(kBob, {{"name", "moved"}, {"token", "canary-moved"}});
+    EXPECT_EQ(refused.code(), "GIT_REDIRECTED") << refused.body;
+    EXPECT_GE(host.seen().size(), 1U);
+    EXPECT_EQ(thief.seen().size(), 0U);
+    // Paths that would leave the repository are refused before the host is asked.
+    co_await world.add();
+    co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}});
+    const auto before = world.host.requests().size();
+    for (const char* path : {"../../../user", "/etc/passwd", "a/../../x"}) {
+      const auto answer = co_await world.ask(
+          kBob, "query($p:String!){readFile(args:{ref:\"main\",repo:\"acme/shop\",path:$p}){data}}",
+          {{"p", path}});
+      EXPECT_EQ(answer.code(), "INVALID_ARGUMENT") << path;
+    }
+    for (const char* repo : {"../user", "acme/..", "acme/shop?x", "https://h.test/acme/shop"}) {
+      const auto answer = co_await world.ask(
+          kBob, "query($r:String!){repositoryBranchesAndTags(repo:$r){branches}}", {{"r", repo}});
+      EXPECT_EQ(answer.code(), "INVALID_ARGUMENT") << repo;
+    }
+    EXPECT_EQ(world.host.requests().size(), before);
+    co_await host.stop();
+    co_await thief.stop();
+  });
+}
+
+TEST(AppProxyGit, ATokenThatExpiresIsToldOnce) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.start({{"GIT_CHECK_PERIOD", "1s"}});
+    co_await world.base.account_known();
+    co_await world.add();
+    co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}});
+    world.host.refuse_tokens(true);
+    const auto is_valid = [&]() -> Task<Json> {
+      const auto answer = co_await world.ask(kAnn, "{gitIntegration{users{userId isValid}}}");
+      co_return answer.json["data"]["gitIntegration"]["users"][0]["isValid"];
+    };
+    const auto deadline = deadline_after(std::chrono::seconds(20));
+    while (co_await is_valid() != false && Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(50));
+    }
+    EXPECT_EQ(co_await is_valid(), false);
+    // Two more rounds.
+    const auto asked = world.host.requests().size();
+    while (world.host.requests().size() < asked + 2 && Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(50));
+    }
+    const auto log = world.logs();
+    const std::string line = "a Git token is not valid any more";
+    const auto first = log.find(line);
+    CO_ASSERT_TRUE(first != std::string::npos);
+    EXPECT_EQ(log.find(line, first + 1), std::string::npos) << "once";
+  });
+}
+
+TEST(AppProxyGit, WithoutAClusterTheRestServes) {
+  in_app_proxy_world([](AppProxyWorld& world) -> Task<> {
+    world.start({{"KUBECONFIG", "/no/such/file"}});
+    co_await world.account_known();
+    const auto answer =
+        co_await world.ask("{gitIntegrations{name}}", AppProxyWorld::as(AppProxyWorld::kBob));
+    EXPECT_EQ(answer.code(), "UNAVAILABLE");
+    EXPECT_EQ((co_await world.ask("{versionInfo{version}}")).status, 200);
+    EXPECT_THAT(world.daemon->admin("/statusz").body, HasSubstr("Git integrations: "));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
