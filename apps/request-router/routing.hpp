@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/http/cors.hpp"
 #include "common/net/address_list.hpp"
 #include "common/net/resolve.hpp"
 #include "common/proxy/policy.hpp"
