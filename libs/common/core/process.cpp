@@ -34,6 +34,15 @@ std::uint64_t raise_open_files(std::uint64_t needed) {
   return more.rlim_cur;
 }
 
+std::chrono::microseconds process_cpu_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto time = [](const timeval& value) {
+    return std::chrono::seconds(value.tv_sec) + std::chrono::microseconds(value.tv_usec);
+  };
+  return time(usage.ru_utime) + time(usage.ru_stime);
+}
+
 void prepare_process() {
   const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &no_core);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,6 +18,9 @@ std::map<std::string, std::string> process_environment();
 // Raises the limit of open files (RLIMIT_NOFILE) to `needed`, as far as the system allows, and
 // returns the limit that holds then.
 std::uint64_t raise_open_files(std::uint64_t needed);
+
+// The CPU time that this process has used since its start, all threads.
+std::chrono::microseconds process_cpu_time();
 
 // Switches off core files, which would hold secrets, and SIGPIPE, and keeps malloc from taking an
 // arena per thread. Call it first, before any thread starts.

@@ -11,6 +11,7 @@
 #include <boost/asio/basic_signal_set.hpp>
 #include <boost/asio/redirect_error.hpp>
 
+#include "common/core/idle_memory.hpp"
 #include "common/core/process.hpp"
 #include "common/core/small_file.hpp"
 #include "common/core/worker_pool.hpp"
@@ -136,6 +137,7 @@ class Frame {
     signals_.add(SIGTERM, error);
     signals_.add(SIGINT, error);
     frame_tasks_.spawn("signals", [this] { return handle_signals(); });
+    frame_tasks_.spawn("memory", [] { return release_memory_when_quiet(); });
     if (const auto listening = admin_.listen(); !listening) {
       fail("admin port: " + listening.error().message);
       return false;
@@ -155,6 +157,14 @@ class Frame {
       signalled_ = true;
       stop_requested_ = true;
       changed_.notify_all();
+    }
+  }
+
+  static Task<> release_memory_when_quiet() {
+    QuietWatch watch;
+    while (true) {
+      co_await sleep_for(QuietWatch::kPeriod);
+      if (watch.is_quiet(process_cpu_time())) release_idle_memory();
     }
   }
 
