@@ -26,6 +26,7 @@ using testing::Not;
 // The StatefulSets of the event-reporters.
 const std::vector<std::string> kReporters{"event-reporter", "cluster-event-reporter"};
 constexpr const char* kRouter = "internal-router";
+constexpr const char* kAppProxy = "cap-app-proxy";
 
 // The workload of a daemon, and the daemon's program.
 struct Daemon {
@@ -35,7 +36,8 @@ struct Daemon {
 };
 const std::vector<Daemon> kDaemons{{"StatefulSet", "event-reporter", "event-reporter"},
                                    {"StatefulSet", "cluster-event-reporter", "event-reporter"},
-                                   {"Deployment", kRouter, "request-router"}};
+                                   {"Deployment", kRouter, "request-router"},
+                                   {"Deployment", kAppProxy, "app-proxy"}};
 
 class ChartTest : public testing::Test {
  protected:
@@ -81,6 +83,11 @@ class ChartTest : public testing::Test {
              "global.runtime.httpRoute.enabled=true",
              "global.runtime.httpRoute.hostnames[0]=a.example.com",
              "global.runtime.httpRoute.parentRefs[0].name=gateway",
+             "app-proxy.enabled=true",
+             "app-proxy.config.graphqlPlayground=true",
+             "app-proxy.pdb.enabled=true",
+             "app-proxy.replicaCount=2",
+             "app-proxy.serviceMonitor.enabled=true",
              "internal-router.hpa.enabled=true",
              "internal-router.ipv6.enabled=false",
              "internal-router.networkPolicy.enabled=true",
@@ -195,7 +202,7 @@ TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
     for (const auto& daemon : kDaemons) {
       const auto known = names_the_daemon_knows(daemon.program);
       const auto& env = container(object(objects, daemon.kind, daemon.name)).at("env");
-      EXPECT_GE(env.size(), daemon.name == kRouter ? 5U : 22U);
+      EXPECT_GE(env.size(), daemon.kind == "Deployment" ? 5U : 22U);
       for (const auto& variable : env) {
         const std::string name = variable.at("name");
         EXPECT_TRUE(known.contains(name) || conventional.contains(name)) << name;
@@ -236,7 +243,8 @@ Environment resolve_env(const std::vector<json>& objects, const json& env) {
 }
 
 TEST_F(ChartTest, RendersAConfigurationThatTheDaemonAccepts) {
-  const std::vector<std::string> minimal{"-f", values_file("minimal.yaml")};
+  const std::vector<std::string> minimal{"-f", values_file("minimal.yaml"), "--set",
+                                         "app-proxy.enabled=true"};
   auto password = minimal;
   auto confined = minimal;
   password.insert(password.end(),
@@ -255,7 +263,7 @@ TEST_F(ChartTest, RendersAConfigurationThatTheDaemonAccepts) {
       if (daemon.name == kRouter) {
         // --check-config does not check the routes; they have the same form.
         command.push_back("--config=" + (folder / "routes.yaml").string());
-      } else {
+      } else if (daemon.kind == "StatefulSet") {
         environment["EVENT_REPORTER_SHARD"] = "0";  // what the host name of a pod ends with
       }
       const auto result = run_command(command, environment);
@@ -495,12 +503,15 @@ TEST_F(ChartTest, TheDrainEndsBeforeTheKill) {
     const auto text = "terminationGracePeriodSeconds=" + std::to_string(grace);
     const auto objects =
         helm_.render({"-f", values_file("minimal.yaml"), "--set", "global.event-reporters." + text,
-                      "--set", "internal-router." + text});
+                      "--set", "internal-router." + text, "--set", "app-proxy." + text, "--set",
+                      "app-proxy.enabled=true"});
     for (const auto& daemon : kDaemons) {
       const auto& workload = object(objects, daemon.kind, daemon.name);
       const auto environment = resolve_env(objects, container(workload).at("env"));
       int seconds = std::stoi(environment.at("DRAIN_TIMEOUT").value());
-      if (daemon.name == kRouter) seconds += std::stoi(environment.at("DRAIN_DELAY").value());
+      if (environment.contains("DRAIN_DELAY")) {
+        seconds += std::stoi(environment.at("DRAIN_DELAY").value());
+      }
       EXPECT_LE(seconds, pod_spec(workload).at("terminationGracePeriodSeconds"));
     }
   }
@@ -669,6 +680,13 @@ TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
         {"podLabels", {{"k" + text, text}}},
         {"env", {{"NAME" + text, text}}},
         {"serviceAccount", annotated}};
+    values["app-proxy"] = {{"enabled", true},
+                           {"extraArgs", {"x" + text}},
+                           {"podAnnotations", {{"k" + text, text}}},
+                           {"podLabels", {{"k" + text, text}}},
+                           {"env", {{"NAME" + text, text}}},
+                           {"config", {{"k" + text, text}}},
+                           {"serviceAccount", annotated}};
     values["global"]["runtime"] = {{"ingress",
                                     {{"enabled", true},
                                      {"hosts", {"a.example.com"}},
@@ -705,7 +723,8 @@ TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
     for (const auto& daemon : daemons) {
       const auto& env = container(object(objects, daemon.kind, daemon.name)).at("env");
       const auto is_named = [](const json& variable) {
-        return variable.at("name").get<std::string>().starts_with("NAME");
+        const auto name = variable.at("name").get<std::string>();
+        return name.starts_with("NAME") && name != "NAMESPACE";
       };
       EXPECT_EQ(std::ranges::count_if(env, is_named), 1) << daemon.name;
     }

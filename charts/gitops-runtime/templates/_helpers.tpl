@@ -423,6 +423,7 @@ not repeated here.
 {{- include "gitops-runtime.router.mistakes" . }}
 {{- include "gitops-runtime.tunnel.mistakes" . }}
 {{- include "gitops-runtime.tunnel-server.mistakes" . }}
+{{- include "gitops-runtime.app-proxy.mistakes" . }}
 {{- end -}}
 
 {{/* Mistakes in an env map. Arguments: dict path, env. */}}
@@ -470,6 +471,7 @@ What the values hold that does nothing here or has a new name, as a YAML list of
 {{- include "gitops-runtime.router.remarks" . }}
 {{- include "gitops-runtime.tunnel.remarks" . }}
 {{- include "gitops-runtime.tunnel-server.remarks" . }}
+{{- include "gitops-runtime.app-proxy.remarks" . }}
 {{- end -}}
 
 {{/* What the reporters read of ConfigMap codefresh-cm. */}}

@@ -32,7 +32,7 @@ router reads as well.
 */}}
 {{- define "gitops-runtime.router.routes" -}}
 {{- $values := index .Values "internal-router" -}}
-{{- $cors := (index .Values "app-proxy").config.cors | default (regexReplaceAll "^(https?://[^/]*).*$" .Values.global.codefresh.url "${1}") -}}
+{{- $cors := include "gitops-runtime.app-proxy.cors" . -}}
 {{- $proxies := $values.trustedProxies | default list -}}
 {{- if include "gitops-runtime.tunnel.enabled" . -}}
 {{- $proxies = concat $proxies (index .Values "tunnel-client").podNetworks | uniq -}}
@@ -155,7 +155,4 @@ to the pod, and five seconds are left in the end. */}}
 {{- $router := include "gitops-runtime.router" . | fromJson }}
 {{- $known := list "nameOverride" "fullnameOverride" "ipv6" "routing" "clusterDomain" "webhooks" "trustedProxies" "hpa" "networkPolicy" }}
 {{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "internal-router" "known" $known) $router) }}
-{{- if or (omit (index .Values "app-proxy") "config") (omit (index .Values "app-proxy").config "cors") }}
-- "app-proxy: nothing but config.cors is read in this version of the chart"
-{{- end }}
 {{- end -}}

@@ -1,0 +1,85 @@
+{{/*
+app-proxy as a component, in JSON. Its objects, labels and values have the names that they had in the older chart.
+*/}}
+{{- define "gitops-runtime.app-proxy" -}}
+{{- $off := dict "enabled" false -}}
+{{- dict "name" "cap-app-proxy" "values" (merge (deepCopy (index .Values "app-proxy")) (dict "prometheusRule" $off)) | toJson -}}
+{{- end -}}
+
+{{/* By these labels the older chart found its pods; a Deployment's selector cannot be changed. */}}
+{{- define "gitops-runtime.app-proxy.selectorLabels" -}}
+app: cap-app-proxy
+{{- end -}}
+
+{{/* The origins of web pages that may ask app-proxy and read the router's own answers, comma separated. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.cors" -}}
+{{- (index .Values "app-proxy").config.cors | default (regexReplaceAll "^(https?://[^/]*).*$" .Values.global.codefresh.url "${1}") -}}
+{{- end -}}
+
+{{/* The data of ConfigMap cap-app-proxy-cm: what is computed, and config over it. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.data" -}}
+{{- $data := dict "runtimeName" .Values.global.runtime.name "logLevel" "info" -}}
+{{- range $key, $value := (index .Values "app-proxy").config -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- $_ := set $data $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $data "cors" (include "gitops-runtime.app-proxy.cors" .) -}}
+{{- include "gitops-runtime.strings" $data -}}
+{{- end -}}
+
+{{/* Argument: the component. Of the time until the kill a sixth, at most five seconds, passes until no new request is sent
+to the pod, and five seconds are left in the end. */}}
+{{- define "gitops-runtime.app-proxy.env" -}}
+{{- $root := .root -}}
+{{- $values := .values -}}
+{{- $grace := $values.terminationGracePeriodSeconds | int -}}
+{{- $delay := min 5 (div $grace 6) -}}
+{{- $env := dict
+  "CF_HOST" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "base-url")))
+  "NAMESPACE" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.namespace")))
+  "DRAIN_DELAY" (printf "%ds" $delay)
+  "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub $grace (add $delay 5))))
+-}}
+{{- range $name, $key := dict "CORS" "cors" "LOG_LEVEL" "logLevel" "RUNTIME_NAME" "runtimeName" "GRAPHQL_PLAYGROUND" "graphqlPlayground" -}}
+{{- $ref := dict "name" "cap-app-proxy-cm" "key" $key -}}
+{{- if eq $key "graphqlPlayground" -}}
+{{- $_ := set $ref "optional" true -}}
+{{- end -}}
+{{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
+{{- end -}}
+{{- with $values.trustedProxies -}}
+{{- $_ := set $env "TRUSTED_PROXIES" (join "," .) -}}
+{{- end -}}
+{{- with include "gitops-runtime.caSecret" $root | fromJson -}}
+{{- $_ := set $env "NODE_EXTRA_CA_CERTS" (printf "/app/config/codefresh-tls-certs/%s" .key) -}}
+{{- end -}}
+{{- range $name, $key := dict "HTTP_PROXY" "httpProxy" "HTTPS_PROXY" "httpsProxy" "NO_PROXY" "noProxy" -}}
+{{- with index $root.Values.global $key -}}
+{{- $_ := set $env $name . -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $value := $values.env -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
+{{- include "gitops-runtime.env" $env -}}
+{{- end -}}
+
+{{/* Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.mistakes" -}}
+{{- if (index .Values "app-proxy").enabled }}
+{{- $proxy := include "gitops-runtime.app-proxy" . | fromJson }}
+{{- include "gitops-runtime.component.mistakes" (set $proxy "path" "app-proxy") }}
+{{- end }}
+{{- end -}}
+
+{{/* Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.remarks" -}}
+{{- $proxy := include "gitops-runtime.app-proxy" . | fromJson }}
+{{- $values := $proxy.values }}
+{{- if $values.enabled }}
+{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "app-proxy" "known" (list "enabled" "trustedProxies")) $proxy) }}
+{{- else if or (omit $values.config "cors" "logLevel") $values.env (ne ($values.replicaCount | int) 1) }}
+- "app-proxy: nothing but config.cors is read while app-proxy.enabled is false"
+{{- end }}
+{{- end -}}
