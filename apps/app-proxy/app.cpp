@@ -178,15 +178,29 @@ class App {
                      .plain_http = config_.git_insecure_http ? PlainHttp::insecure_allowed
                                                              : PlainHttp::refused});
     validity_.emplace(*git_, ValidityCheck::Options{.period = config_.git_check_period});
-    // The runtime's token may rotate; until there is one, nothing can be sealed.
-    git_tasks_.spawn("key of Git tokens", [this]() -> Task<> {
-      Secret last;
+    Secret token = token_.current();
+    seal_.use(token, store_iv_.current());
+    // It may rotate; until there is one, nothing can be sealed.
+    git_tasks_.spawn("key of Git tokens", [this, last = std::move(token)]() mutable -> Task<> {
       while (true) {
+        co_await sleep_for(std::chrono::seconds(5));
         if (Secret now = token_.current(); !(now == last)) {
           seal_.use(now, store_iv_.current());
           last = std::move(now);
         }
-        co_await sleep_for(std::chrono::seconds(5));
+      }
+    });
+    git_tasks_.spawn("default Git integration", [this]() -> Task<> {
+      while (true) {
+        const auto own = users_->own();
+        const bool is_known = !own.account_id.empty();
+        if (is_known && own.git_provider.empty()) co_return;
+        if (is_known &&
+            co_await git_->ensure_default(own.account_id, own.git_provider, own.git_api_url,
+                                          deadline_after(std::chrono::seconds(10)))) {
+          co_return;
+        }
+        co_await sleep_for(std::chrono::seconds(1));
       }
     });
     validity_->start(git_tasks_);

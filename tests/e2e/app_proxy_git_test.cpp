@@ -348,6 +348,35 @@ TEST(AppProxyGit, ATokenThatExpiresIsToldOnce) {
   });
 }
 
+TEST(AppProxyGit, TheAccountsOwnHostIsTheDefault) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.base.platform.accounts().add({.id = "acc-1",
+                                        .name = "acme",
+                                        .admins = {"u-ann"},
+                                        .git_provider = "GITLAB",
+                                        .git_api_url = "https://git.example.test/"});
+    // What another program has stored there stays.
+    world.cluster.put_secret({"default", "git-default-acc-1"}, {{"layout", "unknown"}});
+    world.cluster.fail_next(1, 503);
+    world.start();
+    co_await world.base.account_known();
+    const auto deadline = deadline_after(std::chrono::seconds(20));
+    Json found;
+    while (found.is_null() && Clock::now() < deadline) {
+      found = (co_await world.get(kBob)).json["data"]["gitIntegration"];
+      if (found.is_null()) co_await sleep_for(std::chrono::milliseconds(50));
+    }
+    EXPECT_EQ(found, (Json{{"name", "default"},
+                           {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"},
+                           {"provider", "GITLAB"},
+                           {"apiUrl", "https://git.example.test/api/v4"},
+                           {"registeredUsers", Json::array()}}));
+    const auto secret =
+        world.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc-1"});
+    EXPECT_TRUE((*secret)["data"].contains("layout"));
+  });
+}
+
 TEST(AppProxyGit, WithoutAClusterTheRestServes) {
   in_app_proxy_world([](AppProxyWorld& world) -> Task<> {
     world.start({{"KUBECONFIG", "/no/such/file"}});

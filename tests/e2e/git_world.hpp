@@ -20,6 +20,9 @@ struct GitWorld {
       : base(executor), cluster(executor), host(executor, app_proxy::ProviderKind::github) {
     EXPECT_TRUE(cluster.start());
     EXPECT_TRUE(host.start());
+    // No integration is made by itself.
+    base.platform.accounts().add(
+        {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = {}});
     auto& shop = host.add_repository("acme", "shop");
     shop.branches = {"main", "feature/x"};
     shop.tags = {"v1.0"};

@@ -89,6 +89,28 @@ Task<Result<void>> GitIntegrations::remove(Actor actor, std::string name, Deadli
   co_return co_await store_.remove(*named, actor.account_id, deadline);
 }
 
+Task<bool> GitIntegrations::ensure_default(std::string account_id, std::string provider,
+                                           std::string api_url, Deadline deadline) {
+  const std::string name = integration_name("").value();
+  const auto known = co_await store_.get(name, account_id, deadline);
+  if (known) co_return true;
+  if (known.error().code != ErrorCode::not_found) co_return false;
+  auto root = make_api_root(provider, api_url, options_.plain_http);
+  if (!root) {
+    log_.warning("the account's Git host is not supported; an administrator can add an integration",
+                 {{"provider", provider}, {"reason", root.error().message}});
+    co_return true;
+  }
+  const Integration made{.name = name,
+                         .account_id = account_id,
+                         .root = std::move(*root),
+                         .sharing = SharingPolicy::all_users,
+                         .users = {}};
+  const auto created = co_await store_.create(made, deadline);
+  if (created) log_.info("made the default Git integration", {{"api_url", made.root.text()}});
+  co_return created || created.error().code == ErrorCode::conflict;
+}
+
 Task<Result<Profile>> GitIntegrations::checked(const ApiRoot& root, const GitAccess& access,
                                                TokenUse use, Deadline deadline) {
   const auto provider = make_provider(hosts_, root);

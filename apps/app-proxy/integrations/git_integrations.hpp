@@ -50,6 +50,10 @@ class GitIntegrations {
   Task<Result<Integration>> edit(Actor actor, std::string name, std::string api_url,
                                  SharingPolicy sharing, Deadline deadline);
   Task<Result<void>> remove(Actor actor, std::string name, Deadline deadline);
+  // Makes the integration "default" for the account's own host, for all users, unless there is one.
+  // False when it could not be found out or made now.
+  Task<bool> ensure_default(std::string account_id, std::string provider, std::string api_url,
+                            Deadline deadline);
   // Checks the token with the host before it is stored.
   Task<Result<Integration>> register_user(Actor actor, std::string name, GitAccess access,
                                           Deadline deadline);
