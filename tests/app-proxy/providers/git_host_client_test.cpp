@@ -171,6 +171,7 @@ TEST(GitHostClient, AC39_ACredentialIsNeverSentToAnotherHost) {
         Bench bench(executor, {{.status = status, .headers = {{"Location", location}}}}, {});
         const auto answer = co_await bench.get();
         EXPECT_FALSE(answer.has_value()) << location;
+        EXPECT_EQ(bench.server.seen().size(), 1U) << location << " is not followed on our host";
         if (!answer) {
           EXPECT_EQ(answer.error().reason, git_errors::kRedirected);
           EXPECT_THAT(answer.error().message, Not(HasSubstr("canary")));
