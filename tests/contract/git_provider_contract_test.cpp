@@ -17,6 +17,8 @@ Task<> run_on_double(const GitProviderCase& contract_case, ProviderKind kind, Fa
   const auto executor = co_await asio::this_coro::executor;
   GitHostClient client(executor, http, metrics);
   CO_ASSERT_OK(host.start());
+  // As an administrator of Gitea can set it.
+  if (kind == ProviderKind::gitea) host.limit_pages(3);
   auto& repository = host.add_repository(host.organisation(), "shop");
   repository.branches = {"main", "feature/x"};
   repository.tags = {"v1.0"};

@@ -41,7 +41,8 @@ Task<Result<Answer<RepositoryPage>>> Gitea::repositories(const GitAccess& access
            http::query_string({{"q", query.search}, {"uid", profile->value.id}}) + "&";
   }
   co_return co_await gather_page(
-      query, kPageLimit, [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
+      query, {.items = kPageLimit, .is_certain = false},
+      [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
         auto answer = co_await calls_.send(
             access,
             {.path = path + "limit=" + std::to_string(size) + "&page=" + std::to_string(page),

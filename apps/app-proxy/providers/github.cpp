@@ -50,7 +50,8 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
                                                           Deadline deadline) {
   if (query.search.empty()) {
     co_return co_await gather_page(
-        query, kPageLimit, [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
+        query, {.items = kPageLimit},
+        [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
           auto answer = co_await calls_.send(
               access,
               {.path = "/user/repos?sort=pushed&affiliation=owner,collaborator,"
@@ -79,7 +80,8 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
   }
   const auto q = github::search_query(query.search, owners);
   co_return co_await gather_page(
-      query, kPageLimit, [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
+      query, {.items = kPageLimit},
+      [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
         const auto number = std::to_string(page);
         const auto items = std::to_string(size);
         auto answer = co_await calls_.send(

@@ -38,7 +38,8 @@ Task<Result<Answer<RepositoryPage>>> GitLab::repositories(const GitAccess& acces
   std::string path = "/projects?membership=true&simple=false&order_by=last_activity_at";
   if (!query.search.empty()) path += "&" + http::query_string({{"search", query.search}});
   co_return co_await gather_page(
-      query, kPageLimit, [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
+      query, {.items = kPageLimit},
+      [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
         auto answer = co_await calls_.send(
             access,
             {.path = path + "&per_page=" + std::to_string(size) + "&page=" + std::to_string(page),

@@ -12,24 +12,29 @@ constexpr std::size_t kMaxLimit = 200;
 
 }  // namespace
 
-Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query,
-                                                 std::size_t host_limit, FetchPage fetch) {
+Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, HostLimit host_limit,
+                                                 FetchPage fetch) {
   const auto page = std::max<std::size_t>(query.page, 1);
   const auto limit = std::clamp<std::size_t>(query.limit, 1, kMaxLimit);
-  // Once with the limit that is documented, once with the one that the host turns out to have.
-  for (int attempt = 0;; ++attempt) {
-    const auto range = host_pages(page, limit, host_limit);
+  while (true) {
+    const auto range = host_pages(page, limit, host_limit.items);
     Answer<RepositoryPage> out;
     out.value.page = page;
-    std::size_t smaller = 0;
+    std::size_t smaller = 0;  // the host's limit, when it turns out to be less
     std::size_t skip = range.skip;
     for (auto at = range.first; at <= range.last; ++at) {
       auto got = co_await fetch(at, range.size);
       if (!got) co_return std::unexpected(std::move(got.error()));
       out.is_last_known = out.is_last_known || got->is_last_known;
-      if (attempt == 0 && got->has_next && got->size > 0 && got->size < range.size) {
-        smaller = got->size;
-        break;
+      if (!host_limit.is_certain && at == range.first && got->size < range.size) {
+        if (got->has_next) smaller = got->size;
+        if (!got->has_next && at > 1) {
+          // The last page, or one of smaller pages: the first one tells.
+          const auto first = co_await fetch(1, range.size);
+          if (!first) co_return std::unexpected(first.error());
+          if (first->has_next && first->size < range.size) smaller = first->size;
+        }
+        if (smaller > 0) break;
       }
       auto& items = got->repositories;
       const auto from = std::min(skip, items.size());
@@ -45,7 +50,7 @@ Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query,
       if (!got->has_next) break;
     }
     if (smaller == 0) co_return out;
-    host_limit = smaller;
+    host_limit = {.items = smaller, .is_certain = true};
   }
 }
 

@@ -18,10 +18,15 @@ struct HostPage {
 };
 using FetchPage = std::function<Task<Result<HostPage>>(std::size_t page, std::size_t size)>;
 
-// The page that `query` asks for, from as many pages of a host as it takes. `host_limit`: what the
-// host gives at most at once; a host that gives less, although there is more, is asked again with
-// that as its limit.
-Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query,
-                                                 std::size_t host_limit, FetchPage fetch);
+// What a host gives at most at once. Where an administrator of the host can set a smaller limit, that
+// shows in its answers: then it is asked again.
+struct HostLimit {
+  std::size_t items = 100;
+  bool is_certain = true;
+};
+
+// The page that `query` asks for, from as many pages of a host as it takes.
+Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, HostLimit host_limit,
+                                                 FetchPage fetch);
 
 }  // namespace gitops::app_proxy
