@@ -6,6 +6,7 @@ find_package(OpenSSL 3.0 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libdeflate REQUIRED IMPORTED_TARGET GLOBAL libdeflate>=1.10)
+pkg_check_modules(libgit2 REQUIRED IMPORTED_TARGET GLOBAL libgit2>=1.5)
 find_package(Boost 1.81 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)  # SQLite::SQLite3

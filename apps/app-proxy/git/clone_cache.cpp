@@ -1,0 +1,398 @@
+#include "app-proxy/git/clone_cache.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include <system_error>
+
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+#include "common/core/log.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Log& log() {
+  static const Log kLog("git_clones");
+  return kLog;
+}
+
+constexpr std::string_view kUnfinished = "unfinished-";  // being made, or being removed
+
+// Bytes on disk below a folder, about.
+std::uintmax_t size_of(const fs::path& folder) {
+  std::uintmax_t total = 0;
+  std::error_code ignored;
+  for (fs::recursive_directory_iterator at(folder, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    std::error_code not_a_file;
+    const auto size = at->is_regular_file(not_a_file) ? at->file_size(not_a_file) : 0;
+    // Small files take a block each.
+    if (!not_a_file) total += (size + 4095) / 4096 * 4096;
+  }
+  return total;
+}
+
+// "owner-name-0123456789abcdef.git": readable, and different for each repository.
+std::string folder_name(const RepositoryUrl& url) {
+  std::string name = url.name.substr(url.name.size() - std::min<std::size_t>(url.name.size(), 80));
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain) c = '-';
+  }
+  return name + "-" + hex_encode(bytes_of(sha256(url.key()))).substr(0, 16) + ".git";
+}
+
+// Takes it out of sight first: what is half removed is no clone. Many files take long, so the pool
+// removes them.
+void remove_folder(WorkerPool& pool, const fs::path& folder) {
+  const fs::path aside =
+      folder.parent_path() / (std::string(kUnfinished) + hex_encode(random_bytes(8)));
+  std::error_code failed;
+  fs::rename(folder, aside, failed);
+  const auto remove = [gone = failed ? folder : aside](const std::stop_token&) {
+    std::error_code ignored;
+    fs::remove_all(gone, ignored);
+  };
+  if (!pool.submit(std::stop_source(), remove)) remove(std::stop_token());
+}
+
+}  // namespace
+
+struct CloneCache::Clone {
+  explicit Clone(const Executor& executor) : changed(executor) {}
+
+  std::string name;
+  fs::path folder;
+  enum class State : std::uint8_t { absent, making, ready } state = State::absent;
+  bool discarded = false;  // remove it when nobody uses it
+  std::uintmax_t bytes = 0;
+  std::uint64_t last_use = 0;
+  std::size_t users = 0;
+  Event changed;
+  std::optional<Error> failure;  // of the last attempt to make it
+  std::uint64_t attempts = 0;
+  // While it is being made.
+  std::string url;
+  WallTime since;
+  struct Shared {
+    std::atomic<std::uint32_t> received{0};
+    std::atomic<std::uint32_t> indexed{0};
+    std::atomic<std::uint32_t> total{0};
+    std::atomic<std::uint64_t> bytes{0};
+  };
+  std::shared_ptr<Shared> progress = std::make_shared<Shared>();
+};
+
+struct CloneCache::Lease::Use {
+  explicit Use(std::shared_ptr<Clone> c) : clone(std::move(c)) { ++clone->users; }
+  ~Use() {
+    --clone->users;
+    clone->changed.notify_all();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  std::shared_ptr<Clone> clone;
+};
+
+const fs::path& CloneCache::Lease::folder() const {
+  return use_->clone->folder;
+}
+
+const std::string& CloneCache::Lease::key() const {
+  return use_->clone->name;
+}
+
+void CloneCache::Lease::discard() {
+  use_->clone->discarded = true;
+}
+
+CloneCache::CloneCache(const Executor& executor, WorkerPool& pool, Metrics& metrics,
+                       Options options)
+    : executor_(executor),
+      pool_(pool),
+      options_(std::move(options)),
+      line_(executor),
+      tasks_(executor),
+      bytes_gauge_(metrics.gauge("gitops_app_proxy_git_clone_bytes", "Disk space of all clones")),
+      clones_gauge_(metrics.gauge("gitops_app_proxy_git_clones", "Clones on disk")),
+      made_counter_(metrics.counter("gitops_app_proxy_git_clones_made_total", "Clones made",
+                                    {{"result", "ok"}})),
+      failed_counter_(metrics.counter("gitops_app_proxy_git_clones_made_total", "Clones made",
+                                      {{"result", "failed"}})),
+      evicted_counter_(metrics.counter("gitops_app_proxy_git_clones_evicted_total",
+                                       "Clones removed to keep within the quota")) {
+  find_clones();
+}
+
+CloneCache::~CloneCache() = default;
+
+void CloneCache::find_clones() {
+  std::error_code ignored;
+  fs::create_directories(options_.folder, ignored);
+  std::vector<std::pair<fs::file_time_type, std::shared_ptr<Clone>>> found;
+  for (const auto& entry : fs::directory_iterator(options_.folder, ignored)) {
+    const std::string name = entry.path().filename();
+    std::error_code each;
+    if (name.starts_with(kUnfinished)) {
+      fs::remove_all(entry.path(), each);
+    } else if (name.ends_with(".git") && entry.is_directory(each)) {
+      auto clone = std::make_shared<Clone>(executor_);
+      clone->name = name;
+      clone->folder = entry.path();
+      clone->state = Clone::State::ready;
+      clone->bytes = size_of(entry.path());
+      found.emplace_back(fs::last_write_time(entry.path() / "refs", each), std::move(clone));
+    }
+  }
+  std::ranges::sort(found, {}, [](const auto& pair) { return pair.first; });
+  for (auto& [time, clone] : found) {
+    clone->last_use = ++uses_;
+    clones_.emplace(clone->name, clone);
+  }
+  count();
+}
+
+void CloneCache::count() {
+  bytes_gauge_.Set(static_cast<double>(bytes()));
+  clones_gauge_.Set(static_cast<double>(std::ranges::count_if(
+      clones_, [](const auto& entry) { return entry.second->state == Clone::State::ready; })));
+}
+
+std::uintmax_t CloneCache::bytes() const {
+  std::uintmax_t total = 0;
+  for (const auto& [name, clone] : clones_) total += clone->bytes;
+  return total;
+}
+
+std::vector<CloneCache::InProgress> CloneCache::in_progress() const {
+  std::vector<InProgress> result;
+  for (const auto& [name, clone] : clones_) {
+    if (clone->state != Clone::State::making) continue;
+    const auto& progress = *clone->progress;
+    result.push_back({.url = clone->url,
+                      .progress = {.received_objects = progress.received,
+                                   .indexed_objects = progress.indexed,
+                                   .total_objects = progress.total,
+                                   .bytes = progress.bytes},
+                      .since = clone->since});
+  }
+  return result;
+}
+
+std::shared_ptr<CloneCache::Clone> CloneCache::clone_for(const RepositoryUrl& url) {
+  const std::string name = folder_name(url);
+  auto& clone = clones_[name];
+  if (!clone) {
+    clone = std::make_shared<Clone>(executor_);
+    clone->name = name;
+    clone->folder = options_.folder / name;
+  }
+  return clone;
+}
+
+CloneCache::Lease CloneCache::lease_of(const std::shared_ptr<Clone>& clone) {
+  Lease lease;
+  clone->last_use = ++uses_;
+  lease.use_ = std::make_shared<Lease::Use>(clone);
+  return lease;
+}
+
+void CloneCache::remove_now(Clone& clone) {
+  remove_folder(pool_, clone.folder);
+  clone.state = Clone::State::absent;
+  clone.discarded = false;
+  clone.bytes = 0;
+}
+
+Task<Result<CloneCache::Lease>> CloneCache::get(RepositoryUrl url, GitCredential credential,
+                                                http::Client& client, Deadline deadline) {
+  const auto clone = clone_for(url);
+  std::optional<std::uint64_t> begun;  // the number of the attempt that we wait for
+  while (true) {
+    if (clone->state == Clone::State::ready && clone->discarded && clone->users == 0) {
+      log().warning("dropped a clone that cannot be used", {{"folder", clone->name}});
+      remove_now(*clone);
+      count();
+    }
+    if (clone->state == Clone::State::ready && !clone->discarded) co_return lease_of(clone);
+    if (clone->state == Clone::State::absent) {
+      if (begun && clone->attempts >= *begun && clone->failure) {
+        co_return std::unexpected(*clone->failure);
+      }
+      clone->state = Clone::State::making;
+      clone->failure.reset();
+      begun = ++clone->attempts;
+      tasks_.spawn("clone " + clone->name, [this, clone, url, credential, &client]() -> Task<> {
+        return make(clone, url, credential, client);
+      });
+    } else if (!begun && clone->state == Clone::State::making) {
+      // Somebody else's attempt. If it fails, it may be for their credential: then it is our turn.
+      begun = clone->attempts + 1;
+    }
+    if (!co_await clone->changed.wait(deadline)) {
+      co_return fail(ErrorCode::timeout, "the repository " + url.name + " is still being cloned");
+    }
+  }
+}
+
+void CloneCache::prepare(RepositoryUrl url, GitCredential credential, http::Client& client) {
+  if (clone_for(url)->state != Clone::State::absent) return;
+  tasks_.spawn(
+      "prepare a clone",
+      [this, url = std::move(url), credential = std::move(credential), &client]() -> Task<> {
+        const auto made =
+            co_await get(url, credential, client, deadline_after(options_.clone_timeout));
+        if (!made) {
+          log().warning("could not clone ahead; the first commit tries again",
+                        {{"repository", url.to_string()}, {"error", made.error().message}});
+        }
+      });
+}
+
+Task<> CloneCache::make(std::shared_ptr<Clone> clone, RepositoryUrl url, GitCredential credential,
+                        http::Client& client) {
+  struct Ending {
+    ~Ending() {
+      if (clone.state == Clone::State::making) clone.state = Clone::State::absent;
+      if (made_one) --making;
+      line.wake_first();
+      clone.changed.notify_all();
+    }
+    Clone& clone;
+    std::size_t& making;
+    WaitLine& line;
+    bool made_one = false;
+  };
+  Ending ending{.clone = *clone, .making = making_, .line = line_};
+  clone->url = url.to_string();
+  clone->since = wall_now();
+  clone->progress = std::make_shared<Clone::Shared>();
+  {
+    WaitLine::Place place(line_);
+    while (!place.is_first() || making_ >= options_.clones_at_a_time) co_await place.wait();
+    ++making_;
+    ending.made_one = true;
+  }
+  const auto begin = Clock::now();
+  auto made = co_await make_on_pool(clone, url, credential, client);
+  if (!made && made.error().reason == kDiskFull && evict(0) > 0) {
+    made = co_await make_on_pool(clone, url, credential, client);
+  }
+  if (!made) {
+    failed_counter_.Increment();
+    clone->failure = std::move(made.error());
+    co_return;
+  }
+  made_counter_.Increment();
+  clone->bytes = *made;
+  clone->state = Clone::State::ready;
+  clone->last_use = ++uses_;
+  evict(options_.quota);
+  count();
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  log().info(
+      "cloned a repository",
+      {{"repository", url.to_string()}, {"bytes", clone->bytes}, {"duration_ms", took.count()}});
+}
+
+Task<Result<std::uintmax_t>> CloneCache::make_on_pool(std::shared_ptr<Clone> clone,
+                                                      RepositoryUrl url, GitCredential credential,
+                                                      http::Client& client) {
+  const fs::path aside = options_.folder / (std::string(kUnfinished) + hex_encode(random_bytes(8)));
+  WireLimits limits = options_.limits;
+  limits.pack = std::min<std::uintmax_t>(limits.pack, options_.quota);
+  const auto clone_it =
+      [url, credential, limits, aside, folder = clone->folder, progress = clone->progress](
+          HttpBridge& bridge, const std::stop_token& stop) -> Result<std::uintmax_t> {
+    struct Unfinished {
+      ~Unfinished() {
+        std::error_code ignored;
+        fs::remove_all(folder, ignored);
+      }
+      const fs::path& folder;
+    };
+    const Unfinished unfinished{aside};
+    Wire wire(url, credential, WireCalls::over(bridge), stop, limits);
+    {
+      auto repository = Repository::create(aside);
+      if (!repository) return std::unexpected(std::move(repository.error()));
+      auto session = repository->connect(wire, Repository::Direction::fetch);
+      if (!session) return std::unexpected(std::move(session.error()));
+      // The default branch only; others come with the first commit to them.
+      if (const std::string branch = session->default_branch(); !session->tip(branch).empty()) {
+        auto fetched = session->fetch(branch, [&](const FetchProgress& so_far) {
+          progress->received = so_far.received_objects;
+          progress->indexed = so_far.indexed_objects;
+          progress->total = so_far.total_objects;
+          progress->bytes = so_far.bytes;
+        });
+        if (!fetched) {
+          // A new clone cannot be broken by age: it is what the server sent.
+          Error error = std::move(fetched.error());
+          if (error.reason == kBrokenClone) error.code = ErrorCode::invalid_data;
+          return std::unexpected(std::move(error));
+        }
+      }
+    }
+    std::error_code failed;
+    fs::rename(aside, folder, failed);
+    if (failed) {
+      return fail(ErrorCode::unavailable, "the clone cannot be put in place: " + failed.message());
+    }
+    return size_of(folder);
+  };
+  co_return co_await run_with_http(
+      pool_, clone->name, client, deadline_after(options_.clone_timeout), options_.stall, clone_it);
+}
+
+// Removes clones that are not in use, the least recently used first, until at most `until` bytes
+// are left.
+std::size_t CloneCache::evict(std::uintmax_t until) {
+  std::size_t removed = 0;
+  while (bytes() > until) {
+    std::shared_ptr<Clone> oldest;
+    for (const auto& [name, clone] : clones_) {
+      if (clone->state != Clone::State::ready || clone->users > 0) continue;
+      if (!oldest || clone->last_use < oldest->last_use) oldest = clone;
+    }
+    // The newest one stays, however large: its user is about to come.
+    if (!oldest || (until > 0 && oldest->last_use == uses_)) break;
+    log().info("removed a clone to keep within the quota",
+               {{"folder", oldest->name}, {"bytes", oldest->bytes}});
+    remove_now(*oldest);
+    evicted_counter_.Increment();
+    ++removed;
+  }
+  count();
+  return removed;
+}
+
+Task<> CloneCache::settle(Lease lease) {
+  const fs::path folder = lease.folder();
+  auto measured = co_await pool_.run(lease.key(), deadline_after(std::chrono::minutes(1)),
+                                     [folder](const std::stop_token&) -> Result<std::uintmax_t> {
+                                       if (auto repository = Repository::open(folder)) {
+                                         if (auto compacted = repository->compact(); !compacted) {
+                                           return std::unexpected(std::move(compacted.error()));
+                                         }
+                                       }
+                                       return size_of(folder);
+                                     });
+  if (!measured) co_return;
+  lease.use_->clone->bytes = *measured;
+  evict(options_.quota);
+}
+
+Task<std::size_t> CloneCache::make_room() {
+  co_return evict(0);
+}
+
+Task<> CloneCache::stop() {
+  tasks_.cancel();
+  co_await tasks_.join();
+}
+
+}  // namespace gitops::app_proxy

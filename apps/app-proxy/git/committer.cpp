@@ -1,0 +1,484 @@
+#include "app-proxy/git/committer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/core/backoff.hpp"
+#include "common/core/log.hpp"
+#include "common/core/wait_line.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+const Log& log() {
+  static const Log kLog("git_committer");
+  return kLog;
+}
+
+Error cancelled_error() {
+  return {.code = ErrorCode::unavailable, .message = "app-proxy is stopping"};
+}
+
+std::string message_of(const CommitRequest& request) {
+  if (request.description.empty()) return request.message;
+  return request.message + "\n\n" + request.description;
+}
+
+// After so many races lost, a batch is pushed in halves.
+constexpr unsigned kRoundsOfWholeBatch = 2;
+// How often a clone's size is measured and its files are packed.
+constexpr std::uint64_t kRoundsBetweenChecks = 16;
+
+std::chrono::milliseconds in_ms(Clock::duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
+}
+
+// A commit of a batch: its id, or why it cannot be made.
+using Made = Result<std::string>;
+
+}  // namespace
+
+// A request in a queue.
+struct Committer::Item {
+  Item(const Executor& executor, CommitRequest r, Deadline d)
+      : request(std::move(r)), deadline(d), settled(executor) {}
+
+  const CommitRequest request;
+  const Deadline deadline;
+  bool abandoned = false;  // nobody waits for it
+  bool pushing = false;
+  std::optional<Result<CommitResult>> result;
+  Event settled;
+};
+
+// The queue of a branch, worked off by one coroutine.
+struct Committer::Lane {
+  RepositoryUrl repository;
+  std::string branch;  // empty: the default branch
+  std::deque<std::shared_ptr<Item>> waiting;
+};
+
+// The jobs that a host may have on the pool.
+struct Committer::HostSlots {
+  HostSlots(const Executor& executor, std::size_t free_slots) : line(executor), free(free_slots) {}
+  WaitLine line;
+  std::size_t free;
+};
+
+// Commits that are pushed together, and what is known about them. Copied to the pool.
+struct Committer::Batch {
+  RepositoryUrl repository;
+  std::string branch;
+  std::vector<std::shared_ptr<const CommitRequest>> requests;
+  Deadline deadline = Deadline::min();
+
+  // Of the last round that built commits.
+  std::optional<PushAnswer> last;
+  std::string base;  // what they were built on; empty: nothing, the branch is new
+  std::string head;  // the last of them
+  std::vector<Made> made;
+  bool unknown = false;  // a push of them was sent, and the branch has not been seen since
+};
+
+struct Committer::Round {
+  RoundStep step = RoundStep::build;
+  PushAnswer answer;
+  std::string branch;
+  std::string base;
+  std::string head;
+  std::vector<Made> made;
+  std::size_t commits = 0;  // made without an error
+};
+
+Committer::Committer(const Executor& executor, WorkerPool& pool, CloneCache& clones,
+                     http::Client& client, Metrics& metrics, Options options)
+    : executor_(executor),
+      pool_(pool),
+      clones_(clones),
+      client_(client),
+      options_(options),
+      tasks_(executor),
+      pushed_(metrics.counter("gitops_app_proxy_git_commits_total", "Commits asked for",
+                              {{"result", "pushed"}})),
+      failed_(metrics.counter("gitops_app_proxy_git_commits_total", "Commits asked for",
+                              {{"result", "failed"}})),
+      conflicts_(metrics.counter("gitops_app_proxy_git_conflicts_total",
+                                 "Pushes that came after somebody else's")),
+      lost_answers_(metrics.counter("gitops_app_proxy_git_lost_answers_total",
+                                    "Pushes whose outcome was looked up in the branch")),
+      batch_size_(metrics.histogram("gitops_app_proxy_git_push_commits", "Commits in a push",
+                                    {1, 2, 5, 10, 20, 50, 100})) {}
+
+Committer::~Committer() = default;
+
+Task<> Committer::stop() {
+  tasks_.cancel();
+  co_await tasks_.join();
+  for (auto& [key, lane] : lanes_) {
+    for (auto& item : lane->waiting) settle(*item, std::unexpected(cancelled_error()));
+  }
+}
+
+void Committer::settle(Item& item, Result<CommitResult> result) {
+  if (item.result) return;
+  item.result = std::move(result);
+  item.settled.notify_all();
+}
+
+Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline deadline) {
+  if (request.branch == "HEAD") request.branch.clear();
+  for (std::string* branch : {&request.branch, &request.new_branch_from}) {
+    if (branch->empty()) continue;
+    auto name = parse_branch(*branch);
+    if (!name) co_return std::unexpected(std::move(name.error()));
+    *branch = std::move(*name);
+  }
+  if (auto checked = check_changes(request.changes); !checked) {
+    co_return std::unexpected(std::move(checked.error()));
+  }
+  if (waiting_ >= options_.max_waiting) {
+    co_return fail(ErrorCode::too_many_requests, "too many commits are waiting");
+  }
+  auto& lane = lanes_[request.repository.key() + "#" + request.branch];
+  const bool is_new = !lane;
+  if (is_new) {
+    lane = std::make_shared<Lane>();
+    lane->repository = request.repository;
+    lane->branch = request.branch;
+  } else if (lane->waiting.size() >= options_.max_waiting_per_branch) {
+    co_return fail(ErrorCode::too_many_requests, "too many commits are waiting for this branch");
+  }
+  const auto item = std::make_shared<Item>(executor_, std::move(request), deadline);
+  lane->waiting.push_back(item);
+  ++waiting_;
+  if (is_new) {
+    tasks_.spawn("commits to " + lane->repository.name,
+                 [this, lane = lane]() -> Task<> { return work(lane); });
+  }
+  struct Leaving {
+    ~Leaving() { item.abandoned = true; }
+    Item& item;
+  };
+  const Leaving leaving{*item};
+  while (!item->result) {
+    if (co_await item->settled.wait(deadline)) continue;
+    co_return fail(ErrorCode::timeout, item->pushing
+                                           ? "the deadline passed; the commit may still be pushed"
+                                           : "the deadline passed before the commit was begun");
+  }
+  (*item->result ? pushed_ : failed_).Increment();
+  co_return std::move(*item->result);
+}
+
+// The commits of the request that has waited longest and of all that wait with its credential.
+std::vector<std::shared_ptr<Committer::Item>> Committer::take_batch(Lane& lane) {
+  std::vector<std::shared_ptr<Item>> batch;
+  std::deque<std::shared_ptr<Item>> rest;
+  const auto now = Clock::now();
+  for (auto& item : lane.waiting) {
+    if (item->abandoned || item->deadline <= now) {
+      --waiting_;
+      settle(*item, fail(ErrorCode::timeout, "the deadline passed before the commit was begun"));
+    } else if (batch.empty() || (batch.size() < options_.max_batch &&
+                                 item->request.credential == batch.front()->request.credential)) {
+      --waiting_;
+      batch.push_back(std::move(item));
+    } else {
+      rest.push_back(std::move(item));
+    }
+  }
+  lane.waiting.swap(rest);
+  return batch;
+}
+
+Task<> Committer::work(std::shared_ptr<Lane> lane) {
+  while (true) {
+    auto items = take_batch(*lane);
+    if (items.empty()) break;
+    co_await push_batch(*lane, std::move(items));
+  }
+  // Nothing was awaited since the queue was found empty.
+  lanes_.erase(lane->repository.key() + "#" + lane->branch);
+}
+
+Task<> Committer::push_batch(Lane& lane, std::vector<std::shared_ptr<Item>> items) {
+  struct Ending {  // also when this task is cancelled
+    ~Ending() {
+      for (auto& item : items) settle(*item, std::unexpected(cancelled_error()));
+    }
+    std::vector<std::shared_ptr<Item>>& items;
+  };
+  const Ending ending{items};
+  Batch batch;
+  batch.repository = lane.repository;
+  batch.branch = lane.branch;
+  for (auto& item : items) {
+    item->pushing = true;
+    batch.requests.emplace_back(item, &item->request);
+    batch.deadline = std::max(batch.deadline, item->deadline);
+  }
+  auto pushed = co_await push_items(lane, batch);
+  if (pushed) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      auto& made = batch.made[i];
+      if (made) {
+        settle(*items[i], CommitResult{.sha = *made, .branch = batch.branch});
+      } else {
+        settle(*items[i], std::unexpected(std::move(made.error())));
+      }
+    }
+    co_return;
+  }
+  if (pushed.error().reason != "Split") {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      // What is wrong with a request itself says more than what happened to the others.
+      const bool own = i < batch.made.size() && !batch.made[i];
+      settle(*items[i], std::unexpected(own ? batch.made[i].error() : pushed.error()));
+    }
+    co_return;
+  }
+  const auto middle = items.begin() + static_cast<std::ptrdiff_t>(items.size() / 2);
+  co_await push_batch(lane, {items.begin(), middle});
+  co_await push_batch(lane, {middle, items.end()});
+}
+
+// Rounds until the commits are in the branch or cannot be. Afterwards `batch` has the commits.
+Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
+  Backoff pause({.initial = in_ms(options_.first_pause), .max = in_ms(options_.longest_pause)},
+                random_seed());
+  unsigned remakes = 0;
+  for (unsigned rounds = 1;; ++rounds) {
+    auto round = co_await run_round(lane, batch);
+    Attempt attempt;
+    attempt.rounds = rounds;
+    if (round) {
+      batch.branch = round->branch;
+      if (round->step == RoundStep::build) {
+        if (batch.last) conflicts_.Increment();
+        batch.base = std::move(round->base);
+        batch.head = std::move(round->head);
+        batch.made = std::move(round->made);
+      }
+      // The branch was seen: an earlier push with an unknown outcome has none now.
+      if (round->step != RoundStep::push_again) batch.unknown = false;
+      if (batch.head.empty() || round->commits == 0) co_return Result<void>();  // nothing to push
+      attempt.answer = std::move(round->answer);
+      attempt.step = round->step;
+      attempt.commits = round->commits;
+      if (attempt.answer.kind == PushAnswer::Kind::lost) {
+        batch.unknown = true;
+        lost_answers_.Increment();
+      }
+      // A refusal that a look confirmed keeps its reason.
+      if (attempt.step == RoundStep::build || attempt.step == RoundStep::push_again) {
+        batch.last = attempt.answer;
+      } else if (attempt.step == RoundStep::refused) {
+        attempt.answer = *batch.last;
+      }
+      if (attempt.step == RoundStep::build) {
+        batch_size_.Observe(static_cast<double>(attempt.commits));
+      }
+    } else {
+      Error error = std::move(round.error());
+      const bool broken = error.reason == kBrokenClone || error.reason == kDiskFull;
+      if (broken && ++remakes > 2) {
+        co_return std::unexpected(final_error({.error = std::move(error)}, batch.unknown));
+      }
+      attempt.answer = {.kind = PushAnswer::Kind::not_sent, .error = std::move(error)};
+    }
+    switch (next_of(attempt)) {
+      case NextStep::done:
+        co_return Result<void>();
+      case NextStep::split:
+        co_return std::unexpected(Error{.message = {}, .reason = "Split"});
+      case NextStep::fail: {
+        Error error = final_error(attempt.answer, batch.unknown);
+        if (rounds >= kMaxRounds && !batch.unknown) {
+          error.code = ErrorCode::conflict;
+          error.message = "others changed the branch again and again: " + error.message;
+        }
+        co_return std::unexpected(std::move(error));
+      }
+      case NextStep::again:
+        // Fewer commits are ready sooner, where others push all the time.
+        if (rounds >= kRoundsOfWholeBatch && batch.requests.size() > 1 && !batch.unknown &&
+            attempt.answer.kind == PushAnswer::Kind::refused) {
+          co_return std::unexpected(Error{.message = {}, .reason = "Split"});
+        }
+        break;
+    }
+    // A confirmation of what happened needs no pause; a race needs a short one.
+    const bool look_only = attempt.answer.kind == PushAnswer::Kind::lost && rounds == 1;
+    const auto wait =
+        look_only ? std::chrono::milliseconds(0) : pause.next(attempt.answer.error.retry_after);
+    if (deadline_after(wait) >= batch.deadline) {
+      Error error = final_error(attempt.answer, batch.unknown);
+      if (attempt.answer.kind == PushAnswer::Kind::refused) error.code = ErrorCode::conflict;
+      co_return std::unexpected(std::move(error));
+    }
+    if (wait.count() > 0) co_await sleep_for(wait);
+  }
+}
+
+Task<Result<Committer::Round>> Committer::run_round(Lane& lane, Batch& batch) {
+  auto& slots = hosts_[lane.repository.http.host_header()];
+  if (!slots) slots = std::make_shared<HostSlots>(executor_, options_.jobs_per_host);
+  const auto mine = slots;
+  {
+    WaitLine::Place place(mine->line);
+    while (!place.is_first() || mine->free == 0) {
+      if (!co_await place.wait(batch.deadline)) {
+        co_return fail(ErrorCode::timeout, "the deadline passed while others used the Git server");
+      }
+    }
+    --mine->free;
+  }
+  struct Slot {
+    ~Slot() {
+      ++slots.free;
+      slots.line.wake_first();
+    }
+    HostSlots& slots;
+  };
+  const Slot slot{*mine};
+  auto lease = co_await clones_.get(lane.repository, batch.requests.front()->credential, client_,
+                                    batch.deadline);
+  if (!lease) co_return std::unexpected(std::move(lease.error()));
+  auto round = co_await run_with_http(pool_, lease->key(), client_, batch.deadline, options_.stall,
+                                      [batch, folder = lease->folder(), limits = options_.limits](
+                                          HttpBridge& bridge, const std::stop_token& stop) {
+                                        return round_on_pool(bridge, stop, batch, folder, limits);
+                                      });
+  if (!round && round.error().reason == kBrokenClone) {
+    log().warning("a clone is broken and will be made anew",
+                  {{"folder", lease->key()}, {"error", round.error().message}});
+    lease->discard();
+  } else if (!round && round.error().reason == kDiskFull) {
+    const auto removed = co_await clones_.make_room();
+    log().warning("the disk of the clones is full", {{"clones_removed", removed}});
+    if (removed == 0) lease->discard();
+  } else if (round && rounds_++ % kRoundsBetweenChecks == 0) {
+    tasks_.spawn("settle a clone",
+                 [this, lease = *lease]() -> Task<> { return clones_.settle(lease); });
+  }
+  co_return round;
+}
+
+// One round, on a thread of the pool: sees where the branch is, then does what step_of() says.
+Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std::stop_token& stop,
+                                                  const Batch& batch,
+                                                  const std::filesystem::path& folder,
+                                                  const WireLimits& limits) {
+  using Direction = Repository::Direction;
+  const auto& first = *batch.requests.front();
+  auto repository = Repository::open(folder);
+  if (!repository) return std::unexpected(std::move(repository.error()));
+  Round round;
+  round.branch = batch.branch;
+  // Two connections at most: the list for a push says all when nobody else has pushed since.
+  Wire fetch_wire(batch.repository, first.credential, WireCalls::over(bridge), stop, limits);
+  Wire push_wire(batch.repository, first.credential, WireCalls::over(bridge), stop, limits);
+  if (round.branch.empty()) {
+    auto session = repository->connect(fetch_wire, Direction::fetch);
+    if (!session) return std::unexpected(std::move(session.error()));
+    round.branch = session->default_branch();
+    if (round.branch.empty()) round.branch = "main";  // an empty repository does not tell
+  }
+  std::optional<Repository::Session> session;
+  std::string base;
+  while (true) {
+    auto connected = repository->connect(push_wire, Direction::push);
+    if (!connected) return std::unexpected(std::move(connected.error()));
+    session.emplace(std::move(*connected));
+    base = session->tip(round.branch);
+    const bool is_new = base.empty();
+    std::string needed = round.branch;
+    if (is_new) {
+      if (!session->has_branches()) break;
+      if (first.new_branch_from.empty()) {
+        return fail(ErrorCode::not_found, batch.repository.name + " has no branch " + round.branch);
+      }
+      needed = first.new_branch_from;
+    }
+    const std::string wanted = session->tip(needed);
+    if (wanted.empty()) {
+      return fail(ErrorCode::not_found, batch.repository.name + " has no branch " + needed);
+    }
+    if (repository->has_commit(wanted)) {
+      if (is_new) base = wanted;
+      break;
+    }
+    auto for_fetch = repository->connect(fetch_wire, Direction::fetch);
+    if (!for_fetch) return std::unexpected(std::move(for_fetch.error()));
+    if (auto fetched = for_fetch->fetch(needed); !fetched) {
+      return std::unexpected(std::move(fetched.error()));
+    }
+    if (stop.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
+    if (for_fetch->tip(needed) == wanted) {
+      if (is_new) base = wanted;
+      break;
+    }
+    // It moved between the two lists.
+  }
+
+  BranchState state = BranchState::moved;
+  if (batch.last && !batch.head.empty()) {
+    const std::string& tip = session->tip(round.branch);
+    if (tip == batch.head) {
+      state = BranchState::has_ours;
+    } else if (tip == batch.base || (tip.empty() && base == batch.base)) {
+      state = BranchState::same;
+    } else if (!tip.empty()) {
+      auto inside = repository->has_commit(batch.head) ? repository->contains(tip, batch.head)
+                                                       : Result<bool>(false);
+      if (!inside) return std::unexpected(std::move(inside.error()));
+      if (*inside) state = BranchState::has_ours;
+    }
+  }
+  // A clone that was made anew lacks the commits of a push that did not arrive.
+  if (state == BranchState::same && !repository->has_commit(batch.head)) state = BranchState::moved;
+  round.step = step_of(batch.last, state);
+  if (round.step == RoundStep::build) {
+    round.base = base;
+    std::string tip = base;
+    const WallTime now = wall_now();
+    for (const auto& request : batch.requests) {
+      if (stop.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
+      auto made = repository->commit(tip, {.changes = request->changes,
+                                           .message = message_of(*request),
+                                           .author = request->author,
+                                           .time = now,
+                                           .allow_empty = request->allow_empty,
+                                           .force = request->force,
+                                           .sign = request->sign});
+      if (made) {
+        tip = *made;
+        ++round.commits;
+      } else if (!made.error().reason.empty() && made.error().reason != kNothingToCommit) {
+        return std::unexpected(std::move(made.error()));  // the clone's failure, not the request's
+      }
+      round.made.push_back(std::move(made));
+    }
+    round.head = tip;
+    if (round.commits == 0) return round;
+  } else {
+    round.head = batch.head;
+    round.commits = static_cast<std::size_t>(
+        std::ranges::count_if(batch.made, [](const Made& made) { return made.has_value(); }));
+  }
+  if (round.step == RoundStep::build || round.step == RoundStep::push_again) {
+    round.answer = session->push(round.branch, round.head);
+    const auto& reason = round.answer.error.reason;
+    if (round.answer.kind == PushAnswer::Kind::not_sent &&
+        (reason == kBrokenClone || reason == kDiskFull)) {
+      return std::unexpected(std::move(round.answer.error));
+    }
+  }
+  if (round.step == RoundStep::landed || round.answer.kind == PushAnswer::Kind::accepted) {
+    // Only spares a fetch: the commits are in the branch already.
+    (void)repository->remember(round.branch, round.head);
+  }
+  return round;
+}
+
+}  // namespace gitops::app_proxy

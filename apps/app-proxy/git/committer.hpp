@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "app-proxy/git/clone_cache.hpp"
+#include "app-proxy/git/push_rules.hpp"
+#include "app-proxy/git/repository.hpp"
+#include "common/core/async.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/task_group.hpp"
+#include "common/core/worker_pool.hpp"
+#include "common/http/client.hpp"
+
+namespace gitops::app_proxy {
+
+// A commit that a user, or the runtime, wants to have in a branch.
+struct CommitRequest {
+  RepositoryUrl repository;
+  std::string branch = {};  // empty or "HEAD": the default branch
+  // Where a branch that does not exist yet begins; empty: such a branch is an error. A repository
+  // without any branch gets its first commit in either case.
+  std::string new_branch_from = {};
+  std::vector<FileChange> changes = {};
+  std::string message = {};
+  std::string description = {};  // below the message, after a blank line
+  GitAuthor author = {};
+  GitCredential credential = {};
+  bool allow_empty = false;
+  bool force = false;
+  std::function<Result<std::string>(std::string_view commit)> sign = {};
+};
+
+struct CommitResult {
+  std::string sha = {};     // as it was pushed
+  std::string branch = {};  // its short name
+};
+
+// Puts commits into branches of repositories, one queue for each branch. Each request becomes a
+// commit of its own author on top of the branch as the server has it; the server is asked every
+// time. Those that wait together and have the same credential are pushed together, so nobody's
+// commits go through another's rights; the credential that has waited longest is next. When
+// somebody else pushes first, the changes are applied again to the new state (push_rules.hpp).
+//
+// A request that leaves early, at its deadline or cancelled, is not begun any more; if its push is
+// under way, the error says so. Loop thread; the blocking parts run on the pool.
+class Committer {
+ public:
+  struct Options {
+    std::size_t max_waiting = 1'000;  // in all queues
+    std::size_t max_waiting_per_branch = 200;
+    std::size_t max_batch = 100;    // commits in one push
+    std::size_t jobs_per_host = 3;  // a slow server leaves threads for others
+    Clock::duration stall = std::chrono::seconds(30);
+    Clock::duration first_pause = std::chrono::milliseconds(50);  // between rounds; grows
+    Clock::duration longest_pause = std::chrono::seconds(3);
+    WireLimits limits = {};
+  };
+  // All outlive this object.
+  Committer(const Executor& executor, WorkerPool& pool, CloneCache& clones, http::Client& client,
+            Metrics& metrics, Options options);
+  Committer(const Committer&) = delete;
+  Committer& operator=(const Committer&) = delete;
+  ~Committer();
+
+  // Errors besides those of Repository::commit: conflict (the branch changed too often, or not the
+  // revision), unauthenticated, forbidden (the server refuses, with its reason), not_found,
+  // too_many_requests (the queue is full), timeout (its message says when the commit may have been
+  // pushed), unavailable.
+  Task<Result<CommitResult>> commit(CommitRequest request, Deadline deadline);
+
+  [[nodiscard]] std::size_t waiting() const { return waiting_; }
+  // Ends all work; requests fail with `unavailable`.
+  Task<> stop();
+
+ private:
+  struct Item;
+  struct Lane;
+  struct Batch;
+  struct Round;
+  struct HostSlots;
+
+  Task<> work(std::shared_ptr<Lane> lane);
+  Task<> push_batch(Lane& lane, std::vector<std::shared_ptr<Item>> items);
+  Task<Result<void>> push_items(Lane& lane, Batch& batch);
+  Task<Result<Round>> run_round(Lane& lane, Batch& batch);
+  static Result<Round> round_on_pool(HttpBridge& bridge, const std::stop_token& stop,
+                                     const Batch& batch, const std::filesystem::path& folder,
+                                     const WireLimits& limits);
+  std::vector<std::shared_ptr<Item>> take_batch(Lane& lane);
+  static void settle(Item& item, Result<CommitResult> result);
+
+  const Executor executor_;
+  WorkerPool& pool_;
+  CloneCache& clones_;
+  http::Client& client_;
+  const Options options_;
+  std::map<std::string, std::shared_ptr<Lane>> lanes_;  // by repository and branch, while they work
+  std::map<std::string, std::shared_ptr<HostSlots>> hosts_;
+  std::size_t waiting_ = 0;
+  std::uint64_t rounds_ = 0;
+  TaskGroup tasks_;
+  Counter& pushed_;
+  Counter& failed_;
+  Counter& conflicts_;
+  Counter& lost_answers_;
+  Histogram& batch_size_;
+};
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app-proxy/git/push_rules.hpp"
+#include "app-proxy/git/transport.hpp"
+#include "app-proxy/git/tree_path.hpp"
+#include "common/core/error.hpp"
+#include "common/core/time.hpp"
+
+namespace gitops::app_proxy {
+
+// Values of Error::reason for failures of the local clone, not of the server.
+inline constexpr std::string_view kBrokenClone = "BrokenClone";  // make it anew
+inline constexpr std::string_view kDiskFull = "DiskFull";
+
+struct GitAuthor {
+  std::string name = {};
+  std::string email = {};
+};
+
+// One commit to be made.
+struct CommitSpec {
+  std::vector<FileChange> changes = {};
+  std::string message = {};
+  GitAuthor author = {};  // and committer; control characters and <> are dropped
+  WallTime time = {};
+  bool allow_empty = false;  // a commit without a difference is not an error
+  bool force = false;        // FileChange::revision is not compared
+  // Makes an armored signature of a commit's text (gpgsig); none: not signed. Any thread.
+  std::function<Result<std::string>(std::string_view commit)> sign = {};
+};
+
+// What a clone has received so far.
+struct FetchProgress {
+  std::uint32_t received_objects = 0;
+  std::uint32_t indexed_objects = 0;
+  std::uint32_t total_objects = 0;
+  std::uint64_t bytes = 0;
+};
+
+// A bare clone on disk and what is done with it through libgit2: the only user of that library
+// besides transport. Every call blocks, so it is for a thread of a WorkerPool; an object is for one
+// thread, and only one object of a folder writes at a time. Files of the clone are complete or
+// absent at any moment (libgit2 writes beside and renames), so a killed process leaves a clone that
+// works, with some unused files.
+class Repository {
+ public:
+  // A connection to the server, on which it named its branches.
+  class Session;
+  enum class Direction : std::uint8_t { fetch, push };
+
+  Repository(Repository&&) noexcept;
+  Repository& operator=(Repository&&) noexcept;
+  ~Repository();
+
+  // BrokenClone when there is no usable one.
+  static Result<Repository> open(const std::filesystem::path& folder);
+  static Result<Repository> create(const std::filesystem::path& folder);
+
+  // Asks the server for its branches. `wire` outlives the session, and so does this object.
+  Result<Session> connect(Wire& wire, Direction direction);
+
+  [[nodiscard]] bool has_commit(const std::string& id) const;
+  // True when `ancestor` is `tip` or reachable from it; both must be present.
+  [[nodiscard]] Result<bool> contains(const std::string& tip, const std::string& ancestor) const;
+  // The content of a file; nullopt when there is none. too_large over `limit` bytes.
+  [[nodiscard]] Result<std::optional<std::string>> read_file(const std::string& commit,
+                                                             std::string_view path,
+                                                             std::size_t limit) const;
+  // Makes a commit on `parent` (empty: the first one) in the clone alone, and returns its id.
+  // invalid_argument: a path goes through a symbolic link, a submodule or a file; not_found: a file
+  // to be removed is not there; conflict: it is not the revision that the user saw; the error of an
+  // Edit. Nothing else differs and !allow_empty: invalid_argument with reason "NothingToCommit".
+  Result<std::string> commit(const std::string& parent, const CommitSpec& spec);
+  // Remembers the tip of a branch, so that its objects count as present in fetches.
+  Result<void> remember(const std::string& branch, const std::string& commit);
+  // Packs loose objects and small packs when there are many; a clone lives for months.
+  Result<void> compact();
+
+ private:
+  struct State;
+  explicit Repository(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+inline constexpr std::string_view kNothingToCommit = "NothingToCommit";
+
+class Repository::Session {
+ public:
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // The commit of a branch; empty when the server has no such branch.
+  [[nodiscard]] const std::string& tip(const std::string& branch) const;
+  [[nodiscard]] bool has_branches() const;
+  // Direction::fetch only: the branch that HEAD names; empty when the server does not tell.
+  [[nodiscard]] const std::string& default_branch() const;
+  // Direction::fetch only: gets a branch, and remembers its tip. Without progress it ends when the
+  // wire is stopped.
+  Result<void> fetch(const std::string& branch,
+                     const std::function<void(const FetchProgress&)>& progress = {});
+  // Direction::push only: moves a branch from tip() to `commit`, never by force.
+  PushAnswer push(const std::string& branch, const std::string& commit);
+
+ private:
+  friend class Repository;
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gitops::app_proxy

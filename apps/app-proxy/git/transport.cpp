@@ -1,0 +1,321 @@
+#include "app-proxy/git/transport.hpp"
+
+#include <exception>
+#include <git2.h>
+#include <git2/sys/transport.h>
+#include <new>
+
+#include "common/core/encoding.hpp"
+#include "common/core/time.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+// Longer bodies are sent in chunks while they are made.
+constexpr std::size_t kMaxWhole = 1024 * 1024;
+constexpr std::size_t kMaxShownText = 200;
+
+using Service = Wire::Service;
+
+std::string_view name_of(Service service) {
+  return service == Service::list_for_push || service == Service::push ? "git-receive-pack"
+                                                                       : "git-upload-pack";
+}
+
+bool is_list(Service service) {
+  return service == Service::list_for_fetch || service == Service::list_for_push;
+}
+
+bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+std::string origin_of(const http::Url& url) {
+  return url.scheme + "://" + url.host_header();
+}
+
+// The first line of a text that comes from a server, for a message.
+std::string first_line(std::string_view text) {
+  std::string result(text.substr(0, std::min(text.find_first_of("\r\n"), kMaxShownText)));
+  for (char& c : result) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  return result;
+}
+
+}  // namespace
+
+WireCalls WireCalls::over(HttpBridge& bridge) {
+  return {
+      .begin =
+          [&bridge](http::Url url, http::Request request, HttpBridge::Body body) {
+            return bridge.begin(std::move(url), std::move(request), body);
+          },
+      .write = [&bridge](std::string_view bytes) { return bridge.write(bytes); },
+      .finish = [&bridge] { return bridge.finish(); },
+      .head = [&bridge] { return bridge.head(); },
+      .read = [&bridge](std::span<char> buffer) { return bridge.read(buffer); },
+  };
+}
+
+Wire::Wire(RepositoryUrl url, GitCredential credential, WireCalls calls, std::stop_token stop,
+           WireLimits limits)
+    : url_(std::move(url)),
+      base_(url_.http),
+      credential_(std::move(credential)),
+      calls_(std::move(calls)),
+      stop_(std::move(stop)),
+      limits_(limits) {}
+
+http::Request Wire::request_for(std::string method, const std::string& target) const {
+  http::Request request{.method = std::move(method), .target = target};
+  // Some hosts serve Git only to clients whose name begins like this.
+  request.headers.add("User-Agent", "git/2.39 (gitops-runtime)");
+  if (!credential_.empty()) {
+    std::string pair = credential_.username + ":";
+    pair += credential_.password.reveal();
+    request.headers.add("Authorization", "Basic " + base64_encode(pair));
+  }
+  return request;
+}
+
+Result<void> Wire::check_head(const http::Response& answer, Service service) const {
+  const std::string host = base_.host_header();
+  if (answer.status != 200) {
+    Error error{.code = error_code_of_status(answer.status),
+                .message = host + " answered " + std::to_string(answer.status),
+                .http_status = answer.status};
+    if (answer.status == 401) {
+      error.message =
+          credential_.empty() ? host + " asks for a credential" : host + " refuses the credential";
+    } else if (answer.status == 403) {
+      error.message = host + " forbids access to " + url_.name;
+    } else if (answer.status == 404) {
+      error.message = host + " has no repository " + url_.name + ", or does not show it";
+    } else if (is_redirect(answer.status)) {
+      error.message = host + " redirects a request that must not be";
+    }
+    if (const auto after = answer.headers.find("Retry-After")) {
+      error.retry_after = parse_retry_after(*after, wall_now());
+    }
+    return std::unexpected(std::move(error));
+  }
+  std::string expected = "application/x-" + std::string(name_of(service));
+  expected += is_list(service) ? "-advertisement" : "-result";
+  const auto type = answer.headers.find("Content-Type").value_or("");
+  if (!http::equal_ignoring_case(type.substr(0, type.find(';')), expected)) {
+    return fail(ErrorCode::protocol,
+                host + " does not speak Git's smart HTTP protocol for " + url_.name);
+  }
+  return {};
+}
+
+Result<void> Wire::follow(const http::Response& answer, Service service) {
+  const std::string host = base_.host_header();
+  const auto location = answer.headers.find("Location");
+  if (!location) return fail(ErrorCode::protocol, host + " redirects to nowhere");
+  std::string target(*location);
+  if (target.starts_with('/') && !target.starts_with("//")) target.insert(0, origin_of(base_));
+  auto next = http::parse_url(target);
+  if (!next || !next->userinfo.empty()) {
+    return fail(ErrorCode::protocol, host + " redirects to an address that is no URL");
+  }
+  const bool same = origin_of(*next) == origin_of(base_);
+  const bool to_tls = base_.scheme == "http" && base_.port == 80 && next->scheme == "https" &&
+                      next->port == 443 && next->host == base_.host;
+  if (!same && !to_tls) {
+    return fail(ErrorCode::forbidden, host + " redirects to " + origin_of(*next) +
+                                          "; redirects to another origin are not followed");
+  }
+  constexpr std::string_view kEnd = "/info/refs";
+  if (!next->path.ends_with(kEnd) || next->query != "service=" + std::string(name_of(service))) {
+    return fail(ErrorCode::protocol, host + " redirects to what is not a repository");
+  }
+  next->path.resize(next->path.size() - kEnd.size());
+  next->query.clear();
+  base_ = std::move(*next);
+  return {};
+}
+
+Result<void> Wire::list(Service service) {
+  service_ = service;
+  posting_ = streaming_ = false;
+  received_ = 0;
+  for (int hops = 0;; ++hops) {
+    if (stopped()) return fail(ErrorCode::unavailable, "cancelled");
+    const auto target = base_.path + "/info/refs?service=" + std::string(name_of(service));
+    if (auto begun = calls_.begin(base_, request_for("GET", target), HttpBridge::Body::whole);
+        !begun) {
+      return begun;
+    }
+    auto answer = calls_.head();
+    if (!answer) return std::unexpected(std::move(answer.error()));
+    if (!is_redirect(answer->status)) return check_head(*answer, service);
+    if (hops == limits_.redirects) {
+      return fail(ErrorCode::protocol, base_.host_header() + " redirects too often");
+    }
+    if (auto followed = follow(*answer, service); !followed) return followed;
+  }
+}
+
+void Wire::start_post(Service service) {
+  service_ = service;
+  posting_ = true;
+  streaming_ = false;
+  received_ = 0;
+  body_.clear();
+}
+
+Result<void> Wire::begin_post(HttpBridge::Body body) {
+  const std::string service(name_of(service_));
+  auto request = request_for("POST", base_.path + "/" + service);
+  request.headers.add("Content-Type", "application/x-" + service + "-request");
+  request.headers.add("Accept", "application/x-" + service + "-result");
+  if (body == HttpBridge::Body::whole) request.body = std::move(body_);
+  if (service_ == Service::push) push_began_ = true;
+  if (auto begun = calls_.begin(base_, std::move(request), body); !begun) return begun;
+  if (body == HttpBridge::Body::whole) return {};
+  const std::string first = std::exchange(body_, {});
+  return calls_.write(first);
+}
+
+Result<void> Wire::write(std::string_view bytes) {
+  if (stopped()) return fail(ErrorCode::unavailable, "cancelled");
+  if (streaming_) return calls_.write(bytes);
+  body_ += bytes;
+  if (body_.size() <= kMaxWhole) return {};
+  streaming_ = true;
+  return begin_post(HttpBridge::Body::streamed);
+}
+
+Result<std::size_t> Wire::read(std::span<char> buffer) {
+  if (stopped()) return fail(ErrorCode::unavailable, "cancelled");
+  if (posting_) {
+    posting_ = false;
+    auto sent = streaming_ ? calls_.finish() : begin_post(HttpBridge::Body::whole);
+    if (!sent) return std::unexpected(std::move(sent.error()));
+    auto answer = calls_.head();
+    if (!answer) return std::unexpected(std::move(answer.error()));
+    if (auto checked = check_head(*answer, service_); !checked) {
+      return std::unexpected(std::move(checked.error()));
+    }
+  }
+  auto size = calls_.read(buffer);
+  if (!size) return size;
+  received_ += *size;
+  const std::size_t limit = is_list(service_)           ? limits_.advertisement
+                            : service_ == Service::push ? limits_.report
+                                                        : limits_.pack;
+  if (received_ > limit) {
+    return fail(ErrorCode::too_large, base_.host_header() + " sends more than " +
+                                          std::to_string(limit) + " bytes for " + url_.name);
+  }
+  return size;
+}
+
+// The part that libgit2 calls. Objects are made here and destroyed by their free functions.
+namespace {
+
+struct Subtransport : git_smart_subtransport {
+  Wire* wire = nullptr;
+};
+
+struct Stream : git_smart_subtransport_stream {
+  Wire* wire = nullptr;
+};
+
+// Runs `work` and hands its error to libgit2 and to the wire; -1 after one.
+template <class Work>
+int guarded(Wire& wire, Work work) noexcept {
+  Error error;
+  try {
+    Result<void> result = work();
+    if (result) return 0;
+    error = std::move(result.error());
+  } catch (const std::exception& failure) {
+    error = {.code = ErrorCode::internal, .message = first_line(failure.what())};
+  }
+  ::git_error_set_str(GIT_ERROR_NET, error.message.c_str());
+  wire.note(std::move(error));
+  return -1;
+}
+
+int stream_read(git_smart_subtransport_stream* base, char* buffer, std::size_t size,
+                std::size_t* read) {
+  Wire& wire = *static_cast<Stream*>(base)->wire;
+  *read = 0;
+  return guarded(wire, [&]() -> Result<void> {
+    auto got = wire.read({buffer, size});
+    if (!got) return std::unexpected(std::move(got.error()));
+    *read = *got;
+    return {};
+  });
+}
+
+int stream_write(git_smart_subtransport_stream* base, const char* bytes, std::size_t size) {
+  Wire& wire = *static_cast<Stream*>(base)->wire;
+  return guarded(wire, [&] { return wire.write({bytes, size}); });
+}
+
+void stream_free(git_smart_subtransport_stream* base) {
+  delete static_cast<Stream*>(base);
+}
+
+int subtransport_action(git_smart_subtransport_stream** out, git_smart_subtransport* base,
+                        const char* /*url*/, git_smart_service_t action) {
+  Wire& wire = *static_cast<Subtransport*>(base)->wire;
+  return guarded(wire, [&]() -> Result<void> {
+    switch (action) {
+      case GIT_SERVICE_UPLOADPACK_LS:
+        if (auto listed = wire.list(Service::list_for_fetch); !listed) return listed;
+        break;
+      case GIT_SERVICE_RECEIVEPACK_LS:
+        if (auto listed = wire.list(Service::list_for_push); !listed) return listed;
+        break;
+      case GIT_SERVICE_UPLOADPACK:
+        wire.start_post(Service::fetch);
+        break;
+      case GIT_SERVICE_RECEIVEPACK:
+        wire.start_post(Service::push);
+        break;
+    }
+    auto* stream = new Stream;
+    stream->subtransport = base;
+    stream->read = stream_read;
+    stream->write = stream_write;
+    stream->free = stream_free;
+    stream->wire = &wire;
+    *out = stream;
+    return {};
+  });
+}
+
+int subtransport_close(git_smart_subtransport* /*base*/) {
+  return 0;
+}
+
+void subtransport_free(git_smart_subtransport* base) {
+  delete static_cast<Subtransport*>(base);
+}
+
+int make_subtransport(git_smart_subtransport** out, git_transport* /*owner*/, void* wire) {
+  auto* made = new (std::nothrow) Subtransport;
+  if (made == nullptr) return -1;
+  made->action = subtransport_action;
+  made->close = subtransport_close;
+  made->free = subtransport_free;
+  made->wire = static_cast<Wire*>(wire);
+  *out = made;
+  return 0;
+}
+
+}  // namespace
+
+int Wire::make_transport(git_transport** out, git_remote* owner, void* wire) {
+  // Every request is complete in itself ("rpc"), as HTTP wants it.
+  git_smart_subtransport_definition definition{
+      .callback = make_subtransport, .rpc = 1, .param = wire};
+  return ::git_transport_smart(out, owner, &definition);
+}
+
+}  // namespace gitops::app_proxy

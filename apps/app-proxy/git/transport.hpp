@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "app-proxy/git/git_url.hpp"
+#include "app-proxy/git/http_bridge.hpp"
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+
+struct git_remote;     // of libgit2
+struct git_transport;  // of libgit2
+
+namespace gitops::app_proxy {
+
+// Who acts, as HTTP Basic: a provider that takes tokens takes them as the password.
+struct GitCredential {
+  std::string username = {};
+  Secret password = {};
+  [[nodiscard]] bool empty() const { return username.empty() && password.empty(); }
+  bool operator==(const GitCredential&) const = default;
+};
+
+// What a stranger's server may send us.
+struct WireLimits {
+  std::size_t advertisement = 32 * 1024 * 1024;            // its list of branches and tags, bytes
+  std::size_t pack = std::size_t{4} * 1024 * 1024 * 1024;  // an answer to a fetch, bytes
+  std::size_t report = 1024 * 1024;                        // an answer to a push, bytes
+  int redirects = 5;
+};
+
+// The requests of one operation: a HttpBridge, or prepared answers in a fuzz target.
+struct WireCalls {
+  std::function<Result<void>(http::Url, http::Request, HttpBridge::Body)> begin;
+  std::function<Result<void>(std::string_view)> write;
+  std::function<Result<void>()> finish;
+  std::function<Result<http::Response>()> head;
+  std::function<Result<std::size_t>(std::span<char>)> read;
+
+  // `bridge` outlives it.
+  static WireCalls over(HttpBridge& bridge);
+};
+
+// Git's smart HTTP protocol, version 0 (gitprotocol-http(5)), under libgit2: a subtransport whose
+// requests go through our HTTP client. Serves one remote at a time, on one thread, and outlives it.
+//
+// The credential goes to the origin of the URL only. A redirect of the first request is followed
+// within that origin, or from http to https on the same host, as GitHub answers for a renamed
+// repository; every other one is an error. The server's answers are limited in size and must have
+// the content types of the protocol, so that no other kind of page is read as Git's.
+class Wire {
+ public:
+  Wire(RepositoryUrl url, GitCredential credential, WireCalls calls, std::stop_token stop = {},
+       WireLimits limits = {});
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  // The git_transport_cb for libgit2; `wire` is a Wire*.
+  static int make_transport(git_transport** out, git_remote* owner, void* wire);
+
+  [[nodiscard]] const RepositoryUrl& url() const { return url_; }
+  [[nodiscard]] bool stopped() const { return stop_.stop_requested(); }
+  // The reason of the last failure, when it came from here rather than from libgit2; then nullopt.
+  std::optional<Error> take_error() { return std::exchange(error_, std::nullopt); }
+  // True when a push began to leave. Set back by expect_push().
+  [[nodiscard]] bool push_began() const { return push_began_; }
+  void expect_push() { push_began_ = false; }
+
+  // Below libgit2.
+  enum class Service : std::uint8_t { list_for_fetch, fetch, list_for_push, push };
+  // GET of the list of references, following redirects; then read().
+  Result<void> list(Service service);
+  // POST; the body comes by write(), and the first read() ends it.
+  void start_post(Service service);
+  Result<void> write(std::string_view bytes);
+  Result<std::size_t> read(std::span<char> buffer);
+  // Keeps the reason of a failure for take_error().
+  void note(Error error) { error_ = std::move(error); }
+
+ private:
+  [[nodiscard]] http::Request request_for(std::string method, const std::string& target) const;
+  Result<void> follow(const http::Response& answer, Service service);
+  Result<void> begin_post(HttpBridge::Body body);
+  Result<void> check_head(const http::Response& answer, Service service) const;
+
+  const RepositoryUrl url_;
+  http::Url base_;  // url_, or where its server redirected us to
+  const GitCredential credential_;
+  const WireCalls calls_;
+  const std::stop_token stop_;
+  const WireLimits limits_;
+  std::optional<Error> error_;
+  bool push_began_ = false;
+
+  // The present request.
+  Service service_ = Service::list_for_fetch;
+  std::string body_;        // of a POST, while it is short enough to be sent whole
+  bool posting_ = false;    // a POST whose body is not complete
+  bool streaming_ = false;  // its first part was sent
+  std::size_t received_ = 0;
+};
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,350 @@
+#include "app-proxy/git/committer.hpp"
+
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "git_bed.hpp"
+#include "support/log_capture.hpp"
+#include "support/tcp_relay.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using test::GitBed;
+using test::GitServer;
+using test::run_coro;
+
+GitCredential user_of(const GitServer& server) {
+  return {.username = server.username(), .password = Secret(server.password())};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+// Runs `body` with a server, a repository "work" that has one commit, and a committer.
+void with_bed(const std::function<Task<>(GitServer&, GitBed&, std::string url)>& body,
+              GitBed::Options options = {}, Clock::duration limit = 60s) {
+  GitServer server;
+  server.create_repository("work");
+  server.commit("work", {{"README.md", "hello\n"}, {"apps/a.yaml", "a: 1\n"}}, "first");
+  run_coro(
+      [&]() -> Task<> {
+        GitBed bed(co_await asio::this_coro::executor, options);
+        bed.credential = user_of(server);
+        co_await body(server, bed, server.url("work"));
+        co_await bed.stop();
+      },
+      limit);
+}
+
+TEST(Committer, CommitsAndReportsThePushedId) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    auto request = bed.request(url, "apps/b.yaml", "b: 2\n", "Ann");
+    request.description = "because";
+    const auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(done->sha, server.head("work"));
+    EXPECT_EQ(done->branch, "main");
+    EXPECT_EQ(server.file_at_head("work", "apps/b.yaml"), "b: 2\n");
+    EXPECT_EQ(server.file_at_head("work", "README.md"), "hello\n");
+    EXPECT_EQ(server.git("work", {"log", "-1", "--format=%an|%ae|%cn|%B", "main"}).out,
+              "Ann|Ann@example.test|Ann|change apps/b.yaml\n\nbecause\n\n");
+  });
+}
+
+TEST(Committer, UsesAPrivateCertificateAuthority) {
+  test::CertificateAuthority authority;
+  const auto certificate =
+      authority.issue({.common_name = "git", .organization = {}, .alt_names = {"localhost"}});
+  GitServer server(&certificate);
+  server.create_repository("work");
+  server.commit("work", {{"a", "1\n"}}, "first");
+  for (const bool trusted : {true, false}) {
+    run_coro(
+        [&]() -> Task<> {
+          GitBed bed(co_await asio::this_coro::executor,
+                     {.ca_file = trusted ? authority.ca_file().string() : ""});
+          bed.credential = user_of(server);
+          const auto before = server.head("work");
+          const auto done = co_await bed.committer.commit(
+              bed.request(server.tls_url("work"), "b", "2\n"), deadline_after(5s));
+          if (trusted) {
+            CO_ASSERT_OK(done);
+            EXPECT_EQ(done->sha, server.head("work"));
+          } else {
+            CO_ASSERT_TRUE(!done);
+            EXPECT_EQ(done.error().code, ErrorCode::tls) << done.error().message;
+            EXPECT_EQ(server.head("work"), before);
+          }
+          co_await bed.stop();
+        },
+        30s);
+  }
+}
+
+TEST(Committer, AnEmptyRepositoryGetsItsFirstCommit) {
+  with_bed([](GitServer& server, GitBed& bed, std::string) -> Task<> {
+    const auto url = server.create_repository("empty");
+    auto request = bed.request(url, "a/b/c.yaml", "c\n");
+    request.branch.clear();
+    const auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(done->sha, server.head("empty"));
+    EXPECT_EQ(done->branch, "main");
+  });
+}
+
+TEST(Committer, TheDefaultBranchAndANewBranch) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    auto request = bed.request(url, "x", "1\n");
+    request.branch = "HEAD";
+    auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(done->branch, "main");
+    request = bed.request(url, "x", "2\n");
+    request.branch = "promote/1";
+    done = co_await bed.committer.commit(request, deadline_after(20s));
+    CO_ASSERT_TRUE(!done);
+    EXPECT_EQ(done.error().code, ErrorCode::not_found);
+    request.new_branch_from = "main";
+    done = co_await bed.committer.commit(request, deadline_after(20s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(server.git("work", {"rev-parse", "promote/1~1"}).out, server.head("work") + "\n");
+  });
+}
+
+TEST(Committer, RevisionsForceEmptyAndRemovals) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    const auto deadline = deadline_after(40s);
+    auto blob = server.git("work", {"rev-parse", "main:apps/a.yaml"}).out.substr(0, 40);
+    const auto seen_commit = server.head("work");
+    auto request = bed.request(url, "apps/a.yaml", "a: 2\n");
+    request.changes[0].revision = blob;
+    CO_ASSERT_OK(co_await bed.committer.commit(request, deadline));
+    // The same once more: nothing differs.
+    request.changes[0].revision.clear();
+    auto done = co_await bed.committer.commit(request, deadline);
+    CO_ASSERT_TRUE(!done);
+    EXPECT_EQ(done.error().reason, kNothingToCommit);
+    request.allow_empty = true;
+    CO_ASSERT_OK(co_await bed.committer.commit(request, deadline));
+    // A stale revision, of either kind.
+    for (const auto& stale : {blob, seen_commit, std::string(40, '7')}) {
+      request.changes[0].content = "a: 3\n";
+      request.changes[0].revision = stale;
+      request.force = false;
+      const auto head = server.head("work");
+      done = co_await bed.committer.commit(request, deadline);
+      CO_ASSERT_TRUE(!done);
+      EXPECT_EQ(done.error().code, ErrorCode::conflict) << done.error().message;
+      EXPECT_EQ(server.head("work"), head);
+    }
+    request.changes[0].revision = server.head("work");  // a commit in which it is the same
+    CO_ASSERT_OK(co_await bed.committer.commit(request, deadline));
+    request.changes[0].content = "a: 4\n";
+    request.changes[0].revision = blob;
+    request.force = true;
+    CO_ASSERT_OK(co_await bed.committer.commit(request, deadline));
+    EXPECT_EQ(server.file_at_head("work", "apps/a.yaml"), "a: 4\n");
+
+    request = bed.request(url, "apps/none", "");
+    request.changes[0].kind = FileChange::Kind::remove;
+    done = co_await bed.committer.commit(request, deadline);
+    CO_ASSERT_TRUE(!done);
+    EXPECT_EQ(done.error().code, ErrorCode::not_found);
+    request.changes[0] = {.path = "apps", .kind = FileChange::Kind::remove_folder};
+    CO_ASSERT_OK(co_await bed.committer.commit(request, deadline));
+    EXPECT_EQ(server.git("work", {"ls-tree", "--name-only", "-r", "main"}).out, "README.md\n");
+  });
+}
+
+// AC-42: concurrent commits while somebody else pushes.
+TEST(Committer, AC42_AHundredCommitsOfFiveUsersBesideASecondWriter) {
+  GitServer server;
+  server.create_repository("work");
+  server.commit("work", {{"README.md", "hello\n"}}, "first");
+  std::atomic<bool> stop = false;
+  int others = 0;
+  std::thread writer([&] {
+    while (!stop) {
+      try {
+        server.commit("work", {{"other/" + std::to_string(others), "x\n"}}, "other",
+                      {.name = "Other", .email = "other@example.test"});
+        ++others;
+      } catch (const std::exception&) {
+        // Its own push came second; git does not try again.
+      }
+    }
+  });
+  std::set<std::string> ids;
+  run_coro(
+      [&]() -> Task<> {
+        GitBed bed(co_await asio::this_coro::executor, {});
+        bed.credential = user_of(server);
+        TaskGroup users(co_await asio::this_coro::executor);
+        int failed = 0;
+        for (int i = 0; i < 100; ++i) {
+          users.spawn("user", [&, i]() -> Task<> {
+            const std::string author = "user" + std::to_string(i % 5);
+            const auto done = co_await bed.committer.commit(
+                bed.request(server.url("work"), "files/" + std::to_string(i), author, author),
+                deadline_after(60s));
+            if (done) {
+              ids.insert(done->sha);
+            } else {
+              ++failed;
+              ADD_FAILURE() << done.error().message;
+            }
+          });
+        }
+        co_await users.join();
+        EXPECT_EQ(failed, 0);
+        stop = true;
+        co_await bed.stop();
+      },
+      90s);
+  stop = true;
+  writer.join();
+  EXPECT_EQ(ids.size(), 100U);
+  // All there, each once and with its author, in a line.
+  const auto history = lines_of(server.git("work", {"log", "--format=%H %P|%an|%s", "main"}).out);
+  EXPECT_EQ(history.size(), 1U + 100U + static_cast<std::size_t>(others));
+  std::map<std::string, int> by_author;
+  std::set<std::string> pushed;
+  for (const auto& line : history) {
+    const auto first_bar = line.find('|');
+    const auto second_bar = line.find('|', first_bar + 1);
+    ++by_author[line.substr(first_bar + 1, second_bar - first_bar - 1)];
+    pushed.insert(line.substr(0, 40));
+    EXPECT_LE(first_bar, 81U) << "a merge: " << line;
+  }
+  for (int user = 0; user < 5; ++user) EXPECT_EQ(by_author["user" + std::to_string(user)], 20);
+  for (const auto& id : ids) EXPECT_TRUE(pushed.contains(id)) << id;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(server.file_at_head("work", "files/" + std::to_string(i)),
+              "user" + std::to_string(i % 5));
+  }
+  EXPECT_GT(others, 0);
+}
+
+// AC-39: what must not be written, refused before anything is pushed.
+TEST(Committer, AC39_SymbolicLinksSubmodulesAndGitFolders) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    // A tree that a work tree would be tricked by.
+    const auto blob = server.git("work", {"rev-parse", "main:README.md"}).out.substr(0, 40);
+    const auto script = "cd " + (server.folder() / "repos/work.git").string() +
+                        " && L=$(printf /etc | git hash-object -w --stdin)"
+                        " && T=$(printf '120000 blob %s\\tlink\\n160000 commit "
+                        "%s\\tmodule\\n100644 blob %s\\tfile\\n' $L " +
+                        server.head("work") + " " + blob +
+                        " | git mktree --missing)"
+                        " && C=$(git -c user.name=x -c user.email=x@x commit-tree -m x $T) && git "
+                        "update-ref refs/heads/main $C";
+    test::run_or_throw({"sh", "-c", script});
+    const auto head = server.head("work");
+    for (const char* path :
+         {"link", "link/passwd", "module/x", "module", "file/x", "../x", "a/../../x", "/etc/passwd",
+          ".git/config", "a/.GIT/hooks/x", "git~1/config", ".gitmodules", "a//b", "a\nb"}) {
+      const auto done =
+          co_await bed.committer.commit(bed.request(url, path, "x\n"), deadline_after(20s));
+      CO_ASSERT_TRUE(!done) << path;
+      EXPECT_EQ(done.error().code, ErrorCode::invalid_argument) << done.error().message;
+    }
+    for (const char* branch :
+         {"../main", "a..b", "-x", "refs/tags/v1", "a b", "HEAD~1", "x.lock"}) {
+      auto request = bed.request(url, "ok", "x\n");
+      request.branch = branch;
+      const auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+      CO_ASSERT_TRUE(!done) << branch;
+      EXPECT_EQ(done.error().code, ErrorCode::invalid_argument) << done.error().message;
+    }
+    EXPECT_EQ(server.head("work"), head);
+  });
+}
+
+// AC-42: a token appears nowhere but in its header.
+TEST(Committer, AC42_AWrongTokenIsNamedInNoOutput) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    test::LogCapture logs;
+    bed.credential.password = Secret("canary-7f3a9");
+    const auto head = server.head("work");
+    const auto done =
+        co_await bed.committer.commit(bed.request(url, "x", "1\n"), deadline_after(20s));
+    CO_ASSERT_TRUE(!done);
+    EXPECT_EQ(done.error().code, ErrorCode::unauthenticated);
+    EXPECT_FALSE(done.error().message.contains("canary"));
+    EXPECT_FALSE(logs.text().contains("canary"));
+    EXPECT_EQ(server.head("work"), head);
+    for (const auto& file : std::filesystem::recursive_directory_iterator(bed.folder.path())) {
+      if (!file.is_regular_file()) continue;
+      EXPECT_FALSE(test::read_file(file.path()).contains("canary")) << file.path();
+    }
+  });
+}
+
+TEST(Committer, ABranchThatTheServerProtectsIsAnErrorWithItsReason) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    const auto hook = server.folder() / "repos/work.git/hooks/pre-receive";
+    // Refuses each push that holds a commit of Bob.
+    test::write_file(
+        hook,
+        "#!/bin/sh\nread old new ref\n"
+        "if git log --format=%an $old..$new | grep -q Bob; then echo no >&2; exit 1; fi\n");
+    std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+    TaskGroup users(co_await asio::this_coro::executor);
+    std::map<std::string, Result<CommitResult>> results;
+    for (const char* author : {"Ann", "Bob", "Cid"}) {
+      users.spawn("user", [&, author]() -> Task<> {
+        results.emplace(author, co_await bed.committer.commit(
+                                    bed.request(url, author, "x\n", author), deadline_after(40s)));
+      });
+    }
+    co_await users.join();
+    CO_ASSERT_OK(results.at("Ann"));
+    CO_ASSERT_OK(results.at("Cid"));
+    CO_ASSERT_TRUE(!results.at("Bob"));
+    EXPECT_EQ(results.at("Bob").error().code, ErrorCode::forbidden);
+    EXPECT_TRUE(results.at("Bob").error().message.contains("pre-receive hook declined"));
+    EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "3\n");
+  });
+}
+
+TEST(Committer, ABrokenCloneHeals) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s)));
+    // Cuts the packs short and loses the other objects.
+    std::vector<std::filesystem::path> objects;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(bed.folder.path())) {
+      if (entry.is_regular_file() && entry.path().string().contains("/objects/")) {
+        objects.push_back(entry.path());
+      }
+    }
+    CO_ASSERT_TRUE(!objects.empty());
+    for (const auto& file : objects) {
+      if (file.string().contains("/pack/")) {
+        std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+        std::filesystem::resize_file(file, 3);
+      } else {
+        std::filesystem::remove(file);
+      }
+    }
+    const auto done =
+        co_await bed.committer.commit(bed.request(url, "b", "2\n"), deadline_after(20s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(done->sha, server.head("work"));
+    EXPECT_EQ(server.file_at_head("work", "a"), "1\n");
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
