@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "git_bed.hpp"
+#include "app-proxy/git/git_bed.hpp"
 #include "support/log_capture.hpp"
 #include "support/tcp_relay.hpp"
 
@@ -316,6 +316,49 @@ TEST(Committer, ABranchThatTheServerProtectsIsAnErrorWithItsReason) {
     EXPECT_EQ(results.at("Bob").error().code, ErrorCode::forbidden);
     EXPECT_TRUE(results.at("Bob").error().message.contains("pre-receive hook declined"));
     EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "3\n");
+  });
+}
+
+TEST(Committer, AnAcceptedPushWhoseAnswerIsLostCountsOnce) {
+  with_bed(
+      [](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+        // The branch has moved when this hook runs; the answer comes after it.
+        const auto hook = server.folder() / "repos/work.git/hooks/post-receive";
+        test::write_file(hook,
+                         "#!/bin/sh\ncat >/dev/null\n"
+                         "if mkdir once 2>/dev/null; then exec sleep 30; fi\n");
+        std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+        const auto done =
+            co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s));
+        CO_ASSERT_OK(done);
+        EXPECT_EQ(done->sha, server.head("work"));
+        EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "2\n");
+        EXPECT_TRUE(bed.metrics.expose().contains("gitops_app_proxy_git_lost_answers_total 1"));
+      },
+      {.committer = {.stall = 2s}});
+}
+
+TEST(Committer, AServerThatIsAwayDuringThePushIsAskedAgain) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s)));
+    const auto port = parse_repository_url(url, Scheme::http_too)->http.port;
+    test::TcpRelay relay(executor, "127.0.0.1", port);
+    auto request = bed.request(url, "b", "2\n");
+    request.repository.http.port = relay.port();
+    relay.close();
+    TaskGroup users(executor);
+    std::optional<Result<CommitResult>> done;
+    users.spawn("user", [&]() -> Task<> {
+      done = co_await bed.committer.commit(std::move(request), deadline_after(30s));
+    });
+    while (!bed.metrics.expose().contains("result=\"failed\"} 1")) co_await sleep_for(20ms);
+    relay.open();
+    co_await users.join();
+    CO_ASSERT_OK(*done);
+    EXPECT_EQ(done->value().sha, server.head("work"));
+    EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "3\n");
+    co_await relay.stop();
   });
 }
 

@@ -1,4 +1,4 @@
-#include "git_bed.hpp"
+#include "app-proxy/git/git_bed.hpp"
 
 namespace gitops::test {
 namespace {
