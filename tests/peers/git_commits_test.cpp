@@ -2,6 +2,7 @@
 
 #include "app-proxy/git/git_bed.hpp"
 #include "peers/peer_gitea.hpp"
+#include "support/run_coro.hpp"
 
 namespace gitops::app_proxy {
 namespace {

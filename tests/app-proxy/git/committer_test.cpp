@@ -7,6 +7,7 @@
 
 #include "app-proxy/git/git_bed.hpp"
 #include "support/log_capture.hpp"
+#include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 
 namespace gitops::app_proxy {

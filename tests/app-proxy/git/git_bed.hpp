@@ -5,7 +5,6 @@
 
 #include "app-proxy/git/committer.hpp"
 #include "support/git_server.hpp"
-#include "support/run_coro.hpp"
 
 namespace gitops::test {
 

@@ -3,6 +3,7 @@
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/git_bed.hpp"
 #include "support/log_capture.hpp"
+#include "support/run_coro.hpp"
 #include "test_http/canned_server.hpp"
 
 namespace gitops::app_proxy {
