@@ -135,6 +135,8 @@ void add_installation(ConfigReader& reader, Installation& installation) {
               .env = {"REPORT_MANAGED_CLUSTERS"},
               .help = "Clusters that Argo CD manages are reported, too (managedClusters)"},
              installation.managed_clusters);
+  reader.add({.flag = "app-proxy", .help = "app-proxy is installed (app-proxy.enabled)"},
+             installation.app_proxy);
   reader.add({.flag = "replicas",
               .env = {"EVENT_REPORTER_REPLICAS"},
               .help = "Replicas of each reporter (replicaCount)"},

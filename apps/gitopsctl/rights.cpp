@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* kAppReporter = "event-reporter";
 constexpr const char* kResourceReporter = "cluster-event-reporter";
+constexpr const char* kAppProxy = "cap-app-proxy";
 constexpr const char* kArgo = "argoproj.io";
 const std::vector<std::string> kRead = {"get", "list", "watch"};
 
@@ -93,6 +94,13 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .verbs = kRead,
                       .everywhere = true,
                       .purpose = "report Workflows of further namespaces"});
+  }
+  if (installation.app_proxy) {
+    rights.push_back({.daemon = kAppProxy,
+                      .group = "",
+                      .resource = "secrets",
+                      .verbs = {"create", "delete", "get", "list", "update"},
+                      .purpose = "keep Git integrations"});
   }
   return rights;
 }

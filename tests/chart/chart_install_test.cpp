@@ -372,6 +372,17 @@ TEST_F(ChartInstallTest, GrantsTheRouterNothing) {
   EXPECT_THAT(granted(ns_, ns_, "internal-router"), IsEmpty());
 }
 
+TEST_F(ChartInstallTest, GrantsAppProxyTheSecretsOfItsNamespaceAndNothingElse) {
+  ASSERT_TRUE(helm("install", ns_, {"--set", "app-proxy.enabled=true"}).ok());
+  const std::set<std::string> expected{"create secrets", "delete secrets", "get secrets",
+                                       "list secrets", "update secrets"};
+  EXPECT_EQ(granted(ns_, ns_, "cap-app-proxy"), expected);
+  EXPECT_THAT(granted(ns_, "kube-system", "cap-app-proxy"), IsEmpty());
+
+  ASSERT_TRUE(helm("upgrade", ns_, {"--set", "app-proxy.enabled=false"}).ok());
+  EXPECT_FALSE(cluster_->kubectl({"-n", ns_, "get", "role", "cap-app-proxy"}).ok());
+}
+
 TEST_F(ChartInstallTest, GrantsTheLeasesOfItsShardsAndNoOther) {
   ASSERT_TRUE(helm("install", ns_, {"--set", "global.event-reporters.replicaCount=2"}).ok());
   const auto all = granted(ns_, ns_);

@@ -88,6 +88,9 @@ class ChartTest : public testing::Test {
              "app-proxy.pdb.enabled=true",
              "app-proxy.replicaCount=2",
              "app-proxy.serviceMonitor.enabled=true",
+             "app-proxy.prometheusRule.enabled=true",
+             "app-proxy.networkPolicy.enabled=true",
+             "app-proxy.config.skipGitPermissionValidation=true",
              "internal-router.hpa.enabled=true",
              "internal-router.ipv6.enabled=false",
              "internal-router.networkPolicy.enabled=true",
@@ -189,8 +192,10 @@ std::set<std::string> names_the_daemon_knows(const std::string& program) {
 }
 
 TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
-  // The proxy variables are not in the daemon's table, and the pod's name is for readers.
-  const std::set<std::string> conventional{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "POD_NAME"};
+  // The proxy variables are not in the daemon's table, the pod's name is for readers, and the folder
+  // of clones is for the daemon that will commit.
+  const std::set<std::string> conventional{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "POD_NAME",
+                                           "REPOS_DIR"};
   ASSERT_THAT(names_the_daemon_knows("event-reporter"), Contains("CODEFRESH_URL"));
 
   auto password = everything();
@@ -780,7 +785,8 @@ TEST_F(ChartTest, AC43_RefusesHostileNamesAndReferences) {
 TEST_F(ChartTest, AC44_DefaultPodsMeetTheRestrictedStandard) {
   int pods = 0;
   auto with_tunnels = with_tunnel_server();
-  with_tunnels.insert(with_tunnels.end(), {"--set", "global.codefresh.accountId=acc"});
+  with_tunnels.insert(with_tunnels.end(), {"--set", "global.codefresh.accountId=acc", "--set",
+                                           "app-proxy.enabled=true"});
   for (const auto& one : helm_.render(with_tunnels)) {
     if (!one.contains("/spec/template/spec"_json_pointer)) continue;
     ++pods;
@@ -800,7 +806,7 @@ TEST_F(ChartTest, AC44_DefaultPodsMeetTheRestrictedStandard) {
       for (const auto& port : one_container.at("ports")) EXPECT_FALSE(port.contains("hostPort"));
     }
   }
-  EXPECT_EQ(pods, 5);
+  EXPECT_EQ(pods, 6);
 }
 
 TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
@@ -818,9 +824,13 @@ TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
           EXPECT_EQ(rule.at("resourceNames").size(), 1U);
         } else if (secrets) {
           ++all_secrets;
-          EXPECT_EQ(rule.at("verbs"), json({"list", "watch"}));
           EXPECT_EQ(one.at("kind"), "Role");
-          EXPECT_EQ(one.at("/metadata/name"_json_pointer), "cluster-event-reporter");
+          const bool app_proxy = one.at("/metadata/name"_json_pointer) == kAppProxy;
+          EXPECT_TRUE(app_proxy ||
+                      one.at("/metadata/name"_json_pointer) == "cluster-event-reporter");
+          EXPECT_EQ(rule.at("verbs"), app_proxy
+                                          ? json({"create", "delete", "get", "list", "update"})
+                                          : json({"list", "watch"}));
         }
         const bool leases = rule.at("resources").dump().find("leases") != std::string::npos;
         if (leases && rule.at("verbs").dump().find("update") != std::string::npos) {
@@ -830,7 +840,7 @@ TEST_F(ChartTest, AC44_GrantsNothingByWildcard) {
     }
   }
   EXPECT_GE(rules, 14);
-  EXPECT_EQ(all_secrets, 1) << "only with managed clusters";
+  EXPECT_EQ(all_secrets, 2) << "only with managed clusters and with app-proxy";
 }
 
 TEST_F(ChartTest, AC44_TheRouterHasNoRightAndNoToken) {

@@ -103,6 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
               "tunnel-server.auth.token.secretKeyRef.name=t",
               "tunnel-server.auth.token.secretKeyRef.key=t"},
              {}},
+        Case{"AppProxy", {"app-proxy.enabled=true"}, {.app_proxy = true}},
         Case{"Replicas", {"global.event-reporters.replicaCount=3"}, {.replicas = 3}},
         Case{"OwnTokenSecret",
              {"global.integrations.argo-cd.server.auth.type=token",

@@ -9,6 +9,7 @@
 namespace gitops::ctl {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
@@ -46,9 +47,21 @@ TEST(Rights, OfOneReplicaDoNotCreateLeases) {
   EXPECT_THAT(rights_of_runtime({.replicas = 2}), Contains(creates).Times(2));
 }
 
+TEST(Rights, OnSecretsAreWrittenOnlyForAppProxy) {
+  const auto updates = Field(&Right::verbs, Contains("update"));
+  const auto on_secrets = AllOf(Field(&Right::resource, "secrets"), updates);
+  EXPECT_THAT(rights_of_runtime({}), Each(Not(on_secrets)));
+  EXPECT_THAT(rights_of_runtime({.app_proxy = true}),
+              Contains(AllOf(on_secrets, Field(&Right::daemon, "cap-app-proxy"),
+                             Field(&Right::everywhere, IsFalse())))
+                  .Times(1));
+}
+
 TEST(Rights, EachSaysWhatItIsFor) {
-  for (const Right& right :
-       rights_of_runtime({.workflows_everywhere = true, .managed_clusters = true, .replicas = 3})) {
+  for (const Right& right : rights_of_runtime({.workflows_everywhere = true,
+                                               .managed_clusters = true,
+                                               .app_proxy = true,
+                                               .replicas = 3})) {
     EXPECT_NE(right.purpose, "") << describe(right, "gitops");
     EXPECT_THAT(right.verbs, Not(testing::IsEmpty()));
   }

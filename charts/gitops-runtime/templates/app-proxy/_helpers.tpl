@@ -2,8 +2,7 @@
 app-proxy as a component, in JSON. Its objects, labels and values have the names that they had in the older chart.
 */}}
 {{- define "gitops-runtime.app-proxy" -}}
-{{- $off := dict "enabled" false -}}
-{{- dict "name" "cap-app-proxy" "values" (merge (deepCopy (index .Values "app-proxy")) (dict "prometheusRule" $off)) | toJson -}}
+{{- dict "name" "cap-app-proxy" "values" (index .Values "app-proxy") | toJson -}}
 {{- end -}}
 
 {{/* By these labels the older chart found its pods; a Deployment's selector cannot be changed. */}}
@@ -18,7 +17,7 @@ app: cap-app-proxy
 
 {{/* The data of ConfigMap cap-app-proxy-cm: what is computed, and config over it. Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.data" -}}
-{{- $data := dict "runtimeName" .Values.global.runtime.name "logLevel" "info" -}}
+{{- $data := dict "runtimeName" .Values.global.runtime.name "logLevel" "info" "skipGitPermissionValidation" false -}}
 {{- range $key, $value := (index .Values "app-proxy").config -}}
 {{- if not (kindIs "invalid" $value) -}}
 {{- $_ := set $data $key $value -}}
@@ -26,6 +25,18 @@ app: cap-app-proxy
 {{- end -}}
 {{- $_ := set $data "cors" (include "gitops-runtime.app-proxy.cors" .) -}}
 {{- include "gitops-runtime.strings" $data -}}
+{{- end -}}
+
+{{/* Where the clones of Git repositories lie. */}}
+{{- define "gitops-runtime.app-proxy.reposDir" -}}
+/var/lib/app-proxy/repos
+{{- end -}}
+
+{{/* The ports of the control plane, of Git hosts and of the API server, as JSON. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.peerPorts" -}}
+{{- $url := urlParse .Values.global.codefresh.url -}}
+{{- $own := regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (ternary "80" "443" (eq $url.scheme "http")) -}}
+{{- list 443 6443 (int $own) | uniq | toJson -}}
 {{- end -}}
 
 {{/* Argument: the component. Of the time until the kill a sixth, at most five seconds, passes until no new request is sent
@@ -37,11 +48,12 @@ to the pod, and five seconds are left in the end. */}}
 {{- $delay := min 5 (div $grace 6) -}}
 {{- $env := dict
   "CF_HOST" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "base-url")))
+  "REPOS_DIR" (include "gitops-runtime.app-proxy.reposDir" .)
   "NAMESPACE" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.namespace")))
   "DRAIN_DELAY" (printf "%ds" $delay)
   "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub $grace (add $delay 5))))
 -}}
-{{- range $name, $key := dict "CORS" "cors" "LOG_LEVEL" "logLevel" "RUNTIME_NAME" "runtimeName" "GRAPHQL_PLAYGROUND" "graphqlPlayground" -}}
+{{- range $name, $key := dict "CORS" "cors" "LOG_LEVEL" "logLevel" "RUNTIME_NAME" "runtimeName" "SKIP_PERMISSIONS_VALIDATION" "skipGitPermissionValidation" "GRAPHQL_PLAYGROUND" "graphqlPlayground" -}}
 {{- $ref := dict "name" "cap-app-proxy-cm" "key" $key -}}
 {{- if eq $key "graphqlPlayground" -}}
 {{- $_ := set $ref "optional" true -}}
@@ -78,8 +90,8 @@ to the pod, and five seconds are left in the end. */}}
 {{- $proxy := include "gitops-runtime.app-proxy" . | fromJson }}
 {{- $values := $proxy.values }}
 {{- if $values.enabled }}
-{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "app-proxy" "known" (list "enabled" "trustedProxies")) $proxy) }}
-{{- else if or (omit $values.config "cors" "logLevel") $values.env (ne ($values.replicaCount | int) 1) }}
+{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "app-proxy" "known" (list "enabled" "trustedProxies" "repositories" "networkPolicy")) $proxy) }}
+{{- else if or (omit $values.config "cors" "logLevel" "skipGitPermissionValidation") $values.env (ne ($values.replicaCount | int) 1) }}
 - "app-proxy: nothing but config.cors is read while app-proxy.enabled is false"
 {{- end }}
 {{- end -}}
