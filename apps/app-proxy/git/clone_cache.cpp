@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
+#include <iterator>
 
 #include <system_error>
 
@@ -20,6 +22,13 @@ const Log& log() {
 }
 
 constexpr std::string_view kUnfinished = "unfinished-";  // being made, or being removed
+
+constexpr std::string_view kBootFile = "boot-id";  // the boot that the clones are of
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
 
 // Bytes on disk below a folder, about.
 std::uintmax_t size_of(const fs::path& folder) {
@@ -129,15 +138,41 @@ CloneCache::CloneCache(const Executor& executor, WorkerPool& pool, Metrics& metr
 
 CloneCache::~CloneCache() = default;
 
+std::string CloneCache::this_boot() {
+  std::string id = text_of("/proc/sys/kernel/random/boot_id");
+  while (id.ends_with('\n')) id.pop_back();
+  return id;
+}
+
+bool CloneCache::same_boot() const {
+  return !options_.boot_id.empty() && text_of(options_.folder / kBootFile) == options_.boot_id;
+}
+
+// A file that a loss of power cut short or lost differs from every id, so nothing is synchronised.
+void CloneCache::remember_boot() const {
+  std::ofstream(options_.folder / kBootFile, std::ios::binary | std::ios::trunc)
+      << options_.boot_id;
+}
+
 void CloneCache::find_clones() {
   std::error_code ignored;
   fs::create_directories(options_.folder, ignored);
+  const bool trusted = same_boot();
+  std::size_t dropped = 0;
+  bool all_gone = true;
   std::vector<std::pair<fs::file_time_type, std::shared_ptr<Clone>>> found;
-  for (const auto& entry : fs::directory_iterator(options_.folder, ignored)) {
+  // Listed first, since what is moved aside below would be listed again.
+  std::vector<fs::directory_entry> entries;
+  std::ranges::copy(fs::directory_iterator(options_.folder, ignored), std::back_inserter(entries));
+  for (const auto& entry : entries) {
     const std::string name = entry.path().filename();
     std::error_code each;
     if (name.starts_with(kUnfinished)) {
       fs::remove_all(entry.path(), each);
+    } else if (name.ends_with(".git") && !trusted) {
+      remove_folder(pool_, entry.path());
+      all_gone = all_gone && !fs::exists(entry.path(), each);
+      ++dropped;
     } else if (name.ends_with(".git") && entry.is_directory(each)) {
       auto clone = std::make_shared<Clone>(executor_);
       clone->name = name;
@@ -146,6 +181,11 @@ void CloneCache::find_clones() {
       clone->bytes = size_of(entry.path());
       found.emplace_back(fs::last_write_time(entry.path() / "refs", each), std::move(clone));
     }
+  }
+  // After the clones are out of sight: a start that is interrupted drops the rest next time.
+  if (!trusted && all_gone && !options_.boot_id.empty()) remember_boot();
+  if (dropped > 0) {
+    log().info("dropped clones of another boot of the machine", {{"clones", dropped}});
   }
   std::ranges::sort(found, {}, [](const auto& pair) { return pair.first; });
   for (auto& [time, clone] : found) {

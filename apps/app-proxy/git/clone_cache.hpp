@@ -34,7 +34,13 @@ class CloneCache {
     Clock::duration clone_timeout = std::chrono::minutes(30);
     Clock::duration stall = std::chrono::seconds(60);  // a server that sends nothing
     WireLimits limits = {};
+    // The present boot of the machine, see this_boot(). Clones of another one are dropped, since a
+    // loss of power may have cut their files short. Empty: not known, so no old clone is kept.
+    std::string boot_id = {};
   };
+  // The value of /proc/sys/kernel/random/boot_id (random(4)); empty when it cannot be read.
+  static std::string this_boot();
+
   // All outlive this object. Removes unfinished clones of an earlier process.
   CloneCache(const Executor& executor, WorkerPool& pool, Metrics& metrics, Options options);
   CloneCache(const CloneCache&) = delete;
@@ -87,6 +93,8 @@ class CloneCache {
                                             GitCredential credential, http::Client& client);
   std::shared_ptr<Clone> clone_for(const RepositoryUrl& url);
   void find_clones();
+  bool same_boot() const;
+  void remember_boot() const;
   Lease lease_of(const std::shared_ptr<Clone>& clone);
   void remove_now(Clone& clone);
   std::size_t evict(std::uintmax_t until);

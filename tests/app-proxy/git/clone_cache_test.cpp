@@ -1,0 +1,73 @@
+#include "app-proxy/git/clone_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include "app-proxy/git/git_bed.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using test::GitBed;
+using test::GitServer;
+using test::run_coro;
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> loose_objects(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const auto parent = entry.path().parent_path();
+    if (entry.is_regular_file() && parent.filename().string().size() == 2 &&
+        parent.parent_path().filename() == "objects") {
+      found.push_back(entry.path());
+    }
+  }
+  return found;
+}
+
+TEST(CloneCache, ThisBootHasAnId) {
+  EXPECT_EQ(CloneCache::this_boot().size(), 36U);
+  EXPECT_EQ(CloneCache::this_boot(), CloneCache::this_boot());
+}
+
+// A loss of power: the objects of the last commit are cut short. libgit2 would never return from
+// reading one of them.
+TEST(CloneCache, ClonesOfAnotherBootAreMadeAnew) {
+  GitServer server;
+  server.create_repository("work");
+  server.commit("work", {{"README.md", "hello\n"}}, "first");
+  const test::TempDir folder("gitops-clones");
+  const auto commit_as = [&](const std::string& boot, const std::string& path,
+                             const std::string& clones_made) {
+    run_coro(
+        [&]() -> Task<> {
+          GitBed bed(co_await asio::this_coro::executor,
+                     {.clones = {.folder = folder.path(), .boot_id = boot}});
+          bed.credential = {.username = server.username(), .password = Secret(server.password())};
+          const auto done = co_await bed.committer.commit(
+              bed.request(server.url("work"), path, "1\n"), deadline_after(20s));
+          CO_ASSERT_OK(done);
+          EXPECT_EQ(done->sha, server.head("work"));
+          EXPECT_TRUE(bed.metrics.expose().contains("result=\"ok\"} " + clones_made));
+          co_await bed.stop();
+        },
+        30s);
+  };
+  commit_as("boot-1", "a", "1");
+  commit_as("boot-1", "b", "0");  // the same boot: the clone is used again
+  const auto objects = loose_objects(folder.path());
+  ASSERT_FALSE(objects.empty());
+  for (const auto& file : objects) {
+    fs::permissions(file, fs::perms::owner_all);
+    fs::resize_file(file, 3);
+  }
+  commit_as("boot-2", "c", "1");
+  EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "4\n");
+  commit_as("boot-2", "d", "0");
+  commit_as("", "e", "1");  // an unknown boot
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
