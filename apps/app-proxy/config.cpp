@@ -72,7 +72,8 @@ void bind(ConfigReader& reader, Config& config) {
              config.ca_file);
   reader.add({"extra-ca-file",
               {"NODE_EXTRA_CA_CERTS"},
-              "PEM file with certificate authorities in addition to these; may be empty"},
+              "PEM file, or folder of such files, with authorities in addition to these; may be "
+              "empty"},
              config.extra_ca_file);
   reader.add({"codefresh-tls-insecure",
               {"CODEFRESH_TLS_INSECURE"},

@@ -90,6 +90,7 @@ class ChartTest : public testing::Test {
              "app-proxy.serviceMonitor.enabled=true",
              "app-proxy.prometheusRule.enabled=true",
              "app-proxy.networkPolicy.enabled=true",
+             "global.codefresh.tls.workflowPipelinesGitWebhooks.certificates.git=canary-git-ca",
              "app-proxy.config.skipGitPermissionValidation=true",
              "internal-router.hpa.enabled=true",
              "internal-router.ipv6.enabled=false",
@@ -878,7 +879,7 @@ TEST_F(ChartTest, AC44_PutsSecretsIntoSecretsOnly) {
       }
       EXPECT_THAT(one.dump(), Not(HasSubstr("canary"))) << one.at("kind");
     }
-    EXPECT_EQ(secrets, 2);
+    EXPECT_EQ(secrets, 3);
   }
 }
 

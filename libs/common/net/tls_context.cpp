@@ -1,6 +1,9 @@
 #include "common/net/tls_context.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -10,6 +13,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+#include <system_error>
 
 #include "common/core/small_file.hpp"
 #include "common/core/text.hpp"
@@ -115,6 +119,20 @@ Result<Material> material(const std::string& file, std::string_view inline_text,
   return Material{};
 }
 
+// The file, or what lies in the folder, in the order of names. Hidden entries are left out: Kubernetes
+// keeps the versions of a mounted Secret in them.
+std::vector<std::string> files_at(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return {path};
+  std::vector<std::string> files;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error)) {
+    if (!it->path().filename().string().starts_with('.')) files.push_back(it->path().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 int select_http_1_1(SSL*, const unsigned char** out, unsigned char* out_size,
                     const unsigned char* in, unsigned in_size, void*) {
   static constexpr unsigned char kOffer[] = "\x08http/1.1";
@@ -133,9 +151,13 @@ TlsContext::TlsContext(Role role, TlsOptions options) : role_(role), options_(st
 
 std::string TlsContext::fingerprint() const {
   std::string out;
-  for (const std::string* path : {&options_.ca_file, &options_.extra_ca_file,
-                                  &options_.certificate_file, &options_.key_file}) {
+  for (const std::string* path :
+       {&options_.ca_file, &options_.certificate_file, &options_.key_file}) {
     out += (path->empty() ? "" : file_fingerprint(*path)) + ";";
+  }
+  if (options_.extra_ca_file.empty()) return out;
+  for (const std::string& path : files_at(options_.extra_ca_file)) {
+    out += path + "=" + file_fingerprint(path) + ";";
   }
   return out;
 }
@@ -183,9 +205,10 @@ Result<std::shared_ptr<ssl::context>> TlsContext::build() const {
   } else if (client && !options_.insecure_skip_verify) {
     SSL_CTX_set_default_verify_paths(native);  // honours SSL_CERT_FILE and SSL_CERT_DIR
   }
-  auto extra = material(options_.extra_ca_file, {}, {});
-  if (!extra) return std::unexpected(extra.error());
-  if (!trimmed(extra->text.reveal()).empty()) {
+  for (const std::string& path : files_at(options_.extra_ca_file)) {
+    auto extra = material(path, {}, {});
+    if (!extra) return std::unexpected(extra.error());
+    if (trimmed(extra->text.reveal()).empty()) continue;
     if (auto r = load_trust(*context, extra->text.reveal(), extra->source); !r)
       return std::unexpected(r.error());
   }

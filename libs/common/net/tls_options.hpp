@@ -12,7 +12,7 @@ namespace gitops::net {
 struct TlsOptions {
   std::string ca_file = {};  // PEM bundle that replaces the system's roots
   std::string ca_pem = {};
-  std::string extra_ca_file = {};  // PEM bundle in addition to these roots; an empty file is none
+  std::string extra_ca_file = {};  // PEM file, or folder of them, beside these roots; may be empty
   std::string certificate_file = {};  // client (or server) certificate chain, PEM
   std::string certificate_pem = {};
   std::string key_file = {};

@@ -158,6 +158,23 @@ TEST(Tls, ExtraAuthoritiesAreTrustedBesideTheOthers) {
                        {.ca_file = c.authority.ca_file(), .extra_ca_file = folder / "missing"}));
 }
 
+TEST(Tls, ExtraAuthoritiesMayBeTheFilesOfAFolder) {
+  const auto& c = certificates();
+  const test::TempDir folder;
+  const net::TlsOptions options{.ca_file = c.other_authority.ca_file(),
+                                .extra_ca_file = folder.path()};
+  EXPECT_FALSE(request(identity(c.server), options)) << "an empty folder";
+  test::write_file(folder / ".hidden", read_file(c.authority.ca_file()));
+  EXPECT_FALSE(request(identity(c.server), options)) << "hidden";
+  test::write_file(folder / "git.example.com", read_file(c.other_authority.ca_file()));
+  test::write_file(folder / "own.pem", read_file(c.authority.ca_file()));
+  EXPECT_TRUE(request(identity(c.server), options));
+  test::write_file(folder / "zzz.pem", "no certificate");
+  const auto refused = request(identity(c.server), options);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("zzz.pem"), std::string::npos) << refused.error().message;
+}
+
 TEST(Tls, InsecureIsAnExplicitSwitch) {
   const auto& c = certificates();
   EXPECT_TRUE(request(identity(c.server), {.insecure_skip_verify = true}, "127.0.0.2"));

@@ -32,6 +32,25 @@ app: cap-app-proxy
 /var/lib/app-proxy/repos
 {{- end -}}
 
+{{/* Authorities of Git hosts, by host, as JSON: those that Argo CD's chart got, and the runtime's own over them. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.gitCertificates" -}}
+{{- $own := .Values.global.codefresh.tls.workflowPipelinesGitWebhooks.certificates | default dict -}}
+{{- $argocd := dig "configs" "tls" "certificates" dict (index .Values "argo-cd") | default dict -}}
+{{- mergeOverwrite (deepCopy $argocd) $own | toJson -}}
+{{- end -}}
+
+{{/* The sources of the volume with all authorities besides public ones, as JSON. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.authorities" -}}
+{{- $sources := list -}}
+{{- with include "gitops-runtime.caSecret" . | fromJson -}}
+{{- $sources = append $sources (dict "secret" (dict "name" .name "items" (list (dict "key" .key "path" "control-plane.pem")))) -}}
+{{- end -}}
+{{- if include "gitops-runtime.app-proxy.gitCertificates" . | fromJson -}}
+{{- $sources = append $sources (dict "secret" (dict "name" "codefresh-workflow-pipelines-tls")) -}}
+{{- end -}}
+{{- $sources | toJson -}}
+{{- end -}}
+
 {{/* The ports of the control plane, of Git hosts and of the API server, as JSON. Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.peerPorts" -}}
 {{- $url := urlParse .Values.global.codefresh.url -}}
@@ -63,8 +82,8 @@ to the pod, and five seconds are left in the end. */}}
 {{- with $values.trustedProxies -}}
 {{- $_ := set $env "TRUSTED_PROXIES" (join "," .) -}}
 {{- end -}}
-{{- with include "gitops-runtime.caSecret" $root | fromJson -}}
-{{- $_ := set $env "NODE_EXTRA_CA_CERTS" (printf "/app/config/codefresh-tls-certs/%s" .key) -}}
+{{- if include "gitops-runtime.app-proxy.authorities" $root | fromJsonArray -}}
+{{- $_ := set $env "NODE_EXTRA_CA_CERTS" "/app/config/all" -}}
 {{- end -}}
 {{- range $name, $key := dict "HTTP_PROXY" "httpProxy" "HTTPS_PROXY" "httpsProxy" "NO_PROXY" "noProxy" -}}
 {{- with index $root.Values.global $key -}}
