@@ -20,6 +20,7 @@
 #include "doubles/fake_argocd.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "e2e/git_world.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 
@@ -395,6 +396,18 @@ TEST(TunnelMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
                  "global.codefresh.accountId=acc,tunnel-client.prometheusRule.enabled=true",
                  "codefresh-tunnel-client-.+", "gitops_tunnel_client_", "tunnel.md",
                  client.admin("/metrics").body);
+}
+
+TEST(AppProxyMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
+  if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
+  std::string metrics;
+  in_git_world([&](GitWorld& world) -> Task<> {
+    world.start();
+    co_await world.base.account_known();
+    metrics = world.base.daemon->admin("/metrics").body;
+  });
+  expect_watched("cap-app-proxy", "app-proxy.enabled=true,app-proxy.prometheusRule.enabled=true",
+                 "cap-app-proxy-.+", "gitops_app_proxy_", "app-proxy.md", metrics);
 }
 
 TEST_F(MonitoringTest, AMetricOrLabelThatIsNotServedIsFound) {
