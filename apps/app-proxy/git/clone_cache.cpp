@@ -357,9 +357,9 @@ Task<Result<std::uintmax_t>> CloneCache::make_on_pool(std::shared_ptr<Clone> clo
     const Unfinished unfinished{aside};
     Wire wire(url, credential, WireCalls::over(bridge), stop, limits);
     {
-      auto repository = Repository::create(aside);
+      auto repository = BareRepository::create(aside);
       if (!repository) return std::unexpected(std::move(repository.error()));
-      auto session = repository->connect(wire, Repository::Direction::fetch);
+      auto session = repository->connect(wire, BareRepository::Direction::fetch);
       if (!session) return std::unexpected(std::move(session.error()));
       // The default branch only; others come with the first commit to them.
       if (const std::string branch = session->default_branch(); !session->tip(branch).empty()) {
@@ -414,7 +414,7 @@ Task<> CloneCache::settle(Lease lease) {
   const fs::path folder = lease.folder();
   auto measured = co_await pool_.run(lease.key(), deadline_after(std::chrono::minutes(1)),
                                      [folder](const std::stop_token&) -> Result<std::uintmax_t> {
-                                       if (auto repository = Repository::open(folder)) {
+                                       if (auto repository = BareRepository::open(folder)) {
                                          if (auto compacted = repository->compact(); !compacted) {
                                            return std::unexpected(std::move(compacted.error()));
                                          }

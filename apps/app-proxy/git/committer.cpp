@@ -16,7 +16,9 @@ const Log& log() {
 }
 
 Error cancelled_error() {
-  return {.code = ErrorCode::unavailable, .message = "app-proxy is stopping"};
+  return {.code = ErrorCode::unavailable,
+          .message = "app-proxy is stopping",
+          .reason = std::string(kStopping)};
 }
 
 std::string message_of(const CommitRequest& request) {
@@ -77,6 +79,7 @@ struct Committer::Batch {
   std::string base;  // what they were built on; empty: nothing, the branch is new
   std::string head;  // the last of them
   std::vector<Made> made;
+  WallTime time;
   bool unknown = false;  // a push of them was sent, and the branch has not been seen since
 };
 
@@ -87,6 +90,7 @@ struct Committer::Round {
   std::string base;
   std::string head;
   std::vector<Made> made;
+  WallTime time;
   std::size_t commits = 0;  // made without an error
 };
 
@@ -222,7 +226,10 @@ Task<> Committer::push_batch(Lane& lane, std::vector<std::shared_ptr<Item>> item
     for (std::size_t i = 0; i < items.size(); ++i) {
       auto& made = batch.made[i];
       if (made) {
-        settle(*items[i], CommitResult{.sha = *made, .branch = batch.branch});
+        settle(*items[i], CommitResult{.sha = *made,
+                                       .branch = batch.branch,
+                                       .message = message_of(items[i]->request),
+                                       .time = batch.time});
       } else {
         settle(*items[i], std::unexpected(std::move(made.error())));
       }
@@ -258,6 +265,7 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
         batch.base = std::move(round->base);
         batch.head = std::move(round->head);
         batch.made = std::move(round->made);
+        batch.time = round->time;
       }
       // The branch was seen: an earlier push with an unknown outcome has none now.
       if (round->step != RoundStep::push_again) batch.unknown = false;
@@ -369,9 +377,9 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
                                                   const Batch& batch,
                                                   const std::filesystem::path& folder,
                                                   const WireLimits& limits) {
-  using Direction = Repository::Direction;
+  using Direction = BareRepository::Direction;
   const auto& first = *batch.requests.front();
-  auto repository = Repository::open(folder);
+  auto repository = BareRepository::open(folder);
   if (!repository) return std::unexpected(std::move(repository.error()));
   Round round;
   round.branch = batch.branch;
@@ -384,7 +392,7 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
     round.branch = session->default_branch();
     if (round.branch.empty()) round.branch = "main";  // an empty repository does not tell
   }
-  std::optional<Repository::Session> session;
+  std::optional<BareRepository::Session> session;
   std::string base;
   while (true) {
     auto connected = repository->connect(push_wire, Direction::push);
@@ -441,13 +449,13 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
   if (round.step == RoundStep::build) {
     round.base = base;
     std::string tip = base;
-    const WallTime now = wall_now();
+    round.time = wall_now();
     for (const auto& request : batch.requests) {
       if (stop.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
       auto made = repository->commit(tip, {.changes = request->changes,
                                            .message = message_of(*request),
                                            .author = request->author,
-                                           .time = now,
+                                           .time = round.time,
                                            .allow_empty = request->allow_empty,
                                            .force = request->force,
                                            .sign = request->sign});

@@ -39,9 +39,14 @@ struct CommitRequest {
 };
 
 struct CommitResult {
-  std::string sha = {};     // as it was pushed
-  std::string branch = {};  // its short name
+  std::string sha = {};      // as it was pushed
+  std::string branch = {};   // its short name
+  std::string message = {};  // with the description
+  WallTime time = {};
 };
+
+// Value of Error::reason when stop() ended a request.
+inline constexpr std::string_view kStopping = "Stopping";
 
 // Puts commits into branches of repositories, one queue for each branch. Each request becomes a
 // commit of its own author on top of the branch as the server has it; the server is asked every
@@ -70,7 +75,7 @@ class Committer {
   Committer& operator=(const Committer&) = delete;
   ~Committer();
 
-  // Errors besides those of Repository::commit: conflict (the branch changed too often, or not the
+  // Errors besides those of BareRepository::commit: conflict (the branch changed too often, or not the
   // revision), unauthenticated, forbidden (the server refuses, with its reason), not_found,
   // too_many_requests (the queue is full), timeout (its message says when the commit may have been
   // pushed), unavailable.

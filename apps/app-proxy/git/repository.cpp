@@ -330,25 +330,25 @@ Result<std::optional<git_tree_update>> update_of(git_repository* repository, con
 
 }  // namespace
 
-struct Repository::State {
+struct BareRepository::State {
   RepositoryPtr repository;
   fs::path folder;
 };
 
-Repository::Repository(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Repository::Repository(Repository&&) noexcept = default;
-Repository& Repository::operator=(Repository&&) noexcept = default;
-Repository::~Repository() = default;
+BareRepository::BareRepository(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BareRepository::BareRepository(BareRepository&&) noexcept = default;
+BareRepository& BareRepository::operator=(BareRepository&&) noexcept = default;
+BareRepository::~BareRepository() = default;
 
-Result<Repository> Repository::open(const fs::path& folder) {
+Result<BareRepository> BareRepository::open(const fs::path& folder) {
   start_library();
   git_repository* raw = nullptr;
   if (::git_repository_open_bare(&raw, folder.c_str()) != 0) return local_failure("opening it");
-  return Repository(
+  return BareRepository(
       std::make_unique<State>(State{.repository = RepositoryPtr(raw), .folder = folder}));
 }
 
-Result<Repository> Repository::create(const fs::path& folder) {
+Result<BareRepository> BareRepository::create(const fs::path& folder) {
   start_library();
   git_repository* raw = nullptr;
   git_repository_init_options options;
@@ -358,11 +358,11 @@ Result<Repository> Repository::create(const fs::path& folder) {
   if (::git_repository_init_ext(&raw, folder.c_str(), &options) != 0) {
     return local_failure("creating it");
   }
-  return Repository(
+  return BareRepository(
       std::make_unique<State>(State{.repository = RepositoryPtr(raw), .folder = folder}));
 }
 
-bool Repository::has_commit(const std::string& id) const {
+bool BareRepository::has_commit(const std::string& id) const {
   const git_oid oid = id_of(id);
   git_commit* raw = nullptr;
   if (::git_commit_lookup(&raw, state_->repository.get(), &oid) != 0) return false;
@@ -370,7 +370,7 @@ bool Repository::has_commit(const std::string& id) const {
   return true;
 }
 
-Result<bool> Repository::contains(const std::string& tip, const std::string& ancestor) const {
+Result<bool> BareRepository::contains(const std::string& tip, const std::string& ancestor) const {
   if (tip == ancestor) return true;
   const git_oid above = id_of(tip);
   const git_oid below = id_of(ancestor);
@@ -379,9 +379,9 @@ Result<bool> Repository::contains(const std::string& tip, const std::string& anc
   return found == 1;
 }
 
-Result<std::optional<std::string>> Repository::read_file(const std::string& commit,
-                                                         std::string_view path,
-                                                         std::size_t limit) const {
+Result<std::optional<std::string>> BareRepository::read_file(const std::string& commit,
+                                                             std::string_view path,
+                                                             std::size_t limit) const {
   if (auto checked = check_tree_path(path); !checked) return std::unexpected(checked.error());
   auto tree = tree_of(state_->repository.get(), id_of(commit));
   if (!tree) return std::unexpected(std::move(tree.error()));
@@ -393,7 +393,7 @@ Result<std::optional<std::string>> Repository::read_file(const std::string& comm
   return std::optional<std::string>(std::move(*content));
 }
 
-Result<std::string> Repository::commit(const std::string& parent, const CommitSpec& spec) {
+Result<std::string> BareRepository::commit(const std::string& parent, const CommitSpec& spec) {
   git_repository* repository = state_->repository.get();
   if (auto checked = check_changes(spec.changes); !checked) return std::unexpected(checked.error());
   auto message = message_text(spec.message);
@@ -481,7 +481,7 @@ Result<std::string> Repository::commit(const std::string& parent, const CommitSp
   return text_of(id);
 }
 
-Result<void> Repository::remember(const std::string& branch, const std::string& commit) {
+Result<void> BareRepository::remember(const std::string& branch, const std::string& commit) {
   const git_oid id = id_of(commit);
   git_reference* raw = nullptr;
   if (::git_reference_create(&raw, state_->repository.get(), ("refs/heads/" + branch).c_str(), &id,
@@ -528,7 +528,7 @@ int insert_into(const git_oid* id, void* builder) {
 
 }  // namespace
 
-Result<void> Repository::compact() {
+Result<void> BareRepository::compact() {
   const fs::path objects = state_->folder / "objects";
   const auto packs = small_packs(objects);
   const std::size_t loose = each_loose(objects, {});
@@ -570,7 +570,7 @@ Result<void> Repository::compact() {
   return {};
 }
 
-struct Repository::Session::State {
+struct BareRepository::Session::State {
   git_repository* repository = nullptr;
   Wire* wire = nullptr;
   RemotePtr remote;
@@ -588,7 +588,7 @@ struct Repository::Session::State {
   static int on_transport(git_transport** out, git_remote* owner, void* state);
 };
 
-int Repository::Session::State::on_progress(const git_indexer_progress* stats, void* state) {
+int BareRepository::Session::State::on_progress(const git_indexer_progress* stats, void* state) {
   auto& self = *static_cast<State*>(state);
   if (self.progress != nullptr && *self.progress) {
     (*self.progress)({.received_objects = stats->received_objects,
@@ -599,27 +599,29 @@ int Repository::Session::State::on_progress(const git_indexer_progress* stats, v
   return self.wire->stopped() ? -1 : 0;
 }
 
-int Repository::Session::State::on_push_progress(unsigned, unsigned, std::size_t, void* state) {
+int BareRepository::Session::State::on_push_progress(unsigned, unsigned, std::size_t, void* state) {
   return static_cast<State*>(state)->wire->stopped() ? -1 : 0;
 }
 
-int Repository::Session::State::on_pack_progress(int, std::uint32_t, std::uint32_t, void* state) {
+int BareRepository::Session::State::on_pack_progress(int, std::uint32_t, std::uint32_t,
+                                                     void* state) {
   return static_cast<State*>(state)->wire->stopped() ? -1 : 0;
 }
 
-int Repository::Session::State::on_reference(const char* /*name*/, const char* status,
-                                             void* state) {
+int BareRepository::Session::State::on_reference(const char* /*name*/, const char* status,
+                                                 void* state) {
   auto& self = *static_cast<State*>(state);
   self.reported = true;
   if (status != nullptr) self.refusal = *status == '\0' ? "no reason" : status;
   return 0;
 }
 
-int Repository::Session::State::on_transport(git_transport** out, git_remote* owner, void* state) {
+int BareRepository::Session::State::on_transport(git_transport** out, git_remote* owner,
+                                                 void* state) {
   return Wire::make_transport(out, owner, static_cast<State*>(state)->wire);
 }
 
-git_remote_callbacks Repository::Session::State::callbacks() {
+git_remote_callbacks BareRepository::Session::State::callbacks() {
   git_remote_callbacks callbacks;
   ::git_remote_init_callbacks(&callbacks, GIT_REMOTE_CALLBACKS_VERSION);
   callbacks.transfer_progress = on_progress;
@@ -631,12 +633,12 @@ git_remote_callbacks Repository::Session::State::callbacks() {
   return callbacks;
 }
 
-Repository::Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Repository::Session::Session(Session&&) noexcept = default;
-Repository::Session& Repository::Session::operator=(Session&&) noexcept = default;
-Repository::Session::~Session() = default;
+BareRepository::Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BareRepository::Session::Session(Session&&) noexcept = default;
+BareRepository::Session& BareRepository::Session::operator=(Session&&) noexcept = default;
+BareRepository::Session::~Session() = default;
 
-Result<Repository::Session> Repository::connect(Wire& wire, Direction direction) {
+Result<BareRepository::Session> BareRepository::connect(Wire& wire, Direction direction) {
   auto state = std::make_unique<Session::State>();
   state->repository = state_->repository.get();
   state->wire = &wire;
@@ -673,22 +675,22 @@ Result<Repository::Session> Repository::connect(Wire& wire, Direction direction)
   return Session(std::move(state));
 }
 
-const std::string& Repository::Session::tip(const std::string& branch) const {
+const std::string& BareRepository::Session::tip(const std::string& branch) const {
   static const std::string kNone;
   const auto found = state_->branches.find(branch);
   return found == state_->branches.end() ? kNone : found->second;
 }
 
-bool Repository::Session::has_branches() const {
+bool BareRepository::Session::has_branches() const {
   return !state_->branches.empty();
 }
 
-const std::string& Repository::Session::default_branch() const {
+const std::string& BareRepository::Session::default_branch() const {
   return state_->default_branch;
 }
 
-Result<void> Repository::Session::fetch(const std::string& branch,
-                                        const std::function<void(const FetchProgress&)>& progress) {
+Result<void> BareRepository::Session::fetch(
+    const std::string& branch, const std::function<void(const FetchProgress&)>& progress) {
   const std::string commit = tip(branch);
   if (commit.empty()) {
     return fail(ErrorCode::not_found, state_->wire->url().name + " has no branch " + branch);
@@ -714,7 +716,7 @@ Result<void> Repository::Session::fetch(const std::string& branch,
   return {};
 }
 
-PushAnswer Repository::Session::push(const std::string& branch, const std::string& commit) {
+PushAnswer BareRepository::Session::push(const std::string& branch, const std::string& commit) {
   Wire& wire = *state_->wire;
   wire.take_error();
   wire.expect_push();

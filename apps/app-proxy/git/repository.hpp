@@ -52,19 +52,19 @@ struct FetchProgress {
 // thread, and only one object of a folder writes at a time. Files of the clone are complete or
 // absent at any moment (libgit2 writes beside and renames), so a killed process leaves a clone that
 // works, with some unused files.
-class Repository {
+class BareRepository {
  public:
   // A connection to the server, on which it named its branches.
   class Session;
   enum class Direction : std::uint8_t { fetch, push };
 
-  Repository(Repository&&) noexcept;
-  Repository& operator=(Repository&&) noexcept;
-  ~Repository();
+  BareRepository(BareRepository&&) noexcept;
+  BareRepository& operator=(BareRepository&&) noexcept;
+  ~BareRepository();
 
   // BrokenClone when there is no usable one.
-  static Result<Repository> open(const std::filesystem::path& folder);
-  static Result<Repository> create(const std::filesystem::path& folder);
+  static Result<BareRepository> open(const std::filesystem::path& folder);
+  static Result<BareRepository> create(const std::filesystem::path& folder);
 
   // Asks the server for its branches. `wire` outlives the session, and so does this object.
   Result<Session> connect(Wire& wire, Direction direction);
@@ -88,12 +88,12 @@ class Repository {
 
  private:
   struct State;
-  explicit Repository(std::unique_ptr<State> state);
+  explicit BareRepository(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 inline constexpr std::string_view kNothingToCommit = "NothingToCommit";
 
-class Repository::Session {
+class BareRepository::Session {
  public:
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -112,7 +112,7 @@ class Repository::Session {
   PushAnswer push(const std::string& branch, const std::string& commit);
 
  private:
-  friend class Repository;
+  friend class BareRepository;
   struct State;
   explicit Session(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
