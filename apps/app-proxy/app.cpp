@@ -1,12 +1,18 @@
 #include "app-proxy/app.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "app-proxy/config.hpp"
 #include "app-proxy/door.hpp"
+#include "app-proxy/git/clone_cache.hpp"
+#include "app-proxy/git/committer.hpp"
 #include "app-proxy/integrations/validity_check.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
@@ -15,6 +21,7 @@
 #include "app-proxy/users/rules.hpp"
 #include "common/core/credential.hpp"
 #include "common/core/process.hpp"
+#include "common/core/worker_pool.hpp"
 #include "common/graphql/engine.hpp"
 #include "common/http/client.hpp"
 #include "common/net/resolve.hpp"
@@ -67,6 +74,34 @@ Door::Options door_options(const Config& config) {
   options.max_operations = static_cast<std::size_t>(config.max_operations_per_user);
   options.playground = config.playground;
   return options;
+}
+
+// Threads for Git's blocking work; a clone takes one for its whole time.
+constexpr std::size_t kGitThreads = 4;
+
+// The folder for clones. The one below the temporary folder must be ours alone: settings of a clone
+// that somebody else put there could send a token elsewhere.
+Result<std::filesystem::path> clones_folder(const Config& config) {
+  if (!config.repos_dir.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(config.repos_dir, failed);
+    if (failed || ::access(config.repos_dir.c_str(), W_OK) != 0) {
+      return fail(ErrorCode::unavailable, config.repos_dir + " cannot be written");
+    }
+    return config.repos_dir;
+  }
+  std::error_code failed;
+  auto folder = std::filesystem::temp_directory_path(failed);
+  if (failed) return fail(ErrorCode::unavailable, "there is no temporary folder; set REPOS_DIR");
+  folder /= "gitops-app-proxy-" + std::to_string(::geteuid());
+  (void)::mkdir(folder.c_str(), S_IRWXU);
+  struct stat found{};
+  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
+      found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return fail(ErrorCode::unavailable,
+                folder.string() + " is not a folder of this process alone; set REPOS_DIR");
+  }
+  return folder;
 }
 
 // Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
@@ -132,6 +167,9 @@ class App {
     git_tasks_.cancel();
     co_await git_tasks_.join();
     if (server_) co_await server_->stop(deadline);
+    if (committer_) co_await committer_->stop();
+    if (clones_) co_await clones_->stop();
+    if (git_pool_) git_pool_->stop(std::chrono::seconds(2));
     if (rules_) co_await rules_->stop();
     if (users_) co_await users_->stop();
   }
@@ -151,10 +189,27 @@ class App {
               (trouble.empty() ? "fresh" : trouble) + "\n";
     }
     text += "Git integrations: " + (git_trouble_.empty() ? "available" : git_trouble_) + "\n";
+    text += "commits: " + status_of_commits();
     return text;
   }
 
  private:
+  [[nodiscard]] std::string status_of_commits() const {
+    if (!committer_)
+      return "not available" + (clones_trouble_.empty() ? "" : ": " + clones_trouble_) + "\n";
+    const auto making = clones_->in_progress();
+    std::string text = std::to_string(committer_->waiting()) +
+                       " waiting; clones: " + std::to_string(clones_->bytes()) + " bytes, " +
+                       std::to_string(making.size()) + " in progress\n";
+    for (const auto& clone : making) {
+      text += "  " + clone.url + ": " + std::to_string(clone.progress.received_objects) + " of " +
+              std::to_string(clone.progress.total_objects) + " objects, " +
+              std::to_string(clone.progress.bytes) + " bytes, since " +
+              format_rfc3339(clone.since) + "\n";
+    }
+    return text;
+  }
+
   // Git integrations lie in Secrets of the runtime's namespace. Without a cluster the rest serves.
   void start_git(const http::ProxySettings& proxy) {
     auto cluster = k8s::load_cluster_config(config_.kubeconfig, config_.context,
@@ -205,6 +260,22 @@ class App {
     });
     validity_->start(git_tasks_);
     parts_->git_integrations = &*git_;
+    start_commits();
+  }
+
+  void start_commits() {
+    auto folder = clones_folder(config_);
+    if (!folder) {
+      clones_trouble_ = folder.error().message;
+      log_.warning("commits are not available", {{"reason", clones_trouble_}});
+      return;
+    }
+    git_pool_.emplace(WorkerPool::Options{.name = "git", .threads = kGitThreads}, context_.metrics);
+    clones_.emplace(context_.executor, *git_pool_, context_.metrics,
+                    CloneCache::Options{.folder = std::move(*folder)});
+    committer_.emplace(context_.executor, *git_pool_, *clones_, *git_http_, context_.metrics,
+                       Committer::Options{});
+    parts_->committer = &*committer_;
   }
 
   Task<> serve(http::Exchange& exchange) {
@@ -236,6 +307,10 @@ class App {
   std::optional<GitIntegrations> git_;
   std::optional<ValidityCheck> validity_;
   std::string git_trouble_;
+  std::optional<WorkerPool> git_pool_;
+  std::optional<CloneCache> clones_;
+  std::optional<Committer> committer_;
+  std::string clones_trouble_;
   TaskGroup git_tasks_;
   std::optional<Door> door_;
   std::optional<http::Router> router_;

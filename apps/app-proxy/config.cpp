@@ -126,6 +126,11 @@ void bind(ConfigReader& reader, Config& config) {
               {"GIT_CHECK_PERIOD"},
               "Period in which Git hosts are asked whether they still accept the tokens"},
              config.git_check_period, std::chrono::seconds(1), std::chrono::hours(24 * 7));
+  reader.add({"repos-dir",
+              {"REPOS_DIR"},
+              "Folder for clones of repositories, at most 4 GiB, of one process alone; empty: "
+              "gitops-app-proxy-UID below the temporary folder"},
+             config.repos_dir);
 
   reader.group("Kubernetes");
   reader.add({"kubeconfig",

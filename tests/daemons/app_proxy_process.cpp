@@ -15,20 +15,21 @@ std::size_t number_behind(const std::string& text, std::string_view key) {
 }
 
 ProcessOptions options(Environment environment, std::vector<std::string> flags,
-                       const std::filesystem::path& log) {
+                       const std::filesystem::path& folder) {
   environment.insert({{"LISTEN_ADDRESS", "127.0.0.1"},
                       {"METRICS_LISTEN_ADDRESS", "127.0.0.1"},
                       {"PORT", "0"},
-                      {"ADMIN_PORT", "0"}});
+                      {"ADMIN_PORT", "0"},
+                      {"REPOS_DIR", (folder / "clones").string()}});
   std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/app-proxy"};
   argv.insert(argv.end(), flags.begin(), flags.end());
-  return {.argv = std::move(argv), .env = std::move(environment), .log_file = log};
+  return {.argv = std::move(argv), .env = std::move(environment), .log_file = folder / "log"};
 }
 
 }  // namespace
 
 AppProxyProcess::AppProxyProcess(Environment environment, std::vector<std::string> flags)
-    : process_(options(std::move(environment), std::move(flags), folder_ / "log")) {
+    : process_(options(std::move(environment), std::move(flags), folder_.path())) {
   require_until([this] { return log().contains(R"("message":"started")") || !process_.running(); },
                 std::chrono::seconds(20), "app-proxy to start");
   port_ = static_cast<std::uint16_t>(number_behind(log(), R"("message":"serving","port":)"));

@@ -154,8 +154,8 @@ Task<> FakeGitHost::handle(http::Exchange& exchange) {
               .query = Query(exchange.query()),
               .body = body && !body->empty() ? Json::parse(*body, nullptr, false) : Json(),
               .token = token_of(request.headers.find("Authorization").value_or(""))};
-  asked.may_write = asked.token == kToken;
-  const bool is_known = asked.token == kToken || asked.token == kReader;
+  asked.may_write = users_.contains(asked.token);
+  const bool is_known = asked.may_write || asked.token == kReader;
   std::string_view path = exchange.path();
   if (!is_known || refuses_tokens_) {
     (void)co_await exchange.reply(failure(401));

@@ -47,6 +47,7 @@ class FakeGitHost : public DoubleServer {
     std::string owner, name;
     bool is_private = true;
     std::string default_branch = "main";
+    std::string clone_url = {};  // empty: at git.example.test; GitHub and Gitea
     std::set<std::string> branches, tags;
     std::map<std::string, std::string> files;           // the same on every branch
     std::vector<PullRequest> pull_requests;             // numbered from 1
@@ -60,6 +61,13 @@ class FakeGitHost : public DoubleServer {
   // Every token is refused from now on, or no longer.
   void refuse_tokens(bool refuse) { refuses_tokens_ = refuse; }
   void hide_mail() { mail_.reset(); }
+  // A user besides the one, who may do everything. GitHub and Gitea.
+  struct User {
+    std::int64_t id = 0;
+    std::string login;
+    std::string name;
+  };
+  void add_user(std::string token, User user) { users_[std::move(token)] = std::move(user); }
   // The most items of a page, whatever is asked for.
   void limit_pages(std::size_t items) { page_limit_ = items; }
 
@@ -106,6 +114,7 @@ class FakeGitHost : public DoubleServer {
   app_proxy::ProviderKind kind_;
   std::string root_path_;
   std::vector<std::unique_ptr<Repository>> repositories_;
+  std::map<std::string, User> users_ = {{kToken, {7, kLogin, "Dana Example"}}};  // by token
   std::optional<std::string> mail_ = "dana@example.test";
   std::int64_t last_id_ = 100;
   std::size_t page_limit_ = 1'000;

@@ -12,19 +12,21 @@ Json FakeGitHost::github_repository(const Repository& repository, bool may_write
   Json owner{{"login", repository.owner}, {"avatar_url", "https://avatars.example.test/1"}};
   if (kind_ == ProviderKind::github) owner["type"] = is_organisation ? "Organization" : "User";
   const auto full_name = repository.owner + "/" + repository.name;
-  return {{"id", repository.id},
-          {"full_name", full_name},
-          {"name", repository.name},
-          {"private", repository.is_private},
-          {"owner", owner},
-          {"html_url", "https://git.example.test/" + full_name},
-          {"clone_url", "https://git.example.test/" + full_name + ".git"},
-          {"ssh_url", "git@git.example.test:" + full_name + ".git"},
-          {"default_branch", repository.default_branch},
-          {"open_issues_count", 3},
-          {"pushed_at", "2026-03-04T09:15:27Z"},
-          {"updated_at", "2026-03-04T09:15:27Z"},
-          {"permissions", {{"admin", may_write}, {"push", may_write}, {"pull", true}}}};
+  return {
+      {"id", repository.id},
+      {"full_name", full_name},
+      {"name", repository.name},
+      {"private", repository.is_private},
+      {"owner", owner},
+      {"html_url", "https://git.example.test/" + full_name},
+      {"clone_url", repository.clone_url.empty() ? "https://git.example.test/" + full_name + ".git"
+                                                 : repository.clone_url},
+      {"ssh_url", "git@git.example.test:" + full_name + ".git"},
+      {"default_branch", repository.default_branch},
+      {"open_issues_count", 3},
+      {"pushed_at", "2026-03-04T09:15:27Z"},
+      {"updated_at", "2026-03-04T09:15:27Z"},
+      {"permissions", {{"admin", may_write}, {"push", may_write}, {"pull", true}}}};
 }
 
 http::Response FakeGitHost::answer_github(const Asked& asked) {
@@ -46,10 +48,13 @@ http::Response FakeGitHost::answer_github(const Asked& asked) {
   };
   if (path.empty()) return failure(404);
   if (asked.is("GET", 1) && path[0] == "user") {
-    auto response = json(200, {{"id", 7},
-                               {"login", kLogin},
-                               {is_gitea ? "full_name" : "name", "Dana Example"},
-                               {"email", mail_ ? Json(*mail_) : Json()},
+    const auto found = users_.find(asked.token);
+    const User& user = found == users_.end() ? users_.at(kToken) : found->second;
+    const bool shows_mail = mail_ && user.login == kLogin;
+    auto response = json(200, {{"id", user.id},
+                               {"login", user.login},
+                               {is_gitea ? "full_name" : "name", user.name},
+                               {"email", shows_mail ? Json(*mail_) : Json()},
                                {"avatar_url", "https://avatars.example.test/7"}});
     if (!is_gitea) {
       response.headers.add("X-OAuth-Scopes",

@@ -54,9 +54,7 @@ GitServer::GitServer(const Certificate* tls)
   if (!backend) throw std::runtime_error("git-http-backend is not installed");
   const std::string base = folder_.path().string();
   fs::create_directories(folder_ / "repos");
-  write_file(folder_ / "htpasswd",
-             username_ + ":" +
-                 run_or_throw({"openssl", "passwd", "-apr1", "-stdin"}, {}, password_) + "\n");
+  add_user(username_, password_);
   std::string modules =
       R"("mod_alias","mod_auth","mod_authn_file","mod_setenv","mod_cgi","mod_accesslog")";
   std::string tls_section;
@@ -98,6 +96,13 @@ GitServer::GitServer(const Certificate* tls)
         return http_call({.url = url("probe")}).status == 401;
       },
       std::chrono::seconds(10), "the Git server");
+}
+
+void GitServer::add_user(const std::string& name, const std::string& password) {
+  const auto file = folder_ / "htpasswd";
+  const std::string others = fs::exists(file) ? read_file(file) : "";
+  write_file(file, others + name + ":" +
+                       run_or_throw({"openssl", "passwd", "-apr1", "-stdin"}, {}, password) + "\n");
 }
 
 std::string GitServer::url(const std::string& name) const {

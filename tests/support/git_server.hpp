@@ -38,6 +38,9 @@ class GitServer {
 
   std::string url(const std::string& name) const;      // http://127.0.0.1:PORT/git/NAME.git
   std::string tls_url(const std::string& name) const;  // https://localhost:PORT/git/NAME.git
+  /// Another user who may read and write everything.
+  void add_user(const std::string& name, const std::string& password);
+
   const std::string& username() const { return username_; }
   const std::string& password() const { return password_; }
 

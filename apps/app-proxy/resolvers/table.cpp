@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "app-proxy/resolvers/repositories.hpp"
 #include "common/core/log.hpp"
@@ -13,12 +14,6 @@ namespace gitops::app_proxy {
 namespace {
 
 using graphql::Call;
-
-// Fields of the schema whose implementation is not there yet.
-Result<graphql::Json> not_yet(Call& call) {
-  return fail(ErrorCode::unsupported,
-              "\"" + std::string(call.field()) + "\" is not available in this version");
-}
 
 // Why the caller may not ask; nothing when it may.
 std::optional<Error> refusal(Permission permission, const Caller& caller) {
@@ -173,6 +168,12 @@ std::vector<FieldRow> table(const Parts& parts) {
   const auto of_git = [&parts](auto function) {
     return [&parts, function](Call& call) { return function(parts.git_integrations, call); };
   };
+  // A function of commits.hpp.
+  const auto of_commits = [&parts](auto function) {
+    return [&parts, function](Call& call) {
+      return function(parts.git_integrations, parts.committer, call);
+    };
+  };
   return {
       read("versionInfo", anyone, [&parts] { return &parts.version; }),
 
@@ -196,8 +197,8 @@ std::vector<FieldRow> table(const Parts& parts) {
       change("createPullRequest", user, {"args.repo", "args.head", "args.base"},
              of_git(create_pull_request)),
 
-      change("commitFiles", user, {"args.repo", "args.branchName"}, not_yet),
-      change("deleteFiles", user, {"args.repo", "args.branchName"}, not_yet),
+      change("commitFiles", user, {"args.repo", "args.branchName"}, of_commits(commit_files)),
+      change("deleteFiles", user, {"args.repo", "args.branchName"}, of_commits(delete_files)),
   };
 }
 
@@ -219,8 +220,7 @@ graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit) {
   add_version_types(to);
   add_git_integration_types(to);
   add_repository_types(to);
-  // Of the fields that are not there yet.
-  for (const char* type : {"Commit", "Committer"}) to.json(type);
+  add_commit_types(to);
   return to;
 }
 

@@ -9,12 +9,14 @@
 
 namespace gitops::app_proxy {
 
+class Committer;
 class GitIntegrations;
 
 // What the resolvers work with. App owns all of it; it outlives the engine.
 struct Parts {
   const VersionInfo& version;
   GitIntegrations* git_integrations = nullptr;  // null: no access to the cluster
+  Committer* committer = nullptr;               // null: the same, or no folder for clones
 };
 
 // The one list of all fields of Query and Mutation: who may ask for each, and its function. A new

@@ -1,0 +1,185 @@
+#include "app-proxy/resolvers/commits.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "app-proxy/providers/git_error.hpp"
+#include "app-proxy/resolvers/git_integrations.hpp"
+#include "common/core/log.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using graphql::Call;
+using graphql::InputView;
+
+// Of the operation's time, what is left for the answer: so the caller learns whether a commit may
+// have been pushed, and not only that the time is over.
+constexpr auto kForAnswer = std::chrono::seconds(2);
+
+std::string text_of(InputView value) {
+  return std::string(value.text());
+}
+
+// "Update a.yaml", "Delete 3 files": for a caller without a message.
+std::string message_for(std::string_view verb, const std::vector<FileChange>& changes) {
+  return std::string(verb) + " " +
+         (changes.size() == 1 ? changes.front().path : std::to_string(changes.size()) + " files");
+}
+
+// What both fields do: `changes` and their options are in `request`.
+Task<Result<ShownCommit>> commit(GitIntegrations* git, Committer* committer, Call& call,
+                                 CommitRequest request) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  if (committer == nullptr) {
+    co_return fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
+  }
+  const auto args = call["args"];
+  const auto name = parse_repository_name(args["repo"].text());
+  if (!name) co_return std::unexpected(name.error());
+  // Before anybody is asked.
+  if (auto checked = check_changes(request.changes); !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  request.branch = text_of(args["branchName"]);
+  if (!args["msg"].text().empty()) request.message = text_of(args["msg"]);
+  request.description = text_of(args["description"]);
+  const Deadline deadline = call.deadline() - kForAnswer;
+  const auto account =
+      shown(co_await (*known)->open(actor_of(call), text_of(args["integrationName"]), deadline));
+  if (!account) co_return std::unexpected(account.error());
+  auto repository = co_await account->provider->repository(account->access, *name, deadline);
+  if (!repository) co_return std::unexpected(shown(std::move(repository.error())));
+  auto url = clone_url_of(account->root, repository->value.clone_url);
+  if (!url) co_return std::unexpected(std::move(url.error()));
+  request.repository = std::move(*url);
+  request.author = {.name = account->name.empty() ? account->login : account->name,
+                    .email = account->mail};
+  request.credential = {.username = git_username_of(*account), .password = account->access.token};
+  const GitAuthor author = request.author;
+  auto made = co_await committer->commit(std::move(request), deadline);
+  if (!made) co_return std::unexpected(shown_commit_error(std::move(made.error())));
+  co_return ShownCommit{.commit = std::move(*made), .author = author};
+}
+
+}  // namespace
+
+Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view text) {
+  const auto refuse = [&](std::string_view reason, std::string message) {
+    return std::unexpected(Error{
+        .code = ErrorCode::protocol, .message = std::move(message), .reason = std::string(reason)});
+  };
+  auto url =
+      parse_repository_url(text, root.url.scheme == "http" ? Scheme::http_too : Scheme::https_only);
+  if (!url) {
+    return refuse(git_errors::kBadAnswer,
+                  root.url.host + " tells no usable clone URL: " + url.error().message);
+  }
+  if (url->http.host != root.url.host && url->http.host != root.web_host()) {
+    return refuse(git_errors::kRedirected,
+                  root.url.host + " has its repositories at " + url->http.host +
+                      ", where the token of this integration is not sent; make an integration with "
+                      "an API URL of that host");
+  }
+  return url;
+}
+
+std::string git_username_of(const GitAccount& account) {
+  const std::string& given = account.access.username;
+  // API tokens of Bitbucket Cloud go with the mail address in REST, and with this name in Git:
+  // support.atlassian.com/bitbucket-cloud/docs/using-api-tokens.
+  if (given.contains('@') && account.root.kind == ProviderKind::bitbucket) {
+    return "x-bitbucket-api-token-auth";
+  }
+  if (!given.empty()) return given;
+  return account.login.empty() ? "git" : account.login;
+}
+
+Error shown_commit_error(Error error) {
+  using enum ErrorCode;
+  const auto as = [&](std::string_view reason, std::string_view what_to_do) {
+    error.reason = reason;
+    if (!what_to_do.empty()) error.message += "; " + std::string(what_to_do);
+    return shown(std::move(error));
+  };
+  if (error.reason == kNothingToCommit) {
+    return as("GIT_NOTHING_TO_COMMIT", "set allowEmpty to commit all the same");
+  }
+  if (error.reason == kBrokenClone || error.reason == kDiskFull) {
+    static const Log log("git_commits");
+    log.error("a commit failed because of the local clone",
+              {{"reason", error.reason}, {"error", error.message}});
+    return {.code = unavailable,
+            .message =
+                "the runtime cannot use its clone of the repository now; try again later, or "
+                "see its log"};
+  }
+  if (error.reason == kStopping) return {.code = unavailable, .message = error.message};
+  switch (error.code) {
+    case conflict:
+      return as(git_errors::kConflict, "read it again, and repeat");
+    case unauthenticated:
+      return as(git_errors::kTokenRejected, "register a new token");
+    case forbidden:
+      return as(git_errors::kRefused, "check the rights of the token and the rules of the branch");
+    case not_found:
+      return as(git_errors::kNotFound, {});
+    case unavailable:
+    case tls:
+      return as(git_errors::kUnreachable, "try again later");
+    case protocol:
+    case invalid_data:
+      return as(git_errors::kBadAnswer, {});
+    default:  // of the request itself, a full queue, or too late
+      error.reason.clear();
+      return error;
+  }
+}
+
+Task<Result<ShownCommit>> commit_files(GitIntegrations* git, Committer* committer, Call& call) {
+  const auto args = call["args"];
+  CommitRequest request;
+  for (const auto file : args["files"].items()) {
+    request.changes.push_back({.path = text_of(file["path"]),
+                               .content = text_of(file["data"]),
+                               .revision = text_of(file["revision"])});
+  }
+  request.message = message_for("Update", request.changes);
+  request.force = args["force"].is_true();
+  request.allow_empty = args["allowEmpty"].is_true();
+  co_return co_await commit(git, committer, call, std::move(request));
+}
+
+Task<Result<ShownCommit>> delete_files(GitIntegrations* git, Committer* committer, Call& call) {
+  CommitRequest request;
+  for (const auto path : call["args"]["paths"].items()) {
+    request.changes.push_back({.path = text_of(path), .kind = FileChange::Kind::remove});
+  }
+  request.message = message_for("Delete", request.changes);
+  co_return co_await commit(git, committer, call, std::move(request));
+}
+
+void add_commit_types(graphql::Resolvers& to) {
+  const auto of = [](std::string CommitResult::* member) {
+    return
+        [member](const ShownCommit& shown) -> const std::string& { return shown.commit.*member; };
+  };
+  to.type<ShownCommit>(
+      "Commit",
+      {
+          {"sha", of(&CommitResult::sha)},
+          {"committer", &ShownCommit::author},
+          {"date", [](const ShownCommit& shown) { return format_rfc3339(shown.commit.time); }},
+          {"message", of(&CommitResult::message)},
+          {"tags", [](const ShownCommit&) { return std::vector<std::string>(); }},
+      });
+  to.type<GitAuthor>("Committer", {
+                                      {"name", &GitAuthor::name},
+                                      {"email", &GitAuthor::email},
+                                      {"avatarUrl", [](const GitAuthor&) { return nullptr; }},
+                                      {"profileUrl", [](const GitAuthor&) { return nullptr; }},
+                                  });
+}
+
+}  // namespace gitops::app_proxy

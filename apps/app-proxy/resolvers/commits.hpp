@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "app-proxy/git/committer.hpp"
+#include "app-proxy/integrations/git_integrations.hpp"
+#include "common/graphql/resolvers.hpp"
+
+// The fields of the schema that put commits into a repository, as the caller: with the token that the
+// caller has registered, and the name and mail that the host tells of it. `git` and `committer` are
+// null while the runtime has no access to its cluster.
+namespace gitops::app_proxy {
+
+// A commit that was pushed, and its author.
+struct ShownCommit {
+  CommitResult commit;
+  GitAuthor author;
+};
+
+Task<Result<ShownCommit>> commit_files(GitIntegrations* git, Committer* committer,
+                                       graphql::Call& call);
+// Each path is a file that exists.
+Task<Result<ShownCommit>> delete_files(GitIntegrations* git, Committer* committer,
+                                       graphql::Call& call);
+
+void add_commit_types(graphql::Resolvers& to);
+
+// Below: pure.
+
+// Where a repository is cloned from and pushed to, as its host tells. The user's token goes there, so
+// it must be the integration's own host, and with TLS unless the integration has none. Errors have a
+// reason of git_errors.
+Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view url);
+
+// The user name beside a token in Git's requests. Most hosts look at the token alone.
+std::string git_username_of(const GitAccount& account);
+
+// An error of the committer as clients may see it: with a reason of git_errors and what to do.
+Error shown_commit_error(Error error);
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,304 @@
+// Commits by the running app-proxy, between doubles of an API server and of GitHub's REST interface,
+// and Git's own server.
+#include <csignal>
+#include <map>
+
+#include <gmock/gmock.h>
+
+#include "common/core/task_group.hpp"
+#include "e2e/git_world.hpp"
+#include "support/git_server.hpp"
+
+namespace gitops::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+using Answer = GitWorld::Answer;
+constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kBob = AppProxyWorld::kBob;
+constexpr auto kBobsGitToken = "canary-git-bob";
+
+// The repository acme/shop of the double is one of a real Git server. Ann is the host's Dana, Bob its
+// Bo without a mail address.
+struct CommitWorld {
+  explicit CommitWorld(GitWorld& w) : world(w) {
+    git.create_repository("shop");
+    git.commit("shop", {{"deploy/app.yaml", "replicas: 1\n"}}, "begin");
+    git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
+    git.add_user("bo", kBobsGitToken);
+    world.host.find("acme", "shop")->clone_url = git.url("shop");
+    world.host.add_user(kBobsGitToken, {.id = 8, .login = "bo", .name = "Bo Example"});
+  }
+
+  void start() { world.start({{"REPOS_DIR", (folder / "clones").string()}}); }
+  Task<> start_registered() {
+    start();
+    co_await world.base.account_known();
+    EXPECT_EQ((co_await world.add()).code(), "");
+    for (const auto& [user, token] :
+         {std::pair(kAnn, FakeGitHost::kToken), {kBob, kBobsGitToken}}) {
+      const auto answer = co_await world.register_user(user, {{"token", token}});
+      EXPECT_EQ(answer.code(), "") << answer.body;
+    }
+  }
+
+  // The document of the public clients, with their alias.
+  static Json document(Json args) {
+    args.emplace("repo", "acme/shop");
+    return {{"query",
+             "mutation commitFiles($args: CommitFilesArgs!) { commitFiles(args: $args) { "
+             "COMMIT_SHA: sha sha message date tags committer { name email } } }"},
+            {"variables", {{"args", std::move(args)}}}};
+  }
+  Task<Answer> commit(const char* user, Json args) {
+    auto wanted = document(std::move(args));
+    return world.ask(user, wanted["query"], wanted["variables"]);
+  }
+  Task<Answer> remove(const char* user, Json args) {
+    args.emplace("repo", "acme/shop");
+    return world.ask(user,
+                     "mutation($args: DeleteFilesArgs!) { deleteFiles(args: $args) { sha message "
+                     "} }",
+                     {{"args", std::move(args)}});
+  }
+  static Json file(std::string path, std::string data, Json revision = nullptr) {
+    return {
+        {"path", std::move(path)}, {"data", std::move(data)}, {"revision", std::move(revision)}};
+  }
+  [[nodiscard]] std::string git_line(const std::vector<std::string>& args) const {
+    auto result = git.git("shop", args);
+    EXPECT_TRUE(result.ok()) << result.err;
+    while (result.out.ends_with('\n')) result.out.pop_back();
+    return result.out;
+  }
+  // How often each message stands in the branch.
+  [[nodiscard]] std::map<std::string, int> subjects() const {
+    std::map<std::string, int> found;
+    std::istringstream lines(git_line({"log", "--format=%s", "main"}));
+    for (std::string line; std::getline(lines, line);) ++found[line];
+    return found;
+  }
+
+  GitWorld& world;
+  GitServer git;
+  TempDir folder;
+};
+
+void in_commit_world(const std::function<Task<>(CommitWorld&)>& body) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  in_git_world([&](GitWorld& world) -> Task<> {
+    CommitWorld commits(world);
+    co_await commits.start_registered();
+    co_await body(commits);
+  });
+}
+
+TEST(AppProxyCommit, ACommitArrivesAsTheUsersOwn) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    const auto answer = co_await w.commit(
+        kAnn, {{"branchName", "HEAD"},
+               {"files", Json::array({CommitWorld::file("deploy/app.yaml", "replicas: 2\n"),
+                                      CommitWorld::file("new/a.yaml", "a: 1\n")})},
+               {"msg", "Scale the shop"},
+               {"description", "For the holidays."},
+               {"force", true}});
+    const Json made = answer.json["data"]["commitFiles"];
+    EXPECT_EQ(made["sha"], w.git.head("shop")) << answer.body;
+    EXPECT_EQ(made["COMMIT_SHA"], made["sha"]);
+    EXPECT_EQ(made["message"], "Scale the shop\n\nFor the holidays.");
+    EXPECT_EQ(made["tags"], Json::array());
+    EXPECT_EQ(made["committer"], (Json{{"name", "Dana Example"}, {"email", "dana@example.test"}}));
+    EXPECT_EQ(w.git.file_at_head("shop", "deploy/app.yaml"), "replicas: 2\n");
+    EXPECT_EQ(w.git.file_at_head("shop", "new/a.yaml"), "a: 1\n");
+    EXPECT_EQ(w.git_line({"log", "-1", "--format=%an|%ae|%cn|%ce|%B", "main"}),
+              "Dana Example|dana@example.test|Dana Example|dana@example.test|Scale the "
+              "shop\n\nFor the holidays.");
+    const auto when = parse_rfc3339(made["date"].get<std::string>());
+    CO_ASSERT_TRUE(when.has_value());
+    EXPECT_EQ(
+        std::to_string(
+            std::chrono::duration_cast<std::chrono::seconds>(when->time_since_epoch()).count()),
+        w.git_line({"log", "-1", "--format=%ct", "main"}));
+
+    // Nothing differs: an error, unless it is wanted so.
+    Json same{{"files", Json::array({CommitWorld::file("new/a.yaml", "a: 1\n")})}};
+    EXPECT_EQ((co_await w.commit(kAnn, same)).code(), "GIT_NOTHING_TO_COMMIT");
+    EXPECT_EQ(w.git.head("shop"), made["sha"].get<std::string>());
+    same["allowEmpty"] = true;
+    const auto empty = co_await w.commit(kAnn, same);
+    EXPECT_EQ(empty.json["data"]["commitFiles"]["message"], "Update new/a.yaml") << empty.body;
+
+    // A host that tells no mail address.
+    const auto by_bob = co_await w.commit(
+        kBob, {{"files", Json::array({CommitWorld::file("b.yaml", "b: 1\n")})}, {"msg", "By Bob"}});
+    EXPECT_EQ(by_bob.code(), "") << by_bob.body;
+    const auto author = w.git_line({"log", "-1", "--format=%an|%ae", "main"});
+    EXPECT_THAT(author, testing::StartsWith("Bo Example|"));
+    EXPECT_THAT(author, HasSubstr("noreply"));
+    EXPECT_THAT(w.world.base.daemon->admin("/statusz").body,
+                HasSubstr("commits: 0 waiting; clones: "));
+  });
+}
+
+TEST(AppProxyCommit, AChangedFileIsNotOverwritten) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    const auto seen = w.git_line({"rev-parse", "main:deploy/app.yaml"});
+    w.git.commit("shop", {{"deploy/app.yaml", "replicas: 7\n"}}, "somebody else");
+    const auto tip = w.git.head("shop");
+    Json args{{"files", Json::array({CommitWorld::file("deploy/app.yaml", "replicas: 3\n", seen)})},
+              {"msg", "three"}};
+    const auto refused = co_await w.commit(kAnn, args);
+    EXPECT_EQ(refused.status, 200);
+    EXPECT_EQ(refused.code(), "GIT_CONFLICT") << refused.body;
+    EXPECT_EQ(w.git.head("shop"), tip);
+    args["files"][0]["revision"] = w.git_line({"rev-parse", "main:deploy/app.yaml"});
+    EXPECT_EQ((co_await w.commit(kAnn, args)).code(), "");
+    EXPECT_EQ(w.git.file_at_head("shop", "deploy/app.yaml"), "replicas: 3\n");
+    args["files"][0] = CommitWorld::file("deploy/app.yaml", "replicas: 4\n", seen);
+    args["force"] = true;
+    EXPECT_EQ((co_await w.commit(kAnn, args)).code(), "");
+    EXPECT_EQ(w.git.file_at_head("shop", "deploy/app.yaml"), "replicas: 4\n");
+  });
+}
+
+TEST(AppProxyCommit, FilesAreDeleted) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    w.git.commit("shop", {{"a.yaml", "a\n"}, {"b.yaml", "b\n"}}, "two");
+    const auto answer = co_await w.remove(kBob, {{"paths", {"a.yaml", "b.yaml"}}});
+    EXPECT_EQ(answer.json["data"]["deleteFiles"],
+              (Json{{"sha", w.git.head("shop")}, {"message", "Delete 2 files"}}))
+        << answer.body;
+    EXPECT_EQ(w.git.file_at_head("shop", "a.yaml"), std::nullopt);
+    EXPECT_EQ(w.git.file_at_head("shop", "deploy/app.yaml"), "replicas: 1\n");
+    const auto tip = w.git.head("shop");
+    EXPECT_EQ((co_await w.remove(kBob, {{"paths", {"a.yaml"}}})).code(), "GIT_NOT_FOUND");
+    EXPECT_EQ(
+        (co_await w.remove(kBob, {{"paths", {"deploy/app.yaml"}}, {"branchName", "no"}})).code(),
+        "GIT_NOT_FOUND");
+    EXPECT_EQ(w.git.head("shop"), tip);
+  });
+}
+
+// [AC-39]
+TEST(AppProxyCommit, AC39_PathsOutsideOfTheRepositoryAreRefused) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    const auto tip = w.git.head("shop");
+    const auto asked = w.world.host.requests().size();
+    for (const char* path : {"../x", "a/../../x", "/etc/passwd", ".git/config", "a/.GIT/config",
+                             "git~1/x", "a\\b", "", ".gitmodules"}) {
+      const auto written = co_await w.commit(
+          kAnn, {{"files", Json::array({CommitWorld::file(path, "x")})}, {"force", true}});
+      EXPECT_EQ(written.code(), "INVALID_ARGUMENT") << path;
+      EXPECT_EQ((co_await w.remove(kAnn, {{"paths", {path}}})).code(), "INVALID_ARGUMENT") << path;
+    }
+    EXPECT_EQ(w.world.host.requests().size(), asked);
+    for (const char* branch : {"--force", "refs/tags/v1", "a..b", "a b"}) {
+      EXPECT_EQ(
+          (co_await w.commit(kAnn, {{"branchName", branch},
+                                    {"files", Json::array({CommitWorld::file("x.yaml", "x")})}}))
+              .code(),
+          "INVALID_ARGUMENT")
+          << branch;
+    }
+    EXPECT_EQ(w.git.head("shop"), tip);
+    // A repository that the host says is elsewhere: the token does not go there.
+    w.world.host.find("acme", "shop")->clone_url = "http://localhost:1/acme/shop.git";
+    EXPECT_EQ(
+        (co_await w.commit(kAnn, {{"files", Json::array({CommitWorld::file("x.yaml", "x")})}}))
+            .code(),
+        "GIT_REDIRECTED");
+  });
+}
+
+TEST(AppProxyCommit, ManyAtOnceAllArrive) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    TaskGroup users(co_await asio::this_coro::executor);
+    for (int i = 0; i < 20; ++i) {
+      users.spawn("commit", [&w, i]() -> Task<> {
+        const auto path = "many/" + std::to_string(i) + ".yaml";
+        const auto answer = co_await w.commit(
+            i % 2 == 0 ? kAnn : kBob, {{"files", Json::array({CommitWorld::file(path, "x\n")})}});
+        EXPECT_EQ(answer.code(), "") << answer.body;
+      });
+    }
+    co_await users.join();
+    const auto found = w.subjects();
+    EXPECT_EQ(found.size(), 21U);
+    for (const auto& [subject, times] : found) EXPECT_EQ(times, 1) << subject;
+    const auto authors = w.git_line({"shortlog", "-s", "main"});
+    EXPECT_THAT(authors, HasSubstr("10\tDana Example"));
+    EXPECT_THAT(authors, HasSubstr("10\tBo Example"));
+  });
+}
+
+TEST(AppProxyCommit, ATokenThatTheGitServerRefusesIsTold) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    write_file(w.git.folder() / "htpasswd", "");
+    const auto answer =
+        co_await w.commit(kBob, {{"files", Json::array({CommitWorld::file("x.yaml", "x")})}});
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.code(), "GIT_TOKEN_REJECTED") << answer.body;
+    EXPECT_THAT(answer.body, HasSubstr("register a new token"));
+  });
+}
+
+TEST(AppProxyCommit, AfterAKillNothingIsCommittedTwice) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    constexpr int kCommits = 20;
+    const auto args = [](int i) {
+      const auto path = "k/" + std::to_string(i) + ".yaml";
+      return Json{{"files", Json::array({CommitWorld::file(path, "x\n")})}};
+    };
+    // One after another, so that the kill meets one in any of its phases.
+    std::vector<bool> acknowledged(kCommits);
+    TaskGroup client(executor);
+    client.spawn("commits", [&]() -> Task<> {
+      const http::Url url{
+          .scheme = "http", .host = "127.0.0.1", .port = w.world.base.daemon->port()};
+      for (int i = 0; i < kCommits; ++i) {
+        const auto answer = co_await w.world.base.client.send(
+            url,
+            {.method = "POST",
+             .target = "/api/graphql",
+             .headers = {{"Authorization", kAnn}, {"Content-Type", "application/json"}},
+             .body = CommitWorld::document(args(i)).dump()},
+            deadline_after(std::chrono::seconds(20)));
+        if (!answer) co_return;
+        acknowledged[static_cast<std::size_t>(i)] = !answer->body.contains("errors");
+      }
+    });
+    const auto deadline = deadline_after(std::chrono::seconds(20));
+    while (w.subjects().size() < 5 && Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_THAT(w.world.logs(), Not(HasSubstr("canary")));
+    CO_ASSERT_TRUE(::kill(w.world.base.daemon->process().pid(), SIGKILL) == 0);
+    co_await client.join();
+    EXPECT_FALSE(acknowledged.back()) << "the kill came too late to mean something";
+    const auto after_kill = w.subjects();
+    for (int i = 0; i < kCommits; ++i) {
+      if (!acknowledged[static_cast<std::size_t>(i)]) continue;
+      EXPECT_TRUE(after_kill.contains("Update k/" + std::to_string(i) + ".yaml")) << i;
+    }
+    w.world.base.client.close_idle();
+    w.start();
+    co_await w.world.base.account_known();
+    for (int i = 0; i < kCommits; ++i) {
+      if (acknowledged[static_cast<std::size_t>(i)]) continue;
+      const auto answer = co_await w.commit(kAnn, args(i));
+      // One that was pushed, and whose answer was lost, has nothing to do any more.
+      const bool was_there = after_kill.contains("Update k/" + std::to_string(i) + ".yaml");
+      EXPECT_EQ(answer.code(), was_there ? "GIT_NOTHING_TO_COMMIT" : "") << answer.body;
+    }
+    const auto found = w.subjects();
+    EXPECT_EQ(found.size(), kCommits + 1U);
+    for (const auto& [subject, times] : found) EXPECT_EQ(times, 1) << subject;
+    EXPECT_EQ(w.git_line({"fsck", "--no-progress", "--no-dangling"}), "");
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
