@@ -30,12 +30,12 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// Bytes on disk below a folder, about.
-std::uintmax_t size_of(const fs::path& folder) {
+// Bytes on disk below a folder, about; less when it is stopped.
+std::uintmax_t size_of(const fs::path& folder, const std::stop_token& stop = {}) {
   std::uintmax_t total = 0;
   std::error_code ignored;
-  for (fs::recursive_directory_iterator at(folder, ignored), end; !ignored && at != end;
-       at.increment(ignored)) {
+  for (fs::recursive_directory_iterator at(folder, ignored), end;
+       !ignored && at != end && !stop.stop_requested(); at.increment(ignored)) {
     std::error_code not_a_file;
     const auto size = at->is_regular_file(not_a_file) ? at->file_size(not_a_file) : 0;
     // Small files take a block each.
@@ -54,16 +54,19 @@ std::string folder_name(const RepositoryUrl& url) {
   return name + "-" + hex_encode(bytes_of(sha256(url.key()))).substr(0, 16) + ".git";
 }
 
-// Takes it out of sight first: what is half removed is no clone. Many files take long, so the pool
-// removes them.
-void remove_folder(WorkerPool& pool, const fs::path& folder) {
-  const fs::path aside =
-      folder.parent_path() / (std::string(kUnfinished) + hex_encode(random_bytes(8)));
+// Takes it out of sight: what is half removed is no clone. Returns where it lies now.
+fs::path put_aside(const fs::path& folder) {
+  fs::path aside = folder.parent_path() / (std::string(kUnfinished) + hex_encode(random_bytes(8)));
   std::error_code failed;
   fs::rename(folder, aside, failed);
-  const auto remove = [gone = failed ? folder : aside](const std::stop_token&) {
+  return failed ? folder : aside;
+}
+
+// Many files take long, so the pool removes them, in one job.
+void remove_folders(WorkerPool& pool, std::vector<fs::path> folders) {
+  const auto remove = [gone = std::move(folders)](const std::stop_token&) {
     std::error_code ignored;
-    fs::remove_all(gone, ignored);
+    for (const auto& folder : gone) fs::remove_all(folder, ignored);
   };
   if (!pool.submit(std::stop_source(), remove)) remove(std::stop_token());
 }
@@ -158,6 +161,7 @@ void CloneCache::find_clones() {
   std::error_code ignored;
   fs::create_directories(options_.folder, ignored);
   const bool trusted = same_boot();
+  std::vector<fs::path> leftovers;
   std::size_t dropped = 0;
   bool all_gone = true;
   std::vector<std::pair<fs::file_time_type, std::shared_ptr<Clone>>> found;
@@ -168,17 +172,16 @@ void CloneCache::find_clones() {
     const std::string name = entry.path().filename();
     std::error_code each;
     if (name.starts_with(kUnfinished)) {
-      fs::remove_all(entry.path(), each);
+      leftovers.push_back(entry.path());
     } else if (name.ends_with(".git") && !trusted) {
-      remove_folder(pool_, entry.path());
-      all_gone = all_gone && !fs::exists(entry.path(), each);
+      leftovers.push_back(put_aside(entry.path()));
+      all_gone = all_gone && leftovers.back() != entry.path();
       ++dropped;
     } else if (name.ends_with(".git") && entry.is_directory(each)) {
       auto clone = std::make_shared<Clone>(executor_);
       clone->name = name;
       clone->folder = entry.path();
       clone->state = Clone::State::ready;
-      clone->bytes = size_of(entry.path());
       found.emplace_back(fs::last_write_time(entry.path() / "refs", each), std::move(clone));
     }
   }
@@ -188,11 +191,37 @@ void CloneCache::find_clones() {
     log().info("dropped clones of another boot of the machine", {{"clones", dropped}});
   }
   std::ranges::sort(found, {}, [](const auto& pair) { return pair.first; });
+  std::vector<std::shared_ptr<Clone>> unmeasured;
   for (auto& [time, clone] : found) {
     clone->last_use = ++uses_;
     clones_.emplace(clone->name, clone);
+    unmeasured.push_back(clone);
+  }
+  if (!leftovers.empty()) remove_folders(pool_, std::move(leftovers));
+  if (!unmeasured.empty()) {
+    tasks_.spawn("measure clones", [this, unmeasured] { return measure_old(unmeasured); });
   }
   count();
+}
+
+// One after another, so that commits find free threads.
+Task<> CloneCache::measure_old(std::vector<std::shared_ptr<Clone>> clones) {
+  for (const auto& clone : clones) {
+    // Not one that was removed, made anew or measured after a use meanwhile.
+    const auto wanted = [&] {
+      return clone->state == Clone::State::ready && clone->attempts == 0 && clone->bytes == 0;
+    };
+    while (wanted()) {
+      const auto measured = co_await pool_.run(
+          clone->name, kNever,
+          [folder = clone->folder](const std::stop_token& stop) { return size_of(folder, stop); });
+      if (measured && wanted()) clone->bytes = std::max<std::uintmax_t>(*measured, 1);
+      if (measured) break;
+      if (measured.error().code == ErrorCode::unavailable) co_return;  // the pool is stopping
+      co_await sleep_for(std::chrono::seconds(1));                     // it is full
+    }
+  }
+  evict(options_.quota);
 }
 
 void CloneCache::count() {
@@ -241,7 +270,7 @@ CloneCache::Lease CloneCache::lease_of(const std::shared_ptr<Clone>& clone) {
 }
 
 void CloneCache::remove_now(Clone& clone) {
-  remove_folder(pool_, clone.folder);
+  remove_folders(pool_, {put_aside(clone.folder)});
   clone.state = Clone::State::absent;
   clone.discarded = false;
   clone.bytes = 0;

@@ -41,7 +41,8 @@ class CloneCache {
   // The value of /proc/sys/kernel/random/boot_id (random(4)); empty when it cannot be read.
   static std::string this_boot();
 
-  // All outlive this object. Removes unfinished clones of an earlier process.
+  // All outlive this object. Finds the clones of an earlier process; their sizes come from the pool,
+  // so the quota holds for them once all are measured.
   CloneCache(const Executor& executor, WorkerPool& pool, Metrics& metrics, Options options);
   CloneCache(const CloneCache&) = delete;
   CloneCache& operator=(const CloneCache&) = delete;
@@ -80,6 +81,7 @@ class CloneCache {
     WallTime since;
   };
   [[nodiscard]] std::vector<InProgress> in_progress() const;
+  // Without those that are not measured yet.
   [[nodiscard]] std::uintmax_t bytes() const;
 
   // Ends clones that are being made.
@@ -93,6 +95,7 @@ class CloneCache {
                                             GitCredential credential, http::Client& client);
   std::shared_ptr<Clone> clone_for(const RepositoryUrl& url);
   void find_clones();
+  Task<> measure_old(std::vector<std::shared_ptr<Clone>> clones);
   bool same_boot() const;
   void remember_boot() const;
   Lease lease_of(const std::shared_ptr<Clone>& clone);

@@ -1,5 +1,7 @@
 #include "app-proxy/git/clone_cache.hpp"
 
+#include <atomic>
+
 #include <gtest/gtest.h>
 
 #include "app-proxy/git/git_bed.hpp"
@@ -67,6 +69,48 @@ TEST(CloneCache, ClonesOfAnotherBootAreMadeAnew) {
   EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "4\n");
   commit_as("boot-2", "d", "0");
   commit_as("", "e", "1");  // an unknown boot
+}
+
+// A start with many clones waits for none of them to be measured.
+TEST(CloneCache, OldClonesAreMeasuredOnThePoolAndThenTheQuotaHolds) {
+  const test::TempDir folder("gitops-clones");
+  constexpr std::size_t kClones = 200;
+  constexpr std::size_t kBytes = 8'192;
+  const auto now = fs::file_time_type::clock::now();
+  for (std::size_t i = 0; i < kClones; ++i) {
+    const auto clone = folder.path() / ("clone-" + std::to_string(i) + ".git");
+    fs::create_directories(clone / "refs");
+    test::write_file(clone / "pack", std::string(kBytes, 'x'));
+    fs::last_write_time(clone / "refs", now - std::chrono::minutes(i));  // 0 is the newest
+  }
+  test::write_file(folder.path() / "boot-id", "boot-1");
+  fs::create_directories(folder.path() / "unfinished-1");
+  run_coro(
+      [&]() -> Task<> {
+        Metrics metrics;
+        WorkerPool pool({.name = "git", .threads = 1}, metrics);
+        // The only thread of the pool is busy while the cache starts.
+        std::atomic<bool> busy = true;
+        CO_ASSERT_OK(
+            pool.submit(std::stop_source(), [&](const std::stop_token&) { busy.wait(true); }));
+        CloneCache clones(co_await asio::this_coro::executor, pool, metrics,
+                          {.folder = folder.path(), .quota = 150 * kBytes, .boot_id = "boot-1"});
+        EXPECT_EQ(clones.bytes(), 0U);
+        EXPECT_TRUE(metrics.expose().contains("gitops_app_proxy_git_clones 200"));
+        EXPECT_TRUE(fs::exists(folder.path() / "unfinished-1"));
+        busy = false;
+        busy.notify_all();
+        while (!metrics.expose().contains("gitops_app_proxy_git_clones 150")) {
+          co_await sleep_for(5ms);
+        }
+        EXPECT_EQ(clones.bytes(), 150 * kBytes);
+        co_await clones.stop();
+        pool.stop(10s);
+      },
+      30s);
+  EXPECT_FALSE(fs::exists(folder.path() / "unfinished-1"));
+  EXPECT_TRUE(fs::exists(folder.path() / "clone-149.git"));
+  EXPECT_FALSE(fs::exists(folder.path() / "clone-150.git"));
 }
 
 }  // namespace
