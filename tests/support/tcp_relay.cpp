@@ -1,5 +1,6 @@
 #include "support/tcp_relay.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -64,7 +65,10 @@ Task<> TcpRelay::accept() {
     error_code failed;
     auto client = co_await acceptor_.async_accept(asio::redirect_error(use_task, failed));
     if (failed) co_return;
-    if (closed_) continue;
+    if (closed_) {
+      ++refused_;
+      continue;
+    }
     keep_to_ourselves(client.native_handle());
     auto link = std::make_shared<Link>(std::move(client), Socket(executor_));
     tasks_.spawn("relay connection", [this, link] { return serve(link); });
@@ -96,6 +100,12 @@ Task<> TcpRelay::pump(Link& link, Socket& from, Socket& to) {
     while (held_ && from.is_open()) co_await released_.wait();
     co_await asio::async_write(to, asio::buffer(buffer.data(), size),
                                asio::redirect_error(use_task, failed));
+    if (!close_after_ || &from != &link.client) continue;
+    *close_after_ -= std::min(*close_after_, size);
+    if (*close_after_ == 0) {
+      close_after_.reset();
+      close();
+    }
   }
   link.close();
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -25,6 +26,11 @@ class TcpRelay {
   // Ends every connection, and new ones when they are accepted, until open().
   void close();
   void open() { closed_ = false; }
+  // Does close() once clients have sent so many more bytes; those before are forwarded.
+  void close_after(std::size_t bytes) { close_after_ = bytes; }
+  [[nodiscard]] bool is_closed() const { return closed_; }
+  // Connections that came while it was closed.
+  [[nodiscard]] std::size_t refused() const { return refused_; }
   // Keeps connections and accepts new ones, but forwards nothing until release().
   void hold() { held_ = true; }
   void release();
@@ -49,6 +55,8 @@ class TcpRelay {
   std::uint16_t port_ = 0;
   bool closed_ = false;
   bool held_ = false;
+  std::optional<std::size_t> close_after_;
+  std::size_t refused_ = 0;
   Event released_;
   std::list<std::shared_ptr<Link>> links_;
   TaskGroup tasks_;
