@@ -193,10 +193,8 @@ std::set<std::string> names_the_daemon_knows(const std::string& program) {
 }
 
 TEST_F(ChartTest, HandsOverOnlyVariablesThatTheDaemonKnows) {
-  // The proxy variables are not in the daemon's table, the pod's name is for readers, and the folder
-  // of clones is for the daemon that will commit.
-  const std::set<std::string> conventional{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "POD_NAME",
-                                           "REPOS_DIR"};
+  // The proxy variables are not in the daemon's table, and the pod's name is for readers.
+  const std::set<std::string> conventional{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "POD_NAME"};
   ASSERT_THAT(names_the_daemon_knows("event-reporter"), Contains("CODEFRESH_URL"));
 
   auto password = everything();
