@@ -1,0 +1,534 @@
+#include "app-proxy/git/manifest_edit.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include "common/core/encoding.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kMaxText = 1024 * 1024;
+constexpr std::size_t kMaxDepth = 64;
+
+// Thrown and caught in this file.
+struct Refused {
+  ErrorCode code;
+  std::string why;
+};
+
+[[noreturn]] void refuse(std::string why, ErrorCode code = ErrorCode::unsupported) {
+  throw Refused{.code = code, .why = std::move(why)};
+}
+
+// A node with its place in the text; the children of a map are key, value, key, value.
+struct Node {
+  enum class Kind : std::uint8_t { null, scalar, alias, list, map } kind = Kind::null;
+  bool is_text = false;  // a scalar that is read as text
+  bool flow = false;
+  std::size_t at = 0;      // bytes from the text's begin
+  std::size_t column = 0;  // of `at`, bytes
+  YAML::anchor_t anchor = 0;
+  std::string tag = {};  // explicit ones
+  std::string value = {};
+  std::vector<Node> children = {};
+
+  // The same data.
+  bool operator==(const Node& other) const {
+    return kind == other.kind && is_text == other.is_text && anchor == other.anchor &&
+           tag == other.tag && value == other.value && children == other.children;
+  }
+};
+
+bool is_valid_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+bool is_any_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, text) != words.end();
+}
+
+// Whether YAML 1.1 or 1.2 may read a plain scalar as something else than text; rather too often.
+bool reads_as_other(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (is_any_of(lower, {"", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "=",
+                        "<<", ".inf", "+.inf", "-.inf", ".nan"})) {
+    return true;
+  }
+  if (!std::string_view("0123456789.+-").contains(lower.front())) return false;
+  if (lower.find_first_of("0123456789") == std::string::npos) return false;
+  if (lower.find_first_not_of("0123456789.") == std::string::npos &&
+      std::ranges::count(lower, '.') >= 2) {
+    return false;  // 1.2.3
+  }
+  return lower.find_first_not_of("0123456789abcdefox_.:+-tz ") == std::string::npos;
+}
+
+// Builds the nodes of one document.
+class Builder : public YAML::EventHandler {
+ public:
+  Node root;
+  int start = 0;  // where the document begins
+
+  void OnDocumentStart(const YAML::Mark& mark) override { start = mark.pos; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(Node::Kind::null, mark, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(Node::Kind::alias, mark, anchor);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    Node& node = add(Node::Kind::scalar, mark, anchor, tag);
+    node.value = value;
+    node.is_text = tag != "?" || !reads_as_other(value);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    open(add(Node::Kind::list, mark, anchor, tag), style);
+  }
+  void OnSequenceEnd() override { open_.pop_back(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    open(add(Node::Kind::map, mark, anchor, tag), style);
+  }
+  void OnMapEnd() override { open_.pop_back(); }
+
+ private:
+  Node& add(Node::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor,
+            const std::string& tag = {}) {
+    Node* node = &root;
+    if (!open_.empty()) node = &open_.back()->children.emplace_back();
+    node->kind = kind;
+    node->at = static_cast<std::size_t>(std::max(mark.pos, 0));
+    node->column = static_cast<std::size_t>(std::max(mark.column, 0));
+    node->anchor = anchor;
+    if (tag != "?" && tag != "!") node->tag = tag;
+    return *node;
+  }
+  // An open node is the last child of its parent, so its address holds until it is closed.
+  void open(Node& node, YAML::EmitterStyle::value style) {
+    node.flow = style == YAML::EmitterStyle::Flow;
+    if (open_.size() >= kMaxDepth) refuse("is nested too deeply", ErrorCode::too_large);
+    open_.push_back(&node);
+  }
+  std::vector<Node*> open_;
+};
+
+std::vector<Node> documents_of(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  std::vector<Node> documents;
+  int before = -1;
+  while (true) {
+    Builder builder;
+    if (!parser.HandleNextDocument(builder)) return documents;
+    // yaml-cpp 0.7 finds documents without end in some text that is no YAML, as in ",,".
+    if (builder.start <= before) refuse("it is not YAML", ErrorCode::invalid_data);
+    before = builder.start;
+    documents.push_back(std::move(builder.root));
+  }
+}
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+std::string double_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += "\\x" + hex_encode(std::string_view(&c, 1));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+bool plain_is_safe(std::string_view text) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  if (reads_as_other(text) || text.ends_with(' ') || text.ends_with(':')) return false;
+  if (!is_word(text.front()) && !std::string_view("_./").contains(text.front())) return false;
+  if (text.starts_with("...") || text.contains(": ") || text.contains(" #")) return false;
+  return std::ranges::all_of(
+      text, [&](char c) { return is_word(c) || std::string_view("_./@+=~- :*#$()").contains(c); });
+}
+
+// `quote`: what stood there, to keep the style.
+std::string written(const ManifestValue& value, char quote = 0) {
+  if (!value.is_text) return value.text;
+  const bool control = std::ranges::any_of(
+      value.text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  if (quote == '\'' && !control) {
+    std::string out = "'";
+    for (const char c : value.text) out += c == '\'' ? "''" : std::string(1, c);
+    return out + "'";
+  }
+  if (quote == '"' || !plain_is_safe(value.text)) return double_quoted(value.text);
+  return value.text;
+}
+
+Node node_of(const ManifestValue& value) {
+  Node node;
+  const bool null = !value.is_text && is_any_of(value.text, {"~", "null", "Null", "NULL"});
+  node.kind = null ? Node::Kind::null : Node::Kind::scalar;
+  node.is_text = value.is_text;
+  if (!null) node.value = value.text;
+  return node;
+}
+
+void check_plain_place(const Node& node, std::string_view what) {
+  if (node.kind == Node::Kind::alias) refuse(std::string(what) + " is an alias");
+  if (node.anchor != 0) refuse(std::string(what) + " has an anchor");
+  if (!node.tag.empty()) refuse(std::string(what) + " has a tag");
+}
+
+void check_all_plain(const Node& node) {
+  check_plain_place(node, "what is removed");
+  for (const Node& child : node.children) check_all_plain(child);
+}
+
+// The index of a key's value among the children of a map.
+std::optional<std::size_t> find_key(const Node& map, const std::string& key) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i + 1 < map.children.size(); i += 2) {
+    const Node& each = map.children[i];
+    if (each.kind == Node::Kind::scalar && each.value == "<<") refuse("a map has a merge key");
+    if (each.kind != Node::Kind::scalar || each.value != key) continue;
+    if (found) refuse("a map has the key \"" + key + "\" twice");
+    check_plain_place(each, "a key");
+    found = i + 1;
+  }
+  return found;
+}
+
+// One change of the text, and the same in the data.
+class Editor {
+ public:
+  Editor(std::string text, Node& root) : text_(std::move(text)), root_(root) {}
+
+  std::string apply(const ManifestEdit& edit) {
+    if (edit.action != ManifestEdit::Action::append && edit.path.empty()) {
+      refuse("the path is empty", ErrorCode::invalid_argument);
+    }
+    Node* parent = nullptr;
+    Node* node = &root_;
+    std::size_t index = 0;  // of `node` among the children of `parent`
+    for (std::size_t i = 0; i < edit.path.size(); ++i) {
+      check_plain_place(*node, "a node on the way");
+      parent = node;
+      const auto next = step(*node, edit.path[i]);
+      if (!next) {
+        const bool last = i + 1 == edit.path.size();
+        if (!last || edit.action != ManifestEdit::Action::set) {
+          refuse("there is no such entry", ErrorCode::not_found);
+        }
+        add_key(*node, std::get<std::string>(edit.path[i]), edit.value);
+        return text_;
+      }
+      above_ = {parent_of_, index};
+      parent_of_ = parent;
+      index = *next;
+      node = &parent->children[index];
+    }
+    switch (edit.action) {
+      case ManifestEdit::Action::set:
+        set(*parent, index, edit.value);
+        break;
+      case ManifestEdit::Action::append:
+        append(*node, edit.value);
+        break;
+      case ManifestEdit::Action::remove:
+        remove(*parent, index);
+        break;
+    }
+    return text_;
+  }
+
+ private:
+  static std::optional<std::size_t> step(const Node& node,
+                                         const std::variant<std::string, std::size_t>& next) {
+    if (const auto* key = std::get_if<std::string>(&next)) {
+      if (node.kind != Node::Kind::map) {
+        refuse("\"" + *key + "\" is not in a map", ErrorCode::not_found);
+      }
+      return find_key(node, *key);
+    }
+    const auto at = std::get<std::size_t>(next);
+    if (node.kind != Node::Kind::list || at >= node.children.size()) {
+      refuse("there is no entry " + std::to_string(at), ErrorCode::not_found);
+    }
+    return at;
+  }
+
+  [[nodiscard]] char char_at(std::size_t at) const { return at < text_.size() ? text_[at] : '\n'; }
+  [[nodiscard]] std::size_t skip_blanks(std::size_t at) const {
+    while (at < text_.size() && is_blank(text_[at])) ++at;
+    return at;
+  }
+  [[nodiscard]] std::size_t line_begin(std::size_t at) const {
+    const auto before = at == 0 ? std::string::npos : text_.rfind('\n', at - 1);
+    return before == std::string::npos ? 0 : before + 1;
+  }
+  [[nodiscard]] std::size_t line_end(std::size_t at) const {  // behind the line's end
+    const auto end = text_.find('\n', at);
+    return end == std::string::npos ? text_.size() : end + 1;
+  }
+  [[nodiscard]] std::string line_ending() const {
+    const auto first = text_.find('\n');
+    return first != std::string::npos && first > 0 && text_[first - 1] == '\r' ? "\r\n" : "\n";
+  }
+  [[nodiscard]] bool ends_line(std::size_t at) const {
+    return at >= text_.size() || text_[at] == '\n' || text_[at] == '\r';
+  }
+
+  // The end of a scalar that is written in one line.
+  [[nodiscard]] std::size_t scalar_end(const Node& node, bool key) const {
+    const char first = char_at(node.at);
+    std::size_t at = node.at;
+    if (first == '"' || first == '\'') {
+      for (++at; !ends_line(at); ++at) {
+        if (first == '"' && text_[at] == '\\') {
+          ++at;
+        } else if (text_[at] == first) {
+          if (first == '"' || char_at(at + 1) != '\'') return at + 1;
+          ++at;
+        }
+      }
+      refuse("a quoted scalar has several lines");
+    }
+    if (first == '|' || first == '>') refuse("a block scalar is not edited");
+    const std::string& value = node.value;
+    if (node.kind == Node::Kind::scalar) {
+      if (text_.compare(node.at, value.size(), value) != 0) refuse("a scalar has several lines");
+      return node.at + value.size();
+    }
+    while (!ends_line(at) && !is_blank(text_[at]) && !std::string_view(",]}").contains(text_[at]) &&
+           !(key && text_[at] == ':')) {
+      ++at;
+    }
+    if (!is_any_of(std::string_view(text_).substr(node.at, at - node.at),
+                   {"~", "null", "Null", "NULL"})) {
+      refuse("an empty value is not recognised");
+    }
+    return at;
+  }
+
+  // Behind the colon of a key.
+  [[nodiscard]] std::size_t colon_end(const Node& key) const {
+    if (key.kind != Node::Kind::scalar) refuse("a key is not a scalar");
+    const std::size_t at = skip_blanks(scalar_end(key, true));
+    if (char_at(at) != ':') refuse("a key is not followed by a colon");
+    return at + 1;
+  }
+
+  void set(Node& parent, std::size_t index, const ManifestValue& value) {
+    Node& node = parent.children[index];
+    check_plain_place(node, "the value");
+    if (node.kind == Node::Kind::list || node.kind == Node::Kind::map) {
+      refuse("the value is not a scalar", ErrorCode::invalid_argument);
+    }
+    const bool null = node.kind == Node::Kind::null;
+    if (null && parent.kind == Node::Kind::map) {
+      const std::size_t colon = colon_end(parent.children[index - 1]);
+      const std::size_t next = skip_blanks(colon);
+      if (ends_line(next) || text_[next] == '#' || text_[next] == ',' || text_[next] == '}') {
+        text_.insert(colon, " " + written(value));
+        node = node_of(value);
+        return;
+      }
+    }
+    const std::size_t end = scalar_end(node, false);
+    const char first = char_at(node.at);
+    const char quote = first == '"' || first == '\'' ? first : '\0';
+    text_.replace(node.at, end - node.at, written(value, quote));
+    node = node_of(value);
+  }
+
+  // The place of an entry of a block collection: its dash or its key.
+  [[nodiscard]] std::size_t entry_at(const Node& parent, std::size_t index) const {
+    if (parent.kind == Node::Kind::map) return parent.children[index - 1].at;
+    std::size_t at = parent.children[index].at;
+    while (at > 0 && text_[at - 1] == ' ') --at;
+    if (at == 0 || text_[at - 1] != '-' || at - 1 - line_begin(at - 1) != parent.column) {
+      refuse("the dash of a list's entry is not recognised");
+    }
+    return at - 1;
+  }
+
+  // Behind the last line of an entry. Comments that are not deeper than it belong to what follows.
+  [[nodiscard]] std::size_t entry_end(const Node& parent, std::size_t index) const {
+    const std::size_t begin = entry_at(parent, index);
+    const std::size_t column = begin - line_begin(begin);
+    const bool dashes =
+        parent.kind == Node::Kind::map && parent.children[index].kind == Node::Kind::list;
+    std::size_t end = line_end(begin);
+    for (std::size_t at = end; at < text_.size(); at = line_end(at)) {
+      std::size_t first = at;
+      while (char_at(first) == ' ') ++first;
+      if (ends_line(first)) continue;  // counts when more of the entry follows
+      const std::size_t indent = first - at;
+      if (text_[first] == '#' && indent <= column) continue;
+      const bool dash = dashes && indent == column && text_[first] == '-' &&
+                        (is_blank(char_at(first + 1)) || ends_line(first + 1));
+      if (indent <= column && !dash) break;
+      end = line_end(at);
+    }
+    return end;
+  }
+
+  // Puts a line behind the last entry of a block collection.
+  void add_line(const Node& parent, const std::string& line) {
+    const std::size_t last = parent.children.size() - 1;
+    const std::size_t begin = entry_at(parent, last);
+    const std::size_t indent = begin - line_begin(begin);
+    const std::size_t at = entry_end(parent, last);
+    std::string added = std::string(indent, ' ') + line;
+    const bool open_end = at == text_.size() && !text_.ends_with('\n');
+    added = open_end ? line_ending() + added : added + line_ending();
+    text_.insert(at, added);
+  }
+
+  // Puts the first entry into "[]" or "{}".
+  void add_to_empty(const Node& node, std::string_view brackets, const std::string& entry) {
+    if (text_.compare(node.at, 2, brackets) != 0) refuse("a flow collection is not edited");
+    text_.insert(node.at + 1, entry);
+  }
+
+  void append(Node& list, const ManifestValue& value) {
+    check_plain_place(list, "the list");
+    if (list.kind != Node::Kind::list) refuse("is not a list", ErrorCode::invalid_argument);
+    if (list.flow || list.children.empty()) {
+      add_to_empty(list, "[]", written(value));
+    } else {
+      add_line(list, "- " + written(value));
+    }
+    list.children.push_back(node_of(value));
+  }
+
+  void add_key(Node& map, const std::string& key, const ManifestValue& value) {
+    const ManifestValue name{.text = key};
+    const std::string entry = written(name) + ": " + written(value);
+    if (map.flow || map.children.empty()) {
+      add_to_empty(map, "{}", entry);
+    } else {
+      add_line(map, entry);
+    }
+    map.children.push_back(node_of(name));
+    map.children.push_back(node_of(value));
+  }
+
+  void remove(Node& parent, std::size_t index) {
+    const bool map = parent.kind == Node::Kind::map;
+    const auto first = static_cast<std::ptrdiff_t>(map ? index - 1 : index);
+    const std::ptrdiff_t width = map ? 2 : 1;
+    if (parent.flow) refuse("a flow collection is not edited");
+    check_all_plain(parent.children[index]);
+    std::size_t begin = entry_at(parent, index);
+    const std::size_t end = entry_end(parent, index);
+    const std::size_t line = line_begin(begin);
+    const bool starts_line = text_.find_first_not_of(' ', line) == begin;
+    if (std::cmp_equal(parent.children.size(), width)) {
+      // The last one: an empty collection is left, not null.
+      const auto& [grandparent, at] = above_;
+      if (grandparent == nullptr || grandparent->kind != Node::Kind::map || !starts_line) {
+        refuse("it is the only entry of its collection");
+      }
+      const std::size_t colon = colon_end(grandparent->children[at - 1]);
+      if (colon > line) refuse("the form of the collection is not recognised");
+      text_.erase(line, end - line);
+      text_.insert(colon, map ? " {}" : " []");
+    } else if (starts_line) {
+      text_.erase(line, end - line);
+    } else {
+      // Behind a dash: the next key takes its place.
+      const std::size_t next = index + static_cast<std::size_t>(width);
+      if (next >= parent.children.size()) refuse("the entry does not begin its line");
+      const std::size_t follower = entry_at(parent, next);
+      if (line_begin(follower) != end) refuse("comments follow the entry");
+      text_.erase(begin, follower - begin);
+    }
+    parent.children.erase(parent.children.begin() + first, parent.children.begin() + first + width);
+  }
+
+  std::string text_;
+  Node& root_;
+  Node* parent_of_ = nullptr;
+  std::pair<Node*, std::size_t> above_ = {nullptr, 0};  // where the parent stands
+};
+
+void check_value(const ManifestValue& value) {
+  if (!is_valid_utf8(value.text)) refuse("the value is not UTF-8", ErrorCode::invalid_argument);
+  const bool other = reads_as_other(value.text) && !value.text.empty() && value.text != "<<" &&
+                     value.text != "=" && !value.text.contains(": ") &&
+                     !value.text.ends_with(':') && !value.text.ends_with(' ');
+  if (!value.is_text && !other) {
+    refuse("the value is no number, boolean or null", ErrorCode::invalid_argument);
+  }
+}
+
+}  // namespace
+
+Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edit) {
+  if (text.size() > kMaxText) return fail(ErrorCode::too_large, "the YAML file is over 1 MiB");
+  const auto is_strange = [](unsigned char c) {
+    return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
+  };
+  if (std::ranges::any_of(text, is_strange) || !is_valid_utf8(text) ||
+      text.starts_with("\xEF\xBB\xBF")) {
+    return fail(ErrorCode::invalid_data, "the YAML file holds control characters or is not UTF-8");
+  }
+  try {
+    if (edit.action != ManifestEdit::Action::remove) check_value(edit.value);
+    auto documents = documents_of(std::string(text));
+    if (edit.document >= documents.size()) {
+      return fail(ErrorCode::not_found, "the YAML file has no such document");
+    }
+    std::string edited = Editor(std::string(text), documents[edit.document]).apply(edit);
+    bool same = false;
+    try {
+      same = documents_of(edited) == documents;
+    } catch (const YAML::Exception&) {
+      same = false;
+    }
+    if (!same) {
+      return fail(ErrorCode::unsupported,
+                  "the YAML file has a form in which this place cannot be edited");
+    }
+    return edited;
+  } catch (const Refused& refused) {
+    return fail(refused.code, "the YAML file cannot be edited: " + refused.why);
+  } catch (const YAML::Exception& error) {
+    // what() may quote the input; the reason alone does not.
+    return fail(ErrorCode::invalid_data,
+                "is not YAML, line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
+  }
+}
+
+}  // namespace gitops::app_proxy

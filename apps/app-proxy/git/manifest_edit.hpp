@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/core/error.hpp"
+
+// Changes of YAML files that users keep in Git. Pure.
+namespace gitops::app_proxy {
+
+// The keys of maps and the indices of lists from the document's root.
+using ManifestPath = std::vector<std::variant<std::string, std::size_t>>;
+
+// A scalar as it shall be read.
+struct ManifestValue {
+  std::string text = {};
+  // Text, quoted where YAML would read something else ("2.0", "yes"); otherwise a number, a boolean
+  // or null, written as given.
+  bool is_text = true;
+};
+
+struct ManifestEdit {
+  enum class Action : std::uint8_t {
+    set,     // the scalar at `path`; a key that its map does not have is added at the map's end
+    append,  // an entry at the end of the list at `path`
+    remove,  // the entry of a list or the key of a map, with all that is in it
+  };
+  Action action = Action::set;
+  ManifestPath path = {};
+  ManifestValue value = {};
+  std::size_t document = 0;  // of a file with several
+};
+
+// Returns `text` with one change; nothing is emitted anew, so comments, order, quotes and line
+// endings of the rest stay as they are. Afterwards the data is the old data with just that change:
+// the result is parsed and compared, and anything else is an error.
+// Errors: invalid_data (not YAML, or not UTF-8), not_found (the path), invalid_argument (the value
+// or the path makes no sense), too_large (over 1 MiB or 64 levels), unsupported with the reason:
+// anchors, aliases, merge keys and tags on the way or in what is removed; flow collections, except
+// scalars in them and empty ones; block scalars and scalars of several lines; forms that are not
+// recognised.
+Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edit);
+
+}  // namespace gitops::app_proxy
