@@ -271,8 +271,9 @@ class App {
       return;
     }
     git_pool_.emplace(WorkerPool::Options{.name = "git", .threads = kGitThreads}, context_.metrics);
-    clones_.emplace(context_.executor, *git_pool_, context_.metrics,
-                    CloneCache::Options{.folder = std::move(*folder)});
+    clones_.emplace(
+        context_.executor, *git_pool_, context_.metrics,
+        CloneCache::Options{.folder = std::move(*folder), .boot_id = CloneCache::this_boot()});
     committer_.emplace(context_.executor, *git_pool_, *clones_, *git_http_, context_.metrics,
                        Committer::Options{});
     parts_->committer = &*committer_;
