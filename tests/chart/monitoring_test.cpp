@@ -300,8 +300,7 @@ TEST_F(MonitoringTest, EveryMetricIsExplained) {
   for (const auto& [sample, lines] : both_) {
     if (!sample.starts_with(kPrefix)) continue;
     ++own;
-    const auto name =
-        std::regex_replace(sample, std::regex("_seconds_(bucket|count|sum)$"), "_seconds");
+    const auto name = std::regex_replace(sample, std::regex("_(bucket|count|sum)$"), "");
     EXPECT_THAT(operations, HasSubstr("`" + name.substr(std::string(kPrefix).size()) + "`"));
   }
   EXPECT_GE(own, 25);
@@ -331,8 +330,7 @@ TEST(RouterMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
   const std::string prefix = "gitops_router_";
   for (const auto& [sample, lines] : served) {
     if (!sample.starts_with(prefix)) continue;
-    const auto name =
-        std::regex_replace(sample, std::regex("_seconds_(bucket|count|sum)$"), "_seconds");
+    const auto name = std::regex_replace(sample, std::regex("_(bucket|count|sum)$"), "");
     EXPECT_THAT(read_file(docs / "request-router.md"),
                 HasSubstr("`" + name.substr(prefix.size()) + "`"));
   }
@@ -360,8 +358,7 @@ void expect_watched(const std::string& rule_name, const std::string& values,
   for (const auto& [sample, lines] : served) {
     if (!sample.starts_with(prefix)) continue;
     ++own;
-    const auto name =
-        std::regex_replace(sample, std::regex("_seconds_(bucket|count|sum)$"), "_seconds");
+    const auto name = std::regex_replace(sample, std::regex("_(bucket|count|sum)$"), "");
     const auto end = name.substr(prefix.size() - 1);
     EXPECT_THAT(read_file(docs / page), ContainsRegex("`(" + name + "|" + end + ")[`{]")) << name;
   }

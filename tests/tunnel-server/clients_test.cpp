@@ -1227,7 +1227,9 @@ TEST(TunnelServer, AC15_AStrangerMustLogInInTime) {
     CO_ASSERT_OK(co_await half->write(std::string("\0", 1)));
     const auto begin = Clock::now();
     EXPECT_THAT(co_await read(*silent), HasSubstr("("));
-    EXPECT_THAT(co_await read(*half), HasSubstr("("));
+    std::string answer = co_await read(*half);  // a ping
+    answer += co_await read(*half);
+    EXPECT_THAT(answer, HasSubstr("("));
     EXPECT_LE(Clock::now() - begin, seconds(11));
     co_await bed.until([&] { return bed.clients.size() == 0; });
   });
