@@ -192,9 +192,9 @@ TEST(GraphqlValidator, BoundsErrors) {
 // Attack case 32: pairs of fragments that each spread all others.
 TEST(GraphqlValidator, Ac32FragmentsThatMultiplyEndTheValidation) {
   std::string text = "{ dog { ...F0 ...F1 } }";
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 150; ++i) {
     text += " fragment F" + std::to_string(i) + " on Dog { a" + std::to_string(i) + ": name";
-    for (int j = 0; j < 300; ++j) text += " ...F" + std::to_string(j);
+    for (int j = 0; j < 150; ++j) text += " ...F" + std::to_string(j);
     text += " }";
   }
   const auto found = errors(text);

@@ -18,7 +18,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::IsEmpty;
 
-constexpr seconds kInterval = minutes(10);
+constexpr seconds kInterval = minutes(4);
 
 void play(const std::function<Task<>(Scene&)>& body) {
   const test::LogCapture quiet;
