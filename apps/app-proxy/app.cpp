@@ -124,6 +124,14 @@ class App {
 
   Task<Result<void>> start() {
     parts_.emplace(Parts{.version = version_});
+    parts_->files = {
+        .runtime = config_.runtime_name,
+        .runtime_namespace = config_.own_namespace,
+        .is_configuration_runtime = config_.is_configuration_runtime,
+        .chart_repository = config_.helm_repository,
+        .scheme = config_.git_insecure_http ? Scheme::http_too : Scheme::https_only,
+        .config_repository = [this] { return users_->own().shared_config_repo; },
+    };
     rows_ = table(*parts_);
     auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows_, audit_),
                                         {.hides_values = true});
@@ -222,6 +230,7 @@ class App {
     }
     const auto ns =
         config_.own_namespace.empty() ? cluster->default_namespace : config_.own_namespace;
+    parts_->files.runtime_namespace = ns;
     cluster_.emplace(context_.executor, names_, std::move(*cluster), proxy,
                      "gitops-app-proxy/" + std::string(version()));
     git_http_.emplace(context_.executor, names_, client_options(config_, proxy, false));

@@ -143,6 +143,15 @@ void bind(ConfigReader& reader, Config& config) {
   reader.group("Runtime");
   reader.add({"runtime-name", {"RUNTIME_NAME"}, "Name of the runtime"}, config.runtime_name);
   reader.add({"namespace", {"NAMESPACE"}, "Namespace of the runtime"}, config.own_namespace);
+  reader.add({"configuration-runtime",
+              {"IS_CONFIGURATION_RUNTIME"},
+              "This runtime applies the folder \"configurations\" of the shared configuration "
+              "repository"},
+             config.is_configuration_runtime);
+  reader.add({"helm-repository",
+              {"HELM_REPOSITORY"},
+              "Helm repository with the chart of Argo Rollouts, for createArgoRollouts"},
+             config.helm_repository);
 }
 
 }  // namespace gitops::app_proxy

@@ -42,6 +42,8 @@ struct Config {
   std::string repos_dir;  // empty: a folder of this user below the temporary folder
 
   std::string runtime_name;
+  bool is_configuration_runtime = false;
+  std::string helm_repository = "https://argoproj.github.io/argo-helm";
   std::string own_namespace;
 };
 

@@ -38,7 +38,8 @@ APP_FOLDERS = {
         "providers": [],
         "git": [],
         "integrations": ["providers"],
-        "resolvers": ["users", "providers", "git", "integrations"],
+        "entities": ["git"],
+        "resolvers": ["users", "providers", "git", "integrations", "entities"],
     },
     "apps/event-reporter": {
         "ledger": [],

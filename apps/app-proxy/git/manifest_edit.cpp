@@ -1,6 +1,7 @@
 #include "app-proxy/git/manifest_edit.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -495,7 +496,11 @@ void check_value(const ManifestValue& value) {
 
 }  // namespace
 
-Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edit) {
+namespace {
+
+// Calls `use` with the documents of a text. It may throw Refused.
+Result<std::string> with_documents(
+    std::string_view text, const std::function<Result<std::string>(std::vector<Node>&)>& use) {
   if (text.size() > kMaxText) return fail(ErrorCode::too_large, "the YAML file is over 1 MiB");
   const auto is_strange = [](unsigned char c) {
     return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
@@ -505,12 +510,52 @@ Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edi
     return fail(ErrorCode::invalid_data, "the YAML file holds control characters or is not UTF-8");
   }
   try {
-    if (edit.action != ManifestEdit::Action::remove) check_value(edit.value);
     auto documents = documents_of(std::string(text));
-    if (edit.document >= documents.size()) {
-      return fail(ErrorCode::not_found, "the YAML file has no such document");
+    return use(documents);
+  } catch (const Refused& refused) {
+    return fail(refused.code, "the YAML file cannot be edited: " + refused.why);
+  } catch (const YAML::Exception& error) {
+    // what() may quote the input; the reason alone does not.
+    return fail(ErrorCode::invalid_data,
+                "is not YAML, line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
+  }
+}
+
+Result<Node*> document_at(std::vector<Node>& documents, std::size_t document) {
+  if (document < documents.size()) return &documents[document];
+  return fail(ErrorCode::not_found, "the YAML file has no such document");
+}
+
+// The node at a path; null when there is none.
+const Node* find(const Node* node, const ManifestPath& path) {
+  for (const auto& step : path) {
+    const auto* const key = std::get_if<std::string>(&step);
+    if (node->kind != (key != nullptr ? Node::Kind::map : Node::Kind::list)) return nullptr;
+    const auto& children = node->children;
+    const Node* next = nullptr;
+    if (key == nullptr) {
+      const auto index = std::get<std::size_t>(step);
+      if (index < children.size()) next = &children[index];
     }
-    std::string edited = Editor(std::string(text), documents[edit.document]).apply(edit);
+    for (std::size_t i = 0; key != nullptr && i + 1 < children.size(); i += 2) {
+      if (children[i].kind == Node::Kind::scalar && children[i].value == *key) {
+        next = &children[i + 1];
+      }
+    }
+    if (next == nullptr) return nullptr;
+    node = next;
+  }
+  return node;
+}
+
+}  // namespace
+
+Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edit) {
+  return with_documents(text, [&](std::vector<Node>& documents) -> Result<std::string> {
+    if (edit.action != ManifestEdit::Action::remove) check_value(edit.value);
+    const auto document = document_at(documents, edit.document);
+    if (!document) return std::unexpected(document.error());
+    std::string edited = Editor(std::string(text), **document).apply(edit);
     bool same = false;
     try {
       same = documents_of(edited) == documents;
@@ -522,13 +567,20 @@ Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edi
                   "the YAML file has a form in which this place cannot be edited");
     }
     return edited;
-  } catch (const Refused& refused) {
-    return fail(refused.code, "the YAML file cannot be edited: " + refused.why);
-  } catch (const YAML::Exception& error) {
-    // what() may quote the input; the reason alone does not.
-    return fail(ErrorCode::invalid_data,
-                "is not YAML, line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
-  }
+  });
+}
+
+Result<std::string> read_manifest(std::string_view text, const ManifestPath& path,
+                                  std::size_t document) {
+  return with_documents(text, [&](std::vector<Node>& documents) -> Result<std::string> {
+    const auto root = document_at(documents, document);
+    if (!root) return std::unexpected(root.error());
+    const Node* const node = find(*root, path);
+    if (node == nullptr || node->kind != Node::Kind::scalar) {
+      return fail(ErrorCode::not_found, "the YAML file has no such value");
+    }
+    return node->value;
+  });
 }
 
 }  // namespace gitops::app_proxy

@@ -9,7 +9,7 @@
 
 #include "common/core/error.hpp"
 
-// Changes of YAML files that users keep in Git. Pure.
+// Values in YAML files that users keep in Git, and changes of them. Pure.
 namespace gitops::app_proxy {
 
 // The keys of maps and the indices of lists from the document's root.
@@ -44,5 +44,10 @@ struct ManifestEdit {
 // scalars in them and empty ones; block scalars and scalars of several lines; forms that are not
 // recognised.
 Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edit);
+
+// The scalar at `path`, as YAML reads it; aliases are not followed. Errors: invalid_data and too_large
+// as above, not_found when there is no scalar.
+Result<std::string> read_manifest(std::string_view text, const ManifestPath& path,
+                                  std::size_t document = 0);
 
 }  // namespace gitops::app_proxy

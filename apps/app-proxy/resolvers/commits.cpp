@@ -54,16 +54,21 @@ Task<Result<ShownCommit>> commit(GitIntegrations* git, Committer* committer, Cal
   auto url = clone_url_of(account->root, repository->value.clone_url);
   if (!url) co_return std::unexpected(std::move(url.error()));
   request.repository = std::move(*url);
-  request.author = {.name = account->name.empty() ? account->login : account->name,
-                    .email = account->mail};
-  request.credential = {.username = git_username_of(*account), .password = account->access.token};
-  const GitAuthor author = request.author;
-  auto made = co_await committer->commit(std::move(request), deadline);
-  if (!made) co_return std::unexpected(shown_commit_error(std::move(made.error())));
-  co_return ShownCommit{.commit = std::move(*made), .author = author};
+  co_return co_await commit_as(*account, *committer, std::move(request), deadline);
 }
 
 }  // namespace
+
+Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& committer,
+                                    CommitRequest request, Deadline deadline) {
+  request.author = {.name = account.name.empty() ? account.login : account.name,
+                    .email = account.mail};
+  request.credential = {.username = git_username_of(account), .password = account.access.token};
+  const GitAuthor author = request.author;
+  auto made = co_await committer.commit(std::move(request), deadline);
+  if (!made) co_return std::unexpected(shown_commit_error(std::move(made.error())));
+  co_return ShownCommit{.commit = std::move(*made), .author = author};
+}
 
 Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view text) {
   const auto refuse = [&](std::string_view reason, std::string message) {
@@ -104,7 +109,7 @@ Error shown_commit_error(Error error) {
     return shown(std::move(error));
   };
   if (error.reason == kNothingToCommit) {
-    return as("GIT_NOTHING_TO_COMMIT", "set allowEmpty to commit all the same");
+    return as(kShownNothingToCommit, "set allowEmpty to commit all the same");
   }
   if (error.reason == kBrokenClone || error.reason == kDiskFull) {
     static const Log log("git_commits");
@@ -116,6 +121,7 @@ Error shown_commit_error(Error error) {
                 "see its log"};
   }
   if (error.reason == kStopping) return {.code = unavailable, .message = error.message};
+  if (error.reason.starts_with("GIT_")) return error;  // of an edit
   switch (error.code) {
     case conflict:
       return as(git_errors::kConflict, "read it again, and repeat");

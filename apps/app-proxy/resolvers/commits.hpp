@@ -25,6 +25,11 @@ Task<Result<ShownCommit>> delete_files(GitIntegrations* git, Committer* committe
 
 void add_commit_types(graphql::Resolvers& to);
 
+// Pushes a commit as the user of `account`: its author and credential are set here. Errors as clients
+// may see them.
+Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& committer,
+                                    CommitRequest request, Deadline deadline);
+
 // Below: pure.
 
 // Where a repository is cloned from and pushed to, as its host tells. The user's token goes there, so
@@ -34,6 +39,9 @@ Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view url);
 
 // The user name beside a token in Git's requests. Most hosts look at the token alone.
 std::string git_username_of(const GitAccount& account);
+
+// The reason that clients see when a commit would change nothing.
+inline constexpr std::string_view kShownNothingToCommit = "GIT_NOTHING_TO_COMMIT";
 
 // An error of the committer as clients may see it: with a reason of git_errors and what to do.
 Error shown_commit_error(Error error);

@@ -174,6 +174,12 @@ std::vector<FieldRow> table(const Parts& parts) {
       return function(parts.git_integrations, parts.committer, call);
     };
   };
+  // A function of git_sources.hpp.
+  const auto of_files = [&parts](auto function) {
+    return [&parts, function](Call& call) {
+      return function(parts.git_integrations, parts.committer, parts.files, call);
+    };
+  };
   return {
       read("versionInfo", anyone, [&parts] { return &parts.version; }),
 
@@ -199,6 +205,15 @@ std::vector<FieldRow> table(const Parts& parts) {
 
       change("commitFiles", user, {"args.repo", "args.branchName"}, of_commits(commit_files)),
       change("deleteFiles", user, {"args.repo", "args.branchName"}, of_commits(delete_files)),
+
+      change("createGitSource", user, {"args.appName", "args.appSpecifier"},
+             of_files(create_git_source)),
+      change("editGitSource", user, {"args.appName", "args.appSpecifier"},
+             of_files(edit_git_source)),
+      change("deleteApplication", admin, {"args.appName"}, of_files(delete_application)),
+      change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
+             of_files(create_argo_rollouts)),
+      change("removeRuntimeFromIscRepo", admin, {}, of_files(remove_runtime_from_isc_repo)),
   };
 }
 

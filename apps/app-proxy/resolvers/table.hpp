@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app-proxy/resolvers/field_row.hpp"
+#include "app-proxy/resolvers/git_sources.hpp"
 #include "app-proxy/resolvers/version.hpp"
 #include "app-proxy/users/audit.hpp"
 
@@ -17,6 +18,7 @@ struct Parts {
   const VersionInfo& version;
   GitIntegrations* git_integrations = nullptr;  // null: no access to the cluster
   Committer* committer = nullptr;               // null: the same, or no folder for clones
+  RuntimeFiles files = {};
 };
 
 // The one list of all fields of Query and Mutation: who may ask for each, and its function. A new

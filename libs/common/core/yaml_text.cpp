@@ -263,4 +263,11 @@ std::string to_yaml(element document) {
   return out;
 }
 
+Result<std::string> json_to_yaml(std::string_view json) {
+  simdjson::dom::parser parser;
+  const auto document = parser.parse(simdjson::padded_string(json));
+  if (document.error() != simdjson::SUCCESS) return fail(ErrorCode::invalid_data, "is not JSON");
+  return to_yaml(document.value_unsafe());
+}
+
 }  // namespace gitops

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <simdjson.h>
+
+#include "common/core/error.hpp"
 
 namespace gitops {
 
@@ -10,5 +13,8 @@ namespace gitops {
 // sequences not indented, text of several lines as a literal block, strings quoted only where they
 // would otherwise be read as something else (by YAML 1.1 rules). Parsing it gives the same data.
 std::string to_yaml(simdjson::dom::element document);
+
+// The same of a JSON text; invalid_data when it is none.
+Result<std::string> json_to_yaml(std::string_view json);
 
 }  // namespace gitops

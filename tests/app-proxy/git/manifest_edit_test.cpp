@@ -103,5 +103,26 @@ TEST(ManifestEdit, RefusesWhatItCannotEdit) {
             ErrorCode::invalid_argument);
 }
 
+TEST(ManifestEdit, ReadsAScalar) {
+  const std::string text = "a:\n  - x: 'it''s'\n  - {y: 2}\nb: &n z\nc: *n\n---\na: second\n";
+  EXPECT_EQ(read_manifest(text, {"a", std::size_t{0}, "x"}), "it's");
+  EXPECT_EQ(read_manifest(text, {"a", std::size_t{1}, "y"}), "2");
+  EXPECT_EQ(read_manifest(text, {"b"}), "z");
+  EXPECT_EQ(read_manifest(text, {"a"}, 1), "second");
+  for (const ManifestPath& path : {ManifestPath{"a"},
+                                   {"c"},
+                                   {"d"},
+                                   {"a", "x"},
+                                   {"a", std::size_t{2}},
+                                   {"b", "z"},
+                                   {"b", std::size_t{0}}}) {
+    const auto read = read_manifest(text, path);
+    ASSERT_FALSE(read) << *read;
+    EXPECT_EQ(read.error().code, ErrorCode::not_found);
+  }
+  EXPECT_EQ(read_manifest(text, {"a"}, 2).error().code, ErrorCode::not_found);
+  EXPECT_EQ(read_manifest("{", {"a"}).error().code, ErrorCode::invalid_data);
+}
+
 }  // namespace
 }  // namespace gitops::app_proxy

@@ -1,0 +1,302 @@
+#include "app-proxy/entities/config_repository.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "app-proxy/git/manifest_edit.hpp"
+#include "common/core/json_value.hpp"
+#include "common/core/yaml_text.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kInCluster = "in-cluster";
+constexpr std::string_view kOwnServer = "https://kubernetes.default.svc";
+
+ManifestPath include_path() {
+  return {"spec", "source", "directory", "include"};
+}
+
+std::string yaml_of(const Json& document) {
+  return json_to_yaml(to_text(document)).value();
+}
+
+// All YAML files of a folder below "resources", directly in it and deeper.
+void add_folder(std::vector<std::string>& globs, const std::string& folder) {
+  globs.push_back(folder + "/*.yaml");
+  globs.push_back(folder + "/**/*.yaml");
+}
+
+std::vector<std::string> common_globs(const ConfigRepository& repository) {
+  std::vector<std::string> globs;
+  add_folder(globs, "all-runtimes-all-clusters");
+  if (repository.is_configuration_runtime) add_folder(globs, "configurations");
+  add_folder(globs, "control-planes");
+  add_folder(globs, "runtimes/" + repository.runtime);
+  return globs;
+}
+
+std::string glob_of(const ConfigRepository& repository, std::string_view git_source) {
+  return repository.runtime + "/" + std::string(git_source) + ".yaml";
+}
+
+Json sync_policy() {
+  return {{"automated", {{"allowEmpty", true}, {"prune", true}, {"selfHeal", true}}},
+          {"syncOptions", Json::array({"allowEmpty=true"})}};
+}
+
+Json application(std::string_view name, const ConfigRepository& repository, Json labels,
+                 std::string_view project, Json source, Json destination) {
+  return {{"apiVersion", "argoproj.io/v1alpha1"},
+          {"kind", "Application"},
+          {"metadata",
+           {{"name", name},
+            {"namespace", repository.runtime_namespace},
+            {"labels", std::move(labels)},
+            {"finalizers", Json::array({"resources-finalizer.argocd.argoproj.io"})}}},
+          {"spec",
+           {{"project", project},
+            {"source", std::move(source)},
+            {"destination", std::move(destination)},
+            {"syncPolicy", sync_policy()}}}};
+}
+
+Json source_of(const RepositorySpecifier& at) {
+  return {{"repoURL", at.repository.to_string()},
+          {"path", at.path.empty() ? "." : at.path},
+          {"targetRevision", at.ref.empty() ? "HEAD" : at.ref}};
+}
+
+// in-cluster.yaml with its globs changed by `change`, which returns false when they are right.
+Result<std::string> with_globs(const ConfigRepository& repository,
+                               std::optional<std::string_view> content,
+                               const std::function<bool(std::vector<std::string>&)>& change) {
+  const std::string text(content ? std::string(*content) : in_cluster_manifest(repository));
+  const auto include = read_manifest(text, include_path());
+  if (!include) {
+    return std::unexpected(
+        Error{.code = ErrorCode::invalid_data,
+              .message = repository.in_cluster_file() +
+                         " has no spec.source.directory.include: " + include.error().message,
+              .reason = std::string(git_source_errors::kForm)});
+  }
+  auto globs = parse_globs(*include);
+  if (!change(globs)) return text;
+  return edit_manifest(text, {.path = include_path(), .value = {.text = format_globs(globs)}});
+}
+
+// A change of in-cluster.yaml that puts all these globs in.
+FileChange add_globs(const ConfigRepository& repository, std::vector<std::string> wanted) {
+  return {
+      .path = repository.in_cluster_file(),
+      .kind = FileChange::Kind::edit,
+      .edit = [repository, wanted = std::move(wanted)](std::optional<std::string_view> content) {
+        return with_globs(repository, content, [&](std::vector<std::string>& globs) {
+          bool changed = false;
+          for (const auto& glob : wanted) {
+            if (std::ranges::find(globs, glob) != globs.end()) continue;
+            globs.push_back(glob);
+            changed = true;
+          }
+          return changed;
+        });
+      }};
+}
+
+Error unknown_git_source(std::string_view name) {
+  return {.code = ErrorCode::not_found,
+          .message = "there is no Git source " + std::string(name) + " in this runtime",
+          .reason = std::string(git_source_errors::kUnknown)};
+}
+
+Result<std::string> edit_application(std::string text, const GitSourceEdit& edit) {
+  const auto kind = read_manifest(text, {"kind"});
+  if (!kind || *kind != "Application") {
+    return std::unexpected(
+        Error{.code = ErrorCode::unsupported,
+              .message = "Git source " + edit.name +
+                         " is not an Application; edit its file in the shared configuration "
+                         "repository",
+              .reason = std::string(git_source_errors::kForm)});
+  }
+  std::vector<std::pair<ManifestPath, std::string>> values = {
+      {{"spec", "source", "repoURL"}, edit.source.repository.to_string()},
+      {{"spec", "source", "path"}, edit.source.path.empty() ? "." : edit.source.path},
+      {{"spec", "source", "targetRevision"}, edit.source.ref.empty() ? "HEAD" : edit.source.ref},
+  };
+  if (edit.include) {
+    values.push_back({include_path(), edit.include->empty() ? "*" : *edit.include});
+  }
+  if (edit.exclude) values.push_back({{"spec", "source", "directory", "exclude"}, *edit.exclude});
+  for (auto& [path, value] : values) {
+    if (const auto present = read_manifest(text, path); present && *present == value) continue;
+    auto edited = edit_manifest(text, {.path = path, .value = {.text = value}});
+    if (!edited) return edited;
+    text = std::move(*edited);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ConfigRepository::below(std::string_view path) const {
+  return at.path.empty() ? std::string(path) : at.path + "/" + std::string(path);
+}
+
+std::string ConfigRepository::clusters_folder() const {
+  return below("runtimes/" + runtime);
+}
+
+std::string ConfigRepository::in_cluster_file() const {
+  return clusters_folder() + "/" + std::string(kInCluster) + ".yaml";
+}
+
+std::string ConfigRepository::git_source_file(std::string_view name) const {
+  return below("resources/" + runtime + "/" + std::string(name) + ".yaml");
+}
+
+std::string ConfigRepository::own_resource_file(std::string_view name) const {
+  return below("resources/runtimes/" + runtime + "/" + std::string(name) + ".yaml");
+}
+
+std::vector<std::string> ConfigRepository::own_folders() const {
+  return {clusters_folder(), below("resources/" + runtime), below("resources/runtimes/" + runtime)};
+}
+
+Result<void> check_entity_name(std::string_view name) {
+  constexpr std::size_t kLongest = 63;
+  const auto is_inner = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  if (name.empty() || name.size() > kLongest || !std::ranges::all_of(name, is_inner) ||
+      name.starts_with('-') || name.ends_with('-')) {
+    return fail(ErrorCode::invalid_argument,
+                "the name must be a DNS label: a to z, 0 to 9 and '-', at most 63 characters");
+  }
+  if (name == kInCluster) {
+    return fail(ErrorCode::invalid_argument,
+                "the runtime itself has an Application \"in-cluster\"");
+  }
+  return {};
+}
+
+std::vector<std::string> parse_globs(std::string_view include) {
+  if (include.empty()) return {};
+  if (!include.starts_with('{') || !include.ends_with('}')) return {std::string(include)};
+  include = include.substr(1, include.size() - 2);
+  std::vector<std::string> globs;
+  while (!include.empty()) {
+    const auto comma = std::min(include.find(','), include.size());
+    if (comma > 0) globs.emplace_back(include.substr(0, comma));
+    include.remove_prefix(std::min(comma + 1, include.size()));
+  }
+  return globs;
+}
+
+std::string format_globs(const std::vector<std::string>& globs) {
+  std::string text = "{";
+  for (const auto& glob : globs) text += (text.size() > 1 ? "," : "") + glob;
+  return text + "}";
+}
+
+std::string in_cluster_manifest(const ConfigRepository& repository) {
+  RepositorySpecifier resources = repository.at;
+  resources.path += resources.path.empty() ? "resources" : "/resources";
+  Json source = source_of(resources);
+  source["directory"] = {{"recurse", true}, {"include", format_globs(common_globs(repository))}};
+  return yaml_of(application(
+      kInCluster, repository,
+      {{"codefresh.io/entity", "internal-config"}, {"codefresh.io/internal", "true"}}, "default",
+      std::move(source), {{"namespace", repository.runtime_namespace}, {"server", kOwnServer}}));
+}
+
+std::string git_source_manifest(const ConfigRepository& repository, const GitSource& wanted) {
+  Json source = source_of(wanted.source);
+  source["directory"] = {{"recurse", true},
+                         {"include", wanted.include.empty() ? "*" : wanted.include},
+                         {"exclude", wanted.exclude}};
+  Json labels = Json::object();
+  for (const auto& [key, value] : wanted.labels) labels[key] = value;
+  labels["codefresh.io/entity"] = "git-source";
+  labels["codefresh.io/internal"] = wanted.is_internal ? "true" : "false";
+  return yaml_of(application(
+      wanted.name, repository, std::move(labels), "default", std::move(source),
+      {{"namespace", wanted.destination_namespace.empty() ? repository.runtime_namespace
+                                                          : wanted.destination_namespace},
+       {"server", wanted.server}}));
+}
+
+std::string rollouts_manifest(const ConfigRepository& repository,
+                              const RolloutsInstallation& wanted) {
+  Json manifest = application(
+      wanted.name, repository,
+      {{"codefresh.io/entity", "argo-rollouts"}, {"codefresh.io/internal", "true"}}, "default",
+      {{"repoURL", wanted.chart_repository},
+       {"chart", "argo-rollouts"},
+       {"targetRevision", wanted.chart_version}},
+      {{"namespace", wanted.destination_namespace}, {"server", wanted.server}});
+  manifest["spec"]["syncPolicy"]["syncOptions"] =
+      Json::array({"CreateNamespace=true", "ServerSideApply=true"});
+  return yaml_of(manifest);
+}
+
+std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
+                                          const GitSource& source) {
+  const auto file = repository.git_source_file(source.name);
+  auto globs = common_globs(repository);
+  globs.push_back(glob_of(repository, source.name));
+  return {{.path = file,
+           .kind = FileChange::Kind::edit,
+           .edit = [name = source.name, manifest = git_source_manifest(repository, source)](
+                       std::optional<std::string_view> content) -> Result<std::string> {
+             if (content && *content != manifest) {
+               return std::unexpected(Error{.code = ErrorCode::conflict,
+                                            .message = "there is another Git source " + name +
+                                                       " in this runtime; edit it instead",
+                                            .reason = std::string(git_source_errors::kExists)});
+             }
+             return manifest;
+           }},
+          add_globs(repository, std::move(globs))};
+}
+
+std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
+                                        const GitSourceEdit& edit) {
+  return {{.path = repository.git_source_file(edit.name),
+           .kind = FileChange::Kind::edit,
+           .edit = [edit](std::optional<std::string_view> content) -> Result<std::string> {
+             if (!content) return std::unexpected(unknown_git_source(edit.name));
+             return edit_application(std::string(*content), edit);
+           }}};
+}
+
+std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
+                                          std::string_view name) {
+  return {{.path = repository.git_source_file(name), .kind = FileChange::Kind::remove_folder},
+          {.path = repository.in_cluster_file(),
+           .kind = FileChange::Kind::edit,
+           .edit = [repository,
+                    glob = glob_of(repository, name)](std::optional<std::string_view> content) {
+             return with_globs(repository, content, [&](std::vector<std::string>& globs) {
+               return std::erase(globs, glob) > 0;
+             });
+           }}};
+}
+
+std::vector<FileChange> changes_to_prepare(const ConfigRepository& repository) {
+  return {add_globs(repository, common_globs(repository))};
+}
+
+std::vector<FileChange> changes_to_remove_runtime(const ConfigRepository& repository) {
+  std::vector<FileChange> changes;
+  for (auto& folder : repository.own_folders()) {
+    changes.push_back({.path = std::move(folder), .kind = FileChange::Kind::remove_folder});
+  }
+  return changes;
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,285 @@
+#include "app-proxy/resolvers/git_sources.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "app-proxy/resolvers/commits.hpp"
+#include "app-proxy/resolvers/git_integrations.hpp"
+#include "common/core/json_value.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using graphql::Call;
+using graphql::InputView;
+
+constexpr auto kForAnswer = std::chrono::seconds(2);
+// https://github.com/argoproj/argo-helm; the chart of Argo Rollouts 1.8.
+constexpr std::string_view kRolloutsChart = "2.40.5";
+
+std::string text_of(InputView value) {
+  return std::string(value.text());
+}
+
+Error mistake(std::string message) {
+  return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
+}
+
+// The caller and the repository that the commit goes to.
+struct Target {
+  GitAccount account;
+  ConfigRepository repository;
+  std::string requested_by;
+};
+
+Task<Result<Target>> target_of(GitIntegrations* git, Committer* committer,
+                               const RuntimeFiles& files, Call& call, Deadline deadline) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  if (committer == nullptr) {
+    co_return fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
+  }
+  const auto specifier = files.config_repository();
+  if (specifier.empty()) {
+    co_return fail(ErrorCode::unavailable,
+                   "the account has no shared configuration repository, or the control plane has "
+                   "not told it yet");
+  }
+  auto at = parse_specifier(specifier, files.scheme);
+  if (!at) {
+    co_return fail(
+        ErrorCode::unavailable,
+        "the account's shared configuration repository is not usable: " + at.error().message);
+  }
+  auto account = shown(co_await (*known)->open(actor_of(call), {}, deadline));
+  if (!account) co_return std::unexpected(account.error());
+  // The token goes to its own host only.
+  auto url = clone_url_of(account->root, at->repository.to_string());
+  if (!url) co_return std::unexpected(std::move(url.error()));
+  const auto& user = *call.context<Caller>().user;
+  co_return Target{
+      .account = std::move(*account),
+      .repository = {.at = std::move(*at),
+                     .runtime = files.runtime,
+                     .runtime_namespace = files.runtime_namespace,
+                     .is_configuration_runtime = files.is_configuration_runtime},
+      .requested_by = "Requested by " + (user.name.empty() ? user.id : user.name) +
+                      " through runtime " + files.runtime + ".",
+  };
+}
+
+// True when there was something to commit.
+Task<Result<bool>> commit(const Target& target, Committer& committer,
+                          std::vector<FileChange> changes, std::string message, Deadline deadline) {
+  CommitRequest request{.repository = target.repository.at.repository,
+                        .branch = target.repository.at.ref,
+                        .new_branch_from = target.repository.at.ref.empty() ? "" : "HEAD",
+                        .changes = std::move(changes),
+                        .message = std::move(message),
+                        .description = target.requested_by};
+  const auto made = co_await commit_as(target.account, committer, std::move(request), deadline);
+  if (made) co_return true;
+  if (made.error().reason == kShownNothingToCommit) co_return false;
+  co_return std::unexpected(made.error());
+}
+
+Result<void> checked_name(InputView name) {
+  if (auto checked = check_entity_name(name.text()); !checked) {
+    return std::unexpected(mistake("appName: " + checked.error().message));
+  }
+  return {};
+}
+
+Result<RepositorySpecifier> specifier_of(InputView text, Scheme scheme) {
+  auto specifier = parse_specifier(text.text(), scheme);
+  if (!specifier) {
+    return std::unexpected(mistake("appSpecifier: " + specifier.error().message +
+                                   "; expected https://host/owner/name.git/path?ref=branch"));
+  }
+  return specifier;
+}
+
+// A JSON object of texts, or the text of one.
+Result<std::vector<std::pair<std::string, std::string>>> labels_of(InputView given) {
+  std::vector<std::pair<std::string, std::string>> labels;
+  if (!given.exists()) return labels;
+  const auto object = parse_json_object(given.text().empty() ? given.json() : given.text());
+  if (!object.is_object()) return std::unexpected(mistake("labels: expected a JSON object"));
+  for (const auto& [key, value] : object.items()) {
+    if (!value.is_string()) {
+      return std::unexpected(mistake("labels: the value of " + key + " is not a string"));
+    }
+    labels.emplace_back(key, value.get<std::string>());
+  }
+  return labels;
+}
+
+Result<void> check_server(InputView server) {
+  const auto url = http::parse_url(server.text());
+  if (url && (url->scheme == "https" || url->scheme == "http") && url->userinfo.empty()) return {};
+  return std::unexpected(mistake(
+      "destServer: expected the URL of a cluster's API server, as https://kubernetes.default.svc"));
+}
+
+Result<void> check_namespace(InputView name) {
+  if (name.text().empty() || check_entity_name(name.text())) return {};
+  return std::unexpected(mistake("destNamespace: expected the name of a namespace"));
+}
+
+// Makes the repository of a Git source unless it is there.
+Task<Result<void>> ensure_repository(const Target& target, Committer& committer,
+                                     const RepositorySpecifier& source, Deadline deadline) {
+  auto url = clone_url_of(target.account.root, source.repository.to_string());
+  if (!url) co_return std::unexpected(std::move(url.error()));
+  const auto name = parse_repository_name(source.repository.name);
+  if (!name) co_return std::unexpected(name.error());
+  auto& provider = *target.account.provider;
+  const auto found = co_await provider.repository(target.account.access, *name, deadline);
+  if (found) co_return Result<void>();
+  if (found.error().code != ErrorCode::not_found) co_return std::unexpected(shown(found.error()));
+  const auto made =
+      co_await provider.create_repository(target.account.access, {.name = *name}, deadline);
+  if (!made) co_return std::unexpected(shown(made.error()));
+  if (source.path.empty()) co_return Result<void>();
+  // Argo CD refuses a folder that is not there.
+  CommitRequest request{.repository = source.repository,
+                        .branch = source.ref,
+                        .new_branch_from = source.ref.empty() ? "" : "HEAD",
+                        .changes = {{.path = source.path + "/README.md",
+                                     .content = "Manifests in this folder are applied by the "
+                                                "Git source that names it.\n"}},
+                        .message = "Create " + source.path,
+                        .description = target.requested_by};
+  const auto committed =
+      co_await commit_as(target.account, committer, std::move(request), deadline);
+  if (!committed) co_return std::unexpected(committed.error());
+  co_return Result<void>();
+}
+
+// "https://kubernetes.default.svc" → "in-cluster", others by their host: a part of a file's name.
+std::string cluster_word(std::string_view server) {
+  if (server == "https://kubernetes.default.svc") return "in-cluster";
+  std::string word = http::parse_url(server).value().host;
+  std::ranges::replace_if(
+      word, [](char c) { return (c < 'a' || c > 'z') && (c < '0' || c > '9'); }, '-');
+  constexpr std::size_t kLongest = 40;
+  word.resize(std::min(word.size(), kLongest));
+  while (word.ends_with('-')) word.pop_back();
+  return word;
+}
+
+}  // namespace
+
+Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
+                                     const RuntimeFiles& files, Call& call) {
+  const auto args = call["args"];
+  GitSource source{.name = text_of(args["appName"]),
+                   .source = {},
+                   .server = text_of(args["destServer"]),
+                   .destination_namespace = text_of(args["destNamespace"]),
+                   .include = text_of(args["include"]),
+                   .exclude = text_of(args["exclude"]),
+                   .is_internal = args["isInternal"].is_true()};
+  for (const auto& checked : {checked_name(args["appName"]), check_server(args["destServer"]),
+                              check_namespace(args["destNamespace"])}) {
+    if (!checked) co_return std::unexpected(checked.error());
+  }
+  auto specifier = specifier_of(args["appSpecifier"], files.scheme);
+  if (!specifier) co_return std::unexpected(specifier.error());
+  source.source = std::move(*specifier);
+  auto labels = labels_of(args["labels"]);
+  if (!labels) co_return std::unexpected(labels.error());
+  source.labels = std::move(*labels);
+  const Deadline deadline = call.deadline() - kForAnswer;
+  const auto target = co_await target_of(git, committer, files, call, deadline);
+  if (!target) co_return std::unexpected(target.error());
+  if (args["createRepo"].is_true()) {
+    auto ensured = co_await ensure_repository(*target, *committer, source.source, deadline);
+    if (!ensured) co_return ensured;
+  }
+  const auto done = co_await commit(
+      *target, *committer, changes_to_create(target->repository, source),
+      "Create Git source " + source.name + " of runtime " + files.runtime, deadline);
+  if (!done) co_return std::unexpected(done.error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
+                                   const RuntimeFiles& files, Call& call) {
+  const auto args = call["args"];
+  if (auto checked = checked_name(args["appName"]); !checked) co_return checked;
+  auto specifier = specifier_of(args["appSpecifier"], files.scheme);
+  if (!specifier) co_return std::unexpected(specifier.error());
+  GitSourceEdit edit{.name = text_of(args["appName"]), .source = std::move(*specifier)};
+  if (args["include"].exists()) edit.include = text_of(args["include"]);
+  if (args["exclude"].exists()) edit.exclude = text_of(args["exclude"]);
+  const Deadline deadline = call.deadline() - kForAnswer;
+  const auto target = co_await target_of(git, committer, files, call, deadline);
+  if (!target) co_return std::unexpected(target.error());
+  const auto done =
+      co_await commit(*target, *committer, changes_to_edit(target->repository, edit),
+                      "Edit Git source " + edit.name + " of runtime " + files.runtime, deadline);
+  if (!done) co_return std::unexpected(done.error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer,
+                                      const RuntimeFiles& files, Call& call) {
+  const auto args = call["args"];
+  if (auto checked = checked_name(args["appName"]); !checked) co_return checked;
+  const std::string name = text_of(args["appName"]);
+  const Deadline deadline = call.deadline() - kForAnswer;
+  const auto target = co_await target_of(git, committer, files, call, deadline);
+  if (!target) co_return std::unexpected(target.error());
+  const auto done =
+      co_await commit(*target, *committer, changes_to_remove(target->repository, name),
+                      "Delete Git source " + name + " of runtime " + files.runtime, deadline);
+  if (!done) co_return std::unexpected(done.error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committer,
+                                        const RuntimeFiles& files, Call& call) {
+  const auto args = call["args"];
+  for (const auto& checked :
+       {check_server(args["destServer"]), check_namespace(args["destNamespace"])}) {
+    if (!checked) co_return std::unexpected(checked.error());
+  }
+  if (args["destNamespace"].text().empty()) {
+    co_return std::unexpected(mistake("destNamespace: expected the name of a namespace"));
+  }
+  const Deadline deadline = call.deadline() - kForAnswer;
+  const auto target = co_await target_of(git, committer, files, call, deadline);
+  if (!target) co_return std::unexpected(target.error());
+  const std::string server = text_of(args["destServer"]);
+  const std::string name = "argo-rollouts-" + cluster_word(server);
+  std::vector<FileChange> changes = changes_to_prepare(target->repository);
+  changes.push_back(
+      {.path = target->repository.own_resource_file(name),
+       .content = rollouts_manifest(target->repository,
+                                    {.name = name,
+                                     .server = server,
+                                     .destination_namespace = text_of(args["destNamespace"]),
+                                     .chart_repository = files.chart_repository,
+                                     .chart_version = std::string(kRolloutsChart)})});
+  const auto done = co_await commit(*target, *committer, std::move(changes),
+                                    "Install Argo Rollouts on " + server, deadline);
+  if (!done) co_return std::unexpected(done.error());
+  co_return Result<void>();
+}
+
+Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Committer* committer,
+                                                        const RuntimeFiles& files, Call& call) {
+  const Deadline deadline = call.deadline() - kForAnswer;
+  const auto target = co_await target_of(git, committer, files, call, deadline);
+  if (!target) co_return std::unexpected(target.error());
+  const auto done =
+      co_await commit(*target, *committer, changes_to_remove_runtime(target->repository),
+                      "Remove runtime " + files.runtime, deadline);
+  if (!done) co_return std::unexpected(done.error());
+  co_return *done ? 1 : 0;
+}
+
+}  // namespace gitops::app_proxy

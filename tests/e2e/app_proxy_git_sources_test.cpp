@@ -1,0 +1,214 @@
+// Git sources by the running app-proxy, between doubles of an API server and of GitHub's REST
+// interface, and Git's own server with the shared configuration repository.
+#include <gmock/gmock.h>
+
+#include "common/core/task_group.hpp"
+#include "e2e/git_world.hpp"
+#include "support/git_server.hpp"
+
+namespace gitops::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+using Answer = GitWorld::Answer;
+constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kBob = AppProxyWorld::kBob;
+
+// The repository "config" of a real Git server is the account's. Ann, who is an administrator, and Bob
+// have registered tokens.
+struct SourceWorld {
+  explicit SourceWorld(GitWorld& w) : world(w) {
+    git.create_repository("config");
+    git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
+    git.add_user("bo", kBobsGitToken);
+    world.host.add_user(kBobsGitToken, {.id = 8, .login = "bo", .name = "Bo Example"});
+    world.base.platform.accounts().add({.id = "acc-1",
+                                        .name = "acme",
+                                        .admins = {"u-ann"},
+                                        .git_provider = {},
+                                        .shared_config_repo = git.url("config")});
+  }
+
+  Task<> start() {
+    world.start({{"REPOS_DIR", (folder / "clones").string()}});
+    co_await world.base.account_known();
+    EXPECT_EQ((co_await world.add()).code(), "");
+    for (const auto& [user, token] :
+         {std::pair(kAnn, FakeGitHost::kToken), {kBob, kBobsGitToken}}) {
+      EXPECT_EQ((co_await world.register_user(user, {{"token", token}})).code(), "");
+    }
+  }
+
+  // The documents of the public CLI.
+  Task<Answer> create(const char* user, Json args) {
+    Json all{{"destServer", "https://kubernetes.default.svc"},
+             {"destNamespace", "runtime"},
+             {"isInternal", false},
+             {"include", ""},
+             {"exclude", ""},
+             {"createRepo", false}};
+    all.update(args);
+    co_return co_await world.ask(
+        user,
+        "mutation CreateGitSource($args: CreateGitSourceInput!) { createGitSource(args: $args) }",
+        {{"args", std::move(all)}});
+  }
+  Task<Answer> edit(const char* user, Json args) {
+    return world.ask(
+        user, "mutation EditGitSource($args: EditGitSourceInput!) { editGitSource(args: $args) }",
+        {{"args", std::move(args)}});
+  }
+  Task<Answer> remove(const char* user, const std::string& name) {
+    return world.ask(user,
+                     "mutation DeleteApplication($args: DeleteApplicationInput!) { "
+                     "deleteApplication(args: $args) }",
+                     {{"args", {{"appName", name}}}});
+  }
+  [[nodiscard]] std::string git_line(const std::vector<std::string>& args) const {
+    auto result = git.git("config", args);
+    EXPECT_TRUE(result.ok()) << result.err;
+    while (result.out.ends_with('\n')) result.out.pop_back();
+    return result.out;
+  }
+
+  static constexpr auto kBobsGitToken = "canary-git-bob";
+  GitWorld& world;
+  GitServer git;
+  TempDir folder;
+};
+
+void in_source_world(const std::function<Task<>(SourceWorld&)>& body) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  in_git_world([&](GitWorld& world) -> Task<> {
+    SourceWorld sources(world);
+    co_await sources.start();
+    co_await body(sources);
+  });
+}
+
+const Json kShop{{"appName", "shop"},
+                 {"appSpecifier", "https://git.example.test/acme/shop.git/apps?ref=main"}};
+
+// The repository begins without any commit.
+TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    const auto created = co_await w.create(kBob, kShop);
+    EXPECT_EQ(created.json, (Json{{"data", {{"createGitSource", nullptr}}}})) << created.body;
+    EXPECT_THAT(w.git.file_at_head("config", "resources/prod/shop.yaml"),
+                HasSubstr("repoURL: https://git.example.test/acme/shop.git\n"));
+    EXPECT_THAT(w.git.file_at_head("config", "runtimes/prod/in-cluster.yaml"),
+                HasSubstr(",prod/shop.yaml}'"));
+    EXPECT_EQ(w.git_line({"log", "-1", "--format=%an|%B", "main"}),
+              "Bo Example|Create Git source shop of runtime prod\n\n"
+              "Requested by Bob through runtime prod.");
+
+    // Again: nothing to do. Another one of that name: refused.
+    EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
+    Json other = kShop;
+    other["destServer"] = "https://other.example.test";
+    EXPECT_EQ((co_await w.create(kAnn, other)).code(), "GIT_SOURCE_EXISTS");
+    EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "1");
+
+    const Json edit{{"appName", "shop"},
+                    {"appSpecifier", "https://git.example.test/acme/store.git"}};
+    const auto edited = co_await w.edit(kBob, edit);
+    EXPECT_EQ(edited.json, (Json{{"data", {{"editGitSource", nullptr}}}})) << edited.body;
+    EXPECT_THAT(w.git.file_at_head("config", "resources/prod/shop.yaml"),
+                HasSubstr("repoURL: https://git.example.test/acme/store.git\n"));
+    EXPECT_EQ((co_await w.edit(kBob, {{"appName", "none"}, {"appSpecifier", edit["appSpecifier"]}}))
+                  .code(),
+              "GIT_SOURCE_NOT_FOUND");
+
+    const auto forbidden = co_await w.remove(kBob, "shop");
+    EXPECT_THAT(forbidden.body, HasSubstr("Forbidden"));
+    const auto removed = co_await w.remove(kAnn, "shop");
+    EXPECT_EQ(removed.json, (Json{{"data", {{"deleteApplication", nullptr}}}})) << removed.body;
+    EXPECT_THAT(w.git_line({"ls-tree", "-r", "--name-only", "main"}), Not(HasSubstr("shop")));
+    EXPECT_THAT(w.git.file_at_head("config", "runtimes/prod/in-cluster.yaml"),
+                Not(HasSubstr("shop")));
+    EXPECT_EQ((co_await w.remove(kAnn, "shop")).code(), "");
+    EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "3");
+
+    std::vector<std::string> fields;
+    for (const auto& line : w.world.base.audit()) fields.push_back(line.value("action", ""));
+    EXPECT_THAT(fields,
+                testing::IsSupersetOf({"createGitSource", "editGitSource", "deleteApplication"}));
+  });
+}
+
+// The globs of all of them are in one file.
+TEST(AppProxyGitSources, ThatAreCreatedAtOnceAreAllThere) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    TaskGroup users(co_await asio::this_coro::executor);
+    for (int i = 0; i < 10; ++i) {
+      users.spawn("user", [&w, i]() -> Task<> {
+        Json args = kShop;
+        args["appName"] = "app-" + std::to_string(i);
+        const auto answer = co_await w.create(i % 2 == 0 ? kAnn : kBob, args);
+        EXPECT_EQ(answer.code(), "") << answer.body;
+      });
+    }
+    w.git.commit("config", {{"README.md", "by hand\n"}}, "somebody else");
+    co_await users.join();
+    const auto in_cluster = w.git.file_at_head("config", "runtimes/prod/in-cluster.yaml");
+    for (int i = 0; i < 10; ++i) {
+      const auto name = "prod/app-" + std::to_string(i) + ".yaml";
+      EXPECT_THAT(in_cluster, HasSubstr(name));
+      EXPECT_NE(w.git.file_at_head("config", "resources/" + name), "");
+    }
+    EXPECT_EQ(w.git.file_at_head("config", "README.md"), "by hand\n");
+  });
+}
+
+TEST(AppProxyGitSources, MistakesAreToldAndChangeNothing) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    for (const auto& [wrong, message] : std::vector<std::pair<Json, std::string>>{
+             {{{"appName", "../../x"}}, "appName: the name must be a DNS label"},
+             {{{"appName", "in-cluster"}}, "appName: the runtime itself has an Application"},
+             {{{"appSpecifier", "https://git.example.test/acme/shop"}}, "appSpecifier: "},
+             {{{"appSpecifier", "https://git.example.test/acme/shop.git/../x"}}, "appSpecifier: "},
+             {{{"appSpecifier", "file:///etc/x.git"}}, "appSpecifier: "},
+             {{{"destServer", "cluster"}}, "destServer: expected the URL"},
+             {{{"destNamespace", "a b"}}, "destNamespace: expected the name of a namespace"},
+             {{{"labels", {{"a", 1}}}}, "labels: the value of a is not a string"},
+             {{{"labels", "[1]"}}, "labels: expected a JSON object"},
+         }) {
+      Json args = kShop;
+      args.update(wrong);
+      const auto answer = co_await w.create(kAnn, args);
+      EXPECT_THAT(answer.body, HasSubstr(message)) << wrong.dump();
+    }
+    EXPECT_FALSE(w.git.git("config", {"rev-parse", "--verify", "main"}).ok());
+    Json labelled = kShop;
+    labelled["labels"] = R"({"team":"a"})";
+    EXPECT_EQ((co_await w.create(kAnn, labelled)).code(), "");
+    EXPECT_THAT(w.git.file_at_head("config", "resources/prod/shop.yaml"), HasSubstr("team: a\n"));
+  });
+}
+
+TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    w.git.commit("config", {{"resources/staging/x.yaml", "another runtime's\n"}}, "begin");
+    const auto rollouts = co_await w.world.ask(
+        kAnn,
+        "mutation CreateArgoRollouts($args: CreateArgoRolloutsInput!) { createArgoRollouts(args: "
+        "$args) }",
+        {{"args", {{"destServer", "https://10.1.2.3:6443"}, {"destNamespace", "rollouts"}}}});
+    EXPECT_EQ(rollouts.json, (Json{{"data", {{"createArgoRollouts", nullptr}}}})) << rollouts.body;
+    EXPECT_THAT(w.git.file_at_head("config", "resources/runtimes/prod/argo-rollouts-10-1-2-3.yaml"),
+                HasSubstr("chart: argo-rollouts\n"));
+    EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
+    const std::string document = "mutation RemoveRuntimeFromIscRepo { removeRuntimeFromIscRepo }";
+    EXPECT_THAT((co_await w.world.ask(kBob, document)).body, HasSubstr("Forbidden"));
+    EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
+              (Json{{"data", {{"removeRuntimeFromIscRepo", 1}}}}));
+    EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}), "resources/staging/x.yaml");
+    EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
+              (Json{{"data", {{"removeRuntimeFromIscRepo", 0}}}}));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
