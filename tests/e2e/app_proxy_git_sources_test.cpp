@@ -66,6 +66,9 @@ struct SourceWorld {
                      "deleteApplication(args: $args) }",
                      {{"args", {{"appName", name}}}});
   }
+  [[nodiscard]] std::string file(const std::string& path) const {
+    return git.file_at_head("config", path).value_or("");
+  }
   [[nodiscard]] std::string git_line(const std::vector<std::string>& args) const {
     auto result = git.git("config", args);
     EXPECT_TRUE(result.ok()) << result.err;
@@ -96,10 +99,9 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
   in_source_world([](SourceWorld& w) -> Task<> {
     const auto created = co_await w.create(kBob, kShop);
     EXPECT_EQ(created.json, (Json{{"data", {{"createGitSource", nullptr}}}})) << created.body;
-    EXPECT_THAT(w.git.file_at_head("config", "resources/prod/shop.yaml"),
+    EXPECT_THAT(w.file("resources/prod/shop.yaml"),
                 HasSubstr("repoURL: https://git.example.test/acme/shop.git\n"));
-    EXPECT_THAT(w.git.file_at_head("config", "runtimes/prod/in-cluster.yaml"),
-                HasSubstr(",prod/shop.yaml}'"));
+    EXPECT_THAT(w.file("runtimes/prod/in-cluster.yaml"), HasSubstr(",prod/shop.yaml}'"));
     EXPECT_EQ(w.git_line({"log", "-1", "--format=%an|%B", "main"}),
               "Bo Example|Create Git source shop of runtime prod\n\n"
               "Requested by Bob through runtime prod.");
@@ -115,7 +117,7 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
                     {"appSpecifier", "https://git.example.test/acme/store.git"}};
     const auto edited = co_await w.edit(kBob, edit);
     EXPECT_EQ(edited.json, (Json{{"data", {{"editGitSource", nullptr}}}})) << edited.body;
-    EXPECT_THAT(w.git.file_at_head("config", "resources/prod/shop.yaml"),
+    EXPECT_THAT(w.file("resources/prod/shop.yaml"),
                 HasSubstr("repoURL: https://git.example.test/acme/store.git\n"));
     EXPECT_EQ((co_await w.edit(kBob, {{"appName", "none"}, {"appSpecifier", edit["appSpecifier"]}}))
                   .code(),
@@ -126,8 +128,7 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
     const auto removed = co_await w.remove(kAnn, "shop");
     EXPECT_EQ(removed.json, (Json{{"data", {{"deleteApplication", nullptr}}}})) << removed.body;
     EXPECT_THAT(w.git_line({"ls-tree", "-r", "--name-only", "main"}), Not(HasSubstr("shop")));
-    EXPECT_THAT(w.git.file_at_head("config", "runtimes/prod/in-cluster.yaml"),
-                Not(HasSubstr("shop")));
+    EXPECT_THAT(w.file("runtimes/prod/in-cluster.yaml"), Not(HasSubstr("shop")));
     EXPECT_EQ((co_await w.remove(kAnn, "shop")).code(), "");
     EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "3");
 
@@ -152,13 +153,13 @@ TEST(AppProxyGitSources, ThatAreCreatedAtOnceAreAllThere) {
     }
     w.git.commit("config", {{"README.md", "by hand\n"}}, "somebody else");
     co_await users.join();
-    const auto in_cluster = w.git.file_at_head("config", "runtimes/prod/in-cluster.yaml");
+    const auto in_cluster = w.file("runtimes/prod/in-cluster.yaml");
     for (int i = 0; i < 10; ++i) {
       const auto name = "prod/app-" + std::to_string(i) + ".yaml";
       EXPECT_THAT(in_cluster, HasSubstr(name));
-      EXPECT_NE(w.git.file_at_head("config", "resources/" + name), "");
+      EXPECT_NE(w.file("resources/" + name), "");
     }
-    EXPECT_EQ(w.git.file_at_head("config", "README.md"), "by hand\n");
+    EXPECT_EQ(w.file("README.md"), "by hand\n");
   });
 }
 
@@ -184,7 +185,7 @@ TEST(AppProxyGitSources, MistakesAreToldAndChangeNothing) {
     Json labelled = kShop;
     labelled["labels"] = R"({"team":"a"})";
     EXPECT_EQ((co_await w.create(kAnn, labelled)).code(), "");
-    EXPECT_THAT(w.git.file_at_head("config", "resources/prod/shop.yaml"), HasSubstr("team: a\n"));
+    EXPECT_THAT(w.file("resources/prod/shop.yaml"), HasSubstr("team: a\n"));
   });
 }
 
@@ -197,14 +198,15 @@ TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
         "$args) }",
         {{"args", {{"destServer", "https://10.1.2.3:6443"}, {"destNamespace", "rollouts"}}}});
     EXPECT_EQ(rollouts.json, (Json{{"data", {{"createArgoRollouts", nullptr}}}})) << rollouts.body;
-    EXPECT_THAT(w.git.file_at_head("config", "resources/runtimes/prod/argo-rollouts-10-1-2-3.yaml"),
+    EXPECT_THAT(w.file("resources/runtimes/prod/argo-rollouts-10-1-2-3.yaml"),
                 HasSubstr("chart: argo-rollouts\n"));
     EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
     const std::string document = "mutation RemoveRuntimeFromIscRepo { removeRuntimeFromIscRepo }";
     EXPECT_THAT((co_await w.world.ask(kBob, document)).body, HasSubstr("Forbidden"));
     EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 1}}}}));
-    EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}), "resources/staging/x.yaml");
+    EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}),
+              "resources/README.md\nresources/staging/x.yaml");
     EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 0}}}}));
   });

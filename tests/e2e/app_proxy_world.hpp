@@ -137,13 +137,14 @@ struct AppProxyWorld {
   std::optional<AppProxyProcess> daemon;
 };
 
-inline void in_app_proxy_world(const std::function<Task<>(AppProxyWorld&)>& body) {
+inline void in_app_proxy_world(const std::function<Task<>(AppProxyWorld&)>& body,
+                               Clock::duration limit = std::chrono::seconds(60)) {
   run_coro(
       [&]() -> Task<> {
         AppProxyWorld world(co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
-      std::chrono::seconds(60));
+      limit);
 }
 
 }  // namespace gitops::test

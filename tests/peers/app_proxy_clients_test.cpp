@@ -1,12 +1,10 @@
 // Real clients of app-proxy against the running daemon: the public Go SDK, and two WebSocket clients
 // for GraphQL. The control plane is the double.
 #include <filesystem>
-#include <future>
 
 #include <gmock/gmock.h>
 
-#include "e2e/app_proxy_world.hpp"
-#include "peers/peer_programs.hpp"
+#include "peers/go_sdk.hpp"
 
 namespace gitops::test {
 namespace {
@@ -15,32 +13,6 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 using World = AppProxyWorld;
-
-// Runs a program while the doubles on the loop go on.
-Task<CommandResult> run_beside(std::vector<std::string> argv, Environment environment) {
-  auto running = std::async(std::launch::async, [argv = std::move(argv), environment] {
-    return run_command(argv, environment);
-  });
-  while (running.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    co_await sleep_for(std::chrono::milliseconds(5));
-  }
-  co_return running.get();
-}
-
-struct GoSdk {
-  static std::optional<std::string> missing() {
-    if (fs::exists(peer_program("go-sdk-client"))) return std::nullopt;
-    return "go-sdk is not built (./dev peers go-sdk)";
-  }
-  static Task<CommandResult> run(World& world, std::string token, std::string operation,
-                                 std::string arguments = {}) {
-    world.platform.accounts().set_ingress_host("prod", world.daemon->url());
-    std::vector<std::string> argv{peer_program("go-sdk-client"), world.platform.url().to_string(),
-                                  "prod", std::move(operation)};
-    if (!arguments.empty()) argv.push_back(std::move(arguments));
-    co_return co_await run_beside(std::move(argv), {{"CF_API_KEY", std::move(token)}});
-  }
-};
 
 TEST(GoSdk, AsksForTheVersion) {
   GITOPS_REQUIRE_PEER(GoSdk);

@@ -17,6 +17,17 @@ using Json = nlohmann::json;
 constexpr std::string_view kInCluster = "in-cluster";
 constexpr std::string_view kOwnServer = "https://kubernetes.default.svc";
 
+constexpr std::string_view kReadme =
+    "# Shared configuration\n"
+    "\n"
+    "GitOps runtimes apply the files of this folder:\n"
+    "\n"
+    "- `all-runtimes-all-clusters/`: every runtime, to each of its clusters\n"
+    "- `control-planes/`: every runtime, to its own cluster\n"
+    "- `runtimes/<runtime>/`: one runtime\n"
+    "- `<runtime>/`: Git sources of one runtime\n"
+    "- `configurations/`: the configuration runtime\n";
+
 ManifestPath include_path() {
   return {"spec", "source", "directory", "include"};
 }
@@ -107,6 +118,15 @@ FileChange add_globs(const ConfigRepository& repository, std::vector<std::string
       }};
 }
 
+// Argo CD refuses a path without files, so the folder "resources" must not become empty.
+FileChange keep_resources(const ConfigRepository& repository) {
+  return {.path = repository.readme_file(),
+          .kind = FileChange::Kind::edit,
+          .edit = [](std::optional<std::string_view> content) -> Result<std::string> {
+            return std::string(content.value_or(kReadme));
+          }};
+}
+
 Error unknown_git_source(std::string_view name) {
   return {.code = ErrorCode::not_found,
           .message = "there is no Git source " + std::string(name) + " in this runtime",
@@ -161,6 +181,10 @@ std::string ConfigRepository::git_source_file(std::string_view name) const {
 
 std::string ConfigRepository::own_resource_file(std::string_view name) const {
   return below("resources/runtimes/" + runtime + "/" + std::string(name) + ".yaml");
+}
+
+std::string ConfigRepository::readme_file() const {
+  return below("resources/README.md");
 }
 
 std::vector<std::string> ConfigRepository::own_folders() const {
@@ -261,7 +285,8 @@ std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
              }
              return manifest;
            }},
-          add_globs(repository, std::move(globs))};
+          add_globs(repository, std::move(globs)),
+          keep_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
@@ -276,19 +301,21 @@ std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
 
 std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
                                           std::string_view name) {
-  return {{.path = repository.git_source_file(name), .kind = FileChange::Kind::remove_folder},
-          {.path = repository.in_cluster_file(),
-           .kind = FileChange::Kind::edit,
-           .edit = [repository,
-                    glob = glob_of(repository, name)](std::optional<std::string_view> content) {
+  return {
+      {.path = repository.git_source_file(name), .kind = FileChange::Kind::remove_folder},
+      {.path = repository.in_cluster_file(),
+       .kind = FileChange::Kind::edit,
+       .edit =
+           [repository, glob = glob_of(repository, name)](std::optional<std::string_view> content) {
              return with_globs(repository, content, [&](std::vector<std::string>& globs) {
                return std::erase(globs, glob) > 0;
              });
-           }}};
+           }},
+      keep_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_prepare(const ConfigRepository& repository) {
-  return {add_globs(repository, common_globs(repository))};
+  return {add_globs(repository, common_globs(repository)), keep_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_remove_runtime(const ConfigRepository& repository) {

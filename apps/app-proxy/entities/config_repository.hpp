@@ -27,6 +27,8 @@ struct ConfigRepository {
   [[nodiscard]] std::string git_source_file(std::string_view name) const;
   // Resources for clusters of this runtime alone. They need no glob of their own.
   [[nodiscard]] std::string own_resource_file(std::string_view name) const;
+  // Tells people what lies where.
+  [[nodiscard]] std::string readme_file() const;
   // All that concerns only this runtime.
   [[nodiscard]] std::vector<std::string> own_folders() const;
 

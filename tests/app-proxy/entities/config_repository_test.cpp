@@ -57,8 +57,8 @@ struct Files {
 TEST(ConfigRepository, AGitSourceIsAFileAndAGlob) {
   Files files;
   EXPECT_EQ(files.apply(changes_to_create(repository(), source())), "");
-  EXPECT_THAT(files.names(),
-              ElementsAre("resources/prod/shop.yaml", "runtimes/prod/in-cluster.yaml"));
+  EXPECT_THAT(files.names(), ElementsAre("resources/README.md", "resources/prod/shop.yaml",
+                                         "runtimes/prod/in-cluster.yaml"));
   EXPECT_EQ(files.files["resources/prod/shop.yaml"], R"(apiVersion: argoproj.io/v1alpha1
 kind: Application
 metadata:
@@ -145,7 +145,8 @@ TEST(ConfigRepository, LiesBelowThePathOfItsSpecifier) {
   const auto at = repository("https://git.example.test/acme/all.git/shared-config?ref=live");
   Files files;
   EXPECT_EQ(files.apply(changes_to_create(at, source())), "");
-  EXPECT_THAT(files.names(), ElementsAre("shared-config/resources/prod/shop.yaml",
+  EXPECT_THAT(files.names(), ElementsAre("shared-config/resources/README.md",
+                                         "shared-config/resources/prod/shop.yaml",
                                          "shared-config/runtimes/prod/in-cluster.yaml"));
   const auto& in_cluster = files.files["shared-config/runtimes/prod/in-cluster.yaml"];
   EXPECT_THAT(in_cluster, HasSubstr("    path: shared-config/resources\n"));
@@ -158,6 +159,18 @@ TEST(ConfigRepository, TheConfigurationRuntimeAppliesConfigurations) {
   at.is_configuration_runtime = true;
   EXPECT_THAT(in_cluster_manifest(at),
               HasSubstr("configurations/*.yaml,configurations/**/*.yaml,"));
+}
+
+// Argo CD would refuse a repository without that folder, and never remove the last Git source.
+TEST(ConfigRepository, TheFolderOfResourcesIsNeverEmpty) {
+  Files files;
+  EXPECT_EQ(files.apply(changes_to_create(repository(), source())), "");
+  files.files["resources/README.md"] = "of people";
+  EXPECT_EQ(files.apply(changes_to_remove(repository(), "shop")), "");
+  EXPECT_EQ(files.files["resources/README.md"], "of people");
+  files.files.erase("resources/README.md");
+  EXPECT_EQ(files.apply(changes_to_remove(repository(), "shop")), "");
+  EXPECT_THAT(files.files["resources/README.md"], HasSubstr("`control-planes/`"));
 }
 
 // What people wrote into the files stays there.
@@ -221,7 +234,7 @@ TEST(ConfigRepository, RemovingIsTheOppositeOfCreating) {
   files.files["resources/staging/x.yaml"] = "another runtime's";
   files.files["resources/runtimes/prod/own.yaml"] = "x";
   EXPECT_EQ(files.apply(changes_to_remove_runtime(repository())), "");
-  EXPECT_THAT(files.names(), ElementsAre("resources/staging/x.yaml"));
+  EXPECT_THAT(files.names(), ElementsAre("resources/README.md", "resources/staging/x.yaml"));
 }
 
 TEST(ConfigRepository, ReadsGlobs) {

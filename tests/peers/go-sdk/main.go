@@ -55,6 +55,17 @@ func run(ctx context.Context, proxy appproxy.AppProxyAPI, operation, arguments s
 		return git.Register(ctx, decode[model.RegisterToGitIntegrationArgs](arguments))
 	case "deregister-from-git-integration":
 		return git.Deregister(ctx, name(arguments))
+	case "create-git-source":
+		return nil, proxy.GitSource().Create(ctx, decode[model.CreateGitSourceInput](arguments))
+	case "edit-git-source":
+		return nil, proxy.GitSource().Edit(ctx, decode[model.EditGitSourceInput](arguments))
+	case "delete-git-source":
+		return nil, proxy.GitSource().Delete(ctx, arguments)
+	case "create-argo-rollouts":
+		target := decode[model.CreateArgoRolloutsInput](arguments)
+		return nil, proxy.Cluster().CreateArgoRollouts(ctx, target.DestServer, target.DestNamespace)
+	case "remove-runtime-from-isc-repo":
+		return proxy.ISC().RemoveRuntimeFromIscRepo(ctx)
 	}
 	fmt.Fprintln(os.Stderr, "no such operation:", operation)
 	os.Exit(2)
