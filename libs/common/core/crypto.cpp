@@ -57,6 +57,21 @@ struct FreeCipher {
 };
 using Cipher = std::unique_ptr<EVP_CIPHER_CTX, FreeCipher>;
 
+struct FreeKey {
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
+
+Key ed25519_key(const Secret& seed) {
+  if (seed.reveal().size() != kEd25519KeySize) {
+    throw std::invalid_argument("an Ed25519 key has 32 bytes");
+  }
+  Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, bytes(seed.reveal()),
+                                       kEd25519KeySize));
+  check(key ? 1 : 0, "Ed25519");
+  return key;
+}
+
 enum class Direction { open, seal };
 
 Cipher new_cipher(Direction direction, const Secret& key, std::string_view nonce) {
@@ -234,6 +249,28 @@ Result<std::string> unseal(const Secret& key, std::string_view nonce, std::strin
     return fail(ErrorCode::invalid_data, "the sealed text was changed, or the key is another");
   }
   return plain;
+}
+
+std::string ed25519_sign(const Secret& seed, std::string_view message) {
+  const auto key = ed25519_key(seed);
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
+  std::string signature(64, '\0');
+  std::size_t size = signature.size();
+  check(EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()), "Ed25519");
+  check(EVP_DigestSign(context.get(), bytes(signature), &size, bytes(message), message.size()),
+        "Ed25519");
+  return signature;
+}
+
+std::string ed25519_public_key(const Secret& seed) {
+  const auto key = ed25519_key(seed);
+  std::string out(kEd25519KeySize, '\0');
+  std::size_t size = out.size();
+  check(EVP_PKEY_get_raw_public_key(key.get(), bytes(out), &size), "Ed25519");
+  return out;
 }
 
 std::string random_bytes(std::size_t size) {

@@ -112,6 +112,12 @@ inline constexpr std::size_t kSealTagSize = 16;
 [[nodiscard]] Result<std::string> unseal(const Secret& key, std::string_view nonce,
                                          std::string_view sealed, std::string_view associated = {});
 
+// Ed25519 (RFC 8032). The private key is its seed of 32 bytes; another size: std::invalid_argument.
+inline constexpr std::size_t kEd25519KeySize = 32;
+// The signature, 64 bytes.
+[[nodiscard]] std::string ed25519_sign(const Secret& seed, std::string_view message);
+[[nodiscard]] std::string ed25519_public_key(const Secret& seed);
+
 // Unpredictable bytes for keys, nonces and tokens.
 [[nodiscard]] std::string random_bytes(std::size_t size);
 

@@ -220,5 +220,16 @@ TEST(EqualInConstantTime, ComparesBytes) {
   EXPECT_FALSE(equal_in_constant_time(std::string_view("a\0b", 3), std::string_view("a\0c", 3)));
 }
 
+// RFC 8032, section 7.1, TEST 2.
+TEST(Ed25519, SignsAsItsSpecificationSays) {
+  const Secret seed(from_hex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"));
+  EXPECT_EQ(hex_encode(ed25519_public_key(seed)),
+            "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c");
+  EXPECT_EQ(hex_encode(ed25519_sign(seed, "\x72")),
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+            "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00");
+  EXPECT_THROW((void)ed25519_sign(Secret("short"), ""), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace gitops
