@@ -80,7 +80,9 @@ struct ClientExchange::State {
   const Url* proxy = nullptr;
   Request request;
   Client::Body body_kind = Client::Body::inline_body;
-  std::string key;  // of an idle connection that would do
+  std::optional<std::uint64_t> length;  // of a streamed body, if it was announced
+  std::uint64_t written = 0;            // of it
+  std::string key;                      // of an idle connection that would do
   Deadline deadline = kNever;
   bool may_switch = false;  // the request asks for another protocol
   bool reused = false;
@@ -131,7 +133,9 @@ Result<void> ClientExchange::State::append_head(std::string& out) const {
     append_field(out, "Proxy-Authorization", *credentials);
   }
   const std::string& method = request.method;
-  if (body_kind == Client::Body::streamed) {
+  if (body_kind == Client::Body::streamed && length) {
+    append_field(out, "Content-Length", *length);
+  } else if (body_kind == Client::Body::streamed) {
     append_field(out, "Transfer-Encoding", "chunked");
   } else if (!request.body.empty() || method == "POST" || method == "PUT" || method == "PATCH") {
     append_field(out, "Content-Length", request.body.size());
@@ -188,11 +192,18 @@ Task<Result<void>> ClientExchange::State::write(std::string_view bytes) {
     co_return failed(
         {.code = ErrorCode::unavailable, .message = "the answer ended before the request"});
   if (bytes.empty()) co_return Result<void>{};
+  if (length && bytes.size() > *length - written) {
+    co_return fail(ErrorCode::internal, "more of the body than its announced length");
+  }
+  written += bytes.size();
   std::string size;
-  append_number(size, bytes.size(), 16);
-  size += "\r\n";
-  const std::array<asio::const_buffer, 3> buffers{
-      asio::buffer(size), asio::buffer(bytes.data(), bytes.size()), asio::buffer("\r\n", 2)};
+  if (!length) {
+    append_number(size, bytes.size(), 16);
+    size += "\r\n";
+  }
+  const std::array<asio::const_buffer, 3> buffers{asio::buffer(size),
+                                                  asio::buffer(bytes.data(), bytes.size()),
+                                                  asio::buffer("\r\n", length ? 0 : 2)};
   auto sent = co_await connection->channel->write(buffers);
   if (!sent) {
     write_error = sent.error();
@@ -341,8 +352,12 @@ Task<Result<void>> ClientExchange::finish() {
     co_return state.failed(
         {.code = ErrorCode::unavailable, .message = "the answer ended before the request"});
   }
-  auto sent = co_await state.connection->channel->write("0\r\n\r\n");
-  if (!sent) {
+  if (state.length) {
+    if (state.written < *state.length) {
+      state.connection->channel->close();
+      co_return fail(ErrorCode::internal, "less of the body than its announced length");
+    }
+  } else if (auto sent = co_await state.connection->channel->write("0\r\n\r\n"); !sent) {
     state.write_error = sent.error();
     co_return state.failed(sent.error());
   }
@@ -393,10 +408,11 @@ Client::Client(const Executor& executor, net::Resolver& resolver, ClientOptions 
 Client::~Client() = default;
 
 Task<Result<ClientExchange>> Client::open(const Url& url, Request request, Deadline deadline,
-                                          Body body) {
+                                          Body body, std::optional<std::uint64_t> length) {
   auto exchange = std::make_unique<ClientExchange::State>(state_);
   exchange->set_target(url, std::move(request));
   exchange->body_kind = body;
+  exchange->length = length;
   exchange->deadline = deadline;
   auto key = state_->connector.key_of(url, exchange->proxy);
   if (!key) co_return exchange->failed(key.error());

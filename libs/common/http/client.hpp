@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -37,7 +39,8 @@ class ClientExchange {
   ClientExchange& operator=(ClientExchange&&) noexcept;
   ~ClientExchange();
 
-  // A part of the request body, for requests opened with a streamed body; then finish().
+  // A part of the request body, for requests opened with a streamed body; then finish(). Of a body
+  // whose length was announced, not more and not less must be written.
   Task<Result<void>> write(std::string_view bytes);
   Task<Result<void>> finish();
   // The response's head (body empty). Interim 1xx answers are skipped.
@@ -73,11 +76,13 @@ class Client {
   // reads the whole answer, whatever its status. `max_body` limits the decoded body.
   Task<Result<Response>> send(const Url& url, Request request, Deadline deadline,
                               std::size_t max_body = 64 * 1024 * 1024);
-  // Sends the head, and request.body when it is not empty. `streamed` announces a chunked body that
-  // follows by write() and finish(). `deadline` covers everything until set_deadline() moves it.
+  // Sends the head, and request.body when it is not empty. `streamed` announces a body that follows
+  // by write() and finish(): one of `length` bytes, or a chunked one without a length. `deadline`
+  // covers everything until set_deadline() moves it.
   enum class Body { inline_body, streamed };
   Task<Result<ClientExchange>> open(const Url& url, Request request, Deadline deadline,
-                                    Body body = Body::inline_body);
+                                    Body body = Body::inline_body,
+                                    std::optional<std::uint64_t> length = {});
   // Sends a request that asks to switch protocols (Connection and Upgrade are the caller's) on a
   // connection of its own, and hands that over when the peer agrees. Another answer is an error
   // with its http_status.

@@ -598,6 +598,46 @@ TEST(Client, StreamsBothWaysThroughBoundedMemory) {
   });
 }
 
+TEST(Client, AStreamedBodyWithALengthIsNotChunked) {
+  const auto script = [](RawConnection& connection) -> Task<> {
+    const auto head = co_await connection.read_head();
+    EXPECT_TRUE(head.contains("Content-Length: 6\r\n")) << head;
+    EXPECT_FALSE(head.contains("Transfer-Encoding")) << head;
+    EXPECT_EQ(co_await connection.read_exactly(6), "abcdef");
+    co_await connection.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    EXPECT_EQ(co_await connection.read_to_end(), "");
+  };
+  const auto cut = [](RawConnection& connection) -> Task<> {
+    co_await connection.read_head();
+    EXPECT_EQ(co_await connection.read_to_end(), "abc");
+  };
+  with_script({script, cut}, {}, [](TestClient& client, HttpScript& script) -> Task<> {
+    const auto url = script.url();
+    const auto open = [&] {
+      return client.client.open(url, {.method = "POST"}, deadline_after(seconds(2)),
+                                Client::Body::streamed, 6);
+    };
+    {
+      auto exchange = co_await open();
+      CO_ASSERT_OK(exchange);
+      CO_ASSERT_OK(co_await exchange->write("abc"));
+      EXPECT_FALSE(co_await exchange->write("defg"));  // one too many: nothing of it is sent
+      CO_ASSERT_OK(co_await exchange->write("def"));
+      CO_ASSERT_OK(co_await exchange->finish());
+      const auto head = co_await exchange->read_head();
+      CO_ASSERT_OK(head);
+      EXPECT_EQ(head->status, 200);
+      EXPECT_EQ(client.client.idle_connections(), 1u);
+      client.client.close_idle();
+    }
+    auto exchange = co_await open();
+    CO_ASSERT_OK(exchange);
+    CO_ASSERT_OK(co_await exchange->write("abc"));
+    EXPECT_FALSE(co_await exchange->finish());  // the connection cannot be used any more
+    EXPECT_EQ(client.client.idle_connections(), 0u);
+  });
+}
+
 TEST(Client, ReadsAnEarlyAnswerToAnUpload) {
   with_script(
       {[](RawConnection& connection) -> Task<> {
