@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@ std::string_view trimmed(std::string_view text);
 // fewest changes, if these are few for its length.
 std::optional<std::string_view> nearest(std::string_view name,
                                         const std::vector<std::string_view>& known);
+
+// A number of bytes for people: "1 MiB", "512 KiB", "700 bytes". Never rounded.
+std::string byte_count(std::uint64_t bytes);
 
 std::string join(const std::vector<std::string>& items, std::string_view separator);
 

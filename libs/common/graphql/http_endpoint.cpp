@@ -44,6 +44,10 @@ http::Response refused(int status, std::string message, std::string_view code) {
   return answer(status, errors_body({coded_error(std::move(message), code, status)}));
 }
 
+std::string too_large(std::size_t limit) {
+  return "The body has more than " + byte_count(limit) + ", the limit of this server.";
+}
+
 }  // namespace
 
 Task<> serve_http(http::Exchange& exchange, Engine& engine, Context context,
@@ -65,11 +69,7 @@ Task<> serve_http(http::Exchange& exchange, Engine& engine, Context context,
   const bool has_response_type = wants_response_type(request);
   const std::string_view type = has_response_type ? kResponse : kJson;
   if (const auto fits = exchange.limit_body(options.max_body); !fits) {
-    (void)co_await exchange.reply(refused(413,
-                                          "The body has more than " +
-                                              std::to_string(options.max_body) +
-                                              " bytes, the limit of this server.",
-                                          "BODY_TOO_LARGE"));
+    (void)co_await exchange.reply(refused(413, too_large(options.max_body), "BODY_TOO_LARGE"));
     co_return;
   }
   const auto body = co_await exchange.read_decoded_body();
@@ -78,7 +78,8 @@ Task<> serve_http(http::Exchange& exchange, Engine& engine, Context context,
                        : body.error().code == ErrorCode::too_large ? 413
                                                                    : 400;
     (void)co_await exchange.reply(
-        refused(status, body.error().message, status == 413 ? "BODY_TOO_LARGE" : "BAD_REQUEST"));
+        status == 413 ? refused(status, too_large(options.max_body), "BODY_TOO_LARGE")
+                      : refused(status, body.error().message, "BAD_REQUEST"));
     co_return;
   }
   auto prepared = engine.prepare_body(*body, context, deadline_after(options.timeout));

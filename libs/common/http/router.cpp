@@ -3,6 +3,8 @@
 #include <tuple>
 #include <utility>
 
+#include "common/core/text.hpp"
+
 namespace gitops::http {
 namespace {
 
@@ -75,7 +77,7 @@ Task<> Router::serve(Exchange& exchange, std::string_view path) const {
         co_return;
       }
       response = refusal_(
-          413, "the request body is larger than " + std::to_string(route.max_body) + " bytes");
+          413, "the request body is larger than " + byte_count(route.max_body) + ", the limit");
       break;
     }
   }

@@ -8,6 +8,7 @@
 #include "common/core/log.hpp"
 #include "common/core/race.hpp"
 #include "common/core/task_group.hpp"
+#include "common/core/text.hpp"
 #include "common/http/buffer.hpp"
 #include "common/http/content_coding.hpp"
 #include "common/http/parser.hpp"
@@ -217,7 +218,7 @@ Task<Result<void>> ServerConnection::read_into(std::string& target) {
 std::unexpected<Error> ServerConnection::too_large() const {
   return std::unexpected(
       Error{.code = ErrorCode::too_large,
-            .message = "the request body is larger than " + std::to_string(body_limit) + " bytes",
+            .message = "the request body is larger than " + byte_count(body_limit) + ", the limit",
             .http_status = 413});
 }
 

@@ -31,5 +31,13 @@ TEST(Text, NearestTakesTheFirstOfEquals) {
   EXPECT_EQ(nearest("bat", {"cat", "hat"}), "cat");
 }
 
+TEST(Text, CountsBytesForPeople) {
+  EXPECT_EQ(byte_count(0), "0 bytes");
+  EXPECT_EQ(byte_count(700), "700 bytes");
+  EXPECT_EQ(byte_count(512 * 1024), "512 KiB");
+  EXPECT_EQ(byte_count(1024 * 1024), "1 MiB");
+  EXPECT_EQ(byte_count(1024 * 1024 + 1), "1048577 bytes");
+}
+
 }  // namespace
 }  // namespace gitops
