@@ -76,8 +76,9 @@ Door::Options door_options(const Config& config) {
   return options;
 }
 
-// Threads for Git's blocking work; a clone takes one for its whole time.
+// Threads for Git's blocking work, and for clones, which take one each for their whole time.
 constexpr std::size_t kGitThreads = 4;
+constexpr std::size_t kCloneThreads = 6;
 
 // The folder for clones. The one below the temporary folder must be ours alone: settings of a clone
 // that somebody else put there could send a token elsewhere.
@@ -177,6 +178,7 @@ class App {
     if (server_) co_await server_->stop(deadline);
     if (committer_) co_await committer_->stop();
     if (clones_) co_await clones_->stop();
+    if (clone_pool_) clone_pool_->stop(std::chrono::seconds(2));
     if (git_pool_) git_pool_->stop(std::chrono::seconds(2));
     if (rules_) co_await rules_->stop();
     if (users_) co_await users_->stop();
@@ -280,8 +282,10 @@ class App {
       return;
     }
     git_pool_.emplace(WorkerPool::Options{.name = "git", .threads = kGitThreads}, context_.metrics);
+    clone_pool_.emplace(WorkerPool::Options{.name = "git_clones", .threads = kCloneThreads},
+                        context_.metrics);
     clones_.emplace(
-        context_.executor, *git_pool_, context_.metrics,
+        context_.executor, *git_pool_, *clone_pool_, context_.metrics,
         CloneCache::Options{.folder = std::move(*folder), .boot_id = CloneCache::this_boot()});
     committer_.emplace(context_.executor, *git_pool_, *clones_, *git_http_, context_.metrics,
                        Committer::Options{});
@@ -318,6 +322,7 @@ class App {
   std::optional<ValidityCheck> validity_;
   std::string git_trouble_;
   std::optional<WorkerPool> git_pool_;
+  std::optional<WorkerPool> clone_pool_;
   std::optional<CloneCache> clones_;
   std::optional<Committer> committer_;
   std::string clones_trouble_;

@@ -121,12 +121,13 @@ void CloneCache::Lease::discard() {
   use_->clone->discarded = true;
 }
 
-CloneCache::CloneCache(const Executor& executor, WorkerPool& pool, Metrics& metrics,
-                       Options options)
+CloneCache::CloneCache(const Executor& executor, WorkerPool& pool, WorkerPool& cloning,
+                       Metrics& metrics, Options options)
     : executor_(executor),
       pool_(pool),
+      cloning_(cloning),
       options_(std::move(options)),
-      line_(executor),
+      made_one_(executor),
       tasks_(executor),
       bytes_gauge_(metrics.gauge("gitops_app_proxy_git_clone_bytes", "Disk space of all clones")),
       clones_gauge_(metrics.gauge("gitops_app_proxy_git_clones", "Clones on disk")),
@@ -326,25 +327,30 @@ Task<> CloneCache::make(std::shared_ptr<Clone> clone, RepositoryUrl url, GitCred
   struct Ending {
     ~Ending() {
       if (clone.state == Clone::State::making) clone.state = Clone::State::absent;
-      if (made_one) --making;
-      line.wake_first();
+      if (place != nullptr) --*place;
+      made_one.notify_all();
       clone.changed.notify_all();
     }
     Clone& clone;
-    std::size_t& making;
-    WaitLine& line;
-    bool made_one = false;
+    Event& made_one;
+    std::size_t* place = nullptr;  // of its host
   };
-  Ending ending{.clone = *clone, .making = making_, .line = line_};
+  Ending ending{.clone = *clone, .made_one = made_one_};
   clone->url = url.to_string();
   clone->since = wall_now();
   clone->progress = std::make_shared<Clone::Shared>();
-  {
-    WaitLine::Place place(line_);
-    while (!place.is_first() || making_ >= options_.clones_at_a_time) co_await place.wait();
-    ++making_;
-    ending.made_one = true;
+  // Not in a line: one that waits for its host would hold up those of others.
+  std::size_t& of_host = making_[url.http.host_header()];
+  const auto all = [this] {
+    std::size_t total = 0;
+    for (const auto& [host, making] : making_) total += making;
+    return total;
+  };
+  while (of_host >= options_.clones_at_a_time_per_host || all() >= options_.clones_at_a_time) {
+    co_await made_one_.wait();
   }
+  ++of_host;
+  ending.place = &of_host;
   const auto begin = Clock::now();
   auto made = co_await make_on_pool(clone, url, credential, client);
   if (!made && made.error().reason == kDiskFull && evict(0) > 0) {
@@ -413,8 +419,9 @@ Task<Result<std::uintmax_t>> CloneCache::make_on_pool(std::shared_ptr<Clone> clo
     }
     return size_of(folder);
   };
-  co_return co_await run_with_http(
-      pool_, clone->name, client, deadline_after(options_.clone_timeout), options_.stall, clone_it);
+  co_return co_await run_with_http(cloning_, clone->name, client,
+                                   deadline_after(options_.clone_timeout), options_.stall,
+                                   clone_it);
 }
 
 // Removes clones that are not in use, the least recently used first, until at most `until` bytes

@@ -14,7 +14,6 @@
 #include "common/core/async.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
-#include "common/core/wait_line.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/http/client.hpp"
 
@@ -30,7 +29,8 @@ class CloneCache {
   struct Options {
     std::filesystem::path folder;
     std::uintmax_t quota = std::uintmax_t{4} * 1024 * 1024 * 1024;  // bytes on disk
-    std::size_t clones_at_a_time = 2;  // fewer than the pool's threads: commits go on meanwhile
+    std::size_t clones_at_a_time = 6;
+    std::size_t clones_at_a_time_per_host = 4;  // a slow host leaves places for others
     Clock::duration clone_timeout = std::chrono::minutes(30);
     Clock::duration stall = std::chrono::seconds(60);  // a server that sends nothing
     WireLimits limits = {};
@@ -41,9 +41,11 @@ class CloneCache {
   // The value of /proc/sys/kernel/random/boot_id (random(4)); empty when it cannot be read.
   static std::string this_boot();
 
-  // All outlive this object. Finds the clones of an earlier process; their sizes come from the pool,
-  // so the quota holds for them once all are measured.
-  CloneCache(const Executor& executor, WorkerPool& pool, Metrics& metrics, Options options);
+  // All outlive this object. `cloning` makes the clones, so that their servers, however slow, take no
+  // thread of `pool`, which does the rest. Finds the clones of an earlier process; their sizes come
+  // from the pool, so the quota holds for them once all are measured.
+  CloneCache(const Executor& executor, WorkerPool& pool, WorkerPool& cloning, Metrics& metrics,
+             Options options);
   CloneCache(const CloneCache&) = delete;
   CloneCache& operator=(const CloneCache&) = delete;
   ~CloneCache();
@@ -105,10 +107,11 @@ class CloneCache {
 
   const Executor executor_;
   WorkerPool& pool_;
+  WorkerPool& cloning_;
   const Options options_;
   std::map<std::string, std::shared_ptr<Clone>> clones_;  // by folder name
-  WaitLine line_;                                         // clones that wait to be made
-  std::size_t making_ = 0;
+  Event made_one_;                                        // wakes clones that wait to be made
+  std::map<std::string, std::size_t> making_;             // by host
   std::uint64_t uses_ = 0;
   TaskGroup tasks_;
   Gauge& bytes_gauge_;

@@ -42,10 +42,11 @@ using Made = Result<std::string>;
 
 // A request in a queue.
 struct Committer::Item {
-  Item(const Executor& executor, CommitRequest r, Deadline d)
-      : request(std::move(r)), deadline(d), settled(executor) {}
+  Item(const Executor& executor, CommitRequest r, std::shared_ptr<const CommitSigner> s, Deadline d)
+      : request(std::move(r)), signer(std::move(s)), deadline(d), settled(executor) {}
 
   const CommitRequest request;
+  const std::shared_ptr<const CommitSigner> signer;  // none: not signed
   const Deadline deadline;
   bool abandoned = false;  // nobody waits for it
   bool pushing = false;
@@ -71,7 +72,7 @@ struct Committer::HostSlots {
 struct Committer::Batch {
   RepositoryUrl repository;
   std::string branch;
-  std::vector<std::shared_ptr<const CommitRequest>> requests;
+  std::vector<std::shared_ptr<const Item>> items;
   Deadline deadline = Deadline::min();
 
   // Of the last round that built commits.
@@ -100,7 +101,7 @@ Committer::Committer(const Executor& executor, WorkerPool& pool, CloneCache& clo
       pool_(pool),
       clones_(clones),
       client_(client),
-      options_(options),
+      options_(std::move(options)),
       tasks_(executor),
       pushed_(metrics.counter("gitops_app_proxy_git_commits_total", "Commits asked for",
                               {{"result", "pushed"}})),
@@ -140,6 +141,12 @@ Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline dea
   if (auto checked = check_changes(request.changes); !checked) {
     co_return std::unexpected(std::move(checked.error()));
   }
+  std::shared_ptr<const CommitSigner> signer;
+  if (options_.signer) {
+    auto given = options_.signer();
+    if (!given) co_return std::unexpected(std::move(given.error()));
+    signer = std::move(*given);
+  }
   if (waiting_ >= options_.max_waiting) {
     co_return fail(ErrorCode::too_many_requests, "too many commits are waiting");
   }
@@ -152,7 +159,8 @@ Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline dea
   } else if (lane->waiting.size() >= options_.max_waiting_per_branch) {
     co_return fail(ErrorCode::too_many_requests, "too many commits are waiting for this branch");
   }
-  const auto item = std::make_shared<Item>(executor_, std::move(request), deadline);
+  const auto item =
+      std::make_shared<Item>(executor_, std::move(request), std::move(signer), deadline);
   lane->waiting.push_back(item);
   ++waiting_;
   if (is_new) {
@@ -218,7 +226,7 @@ Task<> Committer::push_batch(Lane& lane, std::vector<std::shared_ptr<Item>> item
   batch.branch = lane.branch;
   for (auto& item : items) {
     item->pushing = true;
-    batch.requests.emplace_back(item, &item->request);
+    batch.items.push_back(item);
     batch.deadline = std::max(batch.deadline, item->deadline);
   }
   auto pushed = co_await push_items(lane, batch);
@@ -309,7 +317,7 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
       }
       case NextStep::again:
         // Fewer commits are ready sooner, where others push all the time.
-        if (rounds >= kRoundsOfWholeBatch && batch.requests.size() > 1 && !batch.unknown &&
+        if (rounds >= kRoundsOfWholeBatch && batch.items.size() > 1 && !batch.unknown &&
             attempt.answer.kind == PushAnswer::Kind::refused) {
           co_return std::unexpected(Error{.message = {}, .reason = "Split"});
         }
@@ -329,6 +337,10 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
 }
 
 Task<Result<Committer::Round>> Committer::run_round(Lane& lane, Batch& batch) {
+  // Before a place is taken: commits to other repositories of the host go on while one is cloned.
+  auto lease = co_await clones_.get(lane.repository, batch.items.front()->request.credential,
+                                    client_, batch.deadline);
+  if (!lease) co_return std::unexpected(std::move(lease.error()));
   auto& slots = hosts_[lane.repository.http.host_header()];
   if (!slots) slots = std::make_shared<HostSlots>(executor_, options_.jobs_per_host);
   const auto mine = slots;
@@ -349,9 +361,6 @@ Task<Result<Committer::Round>> Committer::run_round(Lane& lane, Batch& batch) {
     HostSlots& slots;
   };
   const Slot slot{*mine};
-  auto lease = co_await clones_.get(lane.repository, batch.requests.front()->credential, client_,
-                                    batch.deadline);
-  if (!lease) co_return std::unexpected(std::move(lease.error()));
   auto round = co_await run_with_http(pool_, lease->key(), client_, batch.deadline, options_.stall,
                                       [batch, folder = lease->folder(), limits = options_.limits](
                                           HttpBridge& bridge, const std::stop_token& stop) {
@@ -378,7 +387,7 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
                                                   const std::filesystem::path& folder,
                                                   const WireLimits& limits) {
   using Direction = BareRepository::Direction;
-  const auto& first = *batch.requests.front();
+  const auto& first = batch.items.front()->request;
   auto repository = BareRepository::open(folder);
   if (!repository) return std::unexpected(std::move(repository.error()));
   Round round;
@@ -450,15 +459,16 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
     round.base = base;
     std::string tip = base;
     round.time = wall_now();
-    for (const auto& request : batch.requests) {
+    for (const auto& item : batch.items) {
       if (stop.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
-      auto made = repository->commit(tip, {.changes = request->changes,
-                                           .message = message_of(*request),
-                                           .author = request->author,
+      const auto& request = item->request;
+      auto made = repository->commit(tip, {.changes = request.changes,
+                                           .message = message_of(request),
+                                           .author = request.author,
                                            .time = round.time,
-                                           .allow_empty = request->allow_empty,
-                                           .force = request->force,
-                                           .sign = request->sign});
+                                           .allow_empty = request.allow_empty,
+                                           .force = request.force,
+                                           .signer = item->signer});
       if (made) {
         tip = *made;
         ++round.commits;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "app-proxy/git/clone_cache.hpp"
+#include "app-proxy/git/commit_signer.hpp"
 #include "app-proxy/git/push_rules.hpp"
 #include "app-proxy/git/repository.hpp"
 #include "common/core/async.hpp"
@@ -35,7 +37,6 @@ struct CommitRequest {
   GitCredential credential = {};
   bool allow_empty = false;
   bool force = false;
-  std::function<Result<std::string>(std::string_view commit)> sign = {};
 };
 
 struct CommitResult {
@@ -67,6 +68,9 @@ class Committer {
     Clock::duration first_pause = std::chrono::milliseconds(50);  // between rounds; grows
     Clock::duration longest_pause = std::chrono::seconds(3);
     WireLimits limits = {};
+    // Gives the signer of each request's commit; an error fails the request. None: commits are not
+    // signed.
+    std::function<Result<std::shared_ptr<const CommitSigner>>()> signer = {};
   };
   // All outlive this object.
   Committer(const Executor& executor, WorkerPool& pool, CloneCache& clones, http::Client& client,

@@ -7,7 +7,7 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kMaxHeld = 512 * 1024;
-// Sent at once; bodies of this size need not be streamed.
+// Sent at once.
 constexpr std::size_t kPart = 64 * 1024;
 // How much later than the loop a blocked thread gives up, in case nobody told it anything.
 constexpr auto kGrace = std::chrono::minutes(10);
@@ -17,7 +17,7 @@ constexpr auto kGrace = std::chrono::minutes(10);
 struct HttpBridge::Current {
   http::Url url;
   http::Request request;
-  Body body = Body::whole;
+  std::optional<std::uint64_t> length;  // of a body that follows
   // All below is guarded by mutex_.
   std::string out;
   bool out_ended = false;
@@ -88,10 +88,10 @@ Task<Result<void>> HttpBridge::serve(http::Client& client, Deadline deadline,
 Task<Result<void>> HttpBridge::carry_out(http::Client& client, std::shared_ptr<Current> current,
                                          Deadline deadline, Clock::duration stall) {
   const auto soon = [&] { return std::min(deadline, deadline_after(stall)); };
-  const bool streamed = current->body == Body::streamed;
+  const bool streamed = current->length.has_value();
   auto exchange = co_await client.open(
       current->url, std::move(current->request), soon(),
-      streamed ? http::Client::Body::streamed : http::Client::Body::inline_body);
+      streamed ? http::Client::Body::streamed : http::Client::Body::inline_body, current->length);
   if (!exchange) co_return std::unexpected(std::move(exchange.error()));
   while (streamed) {
     std::string part;
@@ -139,7 +139,8 @@ Task<Result<void>> HttpBridge::carry_out(http::Client& client, std::shared_ptr<C
   }
 }
 
-Result<void> HttpBridge::begin(http::Url url, http::Request request, Body body) {
+Result<void> HttpBridge::begin(http::Url url, http::Request request,
+                               std::optional<std::uint64_t> length) {
   std::unique_lock lock(mutex_);
   if (closed_) return std::unexpected(*closed_);
   if (current_) current_->dropped = true;
@@ -148,7 +149,7 @@ Result<void> HttpBridge::begin(http::Url url, http::Request request, Body body) 
   current_ = std::make_shared<Current>();
   current_->url = std::move(url);
   current_->request = std::move(request);
-  current_->body = body;
+  current_->length = length;
   tell_loop(lock);
   return {};
 }

@@ -39,10 +39,11 @@ class HttpBridge {
 
   // The rest is for the job's thread.
 
-  enum class Body : std::uint8_t { whole, streamed };
-  // Starts a request; an unfinished one is dropped, with its connection.
-  Result<void> begin(http::Url url, http::Request request, Body body);
-  // More of a streamed body, then its end.
+  // Starts a request; an unfinished one is dropped, with its connection. With a length, that much of
+  // the body follows by write().
+  Result<void> begin(http::Url url, http::Request request,
+                     std::optional<std::uint64_t> length = {});
+  // More of the body, then its end.
   Result<void> write(std::string_view bytes);
   Result<void> finish();
   // Waits for the response's head.

@@ -1,6 +1,7 @@
 #include "app-proxy/git/repository.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <git2.h>
 #include <git2/sys/commit.h>
@@ -19,9 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bounds for what a stranger's pack makes libgit2 keep in memory.
-constexpr std::size_t kMaxObject = 256UL * 1024 * 1024;
-constexpr std::size_t kMaxObjects = 20'000'000;
 constexpr std::size_t kMapWindow = 8UL * 1024 * 1024;
 constexpr std::size_t kMapLimit = 256UL * 1024 * 1024;
 constexpr ssize_t kObjectCache = 16L * 1024 * 1024;
@@ -75,8 +73,8 @@ void start_library() {
     ::git_libgit2_opts(GIT_OPT_SET_MWINDOW_SIZE, kMapWindow);
     ::git_libgit2_opts(GIT_OPT_SET_MWINDOW_MAPPED_LIMIT, kMapLimit);
     ::git_libgit2_opts(GIT_OPT_SET_CACHE_MAX_SIZE, kObjectCache);
-    ::git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECTS, kMaxObjects);
-    ::git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECT_SIZE, kMaxObject);
+    ::git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECTS, std::size_t{PackLimits{}.objects});
+    ::git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECT_SIZE, std::size_t{PackLimits{}.object});
     // The folder may belong to another user id, as on OpenShift; it holds nothing but our clones.
     ::git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
     // Looked for with every pack otherwise; nobody else keeps packs here.
@@ -84,15 +82,23 @@ void start_library() {
   });
 }
 
+// Before an operation whose failure local_error() tells.
+void forget_failures() {
+  ::git_error_clear();
+  errno = 0;
+}
+
 // What libgit2 says about its last failure on this thread, as a failure of the clone.
 Error local_error(std::string_view what) {
+  const int errno_now = errno;
   const git_error* last = ::git_error_last();
   const std::string detail = last == nullptr ? "unknown" : last->message;
   Error error{.code = ErrorCode::unavailable,
               .message = "the local clone: " + std::string(what) + ": " + detail,
               .reason = std::string(kBrokenClone)};
-  if (detail.contains(std::strerror(ENOSPC)) || detail.contains(std::strerror(EDQUOT))) {
-    error.reason = kDiskFull;
+  // Of some failures libgit2 has no text. errno is that of forget_failures() or of a call since.
+  for (const int code : {ENOSPC, EDQUOT, EFBIG}) {
+    if (errno_now == code || detail.contains(std::strerror(code))) error.reason = kDiskFull;
   }
   return error;
 }
@@ -113,7 +119,7 @@ Error remote_error(Wire& wire, std::string_view what) {
   if (kind == GIT_ERROR_NET || kind == GIT_ERROR_HTTP) {
     return {.code = ErrorCode::protocol,
             .message = std::string(what) + ": " + wire.url().http.host_header() + ": " +
-                       (last == nullptr ? "unknown" : last->message)};
+                       (last == nullptr ? "unknown" : wire.quoted(last->message))};
   }
   return local_error(what);
 }
@@ -342,6 +348,7 @@ BareRepository::~BareRepository() = default;
 
 Result<BareRepository> BareRepository::open(const fs::path& folder) {
   start_library();
+  forget_failures();
   git_repository* raw = nullptr;
   if (::git_repository_open_bare(&raw, folder.c_str()) != 0) return local_failure("opening it");
   return BareRepository(
@@ -350,6 +357,7 @@ Result<BareRepository> BareRepository::open(const fs::path& folder) {
 
 Result<BareRepository> BareRepository::create(const fs::path& folder) {
   start_library();
+  forget_failures();
   git_repository* raw = nullptr;
   git_repository_init_options options;
   ::git_repository_init_options_init(&options, GIT_REPOSITORY_INIT_OPTIONS_VERSION);
@@ -395,6 +403,7 @@ Result<std::optional<std::string>> BareRepository::read_file(const std::string& 
 
 Result<std::string> BareRepository::commit(const std::string& parent, const CommitSpec& spec) {
   git_repository* repository = state_->repository.get();
+  forget_failures();
   if (auto checked = check_changes(spec.changes); !checked) return std::unexpected(checked.error());
   auto message = message_text(spec.message);
   if (!message) return message;
@@ -463,10 +472,9 @@ Result<std::string> BareRepository::commit(const std::string& parent, const Comm
     return local_failure("making a commit");
   }
   git_oid id{};
-  if (spec.sign) {
-    auto signature = spec.sign(text.view());
-    if (!signature) return signature;
-    if (::git_commit_create_with_signature(&id, repository, text.buf.ptr, signature->c_str(),
+  if (spec.signer) {
+    const auto signature = spec.signer->sign(text.view());
+    if (::git_commit_create_with_signature(&id, repository, text.buf.ptr, signature.c_str(),
                                            "gpgsig") != 0) {
       return local_failure("writing a commit");
     }
@@ -643,6 +651,7 @@ Result<BareRepository::Session> BareRepository::connect(Wire& wire, Direction di
   state->repository = state_->repository.get();
   state->wire = &wire;
   wire.take_error();
+  forget_failures();
   git_remote_create_options made;
   ::git_remote_create_options_init(&made, GIT_REMOTE_CREATE_OPTIONS_VERSION);
   made.repository = state->repository;
@@ -696,6 +705,7 @@ Result<void> BareRepository::Session::fetch(
     return fail(ErrorCode::not_found, state_->wire->url().name + " has no branch " + branch);
   }
   state_->progress = &progress;
+  forget_failures();
   git_fetch_options options;
   ::git_fetch_options_init(&options, GIT_FETCH_OPTIONS_VERSION);
   options.callbacks = state_->callbacks();
@@ -720,6 +730,8 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
   Wire& wire = *state_->wire;
   wire.take_error();
   wire.expect_push();
+  forget_failures();
+  wire.spool_in(std::filesystem::path(::git_repository_path(state_->repository)));
   state_->refusal.clear();
   state_->reported = false;
   git_push_options options;
@@ -742,7 +754,7 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
     return {.kind = PushAnswer::Kind::refused,
             .error = {.code = ErrorCode::forbidden,
                       .message = wire.url().http.host_header() + " refuses the push to " + branch +
-                                 ": " + state_->refusal}};
+                                 ": " + wire.quoted(state_->refusal)}};
   }
   if (failed == 0 && state_->reported) return {.kind = PushAnswer::Kind::accepted};
   const bool began = wire.push_began();

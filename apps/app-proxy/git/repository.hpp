@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app-proxy/git/commit_signer.hpp"
 #include "app-proxy/git/push_rules.hpp"
 #include "app-proxy/git/transport.hpp"
 #include "app-proxy/git/tree_path.hpp"
@@ -17,10 +18,6 @@
 #include "common/core/time.hpp"
 
 namespace gitops::app_proxy {
-
-// Values of Error::reason for failures of the local clone, not of the server.
-inline constexpr std::string_view kBrokenClone = "BrokenClone";  // make it anew
-inline constexpr std::string_view kDiskFull = "DiskFull";
 
 struct GitAuthor {
   std::string name = {};
@@ -33,10 +30,9 @@ struct CommitSpec {
   std::string message = {};
   GitAuthor author = {};  // and committer; control characters and <> are dropped
   WallTime time = {};
-  bool allow_empty = false;  // a commit without a difference is not an error
-  bool force = false;        // FileChange::revision is not compared
-  // Makes an armored signature of a commit's text (gpgsig); none: not signed. Any thread.
-  std::function<Result<std::string>(std::string_view commit)> sign = {};
+  bool allow_empty = false;                         // a commit without a difference is not an error
+  bool force = false;                               // FileChange::revision is not compared
+  std::shared_ptr<const CommitSigner> signer = {};  // none: not signed
 };
 
 // What a clone has received so far.

@@ -1,5 +1,7 @@
 #include "app-proxy/git/transport.hpp"
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <git2.h>
 #include <git2/sys/transport.h>
@@ -11,9 +13,9 @@
 namespace gitops::app_proxy {
 namespace {
 
-// Longer bodies are sent in chunks while they are made.
+// Longer bodies are kept on the disk until they are sent.
 constexpr std::size_t kMaxWhole = 1024 * 1024;
-constexpr std::size_t kMaxShownText = 200;
+constexpr std::size_t kMaxShownText = 400;
 
 using Service = Wire::Service;
 
@@ -34,11 +36,27 @@ std::string origin_of(const http::Url& url) {
   return url.scheme + "://" + url.host_header();
 }
 
-// The first line of a text that comes from a server, for a message.
-std::string first_line(std::string_view text) {
-  std::string result(text.substr(0, std::min(text.find_first_of("\r\n"), kMaxShownText)));
-  for (char& c : result) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
+// Without every occurrence of a secret, also where a host name was made of it.
+std::string without(std::string text, std::string_view secret) {
+  constexpr std::size_t kShortest = 4;
+  if (secret.size() < kShortest) return text;
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  std::string result;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto found = std::ranges::search(rest, secret, {}, lower, lower);
+    result.append(rest.begin(), found.begin());
+    if (found.empty()) break;
+    result += "[redacted]";
+    rest = {found.end(), rest.end()};
   }
   return result;
 }
@@ -48,8 +66,8 @@ std::string first_line(std::string_view text) {
 WireCalls WireCalls::over(HttpBridge& bridge) {
   return {
       .begin =
-          [&bridge](http::Url url, http::Request request, HttpBridge::Body body) {
-            return bridge.begin(std::move(url), std::move(request), body);
+          [&bridge](http::Url url, http::Request request, std::optional<std::uint64_t> length) {
+            return bridge.begin(std::move(url), std::move(request), length);
           },
       .write = [&bridge](std::string_view bytes) { return bridge.write(bytes); },
       .finish = [&bridge] { return bridge.finish(); },
@@ -77,6 +95,25 @@ http::Request Wire::request_for(std::string method, const std::string& target) c
     request.headers.add("Authorization", "Basic " + base64_encode(pair));
   }
   return request;
+}
+
+std::string Wire::without_credential(std::string text) const {
+  const auto password = credential_.password.reveal();
+  const std::string pair = credential_.username + ":" + std::string(password);
+  return without(without(std::move(text), password), base64_encode(pair));
+}
+
+std::string Wire::quoted(std::string_view text) const {
+  // Cut last, so that no part of a secret is left.
+  std::string shown = printable(without_credential(std::string(text)));
+  if (shown.size() > kMaxShownText) shown.resize(kMaxShownText);
+  return shown;
+}
+
+std::optional<Error> Wire::take_error() {
+  auto error = std::exchange(error_, std::nullopt);
+  if (error) error->message = quoted(error->message);
+  return error;
 }
 
 Result<void> Wire::check_head(const http::Response& answer, Service service) const {
@@ -139,13 +176,16 @@ Result<void> Wire::follow(const http::Response& answer, Service service) {
 
 Result<void> Wire::list(Service service) {
   service_ = service;
-  posting_ = streaming_ = false;
+  posting_ = false;
   received_ = 0;
+  list_.emplace(std::string(name_of(service)), limits_.references);
+  fetched_.reset();
+  passed_.clear();
+  returned_ = 0;
   for (int hops = 0;; ++hops) {
     if (stopped()) return fail(ErrorCode::unavailable, "cancelled");
     const auto target = base_.path + "/info/refs?service=" + std::string(name_of(service));
-    if (auto begun = calls_.begin(base_, request_for("GET", target), HttpBridge::Body::whole);
-        !begun) {
+    if (auto begun = calls_.begin(base_, request_for("GET", target), {}); !begun) {
       return begun;
     }
     auto answer = calls_.head();
@@ -161,45 +201,81 @@ Result<void> Wire::list(Service service) {
 void Wire::start_post(Service service) {
   service_ = service;
   posting_ = true;
-  streaming_ = false;
   received_ = 0;
   body_.clear();
+  spooled_.reset();
+  list_.reset();
+  fetched_.reset();
+  if (service == Service::fetch) fetched_.emplace(limits_.unpacked);
 }
 
-Result<void> Wire::begin_post(HttpBridge::Body body) {
+Result<void> Wire::begin_post() {
   const std::string service(name_of(service_));
   auto request = request_for("POST", base_.path + "/" + service);
   request.headers.add("Content-Type", "application/x-" + service + "-request");
   request.headers.add("Accept", "application/x-" + service + "-result");
-  if (body == HttpBridge::Body::whole) request.body = std::move(body_);
   if (service_ == Service::push) push_began_ = true;
-  if (auto begun = calls_.begin(base_, std::move(request), body); !begun) return begun;
-  if (body == HttpBridge::Body::whole) return {};
-  const std::string first = std::exchange(body_, {});
-  return calls_.write(first);
+  const auto spooled = std::exchange(spooled_, std::nullopt);
+  if (!spooled) {
+    request.body = std::exchange(body_, {});
+    return calls_.begin(base_, std::move(request), {});
+  }
+  if (auto begun = calls_.begin(base_, std::move(request), spooled->size()); !begun) return begun;
+  const auto sent = spooled->each([this](std::string_view part) -> Result<void> {
+    if (stopped()) return fail(ErrorCode::unavailable, "cancelled");
+    return calls_.write(part);
+  });
+  if (!sent) return sent;
+  return calls_.finish();
 }
 
 Result<void> Wire::write(std::string_view bytes) {
   if (stopped()) return fail(ErrorCode::unavailable, "cancelled");
-  if (streaming_) return calls_.write(bytes);
-  body_ += bytes;
-  if (body_.size() <= kMaxWhole) return {};
-  streaming_ = true;
-  return begin_post(HttpBridge::Body::streamed);
+  if (!spooled_) {
+    body_ += bytes;
+    if (body_.size() <= kMaxWhole) return {};
+    if (spool_folder_.empty()) return fail(ErrorCode::too_large, "the request is too long");
+    auto spool = Spool::in(spool_folder_);
+    if (!spool) return std::unexpected(std::move(spool.error()));
+    spooled_.emplace(std::move(*spool));
+    const std::string first = std::exchange(body_, {});
+    return spooled_->write(first);
+  }
+  return spooled_->write(bytes);
 }
 
 Result<std::size_t> Wire::read(std::span<char> buffer) {
   if (stopped()) return fail(ErrorCode::unavailable, "cancelled");
   if (posting_) {
     posting_ = false;
-    auto sent = streaming_ ? calls_.finish() : begin_post(HttpBridge::Body::whole);
-    if (!sent) return std::unexpected(std::move(sent.error()));
+    if (auto sent = begin_post(); !sent) return std::unexpected(std::move(sent.error()));
     auto answer = calls_.head();
     if (!answer) return std::unexpected(std::move(answer.error()));
     if (auto checked = check_head(*answer, service_); !checked) {
       return std::unexpected(std::move(checked.error()));
     }
   }
+  if (!list_) return read_checked(buffer);
+  while (returned_ == passed_.size() && !list_->complete()) {
+    passed_.clear();
+    returned_ = 0;
+    std::array<char, 16UL * 1024> received{};
+    const auto size = read_checked(received);
+    if (!size) return size;
+    if (*size == 0)
+      return fail(ErrorCode::protocol, base_.host_header() + " sends half a list of branches");
+    if (auto fed = list_->feed({received.data(), *size}, passed_); !fed) {
+      return std::unexpected(std::move(fed.error()));
+    }
+  }
+  const auto size = std::min(passed_.size() - returned_, buffer.size());
+  std::copy_n(passed_.begin() + static_cast<std::ptrdiff_t>(returned_), size, buffer.begin());
+  returned_ += size;
+  return size;
+}
+
+// Of the server's answer, within its limits.
+Result<std::size_t> Wire::read_checked(std::span<char> buffer) {
   auto size = calls_.read(buffer);
   if (!size) return size;
   received_ += *size;
@@ -209,6 +285,11 @@ Result<std::size_t> Wire::read(std::span<char> buffer) {
   if (received_ > limit) {
     return fail(ErrorCode::too_large, base_.host_header() + " sends more than " +
                                           std::to_string(limit) + " bytes for " + url_.name);
+  }
+  if (fetched_) {
+    if (auto fed = fetched_->feed({buffer.data(), *size}); !fed) {
+      return std::unexpected(std::move(fed.error()));
+    }
   }
   return size;
 }
@@ -233,9 +314,10 @@ int guarded(Wire& wire, Work work) noexcept {
     if (result) return 0;
     error = std::move(result.error());
   } catch (const std::exception& failure) {
-    error = {.code = ErrorCode::internal, .message = first_line(failure.what())};
+    error = {.code = ErrorCode::internal, .message = failure.what()};
   }
-  ::git_error_set_str(GIT_ERROR_NET, error.message.c_str());
+  // Its own text is in the wire; this one says that there is one.
+  ::git_error_set_str(GIT_ERROR_NET, "the transport failed");
   wire.note(std::move(error));
   return -1;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -9,8 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "app-proxy/git/answer_check.hpp"
 #include "app-proxy/git/git_url.hpp"
 #include "app-proxy/git/http_bridge.hpp"
+#include "app-proxy/git/spool.hpp"
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 
@@ -32,12 +35,15 @@ struct WireLimits {
   std::size_t advertisement = 32 * 1024 * 1024;            // its list of branches and tags, bytes
   std::size_t pack = std::size_t{4} * 1024 * 1024 * 1024;  // an answer to a fetch, bytes
   std::size_t report = 1024 * 1024;                        // an answer to a push, bytes
+  PackLimits unpacked = {};
+  ReferenceList::Limits references = {};
   int redirects = 5;
 };
 
 // The requests of one operation: a HttpBridge, or prepared answers in a fuzz target.
 struct WireCalls {
-  std::function<Result<void>(http::Url, http::Request, HttpBridge::Body)> begin;
+  // With a length, the body follows by write() and finish().
+  std::function<Result<void>(http::Url, http::Request, std::optional<std::uint64_t> length)> begin;
   std::function<Result<void>(std::string_view)> write;
   std::function<Result<void>()> finish;
   std::function<Result<http::Response>()> head;
@@ -52,8 +58,11 @@ struct WireCalls {
 //
 // The credential goes to the origin of the URL only. A redirect of the first request is followed
 // within that origin, or from http to https on the same host, as GitHub answers for a renamed
-// repository; every other one is an error. The server's answers are limited in size and must have
-// the content types of the protocol, so that no other kind of page is read as Git's.
+// repository; every other one is an error. The server's answers are limited in size, must have the
+// content types of the protocol, and pass through answer_check before libgit2 reads them. Errors
+// quote little of them, and never the credential.
+//
+// Every request has a length, since some servers take no other: a body above 1 MiB is spooled.
 class Wire {
  public:
   Wire(RepositoryUrl url, GitCredential credential, WireCalls calls, std::stop_token stop = {},
@@ -67,7 +76,12 @@ class Wire {
   [[nodiscard]] const RepositoryUrl& url() const { return url_; }
   [[nodiscard]] bool stopped() const { return stop_.stop_requested(); }
   // The reason of the last failure, when it came from here rather than from libgit2; then nullopt.
-  std::optional<Error> take_error() { return std::exchange(error_, std::nullopt); }
+  std::optional<Error> take_error();
+  // A text of the server, or one with parts of it, as a person may see it.
+  [[nodiscard]] std::string quoted(std::string_view text) const;
+  // Where long requests are kept until they are sent: a folder on the disk of the clones. Without
+  // one such a request is an error.
+  void spool_in(std::filesystem::path folder) { spool_folder_ = std::move(folder); }
   // True when a push began to leave. Set back by expect_push().
   [[nodiscard]] bool push_began() const { return push_began_; }
   void expect_push() { push_began_ = false; }
@@ -86,7 +100,9 @@ class Wire {
  private:
   [[nodiscard]] http::Request request_for(std::string method, const std::string& target) const;
   Result<void> follow(const http::Response& answer, Service service);
-  Result<void> begin_post(HttpBridge::Body body);
+  [[nodiscard]] std::string without_credential(std::string text) const;
+  Result<void> begin_post();
+  Result<std::size_t> read_checked(std::span<char> buffer);
   Result<void> check_head(const http::Response& answer, Service service) const;
 
   const RepositoryUrl url_;
@@ -100,10 +116,15 @@ class Wire {
 
   // The present request.
   Service service_ = Service::list_for_fetch;
-  std::string body_;        // of a POST, while it is short enough to be sent whole
-  bool posting_ = false;    // a POST whose body is not complete
-  bool streaming_ = false;  // its first part was sent
+  std::string body_;              // of a POST, while it is short
+  std::optional<Spool> spooled_;  // what did not remain short
+  bool posting_ = false;          // a POST that was not sent yet
   std::size_t received_ = 0;
+  std::optional<ReferenceList> list_;
+  std::optional<FetchAnswer> fetched_;
+  std::string passed_;  // of the list, not returned yet
+  std::size_t returned_ = 0;
+  std::filesystem::path spool_folder_;
 };
 
 }  // namespace gitops::app_proxy

@@ -1,10 +1,13 @@
 #include "app-proxy/git/clone_cache.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 #include <gtest/gtest.h>
 
 #include "app-proxy/git/git_bed.hpp"
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::app_proxy {
@@ -93,7 +96,7 @@ TEST(CloneCache, OldClonesAreMeasuredOnThePoolAndThenTheQuotaHolds) {
         std::atomic<bool> busy = true;
         CO_ASSERT_OK(
             pool.submit(std::stop_source(), [&](const std::stop_token&) { busy.wait(true); }));
-        CloneCache clones(co_await asio::this_coro::executor, pool, metrics,
+        CloneCache clones(co_await asio::this_coro::executor, pool, pool, metrics,
                           {.folder = folder.path(), .quota = 150 * kBytes, .boot_id = "boot-1"});
         EXPECT_EQ(clones.bytes(), 0U);
         EXPECT_TRUE(metrics.expose().contains("gitops_app_proxy_git_clones 200"));
@@ -111,6 +114,85 @@ TEST(CloneCache, OldClonesAreMeasuredOnThePoolAndThenTheQuotaHolds) {
   EXPECT_FALSE(fs::exists(folder.path() / "unfinished-1"));
   EXPECT_TRUE(fs::exists(folder.path() / "clone-149.git"));
   EXPECT_FALSE(fs::exists(folder.path() / "clone-150.git"));
+}
+
+// The clones need more than the quota: the least recently used goes, and is made again on use.
+TEST(CloneCache, TheLeastRecentlyUsedCloneGoesFirst) {
+  GitServer server;
+  const std::string content = [] {
+    std::string text;
+    for (int i = 0; i < 10'000; ++i) text += hex_encode(bytes_of(sha256(std::to_string(i))));
+    return text;  // 625 KiB, half of it when compressed
+  }();
+  for (const char* name : {"one", "two", "three"}) {
+    server.create_repository(name);
+    server.commit(name, {{"large", content}}, "first");
+  }
+  run_coro(
+      [&]() -> Task<> {
+        GitBed bed(co_await asio::this_coro::executor,
+                   {.clones = {.folder = {}, .quota = std::uintmax_t{1'000} * 1024}});
+        bed.credential = {.username = server.username(), .password = Secret(server.password())};
+        const auto commit = [&](const char* name, const char* path) -> Task<> {
+          CO_ASSERT_OK(co_await bed.committer.commit(bed.request(server.url(name), path, "1\n"),
+                                                     deadline_after(20s)));
+        };
+        const auto has = [&](const std::string& name) {
+          return std::ranges::any_of(fs::directory_iterator(bed.folder.path()), [&](const auto& e) {
+            return e.path().filename().string().contains("-" + name + "-");
+          });
+        };
+        co_await commit("one", "a");
+        co_await commit("two", "a");
+        co_await commit("one", "b");
+        EXPECT_TRUE(has("one") && has("two"));
+        co_await commit("three", "a");  // "two" was used before "one"
+        while (has("two")) co_await sleep_for(5ms);
+        EXPECT_TRUE(has("one") && has("three"));
+        EXPECT_LE(bed.clones.bytes(), std::uintmax_t{1'000} * 1024);
+        EXPECT_TRUE(bed.metrics.expose().contains("gitops_app_proxy_git_clones_evicted_total 1"));
+        co_await commit("two", "b");
+        EXPECT_EQ(server.git("two", {"rev-list", "--count", "main"}).out, "3\n");
+        co_await bed.stop();
+      },
+      40s);
+}
+
+// Loose objects without end would make every look-up slower.
+TEST(CloneCache, ManyLooseObjectsAreOnePackLater) {
+  const test::TempDir folder;
+  auto repository = BareRepository::create(folder / "r.git").value();
+  std::string head;
+  constexpr int kFiles = 900;
+  for (int round = 0; round < 5; ++round) {
+    CommitSpec spec{.message = "round", .author = {.name = "Ann", .email = "ann@example.test"}};
+    for (int i = 0; i < kFiles; ++i) {
+      spec.changes.push_back({.path = "d" + std::to_string(i % 30) + "/" + std::to_string(i),
+                              .content = std::to_string(round) + "/" + std::to_string(i)});
+    }
+    auto made = repository.commit(head, spec);
+    ASSERT_TRUE(made) << made.error().message;
+    head = *made;
+    if (round < 4) {
+      ASSERT_TRUE(repository.compact());
+      EXPECT_EQ(loose_objects(folder.path()).empty(), false) << "too early";
+    }
+  }
+  EXPECT_GT(loose_objects(folder.path()).size(), 4'096U);
+  ASSERT_TRUE(repository.remember("main", head));
+  ASSERT_TRUE(repository.compact());
+  EXPECT_TRUE(loose_objects(folder.path()).empty());
+  std::size_t packs = 0;
+  for (const auto& entry : fs::directory_iterator(folder / "r.git/objects/pack")) {
+    packs += entry.path().extension() == ".pack" ? 1 : 0;
+  }
+  EXPECT_EQ(packs, 1U);
+  // Also for an object that is opened now, and for Git.
+  auto again = BareRepository::open(folder / "r.git").value();
+  EXPECT_EQ(again.read_file(head, "d7/7", 100).value(), "4/7");
+  EXPECT_EQ(repository.read_file(head, "d7/7", 100).value(), "4/7");
+  test::run_or_throw({"git", "--git-dir", (folder / "r.git").string(), "fsck", "--no-progress"},
+                     test::isolated_git_environment(folder.path()));
 }
 
 }  // namespace

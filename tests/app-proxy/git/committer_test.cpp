@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "app-proxy/git/git_bed.hpp"
+#include "common/core/encoding.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
+#include "support/tiny_disk.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -32,6 +34,31 @@ std::vector<std::string> lines_of(const std::string& text) {
     at = end + 1;
   }
   return lines;
+}
+
+// Does not compress.
+std::string random_text(std::size_t size) {
+  std::string text(size, '\0');
+  std::mt19937 random(42);
+  std::ranges::generate(text, [&] { return static_cast<char>(random()); });
+  return text;
+}
+
+// A hook of the server for the repository "work".
+void set_hook(const GitServer& server, const std::string& name, const std::string& script) {
+  const auto hook = server.folder() / "repos/work.git/hooks" / name;
+  test::write_file(hook, "#!/bin/sh\ncat >/dev/null\n" + script);
+  std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+}
+
+// How often each message stands in the branch; and there is nothing wrong with its objects.
+std::map<std::string, int> subjects(const GitServer& server) {
+  std::map<std::string, int> found;
+  for (const auto& line : lines_of(server.git("work", {"log", "--format=%s", "main"}).out)) {
+    ++found[line];
+  }
+  EXPECT_EQ(server.git("work", {"fsck", "--no-progress", "--no-dangling"}).exit_code, 0);
+  return found;
 }
 
 // Runs `body` with a server, a repository "work" that has one commit, and a committer.
@@ -176,6 +203,17 @@ TEST(Committer, AC42_AHundredCommitsOfFiveUsersBesideASecondWriter) {
   GitServer server;
   server.create_repository("work");
   server.commit("work", {{"README.md", "hello\n"}}, "first");
+  const auto token_of = [](const std::string& user) { return "canary-" + user; };
+  for (int user = 0; user < 5; ++user) {
+    const auto name = "user" + std::to_string(user);
+    server.add_user(name, token_of(name));
+  }
+  // The server's journal: who pushed which commits.
+  const auto hook = server.folder() / "repos/work.git/hooks/post-receive";
+  test::write_file(hook,
+                   "#!/bin/sh\nwhile read old new ref; do\n"
+                   "git log --format=\"$REMOTE_USER %an\" $old..$new >>pushed\ndone\n");
+  std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
   std::atomic<bool> stop = false;
   int others = 0;
   std::thread writer([&] {
@@ -193,15 +231,16 @@ TEST(Committer, AC42_AHundredCommitsOfFiveUsersBesideASecondWriter) {
   run_coro(
       [&]() -> Task<> {
         GitBed bed(co_await asio::this_coro::executor, {});
-        bed.credential = user_of(server);
         TaskGroup users(co_await asio::this_coro::executor);
         int failed = 0;
         for (int i = 0; i < 100; ++i) {
           users.spawn("user", [&, i]() -> Task<> {
             const std::string author = "user" + std::to_string(i % 5);
-            const auto done = co_await bed.committer.commit(
-                bed.request(server.url("work"), "files/" + std::to_string(i), author, author),
-                deadline_after(60s));
+            auto request =
+                bed.request(server.url("work"), "files/" + std::to_string(i), author, author);
+            request.credential = {.username = author, .password = Secret(token_of(author))};
+            const auto done =
+                co_await bed.committer.commit(std::move(request), deadline_after(60s));
             if (done) {
               ids.insert(done->sha);
             } else {
@@ -238,6 +277,17 @@ TEST(Committer, AC42_AHundredCommitsOfFiveUsersBesideASecondWriter) {
               "user" + std::to_string(i % 5));
   }
   EXPECT_GT(others, 0);
+  // Nobody's commit went through another's credential.
+  std::map<std::string, int> by_pusher;
+  for (const auto& pushed_by :
+       lines_of(test::read_file(server.folder() / "repos/work.git/pushed"))) {
+    const auto space = pushed_by.find(' ');
+    const auto author = pushed_by.substr(space + 1);
+    EXPECT_EQ(pushed_by.substr(0, space), author == "Other" ? server.username() : author);
+    ++by_pusher[author];
+  }
+  for (int user = 0; user < 5; ++user) EXPECT_EQ(by_pusher["user" + std::to_string(user)], 20);
+  EXPECT_EQ(server.git("work", {"fsck", "--no-progress", "--no-dangling"}).exit_code, 0);
 }
 
 // AC-39: what must not be written, refused before anything is pushed.
@@ -350,11 +400,8 @@ TEST(Committer, AServerThatDiesHalfwayThroughAPushGetsTheCommitOnce) {
     request.repository.http.port = relay.port();
     CO_ASSERT_OK(co_await bed.committer.commit(request, deadline_after(20s)));
     const auto head = server.head("work");
-    // Does not compress, so nothing but the push sends half as much. Below 1 MiB a push has a
-    // length; lighttpd refuses one that has none (411).
-    std::string content(900 * 1024, '\0');
-    std::mt19937 random(42);
-    std::ranges::generate(content, [&] { return static_cast<char>(random()); });
+    // Nothing but the push sends half as much.
+    const std::string content = random_text(3UL * 1024 * 1024);
     request.changes = {{.path = "b", .content = content}};
     relay.close_after(content.size() / 2);
     TaskGroup users(executor);
@@ -400,6 +447,215 @@ TEST(Committer, ABrokenCloneHeals) {
     CO_ASSERT_OK(done);
     EXPECT_EQ(done->sha, server.head("work"));
     EXPECT_EQ(server.file_at_head("work", "a"), "1\n");
+  });
+}
+
+// Servers that take no body without a length, as lighttpd does, answer 411 to anything else.
+TEST(Committer, APushAboveAMebibyteHasALength) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    const std::string content = random_text(5UL * 1024 * 1024);
+    const auto done =
+        co_await bed.committer.commit(bed.request(url, "large", content), deadline_after(30s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(done->sha, server.head("work"));
+    EXPECT_EQ(server.file_at_head("work", "large"), content);
+  });
+}
+
+// The disk of the clones is full: the commit fails as a whole, and works once there is room.
+TEST(Committer, AFullDiskFailsTheCommitAndPushesNothing) {
+  test::TinyDisk disk(512);
+  with_bed(
+      [&](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+        CO_ASSERT_OK(
+            co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s)));
+        const auto head = server.head("work");
+        const auto request = bed.request(url, "b", random_text(900UL * 1024));
+        test::LogCapture logs;
+        const auto failed = co_await bed.committer.commit(request, deadline_after(20s));
+        CO_ASSERT_TRUE(!failed);
+        EXPECT_EQ(failed.error().reason, kDiskFull) << failed.error().message;
+        EXPECT_TRUE(logs.text().contains("the disk of the clones is full"));
+        EXPECT_EQ(server.head("work"), head);
+        disk.make_room();
+        const auto done = co_await bed.committer.commit(request, deadline_after(20s));
+        CO_ASSERT_OK(done);
+        EXPECT_EQ(done->sha, server.head("work"));
+        EXPECT_EQ(subjects(server),
+                  (std::map<std::string, int>{{"first", 1}, {"change a", 1}, {"change b", 1}}));
+      },
+      {.clones = {.folder = disk.path() / "clones"}});
+}
+
+// The objects fit, what is sent does not.
+TEST(Committer, AFullDiskWhileAPushIsPrepared) {
+  test::TinyDisk disk(3'200);
+  with_bed(
+      [&](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+        const auto head = server.head("work");
+        auto request = bed.request(url, "b", random_text(1'100UL * 1024));
+        request.changes.push_back({.path = "c", .content = random_text(1'101UL * 1024)});
+        const auto failed = co_await bed.committer.commit(request, deadline_after(20s));
+        if (disk.is_file_system()) {
+          CO_ASSERT_TRUE(!failed);
+          EXPECT_EQ(failed.error().reason, kDiskFull) << failed.error().message;
+          EXPECT_EQ(server.head("work"), head);
+          disk.make_room();
+          CO_ASSERT_OK(co_await bed.committer.commit(request, deadline_after(20s)));
+        }
+        EXPECT_EQ(subjects(server), (std::map<std::string, int>{{"first", 1}, {"change b", 1}}));
+      },
+      {.clones = {.folder = disk.path() / "clones"}});
+}
+
+TEST(Committer, AFullDiskCostsOldClonesBeforeItCostsACommit) {
+  test::TinyDisk disk(1'400);
+  if (!disk.is_file_system()) GTEST_SKIP() << "mounting is not allowed";
+  with_bed(
+      [&](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+        const auto old = server.create_repository("old");
+        CO_ASSERT_OK(co_await bed.committer.commit(
+            bed.request(old, "large", random_text(700UL * 1024)), deadline_after(20s)));
+        const auto done = co_await bed.committer.commit(
+            bed.request(url, "b", random_text(800UL * 1024)), deadline_after(20s));
+        CO_ASSERT_OK(done);
+        EXPECT_EQ(done->sha, server.head("work"));
+        EXPECT_TRUE(bed.metrics.expose().contains("gitops_app_proxy_git_clones_evicted_total 1"));
+        EXPECT_EQ(subjects(server), (std::map<std::string, int>{{"first", 1}, {"change b", 1}}));
+      },
+      {.clones = {.folder = disk.path() / "clones"}});
+}
+
+// While the server holds a push: its deadline passes, and callers leave. What has begun may arrive
+// once, what has not never does, and the branch takes commits again.
+TEST(Committer, LeavingInTheMiddleOfACommit) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    set_hook(server, "pre-receive", "touch began\nwhile [ -e hold ]; do sleep 0.02; done\n");
+    const auto bare = server.folder() / "repos/work.git";
+    test::write_file(bare / "hold", "");
+    server.add_user("other", "canary-other");
+    TaskGroup users(executor);
+    std::optional<Result<CommitResult>> late;
+    users.spawn("late", [&]() -> Task<> {
+      late = co_await bed.committer.commit(bed.request(url, "late", "x\n"), deadline_after(3s));
+    });
+    while (!std::filesystem::exists(bare / "began")) co_await sleep_for(5ms);
+    // Waits behind it, since its credential is another one, and leaves.
+    TaskGroup gone(executor);
+    gone.spawn("gone", [&]() -> Task<> {
+      auto request = bed.request(url, "gone", "x\n");
+      request.credential = {.username = "other", .password = Secret("canary-other")};
+      (void)co_await bed.committer.commit(std::move(request), deadline_after(20s));
+    });
+    while (bed.committer.waiting() == 0) co_await sleep_for(1ms);
+    gone.cancel();
+    co_await gone.join();
+    co_await users.join();
+    CO_ASSERT_TRUE(late && !*late);
+    EXPECT_EQ(late->error().code, ErrorCode::timeout);
+    EXPECT_TRUE(late->error().message.contains("may still be pushed") ||
+                late->error().message.contains("not known whether"))
+        << late->error().message;
+    // One that leaves while its own push is held.
+    std::filesystem::remove(bare / "began");
+    TaskGroup leaving(executor);
+    leaving.spawn("leaving", [&]() -> Task<> {
+      (void)co_await bed.committer.commit(bed.request(url, "leaving", "x\n"), deadline_after(20s));
+    });
+    while (!std::filesystem::exists(bare / "began")) co_await sleep_for(5ms);
+    leaving.cancel();
+    co_await leaving.join();
+    std::filesystem::remove(bare / "hold");
+    const auto done =
+        co_await bed.committer.commit(bed.request(url, "next", "x\n"), deadline_after(20s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(done->sha, server.head("work"));
+    const auto found = subjects(server);
+    EXPECT_EQ(found.at("change next"), 1);
+    EXPECT_FALSE(found.contains("change gone"));
+    for (const auto& [subject, times] : found) EXPECT_EQ(times, 1) << subject;
+    EXPECT_EQ(bed.committer.waiting(), 0U);
+  });
+}
+
+// First clones that take long, of the same host, delay no commit to a repository that is there.
+TEST(Committer, FirstClonesDelayNobodyElse) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s)));
+    // The server's reading end waits where the repository is a slow one (git-config(1),
+    // uploadpack.packObjectsHook).
+    const auto hold = server.folder() / "hold";
+    const auto hook = server.folder() / "slow";
+    test::write_file(hold, "");
+    test::write_file(hook, "#!/bin/sh\ncase \"$PWD\" in *slow*) while [ -e '" + hold.string() +
+                               "' ]; do sleep 0.02; done;; esac\nexec \"$@\"\n");
+    std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+    test::write_file(server.folder() / ".gitconfig",
+                     "[uploadpack]\n\tpackObjectsHook = " + hook.string() + "\n");
+    constexpr int kSlow = 8;
+    TaskGroup users(executor);
+    int arrived = 0;
+    for (int i = 0; i < kSlow; ++i) {
+      const auto name = "slow" + std::to_string(i);
+      const auto slow = server.create_repository(name);
+      server.commit(name, {{"README.md", "hello\n"}}, "first");
+      bed.clones.prepare(parse_repository_url(slow, Scheme::http_too).value(), bed.credential,
+                         bed.client);
+      users.spawn("user", [&, slow]() -> Task<> {
+        const auto done =
+            co_await bed.committer.commit(bed.request(slow, "x", "x\n"), deadline_after(40s));
+        if (done) ++arrived;
+      });
+    }
+    while (bed.clones.in_progress().size() < kSlow) co_await sleep_for(5ms);
+    for (int i = 0; i < 5; ++i) {
+      CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "b" + std::to_string(i), "1\n"),
+                                                 deadline_after(5s)));
+    }
+    EXPECT_EQ(arrived, 0);
+    const auto making = bed.clones.in_progress();
+    EXPECT_EQ(making.size(), static_cast<std::size_t>(kSlow));
+    EXPECT_TRUE(std::ranges::all_of(
+        making, [](const auto& clone) { return clone.url.contains("/git/slow"); }));
+    std::filesystem::remove(hold);
+    co_await users.join();
+    EXPECT_EQ(arrived, kSlow);
+    // What was made ahead was not made again by the commit.
+    EXPECT_TRUE(bed.metrics.expose().contains("result=\"ok\"} " + std::to_string(kSlow + 1)));
+    EXPECT_TRUE(bed.clones.in_progress().empty());
+  });
+}
+
+// A commit's token is in the header of its requests only: not in the clone's settings, references,
+// logs of references, FETCH_HEAD, nor in a name.
+TEST(Committer, AC28_AC42_NoCredentialOnTheDisk) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    bed.credential = {.username = "ann", .password = Secret("canary-5c1d")};
+    server.add_user("ann", "canary-5c1d");
+    test::LogCapture logs;
+    CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s)));
+    server.commit("work", {{"other", "1\n"}}, "other");  // so that the next one fetches
+    CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "b", "1\n"), deadline_after(20s)));
+    auto wrong = bed.request(url, "c", "1\n");
+    wrong.credential.password = Secret("canary-wrong");
+    CO_ASSERT_TRUE(!co_await bed.committer.commit(std::move(wrong), deadline_after(20s)));
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(bed.folder.path())) {
+      EXPECT_FALSE(entry.path().string().contains("canary")) << entry.path();
+      if (!entry.is_regular_file()) continue;
+      ++files;
+      const auto text = test::read_file(entry.path());
+      EXPECT_FALSE(text.contains("canary")) << entry.path();
+      EXPECT_FALSE(text.contains(base64_encode("ann:canary-5c1d"))) << entry.path();
+    }
+    EXPECT_GT(files, 5U);
+    EXPECT_FALSE(logs.text().contains("canary"));
+    EXPECT_FALSE(bed.metrics.expose().contains("canary"));
+    for (const char* page : {"/proc/self/cmdline", "/proc/self/environ"}) {
+      EXPECT_FALSE(test::read_file(page).contains("canary-5c1d")) << page;
+    }
   });
 }
 

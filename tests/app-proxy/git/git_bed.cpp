@@ -13,9 +13,10 @@ app_proxy::CloneCache::Options with_folder(app_proxy::CloneCache::Options option
 
 GitBed::GitBed(const Executor& executor, Options options)
     : pool({.name = "git", .threads = 4}, metrics),
+      cloning({.name = "git_clones", .threads = 6}, metrics),
       resolver(metrics),
       client(executor, resolver, {.tls = {.ca_file = options.ca_file}}),
-      clones(executor, pool, metrics, with_folder(options.clones, folder.path())),
+      clones(executor, pool, cloning, metrics, with_folder(options.clones, folder.path())),
       committer(executor, pool, clones, client, metrics, options.committer) {}
 
 app_proxy::CommitRequest GitBed::request(const std::string& url, const std::string& path,
@@ -35,6 +36,7 @@ Task<> GitBed::stop() {
   co_await committer.stop();
   co_await clones.stop();
   client.close_idle();
+  cloning.stop(std::chrono::seconds(5));
   pool.stop(std::chrono::seconds(5));
 }
 

@@ -26,6 +26,7 @@ struct GitBed {
   TempDir folder{"gitops-clones"};
   Metrics metrics;
   WorkerPool pool;
+  WorkerPool cloning;
   net::Resolver resolver;
   http::Client client;
   app_proxy::CloneCache clones;

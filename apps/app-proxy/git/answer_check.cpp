@@ -1,0 +1,231 @@
+#include "app-proxy/git/answer_check.hpp"
+
+#include <algorithm>
+
+#include "app-proxy/git/git_url.hpp"
+#include "common/core/encoding.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kLength = 4;
+constexpr std::size_t kObjectId = 40;
+constexpr std::size_t kMaxProgress = 1024UL * 1024;
+constexpr std::string_view kHead = "HEAD";
+constexpr std::string_view kBranches = "refs/heads/";
+// Stands in for a branch in the list of a repository that has none.
+constexpr std::string_view kNone = "capabilities^{}";
+
+std::unexpected<Error> refuse(std::string_view why) {
+  return fail(ErrorCode::protocol, "the server's answer " + std::string(why));
+}
+
+std::unexpected<Error> reported(std::string_view text) {
+  return fail(ErrorCode::protocol, "the server reports: " + std::string(text));
+}
+
+void add_packet(std::string& out, std::string_view payload) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const std::size_t size = payload.size() + kLength;
+  for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kDigits[(size >> shift) & 15U];
+  out += payload;
+}
+
+std::string_view without_newline(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  return line;
+}
+
+}  // namespace
+
+Result<Packets::Event> Packets::next(std::string_view& bytes) {
+  if (missing_ == 0) {
+    payload_.clear();
+    while (length_.size() < kLength) {
+      if (bytes.empty()) return Event::more;
+      length_ += bytes.front();
+      bytes.remove_prefix(1);
+    }
+    if (length_ == "PACK") {
+      length_.clear();
+      return Event::pack;
+    }
+    std::size_t size = 0;
+    for (const char c : length_) {
+      const int digit = hex_value(c);
+      if (digit < 0) return refuse("has a malformed packet");
+      size = size * 16 + static_cast<std::size_t>(digit);
+    }
+    length_.clear();
+    if (size == 0) return Event::flush;
+    if (size <= kLength) return refuse("has an empty packet");
+    missing_ = size - kLength;
+  }
+  const auto part = bytes.substr(0, missing_);
+  payload_ += part;
+  bytes.remove_prefix(part.size());
+  missing_ -= part.size();
+  return missing_ == 0 ? Event::packet : Event::more;
+}
+
+Result<void> ReferenceList::feed(std::string_view bytes, std::string& out) {
+  while (step_ != Step::end) {
+    auto event = packets_.next(bytes);
+    if (!event) return std::unexpected(std::move(event.error()));
+    switch (*event) {
+      case Packets::Event::more:
+        return {};
+      case Packets::Event::pack:
+        return refuse("is a pack where a list of branches is expected");
+      case Packets::Event::packet:
+        if (auto read = read_line(packets_.payload(), out); !read) return read;
+        break;
+      case Packets::Event::flush:
+        if (step_ == Step::service_end) {
+          step_ = Step::first;
+        } else if (step_ == Step::first || step_ == Step::others) {
+          // Capabilities need a line, which is not there when nothing was kept.
+          if (!capabilities_.empty()) write(std::string(kObjectId, '0'), kNone, out);
+          step_ = Step::end;
+        } else {
+          return refuse("is no list of branches");
+        }
+        out += "0000";
+        break;
+    }
+  }
+  return {};
+}
+
+Result<void> ReferenceList::read_line(std::string_view line, std::string& out) {
+  if (line.starts_with("ERR ")) return reported(without_newline(line.substr(4)));
+  if (step_ == Step::service) {
+    if (without_newline(line) != "# service=" + service_) return refuse("is no list of branches");
+    add_packet(out, line);
+    step_ = Step::service_end;
+    return {};
+  }
+  if (step_ == Step::service_end) return refuse("is no list of branches");
+  line = without_newline(line);
+  if (step_ == Step::first) {
+    const auto zero = line.find('\0');
+    read_capabilities(zero == std::string_view::npos ? "" : line.substr(zero + 1));
+    line = line.substr(0, zero);
+    step_ = Step::others;
+  }
+  if (line.size() <= kObjectId + 1 || !is_object_id(line.substr(0, kObjectId)) ||
+      line[kObjectId] != ' ') {
+    return refuse("has a line that names no reference");
+  }
+  const auto id = line.substr(0, kObjectId);
+  const auto name = line.substr(kObjectId + 1);
+  if (id.find_first_not_of('0') == std::string_view::npos) return {};
+  if (name == kHead) {
+    write(id, name, out);
+  } else if (name.starts_with(kBranches) && parse_branch(name)) {
+    if (++branches_ > limits_.branches) {
+      return fail(ErrorCode::too_large,
+                  "the repository has more than " + std::to_string(limits_.branches) + " branches");
+    }
+    write(id, name, out);
+  }
+  return {};
+}
+
+// "thin-pack" is left out, so that deltas are within a pack, and what is not used by anybody.
+void ReferenceList::read_capabilities(std::string_view text) {
+  constexpr std::string_view kUsed[] = {"multi_ack",     "multi_ack_detailed", "side-band",
+                                        "side-band-64k", "ofs-delta",          "report-status"};
+  constexpr std::string_view kDefault = "symref=HEAD:";
+  while (!text.empty()) {
+    const auto word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const bool is_default = word.starts_with(kDefault) &&
+                            word.substr(kDefault.size()).starts_with(kBranches) &&
+                            parse_branch(word.substr(kDefault.size()));
+    if (!is_default && std::ranges::find(kUsed, word) == std::end(kUsed)) continue;
+    if (capabilities_.size() + word.size() > 1024) continue;
+    if (!capabilities_.empty()) capabilities_ += ' ';
+    capabilities_ += word;
+  }
+  // A line is written for them, even if it is about nothing.
+  if (capabilities_.empty()) capabilities_ = " ";
+}
+
+void ReferenceList::write(std::string_view id, std::string_view name, std::string& out) {
+  std::string line(id);
+  line += ' ';
+  line += name;
+  if (!capabilities_.empty()) {
+    line += '\0';
+    line += capabilities_;
+    capabilities_.clear();
+  }
+  line += '\n';
+  add_packet(out, line);
+}
+
+Result<void> FetchAnswer::feed(std::string_view bytes) {
+  while (step_ != Step::end) {
+    if (step_ == Step::bare) return pack_.feed(bytes);
+    auto event = packets_.next(bytes);
+    if (!event) return std::unexpected(std::move(event.error()));
+    switch (*event) {
+      case Packets::Event::more:
+        return {};
+      case Packets::Event::pack:
+        // libgit2 expects it here when the server has no side band, and refuses it otherwise.
+        if (step_ != Step::side_band || progress_ > 0) return refuse("has a pack out of place");
+        if (auto fed = pack_.feed("PACK"); !fed) return fed;
+        step_ = Step::bare;
+        break;
+      case Packets::Event::packet:
+        if (auto read = read_packet(packets_.payload()); !read) return read;
+        break;
+      case Packets::Event::flush:
+        if (step_ != Step::side_band || !pack_.complete()) return refuse("has an incomplete pack");
+        step_ = Step::end;
+        break;
+    }
+  }
+  return {};
+}
+
+Result<void> FetchAnswer::read_packet(std::string_view packet) {
+  if (step_ == Step::acknowledgements) {
+    if (packet.starts_with("ERR ")) return reported(without_newline(packet.substr(4)));
+    const auto line = without_newline(packet);
+    if (line == "NAK") {
+      step_ = Step::side_band;
+      return {};
+    }
+    if (!line.starts_with("ACK ") || !is_object_id(line.substr(4, kObjectId))) {
+      return refuse("to a fetch is malformed");
+    }
+    const auto status = line.substr(4 + kObjectId);
+    if (status.empty()) {
+      step_ = Step::side_band;
+    } else if (status != " continue" && status != " common" && status != " ready") {
+      return refuse("to a fetch is malformed");
+    }
+    return {};
+  }
+  constexpr char kData = 1;
+  constexpr char kProgress = 2;
+  constexpr char kError = 3;
+  const auto content = packet.substr(1);
+  switch (packet.front()) {
+    case kData:
+      return pack_.feed(content);
+    case kProgress:
+      progress_ += packet.size();
+      if (progress_ > kMaxProgress) return refuse("has too many reports of progress");
+      return {};
+    case kError:
+      return reported(without_newline(content));
+    default:
+      return refuse("to a fetch has an unknown packet");
+  }
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "app-proxy/git/pack_check.hpp"
+#include "common/core/error.hpp"
+
+// Reads what a Git server answers before libgit2 does: the packets of gitprotocol-common(5) and the
+// answers of gitprotocol-pack(5), version 0. libgit2 1.5 takes any packet where it expects a branch,
+// and compares every name with every symbolic reference; here only what a server may say passes.
+// Answers come in pieces of any size. Nothing may follow an error. Pure.
+namespace gitops::app_proxy {
+
+// Divides an answer into packets.
+class Packets {
+ public:
+  enum class Event : std::uint8_t { more, packet, flush, pack };
+  // Takes bytes off the front of `bytes` until a packet is complete. `more`: all were taken.
+  // `pack`: instead of a packet a pack begins, whose first four bytes "PACK" were taken.
+  Result<Event> next(std::string_view& bytes);
+  // Of the last packet.
+  [[nodiscard]] std::string_view payload() const { return payload_; }
+
+ private:
+  std::string length_;  // of the next packet, as far as it was read
+  std::size_t missing_ = 0;
+  std::string payload_;
+};
+
+// The list of references that a repository has. Writes it anew, with its branches and HEAD alone: no
+// tags, no references of pull requests, no name that parse_branch() refuses, and of the server's
+// capabilities those that are used. So a repository costs what its branches cost.
+class ReferenceList {
+ public:
+  struct Limits {
+    std::size_t branches = 100'000;
+  };
+  // `service`: "git-upload-pack" or "git-receive-pack".
+  explicit ReferenceList(std::string service) : ReferenceList(std::move(service), Limits{}) {}
+  ReferenceList(std::string service, Limits limits)
+      : service_(std::move(service)), limits_(limits) {}
+
+  // Appends to `out` what libgit2 may see.
+  Result<void> feed(std::string_view bytes, std::string& out);
+  [[nodiscard]] bool complete() const { return step_ == Step::end; }
+
+ private:
+  enum class Step : std::uint8_t { service, service_end, first, others, end };
+  Result<void> read_line(std::string_view line, std::string& out);
+  void read_capabilities(std::string_view text);
+  void write(std::string_view id, std::string_view name, std::string& out);
+
+  std::string service_;
+  Limits limits_;
+  Packets packets_;
+  Step step_ = Step::service;
+  std::string capabilities_;  // for the first line; empty once it is written
+  std::size_t branches_ = 0;
+};
+
+// The answer to a fetch: acknowledgements, then a pack, bare or in a side band. The pack must pass
+// PackCheck, progress reports are limited to 1 MiB.
+class FetchAnswer {
+ public:
+  explicit FetchAnswer(PackLimits limits = {}) : pack_(limits) {}
+  Result<void> feed(std::string_view bytes);
+
+ private:
+  enum class Step : std::uint8_t { acknowledgements, side_band, bare, end };
+  Result<void> read_packet(std::string_view packet);
+
+  Packets packets_;
+  PackCheck pack_;
+  Step step_ = Step::acknowledgements;
+  std::size_t progress_ = 0;
+};
+
+}  // namespace gitops::app_proxy

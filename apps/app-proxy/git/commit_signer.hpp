@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/core/credential.hpp"
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+
+namespace gitops::app_proxy {
+
+// Signs commits with an SSH key, as `git commit -S` does with gpg.format=ssh: the signature of
+// openssh's PROTOCOL.sshsig, armored, for the namespace "git". Immutable; any thread.
+class CommitSigner {
+ public:
+  // Reads a private key in OpenSSH's format (openssh's PROTOCOL.key): "-----BEGIN OPENSSH PRIVATE
+  // KEY-----". Only Ed25519 without a passphrase; others are invalid_argument, a damaged one is
+  // invalid_data. Messages hold nothing of the key.
+  static Result<CommitSigner> from_openssh_key(std::string_view text);
+
+  // The armored signature, for a commit's field gpgsig.
+  [[nodiscard]] std::string sign(std::string_view commit) const;
+  // A line for git's allowed signers: "ssh-ed25519 AAAA…".
+  [[nodiscard]] std::string public_key() const;
+
+ private:
+  explicit CommitSigner(Secret seed);
+  Secret seed_;
+  std::string public_blob_;
+};
+
+// Value of Error::reason when commits must be signed and cannot be.
+inline constexpr std::string_view kNoSigningKey = "NoSigningKey";
+
+// The signer of a mounted key file, which is read again when it changes. Loop thread.
+class SigningKey {
+ public:
+  explicit SigningKey(std::string file) : file_(file), key_(Credential::file(std::move(file))) {}
+  // The signer now. kNoSigningKey when there is no usable key: then nothing may be committed, since
+  // whoever asks for signatures refuses commits without them.
+  Result<std::shared_ptr<const CommitSigner>> current();
+
+ private:
+  std::string file_;
+  Credential key_;
+  Secret read_;
+  Result<std::shared_ptr<const CommitSigner>> signer_ = nullptr;
+};
+
+}  // namespace gitops::app_proxy

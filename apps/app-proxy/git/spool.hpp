@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+#include "common/core/error.hpp"
+
+namespace gitops::app_proxy {
+
+// A file without a name that is written once and then read from its beginning; it is gone with the
+// object, also when the process is killed. Blocks; one thread.
+class Spool {
+ public:
+  static Result<Spool> in(const std::filesystem::path& folder);
+  Spool(Spool&& other) noexcept;
+  Spool& operator=(Spool&& other) noexcept;
+  ~Spool();
+
+  // After an error nothing more may be written. Its reason is kDiskFull when that was the cause.
+  Result<void> write(std::string_view bytes);
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  // Hands over all bytes, in parts of 64 KiB; ends with the first error.
+  Result<void> each(const std::function<Result<void>(std::string_view)>& take) const;
+
+ private:
+  explicit Spool(int file) : file_(file) {}
+  int file_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// Values of Error::reason for failures of the local clone, not of the server.
+inline constexpr std::string_view kBrokenClone = "BrokenClone";  // make it anew
+inline constexpr std::string_view kDiskFull = "DiskFull";
+
+}  // namespace gitops::app_proxy
