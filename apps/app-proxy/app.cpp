@@ -287,8 +287,18 @@ class App {
     clones_.emplace(
         context_.executor, *git_pool_, *clone_pool_, context_.metrics,
         CloneCache::Options{.folder = std::move(*folder), .boot_id = CloneCache::this_boot()});
+    Committer::Options options;
+    if (!config_.commit_signing_key_file.empty()) {
+      signing_key_.emplace(config_.commit_signing_key_file);
+      options.signer = [this] { return signing_key_->current(); };
+      if (const auto signer = signing_key_->current()) {
+        log_.info("commits are signed", {{"public_key", (*signer)->public_key()}});
+      } else {
+        log_.error("commits cannot be signed", {{"error", signer.error().message}});
+      }
+    }
     committer_.emplace(context_.executor, *git_pool_, *clones_, *git_http_, context_.metrics,
-                       Committer::Options{});
+                       std::move(options));
     parts_->committer = &*committer_;
   }
 
@@ -324,6 +334,7 @@ class App {
   std::optional<WorkerPool> git_pool_;
   std::optional<WorkerPool> clone_pool_;
   std::optional<CloneCache> clones_;
+  std::optional<SigningKey> signing_key_;
   std::optional<Committer> committer_;
   std::string clones_trouble_;
   TaskGroup git_tasks_;

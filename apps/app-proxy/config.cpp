@@ -131,6 +131,11 @@ void bind(ConfigReader& reader, Config& config) {
               "Folder for clones of repositories, at most 4 GiB, of one process alone; empty: "
               "gitops-app-proxy-UID below the temporary folder"},
              config.repos_dir);
+  reader.add({"commit-signing-key-file",
+              {"COMMIT_SIGNING_KEY_FILE"},
+              "Private SSH key in OpenSSH's format, Ed25519 without a passphrase, that signs every "
+              "commit; empty: commits are not signed"},
+             config.commit_signing_key_file);
 
   reader.group("Kubernetes");
   reader.add({"kubeconfig",

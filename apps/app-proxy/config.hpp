@@ -39,6 +39,7 @@ struct Config {
   bool skip_permissions_validation = false;
   bool git_insecure_http = false;
   std::chrono::milliseconds git_check_period{3'600'000};
+  std::string commit_signing_key_file;
   std::string repos_dir;  // empty: a folder of this user below the temporary folder
 
   std::string runtime_name;

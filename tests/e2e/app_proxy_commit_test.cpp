@@ -1,7 +1,9 @@
 // Commits by the running app-proxy, between doubles of an API server and of GitHub's REST interface,
 // and Git's own server.
+#include <atomic>
 #include <csignal>
 #include <map>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -32,7 +34,11 @@ struct CommitWorld {
     world.host.add_user(kBobsGitToken, {.id = 8, .login = "bo", .name = "Bo Example"});
   }
 
-  void start() { world.start({{"REPOS_DIR", (folder / "clones").string()}}); }
+  void start() {
+    Environment settings = more;
+    settings["REPOS_DIR"] = (folder / "clones").string();
+    world.start(std::move(settings));
+  }
   Task<> start_registered() {
     start();
     co_await world.base.account_known();
@@ -84,12 +90,15 @@ struct CommitWorld {
   GitWorld& world;
   GitServer git;
   TempDir folder;
+  Environment more;  // of the program
 };
 
-void in_commit_world(const std::function<Task<>(CommitWorld&)>& body) {
+void in_commit_world(const std::function<Task<>(CommitWorld&)>& body,
+                     const std::function<void(CommitWorld&)>& prepare = {}) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
   in_git_world([&](GitWorld& world) -> Task<> {
     CommitWorld commits(world);
+    if (prepare) prepare(commits);
     co_await commits.start_registered();
     co_await body(commits);
   });
@@ -297,6 +306,179 @@ TEST(AppProxyCommit, AfterAKillNothingIsCommittedTwice) {
     EXPECT_EQ(found.size(), kCommits + 1U);
     for (const auto& [subject, times] : found) EXPECT_EQ(times, 1) << subject;
     EXPECT_EQ(w.git_line({"fsck", "--no-progress", "--no-dangling"}), "");
+  });
+}
+
+// [AC-42] Five users commit at once beside a second writer; the program is killed in the middle of
+// it and started again. Everything is there once, in a line, each commit by its author.
+TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
+  struct Person {
+    std::string key;
+    std::string git_token;
+    std::string login;
+  };
+  std::vector<Person> people;
+  in_commit_world(
+      [&](CommitWorld& w) -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        for (const auto& person : people) {
+          const auto answer =
+              co_await w.world.register_user(person.key.c_str(), {{"token", person.git_token}});
+          EXPECT_EQ(answer.code(), "") << answer.body;
+        }
+        constexpr std::size_t kCommits = 100;
+        const auto args = [](std::size_t i) {
+          return Json{{"files", Json::array({CommitWorld::file("f/" + std::to_string(i), "x\n")})}};
+        };
+        std::atomic<bool> stop = false;
+        std::atomic<int> others = 0;
+        std::thread writer([&] {
+          while (!stop) {
+            try {
+              w.git.commit("shop", {}, "other " + std::to_string(others));
+              ++others;
+            } catch (const std::exception&) {
+              // Its own push came second; git does not try again.
+            }
+          }
+        });
+        struct Joining {
+          ~Joining() {
+            stop = true;
+            writer.join();
+          }
+          std::atomic<bool>& stop;
+          std::thread& writer;
+        };
+        std::optional<Joining> joining(std::in_place, stop, writer);
+        std::vector<bool> acknowledged(kCommits);
+        const http::Url url{
+            .scheme = "http", .host = "127.0.0.1", .port = w.world.base.daemon->port()};
+        TaskGroup clients(executor);
+        for (std::size_t i = 0; i < kCommits; ++i) {
+          clients.spawn("commit", [&, i]() -> Task<> {
+            const auto answer = co_await w.world.base.client.send(
+                url,
+                {.method = "POST",
+                 .target = "/api/graphql",
+                 .headers = {{"Authorization", people[i % people.size()].key},
+                             {"Content-Type", "application/json"}},
+                 .body = CommitWorld::document(args(i)).dump()},
+                deadline_after(std::chrono::seconds(30)));
+            if (answer) acknowledged[i] = !answer->body.contains("errors");
+          });
+        }
+        const auto ours = [&] {
+          const auto found = w.subjects();
+          return std::ranges::count_if(
+              found, [](const auto& entry) { return entry.first.starts_with("Update f/"); });
+        };
+        const auto deadline = deadline_after(std::chrono::seconds(30));
+        while (ours() < 20 && Clock::now() < deadline) {
+          co_await sleep_for(std::chrono::milliseconds(5));
+        }
+        CO_ASSERT_TRUE(::kill(w.world.base.daemon->process().pid(), SIGKILL) == 0);
+        co_await clients.join();
+        EXPECT_LT(std::ranges::count(acknowledged, true), std::ssize(acknowledged));
+        const auto after_kill = w.subjects();
+        EXPECT_LT(ours(), std::ssize(acknowledged)) << "the kill came too late to mean something";
+        w.world.base.client.close_idle();
+        w.start();
+        co_await w.world.base.account_known();
+        for (std::size_t i = 0; i < kCommits; ++i) {
+          const bool is_there = after_kill.contains("Update f/" + std::to_string(i));
+          if (acknowledged[i]) {
+            EXPECT_TRUE(is_there) << i;
+            continue;
+          }
+          clients.spawn("again", [&, i, is_there]() -> Task<> {
+            const auto answer = co_await w.commit(people[i % people.size()].key.c_str(), args(i));
+            EXPECT_EQ(answer.code(), is_there ? "GIT_NOTHING_TO_COMMIT" : "") << answer.body;
+          });
+        }
+        co_await clients.join();
+        joining.reset();
+        EXPECT_GT(others, 0);
+        const auto found = w.subjects();
+        EXPECT_EQ(found.size(), 1 + kCommits + static_cast<std::size_t>(others));
+        for (const auto& [subject, times] : found) EXPECT_EQ(times, 1) << subject;
+        EXPECT_EQ(w.git_line({"rev-list", "--count", "--merges", "main"}), "0");
+        EXPECT_EQ(w.git_line({"fsck", "--no-progress", "--no-dangling"}), "");
+        for (const auto& person : people) {
+          EXPECT_EQ(w.git_line({"rev-list", "--count", "--author=Person " + person.login, "main"}),
+                    "20");
+        }
+      },
+      [&](CommitWorld& w) {
+        for (int i = 0; i < 5; ++i) {
+          const auto id = std::to_string(i);
+          people.push_back({"canary-person" + id + ".7777", "canary-git-person" + id, "p" + id});
+          w.world.base.platform.accounts().add(
+              people.back().key,
+              FakeAccounts::User{.id = "u-p" + id, .name = "P" + id, .account_id = "acc-1"});
+          w.git.add_user(people.back().login, people.back().git_token);
+          w.world.host.add_user(people.back().git_token, {.id = 20 + i,
+                                                          .login = people.back().login,
+                                                          .name = "Person " + people.back().login});
+        }
+      });
+}
+
+TEST(AppProxyCommit, CommitsAreSignedWhenThereIsAKey) {
+  in_commit_world(
+      [](CommitWorld& w) -> Task<> {
+        const auto change = [](const char* path) {
+          return Json{{"files", Json::array({CommitWorld::file(path, "x\n")})}};
+        };
+        EXPECT_EQ((co_await w.commit(kAnn, change("a.yaml"))).code(), "");
+        EXPECT_EQ((co_await w.commit(kBob, change("b.yaml"))).code(), "");
+        write_file(w.folder / "allowed",
+                   "* " + read_file(w.folder / "keys/ssh-privatekey.pub") + "\n");
+        for (const char* commit : {"main", "main~1"}) {
+          const auto verified =
+              w.git.git("shop", {"-c", "gpg.format=ssh", "-c",
+                                 "gpg.ssh.allowedSignersFile=" + (w.folder / "allowed").string(),
+                                 "verify-commit", commit});
+          EXPECT_TRUE(verified.ok()) << commit << verified.err;
+        }
+        EXPECT_THAT(w.world.logs(), HasSubstr("commits are signed"));
+        EXPECT_THAT(w.world.logs(), Not(HasSubstr("PRIVATE KEY")));
+        // A key that cannot be used: nothing is pushed without a signature.
+        const auto tip = w.git.head("shop");
+        w.world.base.client.close_idle();
+        w.world.base.daemon->process().stop();
+        write_file(w.folder / "keys/ssh-privatekey", "no key\n");
+        w.start();
+        co_await w.world.base.account_known();
+        const auto refused = co_await w.commit(kAnn, change("c.yaml"));
+        EXPECT_EQ(refused.code(), "UNAVAILABLE") << refused.body;
+        EXPECT_THAT(refused.body, HasSubstr("key to sign"));
+        EXPECT_EQ(w.git.head("shop"), tip);
+      },
+      [](CommitWorld& w) {
+        std::filesystem::create_directories(w.folder / "keys");
+        const auto key = w.folder / "keys/ssh-privatekey";
+        run_or_throw({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key.string()});
+        w.more["COMMIT_SIGNING_KEY_FILE"] = key.string();
+      });
+}
+
+// The door takes bodies up to 1 MiB, and so commits; the answer to a larger one says so.
+TEST(AppProxyCommit, ALargerCommitIsRefusedWithItsLimit) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    const auto tip = w.git.head("shop");
+    const auto fits = co_await w.commit(
+        kAnn,
+        {{"files", Json::array({CommitWorld::file("a.txt", std::string(900UL * 1024, 'a'))})}});
+    EXPECT_EQ(fits.code(), "") << fits.body;
+    const auto after = w.git.head("shop");
+    EXPECT_NE(after, tip);
+    const auto refused = co_await w.commit(
+        kAnn,
+        {{"files", Json::array({CommitWorld::file("a.txt", std::string(1100UL * 1024, 'b'))})}});
+    EXPECT_EQ(refused.status, 413);
+    EXPECT_THAT(refused.body, HasSubstr("1 MiB"));
+    EXPECT_EQ(w.git.head("shop"), after);
   });
 }
 

@@ -111,8 +111,13 @@ Error shown_commit_error(Error error) {
   if (error.reason == kNothingToCommit) {
     return as(kShownNothingToCommit, "set allowEmpty to commit all the same");
   }
+  static const Log log("git_commits");
+  if (error.reason == kNoSigningKey) {
+    log.error("commits cannot be signed", {{"error", error.message}});
+    return {.code = unavailable,
+            .message = "the runtime has no usable key to sign commits with; see its log"};
+  }
   if (error.reason == kBrokenClone || error.reason == kDiskFull) {
-    static const Log log("git_commits");
     log.error("a commit failed because of the local clone",
               {{"reason", error.reason}, {"error", error.message}});
     return {.code = unavailable,
