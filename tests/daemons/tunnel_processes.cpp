@@ -82,6 +82,44 @@ bool OwnTunnelServer::serves() const {
   return admin("/statusz").body.contains(std::string(": serving ") + kRuntimeHost);
 }
 
+OpenTunnelServer::OpenTunnelServer(std::vector<std::string> flags) {
+  const auto certificate =
+      authority_.issue({.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}});
+  command_ = {std::string(GITOPS_BIN_DIR) + "/tunnel-server",
+              "--subdomain-host=example.test",
+              "--tunnel.listen-address=127.0.0.1",
+              "--tunnel.port=" + std::to_string(tunnel_port),
+              "--tunnel.tls-certificate-file=" + certificate.cert_file.string(),
+              "--tunnel.tls-key-file=" + certificate.key_file.string(),
+              "--listen-address=127.0.0.1",
+              "--port=" + std::to_string(port),
+              "--admin-address=127.0.0.1",
+              "--admin-port=" + std::to_string(admin_port)};
+  command_.insert(command_.end(), flags.begin(), flags.end());
+  start();
+}
+
+void OpenTunnelServer::start() {
+  auto environment = kNoProxies;
+  environment["TUNNEL_SERVER_TOKEN"] = "s3cret";
+  process_.emplace(
+      ProcessOptions{.argv = command_, .env = std::move(environment), .log_file = folder_ / "log"});
+  require_until([this] { return admin("/readyz").ok() || !process_->running(); }, seconds(20),
+                "the tunnel-server to start");
+  if (!process_->running()) throw std::runtime_error("the tunnel-server ended:\n" + log());
+}
+
+HttpReply OpenTunnelServer::admin(const std::string& path) const {
+  return http_call({.url = on_localhost(admin_port) + path});
+}
+
+RawResponse OpenTunnelServer::call(const std::string& method, const std::string& target,
+                                   const std::string& body, const std::string& host) const {
+  std::string request = method + " " + target + " HTTP/1.1\r\nHost: " + host + "\r\n";
+  if (!body.empty()) request += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  return raw_call(static_cast<std::uint16_t>(port), request + "\r\n" + body);
+}
+
 OwnTunnelClient::OwnTunnelClient(const std::vector<std::uint16_t>& servers,
                                  const std::filesystem::path& ca_file, std::uint16_t upstream_port,
                                  const std::vector<std::string>& flags)

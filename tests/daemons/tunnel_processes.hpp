@@ -8,6 +8,7 @@
 
 #include "support/process.hpp"
 #include "support/test_certs.hpp"
+#include "test_http/raw_http.hpp"
 
 // Both ends of our tunnel as child processes. Main thread.
 namespace gitops::test {
@@ -39,6 +40,35 @@ class OwnTunnelServer {
  private:
   TempDir folder_;
   int admin_port_ = free_port();
+  std::vector<std::string> command_;
+  std::optional<Process> process_;
+};
+
+// The real tunnel-server on 127.0.0.1 for clients of all stacks, with and without TLS, who know the
+// token "s3cret"; users come in clear. Its ports stay when it is started again.
+class OpenTunnelServer {
+ public:
+  explicit OpenTunnelServer(std::vector<std::string> flags = {});
+
+  // Returns when the program listens; throws otherwise. The constructor calls it.
+  void start();
+  [[nodiscard]] HttpReply admin(const std::string& path) const;
+  // A request of a user.
+  [[nodiscard]] RawResponse call(const std::string& method, const std::string& target,
+                                 const std::string& body = {},
+                                 const std::string& host = kRuntimeHost) const;
+  [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  Process& process() { return *process_; }
+  // Of its certificate, which is for localhost.
+  [[nodiscard]] const std::filesystem::path& ca_file() const { return authority_.ca_file(); }
+
+  const int tunnel_port = free_port();
+  const int port = free_port();
+  const int admin_port = free_port();
+
+ private:
+  CertificateAuthority authority_;
+  TempDir folder_;
   std::vector<std::string> command_;
   std::optional<Process> process_;
 };

@@ -172,5 +172,28 @@ TEST_F(TunnelChain, NoRequestFailsWhileServersAreDrainedAndReplaced) {
   EXPECT_EQ(client.process().stop(seconds(20)), 0);
 }
 
+// Neither what a user says about itself nor what it says about others reaches the upstream.
+TEST_F(TunnelChain, AC19_AUserCannotSayWhoItIs) {
+  const OwnTunnelServer server(authority);
+  OwnTunnelClient client({server.tunnel_port}, authority.ca_file(), bed.port());
+  require_until([&] { return client.is_ready() && server.serves(); }, seconds(20), "the tunnel");
+  const auto answer =
+      http_call({.url = "https://localhost:" + std::to_string(server.port) + "/app-proxy/forged",
+                 .headers = {std::string("Host: ") + kRuntimeHost, "X-Forwarded-For: 10.66.66.66",
+                             "X_Forwarded_For: 10.66.66.66", "X-Forwarded-Host: evil.test",
+                             "X-Forwarded-Proto: http", "X-Forwarded-Port: 66",
+                             "Forwarded: for=10.66.66.66;host=evil.test", "X-Real-IP: 10.66.66.66",
+                             "Connection: X-Forwarded-For, X-Forwarded-Host"},
+                 .ca_file = authority.ca_file()});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  ASSERT_EQ(bed.app_proxy().requests().size(), 1U);
+  const auto request = bed.app_proxy().requests()[0];
+  EXPECT_EQ(request.header("X-Forwarded-For"), "127.0.0.1, 127.0.0.1");
+  EXPECT_EQ(request.header("X-Forwarded-Host"), kRuntimeHost);
+  EXPECT_EQ(request.header("X-Forwarded-Proto"), "https");
+  EXPECT_THAT(request.head, testing::Not(testing::HasSubstr("10.66.66.66")));
+  EXPECT_THAT(request.head, testing::Not(testing::HasSubstr("evil.test")));
+}
+
 }  // namespace
 }  // namespace gitops::test

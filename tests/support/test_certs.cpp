@@ -19,7 +19,8 @@ bool is_ip_address(const std::string& text) {
 std::string subject_section(const std::string& common_name, const std::string& organization) {
   std::string text = "[req]\nprompt=no\nutf8=yes\ndistinguished_name=subject\n[subject]\n";
   if (!organization.empty()) text += "O=" + organization + "\n";
-  return text + "CN=" + common_name + "\n";
+  if (!common_name.empty()) text += "CN=" + common_name + "\n";
+  return text;
 }
 
 /// Replaces the certificate by one of the same key that ended a day ago; `openssl req` makes none.
@@ -54,6 +55,8 @@ Certificate make_certificate(const std::filesystem::path& base, const std::strin
     command.insert(command.end(),
                    {"-CA", authority->cert_file.string(), "-CAkey", authority->key_file.string()});
   }
+  // An empty section is a mistake to openssl.
+  if (config.contains("[subject]\n[")) command.insert(command.end(), {"-subj", "/"});
   run_or_throw(command);
   if (days == 0) expire(made, config_file, *authority);
   write_file(made.pem_file, read_file(made.cert_file) + read_file(made.key_file));
@@ -77,7 +80,9 @@ Certificate CertificateAuthority::issue(const CertificateRequest& request) {
                        "[extensions]\n"
                        "basicConstraints=critical,CA:FALSE\n"
                        "keyUsage=critical,digitalSignature\n"
-                       "extendedKeyUsage=serverAuth,clientAuth\n"
+                       "extendedKeyUsage=" +
+                       request.usages +
+                       "\n"
                        "subjectKeyIdentifier=hash\n"
                        "authorityKeyIdentifier=keyid\n";
   std::string names;

@@ -16,14 +16,15 @@ struct Certificate {
 };
 
 struct CertificateRequest {
-  std::string common_name;
+  std::string common_name;             // without it and an organization: an empty subject
   std::string organization;            // Kubernetes takes it as the client's group
   std::vector<std::string> alt_names;  // DNS names and IP addresses
   int days = 2;                        // 0: a certificate that has expired
+  std::string usages = "serverAuth,clientAuth";
 };
 
 /// A private certificate authority for one test: EC P-256 keys made by the openssl command, in a
-/// temporary folder that the object owns. Certificates are valid for servers and clients.
+/// temporary folder that the object owns.
 /// Throws when openssl is missing or fails.
 class CertificateAuthority {
  public:

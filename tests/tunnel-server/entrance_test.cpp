@@ -157,6 +157,23 @@ TEST(Entrance, TakesWebSocketWithTextFrames) {
   });
 }
 
+// Text frames of bytes that are no text break gateways that look at them.
+TEST(Entrance, AnswersInBinaryFrames) {
+  run([](const Executor& executor) -> Task<> {
+    Bed bed(executor);
+    CO_ASSERT_OK(co_await bed.client->write(
+        "GET /~!frp HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n" +
+        std::string{'\x81', '\x81', 0, 0, 0, 0, '\0'}));
+    co_await bed.tasks.join();
+    CO_ASSERT_OK(*bed.entered);
+    CO_ASSERT_OK(co_await (*bed.entered)->channel->write("\xff\xfe"));
+    std::string received;
+    while (!received.ends_with("\xff\xfe")) received += co_await Bed::read(*bed.client);
+    EXPECT_EQ(received.substr(received.find("\r\n\r\n") + 4), "\x82\x02\xff\xfe");
+  });
+}
+
 TEST(Entrance, TakesTlsInsideAndOutsideOfWebSocket) {
   run([](const Executor& executor) -> Task<> {
     {
@@ -265,6 +282,9 @@ TEST(Entrance, AC18_CanAskClientsForACertificate) {
       .common_name = "client", .organization = {}, .alt_names = {"client"}};
   const auto right = clients.issue(request);
   const auto wrong = others.issue(request);
+  auto for_servers = request;
+  for_servers.usages = "serverAuth";
+  const auto misused = clients.issue(for_servers);
   run([&](const Executor& executor) -> Task<> {
     auto options = with_certificate();
     options.tls.ca_file = clients.ca_file().string();
@@ -274,7 +294,7 @@ TEST(Entrance, AC18_CanAskClientsForACertificate) {
       co_await bed.add_tls(right);
       co_await bed.carries();
     }
-    for (const auto& own : {test::Certificate(), wrong}) {
+    for (const auto& own : {test::Certificate(), wrong, misused}) {
       Bed bed(executor, options);
       // In TLS 1.3 the client has finished its handshake before the server refuses it.
       co_await bed.add_tls(own);
