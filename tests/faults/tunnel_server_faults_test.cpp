@@ -1,5 +1,6 @@
-// Faults between our tunnel-server, clients and users, with the real programs: lost packets, a restart
-// under a thousand clients, full disks, wrong clocks, a certificate that expires, users who do not read.
+// Faults between our tunnel-server, clients and users, with the real programs: kills, lost packets, a
+// restart under a thousand clients, full disks, wrong clocks, a certificate that expires, users who do
+// not read.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -156,6 +157,85 @@ Task<bool> until(std::function<bool()> condition, seconds patience = seconds(30)
 struct TunnelFaults : testing::Test {
   void SetUp() override { signal(SIGPIPE, SIG_IGN); }
 };
+
+// One end of the tunnel is killed and started again, over and over: from the kill to the first answer.
+// GITOPS_LONG: 100 times.
+class Kills {
+ public:
+  explicit Kills(const char* what) : what_(what) {}
+  static int rounds() { return std::getenv("GITOPS_LONG") != nullptr ? 100 : 12; }
+
+  void time(const std::function<void()>& kill_and_start, const std::function<bool()>& serves) {
+    const auto begin = std::chrono::steady_clock::now();
+    kill_and_start();
+    require_until(serves, seconds(30), what_, milliseconds(10));
+    times_.push_back(duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin));
+  }
+  // One of a hundred may take longer.
+  milliseconds p99() {
+    std::ranges::sort(times_);
+    const auto p99 = times_[times_.size() - 1 - times_.size() / 100];
+    std::printf("%s killed to serving again: p50 %d ms, p99 %d ms, at most %d ms, of %zu\n", what_,
+                static_cast<int>(times_[times_.size() / 2].count()), static_cast<int>(p99.count()),
+                static_cast<int>(times_.back().count()), times_.size());
+    return p99;
+  }
+
+ private:
+  const char* what_;
+  std::vector<milliseconds> times_;
+};
+
+struct OwnTunnel {
+  OwnTunnel()
+      : certificate(authority.issue(
+            {.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}})),
+        server({.flags = {"--tunnel.tls-certificate-file=" + certificate.cert_file.string(),
+                          "--tunnel.tls-key-file=" + certificate.key_file.string(),
+                          "--tunnel.require-tls"}}) {
+    start_client();
+    require_until([this] { return serves(); }, seconds(30), "the tunnel");
+  }
+  // In the place of the one before, which is killed.
+  void start_client() {
+    client.emplace(
+        server.tunnel_port, upstream.port(),
+        ClientOptions{.flags = {"--tunnel-server.protocol=wss",
+                                "--tunnel-server.ca-file=" + authority.ca_file().string()}});
+  }
+  [[nodiscard]] bool serves() const { return server.get().status == 200; }
+
+  CertificateAuthority authority;
+  Certificate certificate;
+  Server server;
+  RecordingUpstream upstream{"router"};
+  std::optional<Client> client;
+};
+
+TEST_F(TunnelFaults, AKilledServerServesAgainWithinTwoSeconds) {
+  OwnTunnel tunnel;
+  Kills kills("the server");
+  for (int round = 0; round < Kills::rounds(); ++round) {
+    // A link that was lost sooner is no good one, and the client waits longer each time.
+    std::this_thread::sleep_for(seconds(1));
+    kills.time(
+        [&] {
+          tunnel.server.process().kill();
+          tunnel.server.start();
+        },
+        [&] { return tunnel.serves(); });
+  }
+  EXPECT_LT(kills.p99(), seconds(2));
+}
+
+TEST_F(TunnelFaults, AKilledClientServesAgainWithinTwoSeconds) {
+  OwnTunnel tunnel;
+  Kills kills("the client");
+  for (int round = 0; round < Kills::rounds(); ++round) {
+    kills.time([&] { tunnel.start_client(); }, [&] { return tunnel.serves(); });
+  }
+  EXPECT_LT(kills.p99(), seconds(2));
+}
 
 // Nothing is reset, and nothing arrives.
 TEST_F(TunnelFaults, AC20_LostPacketsAreFoundByBothSidesWithin15Seconds) {
