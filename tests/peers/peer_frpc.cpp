@@ -25,7 +25,8 @@ std::string ini(const Options& options) {
     out += "authenticate_heartbeats = true\nauthenticate_new_work_conns = true\n";
   }
   if (options.heartbeat > 0) {
-    out += "heartbeat_interval = " + std::to_string(options.heartbeat) + "\n";
+    out += "heartbeat_interval = " + std::to_string(options.heartbeat) +
+           "\nheartbeat_timeout = " + std::to_string(options.heartbeat_timeout) + "\n";
   }
   out += "[" + options.proxy + "]\ntype = http\nlocal_ip = 127.0.0.1\nlocal_port = " +
          std::to_string(options.local_port) +
@@ -58,7 +59,7 @@ std::string toml(const Options& options) {
   }
   if (options.heartbeat > 0) {
     out += "transport.heartbeatInterval = " + std::to_string(options.heartbeat) +
-           "\ntransport.heartbeatTimeout = 90\n";
+           "\ntransport.heartbeatTimeout = " + std::to_string(options.heartbeat_timeout) + "\n";
   }
   out += "[[proxies]]\nname = \"" + options.proxy +
          "\"\ntype = \"http\"\nlocalIP = \"127.0.0.1\"\nlocalPort = " +

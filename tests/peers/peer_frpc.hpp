@@ -31,8 +31,9 @@ class PeerFrpc {
     int pool = 1;
     int local_port = 0;
     bool tcp_mux = true;
-    bool signs_all = false;  // the additional scopes HeartBeats and NewWorkConns
-    int heartbeat = 0;       // seconds between Pings; 0: the version's own
+    bool signs_all = false;      // the additional scopes HeartBeats and NewWorkConns
+    int heartbeat = 0;           // seconds between Pings; 0: the version's own
+    int heartbeat_timeout = 90;  // seconds without a Pong; with `heartbeat` only
     bool use_encryption = false;
     bool use_compression = false;
     bool wire_v2 = false;  // 0.70 only

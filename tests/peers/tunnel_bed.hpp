@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,17 @@ struct TunnelOptions {
   std::string drain = "2s";
 };
 
+// Where a client connects, and what verifies the server.
+struct TunnelDoor {
+  int port = 0;  // on localhost
+  std::filesystem::path ca_file = {};
+};
+
 // The tunnel-client as a child process.
 class TunnelClientProcess {
  public:
   TunnelClientProcess(const PeerFrps& server, int upstream_port, TunnelOptions options = {});
+  TunnelClientProcess(const TunnelDoor& door, int upstream_port, TunnelOptions options = {});
 
   HttpReply admin(const std::string& path, const std::string& method = "GET") const;
   bool is_ready() const { return admin("/readyz").ok(); }

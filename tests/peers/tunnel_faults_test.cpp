@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -51,37 +53,6 @@ TEST_P(PeerTunnelFaults, AKilledServerServesAgainWithinTwoSeconds) {
   EXPECT_LT(p99, seconds(2));
 }
 
-// The server answers nothing any more, and its connections stay: with and without yamux's pings.
-TEST_P(PeerTunnelFaults, AServerThatFallsSilentIsFoundWithinFifteenSeconds) {
-  for (const bool mux : {true, false}) {
-    PeerFrps server(GetParam(), {.tcp_mux = mux});
-    RecordingUpstream upstream("router", tunnel_echo);
-    Client client(server, upstream.port(),
-                  {.flags = {std::string("--tunnel-server.tcp-mux=") + (mux ? "true" : "false")}});
-    client.await_ready();
-    const auto start = steady_clock::now();
-    server.freeze();
-    EXPECT_TRUE(wait_until([&] { return !client.is_ready(); }, seconds(30), "the loss"));
-    const auto found = duration_cast<milliseconds>(steady_clock::now() - start);
-    std::printf("found after %d ms\n", static_cast<int>(found.count()));
-    EXPECT_LT(found, milliseconds(15'000));
-    server.thaw();
-    client.await_ready();
-    EXPECT_EQ(tunnel_call(server, "GET", "/").status, 200);
-  }
-}
-
-// A server with heartbeatTimeout loses clients that send no Ping (frp from 0.58 on sends none).
-TEST_P(PeerTunnelFaults, AServerThatWantsHeartbeatsKeepsTheSession) {
-  PeerFrps server(GetParam(), {.heartbeat_timeout = 12});
-  RecordingUpstream upstream("router", tunnel_echo);
-  Client client(server, upstream.port());
-  client.await_ready();
-  EXPECT_FALSE(wait_until([&] { return !client.is_ready() || client.sessions() > 1; }, seconds(16),
-                          "the loss of the session"));
-  EXPECT_EQ(client.sessions(), 1);
-}
-
 // frpc asks again after 30 s, so that a rolling update lost as much.
 TEST_P(PeerTunnelFaults, ANameIsTakenOverSoonAfterItsOwnerHasGone) {
   PeerFrps server(GetParam());
@@ -102,6 +73,73 @@ INSTANTIATE_TEST_SUITE_P(All, PeerTunnelFaults, testing::Values(Version::v0_44, 
                            return param.param == Version::v0_44 ? std::string("Frp044")
                                                                 : std::string("Frp070");
                          });
+
+// -- what takes its time, with all servers at a time --
+
+struct Patient {
+  Patient(Version version, const PeerFrps::Options& options)
+      : server(version, options),
+        client(server, upstream.port(),
+               {.flags = {std::string("--tunnel-server.tcp-mux=") +
+                          (options.tcp_mux ? "true" : "false")}}),
+        name(std::string(version == Version::v0_44 ? "0.44" : "0.70") +
+             (options.tcp_mux ? "" : " without yamux")) {
+    client.await_ready();
+  }
+
+  PeerFrps server;
+  RecordingUpstream upstream{"router", tunnel_echo};
+  Client client;
+  std::string name;
+  std::optional<milliseconds> found;
+};
+
+// The server answers nothing any more, and its connections stay: with and without yamux's pings.
+TEST(PeerTunnelPatience, AServerThatFallsSilentIsFoundWithinFifteenSeconds) {
+  GITOPS_REQUIRE_PEER(PeerFrps);
+  std::vector<std::unique_ptr<Patient>> all;
+  for (const auto version : {Version::v0_44, Version::v0_70}) {
+    for (const bool mux : {true, false}) {
+      all.push_back(std::make_unique<Patient>(version, PeerFrps::Options{.tcp_mux = mux}));
+    }
+  }
+  const auto start = steady_clock::now();
+  for (const auto& one : all) one->server.freeze();
+  EXPECT_TRUE(wait_until(
+      [&] {
+        for (const auto& one : all) {
+          if (one->found || one->client.is_ready()) continue;
+          one->found = duration_cast<milliseconds>(steady_clock::now() - start);
+        }
+        return std::ranges::all_of(all, [](const auto& one) { return one->found.has_value(); });
+      },
+      seconds(30), "the losses"));
+  for (const auto& one : all) {
+    const auto found = one->found.value_or(milliseconds(30'000));
+    std::printf("%s: found after %d ms\n", one->name.c_str(), static_cast<int>(found.count()));
+    EXPECT_LT(found, milliseconds(15'000)) << one->name;
+    one->server.thaw();
+  }
+  for (const auto& one : all) {
+    one->client.await_ready();
+    EXPECT_EQ(tunnel_call(one->server, "GET", "/").status, 200) << one->name;
+  }
+}
+
+// A server with heartbeatTimeout loses clients that send no Ping (frp from 0.58 on sends none).
+TEST(PeerTunnelPatience, AServerThatWantsHeartbeatsKeepsTheSession) {
+  GITOPS_REQUIRE_PEER(PeerFrps);
+  const PeerFrps::Options options{.heartbeat_timeout = 12};
+  Patient old(Version::v0_44, options);
+  Patient young(Version::v0_70, options);
+  const auto is_lost = [](const Patient& one) {
+    return !one.client.is_ready() || one.client.sessions() > 1;
+  };
+  EXPECT_FALSE(wait_until([&] { return is_lost(old) || is_lost(young); }, seconds(16),
+                          "the loss of a session"));
+  EXPECT_EQ(old.client.sessions(), 1);
+  EXPECT_EQ(young.client.sessions(), 1);
+}
 
 }  // namespace
 }  // namespace gitops::test

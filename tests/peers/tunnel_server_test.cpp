@@ -5,11 +5,13 @@
 
 #include <gmock/gmock.h>
 
+#include "daemons/tunnel_processes.hpp"
 #include "peers/peer_frpc.hpp"
 #include "support/test_certs.hpp"
 #include "test_http/raw_http.hpp"
 
-// Our tunnel-server and the real client of frp: each version, each stack of layers.
+// What is not the same for every pair (tunnel_pairs_test.cpp): our tunnel-server and the real client of
+// frp, each version.
 namespace gitops::test {
 namespace {
 
@@ -19,87 +21,23 @@ using testing::Not;
 using Tls = PeerFrpc::Tls;
 using Version = PeerFrpc::Version;
 
-constexpr const char* kHost = "acc-rt.example.test";
+constexpr const char* kHost = kRuntimeHost;
 
-// The tunnel-server as a child process. Its ports stay when it is restarted.
-class Server {
- public:
-  explicit Server(std::vector<std::string> arguments = {}, Environment environment = {})
-      : environment_(std::move(environment)) {
-    arguments_ = {std::string(GITOPS_BIN_DIR) + "/tunnel-server",
-                  "--tunnel.listen-address=127.0.0.1",
-                  "--tunnel.port=" + std::to_string(tunnel_port),
-                  "--tunnel.tls-certificate-file=" + certificate_.cert_file.string(),
-                  "--tunnel.tls-key-file=" + certificate_.key_file.string(),
-                  "--listen-address=127.0.0.1",
-                  "--port=" + std::to_string(port),
-                  "--subdomain-host=example.test",
-                  "--admin-address=127.0.0.1",
-                  "--admin-port=" + std::to_string(admin_port)};
-    std::ranges::move(arguments, std::back_inserter(arguments_));
-    if (!environment_.contains("TUNNEL_SERVER_TOKEN")) {
-      environment_["TUNNEL_SERVER_TOKEN"] = "s3cret";
-    }
-    start();
-  }
+using Server = OpenTunnelServer;
 
-  void start() {
-    process_.emplace(
-        ProcessOptions{.argv = arguments_, .env = environment_, .log_file = folder_ / "log"});
-    require_until([this] { return admin("/readyz").ok(); }, seconds(20),
-                  "the tunnel-server to start");
+// Waits until the host is served.
+void await_host(const Server& server, const PeerFrpc& client, const std::string& host = kHost) {
+  if (!wait_until([&] { return server.call("GET", "/", {}, host).status == 200; }, seconds(30),
+                  host)) {
+    throw std::runtime_error("no tunnel for " + host + "\n" + client.log() + "\n" + server.log());
   }
-
-  HttpReply admin(const std::string& path) const {
-    return http_call({.url = "http://127.0.0.1:" + std::to_string(admin_port) + path});
-  }
-  RawResponse call(const std::string& method, const std::string& target,
-                   const std::string& body = {}, const std::string& host = kHost) const {
-    std::string request = method + " " + target + " HTTP/1.1\r\nHost: " + host + "\r\n";
-    if (!body.empty()) request += "Content-Length: " + std::to_string(body.size()) + "\r\n";
-    return raw_call(static_cast<std::uint16_t>(port), request + "\r\n" + body);
-  }
-  // Waits until the host is served.
-  void await_host(const PeerFrpc& client, const std::string& host = kHost) const {
-    if (!wait_until([&] { return call("GET", "/", {}, host).status == 200; }, seconds(30), host)) {
-      throw std::runtime_error("no tunnel for " + host + "\n" + client.log() + "\n" + log());
-    }
-  }
-  std::string log() const { return read_file(folder_ / "log"); }
-  Process& process() { return *process_; }
-  const std::filesystem::path& ca_file() const { return authority_.ca_file(); }
-
-  const int tunnel_port = free_port();
-  const int port = free_port();
-  const int admin_port = free_port();
-
- private:
-  CertificateAuthority authority_;
-  Certificate certificate_ =
-      authority_.issue({.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}});
-  TempDir folder_;
-  std::vector<std::string> arguments_;
-  Environment environment_;
-  std::optional<Process> process_;
-};
+}
 
 struct Stack {
-  const char* name;
   Version version;
   const char* protocol;
   Tls tls;
 };
-constexpr Stack kStacks[] = {{"Tcp044", Version::v0_44, "tcp", Tls::none},
-                             {"TcpTls044", Version::v0_44, "tcp", Tls::plain},
-                             {"TcpMarkedTls044", Version::v0_44, "tcp", Tls::marked},
-                             {"WebSocket044", Version::v0_44, "websocket", Tls::none},
-                             {"WebSocketTls044", Version::v0_44, "websocket", Tls::marked},
-                             {"Tcp070", Version::v0_70, "tcp", Tls::none},
-                             {"TcpTls070", Version::v0_70, "tcp", Tls::plain},
-                             {"TcpMarkedTls070", Version::v0_70, "tcp", Tls::marked},
-                             {"WebSocket070", Version::v0_70, "websocket", Tls::none},
-                             {"WebSocketTls070", Version::v0_70, "websocket", Tls::plain},
-                             {"Wss070", Version::v0_70, "wss", Tls::plain}};
 
 PeerFrpc::Options client_of(const Server& server, const Stack& stack, int local_port) {
   return {.version = stack.version,
@@ -121,154 +59,22 @@ std::string text_of(std::size_t size) {
   return text;
 }
 
-struct PeerServerStack : testing::TestWithParam<Stack> {
-  void SetUp() override { GITOPS_REQUIRE_PEER(PeerFrpc); }
-};
-
-TEST_P(PeerServerStack, RequestsReachTheUpstream) {
-  Server server;
-  RecordingUpstream upstream("router", echo);
-  PeerFrpc client(client_of(server, GetParam(), upstream.port()));
-  server.await_host(client);
-  upstream.forget();
-
-  const auto answer = server.call("GET", "/app-proxy/api?x=1");
-  EXPECT_EQ(answer.status, 200) << client.log();
-  EXPECT_EQ(answer.body, "hello");
-  ASSERT_EQ(upstream.requests().size(), 1u);
-  const auto request = upstream.requests()[0];
-  EXPECT_EQ(request.target(), "/app-proxy/api?x=1");
-  EXPECT_EQ(request.header("Host"), kHost);
-  EXPECT_EQ(request.header("X-Forwarded-For"), "127.0.0.1");
-  EXPECT_EQ(request.header("X-Forwarded-Host"), kHost);
-  EXPECT_EQ(request.header("X-Forwarded-Proto"), "http");
-
-  EXPECT_THAT(server.admin("/statusz").body, HasSubstr("127.0.0.1: serving acc-rt.example.test, "));
-  EXPECT_THAT(
-      server.admin("/metrics").body,
-      HasSubstr(R"(gitops_tunnel_server_requests_total{code="2xx",host="acc-rt.example.test"})"));
-  const auto text = text_of(20'000'000);
-  const auto echoed = server.call("POST", "/", text);
-  EXPECT_EQ(echoed.status, 200);
-  EXPECT_TRUE(echoed.body == text) << "20 MB came back changed";
-  EXPECT_EQ(server.call("GET", "/", {}, "other.example.test").status, 404);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, PeerServerStack, testing::ValuesIn(kStacks),
-                         [](const auto& param) { return std::string(param.param.name); });
-
 // -- what users do --
 
 struct PeerServer : testing::TestWithParam<Version> {
   void SetUp() override { GITOPS_REQUIRE_PEER(PeerFrpc); }
 
   static Stack stack() {
-    return GetParam() == Version::v0_44 ? kStacks[4] : kStacks[10];  // WebSocket with TLS, wss
+    return GetParam() == Version::v0_44 ? Stack{Version::v0_44, "websocket", Tls::marked}
+                                        : Stack{Version::v0_70, "wss", Tls::plain};
   }
 };
-
-TEST_P(PeerServer, CarriesWebSockets) {
-  Server server;
-  RecordingUpstream upstream("router", [](const RecordedRequest& request, RawSocket& socket) {
-    if (!request.header("Upgrade")) return RecordingUpstream::reply(socket, "hello");
-    socket.send(
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-        "Connection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\nfirst");
-    while (true) {
-      const auto bytes = socket.read_some();
-      if (bytes.empty()) return false;
-      socket.send(bytes);
-    }
-  });
-  PeerFrpc client(client_of(server, stack(), upstream.port()));
-  server.await_host(client);
-  RawSocket user(static_cast<std::uint16_t>(server.port));
-  user.send(std::string("GET /ws HTTP/1.1\r\nHost: ") + kHost +
-            "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\nearly");
-  EXPECT_THAT(user.read_until("\r\n\r\n"), HasSubstr("101"));
-  EXPECT_EQ(user.read_exactly(10), "firstearly");
-  const auto text = text_of(1'000'000);
-  std::jthread sender([&] { user.send(text); });
-  EXPECT_TRUE(user.read_exactly(text.size()) == text);
-}
-
-// A large upload, and a large download, whole.
-void expect_100_megabytes_both_ways(const Server& server) {
-  const auto large = text_of(100'000'000);
-  RawSocket user(static_cast<std::uint16_t>(server.port), seconds(60));
-  EXPECT_TRUE(user.send(std::string("POST /large HTTP/1.1\r\nHost: ") + kHost +
-                        "\r\nContent-Length: " + std::to_string(large.size()) + "\r\n\r\n" +
-                        large));
-  const auto answer = user.read_response();
-  EXPECT_TRUE(answer.complete);
-  EXPECT_TRUE(answer.body == large) << "100 MB came back changed";
-}
-
-TEST_P(PeerServer, AHundredMegabytesBothWays) {
-  Server server;
-  RecordingUpstream upstream("router", echo);
-  PeerFrpc client(client_of(server, stack(), upstream.port()));
-  server.await_host(client);
-  expect_100_megabytes_both_ways(server);
-}
-
-TEST_P(PeerServer, StreamsEventsAsTheyCome) {
-  Server server;
-  std::atomic<int> wanted = 0;
-  RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
-    if (request.target() != "/events") return RecordingUpstream::reply(socket, "hello");
-    socket.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
-    for (int i = 1; i <= 5; ++i) {
-      wanted.wait(i - 1);
-      if (!socket.send("data: " + std::to_string(i) + "\n\n")) break;
-    }
-    return false;
-  });
-  PeerFrpc client(client_of(server, stack(), upstream.port()));
-  server.await_host(client);
-  RawSocket user(static_cast<std::uint16_t>(server.port));
-  user.send(std::string("GET /events HTTP/1.1\r\nHost: ") + kHost + "\r\n\r\n");
-  for (int i = 1; i <= 5; ++i) {
-    wanted = i;
-    wanted.notify_all();
-    EXPECT_THAT(user.read_until("\n\n"), HasSubstr("data: " + std::to_string(i)));
-  }
-  EXPECT_THAT(user.read_until("\r\n0\r\n\r\n"), HasSubstr("\r\n0\r\n"));
-}
-
-TEST_P(PeerServer, Serves200UsersAtATime) {
-  for (const int pool : {0, 5}) {
-    Server server;
-    constexpr int kUsers = 200;
-    std::atomic<int> there = 0;
-    RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
-      if (request.target() != "/together") return RecordingUpstream::reply(socket, "hello");
-      ++there;
-      there.notify_all();
-      for (int seen = there; seen < kUsers; seen = there) there.wait(seen);
-      return RecordingUpstream::reply(socket, request.body);
-    });
-    auto options = client_of(server, stack(), upstream.port());
-    options.pool = pool;
-    PeerFrpc client(options);
-    server.await_host(client);
-    std::vector<int> statuses(kUsers);
-    std::vector<std::jthread> users;
-    for (auto& status : statuses) {
-      users.emplace_back(
-          [&] { status = server.call("POST", "/together", text_of(20'000)).status; });
-    }
-    users.clear();
-    EXPECT_THAT(statuses, testing::Each(200)) << "pool " << pool << server.log();
-  }
-}
 
 TEST_P(PeerServer, AnUpstreamThatIsDownIsToldFromAHostThatIsUnknown) {
   Server server;
   auto upstream = std::make_optional<RecordingUpstream>("router");
   PeerFrpc client(client_of(server, stack(), upstream->port()));
-  server.await_host(client);
+  await_host(server, client);
   upstream.reset();
   // The connection that was kept for the next request has ended with it.
   EXPECT_EQ(server.call("GET", "/").status, 502);
@@ -277,43 +83,6 @@ TEST_P(PeerServer, AnUpstreamThatIsDownIsToldFromAHostThatIsUnknown) {
 }
 
 // -- who may come --
-
-TEST_P(PeerServer, AWrongTokenIsRefused) {
-  Server server;
-  RecordingUpstream upstream("router");
-  auto options = client_of(server, stack(), upstream.port());
-  options.token = "guess";
-  PeerFrpc client(options);
-  EXPECT_TRUE(wait_until(
-      [&] {
-        return client.log().contains("token in login doesn't match token from configuration");
-      },
-      seconds(20), "the server's reason"))
-      << client.log();
-  EXPECT_EQ(server.call("GET", "/").status, 404);
-  EXPECT_THAT(server.log(), Not(HasSubstr("s3cret")));
-}
-
-TEST_P(PeerServer, ANameThatIsTakenIsRefused) {
-  Server server;
-  RecordingUpstream upstream("first");
-  PeerFrpc first(client_of(server, stack(), upstream.port()));
-  server.await_host(first);
-  RecordingUpstream other("second");
-  PeerFrpc second(client_of(server, stack(), other.port()));
-  EXPECT_TRUE(
-      wait_until([&] { return second.log().contains("proxy name [acc-rt] is already in use"); },
-                 seconds(20), "the refusal"))
-      << second.log();
-  auto options = client_of(server, stack(), other.port());
-  options.proxy = "other";
-  options.subdomain = "acc-rt";
-  PeerFrpc third(options);
-  EXPECT_TRUE(wait_until([&] { return third.log().contains("router config conflict"); },
-                         seconds(20), "the refusal"))
-      << third.log();
-  EXPECT_EQ(server.call("GET", "/").body, "first");
-}
 
 TEST_P(PeerServer, ARuntimeNeedsItsToken) {
   TempDir folder;
@@ -330,7 +99,7 @@ TEST_P(PeerServer, ARuntimeNeedsItsToken) {
   }
   options.authorization = "token-a";
   PeerFrpc client(options);
-  server.await_host(client);
+  await_host(server, client);
   // A second client of the same runtime takes over, and the first one again when that goes.
   RecordingUpstream newer("newer");
   auto young_options = options;
@@ -367,7 +136,7 @@ TEST_P(PeerServer, ThePluginDecides) {
   options.authorization = "good";
   options.heartbeat = 1;
   PeerFrpc client(options);
-  server.await_host(client);
+  await_host(server, client);
   const auto asked_about = [&] {
     std::vector<std::string> targets;
     for (const auto& request : plugin.requests()) targets.push_back(request.target());
@@ -388,12 +157,12 @@ TEST_P(PeerServer, WorkConnectionsMayBeConnectionsOfTheirOwn) {
   for (const char* protocol : {"tcp", "websocket"}) {
     Server server;
     RecordingUpstream upstream("router", echo);
-    auto options = client_of(server, {"", GetParam(), protocol, Tls::plain}, upstream.port());
+    auto options = client_of(server, {GetParam(), protocol, Tls::plain}, upstream.port());
     options.tcp_mux = false;
     options.signs_all = true;
     options.pool = 2;
     PeerFrpc client(options);
-    server.await_host(client);
+    await_host(server, client);
     const auto text = text_of(20'000'000);
     EXPECT_TRUE(server.call("POST", "/", text).body == text) << "20 MB came back changed";
     std::vector<int> statuses(50);
@@ -405,7 +174,7 @@ TEST_P(PeerServer, WorkConnectionsMayBeConnectionsOfTheirOwn) {
     EXPECT_THAT(statuses, testing::Each(200)) << server.log();
     server.process().kill();
     server.start();
-    server.await_host(client);
+    await_host(server, client);
     client.stop();
     EXPECT_TRUE(wait_until([&] { return server.call("GET", "/").status == 404; }, seconds(10),
                            "the end of the host"));
@@ -415,7 +184,7 @@ TEST_P(PeerServer, WorkConnectionsMayBeConnectionsOfTheirOwn) {
 TEST_P(PeerServer, AC16_WorkConnectionsOfTheirOwnNeedMoreThanARunId) {
   Server server;
   RecordingUpstream upstream("router", echo);
-  auto options = client_of(server, {"", GetParam(), "tcp", Tls::none}, upstream.port());
+  auto options = client_of(server, {GetParam(), "tcp", Tls::none}, upstream.port());
   options.tcp_mux = false;
   PeerFrpc client(options);
   EXPECT_TRUE(
@@ -438,7 +207,7 @@ TEST_P(PeerServer, PingsAndWorkConnectionsMayCarryTheToken) {
   }
   options.signs_all = true;
   PeerFrpc client(options);
-  server.await_host(client);
+  await_host(server, client);
   EXPECT_FALSE(wait_until([&] { return client.log().contains("doesn't match"); }, seconds(3),
                           "a refusal of one of a few Pings"))
       << client.log();
@@ -456,29 +225,14 @@ TEST_P(PeerServer, ProxiesMayBeEncryptedAndCompressed) {
       options.use_encryption = encryption;
       options.use_compression = compression;
       PeerFrpc client(options);
-      server.await_host(client);
+      await_host(server, client);
       EXPECT_TRUE(server.call("POST", "/", text).body == text) << "10 MB came back changed";
       EXPECT_EQ(server.call("POST", "/", "x").body, "x");
     }
   }
 }
 
-// -- restarts --
-
-TEST_P(PeerServer, ARestartOfTheServerOrOfTheClientIsOvercome) {
-  Server server;
-  RecordingUpstream upstream("router");
-  PeerFrpc client(client_of(server, stack(), upstream.port()));
-  server.await_host(client);
-  server.process().kill();
-  server.start();
-  server.await_host(client);
-  client.restart();  // killed, and started again
-  server.await_host(client);
-  client.stop();
-  EXPECT_TRUE(wait_until([&] { return server.call("GET", "/").status == 404; }, seconds(10),
-                         "the end of the host"));
-}
+// -- stops --
 
 TEST_P(PeerServer, AStopLetsRequestsFinish) {
   Server server;
@@ -492,7 +246,7 @@ TEST_P(PeerServer, AStopLetsRequestsFinish) {
     return RecordingUpstream::reply(socket, request.target());
   });
   PeerFrpc client(client_of(server, stack(), upstream.port()));
-  server.await_host(client);
+  await_host(server, client);
   RawResponse answer;
   std::jthread user([&] { answer = server.call("GET", "/slow"); });
   EXPECT_TRUE(wait_until([&] { return asked.load(); }, seconds(10), "the request"));
@@ -511,15 +265,14 @@ TEST(PeerServerWireV2, RequestsReachTheUpstream) {
   for (const bool tcp_mux : {true, false}) {
     Server server;
     RecordingUpstream upstream("router", echo);
-    auto options =
-        client_of(server, {"", Version::v0_70, "websocket", Tls::plain}, upstream.port());
+    auto options = client_of(server, {Version::v0_70, "websocket", Tls::plain}, upstream.port());
     options.wire_v2 = true;
     options.tcp_mux = tcp_mux;
     options.signs_all = true;
     options.heartbeat = 1;
     options.use_compression = options.use_encryption = tcp_mux;
     PeerFrpc client(options);
-    server.await_host(client);
+    await_host(server, client);
     const auto text = text_of(10'000'000);
     EXPECT_TRUE(server.call("POST", "/", text).body == text) << "10 MB came back changed";
     for (int i = 0; i < 20; ++i) EXPECT_EQ(server.call("POST", "/", "x").body, "x");
@@ -587,11 +340,11 @@ TEST(PeerServerBehindNginx, ClientsAndUsersComeThroughOneHost) {
       authority.issue({.common_name = "nginx", .organization = {}, .alt_names = {"localhost"}});
   const Nginx nginx(server, certificate);
   RecordingUpstream upstream("router", echo);
-  auto options = client_of(server, {"", Version::v0_70, "wss", Tls::plain}, upstream.port());
+  auto options = client_of(server, {Version::v0_70, "wss", Tls::plain}, upstream.port());
   options.server_port = nginx.port;
   options.ca_file = authority.ca_file();
   PeerFrpc client(options);
-  server.await_host(client);
+  await_host(server, client);
   upstream.forget();
   const auto text = text_of(500'000);
   const auto answer = http_call({.method = "POST",
@@ -608,59 +361,6 @@ TEST(PeerServerBehindNginx, ClientsAndUsersComeThroughOneHost) {
   EXPECT_EQ(request.header("X-Forwarded-Proto"), "https");
   EXPECT_EQ(request.header("X-Forwarded-For"), "203.0.113.5, 127.0.0.1");
 }
-
-// -- our own client --
-
-struct OwnStack {
-  const char* name;
-  const char* protocol;
-  bool tls;
-};
-
-struct OwnTunnel : testing::TestWithParam<OwnStack> {};
-
-TEST_P(OwnTunnel, RequestsReachTheUpstream) {
-  TempDir folder;
-  write_file(folder / "runtimes", "acc-rt runtime-token\n");
-  Server server({"--runtimes-file=" + (folder / "runtimes").string()});
-  RecordingUpstream upstream("router", echo);
-  Process client(
-      {.argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-client", "--tunnel-server.host=localhost",
-                "--tunnel-server.port=" + std::to_string(server.tunnel_port),
-                std::string("--tunnel-server.protocol=") + GetParam().protocol,
-                std::string("--tunnel-server.tls=") + (GetParam().tls ? "true" : "false"),
-                "--tunnel-server.ca-file=" + server.ca_file().string(),
-                "--tunnel.subdomain-prefix=acc-rt", "--tunnel.forward-to.host=127.0.0.1",
-                "--tunnel.forward-to.port=" + std::to_string(upstream.port()),
-                "--admin-address=127.0.0.1", "--admin-port=0"},
-       .env = {{"TUNNEL_SERVER_TOKEN", "s3cret"}, {"AUTHORIZATION", "runtime-token"}},
-       .log_file = folder / "log"});
-  ASSERT_TRUE(
-      wait_until([&] { return server.call("GET", "/").status == 200; }, seconds(20), "the tunnel"))
-      << read_file(folder / "log") << server.log();
-  const auto text = text_of(20'000'000);
-  const auto echoed = server.call("POST", "/", text);
-  EXPECT_EQ(echoed.status, 200);
-  EXPECT_TRUE(echoed.body == text) << "20 MB came back changed";
-  std::vector<int> statuses(100);
-  std::vector<std::jthread> users;
-  for (auto& status : statuses) {
-    users.emplace_back([&] { status = server.call("POST", "/", text_of(20'000)).status; });
-  }
-  users.clear();
-  EXPECT_THAT(statuses, testing::Each(200));
-  if (std::string_view(GetParam().protocol) == "wss") expect_100_megabytes_both_ways(server);
-  EXPECT_EQ(client.stop(), 0);
-  EXPECT_EQ(server.call("GET", "/").status, 404);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, OwnTunnel,
-                         testing::Values(OwnStack{"Tcp", "tcp", false},
-                                         OwnStack{"TcpTls", "tcp", true},
-                                         OwnStack{"WebSocket", "websocket", false},
-                                         OwnStack{"WebSocketTls", "websocket", true},
-                                         OwnStack{"Wss", "wss", true}),
-                         [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
 }  // namespace gitops::test
