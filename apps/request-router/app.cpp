@@ -1,6 +1,7 @@
 #include "request-router/app.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "common/core/process.hpp"
 #include "common/daemon/loop_thread.hpp"
 #include "request-router/config.hpp"
+#include "request-router/named_proxies.hpp"
 #include "request-router/routes_file.hpp"
 #include "request-router/worker.hpp"
 
@@ -19,6 +21,7 @@ namespace {
 
 constexpr auto kHousekeeping = std::chrono::milliseconds(1'000);
 constexpr auto kCatchUp = std::chrono::milliseconds(50);
+constexpr auto kLookUpPeriod = std::chrono::seconds(2);  // of trusted proxies
 constexpr auto kProbePeriod = std::chrono::seconds(5);
 constexpr auto kProbeAgain = std::chrono::seconds(1);  // while it is down
 constexpr std::uint64_t kOtherFiles = 100;             // logs, listeners, lookups, libraries
@@ -63,13 +66,15 @@ class App {
     const auto settings = routes_file_.read();
     if (!settings) co_return std::unexpected(settings.error());
     allow_open_files();
+    settings_ = *settings;
+    co_await named_proxies_.look_up(settings_.trusted_proxy_names);
     gates_ = std::make_shared<Gates>(gate_limits(*settings));
     auto port = static_cast<std::uint16_t>(config_.port);
     for (std::int64_t i = 0; i < config_.loops; ++i) {
       auto& worker = *workers_.emplace_back(
           std::make_unique<Worker>(i == 0 ? daemon_.executor : daemon_.add_loop(), port, shared_));
       Result<void> started;
-      co_await on_loop_of(worker, [&] { started = worker.start(*settings, gates_); });
+      co_await on_loop_of(worker, [&] { started = worker.start(settings_in_force(), gates_); });
       if (!started) co_return started;
       port = worker.port();
     }
@@ -80,6 +85,7 @@ class App {
                           {"loops", config_.loops}});
     tasks_.spawn("housekeeping", [this] { return keep_house(); });
     tasks_.spawn("probe", [this] { return probe(); });
+    tasks_.spawn("proxies", [this] { return follow_proxies(); });
     co_return Result<void>{};
   }
 
@@ -163,12 +169,34 @@ class App {
                  {{"error", settings.error().message}});
       co_return;
     }
-    gates_->set(gate_limits(*settings));
-    for (const auto& worker : workers_) {
-      co_await on_loop_of(*worker, [&] { worker->use(*settings, gates_); });
-    }
+    settings_ = *settings;
+    gates_->set(gate_limits(settings_));
+    co_await tell_workers();
     reloads_.Increment();
     log_.info("took over the routes file", {{"file", config_.routes_file}});
+  }
+
+  // As they were read, and what the names of trusted proxies stand for at present.
+  [[nodiscard]] RouteSettings settings_in_force() const {
+    auto settings = settings_;
+    std::ranges::move(named_proxies_.addresses(), std::back_inserter(settings.trusted_proxies));
+    return settings;
+  }
+
+  Task<> tell_workers() {
+    for (const auto& worker : workers_) {
+      // Made for each: they may have changed while the one before was told.
+      co_await on_loop_of(*worker, [&worker, settings = settings_in_force(), gates = gates_] {
+        worker->use(settings, gates);
+      });
+    }
+  }
+
+  Task<> follow_proxies() {
+    while (true) {
+      co_await sleep_for(kLookUpPeriod);
+      if (co_await named_proxies_.look_up(settings_.trusted_proxy_names)) co_await tell_workers();
+    }
   }
 
   Task<> probe() {
@@ -201,6 +229,8 @@ class App {
   std::string app_proxy_down_ = "not asked yet";
   net::Resolver names_;
   net::Resolver event_source_names_;
+  RouteSettings settings_;
+  NamedProxies named_proxies_{names_};
   WorkerContext shared_;
   std::shared_ptr<Gates> gates_;
   std::vector<std::unique_ptr<Worker>> workers_;

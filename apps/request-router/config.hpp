@@ -27,6 +27,7 @@ struct RouteSettings {
   std::string cluster_domain = "cluster.local";
   std::string own_namespace;
   std::vector<std::string> trusted_proxies;
+  std::vector<std::string> trusted_proxy_names;
   std::vector<std::string> allowed_addresses;
   std::int64_t app_proxy_max_body = 100 * 1024 * 1024;  // bytes; 0: no limit
   std::int64_t workflows_max_body = 100 * 1024 * 1024;

@@ -81,6 +81,23 @@ TEST(RouterCases, Case11_ForwardingFieldsComeFromTrustedPeersOnly) {
   EXPECT_EQ(told.header("X-Forwarded-Host"), "public");
 }
 
+// Their addresses follow the name; the answers of the name servers are read every two seconds.
+TEST(RouterCases, TrustedPeersMayBeKnownByTheirName) {
+  RouterBed bed({.environment = {{"TRUSTED_PROXY_NAMES", "tunnel-pods.argo.svc.cluster.local"}}});
+  const auto user_seen = [&] {
+    bed.forget();
+    bed.get("/app-proxy/x", "X-Forwarded-For: 10.9.8.7\r\n");
+    return bed.app_proxy().requests().at(0).header("X-Forwarded-For");
+  };
+  EXPECT_EQ(user_seen(), "127.0.0.1");
+  bed.set_hosts("127.0.0.1 tunnel-pods.argo.svc.cluster.local\n");
+  EXPECT_TRUE(wait_until([&] { return user_seen() == "10.9.8.7, 127.0.0.1"; },
+                         std::chrono::seconds(10), "the pod to be known"));
+  bed.set_hosts("127.0.0.9 tunnel-pods.argo.svc.cluster.local\n");
+  EXPECT_TRUE(wait_until([&] { return user_seen() == "127.0.0.1"; }, std::chrono::seconds(10),
+                         "the pod to be forgotten"));
+}
+
 TEST(RouterCases, Case28_LocationsKeepTheClientsScheme) {
   const auto answer = [](const RecordedRequest& seen, RawSocket& socket) {
     const auto where = "http://" + seen.header("Host").value_or("") + "/landed?x=1";

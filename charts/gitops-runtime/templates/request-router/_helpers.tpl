@@ -34,8 +34,12 @@ router reads as well.
 {{- $values := index .Values "internal-router" -}}
 {{- $cors := include "gitops-runtime.app-proxy.cors" . -}}
 {{- $proxies := $values.trustedProxies | default list -}}
+{{- $names := list -}}
 {{- if include "gitops-runtime.tunnel.enabled" . -}}
 {{- $proxies = concat $proxies (index .Values "tunnel-client").podNetworks | uniq -}}
+{{- if not (index .Values "tunnel-client").podNetworks -}}
+{{- $names = list (printf "%s.%s.svc.%s." (include "gitops-runtime.tunnel.podsName" .) .Release.Namespace $values.clusterDomain) -}}
+{{- end -}}
 {{- end -}}
 {{- $routes := dict
   "app-proxy-url" (include "gitops-runtime.router.appProxyUrl" .)
@@ -44,6 +48,9 @@ router reads as well.
   "cluster-domain" $values.clusterDomain
   "webhook-namespaces" $values.webhooks.allowedNamespaces
   "trusted-proxies" $proxies -}}
+{{- with $names -}}
+{{- $_ := set $routes "trusted-proxy-names" . -}}
+{{- end -}}
 {{- $signatures := list -}}
 {{- range $values.webhooks.signatures -}}
 {{- $signatures = append $signatures (printf "%s/%s=%s:/app/config/webhook-secrets/%s" .namespace .eventSource .kind .key) -}}

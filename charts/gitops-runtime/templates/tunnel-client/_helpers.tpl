@@ -7,6 +7,9 @@ The tunnel-client as a component, in JSON. Its objects, labels and values have t
 {{- dict "name" "codefresh-tunnel-client" "values" (set $values "env" (include "gitops-runtime.tunnel.userEnv" . | fromJson)) | toJson -}}
 {{- end -}}
 
+{{/* The headless Service by which the router knows its pods. */}}
+{{- define "gitops-runtime.tunnel.podsName" -}}codefresh-tunnel-client-pods{{- end -}}
+
 {{/* Is the tunnel the way in? Argument of this and the following: the root. */}}
 {{- define "gitops-runtime.tunnel.enabled" -}}
 {{- $runtime := .Values.global.runtime -}}

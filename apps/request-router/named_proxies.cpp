@@ -1,0 +1,36 @@
+#include "request-router/named_proxies.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace gitops::router {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(1);
+
+}  // namespace
+
+Task<bool> NamedProxies::look_up(std::vector<std::string> names) {
+  std::map<std::string, std::set<asio::ip::address>> found;
+  for (const auto& name : names) {
+    names_.forget(name);
+    const auto answer = co_await names_.resolve(name, 0, deadline_after(kPatience));
+    auto& addresses = found[name];
+    if (answer) {
+      for (const auto& endpoint : *answer) addresses.insert(endpoint.address());
+    } else if (answer.error().code != ErrorCode::not_found && found_.contains(name)) {
+      addresses = found_.at(name);
+    }
+  }
+  co_return std::exchange(found_, found) != found;
+}
+
+std::vector<std::string> NamedProxies::addresses() const {
+  std::vector<std::string> all;
+  for (const auto& [name, addresses] : found_) {
+    for (const auto& address : addresses) all.push_back(address.to_string());
+  }
+  return all;
+}
+
+}  // namespace gitops::router
