@@ -98,8 +98,7 @@ class TunnelChartTest : public ::testing::Test {
                           "--key=" + certificate.key_file.string()});
   }
 
-  // Two servers; a client that is told of the second one by the first; the router. The pods' network
-  // is not as a customer has it: all of them live on this machine.
+  // Two servers; a client that is told of the second one by the first; the router.
   json values() const {
     const json address{{"METRICS_LISTEN_ADDRESS", "127.0.0.1"}, {"ADMIN_PORT", 0}};
     auto server_env = address;
@@ -124,7 +123,6 @@ class TunnelChartTest : public ::testing::Test {
                 {"port", clients_port_},
                 {"subdomainHost", "tunnels.example.test"},
                 {"caCerts", secret("tunnel-ca", "ca.pem")}}},
-              {"podNetworks", {"127.0.0.1"}},
               {"env", address}}},
             {"tunnel-server",
              {{"enabled", true},
@@ -169,8 +167,10 @@ class TunnelChartTest : public ::testing::Test {
         cluster(), ns_, RenderedWorkload::Deployment{"internal-router"});
     auto argv = router_pod_->argv();
     argv[0] = std::string(GITOPS_BIN_DIR) + "/" + argv[0];
+    // The headless Service of the client's pod.
+    const auto pods = "codefresh-tunnel-client-pods." + ns_ + ".svc.cluster.local";
     router_ = std::make_unique<RouterProcess>(std::move(argv), router_pod_->process_environment(),
-                                              "127.0.0.1 nobody\n");
+                                              "127.0.0.1 " + pods + "\n");
     client_pod_ = std::make_unique<RenderedWorkload>(
         cluster(), ns_, RenderedWorkload::Deployment{"codefresh-tunnel-client"});
     client_ = std::make_unique<PodProcess>(*client_pod_, hosts);
