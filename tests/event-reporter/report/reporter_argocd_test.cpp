@@ -1,0 +1,472 @@
+// What is reported while Argo CD does not answer, or not all of it.
+
+#include <algorithm>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reporter_scene.hpp"
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+TEST(Reporter, ASlowApplicationHoldsUpNoOther) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow/");
+    scene.put({.name = "slow", .resources = 1});
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.argocd.count("GET", "/applications/slow/") > 0; }));
+    for (int i = 0; i < 20; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(40));
+    EXPECT_THAT(scene.events("Application"), SizeIs(20));
+    EXPECT_THAT(scene.events("Application"), Not(Contains("slow")));
+    scene.argocd.end_faults();
+    CO_ASSERT_OK(co_await scene.argocd.restart());
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(42));
+  });
+}
+
+// Git and the managed cluster were away while Argo CD's controller started.
+TEST(Reporter, AFailedComparisonDeletesNothing) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 3};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    auto failed = app.application();
+    failed["status"]["resources"] = json::array();
+    failed["status"]["sync"]["status"] = "Unknown";
+    failed["status"]["conditions"] = {{{"type", "ComparisonError"}, {"message", "no Git"}},
+                                      {{"type", "UnknownError"}, {"message", "no cluster"}}};
+    scene.argocd.set_tree(app.name, {{"nodes", json::array()}});
+    scene.argocd.set_managed_resources(app.name, json::array());
+    scene.kube.put(k8s::resources::kApplications, failed);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 4), ElementsAre("web"));
+    EXPECT_THAT(scene.platform.reports()[4].data["errors"].dump(), HasSubstr("no cluster"));
+    // Compared again, it lacks one for good.
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(7));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 5), ElementsAre("web", "c-2 gone"));
+  });
+}
+
+// Argo CD's answers change before the Application, and a look at the resource tree may come between.
+TEST(Reporter, AnswersThatAreAheadOfTheApplicationDeleteNothing) {
+  auto options = Scene::fast_options();
+  options.reporter.sweep = std::chrono::milliseconds(50);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    SampleApp app{.resources = 2};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    const auto reads = scene.argocd.reads().managed;
+    scene.argocd.set_managed_resources(app.name, json::array());
+    scene.argocd.set_tree(app.name, {{"nodes", json::array()}});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.argocd.reads().managed > reads; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 3U);
+    // Then the Application says that they are gone.
+    app.resources = 0;
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_THAT(scene.events("ConfigMap", 3), UnorderedElementsAre("c-0 gone", "c-1 gone"));
+  });
+}
+
+// A restart in the middle of it knows no more.
+TEST(Reporter, WhatAFailedComparisonHidesIsDueAgainAfterARestart) {
+  const test::TempDir folder;
+  auto options = Scene::fast_options();
+  options.ledger.path = (folder / "ledger.db").string();
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    SampleApp app{.resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    auto failed = app.application();
+    failed["status"]["conditions"] = {{{"type", "ComparisonError"}, {"message", "no Git"}}};
+    scene.kube.put(k8s::resources::kApplications, failed);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    co_await scene.stop_reporter();
+    const auto reads = scene.argocd.reads().tree;
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.argocd.reads().tree > reads; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 3U);
+  });
+}
+
+TEST(Reporter, WithoutATreeNoResourceIsReported) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.fail_next(1'000'000, 500, {}, "/resource-tree");
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("web"));
+    scene.argocd.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_THAT(scene.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1"));
+  });
+}
+
+// As the default backend of an ingress answers.
+TEST(Reporter, WithoutArgoCdsSettingsNothingIsKnown) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.argocd.fail_next(1'000'000, 404, {}, "/api/version");
+    scene.put({.resources = 2});
+    co_await scene.start_reporter();
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return scene.argocd.count("GET", "/api/version") > 5; }));
+    EXPECT_THAT(scene.not_ready("argocd"), HasSubstr("404"));
+    EXPECT_THAT(scene.events(), IsEmpty());
+    scene.argocd.end_faults();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+  });
+}
+
+// A repository so large that its fetch takes longer than any answer may take.
+TEST(Reporter, AHungReadOfCommitsSilencesNoApplication) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/revisions/");
+    for (int i = 0; i < 20; ++i) {
+      scene.put(
+          {.name = "app-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
+    }
+    const auto begin = Clock::now();
+    CO_ASSERT_TRUE(
+        co_await scene.platform.wait_for_count(40, deadline_after(std::chrono::minutes(5))));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(60));
+    EXPECT_THAT(scene.events("Application"), SizeIs(20));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+    // They share every attempt, and so its failure.
+    EXPECT_LE(scene.argocd.reads().revisions, 6U);
+    scene.argocd.end_faults();
+    CO_ASSERT_OK(co_await scene.argocd.restart());
+    const auto* complete = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.object.dump().contains("commit r1");
+        },
+        deadline_after(std::chrono::minutes(10)));
+    EXPECT_NE(complete, nullptr);
+  });
+}
+
+TEST(Reporter, AHungTreeSilencesNoApplication) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    scene.argocd.delay_answers(std::chrono::hours(1), "/resource-tree");
+    scene.put({.revision = "r2", .sync_status = "OutOfSync", .resources = 0});
+    CO_ASSERT_TRUE(
+        co_await scene.platform.wait_for_count(3, deadline_after(std::chrono::seconds(30))));
+    EXPECT_EQ(scene.events().back(), "web");
+    EXPECT_EQ(scene.platform.reports().back().source("syncStatus"), "OutOfSync");
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), 3U) << "nothing is gone";
+    scene.argocd.end_faults();
+    CO_ASSERT_OK(co_await scene.argocd.restart());
+    CO_ASSERT_TRUE(
+        co_await scene.platform.wait_for_count(4, deadline_after(std::chrono::minutes(10))));
+    EXPECT_EQ(scene.events().back(), "c-0 gone");
+  });
+}
+
+TEST(Reporter, ManySlowApplicationsHoldUpNoOther) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow-");
+    for (int i = 0; i < 40; ++i) {
+      scene.put(
+          {.name = "slow-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
+    }
+    // Each has been tried once; from now on they have their place.
+    CO_ASSERT_TRUE(co_await Scene::until(
+        [&] { return scene.metric("gitops_event_reporter_slow_objects") == 40; }));
+    for (int i = 0; i < 30; ++i) {
+      const auto before = Clock::now();
+      const auto seen = scene.platform.find("ConfigMap", "c-0").size();
+      scene.put({.resources = 1,
+                 .content = i,
+                 .metadata = {{"labels", {{"content", std::to_string(i)}}}}});
+      CO_ASSERT_TRUE(co_await Scene::until(
+          [&] { return scene.platform.find("ConfigMap", "c-0").size() > seen; }));
+      EXPECT_LT(Clock::now() - before, std::chrono::seconds(1)) << i;
+    }
+    EXPECT_THAT(scene.status(), HasSubstr("8 of 8 workers for them in use"));
+  });
+}
+
+// They are new, so nothing is known of them yet.
+TEST(Reporter, SlowApplicationsThatAreFirstInTheQueueLeaveItSoon) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start_doubles();
+    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow-");
+    for (int i = 0; i < 40; ++i) {
+      scene.put(
+          {.name = "slow-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
+    }
+    scene.put({.name = "well", .resources = 1});
+    co_await scene.start_reporter();
+    const auto begin = Clock::now();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(3));
+    EXPECT_THAT(scene.events("Application"), ElementsAre("well"));
+  });
+}
+
+TEST(Reporter, ASupersededStateNeedsNoManagedResources) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    const auto reads = scene.argocd.reads().managed;
+    // So long that the second state comes before the next attempt with the first one.
+    scene.platform.fail_next(1, 503, std::chrono::seconds(2));
+    scene.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
+    scene.put({.revision = "r3", .resources = 1, .content = 3});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
+    EXPECT_EQ(scene.argocd.reads().managed, reads + 2) << "of the first attempt and of r3";
+  });
+}
+
+TEST(Reporter, ArgoCdAwayMeansNotReadyAndNothingLost) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await scene.argocd.stop();
+    scene.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("argocd").empty(); }));
+    CO_ASSERT_OK(scene.argocd.start());
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "c-0"));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+  });
+}
+
+TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
+  auto options = Scene::fast_options();
+  options.reporter.application.patience = 2;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    // Argo CD does not know this one; its own event goes out all the same, without resources.
+    const SampleApp unknown{.name = "unknown", .resources = 2};
+    scene.kube.put(k8s::resources::kApplications, unknown.application());
+    // Of this one it tells nonsense.
+    SampleApp odd{.name = "odd", .resources = 1};
+    scene.put(odd);
+    scene.argocd.set_managed_resources("odd", json{{"not", "an array"}});
+    scene.argocd.set_tree("odd", json::array({1, 2}));
+    scene.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_THAT(scene.events("ConfigMap"), Contains("c-1"));
+    EXPECT_THAT(scene.events("Application"), Contains("unknown"));
+    // It is told as soon as it makes sense.
+    scene.put(odd);
+    const auto* healed = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.kind() == "ConfigMap" && report.source("appName") == "odd" &&
+                 !report.source("actualManifest").empty();
+        },
+        deadline_after(std::chrono::seconds(5)));
+    EXPECT_NE(healed, nullptr);
+  });
+}
+
+// Its end may be hours away, when a finalizer waits for something.
+TEST(Reporter, AResourceThatGoesBeforeItsApplicationIsToldAlsoAfterAFailedRead) {
+  for (const int status : {500, 404}) {
+    play([status](Scene& scene) -> Task<> {
+      co_await scene.start();
+      scene.put({.resources = 2});
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      scene.argocd.fail_next(1, status, {}, "/managed-resources");
+      scene.put({.resources = 1,
+                 .metadata = {{"deletionTimestamp", "2026-03-04T09:15:27Z"},
+                              {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      // An application that Argo CD does not know has no resources to be told of.
+      EXPECT_EQ(std::ranges::count(scene.events("ConfigMap", 3), "c-1 gone"),
+                status == 500 ? 1 : 0);
+    });
+  }
+}
+
+// -- answers of Argo CD beyond all sizes --
+
+// 6 ConfigMaps of two namespaces and a Deployment, of which Argo CD tells 3 KB each, and no answer may
+// have more than `argocd_answer`.
+struct LargeApp {
+  int content = 1;
+  std::string too_large = {};  // "namespace/name" of one with 12 KB
+  std::vector<std::pair<std::string, std::string>> places = {
+      {"shop", "a"}, {"shop", "b"}, {"shop", "c"}, {"team", "a"}, {"team", "b"}, {"team", "c"}};
+
+  void put(Scene& scene) const {
+    json entries = json::array();
+    json items = json::array();
+    json nodes = json::array();
+    const auto add = [&](json id, const std::string& version) {
+      const auto place = id["namespace"].get<std::string>() + "/" + id["name"].get<std::string>();
+      const std::size_t fill = place == too_large ? 6'000 : 1'500;
+      auto entry = id;
+      entry["version"] = version;
+      auto node = entry;
+      node["uid"] = "live";
+      nodes.push_back(std::move(node));
+      entry["status"] = "Synced";
+      entries.push_back(std::move(entry));
+      json manifest{
+          {"kind", id["kind"]},
+          {"metadata", {{"name", id["name"]}, {"namespace", id["namespace"]}}},
+          {"data", {{"content", std::to_string(content)}, {"fill", std::string(fill, 'x')}}}};
+      id["targetState"] = manifest.dump();
+      id["liveState"] = manifest.dump();
+      items.push_back(std::move(id));
+    };
+    for (const auto& [ns, name] : places) {
+      add({{"kind", "ConfigMap"}, {"namespace", ns}, {"name", name}}, "v1");
+    }
+    add({{"group", "apps"}, {"kind", "Deployment"}, {"namespace", "shop"}, {"name", "web"}}, "v1");
+    scene.argocd.set_tree("web", {{"nodes", nodes}});
+    scene.argocd.set_managed_resources("web", items);
+    auto app = SampleApp{.resources = 0}.application();
+    app["metadata"]["annotations"]["content"] = std::to_string(content);
+    app["status"]["resources"] = entries;
+    scene.kube.put(k8s::resources::kApplications, app);
+  }
+};
+
+// "namespace/name content", each once, of events from index `first` on.
+std::set<std::string> told(const Scene& scene, std::size_t first) {
+  std::set<std::string> out;
+  for (std::size_t i = first; i < scene.platform.reports().size(); ++i) {
+    const auto& report = scene.platform.reports()[i];
+    if (report.kind() == "Application") continue;
+    const auto& metadata = report.object["metadata"];
+    out.insert(metadata.value("namespace", "") + "/" + report.name() + " " +
+               (report.source("actualManifest").empty()
+                    ? std::string("gone")
+                    : report.object.value("data", json::object()).value("content", "")));
+  }
+  return out;
+}
+
+// So that the managed resources of a whole namespace fit, or of one resource alone.
+TEST(Reporter, AnApplicationThatIsTooLargeForOneAnswerIsReportedInParts) {
+  for (const std::size_t limit : {12'000U, 5'000U}) {
+    auto options = Scene::fast_options();
+    options.argocd_answer = limit;
+    options.reporter.application.whole_below = 0;
+    play(options, [](Scene& scene) -> Task<> {
+      co_await scene.start();
+      LargeApp app;
+      app.put(scene);
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      EXPECT_EQ(scene.events().front(), "web");
+      EXPECT_EQ(told(scene, 0),
+                (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1", "team/a 1", "team/b 1",
+                                       "team/c 1", "shop/web 1"}));
+      // A change, and the end of a resource.
+      app.content = 2;
+      app.places.erase(app.places.begin());
+      app.put(scene);
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(16));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      EXPECT_EQ(told(scene, 8),
+                (std::set<std::string>{"shop/a gone", "shop/b 2", "shop/c 2", "team/a 2",
+                                       "team/b 2", "team/c 2", "shop/web 2"}));
+      EXPECT_EQ(scene.platform.reports().size(), 16U) << "each event once";
+      EXPECT_TRUE(scene.ledger().known().at("argocd/web").change) << "nothing is due";
+    });
+  }
+}
+
+// One resource alone is too large.
+TEST(Reporter, WhatFitsIsReportedOfAnApplicationWithAResourceThatDoesNot) {
+  auto options = Scene::fast_options();
+  options.argocd_answer = 5'000;
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    LargeApp app;
+    app.too_large = "team/a";
+    app.put(scene);
+    CO_ASSERT_TRUE(co_await Scene::until([&] { return told(scene, 0).size() == 6; }));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(told(scene, 0), (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1", "team/b 1",
+                                                     "team/c 1", "shop/web 1"}));
+    EXPECT_THAT(scene.events("Application"), ElementsAre("web"));
+    EXPECT_FALSE(scene.ledger().known().at("argocd/web").change) << "it is still due";
+  });
+}
+
+// The state before it is told without Argo CD's answers, too, and brings no pause of minutes.
+TEST(Reporter, TheNewestStateDoesNotWaitBehindOneThatArgoCdDoesNotDescribe) {
+  auto options = Scene::fast_options();
+  options.reporter.application.gap_retry = std::chrono::minutes(5);
+  play(options, [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    scene.argocd.fail_next(100'000, 500, {}, "/applications/web/");
+    scene.put({.sync_status = "OutOfSync", .resources = 1});
+    scene.put({.revision = "r2", .resources = 1});
+    const auto* newest = co_await scene.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.kind() == "Application" &&
+                 report.object["status"]["sync"]["revision"] == "r2";
+        },
+        deadline_after(std::chrono::seconds(30)));
+    EXPECT_NE(newest, nullptr);
+    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "web"));
+  });
+}
+
+TEST(Reporter, ARotatedArgoCdTokenIsPickedUp) {
+  play([](Scene& scene) -> Task<> {
+    const auto put_token = [&scene](const std::string& token) {
+      scene.kube.put_secret({"argocd", "argocd-token"}, {{"token", token}});
+      scene.argocd.set_token(token);
+    };
+    scene.argocd_token_secret = "argocd-token";
+    co_await scene.start_doubles();
+    put_token("first.token.x");
+    co_await scene.start_reporter();
+    scene.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    put_token("second.token.x");
+    scene.put({.resources = 1, .content = 2, .metadata = {{"labels", {{"touched", "yes"}}}}});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    EXPECT_EQ(scene.not_ready("argocd"), "");
+  });
+}
+
+}  // namespace
+}  // namespace gitops::reporter

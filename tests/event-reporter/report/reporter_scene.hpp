@@ -1,0 +1,56 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <iostream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scene.hpp"
+#include "support/log_capture.hpp"
+#include "support/process.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::reporter {
+
+// Runs a test's body with a scene around it, and always stops the scene.
+inline void play(Scene::Options options, const std::function<Task<>(Scene&)>& body) {
+  const test::LogCapture quiet;
+  test::run_in_test_time(
+      [&]() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, options);
+        scene.log = &quiet;
+        std::exception_ptr failure;
+        try {
+          co_await body(scene);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        co_await scene.stop();
+        EXPECT_THAT(scene.platform.refused(), ::testing::IsEmpty());
+        if (failure) std::rethrow_exception(failure);
+      },
+      std::chrono::seconds(20));
+  if (::testing::Test::HasFailure()) std::cerr << quiet.text() << "\n";
+}
+
+inline void play(const std::function<Task<>(Scene&)>& body) {
+  play(Scene::fast_options(), body);
+}
+
+inline Scene::Options with_ledger(const test::TempDir& folder) {
+  auto options = Scene::fast_options();
+  options.ledger.path = (folder / "ledger.db").string();
+  return options;
+}
+
+// app-0 belongs to shard 2 of 3, app-1 to 0, app-2 to 1.
+inline Scene::Options of_three(std::uint32_t shard) {
+  auto options = Scene::fast_options();
+  options.reporter.changes.replicas = 3;
+  options.shard = shard;
+  return options;
+}
+
+}  // namespace gitops::reporter
