@@ -18,7 +18,9 @@ constexpr Sequence kMarkAhead = 1'000'000;
 // Longest pause after a failed commit while a caller waits in flush().
 constexpr auto kFlushRetry = std::chrono::milliseconds(200);
 constexpr std::size_t kMaxReads = 1'000;  // waiting for the file; the default size of the queue
-constexpr const char* kFloorNote = "sequence floor";  // Ledger::floor() as a decimal number
+// Ledger::floor() as a decimal number, and with the name of a group behind it the floor of the group.
+constexpr const char* kFloorNote = "sequence floor";
+constexpr std::string_view kGroupFloorNote = "sequence floor of ";
 
 // Counts the callers of a function.
 struct Counted {
@@ -78,6 +80,10 @@ Task<Result<void>> Ledger::open() {
   std::erase_if(known_, [](const auto& row) { return is_inventory_row(row.first); });
   notes_ = std::move(contents->notes);
   floor_ = read_floor(note(kFloorNote));
+  for (const auto& [name, value] : notes_) {
+    if (!name.starts_with(kGroupFloorNote)) continue;
+    group_floors_.emplace(name.substr(kGroupFloorNote.size()), read_floor(value));
+  }
   file_bytes_.Set(static_cast<double>(bytes));
   update_gauges();
   if (!contents->rebuilt.empty()) {
@@ -86,7 +92,7 @@ Task<Result<void>> Ledger::open() {
                {{"reason", contents->rebuilt}});
   }
   if (contents->damaged_rows > 0) {
-    set_floor();
+    rise_above_all();
     damaged_rows_.Increment(static_cast<double>(contents->damaged_rows));
     log_.error("damaged entries of the ledger were dropped: their applications are reported again",
                {{"entries", contents->damaged_rows}});
@@ -142,7 +148,7 @@ Task<Result<LedgerEntry>> Ledger::load(std::string key) {
     co_return fail(ErrorCode::unavailable, read.error().message);
   }
   if (read->damaged) {
-    set_floor();
+    rise_above_all();
     damaged_rows_.Increment();
     log_.error("a damaged entry of the ledger was dropped: its application is reported again",
                {{"application", key}});
@@ -157,7 +163,7 @@ void Ledger::store(const std::string& key, const LedgerEntry& entry) {
     log_.error("an application is too large for the ledger: each change reports all of it",
                {{"application", key}, {"bytes", bytes.size()}});
     erase(key);
-    rise_above(entry.sequence);
+    rise_above(key, entry.sequence);
     return;
   }
   auto& head = is_inventory_row(key) ? inventory_[key] : known_[key];
@@ -213,17 +219,40 @@ void Ledger::erase(const std::string& key) {
   if (!has(key)) return;
   const auto& head = is_inventory_row(key) ? inventory_.at(key) : known_.at(key);
   refused_ -= head.refused.size();
-  rise_above(head.sequence);
+  rise_above(key, head.sequence);
   known_.erase(key);
   inventory_.erase(key);
   put(key, std::nullopt);
 }
 
-// Of an object that has no entry any more.
-void Ledger::rise_above(Sequence sequence) {
+Sequence Ledger::floor(std::string_view key) const {
+  if (!options_.group || group_floors_.empty()) return 0;
+  const auto found = group_floors_.find(options_.group(key_of_row(key)));
+  return found == group_floors_.end() ? 0 : found->second;
+}
+
+// Rows were lost of which nothing is known.
+void Ledger::rise_above_all() {
+  if (highest_ < floor_) return;
+  floor_ = highest_ + 1;
+  set_note(kFloorNote, std::to_string(floor_));
+}
+
+// The sequence of an object that has no entry any more.
+void Ledger::rise_above(std::string_view row, Sequence sequence) {
+  rise_above_in_group(row, sequence);
   if (sequence < floor_) return;
   floor_ = sequence + 1;
   set_note(kFloorNote, std::to_string(floor_));
+}
+
+void Ledger::rise_above_in_group(std::string_view row, Sequence sequence) {
+  if (!options_.group || sequence == 0) return;
+  auto group = options_.group(key_of_row(row));
+  auto& floor = group_floors_[group];
+  if (sequence < floor) return;
+  floor = sequence + 1;
+  set_note(std::string(kGroupFloorNote) + group, std::to_string(floor));
 }
 
 bool Ledger::has(const std::string& key) const {
@@ -345,14 +374,16 @@ void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
       "deletions that were not acknowledged yet may be lost",
       {{"reason", why}});
   const auto is_lost = [&](const auto& row) {
-    return !written.rows.contains(row.first) && !waiting_.rows.contains(row.first);
+    const bool lost = !written.rows.contains(row.first) && !waiting_.rows.contains(row.first);
+    if (lost) rise_above_in_group(row.first, row.second.sequence);
+    return lost;
   };
   std::erase_if(known_, is_lost);
   std::erase_if(inventory_, is_lost);
   refused_ = 0;
   for (const auto& [row, head] : known_) refused_ += head.refused.size();
   for (const auto& [row, head] : inventory_) refused_ += head.refused.size();
-  set_floor();
+  rise_above_all();
   for (const auto& [name, value] : notes_) {
     if (!written.notes.contains(name)) set_note(name, std::string(value));
   }

@@ -39,6 +39,8 @@ class Ledger {
     std::size_t commit_early = 500;                  // waiting changes that start a commit at once
     Backoff::Options retry{.initial = std::chrono::milliseconds(200),
                            .max = std::chrono::seconds(10)};
+    // The group of a key, see floor(key). Empty: there are no groups.
+    std::function<std::string(std::string_view key)> group = {};
   };
   Ledger(const Executor& executor, Options options, Metrics& metrics);
   // Blocks until a running commit has ended, up to 2 s. Changes that were not flushed are lost.
@@ -72,6 +74,8 @@ class Ledger {
   // Above every sequence of entries that were erased, or lost in a damaged file, as far as is known: an
   // object may come back under its uid. 0 while there was none.
   [[nodiscard]] Sequence floor() const { return floor_; }
+  // The same of the entries of the key's group alone; it knows nothing of rows that could not be read.
+  [[nodiscard]] Sequence floor(std::string_view key) const;
   // Sets a callback for the loss of entries while running: the damaged file was set aside and made
   // anew. known() and inventory() lack the lost entries by then.
   void on_rebuilt(std::function<void()> rebuilt) { on_rebuilt_ = std::move(rebuilt); }
@@ -106,8 +110,9 @@ class Ledger {
   Task<> commit_loop();
   Task<bool> commit();
   void start_over(const std::string& why, const LedgerBatch& written);
-  void set_floor() { floor_ = highest_ + 1; }
-  void rise_above(Sequence sequence);
+  void rise_above_all();
+  void rise_above(std::string_view row, Sequence sequence);
+  void rise_above_in_group(std::string_view row, Sequence sequence);
   void count_failure(const sqlite::Fault& fault, std::string_view what);
   void update_gauges();
 
@@ -134,6 +139,7 @@ class Ledger {
   std::size_t refused_ = 0;  // LedgerHead::refused of all rows
   Sequence highest_ = 0;     // LedgerEntry::sequence of all rows, also of those that are no more
   Sequence floor_ = 0;
+  std::map<std::string, Sequence, std::less<>> group_floors_;
   std::function<void()> on_rebuilt_;
 
   Gauge& rows_;

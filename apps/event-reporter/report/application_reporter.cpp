@@ -386,7 +386,7 @@ Task<Result<void>> ApplicationReporter::announce(Report& report, const Applicati
                                                  const Difference& due, const Digest& application) {
   if (!due.application && due.changed.empty() && due.gone.empty()) co_return Result<void>();
   auto& entry = report.entry;
-  const auto fresh = changes_.next(report.grant, wall_now(), entry);
+  const auto fresh = changes_.next(report.grant, report.key, wall_now(), entry);
   if (due.application) entry.announce(application, fresh);
   for (const auto index : due.changed) {
     const auto& resource = events.resources()[index];

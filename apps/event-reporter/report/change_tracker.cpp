@@ -50,7 +50,7 @@ void ChangeTracker::start(TaskGroup& group) {
 }
 
 std::uint32_t ChangeTracker::shard_of_key(std::string_view key) const {
-  return shard_of(key.substr(key.rfind('/') + 1), options_.replicas);
+  return reporter::shard_of_key(key, options_.replicas);
 }
 
 bool ChangeTracker::is_reported(const std::string& key, const Digest& digest) const {
@@ -99,17 +99,18 @@ bool ChangeTracker::holds(const Grant& grant) const {
   return (found == shards_.end() ? 0 : found->second.period) == grant.period;
 }
 
-// The ledger's floor rises during a report: when it ends the entry of a deleted object that is back
-// under its uid. It may be that of another shard, which is far ahead; sequences of this one are at most
-// a little above its limit.
-Sequence ChangeTracker::next(const Grant& grant, WallTime now, const LedgerEntry& entry) const {
+// The ledger's floors rise during a report: when it ends the entry of a deleted object that is back
+// under its uid. That of all shards may be far ahead of this one, whose sequences are at most a little
+// above its limit. That of this shard counts in any case: they were used.
+Sequence ChangeTracker::next(const Grant& grant, std::string_view key, WallTime now,
+                             const LedgerEntry& entry) const {
   if (!grant.owner) return entry.sequence + 1;
   auto floor = ledger_.floor();
   if (const auto latest = latest_ ? latest_(grant.shard) : std::nullopt) {
     now = std::min(now, *latest);
     floor = std::min(floor, std::max(sequence_of(*latest), grant.floor) + kAboveLimit);
   }
-  return next_sequence(now, std::max(grant.floor, floor), entry.sequence);
+  return next_sequence(now, std::max({grant.floor, floor, ledger_.floor(key)}), entry.sequence);
 }
 
 void ChangeTracker::end_grants(std::uint32_t shard) {

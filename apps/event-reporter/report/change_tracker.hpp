@@ -122,8 +122,9 @@ class ChangeTracker {
   // the object may have had.
   void told_without_shard(const std::string& key, std::string_view uid,
                           const std::vector<ResourceId>& parts);
-  // The sequence of the next events of an object whose entry this is.
-  [[nodiscard]] Sequence next(const Grant& grant, WallTime now, const LedgerEntry& entry) const;
+  // The sequence of the next events of the object with this key, whose entry this is.
+  [[nodiscard]] Sequence next(const Grant& grant, std::string_view key, WallTime now,
+                              const LedgerEntry& entry) const;
   // Whether the object exists, as far as is known.
   [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
   // Whether this process or another replica may have reported an object with that key.

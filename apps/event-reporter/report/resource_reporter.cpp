@@ -389,7 +389,7 @@ Task<Result<void>> ResourceReporter::report_state(Grant grant, const ResourceKey
     co_return Result<void>();
   }
   entry.change.reset();
-  if (due) entry.announce(facts->digest, changes_.next(grant, wall_now(), entry));
+  if (due) entry.announce(facts->digest, changes_.next(grant, key, wall_now(), entry));
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
   if (const auto ahead = co_await ledger_.write_ahead(key, entry); !ahead) {
     co_return std::unexpected(ahead.error());
@@ -432,7 +432,7 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
   entry.belong_to(facts.uid);
   if (entry.is_refused({}, kGone) && !grant.retry_refused) co_return Result<void>();
   entry.change.reset();
-  entry.announce(kGone, changes_.next(grant, wall_now(), entry));
+  entry.announce(kGone, changes_.next(grant, id.to_string(), wall_now(), entry));
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
   if (const auto ahead = co_await ledger_.write_ahead(row, entry); !ahead) {
     co_return std::unexpected(ahead.error());

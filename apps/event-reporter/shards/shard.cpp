@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <limits>
-#include <string>
 
 #include "common/core/encoding.hpp"
 
@@ -11,6 +10,14 @@ namespace gitops::reporter {
 std::uint32_t shard_of(std::string_view name, std::uint32_t replicas) {
   if (replicas <= 1 || name.empty()) return 0;
   return fnv1a_32(name) % replicas;
+}
+
+std::uint32_t shard_of_key(std::string_view key, std::uint32_t replicas) {
+  return shard_of(key.substr(key.rfind('/') + 1), replicas);
+}
+
+std::string group_of_key(std::string_view key, std::uint32_t replicas) {
+  return "shard " + std::to_string(shard_of_key(key, replicas)) + " of " + std::to_string(replicas);
 }
 
 Result<Shard> own_shard(std::int64_t replicas, std::int64_t configured, std::string_view hostname) {

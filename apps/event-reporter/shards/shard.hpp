@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "common/core/error.hpp"
@@ -10,6 +11,10 @@ namespace gitops::reporter {
 // Which replica reports an application: FNV-1a (32 bits) of its name modulo the number of replicas,
 // the documented shard function. The namespace does not count.
 std::uint32_t shard_of(std::string_view name, std::uint32_t replicas);
+// The same for an object's key, whose part after the last '/' is the name.
+std::uint32_t shard_of_key(std::string_view key, std::uint32_t replicas);
+// The name of the key's shard in this layout, for Ledger::Options::group.
+std::string group_of_key(std::string_view key, std::uint32_t replicas);
 
 // The share of the applications that this process reports.
 struct Shard {

@@ -275,9 +275,13 @@ TEST(Ledger, AC31_ARowThatIsDamagedWhileRunningIsLostAlone) {
 
 TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
   const TempDir folder;
-  const Ledger::Options options{.path = folder / "ledger.db"};
+  const Ledger::Options options{.path = folder / "ledger.db",
+                                .group = [](std::string_view key) { return std::string(key); }};
   with_ledger(options, [](Running& running) -> Task<> {
     co_await store_many(running);
+    auto lost = entry_of(7);
+    lost.announce(Digest{7}, 70'000);
+    running.ledger.store("ns/app7", lost);
     running.ledger.set_note("epoch", "5");
     EXPECT_TRUE(co_await running.ledger.flush(soon()));
   });
@@ -288,6 +292,7 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
       ++rebuilt;
       EXPECT_FALSE(ledger.known().contains("ns/app7"));
       EXPECT_EQ(ledger.floor(), 1'000'001U) << "above the sequences that were lost";
+      EXPECT_EQ(ledger.floor("ns/app7"), 70'001U);
     });
     auto last = entry_of(2);
     last.announce(Digest{9}, 1'000'000);
@@ -315,6 +320,8 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
   with_ledger(options, [](Running& running) -> Task<> {
     EXPECT_THAT(running.ledger.known(), UnorderedElementsAre(testing::Key("ns/new")));
     EXPECT_EQ(running.ledger.note("epoch"), "5");
+    EXPECT_EQ(running.ledger.floor(), 1'000'001U);
+    EXPECT_EQ(running.ledger.floor("ns/app7"), 70'001U);
     co_return;
   });
 }
@@ -642,6 +649,35 @@ TEST(Ledger, TheFloorIsAboveTheSequencesOfErasedEntries) {
       tasks.cancel();
       co_await tasks.join();
     }
+  });
+}
+
+TEST(Ledger, EachGroupHasAFloorOfItsOwnWhichIsKept) {
+  const test::TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db", .group = [](std::string_view key) {
+                                  return std::string(key.substr(0, key.find('/')));
+                                }};
+  with_ledger(options, [](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    ledger.store("a/b", {.uid = "u", .sequence = 1000});
+    ledger.store("b/c", {.uid = "v", .sequence = 500});
+    ledger.store(inventory_row("a/c", "w"), {.uid = "w", .sequence = 2000});
+    EXPECT_EQ(ledger.floor("a/b"), 0U);
+    ledger.erase("a/b");
+    EXPECT_EQ(ledger.floor("a/other"), 1001U);
+    EXPECT_EQ(ledger.floor("b/c"), 0U);
+    ledger.erase("b/c");
+    EXPECT_EQ(ledger.floor("b/c"), 501U);
+    ledger.erase(inventory_row("a/c", "w"));
+    EXPECT_EQ(ledger.floor("a/b"), 2001U);
+    EXPECT_EQ(ledger.floor(), 2001U);
+    CO_ASSERT_OK(co_await ledger.flush(soon()));
+  });
+  with_ledger(options, [](Running& running) -> Task<> {
+    EXPECT_EQ(running.ledger.floor("a/b"), 2001U);
+    EXPECT_EQ(running.ledger.floor("b/c"), 501U);
+    EXPECT_EQ(running.ledger.floor("c/d"), 0U);
+    co_return;
   });
 }
 

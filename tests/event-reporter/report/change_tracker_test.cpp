@@ -20,10 +20,16 @@ struct ChangeTrackerTest : testing::Test {
   Metrics metrics;
   WorkQueue queue{loop.get_executor(), 100};
   DirtySet dirty{queue, {}};
-  Ledger ledger{loop.get_executor(), {}, metrics};
+  Ledger ledger{loop.get_executor(),
+                {.group = [](std::string_view key) { return group_of_key(key, 3); }},
+                metrics};
   ChangeTracker changes{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
   std::uint32_t shard = shard_of("web", 3);
 
+  // The key of an object in another shard than "web".
+  [[nodiscard]] std::string in_another_shard() const {
+    return shard_of("app-0", 3) == shard ? "a/app-1" : "a/app-0";
+  }
   void hold_again() { changes.claimed(shard, 7); }
   // Without anybody in between, so that it is held at once.
   void hold() {
@@ -124,7 +130,7 @@ TEST_F(ChangeTrackerTest, AClaimAndAReleaseCancelTheReportsOfTheShard) {
     for (const auto* key : {"a/web", "b/web"}) {
       if (which(key)) cancelled.emplace_back(key);
     }
-    EXPECT_FALSE(which(shard_of("app-0", 3) == shard ? "a/app-1" : "a/app-0"));
+    EXPECT_FALSE(which(in_another_shard()));
   };
   ChangeTracker tracker{loop.get_executor(), ledger, dirty, options, metrics};
   tracker.claimed(shard, 7);
@@ -138,7 +144,9 @@ TEST_F(ChangeTrackerTest, AnOwnersSequenceIsAboveTheFloorAndAnothersFollowsItsOw
   const Sequence now = sequence_of(noon);
   LedgerEntry entry{.uid = "u"};
   entry.announce(digest(1), now + 100);
-  const auto next = [&](WallTime at) { return changes.next(*changes.grant("a/web"), at, entry); };
+  const auto next = [&](WallTime at) {
+    return changes.next(*changes.grant("a/web"), "a/web", at, entry);
+  };
   EXPECT_EQ(next(noon + std::chrono::hours(1)), now + 101);
   ledger.set_note("term of shard " + std::to_string(shard), "7");
   changes.claimed(shard, 7, now + 5'000);
@@ -157,17 +165,42 @@ TEST_F(ChangeTrackerTest, AnOwnersSequenceDoesNotRunAheadOfItsLease) {
   ledger.set_note("term of shard " + std::to_string(shard), "7");
   changes.claimed(shard, 7, now - 1'000'000);
   const auto next = [&](const LedgerEntry& entry) {
-    return changes.next(*changes.grant("a/web"), noon + std::chrono::hours(1), entry);
+    return changes.next(*changes.grant("a/web"), "a/web", noon + std::chrono::hours(1), entry);
   };
   EXPECT_EQ(next({.uid = "u"}), now);
   EXPECT_EQ(next({.uid = "u", .sequence = now + 7}), now + 8) << "its own last one counts";
   ledger.store("a/other", {.uid = "o", .sequence = now + 40});
   ledger.erase("a/other");
   EXPECT_EQ(next({.uid = "u"}), now + 41);
-  ledger.store("a/far", {.uid = "f", .sequence = now + 3'600'000'000ULL});
-  ledger.erase("a/far");
+  ledger.store(in_another_shard(), {.uid = "f", .sequence = now + 3'600'000'000ULL});
+  ledger.erase(in_another_shard());
   EXPECT_LE(next({.uid = "u"}), now + 100'000) << "the next holder of the Lease begins there";
   EXPECT_GE(next({.uid = "u"}), now + 41);
+}
+
+// An object that a restore of the cluster brings back under its uid has no entry any more. The limit of
+// its shard stays where it is until the Lease is renewed.
+TEST_F(ChangeTrackerTest, NoSequenceOfAnObjectIsUsedAgainWhenItComesBack) {
+  const WallTime noon{std::chrono::milliseconds(1'772'625'600'000)};
+  changes.limit_sequences([&](std::uint32_t) { return noon; });
+  const Sequence now = sequence_of(noon);
+  ledger.set_note("term of shard " + std::to_string(shard), "7");
+  changes.claimed(shard, 7, now - 1'000'000);
+  // This replica stood in for another one, which was far ahead.
+  ledger.store(in_another_shard(), {.uid = "f", .sequence = now + 3'600'000'000ULL});
+  ledger.erase(in_another_shard());
+  Sequence last = 0;
+  for (int times = 0; times < 3; ++times) {
+    LedgerEntry entry{.uid = "u"};
+    for (const auto& content : {digest(1), digest(2), kGone}) {
+      const auto fresh = changes.next(*changes.grant("a/web"), "a/web", noon, entry);
+      EXPECT_GT(entry.announce(content, fresh), last);
+      EXPECT_LE(fresh, now + 100'000);
+      last = fresh;
+    }
+    ledger.store("a/web", entry);
+    ledger.erase("a/web");
+  }
 }
 
 TEST_F(ChangeTrackerTest, WhatWasRefusedIsDueOnCommand) {

@@ -226,6 +226,35 @@ TEST(Reporter, ALateReportDoesNotTouchTheLedgerOfTheNextTerm) {
 
 // -- epochs --
 
+// Its sequences are at the limit of its shard's Lease, which is not renewed meanwhile.
+TEST(Reporter, AnApplicationThatARestoreBringsBackUsesNoSequenceAgain) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const auto latest = wall_now();
+    auto& changes = scene.reporter().changes();
+    changes.limit_sequences([latest](std::uint32_t) { return latest; });
+    // The replica stood in for another one, which was far ahead.
+    changes.claimed(2, 1, sequence_of(latest + std::chrono::hours(1)));
+    const SampleApp far{.name = "app-0", .uid = "uid-0", .resources = 0};
+    scene.put(far);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    scene.remove(far);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    const SampleApp app{.name = "app-1", .uid = "uid-1", .resources = 0};
+    for (std::size_t times = 0; times < 3; ++times) {
+      scene.put(app);
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(2 * times + 3));
+      scene.remove(app);
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(2 * times + 4));
+    }
+    const auto& reports = scene.platform.reports();
+    for (std::size_t i = 3; i < reports.size(); ++i) {
+      EXPECT_GT(reports[i].sequence, reports[i - 1].sequence) << reports[i].event_id;
+      EXPECT_LT(reports[i].sequence, sequence_of(latest + std::chrono::seconds(1)));
+    }
+  });
+}
+
 // etcd from a backup: every resourceVersion is lower than before.
 TEST(Reporter, AfterARestoreOfTheClusterEverythingIsComparedAnew) {
   play([](Scene& scene) -> Task<> {
