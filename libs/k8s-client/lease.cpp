@@ -75,13 +75,16 @@ void LeaseView::see(std::string_view lease, Clock::time_point now) {
   });
   LeaseRecord record = read_record((*json)["spec"]);
   if (since_ && record == record_) return;
+  if (const auto renewed = parse_rfc3339(record.renewed)) {
+    newest_renewal_ = std::max(newest_renewal_, *renewed);
+  }
   record_ = std::move(record);
   since_ = now;
 }
 
 void LeaseView::see_none(Clock::time_point now) {
   if (since_ && !known() && record_ == LeaseRecord()) return;
-  *this = LeaseView(std::move(key_), std::move(labels_));
+  *this = LeaseView(std::move(key_), std::move(labels_), newest_renewal_);
   since_ = now;
 }
 
@@ -111,8 +114,7 @@ std::string LeaseView::freed(WallTime wall) const {
 }
 
 std::string LeaseView::time_of_write(WallTime wall) const {
-  const auto before = parse_rfc3339(record_.renewed);
-  return format_rfc3339_micros(before ? std::max(wall, *before + kLeastStep) : wall);
+  return format_rfc3339_micros(std::max(wall, newest_renewal_ + kLeastStep));
 }
 
 std::string LeaseView::asked(const std::string& identity) const {
@@ -149,7 +151,7 @@ std::string LeaseView::with(const LeaseRecord& record) const {
 LeaseSteps::LeaseSteps(LeaseOptions options, std::uint64_t seed)
     : options_(std::move(options)),
       random_(static_cast<std::minstd_rand::result_type>(seed % 2147483646 + 1)),
-      view_(options_.key, options_.labels) {}
+      view_(options_.key, options_.labels, options_.newest_renewal) {}
 
 LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   if (now < wait_until_) {

@@ -29,6 +29,8 @@ struct LeaseOptions {
   enum class Role { candidate, owner } role = Role::candidate;
   // The time that renewTime is set to, unless the one before is later.
   std::function<WallTime()> clock = wall_now;
+  // renewTime is set to later times than this one, for example that of a view from before.
+  WallTime newest_renewal{};
 };
 
 // The annotation by which the owner of a Lease asks its holder to release it; holds an identity.
@@ -49,9 +51,9 @@ struct LeaseRecord {
 // clock. The objects that it makes keep all fields that other writers have set.
 class LeaseView {
  public:
-  // `labels` are added to each object that this makes.
-  explicit LeaseView(ObjectKey key, Labels labels = {})
-      : key_(std::move(key)), labels_(std::move(labels)) {}
+  // `labels` are added to each object that this makes. See newest_renewal().
+  explicit LeaseView(ObjectKey key, Labels labels = {}, WallTime newest_renewal = {})
+      : key_(std::move(key)), labels_(std::move(labels)), newest_renewal_(newest_renewal) {}
 
   // Takes the Lease as the API server has it. Text that is not a Lease only makes known() false.
   void see(std::string_view lease, Clock::time_point now);
@@ -70,14 +72,17 @@ class LeaseView {
   [[nodiscard]] const std::string& wanted_by() const { return wanted_by_; }
   // The Lease has our labels.
   [[nodiscard]] bool labelled() const { return labelled_; }
+  // The latest renewTime that was ever seen, also of a Lease that was deleted since, or put back to an
+  // earlier state by a restore of the cluster. 1970 when there was none.
+  [[nodiscard]] WallTime newest_renewal() const { return newest_renewal_; }
   // When the record last changed; nothing before the first look.
   [[nodiscard]] std::optional<Clock::time_point> since() const { return since_; }
   // When the holder's term ends unless it renews. The term is at least `least` and at most ten
   // times as long, because the duration in a Lease may be damaged. Only after the first see().
   [[nodiscard]] Clock::time_point expires(std::chrono::seconds least) const;
 
-  // Each write moves renewTime on at least this far, so it never goes back, whatever the skew of the
-  // writers' clocks.
+  // Each write moves renewTime at least this far beyond newest_renewal(), so it never goes back,
+  // whatever the skew of the writers' clocks.
   static constexpr std::chrono::milliseconds kLeastStep{100};
   // The Lease with `identity` as its holder; a change of the holder counts as a transition.
   [[nodiscard]] std::string taken(const std::string& identity, std::chrono::seconds duration,
@@ -100,6 +105,7 @@ class LeaseView {
   std::string uid_;
   std::string wanted_by_;
   bool labelled_ = false;
+  WallTime newest_renewal_;
   std::optional<Clock::time_point> since_;
 };
 

@@ -178,6 +178,26 @@ TEST(LeaseView, RenewTimeNeverGoesBackWhateverTheSkewOfTheWriters) {
   EXPECT_EQ(renewed(view.taken("right", 15s, kWall + 8h)), kWall + 8h) << "else it is the clock";
 }
 
+// By a restore of the cluster, or by a deletion.
+TEST(LeaseView, RenewTimeDoesNotGoBackWithTheLease) {
+  LeaseView view(kKey);
+  const auto renewed = [&view](const std::string& object) {
+    view.see(object, Clock::time_point(1s));
+    return *parse_rfc3339(view.record().renewed);
+  };
+  const auto before = view.taken("right", 15s, kWall);
+  EXPECT_EQ(renewed(before), kWall);
+  EXPECT_EQ(renewed(view.taken("ahead", 15s, kWall + 7h)), kWall + 7h);
+  EXPECT_EQ(renewed(before), kWall);
+  EXPECT_EQ(view.newest_renewal(), kWall + 7h);
+  EXPECT_GT(renewed(view.taken("right", 15s, kWall + 2s)), kWall + 7h);
+  view.see_none(Clock::time_point(2s));
+  EXPECT_GT(renewed(view.taken("right", 15s, kWall + 3s)), kWall + 7h);
+  LeaseView next(kKey, {}, view.newest_renewal());
+  next.see(before, Clock::time_point(3s));
+  EXPECT_EQ(next.newest_renewal(), view.newest_renewal());
+}
+
 TEST(LeaseSteps, NeverComparesClocksOfOthers) {
   Table table;
   table.lease = Json::parse(R"({"metadata":{"resourceVersion":"x"},"spec":{"holderIdentity":"other",

@@ -56,6 +56,14 @@ void ShardLeases::make_elections() {
     return std::max(std::min(wall_now(), latest_of_layout().value_or(wall_now())), layout_begin_);
   };
   const Shard& own = options_.own;
+  // What was seen before, so that a Lease that was put back meanwhile does not lower the floors.
+  const auto newest_renewal = [this](std::uint32_t shard) {
+    return others_ ? lease_of(shard).newest_renewal() : WallTime{};
+  };
+  std::vector<StandInOptions::Lease> leases;
+  for (std::uint32_t i = 0; i < std::min(own.replicas - 1, kMostNeighbours); ++i) {
+    leases.push_back({lease_name(neighbour(i)), newest_renewal(neighbour(i))});
+  }
   own_.emplace(client_,
                k8s::LeaseOptions{.key = {options_.ns, lease_name(own.ordinal)},
                                  .identity = options_.identity,
@@ -64,16 +72,13 @@ void ShardLeases::make_elections() {
                                  .renew_deadline = options_.renew_deadline,
                                  .retry_period = options_.retry_period,
                                  .role = k8s::LeaseOptions::Role::owner,
-                                 .clock = clock},
+                                 .clock = clock,
+                                 .newest_renewal = newest_renewal(own.ordinal)},
                [this](bool held) { tell(options_.own.ordinal, own_->lease(), held); });
-  std::vector<std::string> names;
-  for (std::uint32_t i = 0; i < std::min(own.replicas - 1, kMostNeighbours); ++i) {
-    names.push_back(lease_name(neighbour(i)));
-  }
   others_.emplace(
       client_,
       StandInOptions{.ns = options_.ns,
-                     .leases = std::move(names),
+                     .leases = std::move(leases),
                      .identity = options_.identity,
                      .labels = labels(),
                      .lease_duration = options_.lease_duration,
@@ -317,10 +322,10 @@ std::optional<WallTime> ShardLeases::next_layout_time() const {
   if (layout_.known() && is_our_layout()) {
     if (!renewed) return now;
     if (!others_have_stopped()) return std::nullopt;
-    // It goes on also when it is ahead of the clock, at half the speed.
+    // It goes on also when it is ahead of the clock, at half the speed, and after it was put back.
     const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
                                                                            layout_.since().value());
-    const auto next = std::max(now, *renewed + age / 2);
+    const auto next = std::max({now, *renewed + age / 2, layout_time_});
     const bool first = record.transitions != 0 && record.renewed == record.acquired;
     return first || next - *renewed >= options_.layout_duration / 4 ? std::optional(next)
                                                                     : std::nullopt;
@@ -340,7 +345,7 @@ std::string ShardLeases::seen_layout_id() const {
 
 void ShardLeases::adopt_layout() {
   const auto renewed = parse_rfc3339(layout_.record().renewed);
-  if (renewed) layout_time_ = *renewed;
+  if (renewed) layout_time_ = std::max(layout_time_, *renewed);
   if (seen_layout_id() == layout_id_) return;
   layout_id_ = seen_layout_id();
   if (renewed) layout_begin_ = std::max(layout_begin_, *renewed);

@@ -126,7 +126,7 @@ class ShardLeases {
   Callbacks callbacks_;
   k8s::LeaseView layout_;
   std::string layout_id_;                  // of our layout; empty: there is no Lease of it
-  WallTime layout_time_{};                 // renewTime of our layout as last seen
+  WallTime layout_time_{};                 // the latest renewTime of our layout that was seen
   WallTime layout_begin_{};                // above the sequences of the layouts before
   Clock::time_point in_layout_until_{};    // unless its Lease is seen before
   bool joined_ = false;                    // the number of replicas was corrected where needed

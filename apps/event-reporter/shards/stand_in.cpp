@@ -15,8 +15,8 @@ constexpr std::chrono::milliseconds kBusyPoll{20};
 }  // namespace
 
 StandInSteps::StandInSteps(StandInOptions options) : options_(std::move(options)) {
-  for (const auto& name : options_.leases) {
-    views_.emplace_back(k8s::ObjectKey{options_.ns, name}, options_.labels);
+  for (const auto& [name, newest_renewal] : options_.leases) {
+    views_.emplace_back(k8s::ObjectKey{options_.ns, name}, options_.labels, newest_renewal);
   }
 }
 

@@ -16,10 +16,14 @@
 namespace gitops::reporter {
 
 struct StandInOptions {
+  struct Lease {
+    std::string name;
+    WallTime newest_renewal{};  // as in k8s::LeaseOptions
+  };
   std::string ns;
-  std::vector<std::string> leases;  // names, the first to stand in for first
-  std::string identity;             // unique per process, e.g. the pod's name
-  k8s::Labels labels = {};          // of all these Leases; selects them in lists
+  std::vector<Lease> leases;  // the first to stand in for first
+  std::string identity;       // unique per process, e.g. the pod's name
+  k8s::Labels labels = {};    // of all these Leases; selects them in lists
   std::chrono::seconds lease_duration{8};
   std::chrono::milliseconds renew_deadline{6'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};    // between two lists, and two renewals

@@ -151,6 +151,11 @@ class Scene {
   }
   Json lease(std::uint32_t shard) const { return api.find(kLeases, key(shard)).value_or(Json()); }
   Json layout() const { return api.find(kLeases, {"runtime", "reporter-layout"}).value_or(Json()); }
+  // renewTime of the Lease with this name.
+  Result<WallTime> renewed(const std::string& name) const {
+    const auto lease = api.find(kLeases, {"runtime", name}).value();
+    return parse_rfc3339(lease["spec"]["renewTime"].get<std::string>());
+  }
   k8s::ObjectKey key(std::uint32_t shard) const {
     return {"runtime", "reporter-" + std::to_string(shard)};
   }
@@ -304,6 +309,32 @@ TEST(ShardLeases, EachHolderBeginsAboveTheOneBeforeAlsoWhenTheClocksAreBehindThe
     co_await scene.start(1);
     EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
     EXPECT_GE(scene.pods.at(1)->floors[1].at(0), second + 100'000);
+  });
+}
+
+// The API server is away while it is restored, so the replica loses the layout and joins it again.
+TEST(ShardLeases, AReplicaBeginsAboveTheTimesItSawAlsoAfterARestoreOfTheCluster) {
+  play(2, [](Scene& scene) -> Task<> {
+    const auto backup = scene.api.store().back_up();
+    const auto ahead = wall_now() + 2h;
+    for (const auto* name : {"reporter-1", "reporter-layout"}) {
+      Json lease = *scene.api.find(kLeases, {"runtime", name});
+      lease["spec"]["renewTime"] = format_rfc3339_micros(ahead);
+      scene.api.put(kLeases, lease);
+    }
+    EXPECT_TRUE(co_await scene.until([&] { return *scene.renewed("reporter-1") > ahead; }));
+    co_await sleep_for(1s);  // so that the other replica has seen it
+    co_await scene.kill(1);
+    Pod& other = *scene.pods.at(0);
+    other.relay.close();
+    EXPECT_TRUE(co_await scene.until([&] { return other.leases.held().empty(); }));
+    scene.api.restore(backup);
+    EXPECT_LT(*scene.renewed("reporter-1"), ahead);
+    other.relay.open();
+    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_GT(other.floors[1].back(), sequence_of(ahead + 2s));
+    EXPECT_GE(*scene.renewed("reporter-layout"), ahead) << "for a change of the layout";
+    EXPECT_LT(other.floors[0].back(), sequence_of(ahead)) << "whose Lease was not ahead";
   });
 }
 

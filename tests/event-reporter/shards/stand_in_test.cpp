@@ -126,10 +126,10 @@ class Town {
   void start(std::size_t shard, const k8s::Labels& labels = kLabels) {
     const auto name = "pod-" + std::to_string(shard);
     std::vector<std::size_t> neighbours;
-    std::vector<std::string> names;
+    std::vector<StandInOptions::Lease> leases;
     for (std::size_t i = 1; i < size_; ++i) {
       neighbours.push_back((shard + i) % size_);
-      names.push_back(lease_name(neighbours.back()));
+      leases.push_back({lease_name(neighbours.back())});
     }
     pods[shard] = std::make_shared<Pod>(Pod{
         .shard = shard,
@@ -142,7 +142,7 @@ class Town {
                                 .retry_period = 2s,
                                 .role = k8s::LeaseOptions::Role::owner},
                                random()),
-        .others = StandInSteps({.ns = "ns", .leases = names, .identity = name, .labels = labels}),
+        .others = StandInSteps({.ns = "ns", .leases = leases, .identity = name, .labels = labels}),
         .lists_all = labels.empty(),
         .neighbours = neighbours});
     at(now, [this, pod = pods[shard]] { step_own(pod); });
@@ -718,7 +718,7 @@ TEST(StandInSteps, AC24_ADeletedLeaseIsMadeAnew) {
 }
 
 TEST(StandInSteps, AC24_ListsThatAreNoneChangeNothing) {
-  StandInSteps steps({.ns = "ns", .leases = {"a", "b"}, .identity = "me"});
+  StandInSteps steps({.ns = "ns", .leases = {{"a"}, {"b"}}, .identity = "me"});
   Clock::time_point now;
   std::size_t writes = 0;
   const char* texts[] = {"", "5", "[]", "{}", R"({"items":{}})", R"({"items":"x"})"};
@@ -738,7 +738,7 @@ TEST(StandInSteps, AC24_ListsThatAreNoneChangeNothing) {
 }
 
 TEST(StandInSteps, AC24_ItemsThatAreNoLeasesDoNotHideTheOthers) {
-  StandInSteps steps({.ns = "ns", .leases = {"a"}, .identity = "me"});
+  StandInSteps steps({.ns = "ns", .leases = {{"a"}}, .identity = "me"});
   ASSERT_EQ(steps.next({}, kWall).kind, StandInSteps::Action::Kind::list);
   steps.on_list(std::string(R"({"items":[5,null,{},{"metadata":7},{"metadata":{"name":[]}},
       {"metadata":{"name":"a","uid":"u"},"spec":{"holderIdentity":"x","leaseTransitions":3}}]})"),
