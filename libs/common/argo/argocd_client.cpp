@@ -1,9 +1,12 @@
 #include "common/argo/argocd_client.hpp"
 
+#include <charconv>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "common/argo/argo_error.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
 #include "common/http/message.hpp"
@@ -12,47 +15,60 @@
 namespace gitops::argo {
 namespace {
 
-constexpr std::size_t kMaxErrorBody = 64 * 1024;
-constexpr std::size_t kMaxMessage = 500;
-
 // "/api/v1/applications/<name>"
 std::string app_path(const AppRef& app) {
   return "/api/v1/applications/" + percent_encode(app.name);
 }
 
-// "?appNamespace=…&project=…", without empty parameters.
-std::string app_query(const AppRef& app, const ObjectFilter& only = {}) {
-  std::vector<std::pair<std::string_view, std::string_view>> pairs;
+using Parameters = std::vector<std::pair<std::string_view, std::string_view>>;
+
+// "?appNamespace=…&project=…" and the given ones, without empty parameters.
+std::string app_query(const AppRef& app, const Parameters& more) {
+  Parameters pairs;
   const auto add = [&pairs](std::string_view name, std::string_view value) {
     if (!value.empty()) pairs.emplace_back(name, value);
   };
   add("appNamespace", app.ns);
   add("project", app.project);
-  add("group", only.group);
-  add("kind", only.kind);
-  add("namespace", only.ns);
-  add("name", only.name);
+  for (const auto& [name, value] : more) add(name, value);
   return pairs.empty() ? std::string() : "?" + http::query_string(pairs);
+}
+
+std::string app_query(const AppRef& app, const ObjectFilter& only = {}) {
+  return app_query(
+      app,
+      Parameters{
+          {"group", only.group}, {"kind", only.kind}, {"namespace", only.ns}, {"name", only.name}});
+}
+
+Parameters parameters_of(const ResourceRef& which) {
+  return {{"namespace", which.ns},
+          {"resourceName", which.name},
+          {"version", which.version},
+          {"group", which.group},
+          {"kind", which.kind}};
+}
+
+// The JSON object with the names of the Application.
+std::string with_app(const std::string& options, const AppRef& app) {
+  auto json = parse_json_object(options.empty() ? "{}" : options);
+  json["name"] = app.name;
+  if (!app.ns.empty()) json["appNamespace"] = app.ns;
+  if (!app.project.empty()) json["project"] = app.project;
+  return to_text(json);
 }
 
 std::string shown(const AppRef& app) {
   return app.ns.empty() ? app.name : app.ns + "/" + app.name;
 }
 
-// argocd-server's errors are {"error", "code", "message"}; `error` and `message` are the same text.
-Error error_from_answer(const http::Response& response, const std::string& what) {
-  Error error;
-  error.code = error_code_of_status(response.status);
-  error.http_status = response.status;
-  error.message = what + ": " + std::to_string(response.status) + " " +
-                  std::string(http::reason_phrase(response.status));
-  if (const auto value = response.headers.find("Retry-After")) {
-    error.retry_after = parse_retry_after(*value, wall_now());
-  }
-  if (response.body.size() > kMaxErrorBody) return error;
-  const auto message = string_at(parse_json_object(response.body), {"message"});
-  if (!message.empty()) error.message += ": " + message.substr(0, kMaxMessage);
-  return error;
+std::string shown(const ResourceRef& which) {
+  return which.kind + " " + (which.ns.empty() ? which.name : which.ns + "/" + which.name);
+}
+
+Result<void> without_answer(const Result<std::string>& answer) {
+  if (!answer) return std::unexpected(answer.error());
+  return {};
 }
 
 std::string with_slash(const std::string& root_path) {
@@ -89,6 +105,100 @@ Task<Result<std::string>> ArgoCdClient::revision_metadata(AppRef app, std::strin
                          Auth::token, deadline);
 }
 
+Task<Result<std::string>> ArgoCdClient::application(AppRef app, Refresh refresh,
+                                                    Deadline deadline) {
+  const char* wanted = refresh == Refresh::none     ? ""
+                       : refresh == Refresh::normal ? "normal"
+                                                    : "hard";
+  co_return co_await get(app_path(app) + app_query(app, Parameters{{"refresh", wanted}}),
+                         "Application " + shown(app), Auth::token, deadline);
+}
+
+Task<Result<std::string>> ArgoCdClient::sync(AppRef app, std::string options, Deadline deadline) {
+  co_return co_await call("POST", app_path(app) + "/sync", with_app(options, app),
+                          "sync of " + shown(app), deadline);
+}
+
+Task<Result<std::string>> ArgoCdClient::rollback(AppRef app, std::string options,
+                                                 Deadline deadline) {
+  co_return co_await call("POST", app_path(app) + "/rollback", with_app(options, app),
+                          "rollback of " + shown(app), deadline);
+}
+
+Task<Result<void>> ArgoCdClient::terminate_operation(AppRef app, Deadline deadline) {
+  co_return without_answer(co_await call("DELETE", app_path(app) + "/operation" + app_query(app),
+                                         {}, "end of the operation of " + shown(app), deadline));
+}
+
+Task<Result<void>> ArgoCdClient::remove(AppRef app, bool cascade, std::string propagation,
+                                        Deadline deadline) {
+  const Parameters how{{"cascade", cascade ? "true" : "false"}, {"propagationPolicy", propagation}};
+  co_return without_answer(co_await call("DELETE", app_path(app) + app_query(app, how), {},
+                                         "deletion of " + shown(app), deadline));
+}
+
+Task<Result<std::string>> ArgoCdClient::resource(AppRef app, ResourceRef which, Deadline deadline) {
+  co_return co_await get(app_path(app) + "/resource" + app_query(app, parameters_of(which)),
+                         shown(which) + " of " + shown(app), Auth::token, deadline);
+}
+
+Task<Result<std::string>> ArgoCdClient::patch_resource(AppRef app, ResourceRef which,
+                                                       std::string patch_type, std::string patch,
+                                                       Deadline deadline) {
+  auto parameters = parameters_of(which);
+  parameters.emplace_back("patchType", patch_type);
+  co_return co_await call("POST", app_path(app) + "/resource" + app_query(app, parameters),
+                          json_string(patch), "patch of " + shown(which) + " of " + shown(app),
+                          deadline);
+}
+
+Task<Result<void>> ArgoCdClient::delete_resource(AppRef app, ResourceRef which, Removal how,
+                                                 Deadline deadline) {
+  auto parameters = parameters_of(which);
+  if (how.force) parameters.emplace_back("force", "true");
+  if (how.orphan) parameters.emplace_back("orphan", "true");
+  co_return without_answer(
+      co_await call("DELETE", app_path(app) + "/resource" + app_query(app, parameters), {},
+                    "deletion of " + shown(which) + " of " + shown(app), deadline));
+}
+
+Task<Result<std::string>> ArgoCdClient::actions(AppRef app, ResourceRef which, Deadline deadline) {
+  co_return co_await get(app_path(app) + "/resource/actions" + app_query(app, parameters_of(which)),
+                         "actions of " + shown(which) + " of " + shown(app), Auth::token, deadline);
+}
+
+Task<Result<bool>> ArgoCdClient::has_action_parameters(Deadline deadline) {
+  const auto answer = co_await version(deadline);
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return argo::has_action_parameters(string_at(parse_json_object(*answer), {"Version"}));
+}
+
+Task<Result<void>> ArgoCdClient::run_action(AppRef app, ResourceRef which, std::string action,
+                                            std::string parameters, Deadline deadline) {
+  const std::string what = "action " + action + " on " + shown(which) + " of " + shown(app);
+  const auto is_newer = co_await has_action_parameters(deadline);
+  if (!is_newer) co_return std::unexpected(is_newer.error());
+  const bool has_parameters = !parameters.empty() && parameters != "[]";
+  if (!*is_newer) {
+    if (has_parameters) {
+      co_return fail(ErrorCode::unsupported,
+                     "this release of Argo CD has no parameters of actions; it is older than 3.1");
+    }
+    co_return without_answer(co_await call(
+        "POST", app_path(app) + "/resource/actions" + app_query(app, parameters_of(which)),
+        json_string(action), what, deadline));
+  }
+  nlohmann::json body{{"namespace", which.ns},    {"resourceName", which.name},
+                      {"version", which.version}, {"group", which.group},
+                      {"kind", which.kind},       {"action", action}};
+  if (has_parameters) {
+    auto list = nlohmann::json::parse(parameters, nullptr, false);
+    if (list.is_array()) body["resourceActionParameters"] = std::move(list);
+  }
+  co_return without_answer(co_await call("POST", app_path(app) + "/resource/actions/v2",
+                                         with_app(to_text(body), app), what, deadline));
+}
+
 Task<Result<bool>> ArgoCdClient::can_i(std::string resource, std::string action, std::string object,
                                        Deadline deadline) {
   // The last part of the path may contain slashes.
@@ -120,6 +230,19 @@ Task<Result<std::string>> ArgoCdClient::get(std::string target, std::string what
   co_return co_await send(std::move(request), std::move(what), deadline);
 }
 
+Task<Result<std::string>> ArgoCdClient::call(std::string method, std::string target,
+                                             std::string body, std::string what,
+                                             Deadline deadline) {
+  http::Request request{.method = std::move(method), .target = std::move(target)};
+  if (const Secret token = token_(); !token.empty()) {
+    request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
+  }
+  // argocd-server wants it of every request that is no GET, also of one without a body.
+  request.headers.set("Content-Type", "application/json");
+  request.body = std::move(body);
+  co_return co_await send(std::move(request), std::move(what), deadline);
+}
+
 Task<Result<Secret>> ArgoCdClient::log_in(std::string username, Secret password,
                                           Deadline deadline) {
   http::Request request{.method = "POST", .target = "/api/v1/session"};
@@ -146,6 +269,17 @@ Task<Result<std::string>> ArgoCdClient::send(http::Request request, std::string 
   if (response->status == 200) co_return std::move(response->body);
   co_return std::unexpected(
       error_from_answer(*response, what + " at " + options_.server.host_header()));
+}
+
+bool has_action_parameters(std::string_view version) {
+  if (version.starts_with('v')) version.remove_prefix(1);
+  unsigned major = 0;
+  unsigned minor = 0;
+  const char* const end = version.data() + version.size();
+  const auto first = std::from_chars(version.data(), end, major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return true;
+  if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc()) return true;
+  return major > 3 || (major == 3 && minor >= 1);
 }
 
 Result<http::Url> parse_server(const std::string& text) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "common/core/async.hpp"
 #include "common/core/secret.hpp"
@@ -26,6 +27,24 @@ struct ObjectFilter {
   bool operator==(const ObjectFilter&) const = default;
 };
 
+// Names one object of an Application's resource tree.
+struct ResourceRef {
+  std::string group = {};
+  std::string version = {};
+  std::string kind = {};
+  std::string ns = {};
+  std::string name = {};
+};
+
+// What a read of an Application makes the controller do before.
+enum class Refresh { none, normal, hard };
+
+// Which dependents of a deleted object go with it.
+struct Removal {
+  bool force = false;   // at once, without the grace period
+  bool orphan = false;  // the dependents stay
+};
+
 // A client for argocd-server (REST, as in its swagger.json), with the calls that this project
 // needs. Results are the JSON text as received, at most `max_answer` bytes (too_large); failures contain
 // argocd-server's message. A 401 is `unauthenticated` and is never retried, because argocd-server counts failed
@@ -45,9 +64,37 @@ class ArgoCdClient {
   Task<Result<std::string>> resource_tree(AppRef app, Deadline deadline);
   Task<Result<std::string>> managed_resources(AppRef app, Deadline deadline,
                                               ObjectFilter only = {});
+  // The Application, with its health. With a refresh argocd-server answers after the controller has compared
+  // again. One that is missing is `forbidden`, as one that the token may not see.
+  Task<Result<std::string>> application(AppRef app, Refresh refresh, Deadline deadline);
   // `source_index` counts an Application's sources from 0.
   Task<Result<std::string>> revision_metadata(AppRef app, std::string revision, int source_index,
                                               Deadline deadline);
+
+  // State changes. `options` is the JSON object of the request in argocd-server's swagger.json
+  // (applicationApplicationSyncRequest, applicationApplicationRollbackRequest) without the names of the
+  // Application, which are added. An operation in progress, or an auto-sync that excludes a rollback, is
+  // `invalid_argument`.
+  Task<Result<std::string>> sync(AppRef app, std::string options, Deadline deadline);
+  Task<Result<std::string>> rollback(AppRef app, std::string options, Deadline deadline);
+  // `invalid_argument` when no operation is in progress.
+  Task<Result<void>> terminate_operation(AppRef app, Deadline deadline);
+  // `cascade`: with the objects that the Application has deployed. `propagation` is "foreground", "background" or
+  // empty for argocd-server's choice.
+  Task<Result<void>> remove(AppRef app, bool cascade, std::string propagation, Deadline deadline);
+  // An object of the Application's tree; `manifest` of the answer is its JSON as text.
+  Task<Result<std::string>> resource(AppRef app, ResourceRef which, Deadline deadline);
+  // `patch_type` is a media type, as "application/merge-patch+json".
+  Task<Result<std::string>> patch_resource(AppRef app, ResourceRef which, std::string patch_type,
+                                           std::string patch, Deadline deadline);
+  Task<Result<void>> delete_resource(AppRef app, ResourceRef which, Removal how, Deadline deadline);
+  // The actions that argocd-server knows for the object: {"actions":[{"name","disabled","params"}]}.
+  Task<Result<std::string>> actions(AppRef app, ResourceRef which, Deadline deadline);
+  // `parameters` is a JSON array of {"name","value"}. Argo CD has had parameters since 3.1, by another path
+  // (pull request 22822 of argoproj/argo-cd); before, they are `unsupported` unless there are none.
+  Task<Result<void>> run_action(AppRef app, ResourceRef which, std::string action,
+                                std::string parameters, Deadline deadline);
+
   // POST /api/v1/session: a token for that account, valid for `users.session.duration` (24 h). A
   // wrong password is `unauthenticated`; after five of them argocd-server refuses all logins.
   Task<Result<Secret>> log_in(std::string username, Secret password, Deadline deadline);
@@ -62,11 +109,20 @@ class ArgoCdClient {
   enum class Auth { token, none };
   // Errors name the call by `what`.
   Task<Result<std::string>> get(std::string target, std::string what, Auth auth, Deadline deadline);
+  // A request with the token; `body` is JSON.
+  Task<Result<std::string>> call(std::string method, std::string target, std::string body,
+                                 std::string what, Deadline deadline);
   Task<Result<std::string>> send(http::Request request, std::string what, Deadline deadline);
+  // Whether the server has the newer path for actions; asked once for each version that answers.
+  Task<Result<bool>> has_action_parameters(Deadline deadline);
   http::Client& http_;
   Options options_;
   std::function<Secret()> token_;
 };
+
+// Whether GET /api/version names a release with parameters of actions: 3.1 or later. A text that names no
+// release counts as a newer one. Pure.
+bool has_action_parameters(std::string_view version);
 
 // Parses "argo-cd-server:80", "http://…" or "https://…"; without a scheme, http is meant.
 Result<http::Url> parse_server(const std::string& text);

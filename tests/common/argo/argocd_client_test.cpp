@@ -255,5 +255,59 @@ TEST(ParseServer, TakesHostsAndUrls) {
   EXPECT_EQ(shown("a b"), "refused");
 }
 
+TEST(ArgoCdClient, ChangesStateWithItsTokenAndJson) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.sync(kApp, R"({"prune":true,"name":"other"})", soon()));
+    EXPECT_EQ(bench.target(), "/api/v1/applications/guestbook/sync");
+    EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
+    EXPECT_EQ(bench.header("Content-Type"), "application/json");
+    EXPECT_EQ(bench.server.seen().back().body,
+              R"({"appNamespace":"argocd","name":"guestbook","project":"default","prune":true})");
+    CO_ASSERT_OK(co_await bench.client.terminate_operation(kApp, soon()));
+    EXPECT_EQ(bench.target(),
+              "/api/v1/applications/guestbook/operation?appNamespace=argocd&project=default");
+    EXPECT_EQ(bench.header("Content-Type"), "application/json") << "also without a body";
+    CO_ASSERT_OK(co_await bench.client.remove({.name = "x"}, false, "foreground", soon()));
+    EXPECT_EQ(bench.target(), "/api/v1/applications/x?cascade=false&propagationPolicy=foreground");
+    const ResourceRef which{
+        .group = "apps", .version = "v1", .kind = "Deployment", .ns = "web", .name = "a&b"};
+    CO_ASSERT_OK(co_await bench.client.patch_resource({.name = "x"}, which, "application/json",
+                                                      R"({"a":"b"})", soon()));
+    EXPECT_THAT(bench.target(), HasSubstr("resourceName=a%26b"));
+    EXPECT_EQ(bench.server.seen().back().body, R"("{\"a\":\"b\"}")");
+  });
+}
+
+TEST(ArgoCdClient, RunsActionsByThePathOfTheRelease) {
+  const ResourceRef which{
+      .group = "apps", .version = "v1", .kind = "Deployment", .ns = "web", .name = "ui"};
+  with_bench({ok(R"({"Version":"v2.13.9"})"), ok("{}")}, [&](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.run_action({.name = "x"}, which, "restart", "", soon()));
+    EXPECT_THAT(bench.target(), StartsWith("/api/v1/applications/x/resource/actions?"));
+    EXPECT_EQ(bench.server.seen().back().body, R"("restart")");
+  });
+  with_bench({ok(R"({"Version":"v3.2.11+1"})"), ok("{}")}, [&](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.run_action({.name = "x"}, which, "scale",
+                                                  R"([{"name":"n","value":"3"}])", soon()));
+    EXPECT_EQ(bench.target(), "/api/v1/applications/x/resource/actions/v2");
+    EXPECT_THAT(bench.server.seen().back().body,
+                HasSubstr(R"("resourceActionParameters":[{"name":"n","value":"3"}])"));
+  });
+  with_bench({ok(R"({"Version":"v3.0.9"})")}, [&](Bench& bench) -> Task<> {
+    const auto refused = co_await bench.client.run_action({.name = "x"}, which, "scale",
+                                                          R"([{"name":"n","value":"3"}])", soon());
+    EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+  });
+}
+
+TEST(ArgoCdClient, ReleasesWithParametersOfActions) {
+  for (const char* version : {"v3.1.0", "v3.2.11+unknown", "3.10.0", "v4.0.0", "", "dev"}) {
+    EXPECT_TRUE(has_action_parameters(version)) << version;
+  }
+  for (const char* version : {"v2.13.9", "v3.0.99", "v3.0.0-rc1"}) {
+    EXPECT_FALSE(has_action_parameters(version)) << version;
+  }
+}
+
 }  // namespace
 }  // namespace gitops::argo

@@ -1,0 +1,31 @@
+#include "common/argo/argo_error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/json_value.hpp"
+#include "common/core/time.hpp"
+
+namespace gitops::argo {
+namespace {
+
+constexpr std::size_t kMaxErrorBody = 64 * 1024;
+constexpr std::size_t kMaxMessage = 500;
+
+}  // namespace
+
+Error error_from_answer(const http::Response& response, const std::string& what) {
+  Error error;
+  error.code = error_code_of_status(response.status);
+  error.http_status = response.status;
+  error.message = what + ": " + std::to_string(response.status) + " " +
+                  std::string(http::reason_phrase(response.status));
+  if (const auto value = response.headers.find("Retry-After")) {
+    error.retry_after = parse_retry_after(*value, wall_now());
+  }
+  if (response.body.size() > kMaxErrorBody) return error;
+  const auto message = string_at(parse_json_object(response.body), {"message"});
+  if (!message.empty()) error.message += ": " + message.substr(0, kMaxMessage);
+  return error;
+}
+
+}  // namespace gitops::argo

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "common/core/async.hpp"
+#include "common/core/secret.hpp"
+#include "common/http/client.hpp"
+
+namespace gitops::argo {
+
+// A client for the API server of Argo Workflows (REST, as in its api/openapi-spec/swagger.json), with the
+// calls that this project needs. Results are the JSON text as received, at most `max_answer` bytes
+// (too_large); failures contain the server's message. Loop thread only.
+class WorkflowsClient {
+ public:
+  struct Options {
+    http::Url server;  // its path comes before /api
+    std::size_t max_answer = std::size_t{16} << 20;
+  };
+  // `token` is called before each request; an empty token is not sent. A server in mode `client` asks
+  // Kubernetes with it.
+  WorkflowsClient(http::Client& http, Options options, std::function<Secret()> token);
+
+  // `fields` as the server's parameter of that name: "metadata,status.phase".
+  Task<Result<std::string>> workflow(std::string ns, std::string name, std::string fields,
+                                     Deadline deadline);
+  Task<Result<std::string>> workflow_template(std::string ns, std::string name, Deadline deadline);
+  // PUT …/{name}/{verb} with a JSON object: terminate, stop, suspend, resume, retry, resubmit, set. Returns
+  // the Workflow; of `resubmit` it is the new one.
+  Task<Result<std::string>> put(std::string ns, std::string name, std::string verb,
+                                std::string options, Deadline deadline);
+  // `force`: without its finalizers.
+  Task<Result<void>> remove(std::string ns, std::string name, bool force, Deadline deadline);
+  // A new Workflow from a template. `options` is submitOptions; returns the Workflow.
+  Task<Result<std::string>> submit(std::string ns, std::string workflow_template,
+                                   std::string options, Deadline deadline);
+
+ private:
+  Task<Result<std::string>> call(std::string method, std::string target, std::string body,
+                                 std::string what, Deadline deadline);
+  http::Client& http_;
+  Options options_;
+  std::function<Secret()> token_;
+};
+
+}  // namespace gitops::argo
