@@ -9,6 +9,7 @@
 #include "common/argo/argocd_client.hpp"
 #include "common/http/url.hpp"
 #include "event-reporter/shards/shard.hpp"
+#include "event-reporter/watch/name_pattern.hpp"
 #include "event-reporter/watch/resource_kinds.hpp"
 
 namespace gitops::reporter {
@@ -35,9 +36,7 @@ std::string token_mistake(bool value, bool file, bool secret) {
 
 std::string patterns_mistake(const std::vector<std::string>& patterns) {
   for (const auto& pattern : patterns) {
-    if (pattern.find_first_of("/[]{}^$ ") != std::string::npos) {
-      return "\"" + pattern + "\" is not a namespace pattern of letters, digits, '-', '*' and '?'";
-    }
+    if (auto mistake = pattern_mistake(pattern); !mistake.empty()) return mistake;
   }
   return {};
 }
@@ -65,7 +64,8 @@ void bind_resource_mode(ConfigReader& reader, Config& config) {
              config.all_replicasets);
   reader.add({"workflow-namespaces",
               {"WORKFLOW_NAMESPACES"},
-              "Further namespaces whose Workflows are reported; '*' and '?' match"},
+              "Further namespaces whose Workflows are reported; '*' and '?' match, /x/ is a "
+              "regular expression"},
              config.workflow_namespaces);
   reader.check({"workflow-namespaces"},
                [&config] { return patterns_mistake(config.workflow_namespaces); });
@@ -111,7 +111,8 @@ void bind(ConfigReader& reader, Config& config) {
              config.resource_workers, 1, 1000);
   reader.add({"application-namespaces",
               {"ARGOCD_APPLICATION_NAMESPACES"},
-              "Further namespaces whose Applications are reported; '*' and '?' match"},
+              "Further namespaces whose Applications are reported; '*' and '?' match, /x/ is a "
+              "regular expression"},
              config.application_namespaces);
   reader.check({"application-namespaces"},
                [&config] { return patterns_mistake(config.application_namespaces); });
