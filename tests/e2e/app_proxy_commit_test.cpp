@@ -7,9 +7,11 @@
 
 #include <gmock/gmock.h>
 
+#include "app-proxy/git/packs.hpp"
 #include "common/core/task_group.hpp"
 #include "e2e/git_world.hpp"
 #include "support/git_server.hpp"
+#include "test_http/canned_server.hpp"
 
 namespace gitops::test {
 namespace {
@@ -461,6 +463,70 @@ TEST(AppProxyCommit, CommitsAreSignedWhenThereIsAKey) {
         run_or_throw({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key.string()});
         w.more["COMMIT_SIGNING_KEY_FILE"] = key.string();
       });
+}
+
+// [AC-40] A Git server that answers with what libgit2 would never return from, or would need gigabytes
+// for, beside one that means well.
+TEST(AppProxyCommit, AC40_AHostileServerCostsLittle) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const std::string id(40, '1');
+    const std::string list = packet("# service=git-upload-pack\n") + "0000" +
+                             packet(id + " HEAD" + '\0' + "symref=HEAD:refs/heads/main\n") +
+                             packet(id + " refs/heads/main\n") + "0000";
+    const std::string text(1'000'000, 'a');
+    const auto blob = pack_object(PackType::blob, text);
+    const auto named = sha1("blob 1000000" + std::string(1, '\0') + text);
+    const auto twice = pack_object(PackType::ref_delta, growing_delta(text.size(), text.size() / 2),
+                                   bytes_of(named));
+    const auto bomb =
+        pack_object(PackType::ofs_delta,
+                    pack_number(text.size()) + pack_number(std::uint64_t{8} << 30U) + "\x90\x64",
+                    pack_distance(blob.size()));
+    const auto answer = [](std::string body, const std::string& kind) {
+      return http::Response{.status = 200,
+                            .headers = {{"Content-Type", "application/x-git-upload-pack-" + kind}},
+                            .body = std::move(body)};
+    };
+    const auto real = w.world.host.find("acme", "shop")->clone_url;
+    const Json args{{"files", Json::array({CommitWorld::file("x.yaml", "x")})}};
+    const auto before = w.world.base.daemon->memory();
+    for (const auto& pack :
+         {pack_of({blob, twice, twice}), pack_of({blob, bomb}), pack_of({}, ~0U)}) {
+      CannedServer server(
+          executor, {answer(list, "advertisement"), answer(packet("NAK\n") + pack, "result")});
+      w.world.host.find("acme", "shop")->clone_url = server.url().to_string() + "/acme/shop.git";
+      const auto began = Clock::now();
+      const auto refused = co_await w.commit(kAnn, args);
+      EXPECT_EQ(refused.status, 200);
+      EXPECT_NE(refused.code(), "") << refused.body;
+      EXPECT_LT(Clock::now() - began, std::chrono::seconds(10));
+      co_await server.stop();
+    }
+    EXPECT_LT(w.world.base.daemon->memory(), before + 64UL * 1024);  // KiB
+    w.world.host.find("acme", "shop")->clone_url = real;
+    EXPECT_EQ((co_await w.commit(kAnn, args)).code(), "");
+    EXPECT_THAT(w.world.logs(), Not(HasSubstr("canary")));
+  });
+}
+
+// [AC-41] There is no SSH, so no host key that could be left unchecked: a host that names such a clone
+// URL, or a local one, is asked for nothing.
+TEST(AppProxyCommit, AC41_CloneUrlsForSshAreRefused) {
+  in_commit_world([](CommitWorld& w) -> Task<> {
+    const auto tip = w.git.head("shop");
+    for (const char* url :
+         {"ssh://git@127.0.0.1/acme/shop.git", "git@127.0.0.1:acme/shop.git", "file:///etc",
+          "/etc/passwd", "--upload-pack=touch /tmp/x", "ext::sh -c id"}) {
+      w.world.host.find("acme", "shop")->clone_url = url;
+      const auto refused =
+          co_await w.commit(kAnn, {{"files", Json::array({CommitWorld::file("x.yaml", "x")})}});
+      EXPECT_EQ(refused.code(), "GIT_BAD_ANSWER") << url << refused.body;
+    }
+    EXPECT_EQ(w.git.head("shop"), tip);
+    EXPECT_THAT(w.world.base.daemon->admin("/metrics").body,
+                HasSubstr("gitops_app_proxy_git_clones 0"));
+  });
 }
 
 // The door takes bodies up to 1 MiB, and so commits; the answer to a larger one says so.
