@@ -18,12 +18,12 @@ Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck c
       const auto read =
           co_await kubernetes.get(check.resource, check.object(key), deadline_after(kReadTimeout));
       if (read) continue;
-      if (read.error().is_transient()) {
-        asked_pause = std::max(asked_pause, read.error().retry_after);
-        again.emplace_back(std::move(key), std::move(uid));
-      } else if (read.error().code == ErrorCode::not_found) {
+      if (read.error().code == ErrorCode::not_found) {
         check.gone(std::move(key), std::move(uid));
+        continue;
       }
+      asked_pause = std::max(asked_pause, read.error().retry_after);
+      again.emplace_back(std::move(key), std::move(uid));
     }
     missing = std::move(again);
     if (!missing.empty()) co_await sleep_for(pauses.next(asked_pause));

@@ -245,12 +245,11 @@ Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work,
 Task<Result<void>> Reporter::report_predecessor(Grant grant, std::string key) {
   const auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                              deadline_after(kReadTimeout));
-  if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
-  const auto known = ledger_.known().find(key);
   // An Application that exists is reported when the watch delivers it.
-  if (read || read.error().code != ErrorCode::not_found || known == ledger_.known().end()) {
-    co_return Result<void>();
-  }
+  if (read) co_return Result<void>();
+  if (read.error().code != ErrorCode::not_found) co_return std::unexpected(read.error());
+  const auto known = ledger_.known().find(key);
+  if (known == ledger_.known().end()) co_return Result<void>();
   co_return co_await application_reporter_.report_gone(
       grant, key, application_stub(application_key(key), known->second.uid, ""));
 }
@@ -261,8 +260,10 @@ Task<Result<void>> Reporter::report_lost_parts(Grant grant, std::string key, std
   if (text.empty()) {
     auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                          deadline_after(kReadTimeout));
-    if (!read && read.error().is_transient()) co_return std::unexpected(read.error());
-    if (!read) co_return Result<void>();  // the watch will deliver its deletion
+    if (!read && read.error().code == ErrorCode::not_found) {
+      co_return Result<void>();  // the watch will deliver its deletion
+    }
+    if (!read) co_return std::unexpected(read.error());
     text = std::move(*read);
   }
   co_return co_await application_reporter_.report_lost_parts(grant, key, std::move(text));

@@ -291,12 +291,11 @@ Task<Result<void>> ResourceReporter::report_predecessor(Grant grant, const Resou
   const auto key = id.to_string();
   if (!ledger_.known().contains(key)) co_return Result<void>();
   const auto text = co_await read(id);
-  if (!text && text.error().is_transient()) co_return std::unexpected(text.error());
-  const auto known = ledger_.known().find(key);
   // An object that exists is reported when the watch delivers it.
-  if (text || text.error().code != ErrorCode::not_found || known == ledger_.known().end()) {
-    co_return Result<void>();
-  }
+  if (text) co_return Result<void>();
+  if (text.error().code != ErrorCode::not_found) co_return std::unexpected(text.error());
+  const auto known = ledger_.known().find(key);
+  if (known == ledger_.known().end()) co_return Result<void>();
   co_return co_await post_gone(grant, id, key, resource_stub(id.object, known->second.uid));
 }
 

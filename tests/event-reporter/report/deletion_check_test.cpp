@@ -47,5 +47,30 @@ TEST(DeletionCheck, AReadThatFailsHoldsUpNoOther) {
   });
 }
 
+// For example 401, while a token is replaced.
+TEST(DeletionCheck, NoOtherAnswerThanNotFoundSaysAnything) {
+  for (const int status : {400, 401, 403, 409, 500}) {
+    const test::LogCapture quiet;
+    test::run_in_test_time([status]() -> Task<> {
+      const auto executor = co_await asio::this_coro::executor;
+      Metrics metrics;
+      net::Resolver resolver(metrics);
+      test::FakeKubeApi kube(executor);
+      CO_ASSERT_OK(kube.start());
+      k8s::Client client(executor, resolver, kube.cluster_config(), {}, "test");
+      kube.fail_next(3, status, {}, "/applications/");
+      std::vector<std::string> gone;
+      co_await check_deletions(
+          client, {{"argocd/web", "u"}},
+          {.resource = k8s::resources::kApplications,
+           .object = [](std::string_view key) { return application_key(key); },
+           .gone = [&](const std::string& key, const std::string&) { gone.push_back(key); },
+           .pauses = {}});
+      EXPECT_THAT(gone, ElementsAre("argocd/web")) << status;
+      co_await kube.stop();
+    });
+  }
+}
+
 }  // namespace
 }  // namespace gitops::reporter
