@@ -206,7 +206,9 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   if (posted && !missing.may_be_read() && !live.superseded && part.is_last) {
     // After a failed comparison the rest is told with the next change of the Application.
     if (!missing.comparison) entry.change = events->change();
-    entry.tree = made->tree;
+    // Argo CD does not always tell the managed resources of an application in deletion. Then the next
+    // sweep finds the tree changed, and asks for them again.
+    entry.tree = events->resources_known() ? made->tree : std::nullopt;
   }
   store(report);
   if (!posted) co_return std::unexpected(posted.error());

@@ -317,6 +317,30 @@ TEST(Reporter, AResourceThatGoesBeforeItsApplicationIsToldAlsoAfterAFailedRead) 
   }
 }
 
+// One answer says that Argo CD does not know the application, which then stays for a while.
+TEST(Reporter, TheSweepMakesUpForWhatWasNotToldOfAnApplicationInDeletion) {
+  for (const auto* path : {"/managed-resources", "/resource-tree"}) {
+    auto options = Scene::fast_options();
+    options.reporter.sweep = std::chrono::milliseconds(50);
+    play(options, [path](Scene& scene) -> Task<> {
+      co_await scene.start();
+      scene.put({.resources = 2});
+      CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
+      EXPECT_TRUE(co_await scene.is_quiet());
+      scene.argocd.fail_next(1, 404, {}, path);
+      scene.put({.resources = 1,
+                 .metadata = {{"deletionTimestamp", "2026-03-04T09:15:27Z"},
+                              {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
+      EXPECT_TRUE(co_await Scene::until([&] {
+        return std::ranges::count(scene.events("ConfigMap", 3), "c-1 gone") == 1;
+      })) << path;
+      const auto reads = scene.argocd.count("GET", "/managed-resources");
+      EXPECT_TRUE(co_await scene.is_quiet());
+      EXPECT_EQ(scene.argocd.count("GET", "/managed-resources"), reads);
+    });
+  }
+}
+
 // -- answers of Argo CD beyond all sizes --
 
 // 6 ConfigMaps of two namespaces and a Deployment, of which Argo CD tells 3 KB each, and no answer may
