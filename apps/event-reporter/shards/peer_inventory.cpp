@@ -54,11 +54,15 @@ void PeerInventory::add(const std::string& key, std::string_view uid,
   if (written == ledger_.inventory().end()) {
     ledger_.store(row, newest);
     outdated_.erase(row);
-  } else if (written->second.change == newest.change) {
+    unmerged_.erase(row);
+  } else if (written->second.change == newest.change && !unmerged_.contains(row)) {
     outdated_.erase(row);
   } else if (!is_newest(row, newest)) {
+    auto& parts_of_row = unmerged_[row];
+    for (const auto& [identity, part] : newest.resources) {
+      parts_of_row.insert_or_assign(identity, part);
+    }
     outdate(row, std::move(newest), now);
-    unmerged_.insert(row);
     changed_.notify_all();
   }
 }
@@ -133,28 +137,23 @@ Task<> PeerInventory::keep_up() {
     const auto next_tick = deadline_after(kTick);
     while (unmerged_.empty() && Clock::now() < next_tick) co_await changed_.wait(next_tick);
     while (!unmerged_.empty()) {
-      const auto row = *unmerged_.begin();
-      if (co_await merge(row)) {
-        unmerged_.erase(row);
-      } else {
-        co_await sleep_for(kRetry);
-      }
+      if (!co_await merge(unmerged_.begin()->first)) co_await sleep_for(kRetry);
     }
     expire(Clock::now());
   }
 }
 
-// Adds the object's new parts to the row. The row has no `change` then, since it is not the object's
-// present state.
+// Adds the parts to the row. The row has no `change` then, since it is not the object's present state.
 Task<bool> PeerInventory::merge(std::string row) {
   auto loaded = co_await ledger_.load(row);
   if (!loaded) co_return false;
-  const auto outdated = outdated_.find(row);
-  if (outdated == outdated_.end() || !outdated->second.newest) co_return true;
-  if (!ledger_.inventory().contains(row)) co_return true;
-  auto merged = *outdated->second.newest;
+  const auto parts = unmerged_.extract(row);
+  if (parts.empty() || !ledger_.inventory().contains(row)) co_return true;
+  auto merged = std::move(*loaded);
   merged.change.reset();
-  merged.resources.merge(std::move(loaded->resources));
+  for (const auto& [identity, part] : parts.mapped()) {
+    merged.resources[identity].version = part.version;
+  }
   ledger_.store(row, merged);
   co_return true;
 }

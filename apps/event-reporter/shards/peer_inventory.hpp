@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,8 +65,11 @@ class PeerInventory {
   std::chrono::milliseconds retention_;
   std::function<bool()> takes_events_;
   Clock::time_point expired_ = Clock::now();  // the last expire()
+  using Parts = decltype(LedgerEntry::resources);
   std::map<std::string, Outdated> outdated_;  // rows with deleted objects or parts
-  std::set<std::string> unmerged_;            // of these, rows that lack new parts
+  // Parts that rows lack, by row: those of every state since, since another replica may have reported
+  // any of them.
+  std::map<std::string, Parts> unmerged_;
   gitops::Event changed_;
 };
 

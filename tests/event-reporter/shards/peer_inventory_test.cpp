@@ -86,6 +86,34 @@ TEST(PeerInventory, RemembersPartsThatAreGoneForAWhile) {
   });
 }
 
+// The replica that reported them may be removed with its ledger.
+TEST(PeerInventory, RemembersPartsThatAreThereForAMoment) {
+  play([](World& world) -> Task<> {
+    world.sees("u", {config_map("a")});
+    world.sees("u", {config_map("a"), config_map("b")});
+    world.sees("u", {config_map("a"), config_map("c")});
+    world.sees("u", {config_map("a")});
+    co_await world.wait_for_parts(3);
+    world.sees("u", {config_map("a"), config_map("d")}, minutes(1));
+    world.inventory.remove("ns/web", world.begin + minutes(1));
+    co_await world.wait_for_parts(4);
+    EXPECT_THAT(world.inventory.deleted_uids("ns/web"), ElementsAre("u"));
+    world.inventory.expire(world.begin + minutes(11));
+    EXPECT_FALSE(world.inventory.contains("ns/web"));
+  });
+}
+
+TEST(PeerInventory, ForgetsPartsThatWereThereForAMoment) {
+  play([](World& world) -> Task<> {
+    world.sees("u", {config_map("a")});
+    world.sees("u", {config_map("a"), config_map("b")});
+    world.sees("u", {config_map("a")});
+    co_await world.wait_for_parts(2);
+    world.inventory.expire(world.begin + minutes(10));
+    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("a"));
+  });
+}
+
 TEST(PeerInventory, WritesNothingWhenNothingChanged) {
   play([](World& world) -> Task<> {
     world.sees("u", {config_map("a")});
