@@ -151,8 +151,13 @@ std::vector<std::string> HistoryModel::lost() const {
 
 std::string HistoryModel::trails(std::string_view text) const {
   std::string out;
+  // Every identity begins with a uid.
+  const auto of_application = std::string(text.substr(0, text.find(' '))) + " Application ";
   for (const auto& [identity, picture] : pictures_) {
-    if (text.contains(identity + " ") || text.contains(identity + ":")) out += picture.trail;
+    if (text.contains(identity + " ") || text.contains(identity + ":") ||
+        identity.starts_with(of_application)) {
+      out += picture.trail;
+    }
   }
   return out;
 }
