@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app-proxy/actions/applications.hpp"
+#include "app-proxy/actions/rollouts.hpp"
+#include "app-proxy/actions/workflows.hpp"
 #include "app-proxy/config.hpp"
 #include "app-proxy/door.hpp"
 #include "app-proxy/git/clone_cache.hpp"
@@ -19,6 +22,8 @@
 #include "app-proxy/users/audit.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"
+#include "common/argo/argocd_client.hpp"
+#include "common/argo/workflows_client.hpp"
 #include "common/core/credential.hpp"
 #include "common/core/process.hpp"
 #include "common/core/worker_pool.hpp"
@@ -76,6 +81,10 @@ Door::Options door_options(const Config& config) {
   return options;
 }
 
+// argocd-server refuses all logins to an account after five wrong ones within 300 s.
+constexpr auto kWrongPassword = std::chrono::seconds(310);
+constexpr const char* kServiceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
 // Threads for Git's blocking work, and for clones, which take one each for their whole time.
 constexpr std::size_t kGitThreads = 4;
 constexpr std::size_t kCloneThreads = 6;
@@ -121,6 +130,7 @@ class App {
                       ? Credential::fixed(config.runtime_store_iv)
                       : Credential::file(config.runtime_store_iv_file)),
         names_(context.metrics),
+        argo_tasks_(context.executor),
         git_tasks_(context.executor) {}
 
   Task<Result<void>> start() {
@@ -167,14 +177,17 @@ class App {
     log_.info("serving", {{"port", server_->port()}, {"control_plane", version_.platform_host}});
     users_->start();
     rules_->start();
+    start_argo(*proxy);
     start_git(*proxy);
     co_return Result<void>{};
   }
 
   Task<> stop(Deadline deadline) {
     is_listening_ = false;
-    git_tasks_.cancel();
-    co_await git_tasks_.join();
+    for (TaskGroup* group : {&argo_tasks_, &git_tasks_}) {
+      group->cancel();
+      co_await group->join();
+    }
     if (server_) co_await server_->stop(deadline);
     if (committer_) co_await committer_->stop();
     if (clones_) co_await clones_->stop();
@@ -198,12 +211,23 @@ class App {
       text += "rules for " + std::string(to_string(type)) + ": " +
               (trouble.empty() ? "fresh" : trouble) + "\n";
     }
+    text += "Argo CD: " +
+            (argocd_token_ ? config_.argocd_url + trouble_of(*argocd_token_)
+                           : std::string("not configured")) +
+            "\nArgo Workflows: " +
+            (workflows_token_ ? config_.workflows_url + trouble_of(*workflows_token_)
+                              : std::string("not configured")) +
+            "\n";
     text += "Git integrations: " + (git_trouble_.empty() ? "available" : git_trouble_) + "\n";
     text += "commits: " + status_of_commits();
     return text;
   }
 
  private:
+  static std::string trouble_of(const Credential& token) {
+    return token.trouble().empty() ? std::string() : " (" + token.trouble() + ")";
+  }
+
   [[nodiscard]] std::string status_of_commits() const {
     if (!committer_)
       return "not available" + (clones_trouble_.empty() ? "" : ": " + clones_trouble_) + "\n";
@@ -218,6 +242,59 @@ class App {
               format_rfc3339(clone.since) + "\n";
     }
     return text;
+  }
+
+  // The servers of the Argo projects that are configured.
+  void start_argo(const http::ProxySettings& proxy) {
+    if (!config_.argocd_url.empty()) {
+      argocd_http_.emplace(context_.executor, names_,
+                           client_options(config_, proxy, config_.argocd_insecure));
+      argocd_.emplace(
+          *argocd_http_,
+          argo::ArgoCdClient::Options{.server = argo::parse_server(config_.argocd_url).value()},
+          [this] { return argocd_token_->current(); });
+      argocd_token_.emplace(argocd_credential());
+      argocd_token_->start(argo_tasks_);
+      applications_.emplace(*argocd_, *argocd_token_, *rules_, config_.runtime_name);
+      parts_->applications = &*applications_;
+    }
+    if (!config_.workflows_url.empty()) {
+      workflows_http_.emplace(context_.executor, names_,
+                              client_options(config_, proxy, config_.workflows_insecure));
+      workflows_token_.emplace(workflows_credential());
+      workflows_client_.emplace(*workflows_http_,
+                                argo::WorkflowsClient::Options{
+                                    .server = argo::parse_server(config_.workflows_url).value()},
+                                [this] { return workflows_token_->current(); });
+      workflows_.emplace(*workflows_client_, *workflows_token_, *rules_, config_.runtime_name);
+      parts_->workflows = &*workflows_;
+    }
+  }
+
+  Credential argocd_credential() {
+    if (!config_.argocd_token_file.empty()) return Credential::file(config_.argocd_token_file);
+    if (config_.argocd_username.empty()) return Credential::fixed(config_.argocd_token);
+    return Credential::fetched(
+        [this]() -> Task<Result<Secret>> {
+          // Read each time: it may have been changed with the account's password.
+          auto password = config_.argocd_password_file.empty()
+                              ? Credential::fixed(config_.argocd_password)
+                              : Credential::file(config_.argocd_password_file);
+          co_return co_await argocd_->log_in(config_.argocd_username, password.current(),
+                                             deadline_after(std::chrono::seconds(10)));
+        },
+        {.task = "login", .not_yet = "not logged in yet", .retry_lasting = kWrongPassword});
+  }
+
+  Credential workflows_credential() const {
+    if (!config_.workflows_token_file.empty())
+      return Credential::file(config_.workflows_token_file);
+    if (!config_.workflows_token.empty()) return Credential::fixed(config_.workflows_token);
+    // A server in mode `server` asks for none.
+    std::error_code missing;
+    return std::filesystem::exists(kServiceAccountToken, missing)
+               ? Credential::file(kServiceAccountToken)
+               : Credential::fixed({});
   }
 
   // Git integrations lie in Secrets of the runtime's namespace. Without a cluster the rest serves.
@@ -235,6 +312,8 @@ class App {
     parts_->files.runtime_namespace = ns;
     cluster_.emplace(context_.executor, names_, std::move(*cluster), proxy,
                      "gitops-app-proxy/" + std::string(version()));
+    rollouts_.emplace(*cluster_, applications_ ? &*applications_ : nullptr);
+    parts_->rollouts = &*rollouts_;
     git_http_.emplace(context_.executor, names_, client_options(config_, proxy, false));
     git_hosts_.emplace(context_.executor, *git_http_, context_.metrics);
     integrations_.emplace(*cluster_, ns);
@@ -323,7 +402,17 @@ class App {
   std::optional<control_plane::GraphqlClient> control_plane_;
   std::optional<UserDirectory> users_;
   std::optional<Rules> rules_;
+  std::optional<http::Client> argocd_http_;
+  std::optional<Credential> argocd_token_;
+  std::optional<argo::ArgoCdClient> argocd_;
+  std::optional<ApplicationActions> applications_;
+  std::optional<http::Client> workflows_http_;
+  std::optional<Credential> workflows_token_;
+  std::optional<argo::WorkflowsClient> workflows_client_;
+  std::optional<WorkflowActions> workflows_;
+  TaskGroup argo_tasks_;
   std::optional<k8s::Client> cluster_;
+  std::optional<RolloutActions> rollouts_;
   std::optional<http::Client> git_http_;
   std::optional<GitHostClient> git_hosts_;
   TokenSeal seal_;

@@ -1,5 +1,6 @@
 #include "app-proxy/config.hpp"
 
+#include "common/argo/argocd_client.hpp"
 #include "common/core/time.hpp"
 #include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
@@ -15,6 +16,18 @@ std::string url_mistake(const std::string& text) {
   if (url->scheme != "http" && url->scheme != "https") return "not http or https";
   if (!url->userinfo.empty() || !url->query.empty()) return "neither user nor query is allowed";
   return {};
+}
+
+std::string server_mistake(const std::string& text) {
+  if (text.empty()) return {};
+  const auto url = argo::parse_server(text);
+  if (!url) return url.error().message;
+  if (!url->userinfo.empty() || !url->query.empty()) return "neither user nor query is allowed";
+  return {};
+}
+
+bool is_given(const Secret& value, const std::string& file) {
+  return !value.empty() || !file.empty();
 }
 
 constexpr milliseconds kLongestTtl = std::chrono::minutes(10);
@@ -136,6 +149,42 @@ void bind(ConfigReader& reader, Config& config) {
               "Private SSH key in OpenSSH's format, Ed25519 without a passphrase, that signs every "
               "commit; empty: commits are not signed"},
              config.commit_signing_key_file);
+
+  reader.group("Argo");
+  reader.add({"argocd-server",
+              {"ARGO_CD_URL"},
+              "argocd-server as URL or host:port, with its root path; empty: there is none"},
+             config.argocd_url);
+  reader.check({"argocd-server"}, [&config] { return server_mistake(config.argocd_url); });
+  reader.add_secret({"argocd-token", {"ARGO_CD_TOKEN"}, "Token for argocd-server"},
+                    config.argocd_token, &config.argocd_token_file);
+  reader.add({"argocd-username",
+              {"ARGO_CD_USERNAME"},
+              "Account for the login to argocd-server with a password"},
+             config.argocd_username);
+  reader.add_secret({"argocd-password", {"ARGO_CD_PASSWORD"}, "Password of that account"},
+                    config.argocd_password, &config.argocd_password_file);
+  reader.check({"argocd-token", "argocd-password"}, [&config] {
+    return is_given(config.argocd_token, config.argocd_token_file) &&
+                   is_given(config.argocd_password, config.argocd_password_file)
+               ? "both a token and a password for argocd-server are given"
+               : "";
+  });
+  reader.add({"argocd-insecure", {"ARGO_CD_INSECURE"}, "Accept any certificate of argocd-server"},
+             config.argocd_insecure);
+  reader.add({"argo-workflows-url",
+              {"ARGO_WORKFLOWS_URL"},
+              "API server of Argo Workflows as URL or host:port; empty: there is none"},
+             config.workflows_url);
+  reader.check({"argo-workflows-url"}, [&config] { return server_mistake(config.workflows_url); });
+  reader.add_secret({"argo-workflows-token",
+                     {"ARGO_WORKFLOWS_TOKEN"},
+                     "Token for that server; without one, that of the pod's service account"},
+                    config.workflows_token, &config.workflows_token_file);
+  reader.add({"argo-workflows-insecure",
+              {"ARGO_WORKFLOWS_INSECURE"},
+              "Accept any certificate of that server"},
+             config.workflows_insecure);
 
   reader.group("Kubernetes");
   reader.add({"kubeconfig",

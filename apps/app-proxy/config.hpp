@@ -32,6 +32,19 @@ struct Config {
   std::chrono::milliseconds rules_max_age{900'000};
   std::string audit_file;  // empty: standard error
 
+  std::string argocd_url;  // empty: there is no Argo CD
+  Secret argocd_token;
+  std::string argocd_token_file;
+  std::string argocd_username;
+  Secret argocd_password;
+  std::string argocd_password_file;
+  bool argocd_insecure = false;
+
+  std::string workflows_url;  // empty: there are no Argo Workflows
+  Secret workflows_token;
+  std::string workflows_token_file;  // empty, without a token: that of the pod's ServiceAccount
+  bool workflows_insecure = false;
+
   std::string kubeconfig;
   std::string context;
   Secret runtime_store_iv;

@@ -67,9 +67,9 @@ struct AppProxyWorld {
     Json json;
 
     [[nodiscard]] std::string code() const {
+      using namespace nlohmann::literals;
       if (!json.is_object() || !json.contains("errors")) return "";
-      const Json& extensions = json["errors"][0]["extensions"];
-      return extensions.is_object() ? extensions.value("code", "") : "";
+      return json.value("/errors/0/extensions/code"_json_pointer, "");
     }
   };
   Task<Answer> send(http::Request request) {

@@ -39,7 +39,8 @@ APP_FOLDERS = {
         "git": [],
         "integrations": ["providers"],
         "entities": ["git"],
-        "resolvers": ["users", "providers", "git", "integrations", "entities"],
+        "actions": ["users"],
+        "resolvers": ["users", "providers", "git", "integrations", "entities", "actions"],
     },
     "apps/event-reporter": {
         "ledger": [],

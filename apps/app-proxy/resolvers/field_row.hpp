@@ -54,4 +54,11 @@ FieldRow change(std::string field, Permission permission, std::vector<std::strin
           .row = std::move(row)};
 }
 
+// The same field under Query, where some public clients ask for changes, too. Requests of other sites' pages cannot
+// reach it: operations come by POST as JSON, or by a WebSocket that such a page may not open.
+inline FieldRow under_query(FieldRow row) {
+  row.root = RootType::query;
+  return row;
+}
+
 }  // namespace gitops::app_proxy

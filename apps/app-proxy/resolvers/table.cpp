@@ -5,9 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "app-proxy/resolvers/applications.hpp"
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "app-proxy/resolvers/repositories.hpp"
+#include "app-proxy/resolvers/rollouts.hpp"
+#include "app-proxy/resolvers/workflows.hpp"
 #include "common/core/log.hpp"
 
 namespace gitops::app_proxy {
@@ -160,6 +163,83 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
           }};
 }
 
+// The fields about Applications, Workflows and Rollouts. Whoever is a user may ask for them; what the account's
+// rules say of the object is checked by the actions.
+void add_actions(std::vector<FieldRow>& rows, const Parts& parts) {
+  using enum Permission;
+  const auto of_applications = [&parts](auto function) {
+    return [&parts, function](Call& call) { return function(parts.applications, call); };
+  };
+  const auto of_workflows = [&parts](auto function) {
+    return [&parts, function](Call& call) { return function(parts.workflows, call); };
+  };
+  const auto workflow_verb = [&parts](WorkflowAction action) {
+    return [&parts, action](Call& call) { return change_workflow(parts.workflows, action, call); };
+  };
+  const auto of_rollouts = [&parts](auto function) {
+    return [&parts, function](Call& call) { return function(parts.rollouts, call); };
+  };
+  const auto run_end = [&parts](RolloutActions::Run run) {
+    return [&parts, run](Call& call) { return terminate_run(parts.rollouts, run, call); };
+  };
+  const auto add = [&rows](FieldRow row) { rows.push_back(std::move(row)); };
+  const auto add_under_both = [&rows](const FieldRow& row) {
+    rows.push_back(under_query(row));
+    rows.push_back(row);
+  };
+  const std::vector<std::string_view> resource = {"application", "appNamespace", "group", "kind",
+                                                  "namespace",   "resourceName", "name"};
+  const auto with = [](std::vector<std::string_view> names, std::string_view more) {
+    names.push_back(more);
+    return names;
+  };
+  const std::vector<std::string_view> workflow = {"namespace", "workflowName"};
+  const std::vector<std::string_view> rollout = {"application", "appNamespace", "namespace",
+                                                 "rolloutName"};
+
+  add(read("applicationProxyQuery", user, of_applications(application_proxy_query)));
+  add_under_both(change(
+      "sync", user,
+      {"applicationName", "appNamespace", "options.revision", "options.prune", "options.dryRun"},
+      of_applications(sync_application)));
+  add_under_both(change("refresh", user, {"applicationName", "appNamespace"},
+                        of_applications(refresh_application)));
+  add_under_both(change("appRollback", user,
+                        {"appName", "appNamespace", "historyId", "dryRun", "prune"},
+                        of_applications(rollback_application)));
+  add_under_both(change("terminateApplicationOperation", user, {"applicationName", "appNamespace"},
+                        of_applications(terminate_application_operation)));
+  add(change("deleteArgoApplication", admin, {"applicationName", "appNamespace", "cascade"},
+             of_applications(delete_argo_application)));
+  add(read("resource", user, of_applications(application_resource)));
+  add(change("patchResource", admin, resource, of_applications(patch_application_resource)));
+  add(change("deleteResource", user, resource, of_applications(delete_application_resource)));
+  add(read("resourceActions", user, of_applications(resource_actions)));
+  add(change("runResourceAction", user, with(resource, "action"),
+             of_applications(run_resource_action)));
+
+  add(change("terminateWorkflow", user, workflow, workflow_verb(WorkflowAction::terminate)));
+  add(change("stopWorkflow", user, workflow, workflow_verb(WorkflowAction::stop)));
+  add(change("suspendWorkflow", user, workflow, workflow_verb(WorkflowAction::suspend)));
+  add(change("resumeWorkflow", user, workflow, workflow_verb(WorkflowAction::resume)));
+  add(change("retryWorkflow", user, workflow, workflow_verb(WorkflowAction::retry)));
+  add(change("setWorkflow", user, workflow, workflow_verb(WorkflowAction::set)));
+  add(change("deleteWorkflow", user, workflow, workflow_verb(WorkflowAction::remove)));
+  add(change("resubmitWorkflow", user, workflow, of_workflows(resubmit_workflow)));
+  add(change("createWorkflowFromWorkflowTemplate", user, {"namespace", "workflowTemplateName"},
+             of_workflows(submit_workflow)));
+
+  add(change("rolloutAction", user, with(rollout, "action"), of_rollouts(rollout_action)));
+  add(change("rolloutRollback", user, with(rollout, "rolloutRevision"),
+             of_rollouts(rollout_rollback)));
+  add(change("setRolloutImage", admin, with(with(rollout, "container"), "image"),
+             of_rollouts(set_rollout_image)));
+  add(change("terminateAnalysisRun", user, {"application", "appNamespace", "namespace", "name"},
+             run_end(RolloutActions::Run::analysis)));
+  add(change("terminateExperiment", user, {"application", "appNamespace", "namespace", "name"},
+             run_end(RolloutActions::Run::experiment)));
+}
+
 }  // namespace
 
 std::vector<FieldRow> table(const Parts& parts) {
@@ -180,7 +260,7 @@ std::vector<FieldRow> table(const Parts& parts) {
       return function(parts.git_integrations, parts.committer, parts.files, call);
     };
   };
-  return {
+  std::vector<FieldRow> rows = {
       read("versionInfo", anyone, [&parts] { return &parts.version; }),
 
       read("gitIntegrations", user, of_git(git_integrations)),
@@ -215,6 +295,8 @@ std::vector<FieldRow> table(const Parts& parts) {
              of_files(create_argo_rollouts)),
       change("removeRuntimeFromIscRepo", admin, {}, of_files(remove_runtime_from_isc_repo)),
   };
+  add_actions(rows, parts);
+  return rows;
 }
 
 graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit) {
@@ -236,6 +318,9 @@ graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit) {
   add_git_integration_types(to);
   add_repository_types(to);
   add_commit_types(to);
+  add_application_types(to);
+  add_workflow_types(to);
+  add_rollout_types(to);
   return to;
 }
 

@@ -10,8 +10,11 @@
 
 namespace gitops::app_proxy {
 
+class ApplicationActions;
 class Committer;
 class GitIntegrations;
+class RolloutActions;
+class WorkflowActions;
 
 // What the resolvers work with. App owns all of it; it outlives the engine.
 struct Parts {
@@ -19,6 +22,9 @@ struct Parts {
   GitIntegrations* git_integrations = nullptr;  // null: no access to the cluster
   Committer* committer = nullptr;               // null: the same, or no folder for clones
   RuntimeFiles files = {};
+  ApplicationActions* applications = nullptr;   // null: no Argo CD is configured
+  WorkflowActions* workflows = nullptr;         // null: no Argo Workflows are configured
+  RolloutActions* rollouts = nullptr;           // null: no access to the cluster
 };
 
 // The one list of all fields of Query and Mutation: who may ask for each, and its function. A new

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/core/error.hpp"
+
+// What the actions share: their answers and their refusals.
+namespace gitops::app_proxy {
+
+// The outcome of an action. Nothing is changed when the object is already as wanted; `note` says so.
+struct Outcome {
+  bool changed = true;
+  std::string note = {};
+};
+
+// Stable codes in Error::reason, shown to clients.
+namespace action_errors {
+inline constexpr std::string_view kNotFound =
+    "NOT_FOUND_ERROR";  // public clients look for this word
+inline constexpr std::string_view kInProgress = "ARGO_CD_OPERATION_IN_PROGRESS";
+inline constexpr std::string_view kAutoSync = "ARGO_CD_AUTO_SYNC";
+inline constexpr std::string_view kNotAvailable = "ARGO_NOT_AVAILABLE";
+inline constexpr std::string_view kNotInstalled = "ARGO_NOT_INSTALLED";
+inline constexpr std::string_view kNotPossible = "NOT_POSSIBLE_NOW";
+}  // namespace action_errors
+
+// The user may not do this, or there is no such object: the two are not told apart.
+Error forbidden_action(std::string message);
+
+// Whether a text can be the name of a Kubernetes object or namespace (RFC 1123 subdomain): it becomes a
+// part of a path. `what` names the argument.
+Result<void> check_object_name(std::string_view what, std::string_view name);
+
+// An error of `peer`, an Argo server or the API server, as clients may see it. Its 401 and 403 concern
+// the runtime, not the caller: the log tells them.
+Error shown_action_error(Error error, std::string_view peer);
+
+}  // namespace gitops::app_proxy

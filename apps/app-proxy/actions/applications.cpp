@@ -1,0 +1,308 @@
+#include "app-proxy/actions/applications.hpp"
+
+#include <array>
+#include <utility>
+
+#include "app-proxy/actions/entities.hpp"
+#include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::string_view kPeer = "Argo CD";
+constexpr std::string_view kRolloutGroup = "argoproj.io";
+
+Error refused(std::string_view reason, std::string message) {
+  return {
+      .code = ErrorCode::conflict, .message = std::move(message), .reason = std::string(reason)};
+}
+
+Error shown(Error error) {
+  return shown_action_error(std::move(error), kPeer);
+}
+
+bool is_object(std::string_view text) {
+  simdjson::dom::parser parser;
+  return parse_object(parser, text, "answer").has_value();
+}
+
+Error no_json() {
+  return shown(Error{.code = ErrorCode::protocol, .message = "the answer is no JSON object"});
+}
+
+Result<void> check(const argo::AppRef& app) {
+  if (auto name = check_object_name("name of the application", app.name); !name) return name;
+  return app.ns.empty() ? Result<void>()
+                        : check_object_name("namespace of the application", app.ns);
+}
+
+Error in_progress(const argo::AppRef& app) {
+  return refused(
+      action_errors::kInProgress,
+      "an operation of " + app.name + " is in progress; wait until it has ended, or terminate it");
+}
+
+// For administrators alone, since no rule is about it.
+Result<void> needs_admin(const User& user, std::string_view what) {
+  if (user.is_admin) return {};
+  return std::unexpected(
+      forbidden_action("only an administrator of the account may " + std::string(what)));
+}
+
+}  // namespace
+
+ApplicationActions::ApplicationActions(argo::ArgoCdClient& argocd, Credential& token,
+                                       const Rules& rules, std::string runtime)
+    : argocd_(argocd), token_(token), rules_(rules), runtime_(std::move(runtime)) {}
+
+template <class Ask>
+auto ApplicationActions::with_token(Ask ask) -> decltype(ask()) {
+  auto answer = co_await ask();
+  if (!answer && answer.error().code == ErrorCode::unauthenticated && co_await token_.refused()) {
+    answer = co_await ask();
+  }
+  co_return answer;
+}
+
+Task<Result<std::string>> ApplicationActions::permitted(const User& user, Action action,
+                                                        argo::AppRef app, Deadline deadline) {
+  if (auto checked = check(app); !checked) co_return std::unexpected(checked.error());
+  auto found =
+      co_await with_token([&] { return argocd_.application(app, argo::Refresh::none, deadline); });
+  if (!found) {
+    const auto code = found.error().code;
+    if (code != ErrorCode::forbidden && code != ErrorCode::not_found) {
+      co_return std::unexpected(shown(std::move(found.error())));
+    }
+    if (action == Action::view || !user.is_admin) {
+      co_return std::unexpected(forbidden_action("no such application, or no right for it"));
+    }
+    co_return std::unexpected(
+        Error{.code = ErrorCode::not_found,
+              .message = "Argo CD shows the runtime no application " + app.name,
+              .http_status = 404,
+              .reason = std::string(action_errors::kNotFound)});
+  }
+  if (!is_object(*found)) co_return std::unexpected(no_json());
+  if (auto allowed = rules_.check(user, action, application_entity(*found, runtime_)); !allowed) {
+    co_return std::unexpected(allowed.error());
+  }
+  co_return std::move(*found);
+}
+
+Task<Result<void>> ApplicationActions::sync(const User& user, argo::AppRef app, std::string options,
+                                            Deadline deadline) {
+  const auto found = co_await permitted(user, Action::sync, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  if (application_state(*found).has_operation) co_return std::unexpected(in_progress(app));
+  auto done = co_await with_token([&] { return argocd_.sync(app, options, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  co_return Result<void>();
+}
+
+Task<Result<void>> ApplicationActions::refresh(const User& user, argo::AppRef app,
+                                               argo::Refresh how, Deadline deadline) {
+  const auto found = co_await permitted(user, Action::refresh, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  auto done = co_await with_token([&] { return argocd_.application(app, how, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  co_return Result<void>();
+}
+
+Task<Result<void>> ApplicationActions::rollback(const User& user, argo::AppRef app, Rollback to,
+                                                Deadline deadline) {
+  const auto found = co_await permitted(user, Action::app_rollback, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  const auto state = application_state(*found);
+  if (state.is_automated) {
+    co_return std::unexpected(
+        refused(action_errors::kAutoSync,
+                app.name + " syncs by itself, so a rollback would be undone; switch auto-sync off, "
+                           "or revert the commit"));
+  }
+  if (state.has_operation) co_return std::unexpected(in_progress(app));
+  std::string options;
+  ObjectWriter writer(options);
+  writer.raw("id", std::to_string(to.history_id));
+  writer.raw("dryRun", to.dry_run ? "true" : "false");
+  writer.raw("prune", to.prune ? "true" : "false");
+  writer.end();
+  auto done = co_await with_token([&] { return argocd_.rollback(app, options, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  co_return Result<void>();
+}
+
+Task<Result<Outcome>> ApplicationActions::terminate(const User& user, argo::AppRef app,
+                                                    Deadline deadline) {
+  const auto found = co_await permitted(user, Action::terminate_sync, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  const Outcome nothing{.changed = false, .note = "no operation is in progress"};
+  if (!application_state(*found).has_operation) co_return nothing;
+  auto done = co_await with_token([&] { return argocd_.terminate_operation(app, deadline); });
+  if (done) co_return Outcome();
+  // It ended in the meantime.
+  if (done.error().code == ErrorCode::invalid_argument) co_return nothing;
+  co_return std::unexpected(shown(std::move(done.error())));
+}
+
+Task<Result<void>> ApplicationActions::remove(const User& user, argo::AppRef app, bool cascade,
+                                              std::string propagation, Deadline deadline) {
+  if (auto admin = needs_admin(user, "delete an application"); !admin) co_return admin;
+  const auto found = co_await permitted(user, Action::delete_resource, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  auto done =
+      co_await with_token([&] { return argocd_.remove(app, cascade, propagation, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  co_return Result<void>();
+}
+
+Task<Result<std::string>> ApplicationActions::resource(const User& user, argo::AppRef app,
+                                                       argo::ResourceRef which, Deadline deadline) {
+  const auto found = co_await permitted(user, Action::view, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  if (complete(which, *found)) {
+    const argo::ObjectFilter only{
+        .group = which.group, .kind = which.kind, .ns = which.ns, .name = which.name};
+    auto managed =
+        co_await with_token([&] { return argocd_.managed_resources(app, deadline, only); });
+    if (!managed) co_return std::unexpected(shown(std::move(managed.error())));
+    if (!is_object(*managed)) co_return std::unexpected(no_json());
+    std::string item;
+    for_each_member(*managed, [&](std::string_view key, std::string_view value) {
+      if (key != "items") return true;
+      for_each_item(value, [&](std::string_view text) {
+        if (item.empty()) item = text;
+      });
+      return false;
+    });
+    if (!item.empty()) co_return item;
+  }
+  auto live = co_await with_token([&] { return argocd_.resource(app, which, deadline); });
+  if (!live) co_return std::unexpected(shown(std::move(live.error())));
+  if (!is_object(*live)) co_return std::unexpected(no_json());
+  co_return edit_present_member(*live, "manifest", [](std::string_view text) {
+    return std::string(text) + ",\"liveState\":" + std::string(text);
+  });
+}
+
+Task<Result<std::string>> ApplicationActions::patch_resource(const User& user, argo::AppRef app,
+                                                             argo::ResourceRef which,
+                                                             std::string patch_type,
+                                                             std::string patch, Deadline deadline) {
+  if (auto admin = needs_admin(user, "patch an object"); !admin) {
+    co_return std::unexpected(admin.error());
+  }
+  const auto found = co_await permitted(user, Action::sync, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  (void)complete(which, *found);
+  auto done = co_await with_token(
+      [&] { return argocd_.patch_resource(app, which, patch_type, patch, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  simdjson::dom::parser parser;
+  const auto json = parse_object(parser, *done, "answer of Argo CD");
+  if (!json) co_return std::unexpected(shown(json.error()));
+  co_return std::string((*json)["manifest"].text());
+}
+
+Task<Result<void>> ApplicationActions::delete_resource(const User& user, argo::AppRef app,
+                                                       argo::ResourceRef which, argo::Removal how,
+                                                       Deadline deadline) {
+  const auto found = co_await permitted(user, Action::delete_resource, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  (void)complete(which, *found);
+  auto done =
+      co_await with_token([&] { return argocd_.delete_resource(app, which, how, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  co_return Result<void>();
+}
+
+Task<Result<std::string>> ApplicationActions::resource_actions(const User& user, argo::AppRef app,
+                                                               argo::ResourceRef which,
+                                                               Deadline deadline) {
+  const auto found = co_await permitted(user, Action::view, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  (void)complete(which, *found);
+  auto answer = co_await with_token([&] { return argocd_.actions(app, which, deadline); });
+  if (!answer) co_return std::unexpected(shown(std::move(answer.error())));
+  if (!is_object(*answer)) co_return std::unexpected(no_json());
+  std::string list = "[]";
+  for_each_member(*answer, [&](std::string_view key, std::string_view value) {
+    if (key == "actions" && value.starts_with('[')) list = value;
+    return key != "actions";
+  });
+  co_return list;
+}
+
+Task<Result<void>> ApplicationActions::run_action(const User& user, argo::AppRef app,
+                                                  argo::ResourceRef which, std::string action,
+                                                  std::string parameters, Deadline deadline) {
+  const auto right = right_for(which, action);
+  if (!right) {
+    if (auto admin = needs_admin(user, "run this action"); !admin) co_return admin;
+  }
+  const auto found = co_await permitted(user, right.value_or(Action::sync), app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  (void)complete(which, *found);
+  auto done = co_await with_token(
+      [&] { return argocd_.run_action(app, which, action, parameters, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  co_return Result<void>();
+}
+
+ApplicationState application_state(std::string_view application) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, application, "Application");
+  if (!root) return {};
+  const std::string_view phase = (*root)["status"]["operationState"]["phase"].text();
+  const JsonView automated = (*root)["spec"]["syncPolicy"]["automated"];
+  // Argo CD 3 can switch it off in place: spec.syncPolicy.automated.enabled.
+  const JsonView enabled = automated["enabled"];
+  return {.has_operation =
+              (*root)["operation"].exists() || phase == "Running" || phase == "Terminating",
+          .is_automated = automated.exists() && (!enabled.exists() || enabled.is_true())};
+}
+
+bool complete(argo::ResourceRef& which, std::string_view application) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, application, "Application");
+  if (!root) return false;
+  std::optional<argo::ResourceRef> match;
+  for (const auto element : (*root)["status"]["resources"].items()) {
+    const JsonView item(element);
+    const bool fits = item["kind"].text() == which.kind && item["name"].text() == which.name &&
+                      item["group"].text() == which.group &&
+                      (which.ns.empty() || item["namespace"].text() == which.ns);
+    if (!fits) continue;
+    if (match) return false;
+    match = which;
+    match->ns = item["namespace"].text();
+    if (which.version.empty()) match->version = item["version"].text();
+  }
+  if (!match) {
+    // Objects that others made of these lie where they do.
+    if (which.ns.empty()) which.ns = (*root)["spec"]["destination"]["namespace"].text();
+    return false;
+  }
+  which = std::move(*match);
+  return true;
+}
+
+std::optional<Action> right_for(const argo::ResourceRef& which, std::string_view action) {
+  constexpr std::array kOfRollouts = {
+      std::pair{std::string_view("pause"), Action::rollout_pause},
+      std::pair{std::string_view("resume"), Action::rollout_resume},
+      std::pair{std::string_view("promote-full"), Action::rollout_promote_full},
+      std::pair{std::string_view("skip-current-step"), Action::rollout_skip_current_step},
+      std::pair{std::string_view("abort"), Action::rollout_abort},
+      std::pair{std::string_view("retry"), Action::rollout_retry},
+  };
+  if (action == "restart") return Action::restart;
+  if (which.group != kRolloutGroup || which.kind != "Rollout") return std::nullopt;
+  for (const auto& [name, right] : kOfRollouts) {
+    if (name == action) return right;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,67 @@
+#include "app-proxy/actions/entities.hpp"
+
+#include "common/core/json_text.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::string_view kProductLabel = "codefresh.io/product";
+// Argo CD marks what it has deployed by one of the two (argo-cd.readthedocs.io, "Resource Tracking").
+constexpr std::string_view kTrackingId = "argocd.argoproj.io/tracking-id";
+constexpr std::string_view kInstanceLabel = "app.kubernetes.io/instance";
+
+// "gs" of "gs:argoproj.io/Application:argocd/shop"; an Application of another namespace than Argo CD's is
+// "ns_gs".
+std::string owner_of(JsonView metadata) {
+  const std::string_view id = metadata["annotations"][kTrackingId].text();
+  std::string_view name = id.substr(0, id.find(':'));
+  if (name.empty()) name = metadata["labels"][kInstanceLabel].text();
+  const auto mark = name.find('_');  // no character of names
+  return std::string(mark == std::string_view::npos ? name : name.substr(mark + 1));
+}
+
+Entity entity_of(EntityType type, JsonView metadata, std::string_view runtime) {
+  Entity entity{.type = type,
+                .entity_namespace = std::string(metadata["namespace"].text()),
+                .runtime = std::string(runtime)};
+  for (const auto& [key, value] : metadata["labels"].members()) {
+    entity.labels.emplace(key, JsonView(value).text());
+  }
+  return entity;
+}
+
+Entity own_object(EntityType type, std::string_view object, std::string_view runtime) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, object, "object");
+  if (!root) return {.type = type};
+  Entity entity = entity_of(type, (*root)["metadata"], runtime);
+  entity.cluster = kInCluster;
+  entity.git_source = owner_of((*root)["metadata"]);
+  return entity;
+}
+
+}  // namespace
+
+Entity application_entity(std::string_view object, std::string_view runtime) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, object, "Application");
+  if (!root) return {};
+  const JsonView metadata = (*root)["metadata"];
+  Entity entity = entity_of(EntityType::gitops_applications, metadata, runtime);
+  const JsonView destination = (*root)["spec"]["destination"];
+  entity.cluster = destination["server"].text().empty() ? destination["name"].text()
+                                                        : destination["server"].text();
+  entity.git_source = owner_of(metadata);
+  entity.product_name = metadata["labels"][kProductLabel].text();
+  return entity;
+}
+
+Entity workflow_entity(std::string_view object, std::string_view runtime) {
+  return own_object(EntityType::workflows, object, runtime);
+}
+
+Entity workflow_template_entity(std::string_view object, std::string_view runtime) {
+  return own_object(EntityType::workflow_templates, object, runtime);
+}
+
+}  // namespace gitops::app_proxy

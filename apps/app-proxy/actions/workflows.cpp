@@ -1,0 +1,201 @@
+#include "app-proxy/actions/workflows.hpp"
+
+#include <utility>
+
+#include "app-proxy/actions/entities.hpp"
+#include "common/core/json_text.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::string_view kPeer = "Argo Workflows";
+// What is needed of a Workflow, whose nodes may be megabytes.
+constexpr const char* kFields =
+    "metadata.name,metadata.namespace,metadata.labels,metadata.annotations,spec.suspend,"
+    "spec.shutdown,status.phase,status.finishedAt";
+
+Error shown(Error error) {
+  return shown_action_error(std::move(error), kPeer);
+}
+
+std::string name_in(std::string_view object) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, object, "Workflow");
+  return root ? std::string((*root)["metadata"]["name"].text()) : std::string();
+}
+
+}  // namespace
+
+std::string_view to_string(WorkflowAction action) {
+  using enum WorkflowAction;
+  switch (action) {
+    case terminate:
+      return "terminate";
+    case stop:
+      return "stop";
+    case suspend:
+      return "suspend";
+    case resume:
+      return "resume";
+    case retry:
+      return "retry";
+    case resubmit:
+      return "resubmit";
+    case set:
+      return "set";
+    case remove:
+      return "delete";
+  }
+  return {};
+}
+
+Action right_for(WorkflowAction action) {
+  using enum WorkflowAction;
+  switch (action) {
+    case terminate:
+    case remove:
+      return Action::terminate;
+    case stop:
+    case suspend:
+      return Action::stop;
+    case resubmit:
+      return Action::resubmit;
+    case resume:
+    case retry:
+    case set:
+      return Action::restart;
+  }
+  return Action::terminate;
+}
+
+WorkflowActions::WorkflowActions(argo::WorkflowsClient& workflows, Credential& token,
+                                 const Rules& rules, std::string runtime)
+    : workflows_(workflows), token_(token), rules_(rules), runtime_(std::move(runtime)) {}
+
+template <class Ask>
+auto WorkflowActions::with_token(Ask ask) -> decltype(ask()) {
+  auto answer = co_await ask();
+  if (!answer && answer.error().code == ErrorCode::unauthenticated && co_await token_.refused()) {
+    answer = co_await ask();
+  }
+  co_return answer;
+}
+
+Error WorkflowActions::missing(const User& user, Error error, std::string_view kind,
+                               const std::string& name) const {
+  if (error.code != ErrorCode::not_found) return shown(std::move(error));
+  if (!user.is_admin) return forbidden_action("no such object, or no right for it");
+  return {.code = ErrorCode::not_found,
+          .message = "there is no " + std::string(kind) + " " + name,
+          .http_status = 404,
+          .reason = std::string(action_errors::kNotFound)};
+}
+
+Task<Result<WorkflowActions::Done>> WorkflowActions::act(const User& user, WorkflowAction action,
+                                                         std::string ns, std::string name,
+                                                         std::string options, Deadline deadline) {
+  if (auto checked = check_object_name("namespace", ns); !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  if (auto checked = check_object_name("name of the workflow", name); !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  auto found =
+      co_await with_token([&] { return workflows_.workflow(ns, name, kFields, deadline); });
+  if (!found) {
+    co_return std::unexpected(missing(user, std::move(found.error()), "Workflow", ns + "/" + name));
+  }
+  if (auto allowed = rules_.check(user, right_for(action), workflow_entity(*found, runtime_));
+      !allowed) {
+    co_return std::unexpected(allowed.error());
+  }
+  auto outcome = workflow_outcome(action, *found);
+  if (!outcome) co_return std::unexpected(std::move(outcome.error()));
+  if (!outcome->changed) co_return Done{.outcome = std::move(*outcome), .name = name};
+  if (action == WorkflowAction::remove) {
+    simdjson::dom::parser parser;
+    const auto wanted = parse_object(parser, options.empty() ? "{}" : options, "options");
+    const bool force = wanted && (*wanted)["force"].is_true();
+    auto removed =
+        co_await with_token([&] { return workflows_.remove(ns, name, force, deadline); });
+    if (!removed) {
+      co_return std::unexpected(
+          missing(user, std::move(removed.error()), "Workflow", ns + "/" + name));
+    }
+    co_return Done{.outcome = {}, .name = name};
+  }
+  auto done = co_await with_token(
+      [&] { return workflows_.put(ns, name, std::string(to_string(action)), options, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  co_return Done{.outcome = {}, .name = name_in(*done)};
+}
+
+Task<Result<std::string>> WorkflowActions::submit(const User& user, std::string ns,
+                                                  std::string workflow_template,
+                                                  std::string options, Deadline deadline) {
+  if (auto checked = check_object_name("namespace", ns); !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  if (auto checked = check_object_name("name of the workflow template", workflow_template);
+      !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  auto found = co_await with_token(
+      [&] { return workflows_.workflow_template(ns, workflow_template, deadline); });
+  if (!found) {
+    co_return std::unexpected(
+        missing(user, std::move(found.error()), "WorkflowTemplate", ns + "/" + workflow_template));
+  }
+  if (auto allowed = rules_.check(user, Action::create, workflow_template_entity(*found, runtime_));
+      !allowed) {
+    co_return std::unexpected(allowed.error());
+  }
+  auto done = co_await with_token(
+      [&] { return workflows_.submit(ns, workflow_template, options, deadline); });
+  if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  co_return name_in(*done);
+}
+
+Result<Outcome> workflow_outcome(WorkflowAction action, std::string_view workflow) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, workflow, "Workflow");
+  if (!root) return std::unexpected(root.error());
+  const std::string_view phase = (*root)["status"]["phase"].text();
+  const bool has_ended = phase == "Succeeded" || phase == "Failed" || phase == "Error";
+  const std::string_view shutdown = (*root)["spec"]["shutdown"].text();
+  const auto nothing = [](std::string note) { return Outcome{.changed = false, .note = note}; };
+  const auto impossible = [](std::string message) {
+    return std::unexpected(Error{.code = ErrorCode::conflict,
+                                 .message = std::move(message),
+                                 .reason = std::string(action_errors::kNotPossible)});
+  };
+  using enum WorkflowAction;
+  switch (action) {
+    case terminate:
+      if (has_ended) return nothing("the workflow has ended already");
+      if (shutdown == "Terminate") return nothing("the workflow is being terminated");
+      return Outcome();
+    case stop:
+      if (has_ended) return nothing("the workflow has ended already");
+      if (!shutdown.empty()) return nothing("the workflow is being ended");
+      return Outcome();
+    case suspend:
+      if (has_ended) return impossible("the workflow has ended already");
+      if ((*root)["spec"]["suspend"].is_true()) return nothing("the workflow is suspended already");
+      return Outcome();
+    case resume:
+    case set:
+      if (has_ended) return impossible("the workflow has ended already");
+      return Outcome();
+    case retry:
+      if (!has_ended)
+        return impossible("the workflow has not ended; only one that failed is retried");
+      return Outcome();
+    case resubmit:
+    case remove:
+      return Outcome();
+  }
+  return Outcome();
+}
+
+}  // namespace gitops::app_proxy

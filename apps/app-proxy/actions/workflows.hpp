@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app-proxy/actions/answers.hpp"
+#include "app-proxy/users/caller.hpp"
+#include "app-proxy/users/rules.hpp"
+#include "common/argo/workflows_client.hpp"
+#include "common/core/credential.hpp"
+
+namespace gitops::app_proxy {
+
+// What is done with a Workflow, by the verbs of its API server.
+enum class WorkflowAction {
+  terminate,
+  stop,     // exit handlers run
+  suspend,  // no new step begins
+  resume,
+  retry,     // the steps that failed
+  resubmit,  // as a new Workflow
+  set,       // of a step that waits
+  remove,
+};
+std::string_view to_string(WorkflowAction action);
+// The right that it needs. The account's rules have no word for some of them: these need the one that
+// comes nearest.
+Action right_for(WorkflowAction action);
+
+// What users do with Workflows, by the API server of Argo Workflows, with the runtime's own account
+// there. Each call reads the Workflow, asks the account's rules, and then acts. A Workflow that is missing
+// and one that the user may not act on are the same to users who are no administrators. Loop thread only;
+// its parts outlive it.
+class WorkflowActions {
+ public:
+  WorkflowActions(argo::WorkflowsClient& workflows, Credential& token, const Rules& rules,
+                  std::string runtime);
+
+  // `options`: a JSON object as the server's request of this verb has it. The changed Workflow's name, or
+  // that of the new one.
+  struct Done {
+    Outcome outcome;
+    std::string name;
+  };
+  Task<Result<Done>> act(const User& user, WorkflowAction action, std::string ns, std::string name,
+                         std::string options, Deadline deadline);
+  // A new Workflow from a template; returns its name.
+  Task<Result<std::string>> submit(const User& user, std::string ns, std::string workflow_template,
+                                   std::string options, Deadline deadline);
+
+ private:
+  template <class Ask>
+  auto with_token(Ask ask) -> decltype(ask());
+  Error missing(const User& user, Error error, std::string_view kind,
+                const std::string& name) const;
+
+  argo::WorkflowsClient& workflows_;
+  Credential& token_;
+  const Rules& rules_;
+  std::string runtime_;
+};
+
+// Why nothing is to be done, because the Workflow is as wanted or has ended; an error when the action is
+// impossible in its state. `workflow` is its JSON. Pure.
+Result<Outcome> workflow_outcome(WorkflowAction action, std::string_view workflow);
+
+}  // namespace gitops::app_proxy

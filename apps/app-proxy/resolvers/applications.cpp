@@ -1,0 +1,383 @@
+#include "app-proxy/resolvers/applications.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "app-proxy/users/caller.hpp"
+#include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using graphql::Call;
+using graphql::InputView;
+using graphql::Json;
+
+std::string text_of(InputView value) {
+  return std::string(value.text());
+}
+
+Result<ApplicationActions*> require(ApplicationActions* applications) {
+  if (applications != nullptr) return applications;
+  return std::unexpected(
+      Error{.code = ErrorCode::unavailable,
+            .message = "the runtime is not configured for an Argo CD; set ARGO_CD_URL",
+            .reason = std::string(action_errors::kNotAvailable)});
+}
+
+const User& user_of(Call& call) {
+  return *call.context<Caller>().user;
+}
+
+argo::AppRef app_of(Call& call, std::string_view name) {
+  return {.name = text_of(call[name]), .ns = text_of(call["appNamespace"])};
+}
+
+argo::ResourceRef resource_of(Call& call) {
+  const auto name = call["resourceName"];
+  return {.group = text_of(call["group"]),
+          .version = text_of(call["version"]),
+          .kind = text_of(call["kind"]),
+          .ns = text_of(call["namespace"]),
+          .name = text_of(name.exists() ? name : call["name"])};
+}
+
+// {"metadata":{"name":…}}
+Json named(const std::string& name) {
+  return Json::trusted("{\"metadata\":{\"name\":" + json_string(name) + "}}");
+}
+
+// The members of an input that were given, under other names where `renamed` says so.
+void copy_given(ObjectWriter& to, InputView from,
+                std::initializer_list<std::pair<std::string_view, std::string_view>> names) {
+  for (const auto& [name, sent] : names) {
+    if (from[name].exists()) to.raw(sent, from[name].json());
+  }
+}
+
+std::string_view raw_member(std::string_view object, std::string_view name) {
+  std::string_view found;
+  for_each_member(object, [&](std::string_view key, std::string_view value) {
+    if (key == name) found = value;
+    return key != name;
+  });
+  return found == "null" ? std::string_view() : found;
+}
+
+std::string text_member(std::string_view object, std::string_view name) {
+  const std::string_view raw = raw_member(object, name);
+  return raw.size() >= 2 && raw.front() == '"' ? std::string(raw.substr(1, raw.size() - 2))
+                                               : std::string();
+}
+
+// The object with a string member in the words of the schema's enums.
+std::string with_enum(std::string_view object, std::string_view name, std::string_view otherwise) {
+  const std::string base(object.empty() || object == "null" ? "{}" : object);
+  return edit_member(base, name, [&](std::string_view value) {
+    const bool is_text = value.size() > 2 && value.front() == '"';
+    return json_string(is_text ? enum_word(value.substr(1, value.size() - 2)) : otherwise);
+  });
+}
+
+std::string with_default(std::string_view object, std::string_view name,
+                         const std::string& value_if_absent) {
+  return edit_member(object, name, [&](std::string_view value) {
+    return value.empty() || value == "null" ? value_if_absent : std::string(value);
+  });
+}
+
+}  // namespace
+
+std::string enum_word(std::string_view word) {
+  std::string out;
+  bool was_small = false;
+  for (const char c : word) {
+    const bool is_small = c >= 'a' && c <= 'z';
+    if (was_small && c >= 'A' && c <= 'Z') out += '_';
+    out += is_small ? static_cast<char>(c - 'a' + 'A') : c;
+    was_small = is_small;
+  }
+  return out;
+}
+
+std::string sync_options(InputView options) {
+  std::string out;
+  ObjectWriter writer(out);
+  copy_given(writer, options,
+             {{"dryRun", "dryRun"},
+              {"manifests", "manifests"},
+              {"prune", "prune"},
+              {"resources", "resources"},
+              {"retryStrategy", "retryStrategy"},
+              {"revision", "revision"},
+              {"strategy", "strategy"},
+              {"syncOptions", "syncOptions"}});
+  if (options["infos"].exists()) {
+    std::string list = "[";
+    for (const auto info : options["infos"].items()) {
+      if (list.size() > 1) list += ',';
+      std::string one;
+      ObjectWriter pair(one);
+      copy_given(pair, info, {{"name", "name"}, {"valus", "value"}});
+      pair.end();
+      list += one;
+    }
+    writer.raw("infos", list + "]");
+  }
+  writer.end();
+  return out;
+}
+
+std::string shown_application(std::string_view application, std::string_view runtime) {
+  const std::string_view spec = raw_member(application, "spec");
+  const std::string_view status = raw_member(application, "status");
+  const std::string_view destination = raw_member(spec, "destination");
+  std::string cluster = text_member(destination, "server");
+  if (cluster.empty()) cluster = text_member(destination, "name");
+  const std::string_view operation_state = raw_member(status, "operationState");
+  const bool is_syncing = !raw_member(application, "operation").empty() ||
+                          text_member(operation_state, "phase") == "Running";
+  const std::string sync = with_enum(raw_member(status, "sync"), "status", "UNKNOWN");
+  const std::string sync_status = is_syncing ? "SYNCING" : text_member(sync, "status");
+  const std::string_view sources = raw_member(spec, "sources");
+  std::string first_source(raw_member(spec, "source"));
+  if (first_source.empty() && sources.starts_with('[')) {
+    for_each_item(sources, [&](std::string_view source) {
+      if (first_source.empty()) first_source = source;
+    });
+  }
+  if (first_source.empty()) first_source = R"({"repoURL":""})";
+  const std::string_view metadata = raw_member(application, "metadata");
+  const std::string_view labels = raw_member(metadata, "labels");
+  const std::string_view automated = raw_member(raw_member(spec, "syncPolicy"), "automated");
+  std::int64_t oldest = -1;
+  for_each_item(raw_member(status, "history"), [&](std::string_view entry) {
+    const std::string_view id = raw_member(entry, "id");
+    const std::int64_t number = id.empty() ? 0 : std::atoll(std::string(id).c_str());
+    if (oldest < 0 || number < oldest) oldest = number;
+  });
+
+  std::string info;
+  ObjectWriter calculated(info);
+  calculated.raw("isHelmApp", !raw_member(first_source, "chart").empty() ||
+                                      !raw_member(first_source, "helm").empty()
+                                  ? "true"
+                                  : "false");
+  calculated.raw(
+      "isControlledByAppSet",
+      raw_member(metadata, "ownerReferences").contains("\"ApplicationSet\"") ? "true" : "false");
+  calculated.raw("isGitSource",
+                 text_member(labels, "codefresh.io/entity") == "git-source" ? "true" : "false");
+  calculated.text("syncPolicy", automated.empty() ? "Manual" : "Automated");
+  calculated.text("targetRevision", text_member(first_source, "targetRevision"));
+  calculated.raw("specSource", first_source);
+  calculated.text("syncStatus", sync_status);
+  calculated.end();
+
+  std::string out;
+  ObjectWriter writer(out);
+  writer.raw("metadata", with_strings(metadata, {{"runtime", runtime},
+                                                 {"cluster", cluster},
+                                                 {"group", "argoproj.io"},
+                                                 {"version", "v1alpha1"},
+                                                 {"kind", "Application"}}));
+  if (const auto operation = raw_member(application, "operation"); !operation.empty()) {
+    writer.raw("operation", operation);
+  }
+  writer.raw("spec", with_default(spec.empty() ? "{}" : spec, "syncPolicy", "{}"));
+  std::string shown_status(status.empty() ? "{}" : status);
+  shown_status = edit_member(shown_status, "health", [](std::string_view health) {
+    return with_enum(health, "status", "UNKNOWN");
+  });
+  shown_status = edit_member(shown_status, "sync", [&](std::string_view) {
+    return with_strings(sync, {{"status", sync_status}});
+  });
+  shown_status = with_default(shown_status, "reconciledAt", "\"\"");
+  shown_status = with_default(shown_status, "summary", "{}");
+  writer.raw("status", shown_status);
+  writer.raw("calculatedInfo", info);
+  writer.raw("calculatedStatus",
+             oldest < 0 ? "{}" : "{\"minHistoryId\":" + std::to_string(oldest) + "}");
+  writer.end();
+  return out;
+}
+
+Task<Result<Json>> application_proxy_query(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  const auto found = co_await (*known)->permitted(user_of(call), Action::view, app_of(call, "name"),
+                                                  call.deadline());
+  if (!found) co_return std::unexpected(found.error());
+  co_return Json::trusted(shown_application(*found, (*known)->runtime()));
+}
+
+Task<Result<Json>> sync_application(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  const auto app = app_of(call, "applicationName");
+  auto done =
+      co_await (*known)->sync(user_of(call), app, sync_options(call["options"]), call.deadline());
+  if (!done) co_return std::unexpected(std::move(done.error()));
+  co_return named(app.name);
+}
+
+Task<Result<Json>> refresh_application(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  const auto app = app_of(call, "applicationName");
+  const bool is_hard = call["options"]["refresh"].text() == "hard";
+  auto done = co_await (*known)->refresh(
+      user_of(call), app, is_hard ? argo::Refresh::hard : argo::Refresh::normal, call.deadline());
+  if (!done) co_return std::unexpected(std::move(done.error()));
+  co_return named(app.name);
+}
+
+Task<Result<Json>> rollback_application(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  const auto app = app_of(call, "appName");
+  auto done = co_await (*known)->rollback(user_of(call), app,
+                                          {.history_id = call["historyId"].integer(),
+                                           .dry_run = call["dryRun"].is_true(),
+                                           .prune = call["prune"].is_true()},
+                                          call.deadline());
+  if (!done) co_return std::unexpected(std::move(done.error()));
+  co_return named(app.name);
+}
+
+Task<Result<Json>> terminate_application_operation(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  auto done =
+      co_await (*known)->terminate(user_of(call), app_of(call, "applicationName"), call.deadline());
+  if (!done) co_return std::unexpected(std::move(done.error()));
+  co_return Json::trusted(done->changed ? R"({"terminated":true})" : R"({"terminated":false})");
+}
+
+Task<Result<void>> delete_argo_application(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  const auto cascade = call["cascade"];
+  co_return co_await (*known)->remove(user_of(call), app_of(call, "applicationName"),
+                                      !cascade.exists() || cascade.is_true(),
+                                      text_of(call["propagationPolicy"]), call.deadline());
+}
+
+Task<Result<Json>> application_resource(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  auto found = co_await (*known)->resource(user_of(call), app_of(call, "application"),
+                                           resource_of(call), call.deadline());
+  if (!found) co_return std::unexpected(std::move(found.error()));
+  co_return Json::trusted(std::move(*found));
+}
+
+Task<Result<Json>> patch_application_resource(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  const std::string_view type = call["patchType"].text_or("application/merge-patch+json");
+  if (type != "application/merge-patch+json" && type != "application/json-patch+json" &&
+      type != "application/strategic-merge-patch+json") {
+    co_return fail(ErrorCode::invalid_argument, "patchType: not a media type of patches");
+  }
+  auto done = co_await (*known)->patch_resource(user_of(call), app_of(call, "application"),
+                                                resource_of(call), std::string(type),
+                                                text_of(call["patch"]), call.deadline());
+  if (!done) co_return std::unexpected(std::move(done.error()));
+  co_return Json::trusted("{\"manifest\":" + json_string(*done) + "}");
+}
+
+Task<Result<void>> delete_application_resource(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  co_return co_await (*known)->delete_resource(
+      user_of(call), app_of(call, "application"), resource_of(call),
+      {.force = call["force"].is_true(), .orphan = call["orphan"].is_true()}, call.deadline());
+}
+
+Task<Result<Json>> resource_actions(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  auto list = co_await (*known)->resource_actions(user_of(call), app_of(call, "application"),
+                                                  resource_of(call), call.deadline());
+  if (!list) co_return std::unexpected(std::move(list.error()));
+  // argocd-server leaves "disabled" out when it is false.
+  std::string shown = "[";
+  for_each_item(*list, [&](std::string_view action) {
+    if (shown.size() > 1) shown += ',';
+    shown += with_default(action, "disabled", "false");
+  });
+  co_return Json::trusted(shown + "]");
+}
+
+Task<Result<Json>> run_resource_action(ApplicationActions* applications, Call& call) {
+  const auto known = require(applications);
+  if (!known) co_return std::unexpected(known.error());
+  const auto app = app_of(call, "application");
+  auto done = co_await (*known)->run_action(
+      user_of(call), app, resource_of(call), text_of(call["action"]),
+      call["parameters"].exists() ? call["parameters"].json() : std::string(), call.deadline());
+  if (!done) co_return std::unexpected(std::move(done.error()));
+  co_return named(app.name);
+}
+
+void add_application_types(graphql::Resolvers& to) {
+  for (const char* type : {"SyncResponse",
+                           "RefreshResponse",
+                           "NameOnly",
+                           "TerminateApplicationOperationResponse",
+                           "Resource",
+                           "AppResoureActionMetadata",
+                           "AppResourceActionMetadataParam",
+                           "AppProxyK8sEntityMetadataInfo",
+                           "ApplicationItemSpecInfo",
+                           "ApplicationFormDestination",
+                           "ApplicationFormSource",
+                           "ApplicationFormIgnoreDifferences",
+                           "ApplicationFormSyncPolicy",
+                           "ApplicationFormSyncAutomatedPolicy",
+                           "ApplicationFormSyncRetryOptions",
+                           "ApplicationFormSyncRetryBackoff",
+                           "ArgoCdDTOInfo",
+                           "ApplicationItemStatusInfo",
+                           "ApplicationSyncDetails",
+                           "ApplicationSyncDetailsComparedTo",
+                           "ApplicationHistory",
+                           "ApplicationStatusSummary",
+                           "ApplicationOperationState",
+                           "ApplicationOperation",
+                           "ArgoCdDTOApplicationCondition",
+                           "ApplicationItemCalculatedInfo",
+                           "ApplicationItemCalculatedStatusInfo",
+                           "ApplicationItemInfo"}) {
+    to.json(type);
+  }
+  const auto in_words = [](std::string_view object, std::string_view name) {
+    const std::string word = text_member(object, name);
+    return word.empty() ? std::string("UNKNOWN") : enum_word(word);
+  };
+  // Of resources, where Argo CD's words still stand.
+  to.json("ApplicationResourceHealthStatusInfo",
+          {{"status", [in_words](const graphql::JsonSlice& health) {
+              return in_words(health.text, "status");
+            }}});
+  to.json("ApplicationResourceItem", {{"status", [in_words](const graphql::JsonSlice& item) {
+                                         return in_words(item.text, "status");
+                                       }}});
+  to.json("ManagedResource", {{"managed",
+                               [](const graphql::JsonSlice& item) {
+                                 const auto target = raw_member(item.text, "targetState");
+                                 return !target.empty() && target != "\"null\"";
+                               }},
+                              {"status", [](const graphql::JsonSlice& item) -> std::string {
+                                 const auto target = raw_member(item.text, "targetState");
+                                 if (target.empty()) return "UNKNOWN";
+                                 const auto modified = raw_member(item.text, "modified");
+                                 const auto live = raw_member(item.text, "liveState");
+                                 return modified == "true" || live == "\"null\"" ? "OUT_OF_SYNC"
+                                                                                 : "SYNCED";
+                               }}});
+}
+
+}  // namespace gitops::app_proxy
