@@ -323,16 +323,12 @@ class App {
                      .plain_http = config_.git_insecure_http ? PlainHttp::insecure_allowed
                                                              : PlainHttp::refused});
     validity_.emplace(*git_, ValidityCheck::Options{.period = config_.git_check_period});
-    Secret token = token_.current();
-    seal_.use(token, store_iv_.current());
-    // It may rotate; until there is one, nothing can be sealed.
-    git_tasks_.spawn("key of Git tokens", [this, last = std::move(token)]() mutable -> Task<> {
+    seal_.use(token_.current(), store_iv_.current());
+    // Either part may change; until there is a token, nothing can be sealed.
+    git_tasks_.spawn("key of Git tokens", [this]() -> Task<> {
       while (true) {
         co_await sleep_for(std::chrono::seconds(5));
-        if (Secret now = token_.current(); !(now == last)) {
-          seal_.use(now, store_iv_.current());
-          last = std::move(now);
-        }
+        seal_.use(token_.current(), store_iv_.current());
       }
     });
     git_tasks_.spawn("default Git integration", [this]() -> Task<> {

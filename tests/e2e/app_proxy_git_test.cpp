@@ -1,4 +1,7 @@
 // Git integrations of the running app-proxy, between doubles of an API server and of GitHub.
+#include <filesystem>
+#include <optional>
+
 #include <gmock/gmock.h>
 
 #include "e2e/git_world.hpp"
@@ -168,6 +171,45 @@ TEST(AppProxyGit, ErrorsSayWhatToDo) {
   });
 }
 
+// The key that a user's stored token was sealed with.
+std::string stored_key(const GitWorld& world) {
+  const auto secret =
+      world.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc-1"});
+  if (!secret) return {};
+  for (const auto& [key, value] : (*secret)["data"].items()) {
+    if (!key.starts_with("user-")) continue;
+    const auto text = base64_decode(value.get<std::string>()).value_or("");
+    return Json::parse(text, nullptr, false).value("keyId", "");
+  }
+  return {};
+}
+
+TEST(AppProxyGit, TheKeyOfStoredTokensFollowsBothOfItsParts) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    const TempDir folder;
+    write_file(folder / "token", std::string(AppProxyWorld::kRuntime));
+    write_file(folder / "iv", "canary-iv-1");
+    world.start({{"RUNTIME_TOKEN", std::nullopt}, {"RUNTIME_STORE_IV", std::nullopt}},
+                {"--runtime-token-file=" + (folder / "token").string(),
+                 "--runtime-store-iv-file=" + (folder / "iv").string()});
+    co_await world.base.account_known();
+    co_await world.add();
+    const auto registered = co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}});
+    EXPECT_EQ(registered.code(), "") << registered.body;
+    const auto first = stored_key(world);
+    EXPECT_FALSE(first.empty());
+    write_file(folder / "iv", "canary-iv-2");
+    const auto deadline = deadline_after(std::chrono::seconds(20));
+    while (stored_key(world) == first && Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(200));
+      (void)co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}});
+    }
+    EXPECT_NE(stored_key(world), first);
+    // What was sealed before can still be opened.
+    EXPECT_EQ((co_await world.ask(kBob, "{gitOrganizations{name}}")).code(), "");
+  });
+}
+
 // [AC-28]
 TEST(AppProxyGit, AC28_CanaryTokensAppearNowhere) {
   in_git_world([](GitWorld& world) -> Task<> {
@@ -206,6 +248,28 @@ TEST(AppProxyGit, AC28_CanaryTokensAppearNowhere) {
       EXPECT_THAT(base64_decode(value.get<std::string>()).value(), Not(HasSubstr("canary")));
     }
     // GitWorld::stop() looks at the log, the audit stream, the metrics and the status page.
+  });
+}
+
+// [AC-30]
+TEST(AppProxyGit, AC30_AKubeconfigRunsNoProgram) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    const TempDir folder;
+    const auto mark = folder / "ran";
+    write_file(folder / "program", "#!/bin/sh\ntouch " + mark.string() + "\n");
+    std::filesystem::permissions(folder / "program", std::filesystem::perms::owner_all);
+    write_file(folder / "kubeconfig",
+               "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: "
+               "{cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: \"" +
+                   world.cluster.url().to_string() +
+                   "\"}}]\nusers: [{name: u, user: {exec: {apiVersion: "
+                   "client.authentication.k8s.io/v1, command: " +
+                   (folder / "program").string() + ", interactiveMode: Never}}}]\n");
+    world.start({{"KUBECONFIG", (folder / "kubeconfig").string()}});
+    co_await world.base.account_known();
+    EXPECT_EQ((co_await world.list(kAnn)).code(), "UNAVAILABLE");
+    EXPECT_FALSE(std::filesystem::exists(mark));
+    EXPECT_EQ(world.cluster.requests().size(), 0U);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
@@ -29,13 +30,13 @@ struct GitWorld {
     shop.files["deploy/app.yaml"] = "replicas: 1\n";
   }
 
-  void start(Environment more = {}) {
+  void start(Environment more = {}, std::vector<std::string> flags = {}) {
     write_file(folder_ / "kubeconfig", cluster.kubeconfig());
     more.insert({{"KUBECONFIG", (folder_ / "kubeconfig").string()},
                  {"NAMESPACE", "default"},
                  {"RUNTIME_STORE_IV", "canary-iv"},
                  {"GIT_INSECURE_HTTP", "true"}});
-    base.start(std::move(more));
+    base.start(std::move(more), std::move(flags));
   }
 
   Task<Answer> ask(const char* token, std::string query, Json variables = {}) {
