@@ -1,15 +1,17 @@
 // A real Gitea over HTTPS with an authority of its own: the contract of Git hosts, and the running
 // app-proxy with the public Go SDK as its client.
+#include <algorithm>
 #include <filesystem>
 #include <future>
+#include <set>
 
 #include <gmock/gmock.h>
 
 #include "app-proxy/providers/providers.hpp"
 #include "contract/git_provider_contract.hpp"
+#include "daemons/router_bed.hpp"
 #include "e2e/git_world.hpp"
-#include "peers/peer_programs.hpp"
-#include "support/test_certs.hpp"
+#include "peers/peer_gitea.hpp"
 
 namespace gitops::test {
 namespace {
@@ -20,90 +22,37 @@ using Json = nlohmann::json;
 using testing::HasSubstr;
 
 // Gitea with the user dana, who owns the organisation acme, and rita, who may read acme/shop.
-class GiteaHost {
+class GiteaHost : public PeerGitea {
  public:
-  static std::optional<std::string> missing() {
-    if (!fs::exists(peer_program("gitea"))) return "gitea is not built (./dev peers gitea)";
-    return std::nullopt;
-  }
-
-  GiteaHost()
-      : certificate_(authority_.issue(
-            {.common_name = "gitea", .organization = {}, .alt_names = {"localhost"}})) {
-    const auto ini = programs_.folder() / "app.ini";
-    write_file(ini, config());
-    const std::string program = peer_program("gitea").string();
-    const auto admin = [&](std::vector<std::string> arguments) {
-      std::vector<std::string> argv{program, "admin", "user"};
-      argv.insert(argv.end(), arguments.begin(), arguments.end());
-      argv.insert(argv.end(), {"-c", ini.string()});
-      // The last line is the answer; a warning about the user may come before it.
-      const auto out = run_or_throw(argv);
-      return out.substr(out.rfind('\n') + 1);
-    };
-    run_or_throw({program, "migrate", "-c", ini.string()});
-    for (const char* user : {"dana", "rita"}) {
-      admin({"create", "--username", user, "--password", "pass-" + std::string(user), "--email",
-             std::string(user) + "@example.test", "--must-change-password=false"});
-    }
-    programs_.start("gitea", {program, "web", "-c", ini.string()});
-    programs_.await("gitea", [this] { return call("GET", "/version", {}, {}).ok(); });
-    token_ = admin({"generate-access-token", "-u", "dana", "--scopes", "all", "--raw"});
-    reader_ = admin({"generate-access-token", "-u", "rita", "--scopes",
-                     "read:repository,read:user,read:organization", "--raw"});
+  GiteaHost() : dana_(create_user("dana")) {
+    const auto rita = create_user("rita");
+    reader_ = create_token(rita, "read:repository,read:user,read:organization");
     fill();
   }
 
-  [[nodiscard]] std::string url() const { return "https://localhost:" + std::to_string(port_); }
-  [[nodiscard]] const std::string& token() const { return token_; }
+  [[nodiscard]] const std::string& token() const { return dana_.token; }
   [[nodiscard]] const std::string& reader() const { return reader_; }
   [[nodiscard]] const std::string& commit() const { return commit_; }
-  [[nodiscard]] fs::path ca_file() const { return authority_.ca_file(); }
 
-  HttpReply call(const std::string& method, const std::string& path, const std::string& token,
-                 const Json& body) const {
-    HttpCall call{.method = method,
-                  .url = url() + "/api/v1" + path,
-                  .headers = {"Content-Type: application/json"},
-                  .body = body.is_null() ? "" : body.dump(),
-                  .ca_file = ca_file()};
-    if (!token.empty()) call.headers.push_back("Authorization: token " + token);
-    return http_call(call);
+  // As dana. Throws unless the answer is 2xx.
+  Json must(const std::string& method, const std::string& path, const Json& body) const {
+    const auto reply = api(dana_, method, path, body.is_null() ? "" : body.dump());
+    if (!reply.ok()) throw std::runtime_error(method + " " + path + ": " + reply.body);
+    return Json::parse(reply.body, nullptr, false);
   }
-  void merge(std::int64_t id) const {
+  void merge(std::int64_t id, const std::string& repository = "acme/shop") const {
     // Gitea works out first whether there are conflicts.
     require_until(
         [&] {
-          return call("POST", "/repos/acme/shop/pulls/" + std::to_string(id) + "/merge", token_,
-                      {{"Do", "merge"}})
+          return api(dana_, "POST",
+                     "/repos/" + repository + "/pulls/" + std::to_string(id) + "/merge",
+                     R"({"Do":"merge"})")
               .ok();
         },
         std::chrono::seconds(20), "the merge");
   }
 
  private:
-  [[nodiscard]] std::string config() const {
-    const auto folder = programs_.folder().string();
-    const auto share = (peers_folder() / "share" / "gitea").string();
-    return "WORK_PATH = " + folder + "\nRUN_USER = " + run_or_throw({"id", "-un"}) +
-           "\nI_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true\n[server]\nPROTOCOL = https\nCERT_FILE = " +
-           certificate_.cert_file.string() + "\nKEY_FILE = " + certificate_.key_file.string() +
-           "\nHTTP_ADDR = 127.0.0.1\nHTTP_PORT = " + std::to_string(port_) +
-           "\nROOT_URL = " + url() + "/\nDISABLE_SSH = true\nOFFLINE_MODE = true\n" +
-           "STATIC_ROOT_PATH = " + share + "\nLFS_START_SERVER = false\n[database]\n" +
-           "DB_TYPE = sqlite3\nPATH = " + folder + "/gitea.db\n[repository]\nROOT = " + folder +
-           "/repositories\nDEFAULT_BRANCH = main\n[security]\nINSTALL_LOCK = true\n" +
-           "SECRET_KEY = key-of-a-test\nINTERNAL_TOKEN = " +
-           "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJuYmYiOjE3MDAwMDAwMDB9."
-           "bO3dVvLuOwZSEuYrvrEtlWqyiiVzHEaAV1s7Cqn7xnQ\n" +
-           "[service]\nDISABLE_REGISTRATION = true\n[log]\nLEVEL = Warn\n";
-  }
-
-  Json must(const std::string& method, const std::string& path, const Json& body) {
-    const auto reply = call(method, path, token_, body);
-    if (!reply.ok()) throw std::runtime_error(method + " " + path + ": " + reply.body);
-    return Json::parse(reply.body, nullptr, false);
-  }
   void fill() {
     must("POST", "/orgs", {{"username", "acme"}});
     must("POST", "/orgs/acme/repos",
@@ -126,11 +75,7 @@ class GiteaHost {
     commit_ = must("GET", "/repos/acme/shop/branches/main", nullptr)["commit"]["id"];
   }
 
-  CertificateAuthority authority_{"Gitea CA"};
-  Certificate certificate_;
-  int port_ = free_port();
-  PeerPrograms programs_{"gitops-gitea"};
-  std::string token_;
+  User dana_;
   std::string reader_;
   std::string commit_;
 };
@@ -285,6 +230,178 @@ TEST(GoSdk, RegistersWithARealGitea) {
         "{readFile(args:{ref:\"HEAD\",repo:\"acme/shop\",path:\"deploy/app one.yaml\"}){data}}");
     EXPECT_EQ(file.json["data"]["readFile"]["data"], kContractFileContent) << file.body;
     EXPECT_FALSE(world.logs().contains(host.token()));
+  });
+}
+
+// A webhook of Gitea as the event source got it.
+struct Delivery {
+  std::string event;
+  Json body;
+};
+std::vector<Delivery> deliveries(RouterBed& router) {
+  std::vector<Delivery> all;
+  for (const auto& request : router.events().requests()) {
+    all.push_back(
+        {request.header("X-Gitea-Event").value_or(""), Json::parse(request.body, nullptr, false)});
+  }
+  return all;
+}
+
+// What a user does in a day, through the router: from the integration to the merged pull request, whose
+// webhooks come back through the router to an event source.
+TEST(GiteaThroughTheRuntime, FromTheIntegrationToTheWebhookOfAMerge) {
+  GITOPS_REQUIRE_PEER(GiteaHost);
+  auto& host = gitea();
+  const std::string branch = "change";
+  host.must("POST", "/orgs/acme/repos",
+            {{"name", "day"}, {"private", true}, {"auto_init", true}, {"default_branch", "main"}});
+  host.must("POST", "/repos/acme/day/contents/deploy/app%20one.yaml",
+            {{"content", base64_encode(kContractFileContent)}, {"message", "add"}});
+  host.must("POST", "/repos/acme/day/branches",
+            {{"new_branch_name", branch}, {"old_branch_name", "main"}});
+  in_git_world([&](GitWorld& world) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    world.start({{"GIT_INSECURE_HTTP", "false"}, {"NODE_EXTRA_CA_CERTS", host.ca_file().string()}});
+    co_await world.base.account_known();
+    const TempDir folder;
+    const std::string secret = "webhook-" + random_hex(8);
+    write_file(folder / "secret", secret);
+    RouterBed router({.environment = {{"APP_PROXY_URL", world.base.daemon->url()},
+                                      {"WEBHOOK_SIGNATURES",
+                                       "argo/github=github:" + (folder / "secret").string()}}});
+    const http::Url entrance{.scheme = "http", .host = "127.0.0.1", .port = router.port()};
+    const auto ask = [&](const char* user, std::string query, Json variables) -> Task<Json> {
+      const auto answer = co_await world.base.client.send(
+          entrance,
+          {.method = "POST",
+           .target = "/app-proxy/api/graphql",
+           .headers = {{"Authorization", user}, {"Content-Type", "application/json"}},
+           .body = Json{{"query", query}, {"variables", std::move(variables)}}.dump()},
+          deadline_after(std::chrono::seconds(30)));
+      if (!answer) {
+        ADD_FAILURE() << answer.error().message;
+        co_return Json();
+      }
+      EXPECT_EQ(answer->status, 200) << answer->body;
+      EXPECT_FALSE(answer->body.contains(host.token()));
+      const Json json = Json::parse(answer->body, nullptr, false);
+      EXPECT_FALSE(json.contains("errors")) << answer->body;
+      co_return json.is_object() && json["data"].is_object() ? json["data"].begin().value()
+                                                             : Json();
+    };
+    constexpr auto kAnn = AppProxyWorld::kAnn;
+    constexpr auto kBob = AppProxyWorld::kBob;
+
+    (void)co_await ask(
+        kAnn, "mutation($args: AddGitIntegrationArgs!){addGitIntegration(args:$args){name}}",
+        {{"args",
+          {{"provider", "GITEA"},
+           {"apiUrl", host.url() + "/api/v1"},
+           {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}}});
+    const Json registered = co_await ask(
+        kBob,
+        "mutation($args: RegisterToGitIntegrationArgs!){registerToGitIntegration(args:$args){"
+        "registeredUsers}}",
+        {{"args", {{"token", host.token()}}}});
+    EXPECT_EQ(registered["registeredUsers"], Json{"u-bob"});
+
+    // Listed by pages: each repository once.
+    std::set<std::string> names;
+    std::size_t listed = 0;
+    bool has_next = true;
+    for (int page = 1; has_next && page < 20; ++page) {
+      const Json one =
+          co_await ask(kBob,
+                       "query($p: Int){gitRepositories(args:{page:$p,limit:3}){hasNext "
+                       "count data{fullName cloneUrl}}}",
+                       {{"p", page}});
+      CO_ASSERT_TRUE(one.is_object());
+      EXPECT_LE(one["data"].size(), 3U);
+      for (const auto& repository : one["data"]) names.insert(repository["fullName"]);
+      listed += one["data"].size();
+      has_next = one["hasNext"];
+    }
+    EXPECT_GE(listed, 8U);
+    EXPECT_EQ(names.size(), listed);
+    EXPECT_TRUE(names.contains("acme/day"));
+
+    const Json file = co_await ask(
+        kBob, "query($args: ReadFileArgs!){readFile(args:$args){path revision data}}",
+        {{"args", {{"ref", branch}, {"repo", "acme/day"}, {"path", "deploy/app one.yaml"}}}});
+    EXPECT_EQ(file["data"], kContractFileContent);
+
+    // The webhook, as the provider makes it.
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::ClientOptions options;
+    options.tls.ca_file = host.ca_file().string();
+    http::Client http(executor, resolver, options);
+    GitHostClient client(executor, http, metrics);
+    const auto provider = make_provider(client, *make_api_root("gitea", host.url()));
+    const auto hook = co_await provider->create_webhook(
+        {Secret(host.token())}, {"acme", "day"},
+        {.url = "http://127.0.0.1:" + std::to_string(router.port()) + "/webhooks/argo/github",
+         .secret = Secret(secret)},
+        deadline_after(std::chrono::seconds(20)));
+    CO_ASSERT_TRUE(hook.has_value()) << hook.error().message;
+
+    // A commit with the revision that was read; its push is delivered.
+    const Json commit =
+        co_await ask(kBob,
+                     "mutation commitFiles($args: CommitFilesArgs!) { commitFiles(args: $args) { "
+                     "COMMIT_SHA: sha "
+                     "committer { name email } } }",
+                     {{"args",
+                       {{"repo", "acme/day"},
+                        {"branchName", branch},
+                        {"files",
+                         {{{"path", "deploy/app one.yaml"},
+                           {"revision", file["revision"]},
+                           {"data", std::string(kContractFileContent) + "# changed\n"}}}},
+                        {"msg", "Change it"}}}});
+    const std::string sha = commit.value("COMMIT_SHA", "");
+    EXPECT_EQ(host.must("GET", "/repos/acme/day/branches/" + branch, nullptr)["commit"]["id"], sha);
+    EXPECT_EQ(commit["committer"]["name"], "dana");
+    const auto delivered = [&](const std::function<bool(const Delivery&)>& fits) -> Task<bool> {
+      const auto deadline = deadline_after(std::chrono::seconds(30));
+      while (Clock::now() < deadline) {
+        const auto all = deliveries(router);
+        if (std::ranges::any_of(all, fits)) co_return true;
+        co_await sleep_for(std::chrono::milliseconds(50));
+      }
+      co_return false;
+    };
+    EXPECT_TRUE(co_await delivered([&](const Delivery& delivery) {
+      return delivery.event == "push" && delivery.body.value("after", "") == sha;
+    }));
+
+    const Json pull_request = co_await ask(
+        kBob,
+        "mutation($args: CreatePullRequestArgs!){createPullRequest(args:$args){id state isMerged "
+        "baseBranch headBranch}}",
+        {{"args",
+          {{"repo", "acme/day"}, {"head", branch}, {"base", "HEAD"}, {"title", "Please"}}}});
+    EXPECT_EQ(pull_request["state"], "OPEN");
+    EXPECT_EQ(pull_request["baseBranch"], "main");
+    const auto id = pull_request.value("id", 0);
+    host.merge(id, "acme/day");
+    const Json merged = co_await ask(
+        kBob,
+        "query($id: Int!){pullRequest(repo:\"acme/day\",id:$id){state isMerged mergeCommitSHA}}",
+        {{"id", id}});
+    EXPECT_EQ(merged["isMerged"], true);
+    EXPECT_EQ(merged["mergeCommitSHA"],
+              host.must("GET", "/repos/acme/day/branches/main", nullptr)["commit"]["id"]);
+    EXPECT_TRUE(co_await delivered([&](const Delivery& delivery) {
+      return delivery.event == "pull_request" && delivery.body.value("action", "") == "closed" &&
+             delivery.body["pull_request"]["merged"] == true;
+    }));
+    CO_ASSERT_OK(co_await provider->delete_webhook({Secret(host.token())}, {"acme", "day"},
+                                                   hook->id,
+                                                   deadline_after(std::chrono::seconds(20))));
+    EXPECT_FALSE(world.logs().contains(host.token()));
+    EXPECT_FALSE(router.log().contains(secret));
+    http.close_idle();
   });
 }
 

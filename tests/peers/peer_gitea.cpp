@@ -56,25 +56,21 @@ std::string PeerGitea::settings() const {
          "[cron.update_checker]\nENABLED = false\n";
 }
 
+std::string PeerGitea::admin_command(std::vector<std::string> args) const {
+  args.insert(args.begin(), {peer_program("gitea").string(), "admin", "user"});
+  args.insert(args.end(), {"-c", (programs_.folder() / "app.ini").string()});
+  return run_or_throw(args, {{"GITEA_WORK_DIR", programs_.folder().string()}}, {},
+                      std::chrono::seconds(60));
+}
+
 PeerGitea::User PeerGitea::create_user(const std::string& name, bool is_admin) {
   User user{.name = name, .email = name + "@example.test", .token = {}};
-  std::vector<std::string> argv = {peer_program("gitea").string(),
-                                   "admin",
-                                   "user",
-                                   "create",
-                                   "-c",
-                                   (programs_.folder() / "app.ini").string(),
-                                   "--username",
-                                   name,
-                                   "--password",
-                                   random_hex(24),
-                                   "--email",
-                                   user.email,
-                                   "--must-change-password=false",
-                                   "--access-token"};
-  if (is_admin) argv.emplace_back("--admin");
-  const std::string out = run_or_throw(argv, {{"GITEA_WORK_DIR", programs_.folder().string()}}, {},
-                                       std::chrono::seconds(60));
+  std::vector<std::string> args = {
+      "create",        "--username", name,       "--password",
+      random_hex(24),  "--email",    user.email, "--must-change-password=false",
+      "--access-token"};
+  if (is_admin) args.emplace_back("--admin");
+  const std::string out = admin_command(std::move(args));
   // "Access token was successfully created... 0123…": the only word of 40 hex digits.
   for (std::size_t at = 0; at + 40 <= out.size(); ++at) {
     const auto word = out.substr(at, 40);
@@ -82,6 +78,14 @@ PeerGitea::User PeerGitea::create_user(const std::string& name, bool is_admin) {
   }
   if (user.token.empty()) throw std::runtime_error("gitea printed no token");
   return user;
+}
+
+std::string PeerGitea::create_token(const User& user, const std::string& scopes) {
+  std::string out = admin_command({"generate-access-token", "--username", user.name, "--token-name",
+                                   "token-" + random_hex(6), "--scopes", scopes, "--raw"});
+  // The last line; a warning about the user that runs it may come before.
+  while (out.ends_with('\n')) out.pop_back();
+  return out.substr(out.rfind('\n') + 1);
 }
 
 HttpReply PeerGitea::api(const User& user, const std::string& method, const std::string& path,

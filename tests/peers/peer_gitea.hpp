@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "peers/peer_programs.hpp"
 #include "support/test_certs.hpp"
@@ -27,6 +28,8 @@ class PeerGitea {
   const User& admin() const { return admin_; }
   /// Makes a user with a token for everything.
   User create_user(const std::string& name, bool is_admin = false);
+  /// A further token of a user, with these scopes only: "read:repository,read:user".
+  std::string create_token(const User& user, const std::string& scopes);
   /// Makes a repository of that user with one commit and returns its clone URL.
   std::string create_repository(const User& owner, const std::string& name);
 
@@ -42,6 +45,8 @@ class PeerGitea {
 
  private:
   std::string settings() const;
+  /// Runs `gitea admin user ARGS...`; returns what it prints.
+  std::string admin_command(std::vector<std::string> args) const;
 
   CertificateAuthority authority_;
   Certificate certificate_;
