@@ -260,6 +260,16 @@ Task<> unknown_path_is_not_found(Session& session) {
   EXPECT_EQ((co_await session.get(session.path("nonsense"))).status, 404);
 }
 
+Task<> application_is_read_by_its_name(Session& session) {
+  const auto answer = co_await session.get("/api/v1/applications/" + session.peer.app +
+                                           "?appNamespace=" + session.peer.ns);
+  CO_ASSERT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.json.value("/metadata/name"_json_pointer, ""), session.peer.app);
+  EXPECT_EQ(answer.json.value("/metadata/namespace"_json_pointer, ""), session.peer.ns);
+  EXPECT_EQ(answer.json.value("/status/sync/status"_json_pointer, ""), "Synced");
+  EXPECT_EQ((co_await session.get("/api/v1/applications/missing")).status, 403);
+}
+
 Task<> application_is_written_without_health_of_its_resources(Session& session) {
   const auto app = session.peer.read_app();
   const auto status = app.value("status", Json::object());
@@ -367,6 +377,7 @@ std::vector<ArgoCdCase> argocd_cases() {
       {"VersionNeedsNoToken", false, on(version_needs_no_token)},
       {"LoginGivesATokenThatIsAccepted", false, on(login_gives_a_token_that_is_accepted)},
       {"UnknownPathIsNotFound", false, on(unknown_path_is_not_found)},
+      {"ApplicationIsReadByItsName", false, on(application_is_read_by_its_name)},
       {"ApplicationIsWrittenWithoutHealthOfItsResources", false,
        on(application_is_written_without_health_of_its_resources)},
       {"ResourceThatLeftGitRequiresPruning", true, on(resource_that_left_git_requires_pruning)},

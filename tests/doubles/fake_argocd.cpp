@@ -264,7 +264,7 @@ http::Response FakeArgoCd::answer(const http::Request& request,
       path[3] == "can-i" && request.method == "GET") {
     return json_response(200, Json{{"value", may_get_applications_ ? "yes" : "no"}}.dump());
   }
-  const bool of_app = path.size() >= 5 && path[0] == "api" && path[1] == "v1" &&
+  const bool of_app = path.size() >= 4 && path[0] == "api" && path[1] == "v1" &&
                       path[2] == "applications" && request.method == "GET";
   return of_app ? answer_about_app(path, query) : unknown_path();
 }
@@ -293,6 +293,10 @@ http::Response FakeArgoCd::answer_about_app(const std::vector<std::string>& path
     return project.empty() || !served
                ? refuse(403, 7, "permission denied")
                : refuse(404, 5, "applications.argoproj.io \"" + name + "\" not found");
+  }
+  if (path.size() == 4) {
+    const auto app = cluster_.find(k8s::resources::kApplications, {options_.ns, name});
+    return app ? json_response(200, app->dump()) : refuse(403, 7, "permission denied");
   }
   if (path.size() == 5 && path[4] == "resource-tree") {
     return json_response(200, tree_of(state->second).dump());
