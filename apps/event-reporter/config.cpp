@@ -82,6 +82,22 @@ void bind_resource_mode(ConfigReader& reader, Config& config) {
               {"REPORT_MANAGED_CLUSTERS"},
               "Also report the managed clusters of Argo CD's cluster Secrets in the own namespace"},
              config.managed_clusters);
+  reader.add({"cluster-secrets",
+              {"CLUSTER_SECRETS"},
+              "Names of the cluster Secrets to report; empty means all, which needs the right to "
+              "list every Secret of the namespace"},
+             config.cluster_secrets);
+  reader.check({"cluster-secrets", "managed-clusters"}, [&config]() -> std::string {
+    if (!config.managed_clusters && !config.cluster_secrets.empty()) {
+      return "they need managed-clusters";
+    }
+    for (const auto& name : config.cluster_secrets) {
+      if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != std::string::npos) {
+        return "\"" + name + "\" is not the name of a Secret";
+      }
+    }
+    return {};
+  });
 }
 
 }  // namespace

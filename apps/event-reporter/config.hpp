@@ -31,6 +31,7 @@ struct Config {
   std::vector<std::string> workflow_namespaces;
   bool namespaced = false;
   bool managed_clusters = false;
+  std::vector<std::string> cluster_secrets;  // names; empty: all with Argo CD's label
 
   std::string argocd_server = "argo-cd-server:80";
   std::string argocd_root_path;

@@ -35,7 +35,8 @@ ResourceMode::ResourceMode(const DaemonContext& context, SharedParts& shared)
                 reporter_options(shared.environment), context.metrics) {
   if (!shared.environment.config.managed_clusters) return;
   clusters_.emplace(
-      context.executor, shared.kubernetes, shared.environment.own_namespace, reporter_,
+      context.executor, shared.kubernetes, shared.environment.own_namespace,
+      shared.environment.config.cluster_secrets, reporter_,
       [&shared, executor = context.executor](k8s::ClusterConfig cluster) {
         return std::make_shared<k8s::Client>(executor, shared.resolver, std::move(cluster),
                                              shared.environment.proxy,

@@ -135,6 +135,10 @@ void add_installation(ConfigReader& reader, Installation& installation) {
               .env = {"REPORT_MANAGED_CLUSTERS"},
               .help = "Clusters that Argo CD manages are reported, too (managedClusters)"},
              installation.managed_clusters);
+  reader.add({.flag = "cluster-secrets",
+              .env = {"CLUSTER_SECRETS"},
+              .help = "Names of the clusters' Secrets; empty means all (clusterSecrets)"},
+             installation.cluster_secrets);
   reader.add({.flag = "app-proxy", .help = "app-proxy is installed (app-proxy.enabled)"},
              installation.app_proxy);
   reader.add({.flag = "replicas",
@@ -145,6 +149,14 @@ void add_installation(ConfigReader& reader, Installation& installation) {
               .env = {"ARGO_CD_TOKEN_SECRET_NAME"},
               .help = "Secret that holds the token for argocd-server; empty when there is none"},
              installation.argocd_token_secret);
+  reader.add({.flag = "daemon",
+              .help = "Daemon whose rights are checked, such as runtime-event-reporter; empty "
+                      "means every daemon"},
+             installation.daemon);
+  reader.check({"daemon"}, [&installation]() -> std::string {
+    if (installation.daemon.empty() || !rights_of_runtime(installation).empty()) return {};
+    return "no daemon of that name needs rights";
+  });
 }
 
 }  // namespace gitops::ctl

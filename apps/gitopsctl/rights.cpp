@@ -8,7 +8,7 @@ namespace gitops::ctl {
 
 namespace {
 
-constexpr const char* kAppReporter = "event-reporter";
+constexpr const char* kAppReporter = "runtime-event-reporter";
 constexpr const char* kResourceReporter = "cluster-event-reporter";
 constexpr const char* kAppProxy = "cap-app-proxy";
 constexpr const char* kArgo = "argoproj.io";
@@ -68,6 +68,7 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .group = "",
                       .resource = "secrets",
                       .verbs = {"list", "watch"},
+                      .names = installation.cluster_secrets,
                       .purpose = "reach the clusters that Argo CD manages"});
   }
   add_leases(rights, kResourceReporter, "resource", installation.replicas);
@@ -101,6 +102,9 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .resource = "secrets",
                       .verbs = {"create", "delete", "get", "list", "update"},
                       .purpose = "keep Git integrations"});
+  }
+  if (!installation.daemon.empty()) {
+    std::erase_if(rights, [&](const Right& right) { return right.daemon != installation.daemon; });
   }
   return rights;
 }

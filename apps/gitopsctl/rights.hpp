@@ -12,9 +12,11 @@ struct Installation {
   bool applications_everywhere = true;  // false: application.namespaces of Argo CD is empty
   bool workflows_everywhere = false;    // workflow.namespaces of cluster-event-reporter is set
   bool managed_clusters = false;        // managedClusters of cluster-event-reporter
-  bool app_proxy = false;               // app-proxy.enabled
-  std::int64_t replicas = 1;            // replicaCount of both reporters
+  std::vector<std::string> cluster_secrets = {};  // clusterSecrets of it
+  bool app_proxy = false;                         // app-proxy.enabled
+  std::int64_t replicas = 1;                      // replicaCount of both reporters
   std::string argocd_token_secret = "argocd-token";
+  std::string daemon = {};  // only the rights of this one, as the chart names it; empty: of all
 };
 
 // One rule of a Role (the runtime's namespace) or of a ClusterRole (all namespaces).

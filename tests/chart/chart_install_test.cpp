@@ -83,7 +83,8 @@ class ChartInstallTest : public testing::Test {
   }
 
   // Waits until this many pods of the set are ready and of its newest revision.
-  static bool ready(const std::string& ns, int pods, const std::string& name = "event-reporter") {
+  static bool ready(const std::string& ns, int pods,
+                    const std::string& name = "runtime-event-reporter") {
     return wait_until(
         [&] {
           const auto set = get(ns, "statefulset", name);
@@ -153,7 +154,7 @@ class ChartInstallTest : public testing::Test {
 
   // The rights of a reporter's account without those of every account.
   static std::set<std::string> granted(const std::string& account_ns, const std::string& in_ns,
-                                       const std::string& account = "event-reporter") {
+                                       const std::string& account = "runtime-event-reporter") {
     const auto own = rights(account_ns, account, in_ns);
     const auto anyone = rights(account_ns, "default", in_ns);
     EXPECT_THAT(own, IsSupersetOf(anyone));
@@ -165,7 +166,7 @@ class ChartInstallTest : public testing::Test {
   bool may(const std::vector<std::string>& what) const {
     std::vector<std::string> arguments{
         "auth", "can-i",   "-n",
-        ns_,    "--quiet", "--as=system:serviceaccount:" + ns_ + ":event-reporter"};
+        ns_,    "--quiet", "--as=system:serviceaccount:" + ns_ + ":runtime-event-reporter"};
     arguments.insert(arguments.end(), what.begin(), what.end());
     return cluster_->kubectl(arguments).exit_code == 0;
   }
@@ -184,7 +185,7 @@ TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
   ASSERT_TRUE(installed.ok()) << installed.err;
   EXPECT_THAT(installed.err, Not(HasSubstr("PodSecurity")));
   EXPECT_THAT(installed.out, HasSubstr("reports to https://cp.example.com"));
-  for (const std::string reporter : {"event-reporter", "cluster-event-reporter"}) {
+  for (const std::string reporter : {"runtime-event-reporter", "cluster-event-reporter"}) {
     ASSERT_TRUE(ready(ns_, 2, reporter));
     for (const auto* number : {"-0", "-1"}) {
       EXPECT_EQ(get(ns_, "pod", reporter + number).at("/spec/serviceAccountName"_json_pointer),
@@ -199,22 +200,22 @@ TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
       },
       kPatience, "the router's pod", std::chrono::milliseconds(200)));
   const auto annotations = "/spec/template/metadata/annotations"_json_pointer;
-  const auto first = get(ns_, "statefulset", "event-reporter").at(annotations);
+  const auto first = get(ns_, "statefulset", "runtime-event-reporter").at(annotations);
 
   const auto upgraded = helm("upgrade", ns_,
                              {"--set", "global.event-reporters.replicaCount=3", "--set",
                               "global.event-reporters.config.threadiness=7"});
   ASSERT_TRUE(upgraded.ok()) << upgraded.err;
   ASSERT_TRUE(ready(ns_, 3));
-  const auto second = get(ns_, "statefulset", "event-reporter").at(annotations);
+  const auto second = get(ns_, "statefulset", "runtime-event-reporter").at(annotations);
   EXPECT_NE(first.at("checksum/config"), second.at("checksum/config"));
   EXPECT_EQ(first.at("checksum/codefresh-cm"), second.at("checksum/codefresh-cm"));
-  EXPECT_EQ(
-      get(ns_, "pod", "event-reporter-0").at("/metadata/annotations/checksum~1config"_json_pointer),
-      second.at("checksum/config"));
-  EXPECT_EQ(
-      get(ns_, "configmap", "event-reporter-cmd-params-cm").at("/data/threadiness"_json_pointer),
-      "7");
+  EXPECT_EQ(get(ns_, "pod", "runtime-event-reporter-0")
+                .at("/metadata/annotations/checksum~1config"_json_pointer),
+            second.at("checksum/config"));
+  EXPECT_EQ(get(ns_, "configmap", "runtime-event-reporter-cmd-params-cm")
+                .at("/data/threadiness"_json_pointer),
+            "7");
 
   const auto gone = helm_.run({"uninstall", "rt", "-n", ns_, "--wait"}, cluster_->kubeconfig());
   ASSERT_TRUE(gone.ok()) << gone.err;
@@ -281,7 +282,7 @@ TEST_F(ChartInstallTest, AC44_InstallsTheTunnelServerOnRequest) {
   ASSERT_TRUE(ready(ns_, 2, "tunnel-server"));
   EXPECT_THAT(granted(ns_, ns_, "tunnel-server"), IsEmpty());
   EXPECT_EQ(get(ns_, "pdb", "tunnel-server").at("/spec/maxUnavailable"_json_pointer), 1);
-  EXPECT_EQ(get(ns_, "networkpolicy", "tunnel-server").at("/spec/ingress"_json_pointer).size(), 4U);
+  EXPECT_EQ(get(ns_, "networkpolicy", "tunnel-server").at("/spec/ingress"_json_pointer).size(), 3U);
 
   // Pods behind each Service: users reach both, the clients of a host one.
   const auto pods_behind = [&](const std::string& service) {
@@ -442,6 +443,35 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterOfResourcesNeedsAndNothingElse) {
   EXPECT_THAT(granted(ns_, "kube-system", account), IsEmpty());
 }
 
+TEST_F(ChartInstallTest, GrantsNamedSecretsOfClustersAndNoOther) {
+  const std::string values = "event-reporters.cluster-event-reporter.";
+  ASSERT_TRUE(helm("install", ns_,
+                   {"--set", values + "managedClusters=true", "--set",
+                    values + "clusterSecrets={cluster-a}"})
+                  .ok());
+  const std::string account = "cluster-event-reporter";
+  const auto kubeconfig =
+      cluster_->write_kubeconfig(ns_ + "-named", cluster_->service_account_token(ns_, account));
+  const auto as_reporter = [&](const std::string& query) {
+    return run_command({Helm::program("kubectl"), "--kubeconfig", kubeconfig, "get", "--raw",
+                        "/api/v1/namespaces/" + ns_ + "/secrets" + query});
+  };
+  // The requests of the reporter: a list and a watch of one name.
+  const std::string named =
+      "?fieldSelector=metadata.name%3Dcluster-a&labelSelector=argocd.argoproj.io%2Fsecret-type%3D"
+      "cluster";
+  const auto listed = as_reporter(named);
+  EXPECT_TRUE(listed.ok()) << listed.err;
+  const auto watched = as_reporter(named + "&watch=true&timeoutSeconds=1");
+  EXPECT_TRUE(watched.ok()) << watched.err;
+  for (const auto* other : {"", "?fieldSelector=metadata.name%3Dargocd-token",
+                            "?labelSelector=argocd.argoproj.io%2Fsecret-type%3Dcluster"}) {
+    const auto refused = as_reporter(other);
+    EXPECT_FALSE(refused.ok()) << other;
+    EXPECT_THAT(refused.err, HasSubstr("orbidden"));
+  }
+}
+
 TEST_F(ChartInstallTest, NeedsNoSecretOfArgoCdToLogIn) {
   const auto installed =
       helm("install", ns_, {"--set", "global.integrations.argo-cd.server.auth.password=x"});
@@ -460,18 +490,18 @@ TEST_F(ChartInstallTest, SwitchesToClaimsWithoutLosingPods) {
   EXPECT_FALSE(refused.ok());
   EXPECT_THAT(refused.err, HasSubstr("updates to statefulset spec"));
 
-  cluster_->kubectl_ok({"-n", ns_, "delete", "statefulset", "event-reporter",
+  cluster_->kubectl_ok({"-n", ns_, "delete", "statefulset", "runtime-event-reporter",
                         "cluster-event-reporter", "--cascade=orphan"});
-  EXPECT_EQ(get(ns_, "pod", "event-reporter-0").at("kind"), "Pod");
+  EXPECT_EQ(get(ns_, "pod", "runtime-event-reporter-0").at("kind"), "Pod");
   const auto upgraded = helm("upgrade", ns_, claims);
   ASSERT_TRUE(upgraded.ok()) << upgraded.err;
   EXPECT_TRUE(wait_until(
       [&] {
-        return cluster_->kubectl({"-n", ns_, "get", "pvc", "ledger-event-reporter-0"}).exit_code ==
-               0;
+        return cluster_->kubectl({"-n", ns_, "get", "pvc", "ledger-runtime-event-reporter-0"})
+                   .exit_code == 0;
       },
       kPatience, "the claim", std::chrono::milliseconds(200)));
-  const auto claim = get(ns_, "pvc", "ledger-event-reporter-0");
+  const auto claim = get(ns_, "pvc", "ledger-runtime-event-reporter-0");
   EXPECT_EQ(claim.at("/spec/resources/requests/storage"_json_pointer), "1Gi");
   EXPECT_EQ(claim.at("/spec/accessModes"_json_pointer), json({"ReadWriteOnce"}));
 }
@@ -495,11 +525,123 @@ TEST_F(ChartInstallTest, SharesAClusterWithAnotherRuntime) {
   EXPECT_TRUE(ready(other, 1));
 }
 
+// A chart that installs workloads with the names, labels and Services that an older chart gives them.
+void write_older_chart(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder / "templates");
+  write_file(folder / "Chart.yaml", "{apiVersion: v2, name: gitops-runtime, version: 0.30.0}");
+  const auto workload = [](const std::string& kind, const std::string& name, const json& labels) {
+    json one{{"apiVersion", "apps/v1"},
+             {"kind", kind},
+             {"metadata", {{"name", name}, {"labels", labels}}},
+             {"spec",
+              {{"replicas", 0},
+               {"selector", {{"matchLabels", labels}}},
+               {"template",
+                {{"metadata", {{"labels", labels}}},
+                 {"spec", {{"containers", {{{"name", "c"}, {"image", "older"}}}}}}}}}}};
+    if (kind == "StatefulSet") one["spec"]["serviceName"] = name;
+    return one;
+  };
+  const auto service = [](const std::string& name, const json& selector, int port) {
+    return json{
+        {"apiVersion", "v1"},
+        {"kind", "Service"},
+        {"metadata", {{"name", name}}},
+        {"spec", {{"selector", selector}, {"ports", {{{"name", "http"}, {"port", port}}}}}}};
+  };
+  const json argocd{{"app.kubernetes.io/part-of", "argocd"}};
+  std::vector<json> objects{
+      workload("Deployment", "argo-cd-server", argocd),
+      workload("StatefulSet", "argo-cd-application-controller", argocd),
+      workload("Deployment", "gitops-operator", {{"app", "gitops-operator"}}),
+      workload("Deployment", "cap-app-proxy", {{"app", "cap-app-proxy"}}),
+      workload("Deployment", "internal-router", {{"app", "internal-router"}}),
+      service("internal-router", {{"app", "internal-router"}}, 80),
+      service("cap-app-proxy", {{"app", "cap-app-proxy"}}, 3017),
+      // Up to 0.25.
+      workload("StatefulSet", "event-reporter", {{"app.kubernetes.io/name", "event-reporter"}}),
+      service("event-reporter", {{"app.kubernetes.io/name", "event-reporter"}}, 8088)};
+  // Since 0.26.
+  for (const std::string reporter : {"runtime-event-reporter", "cluster-event-reporter"}) {
+    const json labels{{"app.kubernetes.io/name", reporter}};
+    objects.push_back(workload("Deployment", reporter, labels));
+    objects.push_back(service(reporter, labels, 8088));
+  }
+  std::string all;
+  for (const auto& one : objects) all += "---\n" + one.dump() + "\n";
+  write_file(folder / "templates/all.yaml", all);
+}
+
+TEST_F(ChartInstallTest, TakesOverAnOlderReleaseAndDeletesNothingUnasked) {
+  TempDir folder;
+  write_older_chart(folder.path());
+  const auto older = helm_.run({"install", "rt", folder.path(), "-n", ns_, "--wait=false"},
+                               cluster_->kubeconfig());
+  ASSERT_TRUE(older.ok()) << older.err;
+  const auto uid = [this](const std::string& kind, const std::string& name) {
+    return get(ns_, kind, name).at("/metadata/uid"_json_pointer).get<std::string>();
+  };
+  const auto router = uid("deployment", "internal-router");
+  const auto argo_cd = uid("deployment", "argo-cd-server");
+  const auto address = [this](const std::string& name) {
+    return get(ns_, "service", name).at("/spec/clusterIP"_json_pointer).get<std::string>();
+  };
+  const auto reporter_address = address("cluster-event-reporter");
+
+  const auto refused = helm("upgrade", ns_);
+  EXPECT_FALSE(refused.ok());
+  for (const auto* lost :
+       {"- Deployment argo-cd-server", "- Deployment cap-app-proxy", "- Deployment gitops-operator",
+        "- StatefulSet argo-cd-application-controller"}) {
+    EXPECT_THAT(refused.err, HasSubstr(lost));
+  }
+  EXPECT_THAT(refused.err, Not(HasSubstr("internal-router")));
+  EXPECT_EQ(uid("deployment", "argo-cd-server"), argo_cd);
+  EXPECT_EQ(uid("deployment", "cap-app-proxy").empty(), false);
+
+  // As docs/upgrade.md says: what is annotated stays; the rest is let go.
+  cluster_->kubectl_ok({"-n", ns_, "annotate", "--overwrite", "deployments,statefulsets", "-l",
+                        "app.kubernetes.io/part-of=argocd", "helm.sh/resource-policy=keep"});
+  const auto less = helm("upgrade", ns_, {"--set", "app-proxy.enabled=true"});
+  EXPECT_THAT(less.err, HasSubstr("- Deployment gitops-operator\nNothing"));
+  const auto done = helm(
+      "upgrade", ns_, {"--set", "app-proxy.enabled=true", "--set", "upgrade.acceptRemovals=true"});
+  ASSERT_TRUE(done.ok()) << done.err;
+  EXPECT_EQ(uid("deployment", "argo-cd-server"), argo_cd);
+  EXPECT_EQ(uid("deployment", "internal-router"), router);
+  EXPECT_EQ(address("cluster-event-reporter"), reporter_address);
+  EXPECT_FALSE(cluster_->kubectl({"-n", ns_, "get", "deployment", "gitops-operator"}).ok());
+  EXPECT_FALSE(cluster_->kubectl({"-n", ns_, "get", "statefulset", "event-reporter"}).ok());
+  EXPECT_FALSE(cluster_->kubectl({"-n", ns_, "get", "deployment", "runtime-event-reporter"}).ok());
+  EXPECT_TRUE(ready(ns_, 1));
+  EXPECT_TRUE(ready(ns_, 1, "cluster-event-reporter"));
+
+  // Own daemons may be switched off without being asked.
+  const auto smaller = helm("upgrade", ns_, {"--set", "app-proxy.enabled=false"});
+  EXPECT_TRUE(smaller.ok()) << smaller.err;
+}
+
+TEST_F(ChartInstallTest, SaysWhichSecretsAreMissing) {
+  cluster_->kubectl_ok({"-n", ns_, "delete", "secret", "argocd-token"});
+  const auto installed = helm("install", ns_);
+  ASSERT_TRUE(installed.ok()) << installed.err;
+  EXPECT_THAT(installed.out, HasSubstr("Next step: create what is missing"));
+  EXPECT_THAT(installed.out, HasSubstr("- Secret argocd-token, key token: an Argo CD API token"));
+  EXPECT_THAT(installed.out, Not(HasSubstr("- Secret codefresh-token")));
+  EXPECT_TRUE(ready(ns_, 1)) << "a missing Secret does not hold a pod";
+
+  cluster_->kubectl_ok(
+      {"-n", ns_, "create", "secret", "generic", "argocd-token", "--from-literal=token=x"});
+  const auto upgraded = helm("upgrade", ns_);
+  EXPECT_THAT(upgraded.out, Not(HasSubstr("Next step")));
+}
+
 TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
   const std::string text = "a\"b'c: {{ .Values }}\n---\nkind: Secret\n# &a *a";
   TempDir folder;
   const json values{{"global",
-                     {{"noProxy", text},
+                     {{"httpProxy", "http://proxy:3128"},
+                      {"noProxy", text},
                       {"event-reporters",
                        {{"config", {{"hostile", text}}},
                         {"podAnnotations", {{"hostile", text}}},
@@ -512,16 +654,21 @@ TEST_F(ChartInstallTest, AC43_StoresHostileTextAsItIs) {
   ASSERT_TRUE(ready(ns_, 1, "cluster-event-reporter"));
   EXPECT_EQ(lines(cluster_->kubectl_ok(
                 {"-n", ns_, "get", "secrets,pods", "-o", "name", "-l", "app!=internal-router"})),
-            (std::set<std::string>{"pod/cluster-event-reporter-0", "pod/event-reporter-0",
+            (std::set<std::string>{"pod/cluster-event-reporter-0", "pod/runtime-event-reporter-0",
                                    "secret/argocd-token", "secret/codefresh-token",
                                    "secret/sh.helm.release.v1.rt.v1"}));
-  const auto pod = get(ns_, "pod", "event-reporter-0");
+  const auto pod = get(ns_, "pod", "runtime-event-reporter-0");
   EXPECT_EQ(pod.at("/metadata/annotations/hostile"_json_pointer), text);
   EXPECT_EQ(pod.at("/spec/containers/0/args"_json_pointer),
             json({"--codefresh-token-file", "/app/config/codefresh-token/token", "--x", text}));
   EXPECT_THAT(pod.at("/spec/containers/0/env"_json_pointer),
-              testing::Contains(json({{"name", "NO_PROXY"}, {"value", text}})));
-  EXPECT_EQ(get(ns_, "configmap", "event-reporter-cmd-params-cm").at("/data/hostile"_json_pointer),
+              testing::Contains(testing::ResultOf(
+                  [](const json& one) {
+                    return one.at("name") == "NO_PROXY" ? one.value("value", "") : "";
+                  },
+                  testing::StartsWith(text + ",localhost,"))));
+  EXPECT_EQ(get(ns_, "configmap", "runtime-event-reporter-cmd-params-cm")
+                .at("/data/hostile"_json_pointer),
             text);
   const auto routes = parse_manifests(
       get(ns_, "configmap", "internal-router-config").at("/data/routes.yaml"_json_pointer));

@@ -24,7 +24,7 @@ using testing::IsEmpty;
 using testing::Not;
 
 // The StatefulSets of the event-reporters.
-const std::vector<std::string> kReporters{"event-reporter", "cluster-event-reporter"};
+const std::vector<std::string> kReporters{"runtime-event-reporter", "cluster-event-reporter"};
 constexpr const char* kRouter = "internal-router";
 constexpr const char* kAppProxy = "cap-app-proxy";
 
@@ -34,7 +34,7 @@ struct Daemon {
   std::string name;
   std::string program;
 };
-const std::vector<Daemon> kDaemons{{"StatefulSet", "event-reporter", "event-reporter"},
+const std::vector<Daemon> kDaemons{{"StatefulSet", "runtime-event-reporter", "event-reporter"},
                                    {"StatefulSet", "cluster-event-reporter", "event-reporter"},
                                    {"Deployment", kRouter, "request-router"},
                                    {"Deployment", kAppProxy, "app-proxy"}};
@@ -54,6 +54,7 @@ class ChartTest : public testing::Test {
              "global.codefresh.tls.caCerts.secret.content=canary-ca",
              "global.integrations.argo-cd.server.auth.token=canary-token",
              "global.integrations.argo-cd.server.auth.type=token",
+             "global.integrations.argo-cd.server.port=443",
              "global.integrations.argo-cd.server.tls.caCerts.secretKeyRef.key=ca.crt",
              "global.integrations.argo-cd.server.tls.caCerts.secretKeyRef.name=argo-ca",
              "global.integrations.argo-cd.server.tls.insecure=true",
@@ -77,7 +78,7 @@ class ChartTest : public testing::Test {
              "global.event-reporters.prometheusRule.enabled=true",
              "global.event-reporters.replicaCount=3",
              "global.event-reporters.serviceMonitor.enabled=true",
-             "argo-cd.configs.params.server\\.rootpath=/argocd",
+             "global.integrations.argo-cd.server.rootpath=/argocd",
              "global.runtime.ingress.enabled=true",
              "global.runtime.ingress.hosts[0]=a.example.com",
              "global.runtime.httpRoute.enabled=true",
@@ -134,7 +135,7 @@ class ChartTest : public testing::Test {
   static const json& container(const json& set) { return pod_spec(set).at("containers").at(0); }
 
   static std::string checksum(const std::vector<json>& objects, const std::string& of) {
-    return object(objects, "StatefulSet", "event-reporter")
+    return object(objects, "StatefulSet", "runtime-event-reporter")
         .at("/spec/template/metadata/annotations"_json_pointer)
         .at("checksum/" + of);
   }
@@ -144,7 +145,7 @@ class ChartTest : public testing::Test {
 
 TEST_F(ChartTest, PassesItsUnitTests) {
   const auto result = run_command({Helm::program("helm-unittest"), "--strict", chart_folder()},
-                                  {{"HOME", "/nonexistent"}});
+                                  {{"HOME", "/nonexistent"}}, {}, std::chrono::seconds(240));
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("Test Suites:"));
 }
@@ -161,7 +162,7 @@ TEST_F(ChartTest, PassesLintWithEachValuesFile) {
 }
 
 TEST(ChartValues, AreDocumentedAndDescribedInTheSchema) {
-  const auto script = fs::path(GITOPS_SOURCE_DIR) / "tests/chart/values_table.py";
+  const auto script = fs::path(GITOPS_SOURCE_DIR) / "tests/chart/chart_values.py";
   const auto result = run_command({"python3", script, "--check"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
@@ -229,7 +230,7 @@ Environment resolve_env(const std::vector<json>& objects, const json& env) {
       environment[name] = "canary";
     } else if (from.contains("fieldRef")) {
       environment[name] = from.at("/fieldRef/fieldPath"_json_pointer) == "metadata.name"
-                              ? "event-reporter-0"
+                              ? "runtime-event-reporter-0"
                               : "gitops";
     } else {
       const auto& ref = from.at("configMapKeyRef");
@@ -432,7 +433,7 @@ TEST_F(ChartTest, EveryLimitOfTheTunnelServerIsASettingOfTheValues) {
   const auto schema = json::parse(read_file(chart_folder() / "values.schema.json"));
   std::set<std::string> config;
   const auto& settings =
-      schema.at("/properties/tunnel-server/allOf/1/properties/config/properties"_json_pointer);
+      schema.at("/properties/tunnel-server/properties/config/properties"_json_pointer);
   for (const auto& [name, form] : settings.items()) config.insert(name);
   EXPECT_EQ(config, expected);
   for (const auto& name : expected) {
@@ -470,7 +471,7 @@ TEST_F(ChartTest, EverySettingOfTheRoutesHasOnePlaceInTheValues) {
   const auto schema = json::parse(read_file(chart_folder() / "values.schema.json"));
   std::set<std::string> config;
   const auto& settings =
-      schema.at("/properties/internal-router/allOf/1/properties/config/properties"_json_pointer);
+      schema.at("/properties/internal-router/properties/config/properties"_json_pointer);
   for (const auto& [name, form] : settings.items()) config.insert(name);
   EXPECT_EQ(config, expected);
   for (const auto& name : expected) {
@@ -544,15 +545,15 @@ TEST_F(ChartTest, ChangesAChecksumExactlyWhenWhatThePodReadsChanges) {
   EXPECT_NE(checksum(ca, "codefresh-tls-certs"), checksum(before, "codefresh-tls-certs"));
 
   const auto own = with("event-reporters.cluster-event-reporter.config.threadiness=7");
-  EXPECT_EQ(object(own, "StatefulSet", "event-reporter"),
-            object(before, "StatefulSet", "event-reporter"));
+  EXPECT_EQ(object(own, "StatefulSet", "runtime-event-reporter"),
+            object(before, "StatefulSet", "runtime-event-reporter"));
   EXPECT_NE(object(own, "StatefulSet", "cluster-event-reporter"),
             object(before, "StatefulSet", "cluster-event-reporter"));
 
   const auto door = with("global.runtime.ingressUrl=https://a.example.com");
   EXPECT_NE(object(door, "ConfigMap", "codefresh-cm"), object(before, "ConfigMap", "codefresh-cm"));
-  EXPECT_EQ(object(door, "StatefulSet", "event-reporter"),
-            object(before, "StatefulSet", "event-reporter"));
+  EXPECT_EQ(object(door, "StatefulSet", "runtime-event-reporter"),
+            object(before, "StatefulSet", "runtime-event-reporter"));
 
   // The router reloads changes while it runs.
   const auto routes = with("internal-router.webhooks.allowedNamespaces={argo}");
@@ -561,8 +562,8 @@ TEST_F(ChartTest, ChangesAChecksumExactlyWhenWhatThePodReadsChanges) {
   EXPECT_EQ(object(routes, "Deployment", kRouter), object(before, "Deployment", kRouter));
 
   const auto unrelated = with("global.event-reporters.serviceAccount.annotations.a=b");
-  EXPECT_EQ(object(unrelated, "StatefulSet", "event-reporter"),
-            object(before, "StatefulSet", "event-reporter"));
+  EXPECT_EQ(object(unrelated, "StatefulSet", "runtime-event-reporter"),
+            object(before, "StatefulSet", "runtime-event-reporter"));
 }
 
 // Kind and name of every object.
@@ -714,9 +715,10 @@ TEST_F(ChartTest, AC43_HostileValuesChangeTextAndNothingElse) {
     const auto objects = render(text);
     EXPECT_EQ(identities(objects), expected_objects);
     EXPECT_EQ(shape_of(objects), expected_shape);
-    EXPECT_EQ(
-        object(objects, "ConfigMap", "event-reporter-cmd-params-cm").at("data").at("k" + text),
-        text);
+    EXPECT_EQ(object(objects, "ConfigMap", "runtime-event-reporter-cmd-params-cm")
+                  .at("data")
+                  .at("k" + text),
+              text);
     EXPECT_EQ(
         object(objects, "Secret", "gitops-runtime-argo-cd-token").at("stringData").at("token"),
         "x" + text);
@@ -772,11 +774,21 @@ TEST_F(ChartTest, AC43_RefusesHostileNamesAndReferences) {
       {"internal-router.webhooks.secretName", "../x"},
       {"internal-router.webhooks.signatures[0].key", "../../etc/passwd"},
       {"internal-router.webhooks.signatures[0].eventSource", "a/b"}};
+  // The other keys of a signature, which must be there.
+  const std::string signature = "internal-router.webhooks.signatures[0].";
+  std::vector<std::string> whole;
+  for (const auto* set : {"namespace=a", "eventSource=b", "kind=github", "key=k"}) {
+    whole.insert(whole.end(), {"--set", signature + set});
+  }
   for (const auto& [key, value] : cases) {
-    const auto result = helm_.run({"template", "rt", chart_folder(), "-f",
-                                   values_file("minimal.yaml"), "--set-string", key + "=" + value});
+    std::vector<std::string> arguments{"template", "rt", chart_folder(), "-f",
+                                       values_file("minimal.yaml")};
+    if (key.starts_with(signature)) arguments.insert(arguments.end(), whole.begin(), whole.end());
+    arguments.insert(arguments.end(), {"--set-string", key + "=" + value});
+    const auto result = helm_.run(arguments);
     EXPECT_NE(result.exit_code, 0) << key << "=" << value;
-    EXPECT_THAT(result.err, HasSubstr("does not match pattern")) << key << "=" << value;
+    EXPECT_THAT(result.err, HasSubstr(key + ": ")) << value;
+    EXPECT_THAT(result.err, testing::ContainsRegex("is not (an?|the) ")) << key << "=" << value;
     EXPECT_THAT(result.out, IsEmpty());
   }
 }

@@ -236,9 +236,9 @@ class MonitoringTest : public testing::Test {
  protected:
   using Samples = std::map<std::string, std::string>;
   static void SetUpTestSuite() {
-    served_["event-reporter"] = samples(metrics_of_mode_app());
+    served_["runtime-event-reporter"] = samples(metrics_of_mode_app());
     served_["cluster-event-reporter"] = samples(metrics_of_mode_resource());
-    for (const auto& [name, lines] : served_["event-reporter"]) both_[name] += lines;
+    for (const auto& [name, lines] : served_["runtime-event-reporter"]) both_[name] += lines;
     for (const auto& [name, lines] : served_["cluster-event-reporter"]) both_[name] += lines;
   }
 

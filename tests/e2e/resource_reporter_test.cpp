@@ -353,6 +353,22 @@ TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
   });
 }
 
+TEST(ResourceReporter, OnlyTheNamedClusterSecretsAreRead) {
+  play([](World& world) -> Task<> {
+    co_await world.start(
+        {{"REPORT_MANAGED_CLUSTERS", "true"}, {"CLUSTER_SECRETS", "cluster-prod,cluster-later"}});
+    world.managed.put(r::kRollouts, object(r::kRollouts, "far"));
+    world.put_cluster("other", "http://127.0.0.1:1", R"({"bearerToken":"canary-other"})");
+    world.put_cluster("prod", {{"bearerToken", kManagedToken}});
+    CO_ASSERT_TRUE(co_await world.wait_for("Rollout far @managed"));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+    EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("managed clusters: 1 of 1 Secrets"));
+    EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
+    CO_ASSERT_TRUE(world.kube.remove(r::kSecrets, {"argocd", "cluster-prod"}));
+    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("a cluster is not managed any more"));
+  });
+}
+
 TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
   play([](World& world) -> Task<> {
     co_await world.start_doubles();

@@ -57,6 +57,13 @@ TEST(Rights, OnSecretsAreWrittenOnlyForAppProxy) {
                   .Times(1));
 }
 
+TEST(Rights, OfOneDaemonOnly) {
+  EXPECT_THAT(
+      rights_of_runtime({.daemon = "runtime-event-reporter"}),
+      AllOf(Not(testing::IsEmpty()), Each(Field(&Right::daemon, "runtime-event-reporter"))));
+  EXPECT_THAT(rights_of_runtime({.daemon = "nobody"}), testing::IsEmpty());
+}
+
 TEST(Rights, EachSaysWhatItIsFor) {
   for (const Right& right : rights_of_runtime({.workflows_everywhere = true,
                                                .managed_clusters = true,

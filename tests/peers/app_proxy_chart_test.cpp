@@ -194,7 +194,7 @@ TEST_F(AppProxyChart, MayDoNothingElse) {
     // It cannot give itself more.
     expect_refused({"-n", ns_, "create", "rolebinding", "more", "--role=cap-app-proxy",
                     "--serviceaccount=" + ns_ + ":default"});
-    expect_refused({"-n", ns_, "create", "token", "event-reporter"});
+    expect_refused({"-n", ns_, "create", "token", "runtime-event-reporter"});
     EXPECT_TRUE(as_pod({"-n", ns_, "delete", "secret", "x"}).ok());
   });
 }

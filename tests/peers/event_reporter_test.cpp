@@ -37,7 +37,7 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
     EXPECT_EQ(read_file(token), kPlatformToken);
     EXPECT_THAT(environment,
                 AllOf(Contains(Pair("REPORTER_MODE", "app")),
-                      Contains(Pair("POD_NAME", "event-reporter-0")),
+                      Contains(Pair("POD_NAME", "runtime-event-reporter-0")),
                       Contains(Pair("POD_NAMESPACE", kNamespace)),
                       Contains(Pair("CODEFRESH_URL", world.platform.url().to_string())),
                       Contains(Pair("THREADINESS", "100")),
@@ -65,7 +65,7 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
       return run_command(arguments);
     };
     EXPECT_THAT(as_the_pod({"whoami"}).out,
-                HasSubstr("system:serviceaccount:argocd:event-reporter"));
+                HasSubstr("system:serviceaccount:argocd:runtime-event-reporter"));
     EXPECT_EQ(as_the_pod({"can-i", "list", "applications.argoproj.io"}).out, "yes\n");
     EXPECT_EQ(as_the_pod({"can-i", "list", "secrets"}).out, "no\n");
 
@@ -149,12 +149,13 @@ TEST(EventReporterPeers, SaysWhichRightItLacksAndRecovers) {
   play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
     CO_ASSERT_OK(world.platform.start());
     world.install();
-    world.bed.cluster().kubectl_ok({"delete", "clusterrolebinding", "argocd-event-reporter"});
+    world.bed.cluster().kubectl_ok(
+        {"delete", "clusterrolebinding", "argocd-runtime-event-reporter"});
     world.start_reporter();
     CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("403 Forbidden"));
     EXPECT_THAT(world.reporter->last_readyz(),
                 AllOf(HasSubstr("applications: "),
-                      HasSubstr("system:serviceaccount:argocd:event-reporter")));
+                      HasSubstr("system:serviceaccount:argocd:runtime-event-reporter")));
     world.helm();
     CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("ready\n"));
   });

@@ -161,11 +161,11 @@ TEST_F(GitopsctlPeers, ADaemonHasTheRightsOfItsRolesAndNoOthers) {
     const auto token = bed.cluster().service_account_token(kNamespace, account);
     return check(bed.cluster().write_kubeconfig(account, token), bed.argocd().token());
   };
-  const Ran reporter = as("event-reporter");
+  const Ran reporter = as("runtime-event-reporter");
   EXPECT_EQ(reporter.exit_code, 1);
   EXPECT_EQ(row(reporter, "kubernetes", "credentials")["message"],
-            "accepted as system:serviceaccount:gitops:event-reporter");
-  EXPECT_THAT(statuses(reporter, "rights", "event-reporter"), Each("ok")) << reporter.text;
+            "accepted as system:serviceaccount:gitops:runtime-event-reporter");
+  EXPECT_THAT(statuses(reporter, "rights", "runtime-event-reporter"), Each("ok")) << reporter.text;
   EXPECT_THAT(statuses(reporter, "rights", "cluster-event-reporter"), Each("failed"))
       << reporter.text;
   const Ran other = as("default");

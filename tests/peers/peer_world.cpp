@@ -89,6 +89,7 @@ json PeerWorld::values() const {
          {{"config", config},
           // The pod's ordinal is the end of its host name, which this machine does not have.
           {"env", {{"LISTEN_PORT", 0}, {"ADMIN_PORT", 0}, {"EVENT_REPORTER_SHARD", 0}}},
+          {"persistence", {{"enabled", false}}},
           {"replicaCount", replicas}}}}},
       {"argo-cd", {{"enabled", false}}}};
 }
@@ -96,7 +97,7 @@ json PeerWorld::values() const {
 void PeerWorld::install() {
   make_secrets();
   helm();
-  workload.emplace(bed.cluster(), kNamespace, "event-reporter");
+  workload.emplace(bed.cluster(), kNamespace, "runtime-event-reporter");
 }
 
 void PeerWorld::make_secrets() {

@@ -270,7 +270,9 @@ TEST_F(RouterChartTest, TheClusterTakesEveryWayInAndWhatKeepsItOpen) {
                 {"service", {{"type", "NodePort"}, {"port", 8000}}},
                 {"webhooks", {{"allowedNamespaces", {"argo", "ci"}}}},
                 {"networkPolicy",
-                 {{"enabled", true}, {"from", {{{"namespaceSelector", json::object()}}}}}}}}};
+                 {{"enabled", true},
+                  {"from", {{{"namespaceSelector", json::object()}}}},
+                  {"metricsFrom", {{{"podSelector", json::object()}}}}}}}}};
   helm(values);
   const auto service = get("service", "internal-router");
   const auto port = service.at("/spec/ports/0/port"_json_pointer);

@@ -20,26 +20,36 @@ Digest data_digest(std::string_view secret) {
 
 }  // namespace
 
-ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& kubernetes, std::string ns,
+ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& kubernetes,
+                                 const std::string& ns, const std::vector<std::string>& names,
                                  ResourceReporter& reporter, MakeClient make_client,
                                  Metrics& metrics, k8s::Reflector::Options reflector)
     : kubernetes_(kubernetes),
       reporter_(reporter),
       make_client_(std::move(make_client)),
-      informer_(executor, kubernetes,
-                {.resource = k8s::resources::kSecrets,
-                 .ns = std::move(ns),
-                 .label_selector = k8s::kClusterSecretSelector,
-                 .fields = k8s::FieldSet({}),
-                 .metric_labels = {{"cluster", std::string(kOwnCluster)}},
-                 .reflector = reflector},
-                metrics, "event_reporter"),
-      changes_(informer_.subscribe([this](const k8s::Change& change) { on_change(change); })),
       skipped_(metrics.gauge("gitops_event_reporter_skipped_clusters",
-                             "Managed clusters with an unusable Secret")) {}
+                             "Managed clusters with an unusable Secret")) {
+  const auto watch = [&](const std::string& field_selector, const std::string& resource) {
+    informers_.push_back(std::make_unique<k8s::Informer>(
+        executor, kubernetes,
+        k8s::InformerOptions{.resource = k8s::resources::kSecrets,
+                             .ns = ns,
+                             .label_selector = k8s::kClusterSecretSelector,
+                             .field_selector = field_selector,
+                             .fields = k8s::FieldSet({}),
+                             .metric_labels = {{"cluster", std::string(kOwnCluster) + resource}},
+                             .reflector = reflector},
+        metrics, "event_reporter"));
+    changes_.push_back(
+        informers_.back()->subscribe([this](const k8s::Change& change) { on_change(change); }));
+  };
+  if (names.empty()) watch("", "");
+  // The API server compares metadata.name in the selector with the names that the rights are for.
+  for (const auto& name : names) watch("metadata.name=" + name, "/" + name);
+}
 
 void ManagedClusters::start(TaskGroup& group) {
-  informer_.start(group);
+  for (const auto& informer : informers_) informer->start(group);
   group.spawn("clusters", [this] { return forget_missing(); });
 }
 
@@ -111,7 +121,7 @@ std::set<std::string> ManagedClusters::servers() const {
 // Forgets the clusters whose Secrets were removed before this process started, unless a Secret cannot
 // be read, which may be that of any cluster.
 Task<> ManagedClusters::forget_missing() {
-  co_await informer_.wait_synced(kNever);
+  for (const auto& informer : informers_) co_await informer->wait_synced(kNever);
   const bool all_known = std::ranges::none_of(
       entries_, [](const auto& entry) { return entry.second.secret.server.empty(); });
   if (all_known) reporter_.forget_clusters_but(servers());
@@ -119,8 +129,11 @@ Task<> ManagedClusters::forget_missing() {
 
 ReadyCheck ManagedClusters::ready_check() const {
   return {"clusters", [this] {
-            if (!informer_.trouble().empty()) return informer_.trouble();
-            return informer_.has_synced() ? std::string{} : std::string("not listed yet");
+            for (const auto& informer : informers_) {
+              if (!informer->trouble().empty()) return informer->trouble();
+              if (!informer->has_synced()) return std::string("not listed yet");
+            }
+            return std::string{};
           }};
 }
 

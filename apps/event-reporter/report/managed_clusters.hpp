@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/core/async.hpp"
 #include "common/core/log.hpp"
@@ -21,15 +22,19 @@ namespace gitops::reporter {
 // Has the reporter watch the managed clusters of Argo CD: those of its cluster Secrets in the own
 // namespace. Of several Secrets for one server the first by name counts. The runtime's own cluster is
 // left out, since it is always watched. A cluster with an unusable Secret is skipped, which the log
-// and status() show; its objects stay in the ledger. Needs the rights to list and watch Secrets.
+// and status() show; its objects stay in the ledger.
+//
+// Secrets are found by Argo CD's label, which needs the rights to list and watch every Secret of the
+// namespace, or by their names, which needs these rights for the named ones only.
 //
 // Loop thread only; the arguments outlive it.
 class ManagedClusters {
  public:
   using MakeClient = std::function<std::shared_ptr<k8s::Client>(k8s::ClusterConfig)>;
-  ManagedClusters(const Executor& executor, k8s::Client& kubernetes, std::string ns,
-                  ResourceReporter& reporter, MakeClient make_client, Metrics& metrics,
-                  k8s::Reflector::Options reflector = {});
+  // `names` of Secrets; empty: all that have the label.
+  ManagedClusters(const Executor& executor, k8s::Client& kubernetes, const std::string& ns,
+                  const std::vector<std::string>& names, ResourceReporter& reporter,
+                  MakeClient make_client, Metrics& metrics, k8s::Reflector::Options reflector = {});
 
   // After the reporter's start().
   void start(TaskGroup& group);
@@ -53,8 +58,9 @@ class ManagedClusters {
   Log log_{"clusters"};
   std::map<std::string, Entry> entries_;   // by the Secret's name
   std::map<std::string, Digest> watched_;  // by server
-  k8s::Informer informer_;
-  k8s::Informer::Subscription changes_;
+  // One for all Secrets with the label, or one for each name.
+  std::vector<std::unique_ptr<k8s::Informer>> informers_;
+  std::vector<k8s::Informer::Subscription> changes_;
   Gauge& skipped_;
 };
 

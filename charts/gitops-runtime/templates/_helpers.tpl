@@ -36,17 +36,36 @@ app.kubernetes.io/part-of: gitops-runtime
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | quote }}
+{{- with omit (.root.Values.global.commonLabels | default dict) "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
+{{ include "gitops-runtime.strings" . }}
+{{- end }}
+{{- end -}}
+
+{{/* The values of a component's image, as JSON: its own over global.image. Arguments: dict root, image. */}}
+{{- define "gitops-runtime.imageValues" -}}
+{{- $merged := deepCopy .root.Values.global.image -}}
+{{- range $key, $value := .image -}}
+{{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) -}}
+{{- $_ := set $merged $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- /* A tag of the component's own is not overridden by the digest of the image for all. */ -}}
+{{- if and .image.tag (not .image.digest) -}}
+{{- $_ := unset $merged "digest" -}}
+{{- end -}}
+{{- $merged | toJson -}}
 {{- end -}}
 
 {{/* Image reference. Arguments: dict root, image. */}}
 {{- define "gitops-runtime.image" -}}
-{{- $registry := .root.Values.global.imageRegistry | default .image.registry -}}
+{{- $image := include "gitops-runtime.imageValues" . | fromJson -}}
+{{- $registry := .root.Values.global.imageRegistry | default $image.registry -}}
 {{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
-{{- .image.repository -}}
-{{- if .image.digest -}}
-@{{ .image.digest }}
+{{- $image.repository -}}
+{{- if $image.digest -}}
+@{{ $image.digest }}
 {{- else -}}
-:{{ include "gitops-runtime.text" (.image.tag | default .root.Chart.AppVersion) }}
+:{{ include "gitops-runtime.text" ($image.tag | default .root.Chart.AppVersion) }}
 {{- end -}}
 {{- end -}}
 
@@ -54,6 +73,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 global ones, they are not joined. */}}
 {{- define "gitops-runtime.scheduling" -}}
 {{- $global := .root.Values.global -}}
+{{- with .values.priorityClassName | default $global.priorityClassName }}
+priorityClassName: {{ quote . }}
+{{- end }}
 {{- with .values.nodeSelector | default $global.nodeSelector }}
 nodeSelector: {{- include "gitops-runtime.strings" . | nindent 2 }}
 {{- end }}
@@ -99,6 +121,7 @@ apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: {{ include "gitops-runtime.serviceAccountName" . | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{- include "gitops-runtime.labels" . | nindent 4 }}
   {{- with .values.serviceAccount.annotations }}
   annotations: {{- include "gitops-runtime.strings" . | nindent 4 }}
@@ -133,7 +156,7 @@ spec:
   containers:
     - name: {{ .program }}
       image: {{ include "gitops-runtime.image" (dict "root" .root "image" $values.image) | quote }}
-      imagePullPolicy: {{ $values.image.pullPolicy | quote }}
+      imagePullPolicy: {{ (include "gitops-runtime.imageValues" (dict "root" .root "image" $values.image) | fromJson).pullPolicy | quote }}
       command: {{- $values.command | default (list .program) | toYaml | nindent 8 }}
       {{- with concat (.args | default list) ($values.extraArgs | default list) }}
       args: {{- toYaml . | nindent 8 }}
@@ -186,6 +209,7 @@ apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: {{ .name }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{- include "gitops-runtime.labels" . | nindent 4 }}
 spec:
   {{- if $pdb.minAvailable }}
@@ -216,6 +240,7 @@ apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
   name: {{ .name }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" .ingress.labels) | nindent 4 }}
   {{- with .ingress.annotations }}
   annotations: {{- include "gitops-runtime.strings" . | nindent 4 }}
@@ -229,6 +254,94 @@ spec:
   {{- end }}
 {{- end -}}
 
+{{/*
+What a Service of the user's choice may have besides its ports, from its values: annotations are the caller's.
+*/}}
+{{- define "gitops-runtime.serviceExposure" -}}
+{{- if ne .type "ClusterIP" }}
+{{- with .externalTrafficPolicy }}
+externalTrafficPolicy: {{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .type "LoadBalancer" }}
+{{- with .loadBalancerSourceRanges }}
+loadBalancerSourceRanges: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .loadBalancerClass }}
+loadBalancerClass: {{ quote . }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Egress to name servers; those of OpenShift listen on 5353. */}}
+{{- define "gitops-runtime.egress.dns" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+    - {port: 5353, protocol: UDP}
+    - {port: 5353, protocol: TCP}
+{{- end -}}
+
+{{/* Ingress to the port with metrics, health and status: without peers none, since its pages need no credentials. Probes
+come from the node, which policies do not concern. Argument: the policy's values. */}}
+{{- define "gitops-runtime.ingress.metrics" -}}
+{{- with .metricsFrom -}}
+- ports: [{port: metrics, protocol: TCP}]
+  from: {{- toYaml . | nindent 4 }}
+{{- end -}}
+{{- end -}}
+
+{{/* The port of a URL; 443 or 80 where it names none. */}}
+{{- define "gitops-runtime.portOf" -}}
+{{- $host := regexReplaceAll "^[a-z0-9]+://([^/]*).*$" . "${1}" -}}
+{{- regexFind ":[0-9]+$" $host | trimPrefix ":" | default (ternary "80" "443" (hasPrefix "http://" .)) -}}
+{{- end -}}
+
+{{/* The ports of the HTTP proxies, as a JSON array. Argument: the root. */}}
+{{- define "gitops-runtime.proxyPorts" -}}
+{{- $ports := list -}}
+{{- range list .Values.global.httpProxy .Values.global.httpsProxy -}}
+{{- if . -}}
+{{- $url := ternary . (printf "http://%s" .) (contains "://" .) -}}
+{{- $ports = append $ports (include "gitops-runtime.portOf" $url | int) -}}
+{{- end -}}
+{{- end -}}
+{{- uniq $ports | toJson -}}
+{{- end -}}
+
+{{/* The ports by which a daemon reaches the API server, the control plane and other hosts outside, as a JSON array; also
+those of proxies. Argument: the root. */}}
+{{- define "gitops-runtime.outsidePorts" -}}
+{{- $ports := list 443 6443 (include "gitops-runtime.portOf" .Values.global.codefresh.url | int) -}}
+{{- range include "gitops-runtime.proxyPorts" . | fromJsonArray -}}
+{{- $ports = append $ports (int .) -}}
+{{- end -}}
+{{- uniq $ports | toJson -}}
+{{- end -}}
+
+{{/*
+The variables of HTTP proxies, as a JSON object. What is inside the cluster is never asked for through a proxy: its
+domains, the API server, whose address the kubelet puts in place of $(KUBERNETES_SERVICE_HOST), argocd-server and the
+router. Argument: the root.
+*/}}
+{{- define "gitops-runtime.proxyEnv" -}}
+{{- $env := dict -}}
+{{- range $name, $value := dict "HTTP_PROXY" .Values.global.httpProxy "HTTPS_PROXY" .Values.global.httpsProxy -}}
+{{- if $value -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
+{{- end -}}
+{{- if $env -}}
+{{- $domain := (index .Values "internal-router").clusterDomain -}}
+{{- $argocd := include "gitops-runtime.argocd" . | fromJson -}}
+{{- $router := include "gitops-runtime.router" . | fromJson -}}
+{{- $inside := list "localhost" "127.0.0.1" "::1" "kubernetes.default" ".svc" (printf ".%s" $domain) "$(KUBERNETES_SERVICE_HOST)" $argocd.host $router.name "cap-app-proxy" -}}
+{{- $hosts := concat (regexSplit " *, *" (trim .Values.global.noProxy) -1) $inside -}}
+{{- $_ := set $env "NO_PROXY" (without (uniq $hosts) "" | join ",") -}}
+{{- end -}}
+{{- $env | toJson -}}
+{{- end -}}
+
 {{/* Nothing where the cluster does not know the kind; so is the rule below. */}}
 {{- define "gitops-runtime.serviceMonitor" -}}
 {{- $monitor := .values.serviceMonitor -}}
@@ -237,6 +350,7 @@ apiVersion: monitoring.coreos.com/v1
 kind: ServiceMonitor
 metadata:
   name: {{ .name }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" $monitor.labels) | nindent 4 }}
 spec:
   selector:
@@ -258,6 +372,7 @@ apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
   name: {{ .name }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" .values.prometheusRule.labels) | nindent 4 }}
 spec:
   groups:
@@ -280,25 +395,19 @@ spec:
 {{- end }}
 {{- end -}}
 
-{{/* What the values of a component hold that does nothing, as a YAML list. Besides: path, their key; known, keys that only
-this component has. */}}
+{{/* What the values of a component ask for and the cluster cannot give, as a YAML list. Besides: path, their key. */}}
 {{- define "gitops-runtime.component.remarks" -}}
-{{- $known := concat .known (list "replicaCount" "image" "imagePullSecrets" "command" "extraArgs" "config" "env" "serviceAccount" "service" "resources" "startupProbe" "readinessProbe" "livenessProbe" "terminationGracePeriodSeconds" "podAnnotations" "podLabels" "podSecurityContext" "securityContext" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "extraVolumes" "extraVolumeMounts" "pdb" "serviceMonitor" "prometheusRule") -}}
-{{- range $key := keys .values | sortAlpha }}
-{{- if not (has $key $known) }}
-- {{ printf "%s, %s: nothing in this version of the chart reads it" $.path $key | quote }}
-{{- end }}
-{{- end }}
 {{- range $key, $kind := dict "serviceMonitor" "ServiceMonitor" "prometheusRule" "PrometheusRule" }}
 {{- if and (index $.values $key).enabled (not ($.root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}
-- {{ printf "%s, %s: the cluster does not know the kind %s, none was created" $.path $key $kind | quote }}
+- {{ printf "%s.%s: the cluster does not know the kind %s, none was created" $.path $key $kind | quote }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
 {{/*
-How argocd-server is reached, as JSON: host, port, protocol, rootpath, tls, auth. global.external-argo-cd is the name that
-global.integrations.argo-cd had in older charts (auth beside server there).
+How argocd-server is reached, as JSON: host, port, protocol, rootpath, tls, auth. With argo-cd.enabled, in a package that
+contains Argo CD, it is that one. global.external-argo-cd is the name that global.integrations.argo-cd had in older charts
+(auth beside server there).
 */}}
 {{- define "gitops-runtime.argocd" -}}
 {{- $now := index .Values.global.integrations "argo-cd" -}}
@@ -338,6 +447,17 @@ global.integrations.argo-cd had in older charts (auth beside server there).
 {{- end -}}
 {{- end -}}
 
+{{/* Name and key, as JSON, of the Secret with the authority of argocd-server; empty map: public ones. Argument: the root. */}}
+{{- define "gitops-runtime.argocd.caSecret" -}}
+{{- $argocd := include "gitops-runtime.argocd" . | fromJson -}}
+{{- $ref := $argocd.tls.caCerts.secretKeyRef | default dict -}}
+{{- if and (eq $argocd.protocol "https") (not $argocd.tls.insecure) $ref.name -}}
+{{- pick $ref "name" "key" | toJson -}}
+{{- else -}}
+{}
+{{- end -}}
+{{- end -}}
+
 {{/* Name and key, as JSON, of the Secret with the token of Argo CD; empty map: a password is used. */}}
 {{- define "gitops-runtime.argocd.tokenSecret" -}}
 {{- $auth := (include "gitops-runtime.argocd" . | fromJson).auth -}}
@@ -372,7 +492,7 @@ chart say that Applications live nowhere else.
 {{- define "gitops-runtime.namespaced" -}}
 {{- $chart := index .Values "argo-cd" -}}
 {{- $params := $chart.configs.params -}}
-{{- $nowhereElse := and $chart.enabled (hasKey $params "application.namespaces") (not (index $params "application.namespaces")) -}}
+{{- $nowhereElse := and (hasKey $params "application.namespaces") (not (index $params "application.namespaces")) -}}
 {{- if or .Values.global.runtime.singleNamespace $nowhereElse }}true{{ end -}}
 {{- end -}}
 
@@ -397,15 +517,26 @@ not repeated here.
 {{- end }}
 {{- $argocd := include "gitops-runtime.argocd" . | fromJson }}
 {{- with $argocd.tls.caCerts.secretKeyRef }}
-{{- if not (and .name .key) }}
+{{- if ne (empty .name) (empty .key) }}
 - "global.integrations.argo-cd.server.tls.caCerts.secretKeyRef must have both name and key"
 {{- end }}
 {{- end }}
 {{- if not $argocd.host }}
-- "global.integrations.argo-cd.server.svc is not set, and argo-cd.enabled is false"
+- "global.integrations.argo-cd.server.svc is not set: the Service of argocd-server, argocd-server in most installations"
 {{- end }}
 {{- if not $argocd.port }}
-- "global.integrations.argo-cd.server.port is not set, and argo-cd.enabled is false"
+- "global.integrations.argo-cd.server.port is not set: the port of that Service, 443 in most installations"
+{{- end }}
+{{- range $key, $product := dict "argo-cd" "Argo CD" "argo-workflows" "Argo Workflows" "argo-rollouts" "Argo Rollouts" "argo-events" "Argo Events" "sealed-secrets" "Sealed Secrets" }}
+{{- if and (dig $key "enabled" false $.Values.AsMap) (not (hasKey $.Subcharts $key)) }}
+{{- $instead := "" }}
+{{- if eq $key "argo-cd" }}
+{{- $instead = ", and name the one that is there with global.integrations.argo-cd.server" }}
+{{- else if eq $key "argo-workflows" }}
+{{- $instead = "; internal-router.routing.workflows.enabled routes /workflows to the one that is there" }}
+{{- end }}
+- {{ printf "%s.enabled is true, but this package of the chart does not contain %s: take the package gitops-runtime-with-argo, or set it to false%s" $key $product $instead | quote }}
+{{- end }}
 {{- end }}
 {{- with $argocd.auth }}
 {{- if not (has .type (list "password" "token")) }}
@@ -419,6 +550,7 @@ not repeated here.
 - "global.integrations.argo-cd.server.auth.username is required with a password"
 {{- end }}
 {{- end }}
+{{- include "gitops-runtime.formats.mistakes" . }}
 {{- include "gitops-runtime.event-reporters.mistakes" . }}
 {{- include "gitops-runtime.router.mistakes" . }}
 {{- include "gitops-runtime.tunnel.mistakes" . }}
@@ -442,36 +574,87 @@ not repeated here.
 {{- end -}}
 
 {{/*
-What the values hold that does nothing here or has a new name, as a YAML list of lines for NOTES.txt.
+What the values hold that is not read or has a new name, and what is probably not meant, as a YAML list for NOTES.txt.
+files/older-values.json names the keys of older charts.
 */}}
 {{- define "gitops-runtime.remarks" -}}
-{{- $values := .Values -}}
-{{- range $key := keys .Values | sortAlpha }}
-{{- if not (has $key (list "global" "event-reporters" "internal-router" "app-proxy" "argo-workflows" "tunnel-client" "tunnel-server" "argo-cd" "cf-argocd-extras")) }}
-- {{ printf "%s: nothing in this version of the chart reads it" $key | quote }}
+{{- $values := .Values.AsMap -}}
+{{- range $older := .Files.Get "files/older-values.json" | fromJsonArray }}
+{{- $node := $values }}
+{{- range $name := $older.path }}
+{{- $node = ternary (index ($node | default dict) $name) nil (and (kindIs "map" $node) (hasKey ($node | default dict) $name)) }}
+{{- end }}
+{{- if not (kindIs "invalid" $node) }}
+{{- $key := join "." $older.path }}
+{{- if eq $older.state "renamed" }}
+- {{ printf "%s: read for now; its new name is %s" $key $older.note | quote }}
+{{- else }}
+- {{ printf "%s: not read; %s" $key $older.note | quote }}
 {{- end }}
 {{- end }}
-{{- range $key := index $values "event-reporters" | default dict | keys | sortAlpha }}
-{{- if not (has $key (list "runtime-event-reporter" "cluster-event-reporter")) }}
-- {{ printf "event-reporters.%s: nothing in this version of the chart reads it" $key | quote }}
 {{- end }}
+{{- $ingress := .Values.global.runtime.ingress }}
+{{- if and $ingress.enabled (eq $ingress.protocol "https") (not $ingress.tls) }}
+- "global.runtime.ingress: protocol is https and tls is empty; the controller must have a default certificate that clients trust"
 {{- end }}
-{{- if index $values.global "external-argo-cd" }}
-- "global.external-argo-cd: read for now; its new name is global.integrations.argo-cd"
+{{- if not (or .Values.global.imageRegistry .Values.global.image.registry (contains "/" .Values.global.image.repository)) }}
+- {{ printf "global.image: no registry is set, so the nodes look for %s in their default one; set global.image.registry and repository" (include "gitops-runtime.image" (dict "root" . "image" dict)) | quote }}
 {{- end }}
-{{- if and (index $values "argo-cd").enabled (or (index $values.global "external-argo-cd") (ne (index $values.global.integrations "argo-cd").server.svc "argo-cd-server")) }}
+{{- if and (index .Values "argo-cd").enabled (or (index .Values.global "external-argo-cd") (ne (index .Values.global.integrations "argo-cd").server.svc "argocd-server")) }}
 - "global.integrations.argo-cd.server: svc, port and rootpath are not read while argo-cd.enabled is true"
-{{- end }}
-{{- range tuple "cf-argocd-extras" "argo-cd" }}
-{{- with (index $values . | default dict).eventReporter }}
-- "eventReporter of an older chart: replicas, resources, nodeSelector, tolerations and affinity are read for now; their new place is global.event-reporters"
-{{- end }}
 {{- end }}
 {{- include "gitops-runtime.event-reporters.remarks" . }}
 {{- include "gitops-runtime.router.remarks" . }}
 {{- include "gitops-runtime.tunnel.remarks" . }}
 {{- include "gitops-runtime.tunnel-server.remarks" . }}
 {{- include "gitops-runtime.app-proxy.remarks" . }}
+{{- end -}}
+
+{{/* The Secrets that the daemons read and that are not in the cluster, as a JSON array of name, key and what they are for. Empty
+where nothing can be looked up. Argument: the root. */}}
+{{- define "gitops-runtime.missingSecrets" -}}
+{{- $missing := list -}}
+{{- $wanted := list (dict "name" "codefresh-token" "key" "token" "what" "the runtime's token for the control plane") -}}
+{{- with include "gitops-runtime.argocd.tokenSecret" . | fromJson -}}
+{{- if ne .name "gitops-runtime-argo-cd-token" -}}
+{{- $wanted = append $wanted (dict "name" .name "key" .key "what" "an Argo CD API token that may get applications; docs/install.md says how to make it") -}}
+{{- end -}}
+{{- end -}}
+{{- with include "gitops-runtime.argocd.passwordSecret" . | fromJson -}}
+{{- if ne .name "gitops-runtime-argo-cd-password" -}}
+{{- $wanted = append $wanted (dict "name" .name "key" .key "what" "the password of the account in Argo CD") -}}
+{{- end -}}
+{{- end -}}
+{{- /* Every namespace has this ConfigMap: without it this is not a cluster but helm template. */ -}}
+{{- if lookup "v1" "ConfigMap" .Release.Namespace "kube-root-ca.crt" -}}
+{{- range $wanted -}}
+{{- if not (hasKey ((lookup "v1" "Secret" $.Release.Namespace .name).data | default dict) .key) -}}
+{{- $missing = append $missing . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $missing | toJson -}}
+{{- end -}}
+
+{{/* The daemons that the release contains, as a YAML list of name and version. */}}
+{{- define "gitops-runtime.components" -}}
+{{- $names := list -}}
+{{- range include "gitops-runtime.event-reporters" . | fromJsonArray -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- $names = append $names (include "gitops-runtime.router" . | fromJson).name -}}
+{{- if (index .Values "app-proxy").enabled -}}
+{{- $names = append $names "cap-app-proxy" -}}
+{{- end -}}
+{{- if include "gitops-runtime.tunnel.enabled" . -}}
+{{- $names = append $names "codefresh-tunnel-client" -}}
+{{- end -}}
+{{- if (index .Values "tunnel-server").enabled -}}
+{{- $names = append $names "tunnel-server" -}}
+{{- end -}}
+{{- range $names }}
+- {name: {{ . }}, version: {{ $.Chart.AppVersion | quote }}}
+{{- end }}
 {{- end -}}
 
 {{/* What the reporters read of ConfigMap codefresh-cm. */}}

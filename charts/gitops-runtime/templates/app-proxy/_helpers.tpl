@@ -51,13 +51,6 @@ app: cap-app-proxy
 {{- $sources | toJson -}}
 {{- end -}}
 
-{{/* The ports of the control plane, of Git hosts and of the API server, as JSON. Argument: the root. */}}
-{{- define "gitops-runtime.app-proxy.peerPorts" -}}
-{{- $url := urlParse .Values.global.codefresh.url -}}
-{{- $own := regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (ternary "80" "443" (eq $url.scheme "http")) -}}
-{{- list 443 6443 (int $own) | uniq | toJson -}}
-{{- end -}}
-
 {{/* Argument: the component. Of the time until the kill a sixth, at most five seconds, passes until no new request is sent
 to the pod, and five seconds are left in the end. */}}
 {{- define "gitops-runtime.app-proxy.env" -}}
@@ -85,10 +78,8 @@ to the pod, and five seconds are left in the end. */}}
 {{- if include "gitops-runtime.app-proxy.authorities" $root | fromJsonArray -}}
 {{- $_ := set $env "NODE_EXTRA_CA_CERTS" "/app/config/all" -}}
 {{- end -}}
-{{- range $name, $key := dict "HTTP_PROXY" "httpProxy" "HTTPS_PROXY" "httpsProxy" "NO_PROXY" "noProxy" -}}
-{{- with index $root.Values.global $key -}}
-{{- $_ := set $env $name . -}}
-{{- end -}}
+{{- range $name, $value := include "gitops-runtime.proxyEnv" $root | fromJson -}}
+{{- $_ := set $env $name $value -}}
 {{- end -}}
 {{- range $name, $value := $values.env -}}
 {{- $_ := set $env $name $value -}}
@@ -109,7 +100,7 @@ to the pod, and five seconds are left in the end. */}}
 {{- $proxy := include "gitops-runtime.app-proxy" . | fromJson }}
 {{- $values := $proxy.values }}
 {{- if $values.enabled }}
-{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "app-proxy" "known" (list "enabled" "trustedProxies" "repositories" "networkPolicy")) $proxy) }}
+{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "app-proxy") $proxy) }}
 {{- else if or (omit $values.config "cors" "logLevel" "skipGitPermissionValidation") $values.env (ne ($values.replicaCount | int) 1) }}
 - "app-proxy: nothing but config.cors is read while app-proxy.enabled is false"
 {{- end }}

@@ -1,12 +1,12 @@
 {{/*
-The event-reporters, as a JSON array: each with its name, its mode, the key of its own values, and its values:
+The event-reporters, as a JSON array: each with its name, which is also the key of its own values, its mode, and its values:
 global.event-reporters, over it for mode app what an older chart called argo-cd.eventReporter or
 cf-argocd-extras.eventReporter, over it its own.
 */}}
 {{- define "gitops-runtime.event-reporters" -}}
 {{- $all := list -}}
 {{- range $reporter := list
-  (dict "name" "event-reporter" "mode" "app" "key" "runtime-event-reporter")
+  (dict "name" "runtime-event-reporter" "mode" "app" "key" "runtime-event-reporter")
   (dict "name" "cluster-event-reporter" "mode" "resource" "key" "cluster-event-reporter") -}}
 {{- $values := deepCopy (index $.Values.global "event-reporters") -}}
 {{- if eq $reporter.mode "app" -}}
@@ -93,6 +93,9 @@ true
 {{- $env = merge $env (dict
   "IS_NAMESPACED_RUNTIME" (ne (include "gitops-runtime.event-reporter.namespaced" .) "" | toString)
   "REPORT_MANAGED_CLUSTERS" (dig "managedClusters" false $values | toString)) -}}
+{{- if and $values.managedClusters $values.clusterSecrets -}}
+{{- $_ := set $env "CLUSTER_SECRETS" (join "," $values.clusterSecrets) -}}
+{{- end -}}
 {{- $settings = merge $settings (dict
   "REPORT_KINDS" "report.kinds"
   "REPORT_ALL_REPLICASETS" "report.all.replicasets"
@@ -106,10 +109,8 @@ true
 {{- with include "gitops-runtime.caSecret" $root | fromJson -}}
 {{- $_ := set $env "CODEFRESH_SSL_CERT_PATH" (printf "/app/config/codefresh-tls-certs/%s" .key) -}}
 {{- end -}}
-{{- range $name, $value := dict "HTTP_PROXY" $root.Values.global.httpProxy "HTTPS_PROXY" $root.Values.global.httpsProxy "NO_PROXY" $root.Values.global.noProxy -}}
-{{- if $value -}}
+{{- range $name, $value := include "gitops-runtime.proxyEnv" $root | fromJson -}}
 {{- $_ := set $env $name $value -}}
-{{- end -}}
 {{- end -}}
 {{- range $name, $value := $values.env -}}
 {{- $_ := set $env $name $value -}}
@@ -131,12 +132,11 @@ true
 {{- end -}}
 {{- with include "gitops-runtime.argocd.passwordSecret" .root | fromJson -}}
 {{- $_ := set $env "ARGO_CD_USERNAME" $argocd.auth.username -}}
-{{- $_ := set $env "ARGO_CD_PASSWORD" (dict "valueFrom" (dict "secretKeyRef" .)) -}}
 {{- end -}}
 {{- if $argocd.tls.insecure -}}
 {{- $_ := set $env "ARGOCD_INSECURE" true -}}
 {{- end -}}
-{{- with $argocd.tls.caCerts.secretKeyRef -}}
+{{- with include "gitops-runtime.argocd.caSecret" .root | fromJson -}}
 {{- $_ := set $env "ARGOCD_CA_FILE" (printf "/app/config/argo-cd-tls-certs/%s" .key) -}}
 {{- end -}}
 {{- $env | toJson -}}
@@ -153,14 +153,11 @@ true
 {{- end }}
 {{- end -}}
 
-{{/* Keys that a values file of the older chart may carry for a reporter and that do nothing here. Argument: the root. */}}
+{{/* Argument: the root. */}}
 {{- define "gitops-runtime.event-reporters.remarks" -}}
 {{- $lines := list -}}
 {{- range $reporter := include "gitops-runtime.event-reporters" . | fromJsonArray -}}
-{{- $own := ternary (list) (list "enabled" "managedClusters") (eq $reporter.mode "app") -}}
-{{- $known := concat $own (list "persistence" "dashboard") -}}
-{{- $with := dict "root" $ "path" "event-reporters" "values" $reporter.values "known" $known -}}
-{{- $lines = concat $lines (include "gitops-runtime.component.remarks" $with | fromYamlArray) -}}
+{{- $lines = concat $lines (include "gitops-runtime.component.remarks" (merge (dict "root" $ "path" "event-reporters") $reporter) | fromYamlArray) -}}
 {{- end -}}
 {{- range uniq $lines }}
 - {{ quote . }}
@@ -171,6 +168,11 @@ true
 - kind: ServiceAccount
   name: {{ include "gitops-runtime.serviceAccountName" . | quote }}
   namespace: {{ .root.Release.Namespace | quote }}
+{{- end -}}
+
+{{/* The ServiceMonitor of a reporter scrapes each pod by this Service, also those that are not ready. */}}
+{{- define "gitops-runtime.event-reporter.podsService" -}}
+{{ .name }}-pods
 {{- end -}}
 
 {{/*

@@ -143,6 +143,11 @@ to the pod, and five seconds are left in the end. */}}
 {{- end }}
 {{- $router := include "gitops-runtime.router" . | fromJson }}
 {{- include "gitops-runtime.component.mistakes" (set $router "path" "internal-router") }}
+{{- with $router.values.hpa }}
+{{- if and .enabled (gt (.minReplicas | int) (.maxReplicas | int)) }}
+- {{ printf "internal-router.hpa: minReplicas is %d, which is more than maxReplicas, %d" (.minReplicas | int) (.maxReplicas | int) | quote }}
+{{- end }}
+{{- end }}
 {{- $allowed := $router.values.webhooks.allowedNamespaces | default (list .Release.Namespace) }}
 {{- $sources := list }}
 {{- range $router.values.webhooks.signatures }}
@@ -159,7 +164,5 @@ to the pod, and five seconds are left in the end. */}}
 
 {{/* Argument: the root. */}}
 {{- define "gitops-runtime.router.remarks" -}}
-{{- $router := include "gitops-runtime.router" . | fromJson }}
-{{- $known := list "nameOverride" "fullnameOverride" "ipv6" "routing" "clusterDomain" "webhooks" "trustedProxies" "hpa" "networkPolicy" }}
-{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "internal-router" "known" $known) $router) }}
+{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "internal-router") (include "gitops-runtime.router" . | fromJson)) }}
 {{- end -}}

@@ -79,10 +79,8 @@ The tunnel-client as a component, in JSON. Its objects, labels and values have t
 {{- with $proxies -}}
 {{- $_ := set $env "TUNNEL_EXTRA_PROXIES" (join "," .) -}}
 {{- end -}}
-{{- range $name, $key := dict "HTTP_PROXY" "httpProxy" "HTTPS_PROXY" "httpsProxy" "NO_PROXY" "noProxy" -}}
-{{- with index $.root.Values.global $key -}}
-{{- $_ := set $env $name . -}}
-{{- end -}}
+{{- range $name, $value := include "gitops-runtime.proxyEnv" $.root | fromJson -}}
+{{- $_ := set $env $name $value -}}
 {{- end -}}
 {{- range $name, $value := .values.env -}}
 {{- $_ := set $env $name $value -}}
@@ -131,7 +129,5 @@ The tunnel-client as a component, in JSON. Its objects, labels and values have t
 
 {{/* Argument: the root. */}}
 {{- define "gitops-runtime.tunnel.remarks" -}}
-{{- $known := list "enabled" "libraryMode" "tunnelServer" "tunnel" "podNetworks" "logLevel" "networkPolicy" -}}
-{{- $tunnel := include "gitops-runtime.tunnel" . | fromJson -}}
-{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "tunnel-client" "known" $known) $tunnel) }}
+{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "tunnel-client") (include "gitops-runtime.tunnel" . | fromJson)) }}
 {{- end -}}

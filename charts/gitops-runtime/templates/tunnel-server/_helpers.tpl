@@ -145,7 +145,5 @@ to the pod, and five seconds are left in the end. */}}
 
 {{/* Argument: the root. */}}
 {{- define "gitops-runtime.tunnel-server.remarks" -}}
-{{- $known := list "enabled" "subdomainHost" "auth" "clients" "users" "api" "logLevel" "networkPolicy" -}}
-{{- $server := include "gitops-runtime.tunnel-server" . | fromJson -}}
-{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "tunnel-server" "known" $known) $server) }}
+{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "tunnel-server") (include "gitops-runtime.tunnel-server" . | fromJson)) }}
 {{- end -}}

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Makes what depends on the chart's values:
+
+  docs/values.md                        from the comments of charts/gitops-runtime/values.yaml
+  values.schema.json of the chart       from values_schema.json, which is shorter: "allOf" joins the keys of a component with its
+                                        own; every key gets its description, and any other key is an error
+  files/value-formats.json              from "pattern" and "form" of values_schema.json: templates check them, since Helm's
+                                        own message would be the regular expression
+  files/older-values.json, and the      from older_values.json, a line of state, key and note for each key of an older chart;
+  table in docs/upgrade.md              REPORTER stands for the three places of a reporter's values
+
+chart_values.py           writes them
+chart_values.py --check   exit code 1 when one is stale, a key has no comment, or the schema does not describe a key
+
+values.yaml is read line by line, in the form it has: two spaces of indentation, comment lines above each key.
+"""
+import copy
+import itertools
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "gitops-runtime"
+HERE = pathlib.Path(__file__).resolve().parent
+KEY = re.compile(r"^( *)([^\s#:][^:]*):(?: (.*))?$")
+REPORTERS = ["global/event-reporters", "event-reporters/runtime-event-reporter", "event-reporters/cluster-event-reporter"]
+VALUES_PAGE = """# Values
+
+Every key of the chart. [Install](install.md) and [access modes](access.md) say which of them you need; [upgrade.md](upgrade.md)
+lists the keys of older charts. A key that is not listed is an error, and so is a value of the wrong form.
+
+This page is generated from `charts/gitops-runtime/values.yaml` (`tests/chart/chart_values.py`).
+
+"""
+TABLE_BEGIN = "<!-- keys of older charts: made by tests/chart/chart_values.py -->"
+TABLE_END = "<!-- end of the keys -->"
+
+
+class Key:
+    def __init__(self, path, default, meaning):
+        self.path = path  # list of names
+        self.default = default
+        self.meaning = meaning  # "" for a key that only groups others
+
+    def name(self):
+        return ".".join(f'"{name}"' if "." in name else name for name in self.path)
+
+
+def read_values(text):
+    """The keys that carry a value or a meaning, and what is wrong with the file."""
+    keys, mistakes, path, comment = [], [], [], ""
+    block = None  # a commented key whose own lines are its default: (indentation, key)
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().startswith("#"):
+            comment = f"{comment} {line.strip()[1:].strip()}".strip()
+            continue
+        found = KEY.match(line)
+        if not found:
+            if line.strip():
+                mistakes.append(f"values.yaml:{number}: not a key, a comment or an empty line")
+            comment = ""
+            continue
+        indent, name, value = len(found[1]), found[2], found[3] or ""
+        if block and indent > block[0] and not comment:
+            block[1].default += f"\n{line[block[0] + 2:]}"
+            continue
+        block = None
+        path = path[: indent // 2] + [name]
+        key = Key(path, value, comment)
+        if comment or value:
+            if not comment:
+                mistakes.append(f"values.yaml:{number}: {key.name()} has no comment")
+            keys.append(key)
+            if not value:
+                block = (indent, key)
+        comment = ""
+    return keys, mistakes
+
+
+def default_cell(key):
+    if not key.default:
+        return "see below"
+    return "<br>".join(f"`{line.replace(' ', chr(0xA0))}`" for line in key.default.strip("\n").split("\n"))
+
+
+def values_page(keys):
+    """One table for each component."""
+    text, section = VALUES_PAGE, None
+    for key in keys:
+        name = ".".join(key.path[: 2 if key.path[0] == "global" and key.path[1:2] == ["event-reporters"] else 1])
+        if name != section:
+            text += ("\n" if section else "") + f"## {name}\n\n"
+            section = name
+            if key.path == [name] and not key.default:
+                text += f"{key.meaning}\n\n| Key | Default | Meaning |\n|---|---|---|\n"
+                continue
+            text += "| Key | Default | Meaning |\n|---|---|---|\n"
+        text += f"| `{key.name()}` | {default_cell(key)} | {key.meaning.replace('|', chr(92) + '|')} |\n"
+    return text
+
+
+def older_keys():
+    """(state, path, note) for each key of older_values.json that is not read under its own name."""
+    for state, path, note in json.loads((HERE / "older_values.json").read_text()):
+        if state == "works":
+            continue
+        places = [path.replace("REPORTER", reporter) for reporter in REPORTERS] if "REPORTER" in path else [path]
+        for place in places:
+            found = re.match(r"(.*)\{(.*)\}$", place)
+            for name in found[2].split(",") if found else [""]:
+                yield state, ((found[1] + name) if found else place).split("/"), note
+
+
+def flat(node, definitions):
+    """The node with references and allOf written out."""
+    if not isinstance(node, dict):
+        return [flat(item, definitions) for item in node] if isinstance(node, list) else node
+    if "$ref" in node:
+        return flat(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
+    out = {key: flat(value, definitions) for key, value in node.items() if key != "allOf"}
+    for part in node.get("allOf", []):
+        out = joined(out, flat(part, definitions))
+    return out
+
+
+def joined(one, other):
+    out = dict(one)
+    for key, value in other.items():
+        if isinstance(value, dict) and isinstance(out.get(key), dict):
+            out[key] = joined(out[key], value)
+        elif key == "required":
+            out[key] = sorted(set(out.get(key, [])) | set(value))
+        else:
+            out[key] = value
+    return out
+
+
+def take_formats(node, path, formats):
+    """Moves pattern, maxLength and form of the node and those below it into formats."""
+    if not isinstance(node, dict):
+        return
+    pattern, form, longest = node.pop("pattern", None), node.pop("form", None), node.pop("maxLength", None)
+    if pattern:
+        formats.append({"path": path, "pattern": pattern, "maxLength": longest or 0, "form": form})
+    elif longest:
+        node["maxLength"] = longest
+    for name, child in node.get("properties", {}).items():
+        take_formats(child, path + [name], formats)
+    take_formats(node.get("items"), path + ["[]"], formats)
+    if isinstance(node.get("propertyNames"), dict):
+        take_formats(node["propertyNames"], path + ["{keys}"], formats)
+        if not node["propertyNames"]:
+            del node["propertyNames"]
+    take_formats(node.get("additionalProperties"), path + ["{}"], formats)
+    for alternative in node.get("anyOf", []) + node.get("oneOf", []):
+        take_formats(alternative, path, formats)
+
+
+def close(node):
+    """Every key that is not named is an error, except in maps whose keys are the user's."""
+    if not isinstance(node, dict):
+        return
+    if node.pop("open", False):
+        return
+    if "properties" in node and "additionalProperties" not in node:
+        node["additionalProperties"] = False
+    for child in itertools.chain(node.get("properties", {}).values(), [node.get("items")]):
+        close(child)
+
+
+def node_at(schema, path):
+    for name in path:
+        if name in schema.get("properties", {}):
+            schema = schema["properties"][name]
+        elif isinstance(schema.get("additionalProperties"), dict):
+            schema = schema["additionalProperties"]
+        else:
+            return None
+    return schema
+
+
+def make_schema(keys, mistakes):
+    source = json.loads((HERE / "values_schema.json").read_text())
+    definitions = source.pop("definitions")
+    schema = flat(source, definitions)
+    for _, path, note in older_keys():
+        node = schema
+        for name in path[:-1]:
+            node = node.setdefault("properties", {}).setdefault(name, {"type": "object"})
+        if path[-1] not in node.setdefault("properties", {}):
+            node["properties"][path[-1]] = {"description": f"Of older charts; not read: {note}."}
+    formats = []
+    take_formats(schema, [], formats)
+    close(schema)
+    for key in keys:
+        node = node_at(schema, key.path)
+        if node is None:
+            mistakes.append(f"values_schema.json: {key.name()} is not described")
+        elif key.meaning and node_at(schema, key.path[:-1]).get("properties", {}).get(key.path[-1]) is node:
+            node["description"] = key.meaning
+    describe_overrides(schema)
+    return schema, formats
+
+
+def describe_overrides(schema):
+    """The values of one reporter override those of both, so they mean the same."""
+    shared = schema["properties"]["global"]["properties"]["event-reporters"]
+
+    def copy_descriptions(source, target):
+        for name, child in target.get("properties", {}).items():
+            other = source.get("properties", {}).get(name)
+            if other is not None:
+                if "description" in other:
+                    child.setdefault("description", other["description"])
+                copy_descriptions(other, child)
+
+    for reporter in schema["properties"]["event-reporters"]["properties"].values():
+        copy_descriptions(shared, reporter)
+
+
+def as_json(value):
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def rows(items):
+    """A JSON array with an item a line."""
+    return "[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in items) + "\n]\n"
+
+
+def older_table():
+    text = f"{TABLE_BEGIN}\n| Key | | |\n|---|---|---|\n"
+    for state, path, note in json.loads((HERE / "older_values.json").read_text()):
+        name = path.replace("REPORTER", "*reporter*").replace("config/", "config.").replace("/", ".")
+        text += f"| `{name}` | {state} | {('now ' if state == 'renamed' else '') + note} |\n".replace("`*reporter*", "*reporter*`")
+    return text + TABLE_END
+
+
+def outputs():
+    keys, mistakes = read_values((CHART / "values.yaml").read_text())
+    schema, formats = make_schema(keys, mistakes)
+    pages = {
+        ROOT / "docs" / "values.md": values_page(keys),
+        CHART / "values.schema.json": as_json(schema),
+        CHART / "files" / "value-formats.json": rows(formats),
+        CHART / "files" / "older-values.json": rows(
+            {"path": path, "state": state, "note": note} for state, path, note in older_keys()),
+    }
+    upgrade = ROOT / "docs" / "upgrade.md"
+    page = upgrade.read_text() if upgrade.exists() else f"{TABLE_BEGIN}\n{TABLE_END}\n"
+    before, _, rest = page.partition(TABLE_BEGIN)
+    _, _, after = rest.partition(TABLE_END)
+    pages[upgrade] = before + older_table() + after
+    return pages, mistakes
+
+
+def main():
+    pages, mistakes = outputs()
+    for path, text in pages.items():
+        if path.exists() and path.read_text() == text:
+            continue
+        if sys.argv[1:] == ["--check"]:
+            mistakes.append(f"{path.relative_to(ROOT)} is stale; run tests/chart/chart_values.py")
+        elif not mistakes:
+            path.write_text(text)
+    for mistake in mistakes:
+        print(mistake, file=sys.stderr)
+    return 1 if mistakes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
