@@ -1,0 +1,379 @@
+#!/usr/bin/env python3
+"""Builds the container images as an OCI layout, without a container engine.
+
+usage: build.py --bin DIR --out DIR [--revision TEXT] [--epoch SECONDS] [--unhardened] [NAME...]
+
+NAME is a program (event-reporter, ...) or gitops-runtime, the image that holds all of them; all images by default. An image
+holds its programs, the closure of their shared libraries, the certificate authorities of the machine, and nothing else: no
+shell, no package manager. Its layers, from the bottom:
+
+  the libraries that every program needs, and the authorities    the same in all images, so it is stored and pulled once
+  the other libraries of the image's programs
+  the programs, stripped; their symbols go to OUT/symbols
+
+OUT/layout is the OCI layout, with an index entry "NAME" for each image; OUT/NAME.spdx.json its bill of materials, which is in
+the image as well. The bytes depend on the programs, on the Debian packages and on --epoch only: the same commit gives the
+same digests. A program that lacks a hardening is refused, unless --unhardened is given (for tests with debug builds).
+"""
+import argparse
+import functools
+import gzip
+import hashlib
+import io
+import json
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+
+ALL = "gitops-runtime"
+PROGRAMS = {
+    "event-reporter": "Reports Applications, Rollouts and Workflows to the control plane",
+    "request-router": "Entry point for webhooks, app-proxy and the workflows UI",
+    "tunnel-client": "Opens the outbound tunnel",
+    "tunnel-server": "Accepts tunnels and gives runtimes a host",
+    "app-proxy": "Serves the user interface and the command line",
+    "gitopsctl": "Checks an installation",
+}
+USER = 65532
+LIMIT, COMPRESSED_LIMIT = 20e6, 8e6  # bytes of the image of one program
+AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+OBJCOPY = "llvm-objcopy-19"
+
+
+class Refused(Exception):
+    pass
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+# -- what a program needs --
+
+
+def closure(program):
+    """The shared libraries of a program, each as {path in the image: file here}. The loader is one of them."""
+    libraries = {}
+    for line in run("ldd", str(program)).splitlines():
+        found = re.match(r"\s*(\S+) => (/\S+) \(0x", line) or re.match(r"\s*(/\S+)() \(0x", line)
+        if "not found" in line:
+            raise Refused(f"{program.name}: {line.strip()}")
+        if not found or found[1].startswith("linux-vdso"):
+            continue
+        here = pathlib.Path(found[2] or found[1])
+        # Where the loader looks without a cache: it finds /lib/x86_64-linux-gnu by itself.
+        libraries[str(here)] = here.resolve()
+    return libraries
+
+
+def missing_hardening(program):
+    """What a program that faces the network should have and lacks."""
+    dynamic = run("readelf", "-dW", str(program))
+    headers = run("readelf", "-hlW", str(program))
+    symbols = run("readelf", "-W", "--dyn-syms", str(program))
+    lacks = []
+    if "DYN (" not in headers or not re.search(r"FLAGS_1.*\bPIE\b", dynamic):
+        lacks.append("position-independent executable (-pie)")
+    if "GNU_RELRO" not in headers:
+        lacks.append("read-only relocations (-z relro)")
+    if not re.search(r"\(FLAGS\).*\bBIND_NOW\b|\(BIND_NOW\)|\(FLAGS_1\).*\bNOW\b", dynamic):
+        lacks.append("binding at the start (-z now)")
+    if not re.search(r"GNU_STACK.* RW +0", headers):
+        lacks.append("a stack that is not executable")
+    if "__stack_chk_fail" not in symbols:
+        lacks.append("stack protector (-fstack-protector-strong)")
+    if not re.search(r"__\w+_chk@", symbols):
+        lacks.append("checked calls of the C library (_FORTIFY_SOURCE)")
+    if re.search(r"\((?:RPATH|RUNPATH)\)", dynamic):
+        lacks.append("no search path of its own (RPATH)")
+    return lacks
+
+
+@functools.cache
+def package_of(file):
+    """(package, version, copyright file) of Debian, for a file here. None: no package owns it."""
+    for path in (str(file), str(file).removeprefix("/usr")):
+        found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
+        if found.returncode == 0:
+            name = found.stdout.splitlines()[0].rsplit(": ", 1)[0].split(",")[0]
+            version = run("dpkg-query", "-W", "-f=${Version}", name)
+            return name.split(":")[0], version, pathlib.Path("/usr/share/doc") / name.split(":")[0] / "copyright"
+    return None
+
+
+# -- layers --
+
+
+class Layer:
+    """A tar archive whose bytes depend on its entries and the epoch only."""
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+        self.entries = {}  # path: (mode, content or None for a folder, or a link's target as str)
+
+    def add(self, path, content, mode=0o644):
+        self.entries[path.strip("/")] = (mode, content)
+        for parent in pathlib.PurePosixPath(path.strip("/")).parents:
+            if str(parent) != ".":
+                self.entries.setdefault(str(parent), (0o755, None))
+
+    def folder(self, path, mode=0o755):
+        self.add(path, None, mode)
+
+    def link(self, path, target):
+        self.add(path, target, 0o777)
+
+    def pack(self):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for path in sorted(self.entries):
+                mode, content = self.entries[path]
+                info = tarfile.TarInfo(path)
+                info.mtime, info.mode = self.epoch, mode
+                if content is None:
+                    info.type = tarfile.DIRTYPE
+                    tar.addfile(info)
+                elif isinstance(content, str):
+                    info.type, info.linkname = tarfile.SYMTYPE, content
+                    tar.addfile(info)
+                else:
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
+        return out.getvalue()
+
+
+def add_library(layer, path, here):
+    """A library under the name by which it is looked for. /lib and /lib64 are links into /usr, as in Debian."""
+    layer.add(usr(path), here.read_bytes(), 0o755)
+
+
+def usr(path):
+    return path if path.startswith("/usr/") else "/usr" + path
+
+
+def base_layer(epoch, libraries):
+    layer = Layer(epoch)
+    for path, here in libraries.items():
+        add_library(layer, path, here)
+    layer.link("/lib", "usr/lib")
+    layer.link("/lib64", "usr/lib64")
+    layer.link("/bin", "usr/bin")
+    layer.add(str(AUTHORITIES), AUTHORITIES.read_bytes())
+    layer.link("/usr/lib/ssl/cert.pem", str(AUTHORITIES))
+    layer.add("/etc/passwd", f"root:x:0:0:root:/:/\nnonroot:x:{USER}:{USER}:nonroot:/:/\n".encode())
+    layer.add("/etc/group", f"root:x:0:\nnonroot:x:{USER}:\n".encode())
+    layer.add("/etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files dns\n")
+    for folder in ("/dev", "/proc", "/sys", "/var/lib"):
+        layer.folder(folder)
+    layer.folder("/tmp", 0o1777)
+    return layer
+
+
+def strip(program, symbols):
+    """The program without symbols, which are kept as SYMBOLS/NAME.debug for debuggers."""
+    symbols.mkdir(parents=True, exist_ok=True)
+    debug = symbols / f"{program.name}.debug"
+    bare = symbols / f"{program.name}.stripped"
+    run(OBJCOPY, "--only-keep-debug", str(program), str(debug))
+    run(OBJCOPY, "--strip-all", f"--add-gnu-debuglink={debug}", str(program), str(bare))
+    content = bare.read_bytes()
+    bare.unlink()
+    return content
+
+
+# -- bill of materials --
+
+
+def spdx(name, version, epoch, programs, libraries):
+    """SPDX 2.3: the programs, and the Debian packages of the libraries with their licences' files."""
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch))
+    packages = {}
+    for path, here in sorted(libraries.items()):
+        owner = package_of(here)
+        if owner is None:
+            raise Refused(f"{here}: no Debian package owns it")
+        packages.setdefault(owner, []).append(path)
+    packages.setdefault(package_of(AUTHORITIES) or package_by_name("ca-certificates"), []).append(str(AUTHORITIES))
+    digest = hashlib.sha256()
+    items = [{"SPDXID": "SPDXRef-image", "name": name, "versionInfo": version, "downloadLocation": "NOASSERTION",
+              "licenseConcluded": "NOASSERTION", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION",
+              "filesAnalyzed": False}]
+    relations = [("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-image")]
+    for program, content in sorted(programs.items()):
+        digest.update(content)
+        items.append({"SPDXID": f"SPDXRef-{program}", "name": program, "versionInfo": version,
+                      "downloadLocation": "NOASSERTION", "licenseConcluded": "NOASSERTION",
+                      "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "filesAnalyzed": False,
+                      "checksums": [{"algorithm": "SHA256", "checksumValue": hashlib.sha256(content).hexdigest()}]})
+        relations.append(("SPDXRef-image", "CONTAINS", f"SPDXRef-{program}"))
+    for (package, release, licence), paths in sorted(packages.items()):
+        identifier = "SPDXRef-deb-" + re.sub(r"[^A-Za-z0-9.-]", "-", package)
+        digest.update(f"{package}={release}".encode())
+        items.append({"SPDXID": identifier, "name": package, "versionInfo": release,
+                      "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "copyrightText": "NOASSERTION",
+                      "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION",
+                      "licenseComments": f"See {licence}.", "comment": "Files: " + ", ".join(sorted(paths)),
+                      "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+                                        "referenceLocator": f"pkg:deb/debian/{package}@{release}"}]})
+        relations.append(("SPDXRef-image", "CONTAINS", identifier))
+    document = {
+        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"{name}-{version}",
+        "documentNamespace": f"urn:gitops-runtime:{name}:{digest.hexdigest()}",
+        "creationInfo": {"created": created, "creators": ["Tool: gitops-runtime-image"]},
+        "packages": items,
+        "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b}
+                          for a, kind, b in relations],
+    }
+    licences = {licence for _, _, licence in packages if licence.exists()}
+    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode(), licences
+
+
+def package_by_name(name):
+    return name, run("dpkg-query", "-W", "-f=${Version}", name), pathlib.Path("/usr/share/doc") / name / "copyright"
+
+
+# -- the OCI layout --
+
+
+class Layout:
+    def __init__(self, folder):
+        self.folder = folder
+        self.packed = {}  # compressed layers by their content: several images share the lowest one
+        self.manifests = []
+        (folder / "blobs" / "sha256").mkdir(parents=True)
+        (folder / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
+
+    def blob(self, content, media):
+        digest = hashlib.sha256(content).hexdigest()
+        (self.folder / "blobs" / "sha256" / digest).write_bytes(content)
+        return {"mediaType": media, "digest": f"sha256:{digest}", "size": len(content)}
+
+    def compressed(self, tar):
+        if tar not in self.packed:
+            self.packed[tar] = gzip.compress(tar, 9, mtime=0)
+        return self.packed[tar]
+
+    def add(self, name, config, layers, architecture, annotations):
+        config["rootfs"] = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(tar).hexdigest()}" for tar in layers]}
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": self.blob(as_json(config), "application/vnd.oci.image.config.v1+json"),
+            "layers": [self.blob(self.compressed(tar), "application/vnd.oci.image.layer.v1.tar+gzip") for tar in layers],
+            "annotations": annotations,
+        }
+        entry = self.blob(as_json(manifest), manifest["mediaType"])
+        entry["platform"] = {"architecture": architecture, "os": "linux"}
+        entry["annotations"] = {"org.opencontainers.image.ref.name": name}
+        self.manifests.append(entry)
+        return entry["digest"], sum(layer["size"] for layer in manifest["layers"])
+
+    def close(self):
+        index = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": self.manifests}
+        (self.folder / "index.json").write_bytes(as_json(index))
+
+
+def as_json(value):
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def build(arguments):
+    programs = {name: arguments.bin / name for name in PROGRAMS}
+    absent = [name for name, path in programs.items() if not path.exists()]
+    if absent:
+        raise Refused(f"not built in {arguments.bin}: {', '.join(absent)}")
+    if not arguments.unhardened:
+        lacks = {name: missing_hardening(path) for name, path in programs.items()}
+        for name, missing in lacks.items():
+            for one in missing:
+                print(f"{name} lacks {one}", file=sys.stderr)
+        if any(lacks.values()):
+            raise Refused("programs that lack hardening are not put into images")
+    if arguments.out.exists():
+        shutil.rmtree(arguments.out)
+    needs = {name: closure(path) for name, path in programs.items()}
+    everywhere = {path: here for path, here in needs["gitopsctl"].items() if all(path in need for need in needs.values())}
+    base = base_layer(arguments.epoch, everywhere).pack()
+    stripped = {name: strip(path, arguments.out / "symbols") for name, path in programs.items()}
+    version = arguments.version
+    layout = Layout(arguments.out / "layout")
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(arguments.epoch))
+    architecture = ARCHITECTURES[platform.machine()]
+    rows = []
+    for name in arguments.names or [ALL, *PROGRAMS]:
+        contained = list(PROGRAMS) if name == ALL else [name]
+        libraries = {path: here for program in contained for path, here in needs[program].items()}
+        document, licences = spdx(name, version, arguments.epoch, {p: stripped[p] for p in contained}, libraries)
+        own = Layer(arguments.epoch)
+        for path, here in libraries.items():
+            if path not in everywhere:
+                add_library(own, path, here)
+        for licence in sorted(licences):
+            own.add(str(licence), licence.resolve().read_bytes())
+        top = Layer(arguments.epoch)
+        for program in contained:
+            top.add(f"/usr/bin/{program}", stripped[program], 0o755)
+        top.add(f"/usr/share/sbom/{name}.spdx.json", document)
+        (arguments.out / f"{name}.spdx.json").write_bytes(document)
+        labels = {
+            "org.opencontainers.image.title": name,
+            "org.opencontainers.image.description": PROGRAMS.get(name, "Every daemon of the GitOps Runtime"),
+            "org.opencontainers.image.version": version,
+            "org.opencontainers.image.revision": arguments.revision,
+            "org.opencontainers.image.created": created,
+            "org.opencontainers.image.licenses": "Apache-2.0",
+        }
+        config = {
+            "architecture": architecture, "os": "linux", "created": created,
+            "config": {
+                "User": f"{USER}:{USER}", "WorkingDir": "/", "Labels": labels,
+                "Env": ["PATH=/usr/bin", f"SSL_CERT_FILE={AUTHORITIES}"],
+                **({} if name == ALL else {"Entrypoint": [f"/usr/bin/{name}"]}),
+            },
+        }
+        layers = [base, own.pack(), top.pack()]
+        digest, compressed = layout.add(name, config, layers, architecture, labels)
+        row = {"name": name, "digest": digest, "bytes": sum(map(len, layers)), "compressed": compressed}
+        rows.append(row)
+        if name != ALL and (row["bytes"] > LIMIT or row["compressed"] > COMPRESSED_LIMIT):
+            raise Refused(f"{name} has {row['bytes'] / 1e6:.1f} MB, {compressed / 1e6:.1f} compressed; "
+                          f"the limits are {LIMIT / 1e6:.0f} and {COMPRESSED_LIMIT / 1e6:.0f}")
+    layout.close()
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--revision", default="unknown")
+    parser.add_argument("--version", default="0.1.0")
+    parser.add_argument("--epoch", type=int, default=0)
+    parser.add_argument("--unhardened", action="store_true")
+    parser.add_argument("names", nargs="*")
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        return 0
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name != ALL and name not in PROGRAMS]
+    try:
+        if unknown:
+            raise Refused(f"no such image: {', '.join(unknown)}; there are {', '.join([ALL, *PROGRAMS])}")
+        rows = build(arguments)
+    except Refused as refused:
+        print(f"image: {refused}", file=sys.stderr)
+        return 1
+    print(f"{'image':<16} {'MB':>6} {'compressed':>11}  digest")
+    for row in rows:
+        print(f"{row['name']:<16} {row['bytes'] / 1e6:>6.1f} {row['compressed'] / 1e6:>11.1f}  {row['digest']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

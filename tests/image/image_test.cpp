@@ -1,0 +1,231 @@
+// image/build.py with small programs in place of the daemons.
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "support/process.hpp"
+
+namespace gitops::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::vector<std::string> kPrograms{"event-reporter", "request-router", "tunnel-client",
+                                         "tunnel-server",  "app-proxy",      "gitopsctl"};
+// As cmake/compiler.cmake has them for a release.
+const std::vector<std::string> kHardened{"-O2",
+                                         "-fPIE",
+                                         "-fstack-protector-strong",
+                                         "-D_FORTIFY_SOURCE=2",
+                                         "-pie",
+                                         "-Wl,-z,relro,-z,now"};
+
+class ImageTest : public testing::Test {
+ protected:
+  // A program that needs two libraries beside the C library, compiled with these flags.
+  static void compile(const fs::path& program, const std::vector<std::string>& flags) {
+    const auto source = program.string() + ".c";
+    write_file(source,
+               "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <zlib.h>\n"
+               "int main(int n, char** a) {\n"
+               "  char text[32];\n"
+               "  strcpy(text, a[n - 1]);\n"
+               "  return printf(\"%s %s\\n\", text, zlibVersion()) < 0;\n}\n");
+    std::vector<std::string> command{"clang-19", source, "-o", program, "-fuse-ld=lld"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    command.push_back("-lz");
+    run_or_throw(command);
+    fs::remove(source);
+  }
+
+  void SetUp() override {
+    fs::create_directories(bin());
+    compile(bin() / kPrograms[0], kHardened);
+    for (const auto& name : kPrograms) {
+      if (name != kPrograms[0]) fs::copy_file(bin() / kPrograms[0], bin() / name);
+    }
+  }
+
+  fs::path bin() const { return folder_ / "bin"; }
+
+  CommandResult build(const std::string& out, const std::vector<std::string>& more = {},
+                      const fs::path& from = {}) const {
+    std::vector<std::string> command{"python3",    fs::path(GITOPS_SOURCE_DIR) / "image/build.py",
+                                     "--bin",      from.empty() ? bin() : from,
+                                     "--out",      folder_ / out,
+                                     "--epoch",    "1700000000",
+                                     "--revision", "0123abc"};
+    command.insert(command.end(), more.begin(), more.end());
+    return run_command(command);
+  }
+
+  json blob(const std::string& out, const std::string& digest) const {
+    return json::parse(
+        read_file(folder_ / out / "layout/blobs/sha256" / digest.substr(digest.find(':') + 1)));
+  }
+  // The manifest of an image.
+  json manifest(const std::string& out, const std::string& name) const {
+    const auto index = json::parse(read_file(folder_ / out / "layout/index.json"));
+    for (const auto& entry : index.at("manifests")) {
+      if (entry.at("/annotations/org.opencontainers.image.ref.name"_json_pointer) == name) {
+        return blob(out, entry.at("digest"));
+      }
+    }
+    throw std::runtime_error("no image " + name);
+  }
+  // The image's root, from its layers.
+  fs::path unpack(const std::string& out, const std::string& name) const {
+    const auto root = folder_ / ("root-" + name);
+    fs::create_directories(root);
+    for (const auto& layer : manifest(out, name).at("layers")) {
+      const std::string digest = layer.at("digest");
+      run_or_throw(
+          {"tar", "-xzf", folder_ / out / "layout/blobs/sha256" / digest.substr(7), "-C", root});
+    }
+    return root;
+  }
+
+  TempDir folder_;
+};
+
+TEST_F(ImageTest, HasTheSameDigestsForTheSameInputs) {
+  const auto first = build("first");
+  ASSERT_TRUE(first.ok()) << first.err;
+  // Neither the folder nor the files' times count.
+  fs::rename(bin(), folder_ / "elsewhere");
+  for (const auto& name : kPrograms) run_or_throw({"touch", folder_ / "elsewhere" / name});
+  const auto second = build("second", {}, folder_ / "elsewhere");
+  ASSERT_TRUE(second.ok()) << second.err;
+  const auto index = read_file(folder_ / "first/layout/index.json");
+  EXPECT_EQ(index, read_file(folder_ / "second/layout/index.json"));
+  EXPECT_EQ(json::parse(index).at("manifests").size(), kPrograms.size() + 1);
+
+  const auto later = build("later", {"--epoch", "1700000001"}, folder_ / "elsewhere");
+  ASSERT_TRUE(later.ok()) << later.err;
+  EXPECT_NE(index, read_file(folder_ / "later/layout/index.json"));
+}
+
+TEST_F(ImageTest, HoldsTheClosureOfItsLibraries) {
+  const auto built = build("out");
+  ASSERT_TRUE(built.ok()) << built.err;
+  for (const std::string name : {"request-router", "gitops-runtime"}) {
+    const auto root = unpack("out", name);
+    const std::string program = name == "gitops-runtime" ? "app-proxy" : name;
+    const auto libraries = root / "usr/lib/x86_64-linux-gnu";
+    const auto loader = root / "usr/lib64/ld-linux-x86-64.so.2";
+    const auto listed = run_command({loader, "--inhibit-cache", "--library-path", libraries,
+                                     "--list", root / "usr/bin" / program});
+    ASSERT_TRUE(listed.ok()) << listed.err;
+    EXPECT_THAT(listed.out, HasSubstr("libz.so.1 => " + libraries.string()));
+    EXPECT_THAT(listed.out, HasSubstr("libc.so.6 => " + libraries.string()));
+    EXPECT_THAT(listed.out, Not(HasSubstr("=> /lib")));
+    const auto ran =
+        run_command({loader, "--library-path", libraries, root / "usr/bin" / program, "hello"});
+    EXPECT_THAT(ran.out, HasSubstr("hello 1."));
+    EXPECT_THAT(read_file(root / "etc/ssl/certs/ca-certificates.crt"), HasSubstr("BEGIN CERT"));
+    EXPECT_FALSE(fs::exists(root / "usr/bin/sh"));
+  }
+}
+
+TEST_F(ImageTest, SaysWhatItIsAndWhoRunsIt) {
+  const auto built = build("out", {"--version", "1.2.3", "app-proxy", "gitops-runtime"});
+  ASSERT_TRUE(built.ok()) << built.err;
+  const auto of = [this](const std::string& name) {
+    return blob("out", manifest("out", name).at("/config/digest"_json_pointer));
+  };
+  const auto config = of("app-proxy");
+  EXPECT_EQ(config.at("/config/User"_json_pointer), "65532:65532");
+  EXPECT_EQ(config.at("/config/Entrypoint"_json_pointer), json({"/usr/bin/app-proxy"}));
+  EXPECT_FALSE(of("gitops-runtime").at("config").contains("Entrypoint"));
+  EXPECT_EQ(config.at("created"), "2023-11-14T22:13:20Z");
+  const auto& labels = config.at("/config/Labels"_json_pointer);
+  EXPECT_EQ(labels.at("org.opencontainers.image.version"), "1.2.3");
+  EXPECT_EQ(labels.at("org.opencontainers.image.revision"), "0123abc");
+  EXPECT_EQ(labels.at("org.opencontainers.image.licenses"), "Apache-2.0");
+
+  // The lowest layer is stored once.
+  const auto first = "/layers/0/digest"_json_pointer;
+  EXPECT_EQ(manifest("out", "app-proxy").at(first), manifest("out", "gitops-runtime").at(first));
+}
+
+TEST_F(ImageTest, ListsItsPartsWithVersionsAndLicences) {
+  const auto built = build("out", {"app-proxy"});
+  ASSERT_TRUE(built.ok()) << built.err;
+  const auto text = read_file(folder_ / "out/app-proxy.spdx.json");
+  const auto root = unpack("out", "app-proxy");
+  EXPECT_EQ(text, read_file(root / "usr/share/sbom/app-proxy.spdx.json"));
+  const auto document = json::parse(text);
+  EXPECT_EQ(document.at("spdxVersion"), "SPDX-2.3");
+  std::set<std::string> names;
+  for (const auto& part : document.at("packages")) {
+    names.insert(part.at("name"));
+    EXPECT_FALSE(part.at("versionInfo").get<std::string>().empty());
+    if (!part.contains("externalRefs")) continue;
+    const std::string licence = part.at("licenseComments");
+    EXPECT_TRUE(fs::exists(root / licence.substr(5, licence.size() - 6))) << licence;
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"app-proxy", "libc6", "zlib1g", "ca-certificates"}));
+}
+
+TEST_F(ImageTest, KeepsSymbolsApart) {
+  compile(bin() / "app-proxy",
+          {kHardened[0], "-g", "-fPIE", kHardened[2], kHardened[3], kHardened[4], kHardened[5]});
+  const auto built = build("out", {"app-proxy"});
+  ASSERT_TRUE(built.ok()) << built.err;
+  const auto root = unpack("out", "app-proxy");
+  EXPECT_THAT(run_or_throw({"readelf", "-SW", root / "usr/bin/app-proxy"}),
+              testing::AllOf(Not(HasSubstr(".debug_info")), Not(HasSubstr(".symtab"))));
+  EXPECT_THAT(run_or_throw({"readelf", "-SW", folder_ / "out/symbols/app-proxy.debug"}),
+              testing::AllOf(HasSubstr(".debug_info"), HasSubstr(".symtab")));
+}
+
+TEST_F(ImageTest, RefusesProgramsThatLackHardening) {
+  struct Case {
+    std::string without;               // one of kHardened
+    std::vector<std::string> instead;  // flags in its place
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"-pie", {"-no-pie", "-fno-pie"}, "position-independent executable"},
+      {"-Wl,-z,relro,-z,now", {"-Wl,-z,relro,-z,lazy"}, "binding at the start"},
+      {"-Wl,-z,relro,-z,now", {"-Wl,-z,norelro,-z,now"}, "read-only relocations"},
+      {"-fstack-protector-strong", {"-fno-stack-protector"}, "stack protector"},
+      {"-D_FORTIFY_SOURCE=2", {"-U_FORTIFY_SOURCE"}, "checked calls of the C library"},
+      {"-O2", {"-O2", "-Wl,-z,execstack"}, "a stack that is not executable"}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.message);
+    std::vector<std::string> flags;
+    for (const auto& flag : kHardened) {
+      if (flag != one.without) flags.push_back(flag);
+    }
+    flags.insert(flags.end(), one.instead.begin(), one.instead.end());
+    fs::remove(bin() / "tunnel-server");
+    compile(bin() / "tunnel-server", flags);
+    const auto refused = build("out");
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, HasSubstr("tunnel-server lacks " + one.message));
+    EXPECT_THAT(refused.err, Not(HasSubstr("app-proxy lacks")));
+  }
+}
+
+TEST_F(ImageTest, SaysWhatIsMissing) {
+  EXPECT_THAT(build("out", {"nothing"}).err, HasSubstr("no such image: nothing"));
+  fs::remove(bin() / "gitopsctl");
+  const auto refused = build("out");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("gitopsctl"));
+  EXPECT_THAT(refused.out, IsEmpty());
+}
+
+}  // namespace
+}  // namespace gitops::test
