@@ -1,0 +1,200 @@
+// The commands of docs/install.md and docs/uninstall.md as they are written there: run by a shell, with the
+// real kubectl, helm and argocd, against a real API server and Argo CD.
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "chart/helm.hpp"
+#include "peers/peer_bed.hpp"
+#include "support/process.hpp"
+
+namespace gitops::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kNamespace = PeerArgoCd::kNamespace;
+constexpr auto kPatience = std::chrono::seconds(60);
+
+// The code blocks of a page with this language.
+std::vector<std::string> blocks(const std::string& page, const std::string& language) {
+  std::istringstream lines(read_file(fs::path(GITOPS_SOURCE_DIR) / page));
+  std::vector<std::string> found;
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) {
+      inside = !inside && line == "```" + language;
+      if (inside) found.emplace_back();
+    } else if (inside) {
+      found.back() += line + "\n";
+    }
+  }
+  return found;
+}
+
+struct Programs {
+  static std::optional<std::string> missing() {
+    if (auto lacking = Helm::missing()) return lacking;
+    return PeerBed::missing();
+  }
+};
+
+class InstallDocument : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto lacking = Programs::missing()) GTEST_SKIP() << "peers: " << *lacking;
+    // The folder in which somebody who follows the page stands.
+    fs::create_directory_symlink(fs::path(GITOPS_SOURCE_DIR) / "charts", here_ / "charts");
+    write_file(here_ / "codefresh-token", "token-of-the-runtime");
+    for (const auto* name : {"kubectl", "helm", "argocd"}) {
+      fs::create_directories(here_ / "bin");
+      fs::create_symlink(Helm::program(name), here_ / "bin" / name);
+    }
+  }
+
+  CommandResult shell(const std::string& script) {
+    const std::string path = (here_ / "bin").string() + ":/usr/bin:/bin";
+    const Environment environment{{"PATH", path},
+                                  {"HOME", here_.path().string()},
+                                  {"KUBECONFIG", cluster().kubeconfig().string()}};
+    return run_command(
+        {"bash", "-euo", "pipefail", "-c", "cd '" + here_.path().string() + "'\n" + script},
+        environment, {}, std::chrono::seconds(120));
+  }
+  void run(const std::string& script) {
+    const auto done = shell(script);
+    ASSERT_TRUE(done.ok()) << script << done.out << done.err;
+    EXPECT_THAT(done.err, Not(HasSubstr("arning"))) << script;
+  }
+
+  static PeerCluster& cluster() { return peer_bed().cluster(); }
+  static PeerArgoCd& argocd() { return peer_bed().argocd(); }
+
+  // Kind and name of what is in the namespace, but for what its controllers make of it.
+  static std::set<std::string> objects() {
+    std::istringstream lines(cluster().kubectl_ok(
+        {"-n", kNamespace, "get",
+         "statefulsets,deployments,services,configmaps,secrets,serviceaccounts,roles,"
+         "rolebindings,persistentvolumeclaims,leases,poddisruptionbudgets,clusterroles,"
+         "clusterrolebindings",
+         "-o", "name"}));
+    std::set<std::string> all;
+    for (std::string line; std::getline(lines, line);) all.insert(line);
+    return all;
+  }
+  static bool pod_exists(const std::string& name) {
+    return cluster().kubectl({"-n", kNamespace, "get", "pod", name}).ok();
+  }
+
+  TempDir here_;
+};
+
+TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
+  // Every pod of the namespace has to be a restricted one.
+  cluster().kubectl_ok({"label", "namespace", kNamespace,
+                        "pod-security.kubernetes.io/enforce=restricted",
+                        "pod-security.kubernetes.io/warn=restricted"});
+  const auto before = objects();
+  const auto steps = blocks("docs/install.md", "sh");
+  ASSERT_EQ(steps.size(), 4U);
+
+  // 1. The account. The page's login names an address of its own.
+  run(steps[0]);
+  const auto address = argocd().url().substr(argocd().url().find("//") + 2);
+  run("argocd login " + address + " --username admin --password '" + argocd().admin_password() +
+      "' --plaintext");
+  const auto console = blocks("docs/install.md", "console");
+  ASSERT_FALSE(console.empty());
+  const auto generate = console[0].find("$ argocd account generate-token");
+  ASSERT_NE(generate, std::string::npos);
+  // Argo CD reads its accounts again within seconds.
+  ASSERT_TRUE(wait_until([&] { return shell(console[0].substr(generate + 2)).ok(); }, kPatience,
+                         "a token for the account", std::chrono::milliseconds(500)));
+
+  // The token may read Applications and nothing else.
+  const auto token = read_file(here_ / "argocd-token");
+  const auto ask = [&](const std::string& path) {
+    return shell(
+               "curl -s -o /dev/null -w '%{http_code}' -H \"Authorization: Bearer $(cat "
+               "argocd-token)\" " +
+               argocd().url() + path)
+        .out;
+  };
+  EXPECT_FALSE(token.empty());
+  EXPECT_TRUE(wait_until([&] { return ask("/api/v1/applications") == "200"; }, kPatience,
+                         "the account to read Applications", std::chrono::milliseconds(500)));
+  EXPECT_EQ(shell("curl -s -o /dev/null -w '%{http_code}' -X DELETE -H 'Content-Type: "
+                  "application/json' -H \"Authorization: Bearer "
+                  "$(cat argocd-token)\" " +
+                  argocd().url() + "/api/v1/projects/none")
+                .out,
+            "403");
+
+  // 2. and 3. Secrets and release.
+  run(steps[1]);
+  run(steps[2]);
+  EXPECT_THAT(read_file(fs::path(GITOPS_SOURCE_DIR) / "README.md"), HasSubstr(steps[2]))
+      << "the README has the same command";
+  for (const auto* pod : {"runtime-event-reporter-0", "cluster-event-reporter-0"}) {
+    EXPECT_TRUE(wait_until([&] { return pod_exists(pod); }, kPatience, pod,
+                           std::chrono::milliseconds(200)));
+  }
+  EXPECT_TRUE(wait_until(
+      [&] {
+        return json::parse(cluster().kubectl_ok({"-n", kNamespace, "get", "deployment",
+                                                 "internal-router", "-o", "json"}))
+                   .value("/status/readyReplicas"_json_pointer, 0) == 1;
+      },
+      kPatience, "the router", std::chrono::milliseconds(200)));
+  EXPECT_TRUE(
+      cluster().kubectl({"-n", kNamespace, "get", "pvc", "ledger-runtime-event-reporter-0"}).ok());
+
+  // 4. What the page looks at.
+  EXPECT_THAT(shell(steps[3]).out,
+              AllOf(HasSubstr("runtime-event-reporter-0"), HasSubstr("cluster-event-reporter-0"),
+                    HasSubstr("internal-router-")));
+
+  // Again, as an upgrade that changes nothing.
+  run(steps[2]);
+
+  // What daemons and app-proxy would leave.
+  cluster().apply(R"({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+    "metadata": {"name": "event-reporter-app-layout", "namespace": "argocd",
+                 "labels": {"gitops-runtime.io/leases-of": "event-reporter-app"}}})");
+  cluster().apply(R"({"apiVersion": "v1", "kind": "Secret",
+    "metadata": {"name": "git-default-acc", "namespace": "argocd",
+                 "labels": {"io.codefresh.integration-type": "git"}}})");
+
+  const auto removal = blocks("docs/uninstall.md", "sh");
+  ASSERT_EQ(removal.size(), 2U);
+  run(removal[0]);
+  const std::set<std::string> named{"persistentvolumeclaim/ledger-runtime-event-reporter-0",
+                                    "persistentvolumeclaim/ledger-cluster-event-reporter-0",
+                                    "lease.coordination.k8s.io/event-reporter-app-layout",
+                                    "secret/git-default-acc",
+                                    "secret/codefresh-token",
+                                    "secret/argocd-token"};
+  auto expected = before;
+  expected.insert(named.begin(), named.end());
+  EXPECT_TRUE(wait_until([&] { return objects() == expected; }, kPatience,
+                         "only what the page names to stay", std::chrono::milliseconds(500)))
+      << testing::PrintToString(objects());
+
+  run(removal[1]);
+  EXPECT_TRUE(wait_until([&] { return objects() == before; }, kPatience, "nothing to stay",
+                         std::chrono::milliseconds(500)))
+      << testing::PrintToString(objects());
+}
+
+}  // namespace
+}  // namespace gitops::test
