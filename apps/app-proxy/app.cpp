@@ -19,6 +19,7 @@
 #include "app-proxy/integrations/validity_check.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
+#include "app-proxy/runtime/config_repository_setup.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"
@@ -129,6 +130,9 @@ class App {
         store_iv_(config.runtime_store_iv_file.empty()
                       ? Credential::fixed(config.runtime_store_iv)
                       : Credential::file(config.runtime_store_iv_file)),
+        git_password_(config.git_password_file.empty()
+                          ? Credential::fixed(config.git_password)
+                          : Credential::file(config.git_password_file)),
         names_(context.metrics),
         argo_tasks_(context.executor),
         git_tasks_(context.executor) {}
@@ -220,6 +224,8 @@ class App {
             "\n";
     text += "Git integrations: " + (git_trouble_.empty() ? "available" : git_trouble_) + "\n";
     text += "commits: " + status_of_commits();
+    text += "shared configuration repository: " +
+            (config_repository_ ? config_repository_->status() : "not available") + "\n";
     return text;
   }
 
@@ -375,6 +381,14 @@ class App {
     committer_.emplace(context_.executor, *git_pool_, *clones_, *git_http_, context_.metrics,
                        std::move(options));
     parts_->committer = &*committer_;
+    config_repository_.emplace(
+        *committer_, *cluster_, [this] { return parts_->files.repository(); },
+        [this] {
+          return GitCredential{.username = config_.git_username,
+                               .password = git_password_.current()};
+        },
+        ConfigRepositorySetup::Options{});
+    config_repository_->start(git_tasks_);
   }
 
   Task<> serve(http::Exchange& exchange) {
@@ -393,6 +407,7 @@ class App {
   std::unique_ptr<graphql::Engine> engine_;
   Credential token_;
   Credential store_iv_;
+  Credential git_password_;
   net::Resolver names_;
   std::optional<http::Client> control_plane_http_;
   std::optional<control_plane::GraphqlClient> control_plane_;
@@ -422,6 +437,7 @@ class App {
   std::optional<SigningKey> signing_key_;
   std::optional<Committer> committer_;
   std::string clones_trouble_;
+  std::optional<ConfigRepositorySetup> config_repository_;
   TaskGroup git_tasks_;
   std::optional<Door> door_;
   std::optional<http::Router> router_;

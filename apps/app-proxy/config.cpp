@@ -202,6 +202,14 @@ void bind(ConfigReader& reader, Config& config) {
               "This runtime applies the folder \"configurations\" of the shared configuration "
               "repository"},
              config.is_configuration_runtime);
+  reader.add({"git-username", {"GIT_USERNAME"}, "User of the runtime's Git token"},
+             config.git_username);
+  reader.add_secret(
+      {"git-password",
+       {"GIT_PASSWORD"},
+       "Git token of the runtime, with which it puts its files into the shared configuration "
+       "repository"},
+      config.git_password, &config.git_password_file);
   reader.add({"helm-repository",
               {"HELM_REPOSITORY"},
               "Helm repository with the chart of Argo Rollouts, for createArgoRollouts"},

@@ -57,6 +57,9 @@ struct Config {
 
   std::string runtime_name;
   bool is_configuration_runtime = false;
+  std::string git_username = "username";
+  Secret git_password;
+  std::string git_password_file;
   std::string helm_repository = "https://argoproj.github.io/argo-helm";
   std::string own_namespace;
 };

@@ -39,6 +39,7 @@ APP_FOLDERS = {
         "git": [],
         "integrations": ["providers"],
         "entities": ["git"],
+        "runtime": ["git", "entities"],
         "actions": ["users"],
         "resolvers": ["users", "providers", "git", "integrations", "entities", "actions"],
     },

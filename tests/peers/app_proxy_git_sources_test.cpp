@@ -76,6 +76,8 @@ TEST(GitSources, ReachTheClusterThroughGitAndArgoCd) {
                      {"NAMESPACE", PeerArgoCd::kNamespace},
                      {"RUNTIME_STORE_IV", "canary-iv"},
                      {"REPOS_DIR", (folder / "clones").string()},
+                     {"GIT_USERNAME", ann.name},
+                     {"GIT_PASSWORD", ann.token},
                      {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
         co_await world.account_known();
         co_await GoSdk::ok(world, kAnn, "add-git-integration",
@@ -95,10 +97,8 @@ TEST(GitSources, ReachTheClusterThroughGitAndArgoCd) {
                     {"exclude", ""},
                     {"createRepo", false}};
         co_await GoSdk::ok(world, kAnn, "create-git-source", source.dump());
+        // app-proxy has put the runtime's own Application into the cluster.
         add_to_argocd(config);
-        // What applies the runtime's Applications is there from the runtime's installation.
-        bed.argocd().create_application("prod", config, "runtimes/prod", PeerArgoCd::kNamespace,
-                                        true);
         const auto has_config_map = [&](const std::string& name) {
           return bed.cluster().request("GET", "/api/v1/namespaces/shop/configmaps/" + name).ok();
         };

@@ -163,6 +163,25 @@ Result<std::string> edit_application(std::string text, const GitSourceEdit& edit
 
 }  // namespace
 
+Result<ConfigRepository> RuntimeFiles::repository() const {
+  const auto specifier = config_repository();
+  if (specifier.empty()) {
+    return fail(ErrorCode::unavailable,
+                "the account has no shared configuration repository, or the control plane has "
+                "not told it yet");
+  }
+  auto at = parse_specifier(specifier, scheme);
+  if (!at) {
+    return fail(
+        ErrorCode::unavailable,
+        "the account's shared configuration repository is not usable: " + at.error().message);
+  }
+  return ConfigRepository{.at = std::move(*at),
+                          .runtime = runtime,
+                          .runtime_namespace = runtime_namespace,
+                          .is_configuration_runtime = is_configuration_runtime};
+}
+
 std::string ConfigRepository::below(std::string_view path) const {
   return at.path.empty() ? std::string(path) : at.path + "/" + std::string(path);
 }
@@ -236,6 +255,15 @@ std::string in_cluster_manifest(const ConfigRepository& repository) {
       kInCluster, repository,
       {{"codefresh.io/entity", "internal-config"}, {"codefresh.io/internal", "true"}}, "default",
       std::move(source), {{"namespace", repository.runtime_namespace}, {"server", kOwnServer}}));
+}
+
+std::string runtime_application(const ConfigRepository& repository) {
+  RepositorySpecifier clusters = repository.at;
+  clusters.path = repository.clusters_folder();
+  return to_text(application(
+      repository.runtime, repository,
+      {{"codefresh.io/entity", "runtime"}, {"codefresh.io/internal", "true"}}, "default",
+      source_of(clusters), {{"namespace", repository.runtime_namespace}, {"server", kOwnServer}}));
 }
 
 std::string git_source_manifest(const ConfigRepository& repository, const GitSource& wanted) {

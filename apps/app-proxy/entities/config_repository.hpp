@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,20 @@ struct ConfigRepository {
   [[nodiscard]] std::string below(std::string_view path) const;
 };
 
+// The runtime, as far as its files are concerned.
+struct RuntimeFiles {
+  std::string runtime = {};
+  std::string runtime_namespace = {};
+  bool is_configuration_runtime = false;
+  std::string chart_repository = {};  // Helm's, with the chart of Argo Rollouts
+  Scheme scheme = Scheme::https_only;
+  // The specifier of the account's repository; empty until it is known, or when there is none.
+  std::function<std::string()> config_repository = [] { return std::string(); };
+
+  // unavailable while it is not known, or not usable.
+  [[nodiscard]] Result<ConfigRepository> repository() const;
+};
+
 // An Application that applies a folder of a user's repository.
 struct GitSource {
   std::string name;
@@ -65,6 +80,8 @@ std::string format_globs(const std::vector<std::string>& globs);
 
 // The runtime's in-cluster Application as YAML, with the globs that every runtime has.
 std::string in_cluster_manifest(const ConfigRepository& repository);
+// The runtime's Application as JSON: it applies those of clusters_folder().
+std::string runtime_application(const ConfigRepository& repository);
 // The Application of a Git source as YAML.
 std::string git_source_manifest(const ConfigRepository& repository, const GitSource& source);
 // An Application that installs Argo Rollouts by its Helm chart, as YAML.

@@ -41,30 +41,17 @@ Task<Result<Target>> target_of(GitIntegrations* git, Committer* committer,
   if (committer == nullptr) {
     co_return fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
   }
-  const auto specifier = files.config_repository();
-  if (specifier.empty()) {
-    co_return fail(ErrorCode::unavailable,
-                   "the account has no shared configuration repository, or the control plane has "
-                   "not told it yet");
-  }
-  auto at = parse_specifier(specifier, files.scheme);
-  if (!at) {
-    co_return fail(
-        ErrorCode::unavailable,
-        "the account's shared configuration repository is not usable: " + at.error().message);
-  }
+  auto repository = files.repository();
+  if (!repository) co_return std::unexpected(std::move(repository.error()));
   auto account = shown(co_await (*known)->open(actor_of(call), {}, deadline));
   if (!account) co_return std::unexpected(account.error());
   // The token goes to its own host only.
-  auto url = clone_url_of(account->root, at->repository.to_string());
+  auto url = clone_url_of(account->root, repository->at.repository.to_string());
   if (!url) co_return std::unexpected(std::move(url.error()));
   const auto& user = *call.context<Caller>().user;
   co_return Target{
       .account = std::move(*account),
-      .repository = {.at = std::move(*at),
-                     .runtime = files.runtime,
-                     .runtime_namespace = files.runtime_namespace,
-                     .is_configuration_runtime = files.is_configuration_runtime},
+      .repository = std::move(*repository),
       .requested_by = "Requested by " + (user.name.empty() ? user.id : user.name) +
                       " through runtime " + files.runtime + ".",
   };
@@ -75,7 +62,6 @@ Task<Result<bool>> commit(const Target& target, Committer& committer,
                           std::vector<FileChange> changes, std::string message, Deadline deadline) {
   CommitRequest request{.repository = target.repository.at.repository,
                         .branch = target.repository.at.ref,
-                        .new_branch_from = target.repository.at.ref.empty() ? "" : "HEAD",
                         .changes = std::move(changes),
                         .message = std::move(message),
                         .description = target.requested_by};
@@ -146,7 +132,6 @@ Task<Result<void>> ensure_repository(const Target& target, Committer& committer,
   // Argo CD refuses a folder that is not there.
   CommitRequest request{.repository = source.repository,
                         .branch = source.ref,
-                        .new_branch_from = source.ref.empty() ? "" : "HEAD",
                         .changes = {{.path = source.path + "/README.md",
                                      .content = "Manifests in this folder are applied by the "
                                                 "Git source that names it.\n"}},

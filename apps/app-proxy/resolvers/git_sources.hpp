@@ -1,7 +1,6 @@
 #pragma once
 
-#include <functional>
-#include <string>
+#include <cstdint>
 
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/git/committer.hpp"
@@ -12,17 +11,6 @@
 // caller, with the token that the caller has registered in the integration "default". Argo CD applies
 // it. `git` and `committer` are null while the runtime has no access to its cluster.
 namespace gitops::app_proxy {
-
-// The runtime, as far as its files are concerned.
-struct RuntimeFiles {
-  std::string runtime = {};
-  std::string runtime_namespace = {};
-  bool is_configuration_runtime = false;
-  std::string chart_repository = {};  // Helm's, with the chart of Argo Rollouts
-  Scheme scheme = Scheme::https_only;
-  // The specifier of the account's repository; empty until it is known, or when there is none.
-  std::function<std::string()> config_repository = [] { return std::string(); };
-};
 
 Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
                                      const RuntimeFiles& files, graphql::Call& call);

@@ -1,0 +1,95 @@
+#include "app-proxy/runtime/config_repository_setup.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "k8s-client/resource.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr const char* kFieldManager = "gitops-app-proxy";
+
+std::string place_of(const RepositorySpecifier& at) {
+  return at.repository.key() + "/" + at.path + "?" + at.ref;
+}
+
+}  // namespace
+
+ConfigRepositorySetup::ConfigRepositorySetup(Committer& committer, k8s::Client& cluster,
+                                             std::function<Result<ConfigRepository>()> repository,
+                                             std::function<GitCredential()> credential,
+                                             Options options)
+    : committer_(committer),
+      cluster_(cluster),
+      repository_(std::move(repository)),
+      credential_(std::move(credential)),
+      options_(options) {}
+
+void ConfigRepositorySetup::start(TaskGroup& group) {
+  group.spawn("shared configuration repository", [this]() -> Task<> {
+    auto pause = options_.first_retry;
+    while (true) {
+      const auto done = co_await round();
+      const auto status = done ? std::string("applied by Application ") + repository_()->runtime
+                               : done.error().message;
+      if (status != status_) {
+        log_.info("the shared configuration repository", {{"status", status}});
+        status_ = status;
+      }
+      pause = done ? options_.first_retry : std::min(2 * pause, options_.period);
+      co_await sleep_for(done ? options_.period : pause);
+    }
+  });
+}
+
+Task<Result<void>> ConfigRepositorySetup::round() {
+  const Deadline deadline = deadline_after(options_.timeout);
+  const auto repository = repository_();
+  if (!repository) co_return std::unexpected(repository.error());
+  auto credential = credential_();
+  if (credential.password.empty()) {
+    co_return fail(ErrorCode::unauthenticated,
+                   "the runtime has no Git token (GIT_PASSWORD); the first Git source makes its "
+                   "files, and nothing in the cluster applies them");
+  }
+  const bool is_due = files_put_for_ != place_of(repository->at) ||
+                      Clock::now() - files_put_at_ >= options_.git_period;
+  if (is_due) {
+    auto put = co_await put_files(*repository, std::move(credential), deadline);
+    if (!put) co_return put;
+    files_put_for_ = place_of(repository->at);
+    files_put_at_ = Clock::now();
+  }
+  co_return co_await put_application(*repository, deadline);
+}
+
+Task<Result<void>> ConfigRepositorySetup::put_files(const ConfigRepository& repository,
+                                                    GitCredential credential, Deadline deadline) {
+  CommitRequest request{.repository = repository.at.repository,
+                        .branch = repository.at.ref,
+                        .changes = changes_to_prepare(repository),
+                        .message = "Prepare runtime " + repository.runtime,
+                        .author = {.name = "GitOps runtime " + repository.runtime,
+                                   .email = "gitops-runtime@noreply.invalid"},
+                        .credential = std::move(credential)};
+  auto made = co_await committer_.commit(std::move(request), deadline);
+  if (made) {
+    log_.info("the runtime's files were committed", {{"commit", made->sha}});
+    co_return Result<void>();
+  }
+  if (made.error().reason == kNothingToCommit) co_return Result<void>();
+  co_return fail("the runtime's files", std::move(made.error()));
+}
+
+Task<Result<void>> ConfigRepositorySetup::put_application(const ConfigRepository& repository,
+                                                          Deadline deadline) {
+  auto put = co_await cluster_.patch(
+      k8s::resources::kApplications,
+      k8s::ObjectKey{repository.runtime_namespace, repository.runtime}, k8s::PatchType::apply,
+      runtime_application(repository), deadline, {.field_manager = kFieldManager, .force = true});
+  if (!put) co_return fail("the runtime's Application", std::move(put.error()));
+  co_return Result<void>();
+}
+
+}  // namespace gitops::app_proxy

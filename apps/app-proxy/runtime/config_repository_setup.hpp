@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/git/committer.hpp"
+#include "common/core/log.hpp"
+#include "common/core/task_group.hpp"
+#include "k8s-client/client.hpp"
+
+namespace gitops::app_proxy {
+
+// Keeps what applies the shared configuration repository for this runtime: the runtime's files in it,
+// by the runtime's own Git token, and the Application of the runtime in its cluster, which applies
+// them. Both are made where they are missing and mended where they differ; what people added to the
+// files stays. Several replicas may do so at the same time. Loop thread; its parts outlive it.
+class ConfigRepositorySetup {
+ public:
+  struct Options {
+    Clock::duration period = std::chrono::minutes(1);       // of the Application
+    Clock::duration git_period = std::chrono::hours(1);     // of the files
+    Clock::duration first_retry = std::chrono::seconds(2);  // doubles until the period
+    Clock::duration timeout = std::chrono::minutes(2);
+  };
+  // Without a password nothing is done: then the first Git source makes the files.
+  ConfigRepositorySetup(Committer& committer, k8s::Client& cluster,
+                        std::function<Result<ConfigRepository>()> repository,
+                        std::function<GitCredential()> credential, Options options);
+
+  // Runs until the group is cancelled.
+  void start(TaskGroup& group);
+  // One round. Fails with why something is not as it should be.
+  Task<Result<void>> round();
+  // A line for people.
+  [[nodiscard]] const std::string& status() const { return status_; }
+
+ private:
+  Task<Result<void>> put_files(const ConfigRepository& repository, GitCredential credential,
+                               Deadline deadline);
+  Task<Result<void>> put_application(const ConfigRepository& repository, Deadline deadline);
+
+  Committer& committer_;
+  k8s::Client& cluster_;
+  std::function<Result<ConfigRepository>()> repository_;
+  std::function<GitCredential()> credential_;
+  Options options_;
+  std::string files_put_for_;  // specifier; empty: not yet
+  Clock::time_point files_put_at_{};
+  std::string status_ = "not known yet";
+  Log log_{"config-repository"};
+};
+
+}  // namespace gitops::app_proxy

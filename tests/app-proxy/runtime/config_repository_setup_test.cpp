@@ -1,0 +1,139 @@
+// With Git's own smart HTTP server, and the double of an API server.
+#include "app-proxy/runtime/config_repository_setup.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../git/git_bed.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "k8s-client/resource.hpp"
+#include "support/play.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr auto kInCluster = "runtimes/prod/in-cluster.yaml";
+
+struct Scene {
+  explicit Scene(const Executor& executor) : git(executor, {}), cluster(executor) {
+    server.create_repository("config");
+    EXPECT_TRUE(cluster.start());
+    test::write_file(folder / "kubeconfig", cluster.kubeconfig());
+    auto config =
+        k8s::load_cluster_config((folder / "kubeconfig").string(), "", {}, k8s::ExecPolicy::refuse);
+    client.emplace(executor, git.resolver, std::move(*config), http::ProxySettings{}, "test");
+    setup.emplace(
+        git.committer, *client, [this] { return files.repository(); },
+        [this] { return GitCredential{.username = "prod", .password = password}; },
+        ConfigRepositorySetup::Options{});
+    server.add_user("prod", "token");
+    files = {.runtime = "prod",
+             .runtime_namespace = "default",
+             .scheme = Scheme::http_too,
+             .config_repository = [this] { return specifier; }};
+    specifier = server.url("config");
+  }
+  std::string logs() const { return {}; }
+  Task<> stop() {
+    co_await git.stop();
+    co_await cluster.stop();
+  }
+  [[nodiscard]] std::string file(const std::string& path) const {
+    return server.file_at_head("config", path).value_or("");
+  }
+  [[nodiscard]] std::string commits() const {
+    return server.git("config", {"rev-list", "--count", "main"}).out;
+  }
+
+  test::GitServer server;
+  test::GitBed git;
+  test::FakeKubeApi cluster;
+  test::TempDir folder;
+  std::optional<k8s::Client> client;
+  std::optional<ConfigRepositorySetup> setup;
+  RuntimeFiles files;
+  std::string specifier;
+  Secret password{"token"};
+};
+
+void play(const std::function<Task<>(Scene&)>& body) {
+  if (const auto missing = test::GitServer::missing()) FAIL() << *missing;
+  test::run_coro(
+      [&]() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor);
+        co_await test::play_in(scene, body);
+      },
+      std::chrono::seconds(60));
+}
+
+const k8s::ObjectKey kRuntime{"default", "prod"};
+
+TEST(ConfigRepositorySetup, MakesWhatIsMissingOnce) {
+  play([](Scene& scene) -> Task<> {
+    const auto done = co_await scene.setup->round();
+    EXPECT_TRUE(done) << done.error().message;
+    EXPECT_THAT(scene.file(kInCluster), HasSubstr("name: in-cluster"));
+    const auto application = scene.cluster.find(k8s::resources::kApplications, kRuntime);
+    CO_ASSERT_TRUE(application.has_value());
+    EXPECT_EQ((*application)["spec"]["source"]["path"], "runtimes/prod");
+    EXPECT_EQ((*application)["metadata"]["labels"]["codefresh.io/entity"], "runtime");
+    EXPECT_TRUE(co_await scene.setup->round());
+    EXPECT_EQ(scene.commits(), "1\n");
+  });
+}
+
+TEST(ConfigRepositorySetup, MakesALostApplicationAgain) {
+  play([](Scene& scene) -> Task<> {
+    EXPECT_TRUE(co_await scene.setup->round());
+    EXPECT_TRUE(scene.cluster.remove(k8s::resources::kApplications, kRuntime));
+    EXPECT_FALSE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value() &&
+                 !scene.cluster.find(k8s::resources::kApplications, kRuntime)
+                      ->at("metadata")
+                      .contains("deletionTimestamp"));
+    EXPECT_TRUE(co_await scene.setup->round());
+    EXPECT_TRUE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
+  });
+}
+
+// The account moved to another repository.
+TEST(ConfigRepositorySetup, FollowsTheAccountToAnotherRepository) {
+  play([](Scene& scene) -> Task<> {
+    EXPECT_TRUE(co_await scene.setup->round());
+    EXPECT_TRUE(scene.server.git("config", {"branch", "live", "main"}).ok());
+    scene.specifier += "/shared?ref=live";
+    const auto done = co_await scene.setup->round();
+    EXPECT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(
+        scene.server.git("config", {"cat-file", "-e", "live:shared/runtimes/prod/in-cluster.yaml"})
+            .ok());
+    const auto application = scene.cluster.find(k8s::resources::kApplications, kRuntime);
+    CO_ASSERT_TRUE(application.has_value());
+    EXPECT_EQ((*application)["spec"]["source"]["path"], "shared/runtimes/prod");
+    EXPECT_EQ((*application)["spec"]["source"]["targetRevision"], "live");
+  });
+}
+
+TEST(ConfigRepositorySetup, TellsWhatIsMissing) {
+  play([](Scene& scene) -> Task<> {
+    scene.password = Secret();
+    auto done = co_await scene.setup->round();
+    CO_ASSERT_TRUE(!done);
+    EXPECT_THAT(done.error().message, HasSubstr("GIT_PASSWORD"));
+    scene.password = Secret("wrong");
+    done = co_await scene.setup->round();
+    CO_ASSERT_TRUE(!done);
+    EXPECT_THAT(done.error().message, HasSubstr("the runtime's files: "));
+    EXPECT_FALSE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value())
+        << "there is nothing to apply";
+    scene.specifier = "";
+    done = co_await scene.setup->round();
+    CO_ASSERT_TRUE(!done);
+    EXPECT_THAT(done.error().message, HasSubstr("no shared configuration repository"));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
