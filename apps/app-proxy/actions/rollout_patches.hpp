@@ -55,8 +55,8 @@ std::string pod_selector(std::string_view rollout);
 
 // The way back to an earlier revision.
 struct UndoPlan {
-  bool changes = true;  // false: the Rollout has this revision now
-  std::string patch;    // a JSON patch of the template's owner
+  bool changes = true;     // false: the Rollout has this revision now
+  std::string patch = {};  // a JSON patch of the template's owner
   std::int64_t from_revision = 0;
   std::int64_t new_revision = 0;  // that the controller will give it
 };

@@ -15,7 +15,7 @@ namespace gitops::argo {
 struct AppRef {
   std::string name;
   std::string ns;
-  std::string project;  // empty: not sent; a missing Application is then `forbidden`
+  std::string project = {};  // empty: not sent; a missing Application is then `forbidden`
 };
 
 // Selects objects that an application manages; an empty field selects any.
@@ -54,7 +54,7 @@ class ArgoCdClient {
   // `root_path` (argocd-server's --rootpath, with or without slashes) comes before /api.
   struct Options {
     http::Url server;
-    std::string root_path;
+    std::string root_path = {};
     std::size_t max_answer = std::size_t{64} << 20;
   };
   // `token` is called before each request, so that a rotated token is used at once; an empty token
