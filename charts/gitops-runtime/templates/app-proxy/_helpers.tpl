@@ -32,6 +32,18 @@ app: cap-app-proxy
 /var/lib/app-proxy/repos
 {{- end -}}
 
+{{/* The Secret with the runtime's Git token as {name, key}, in JSON; {} without a token. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.gitPassword" -}}
+{{- $password := .Values.global.runtime.gitCredentials.password -}}
+{{- $secret := dict -}}
+{{- if $password.secretKeyRef -}}
+{{- $secret = dict "name" $password.secretKeyRef.name "key" ($password.secretKeyRef.key | default "password") -}}
+{{- else if $password.value -}}
+{{- $secret = dict "name" (printf "%s-git-password" .Values.global.runtime.name) "key" "password" -}}
+{{- end -}}
+{{- $secret | toJson -}}
+{{- end -}}
+
 {{/* Authorities of Git hosts, by host, as JSON: those that Argo CD's chart got, and the runtime's own over them. Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.gitCertificates" -}}
 {{- $own := .Values.global.codefresh.tls.workflowPipelinesGitWebhooks.certificates | default dict -}}
@@ -72,6 +84,10 @@ to the pod, and five seconds are left in the end. */}}
 {{- end -}}
 {{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
 {{- end -}}
+{{- if include "gitops-runtime.app-proxy.gitPassword" $root | fromJson -}}
+{{- $_ := set $env "GIT_USERNAME" $root.Values.global.runtime.gitCredentials.username -}}
+{{- end -}}
+{{- $_ := set $env "IS_CONFIGURATION_RUNTIME" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "isConfigurationRuntime"))) -}}
 {{- with $values.trustedProxies -}}
 {{- $_ := set $env "TRUSTED_PROXIES" (join "," .) -}}
 {{- end -}}
