@@ -1,0 +1,822 @@
+// State changes by the running app-proxy on the real controllers: Argo CD, Argo Workflows and Argo Rollouts
+// on one cluster, which the daemon enters with the rights of its ServiceAccount. The control plane is the double.
+#include <iostream>
+
+#include <gmock/gmock.h>
+
+#include "e2e/app_proxy_world.hpp"
+#include "peers/peer_bed.hpp"
+#include "peers/peer_rollouts.hpp"
+#include "peers/peer_workflows.hpp"
+
+namespace gitops::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+using Answer = AppProxyWorld::Answer;
+using Pointer = Json::json_pointer;
+constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kBob = AppProxyWorld::kBob;
+constexpr auto kPatience = std::chrono::seconds(40);
+
+#ifdef GITOPS_ARGOCD_2
+constexpr auto kRelease = ArgoCdRelease::v2_13;
+#else
+constexpr auto kRelease = ArgoCdRelease::v3_2;
+#endif
+
+struct Programs {
+  static std::optional<std::string> missing() {
+    if (auto lacking = PeerBed::missing(kRelease)) return lacking;
+    if (auto lacking = PeerWorkflows::missing()) return lacking;
+    return PeerRollouts::missing();
+  }
+};
+
+PeerBed& bed() {
+  return peer_bed(kRelease);
+}
+PeerRollouts& rollouts() {
+  static PeerRollouts peer(bed().cluster());
+  return peer;
+}
+PeerWorkflows& workflows() {
+  static PeerWorkflows peer(bed().cluster(), {PeerWorkflows::Auth::client});
+  return peer;
+}
+
+// The rights of the chart's Role, for a ServiceAccount of its own.
+constexpr const char* kAccount = R"(
+apiVersion: v1
+kind: Namespace
+metadata: {name: app-proxy}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: app-proxy, namespace: app-proxy}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: app-proxy}
+rules:
+- {apiGroups: [argoproj.io], resources: [rollouts, analysisruns, experiments], verbs: [get, patch]}
+- {apiGroups: [argoproj.io], resources: [rollouts/status], verbs: [patch]}
+- {apiGroups: [apps], resources: [replicasets], verbs: [get, list, patch]}
+- {apiGroups: [apps], resources: [deployments], verbs: [get, patch]}
+- {apiGroups: [""], resources: [podtemplates], verbs: [get, patch]}
+- {apiGroups: [argoproj.io], resources: [workflows], verbs: [get, list, create, update, patch, delete]}
+- {apiGroups: [argoproj.io], resources: [workflowtemplates], verbs: [get]}
+- {apiGroups: [""], resources: [pods], verbs: [delete]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: app-proxy}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: app-proxy}
+subjects: [{kind: ServiceAccount, name: app-proxy, namespace: app-proxy}]
+)";
+
+struct Account {
+  std::string token;
+  std::string kubeconfig;
+};
+const Account& account() {
+  static const Account made = [] {
+    bed().cluster().apply(kAccount);
+    const auto token = bed().cluster().service_account_token("app-proxy", "app-proxy");
+    return Account{.token = token,
+                   .kubeconfig = bed().cluster().write_kubeconfig("app-proxy", token).string()};
+  }();
+  return made;
+}
+
+// A daemon for all of them, and rules by which Bob may do everything with objects of one namespace.
+struct ActionWorld {
+  explicit ActionWorld(AppProxyWorld& world) : base(world) {}
+
+  void allow(const std::string& ns, std::vector<std::string> actions) {
+    Json rules = Json::array();
+    for (const char* type : {"gitopsApplications", "workflows", "workflowTemplates"}) {
+      rules.push_back({{"id", type},
+                       {"accountId", "acc-1"},
+                       {"entityType", type},
+                       {"teams", {"t1"}},
+                       {"actions", actions},
+                       {"attributes", {{{"name", "NAMESPACE"}, {"value", ns}}}}});
+    }
+    base.platform.accounts().set_team("t1", {"u-bob"});
+    base.platform.accounts().set_rules(std::move(rules));
+  }
+  Task<> start(Environment more = {}) {
+    more.insert({{"KUBECONFIG", account().kubeconfig},
+                 {"NAMESPACE", "app-proxy"},
+                 {"ARGO_CD_URL", bed().argocd().url()},
+                 {"ARGO_CD_TOKEN", bed().argocd().token()},
+                 {"RULES_REFRESH", "1s"}});
+    base.start(std::move(more));
+    co_await base.account_known();
+    // The rules come right after the account.
+    const auto deadline = deadline_after(std::chrono::seconds(20));
+    while (base.daemon->admin("/statusz").body.contains("fetched yet") && Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+  Task<Answer> ask(const char* user, std::string query, Json variables = {}) {
+    return base.ask(std::move(query), AppProxyWorld::as(user), std::move(variables));
+  }
+  // The data of the only field of an operation that must succeed.
+  Task<Json> data(const char* user, std::string query, Json variables = {}) {
+    const auto answer = co_await ask(user, std::move(query), std::move(variables));
+    EXPECT_EQ(answer.code(), "") << answer.body;
+    EXPECT_FALSE(answer.json.contains("errors")) << answer.body;
+    const Json all = answer.json.value("data", Json::object());
+    co_return all.is_object() && !all.empty() ? all.begin().value() : Json();
+  }
+  static bool is_forbidden(const Answer& answer) {
+    return answer.status == 200 &&
+           answer.json.value(Pointer("/errors/0/message"), "") == "Forbidden" &&
+           answer.json.value(Pointer("/errors/0/extensions"), Json()) == 403;
+  }
+  // Polls until the condition holds, while the doubles go on.
+  static Task<bool> until(std::function<bool()> condition, const char* what) {
+    const auto deadline = deadline_after(kPatience);
+    while (!condition()) {
+      if (Clock::now() > deadline) {
+        ADD_FAILURE() << "waited in vain for " << what;
+        co_return false;
+      }
+      co_await sleep_for(std::chrono::milliseconds(50));
+    }
+    co_return true;
+  }
+
+  AppProxyWorld& base;
+};
+
+void in_action_world(const std::function<Task<>(ActionWorld&)>& body) {
+  // Started on the main thread, outside of the loop.
+  (void)bed();
+  (void)account();
+  run_coro(
+      [&]() -> Task<> {
+        AppProxyWorld world(co_await asio::this_coro::executor);
+        ActionWorld actions(world);
+        co_await play_in(world, [&](AppProxyWorld&) { return body(actions); });
+      },
+      std::chrono::seconds(150));
+}
+
+Json object(const std::string& path) {
+  const auto reply = bed().cluster().request("GET", path);
+  return reply.ok() ? Json::parse(reply.body) : Json();
+}
+std::string text_at(const Json& json, const char* pointer) {
+  const Json value = json.is_null() ? Json() : json.value(Pointer(pointer), Json());
+  return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+}
+
+// --- Argo CD -----------------------------------------------------------------------------------
+
+std::string deployment(const std::string& image) {
+  return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: ui}\nspec:\n  replicas: 1\n"
+         "  selector: {matchLabels: {app: ui}}\n  template:\n    metadata: {labels: {app: ui}}\n"
+         "    spec: {containers: [{name: main, image: \"" +
+         image + "\"}]}\n";
+}
+
+// An Application of its own name, repository and destination namespace.
+struct App {
+  explicit App(std::string given,
+               FileChanges files = {{"ui.yaml", deployment("example.test/ui:1")}},
+               bool automated = false)
+      : name(std::move(given)) {
+    auto& argocd = bed().argocd();
+    const auto url = bed().git().create_repository(name);
+    bed().git().commit(name, files, "first");
+    argocd.add_repository(bed().git(), name);
+    argocd.create_application(name, url, ".", name, automated);
+    const auto is_compared = [&] {
+      return argocd.app_field(name, "{.status.sync.status}") == "OutOfSync";
+    };
+    if (!automated) EXPECT_TRUE(wait_until(is_compared, kPatience, "the first comparison"));
+  }
+  [[nodiscard]] Json read() const {
+    return object("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/" + name);
+  }
+  [[nodiscard]] std::string image() const {
+    return text_at(object("/apis/apps/v1/namespaces/" + name + "/deployments/ui"),
+                   "/spec/template/spec/containers/0/image");
+  }
+  std::string name;
+};
+
+// As the step gitops-argocd-sync sends them.
+constexpr const char* kSync =
+    "query sync($applicationName: String!, $options: SyncOptions, $applicationNamespace: String) "
+    "{ sync(applicationName: $applicationName, options: $options, appNamespace: "
+    "$applicationNamespace) { metadata { name __typename } __typename } }";
+constexpr const char* kStatus =
+    "query appProxyQuery($name: String!) { applicationProxyQuery(name: $name) { metadata { name } "
+    "spec { syncPolicy { automated { prune } } } status { health { status } sync { status } } } }";
+constexpr const char* kRollback =
+    "query appRollback($appName: String!, $appNamespace: String!, $historyId: Int!, $dryRun: "
+    "Boolean, $prune: Boolean) { appRollback(appName: $appName, appNamespace: $appNamespace, "
+    "historyId: $historyId, dryRun: $dryRun, prune: $prune) }";
+
+Task<bool> healthy_and_synced(ActionWorld& w, std::string name) {
+  const auto deadline = deadline_after(kPatience);
+  while (Clock::now() < deadline) {
+    Json status = (co_await w.data(kBob, kStatus, {{"name", name}}))["status"];
+    if (status["health"]["status"] == "HEALTHY" && status["sync"]["status"] == "SYNCED") {
+      co_return true;
+    }
+    co_await sleep_for(std::chrono::milliseconds(100));
+  }
+  co_return false;
+}
+
+TEST(ArgoCdActions, SyncRefreshAndRollback) {
+  GITOPS_REQUIRE_PEER(Programs);
+  const App app("actions-sync");
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow("argocd", {"VIEW", "SYNC", "APP_ROLLBACK", "TERMINATE_SYNC"});
+    co_await w.start();
+    Json asked = co_await w.data(kBob, kSync,
+                                 {{"applicationName", app.name},
+                                  {"options", {{"prune", true}}},
+                                  {"applicationNamespace", "argocd"}});
+    EXPECT_EQ(asked, (Json{{"metadata", {{"name", app.name}, {"__typename", "NameOnly"}}},
+                           {"__typename", "SyncResponse"}}));
+    EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
+    EXPECT_EQ(app.image(), "example.test/ui:1");
+    EXPECT_EQ(text_at(app.read(), "/status/operationState/operation/sync/prune"), "true");
+
+    bed().git().commit(app.name, {{"ui.yaml", deployment("example.test/ui:2")}}, "second");
+    EXPECT_EQ((co_await w.data(kBob,
+                               "mutation($n: String!){refresh(applicationName:$n, options:{refresh:"
+                               "hard}){metadata{name}}}",
+                               {{"n", app.name}}))["metadata"]["name"],
+              app.name);
+    EXPECT_EQ((co_await w.data(kBob, kStatus, {{"name", app.name}}))["status"]["sync"]["status"],
+              "OUT_OF_SYNC");
+    (void)co_await w.data(kBob, kSync,
+                          {{"applicationName", app.name}, {"options", Json::object()}});
+    EXPECT_TRUE(co_await ActionWorld::until([&] { return app.image() == "example.test/ui:2"; },
+                                            "the second image"));
+    EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
+    (void)co_await w.data(kBob, kRollback,
+                          {{"appName", app.name}, {"appNamespace", "argocd"}, {"historyId", 0}});
+    EXPECT_TRUE(co_await ActionWorld::until([&] { return app.image() == "example.test/ui:1"; },
+                                            "the first image again"));
+    // Who asked for what stands in the audit stream, also of a query that changes state.
+    std::vector<std::string> actions;
+    for (const auto& line : w.base.audit()) {
+      EXPECT_EQ(line["user"], "u-bob");
+      actions.push_back(line.value("action", "") + " " + line.value("result", ""));
+    }
+    EXPECT_THAT(actions, ElementsAre("sync ok", "refresh ok", "sync ok", "appRollback ok"));
+    EXPECT_EQ(w.base.audit().back()["subject"]["historyId"], "0");
+    EXPECT_THAT(w.base.daemon->log(), Not(HasSubstr(bed().argocd().token())));
+  });
+}
+
+TEST(ArgoCdActions, AnOperationThatNeverEndsIsTerminated) {
+  GITOPS_REQUIRE_PEER(Programs);
+  const App app("actions-terminate",
+                {{"job.yaml",
+                  "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: wait\n  annotations: "
+                  "{argocd.argoproj.io/hook: PreSync}\nspec:\n  template:\n    spec:\n"
+                  "      restartPolicy: Never\n      nodeSelector: {no: where}\n"
+                  "      containers: [{name: main, image: \"example.test/x:1\"}]\n"},
+                 {"ui.yaml", deployment("example.test/ui:1")}});
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow("argocd", {"VIEW", "SYNC", "TERMINATE_SYNC"});
+    co_await w.start();
+    constexpr const char* kTerminate =
+        "mutation($n: String!){terminateApplicationOperation(applicationName:$n){terminated}}";
+    EXPECT_EQ(co_await w.data(kBob, kTerminate, {{"n", app.name}}), (Json{{"terminated", false}}));
+    (void)co_await w.data(kBob, kSync, {{"applicationName", app.name}});
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return text_at(app.read(), "/status/operationState/phase") == "Running"; },
+        "the operation to run"));
+    const auto second = co_await w.ask(kBob, kSync, {{"applicationName", app.name}});
+    EXPECT_EQ(second.code(), "ARGO_CD_OPERATION_IN_PROGRESS") << second.body;
+    EXPECT_EQ((co_await w.data(kBob, kStatus, {{"name", app.name}}))["status"]["sync"]["status"],
+              "SYNCING");
+    EXPECT_EQ(co_await w.data(kBob, kTerminate, {{"n", app.name}}), (Json{{"terminated", true}}));
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return text_at(app.read(), "/status/operationState/phase") == "Failed"; },
+        "the operation to fail"));
+    EXPECT_THAT(text_at(app.read(), "/status/operationState/message"), HasSubstr("terminated"));
+  });
+}
+
+TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
+  GITOPS_REQUIRE_PEER(Programs);
+  const App app("actions-objects");
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow("argocd", {"VIEW", "SYNC", "RESTART", "DELETE_RESOURCE"});
+    co_await w.start();
+    (void)co_await w.data(kBob, kSync, {{"applicationName", app.name}});
+    EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
+    const Json names{{"application", app.name}, {"kind", "Deployment"}, {"name", "ui"},
+                     {"resourceName", "ui"},    {"version", "v1"},      {"group", "apps"}};
+    const std::string given =
+        "($application: String!, $kind: String!, $name: String, $resourceName: String, $version: "
+        "String, $group: String)";
+    const std::string passed =
+        "application: $application, kind: $kind, name: $name, resourceName: $resourceName, "
+        "version: $version, group: $group";
+    // As the rollout monitor step asks.
+    Json live = co_await w.data(
+        kBob,
+        "query resource" + given + "{ resource(" + passed + ") { liveState status managed } }",
+        names);
+    EXPECT_EQ(Json::parse(live.value("liveState", "{}"))["metadata"]["name"], "ui");
+    EXPECT_EQ(live["status"], "SYNCED");
+    EXPECT_EQ(live["managed"], true);
+    Json actions = co_await w.data(
+        kBob, "query" + given + "{ resourceActions(" + passed + ") { name disabled } }", names);
+    EXPECT_THAT(actions.dump(), HasSubstr(R"({"disabled":false,"name":"restart"})"));
+    const std::string act = "mutation" + given + "{ runResourceAction(" + passed + ", action: ";
+    (void)co_await w.data(kBob, act + "\"restart\") }", names);
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] {
+          return object("/apis/apps/v1/namespaces/" + app.name + "/deployments/ui")
+              .contains(Pointer("/spec/template/metadata/annotations/"
+                                "kubectl.kubernetes.io~1restartedAt"));
+        },
+        "the restart"));
+    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kBob, act + "\"pause\") }", names)));
+    // No rule is about patches.
+    const std::string patch = "mutation" + given + "{ patchResource(" + passed +
+                              ", patch: \"{\\\"spec\\\":{\\\"replicas\\\":2}}\") { manifest } }";
+    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kBob, patch, names)));
+    Json patched = co_await w.data(kAnn, patch, names);
+    EXPECT_EQ(Json::parse(patched.value("manifest", "{}"))["spec"]["replicas"], 2);
+    EXPECT_EQ(
+        co_await w.data(kBob, "mutation" + given + "{ deleteResource(" + passed + ") }", names),
+        Json());
+    EXPECT_TRUE(co_await ActionWorld::until([&] { return app.image().empty(); }, "the deletion"));
+
+    constexpr const char* kDelete =
+        "mutation($n: String!){deleteArgoApplication(applicationName:$n)}";
+    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kBob, kDelete, {{"n", app.name}})));
+    EXPECT_EQ(co_await w.data(kAnn, kDelete, {{"n", app.name}}), Json());
+    EXPECT_TRUE(co_await ActionWorld::until([&] { return app.read().is_null(); },
+                                            "the end of the application"));
+    const auto gone = co_await w.ask(kAnn, kDelete, {{"n", app.name}});
+    EXPECT_EQ(gone.code(), "NOT_FOUND_ERROR") << gone.body;
+  });
+}
+
+TEST(ArgoCdActions, AC34_RefusalsAreClearAndTellStrangersNothing) {
+  GITOPS_REQUIRE_PEER(Programs);
+  const App app("actions-automated", {{"ui.yaml", deployment("example.test/ui:1")}}, true);
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow("argocd", {"VIEW", "APP_ROLLBACK"});
+    co_await w.start();
+    EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
+    const auto rollback = co_await w.ask(
+        kBob, kRollback, {{"appName", app.name}, {"appNamespace", "argocd"}, {"historyId", 0}});
+    EXPECT_EQ(rollback.code(), "ARGO_CD_AUTO_SYNC") << rollback.body;
+    // Without the right, and without the application: the same.
+    const auto denied = co_await w.ask(kBob, kSync, {{"applicationName", app.name}});
+    const auto absent = co_await w.ask(kBob, kSync, {{"applicationName", "absent"}});
+    EXPECT_TRUE(ActionWorld::is_forbidden(denied)) << denied.body;
+    EXPECT_EQ(denied.body, absent.body);
+    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kAnn, kStatus, {{"name", "absent"}})));
+    const auto missing = co_await w.ask(kAnn, kSync, {{"applicationName", "absent"}});
+    EXPECT_THAT(missing.body, HasSubstr("NOT_FOUND_ERROR"));
+    for (const char* name : {"../x", "a/b", "", "%2e%2e", "A"}) {
+      const auto odd = co_await w.ask(kAnn, kSync, {{"applicationName", name}});
+      EXPECT_EQ(odd.code(), "INVALID_ARGUMENT") << name;
+    }
+    // A rule that is taken back counts after the next refresh.
+    w.allow("argocd", {"VIEW"});
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&, begun = Clock::now()] { return Clock::now() - begun > std::chrono::seconds(2); },
+        "two refreshes of the rules"));
+    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(
+        kBob, kRollback, {{"appName", app.name}, {"appNamespace", "argocd"}, {"historyId", 0}})));
+  });
+}
+
+TEST(ArgoCdActions, AC28_WithoutAnArgoCdTheAnswerSaysSoAndQuotesNoToken) {
+  GITOPS_REQUIRE_PEER(Programs);
+  in_action_world([](ActionWorld& w) -> Task<> {
+    co_await w.start({{"ARGO_CD_URL", ""}, {"ARGO_CD_TOKEN", ""}});
+    const auto answer = co_await w.ask(kAnn, kSync, {{"applicationName", "x"}});
+    EXPECT_EQ(answer.code(), "ARGO_NOT_AVAILABLE");
+    EXPECT_THAT(answer.body, HasSubstr("ARGO_CD_URL"));
+  });
+  in_action_world([](ActionWorld& w) -> Task<> {
+    co_await w.start({{"ARGO_CD_URL", "http://127.0.0.1:1"}});
+    EXPECT_EQ((co_await w.ask(kAnn, kSync, {{"applicationName", "x"}})).code(),
+              "ARGO_NOT_AVAILABLE");
+  });
+  in_action_world([](ActionWorld& w) -> Task<> {
+    co_await w.start({{"ARGO_CD_TOKEN", "canary.no-such.token"}});
+    const auto answer = co_await w.ask(kAnn, kSync, {{"applicationName", "x"}});
+    EXPECT_EQ(answer.status, 200) << "the caller's own session is fine";
+    EXPECT_EQ(answer.code(), "ARGO_NOT_AVAILABLE");
+    EXPECT_THAT(w.base.daemon->log(), HasSubstr("an action failed"));
+  });
+}
+
+TEST(ArgoCdActions, AnAccountsPasswordServesInPlaceOfAToken) {
+  GITOPS_REQUIRE_PEER(Programs);
+  const App app("actions-password");
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    co_await w.start({{"ARGO_CD_TOKEN", ""},
+                      {"ARGO_CD_USERNAME", "admin"},
+                      {"ARGO_CD_PASSWORD", bed().argocd().admin_password()}});
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return !w.base.daemon->admin("/statusz").body.contains("not logged in"); },
+        "the login"));
+    (void)co_await w.data(kAnn, kSync, {{"applicationName", app.name}});
+    EXPECT_TRUE(co_await ActionWorld::until([&] { return !app.image().empty(); }, "the sync"));
+    EXPECT_THAT(w.base.daemon->log(), Not(HasSubstr(bed().argocd().admin_password())));
+  });
+}
+
+#ifndef GITOPS_ARGOCD_2
+
+// --- Argo Workflows ----------------------------------------------------------------------------
+
+struct Space {
+  explicit Space(const std::string& prefix) : ns(prefix + "-" + random_hex(6)) {
+    bed().cluster().create_namespace(ns);
+  }
+  std::string ns;
+};
+
+Environment with_workflows() {
+  return {{"ARGO_WORKFLOWS_URL", workflows().url(PeerWorkflows::Auth::client)},
+          {"ARGO_WORKFLOWS_TOKEN", account().token},
+          {"NODE_EXTRA_CA_CERTS", bed().cluster().ca_file().string()}};
+}
+Json workflow(const Space& space, const std::string& name) {
+  return object("/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/workflows/" + name);
+}
+Task<bool> has_phase(const Space& space, std::string name, std::string phase) {
+  const bool came = co_await ActionWorld::until(
+      [&] { return text_at(workflow(space, name), "/status/phase") == phase; }, phase.c_str());
+  if (!came) std::cerr << workflow(space, name).dump() << "\n";
+  co_return came;
+}
+constexpr const char* kTwoWaits = R"({"entrypoint":"main","templates":[
+  {"name":"main","steps":[[{"name":"one","template":"wait"}],[{"name":"two","template":"wait"}]]},
+  {"name":"wait","suspend":{}}]})";
+
+// A step whose pod gets no node, so that the test says how it ends.
+constexpr const char* kNoRoom = R"({"entrypoint":"main","templates":[
+  {"name":"main","nodeSelector":{"no":"where"},
+   "container":{"image":"example.test/x:1","command":["true"]}}]})";
+
+TEST(WorkflowActionsOfUsers, TheServiceNowPluginResumesAndTerminates) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)workflows();
+  const Space space("wf");
+  workflows().submit(space.ns, "one", PeerWorkflows::one_wait());
+  workflows().submit(space.ns, "two", PeerWorkflows::one_wait());
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow(space.ns, {"TERMINATE", "RESTART"});
+    co_await w.start(with_workflows());
+    for (const char* name : {"one", "two"}) EXPECT_TRUE(co_await has_phase(space, name, "Running"));
+    const auto plugin = [&](const std::string& verb, const char* name) {
+      return w.data(kBob,
+                    "mutation($namespace: String!, $workflowName: String!){" + verb +
+                        "(namespace: $namespace, workflowName: $workflowName)}",
+                    {{"namespace", space.ns}, {"workflowName", name}});
+    };
+    EXPECT_EQ(co_await plugin("resumeWorkflow", "one"),
+              (Json{{"metadata", {{"name", "one"}, {"namespace", space.ns}}},
+                    {"changed", true},
+                    {"message", ""}}));
+    EXPECT_TRUE(co_await has_phase(space, "one", "Succeeded"));
+    (void)co_await plugin("terminateWorkflow", "two");
+    EXPECT_TRUE(co_await has_phase(space, "two", "Failed"));
+    EXPECT_EQ(text_at(workflow(space, "two"), "/spec/shutdown"), "Terminate");
+    // The server's labels say that it was changed through it.
+    EXPECT_THAT(workflow(space, "two")["metadata"]["labels"].dump(),
+                HasSubstr("workflows.argoproj.io/actor"));
+    EXPECT_EQ((co_await plugin("terminateWorkflow", "two"))["changed"], false);
+  });
+}
+
+TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)workflows();
+  const Space space("wf");
+  for (const char* name : {"stopped", "suspended", "deleted", "set"}) {
+    workflows().submit(space.ns, name, kTwoWaits);
+  }
+  workflows().submit(space.ns, "retried", kNoRoom);
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow(space.ns, {"TERMINATE", "STOP", "RESTART", "RESUBMIT", "CREATE"});
+    co_await w.start(with_workflows());
+    for (const char* name : {"stopped", "suspended", "deleted", "set"}) {
+      EXPECT_TRUE(co_await has_phase(space, name, "Running"));
+    }
+    const auto act = [&](const std::string& verb, const std::string& name,
+                         const std::string& more = {}, const std::string& selection = {}) {
+      return w.data(kBob, "mutation{" + verb + "(namespace:\"" + space.ns + "\",workflowName:\"" +
+                              name + "\"" + more + ")" + selection + "}");
+    };
+    (void)co_await act("suspendWorkflow", "suspended");
+    EXPECT_EQ(text_at(workflow(space, "suspended"), "/spec/suspend"), "true");
+    EXPECT_EQ((co_await act("suspendWorkflow", "suspended"))["changed"], false);
+    (void)co_await act("resumeWorkflow", "suspended");
+    EXPECT_EQ(text_at(workflow(space, "suspended"), "/spec/suspend"), "");
+
+    (void)co_await act("stopWorkflow", "stopped", ",message:\"enough\"");
+    EXPECT_TRUE(co_await has_phase(space, "stopped", "Failed"));
+    EXPECT_EQ(text_at(workflow(space, "stopped"), "/spec/shutdown"), "Stop");
+
+    (void)co_await act("setWorkflow", "set",
+                       ",nodeFieldSelector:\"displayName=one\",phase:\"Failed\",message:\"no\"");
+    EXPECT_TRUE(co_await has_phase(space, "set", "Failed"));
+
+    const auto early = co_await w.ask(
+        kBob, "mutation{retryWorkflow(namespace:\"" + space.ns + "\",workflowName:\"deleted\")}");
+    EXPECT_EQ(early.code(), "NOT_POSSIBLE_NOW") << early.body;
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] {
+          return bed()
+              .cluster()
+              .request("PATCH", "/api/v1/namespaces/" + space.ns + "/pods/retried/status",
+                       R"({"status":{"phase":"Failed","message":"broken"}})",
+                       "application/merge-patch+json")
+              .ok();
+        },
+        "the pod of the step"));
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] {
+          const auto phase = text_at(workflow(space, "retried"), "/status/phase");
+          return phase == "Failed" || phase == "Error";
+        },
+        "the failure"));
+    (void)co_await act("retryWorkflow", "retried");
+    EXPECT_TRUE(co_await has_phase(space, "retried", "Running"));
+
+    Json again = co_await act("resubmitWorkflow", "stopped", "", "{newWorkflowName}");
+    const auto name = again.value("newWorkflowName", "");
+    EXPECT_THAT(name, testing::StartsWith("stopped-"));
+    EXPECT_TRUE(co_await has_phase(space, name, "Running"));
+    EXPECT_EQ(text_at(workflow(space, name),
+                      "/metadata/labels/workflows.argoproj.io~1resubmitted-from-workflow"),
+              "stopped");
+
+    (void)co_await act("deleteWorkflow", "deleted");
+    EXPECT_TRUE(co_await ActionWorld::until([&] { return workflow(space, "deleted").is_null(); },
+                                            "the deletion"));
+
+    bed().cluster().apply(
+        "apiVersion: argoproj.io/v1alpha1\nkind: WorkflowTemplate\nmetadata: {name: tpl, "
+        "namespace: " +
+        space.ns +
+        "}\nspec:\n  entrypoint: main\n  arguments: {parameters: [{name: who, value: nobody}]}\n"
+        "  templates: [{name: main, suspend: {}}]\n");
+    Json made = co_await w.data(
+        kBob, "mutation{createWorkflowFromWorkflowTemplate(namespace:\"" + space.ns +
+                  "\",workflowTemplateName:\"tpl\",parameters:[{name:\"who\",value:\"bob\"}]){"
+                  "newWorkflowName}}");
+    const auto submitted = made.value("newWorkflowName", "");
+    EXPECT_THAT(submitted, testing::StartsWith("tpl-"));
+    EXPECT_EQ(text_at(workflow(space, submitted), "/spec/arguments/parameters/0/value"), "bob");
+  });
+}
+
+TEST(WorkflowActionsOfUsers, NeedARuleForTheNamespace) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)workflows();
+  const Space space("wf");
+  workflows().submit(space.ns, "one", PeerWorkflows::one_wait());
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow("elsewhere", {"TERMINATE"});
+    co_await w.start(with_workflows());
+    EXPECT_TRUE(co_await has_phase(space, "one", "Running"));
+    const auto terminate = [&](const char* user, const std::string& name) {
+      return w.ask(user, "mutation{terminateWorkflow(namespace:\"" + space.ns +
+                             "\",workflowName:\"" + name + "\")}");
+    };
+    const auto denied = co_await terminate(kBob, "one");
+    EXPECT_TRUE(ActionWorld::is_forbidden(denied)) << denied.body;
+    EXPECT_EQ(denied.body, (co_await terminate(kBob, "absent")).body);
+    EXPECT_EQ((co_await terminate(kAnn, "absent")).code(), "NOT_FOUND_ERROR");
+    EXPECT_EQ(text_at(workflow(space, "one"), "/status/phase"), "Running");
+    const auto off = co_await w.ask(
+        kAnn, "mutation{terminateWorkflow(namespace:\"../x\",workflowName:\"one\")}");
+    EXPECT_EQ(off.code(), "INVALID_ARGUMENT");
+  });
+}
+
+// --- Argo Rollouts -----------------------------------------------------------------------------
+
+Json rollout(const Space& space) {
+  return object("/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/rollouts/shop");
+}
+void apply_rollout(const Space& space, const std::string& image) {
+  bed().cluster().kubectl_ok(
+      {"--namespace", space.ns, "apply", "--server-side", "--force-conflicts", "--filename", "-"},
+      PeerRollouts::canary("shop", image));
+}
+Task<bool> is_in(const Space& space, std::string phase) {
+  co_return co_await ActionWorld::until([&] { return rollouts().phase(space.ns, "shop") == phase; },
+                                        phase.c_str());
+}
+std::string image_of(const Space& space) {
+  return text_at(rollout(space), "/spec/template/spec/containers/0/image");
+}
+
+TEST(RolloutActionsOfUsers, EveryActionChangesTheRolloutAsTheCommandLineDoes) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)rollouts();
+  const Space space("ro");
+  apply_rollout(space, "example.test/shop:1");
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    co_await w.start();
+    const auto act = [&](const std::string& action) {
+      return w.data(kAnn, "mutation{rolloutAction(namespace:\"" + space.ns +
+                              "\",rolloutName:\"shop\",action:" + action + "){changed message}}");
+    };
+    EXPECT_TRUE(co_await is_in(space, "Healthy"));
+    EXPECT_EQ((co_await act("PROMOTE_FULL"))["changed"], false);
+    EXPECT_EQ((co_await act("ABORT"))["changed"], false);
+    EXPECT_EQ((co_await act("RESUME"))["message"], "the rollout is not paused");
+
+    // A new version by its image; the first step, then a pause.
+    const auto set_image = [&](const std::string& image) {
+      return w.data(kAnn, "mutation{setRolloutImage(namespace:\"" + space.ns +
+                              "\",rolloutName:\"shop\",container:\"main\",image:\"" + image +
+                              "\"){changed}}");
+    };
+    EXPECT_EQ((co_await set_image("example.test/shop:2"))["changed"], true);
+    EXPECT_EQ((co_await set_image("example.test/shop:2"))["changed"], false);
+    EXPECT_TRUE(co_await is_in(space, "Paused"));
+    EXPECT_EQ((co_await act("PROMOTE"))["changed"], true);
+    EXPECT_TRUE(co_await is_in(space, "Healthy"));
+
+    (void)co_await set_image("example.test/shop:3");
+    EXPECT_TRUE(co_await is_in(space, "Paused"));
+    EXPECT_EQ((co_await act("ABORT"))["changed"], true);
+    EXPECT_TRUE(co_await is_in(space, "Degraded"));
+    EXPECT_EQ((co_await act("ABORT"))["changed"], false);
+    EXPECT_EQ((co_await act("RETRY"))["changed"], true);
+    EXPECT_TRUE(co_await is_in(space, "Paused"));
+    EXPECT_EQ((co_await act("PROMOTE_FULL"))["changed"], true);
+    EXPECT_TRUE(co_await is_in(space, "Healthy"));
+
+    (void)co_await set_image("example.test/shop:4");
+    EXPECT_TRUE(co_await is_in(space, "Paused"));
+    EXPECT_EQ((co_await act("SKIP_CURRENT_STEP"))["changed"], true);
+    EXPECT_TRUE(co_await is_in(space, "Healthy"));
+    (void)co_await set_image("example.test/shop:5");
+    EXPECT_TRUE(co_await is_in(space, "Paused"));
+    EXPECT_EQ((co_await act("SKIP_ALL_STEPS"))["changed"], true);
+    EXPECT_TRUE(co_await is_in(space, "Healthy"));
+
+    EXPECT_EQ((co_await act("PAUSE"))["changed"], true);
+    EXPECT_EQ(text_at(rollout(space), "/spec/paused"), "true");
+    EXPECT_EQ((co_await act("PAUSE"))["changed"], false);
+    EXPECT_TRUE(co_await is_in(space, "Paused"));
+    EXPECT_EQ((co_await act("RESUME"))["changed"], true);
+    EXPECT_TRUE(co_await is_in(space, "Healthy"));
+
+    EXPECT_EQ((co_await act("RESTART"))["changed"], true);
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] {
+          const auto wanted = text_at(rollout(space), "/spec/restartAt");
+          return !wanted.empty() && text_at(rollout(space), "/status/restartedAt") == wanted;
+        },
+        "the restart"));
+
+    // Back to the version before, then to the first one.
+    const auto undo = [&](const std::string& revision) {
+      return w.data(kAnn, "mutation{rolloutRollback(namespace:\"" + space.ns +
+                              "\",rolloutName:\"shop\"" + revision + "){rollout newRevision}}");
+    };
+    EXPECT_EQ(co_await undo(""), (Json{{"rollout", "shop"}, {"newRevision", 6}}));
+    EXPECT_EQ(image_of(space), "example.test/shop:4");
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] {
+          return text_at(rollout(space), "/metadata/annotations/rollout.argoproj.io~1revision") ==
+                 "6";
+        },
+        "the sixth revision"));
+    EXPECT_EQ((co_await undo(",rolloutRevision:1"))["newRevision"], 7);
+    EXPECT_EQ(image_of(space), "example.test/shop:1");
+    const auto none =
+        co_await w.ask(kAnn, "mutation{rolloutRollback(namespace:\"" + space.ns +
+                                 "\",rolloutName:\"shop\",rolloutRevision:99){newRevision}}");
+    EXPECT_EQ(none.code(), "NOT_POSSIBLE_NOW") << none.body;
+  });
+}
+
+TEST(RolloutActionsOfUsers, UndoChangesTheDeploymentThatARolloutRefersTo) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)rollouts();
+  const Space space("ro");
+  const auto apply = [&](const std::string& image) {
+    bed().cluster().kubectl_ok(
+        {"--namespace", space.ns, "apply", "--server-side", "--force-conflicts", "--filename", "-"},
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: base}\nspec:\n  replicas: 0\n"
+        "  selector: {matchLabels: {app: shop}}\n  template:\n    metadata: {labels: {app: shop}}\n"
+        "    spec: {containers: [{name: main, image: \"" +
+            image +
+            "\"}]}\n---\napiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: "
+            "shop}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: shop}}\n"
+            "  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}\n"
+            "  strategy: {canary: {steps: [{setWeight: 100}]}}\n");
+  };
+  const auto revision = [&] {
+    return text_at(rollout(space), "/metadata/annotations/rollout.argoproj.io~1revision");
+  };
+  apply("example.test/shop:1");
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    co_await w.start();
+    EXPECT_TRUE(co_await is_in(space, "Healthy"));
+    apply("example.test/shop:2");
+    EXPECT_TRUE(co_await ActionWorld::until([&] { return revision() == "2"; }, "revision 2"));
+    EXPECT_TRUE(co_await is_in(space, "Healthy"));
+    (void)co_await w.data(kAnn, "mutation{rolloutRollback(namespace:\"" + space.ns +
+                                    "\",rolloutName:\"shop\"){newRevision}}");
+    EXPECT_EQ(text_at(object("/apis/apps/v1/namespaces/" + space.ns + "/deployments/base"),
+                      "/spec/template/spec/containers/0/image"),
+              "example.test/shop:1");
+    EXPECT_TRUE(co_await ActionWorld::until([&] { return revision() == "3"; }, "revision 3"));
+    (void)co_await w.data(kAnn, "mutation{setRolloutImage(namespace:\"" + space.ns +
+                                    "\",rolloutName:\"shop\",container:\"*\",image:"
+                                    "\"example.test/shop:9\"){changed}}");
+    EXPECT_EQ(text_at(object("/apis/apps/v1/namespaces/" + space.ns + "/deployments/base"),
+                      "/spec/template/spec/containers/0/image"),
+              "example.test/shop:9");
+  });
+}
+
+TEST(RolloutActionsOfUsers, AUsersRightIsThatForTheApplicationWhichHasDeployedIt) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)rollouts();
+  const App app("actions-rollout",
+                {{"shop.json", PeerRollouts::canary("shop", "example.test/shop:1")}});
+  const App other("actions-other");
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow("argocd", {"VIEW", "SYNC", "ROLLOUT_PAUSE"});
+    co_await w.start();
+    (void)co_await w.data(kBob, kSync, {{"applicationName", app.name}});
+    EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
+    const auto act = [&](const std::string& named, const std::string& action) {
+      return w.ask(kBob, "mutation{rolloutAction(" + named + "namespace:\"" + app.name +
+                             "\",rolloutName:\"shop\",action:" + action + "){changed}}");
+    };
+    const std::string own = "application:\"" + app.name + "\",";
+    EXPECT_TRUE(ActionWorld::is_forbidden(co_await act("", "PAUSE")));
+    EXPECT_TRUE(ActionWorld::is_forbidden(co_await act(own, "ABORT")));
+    const auto paused = co_await act(own, "PAUSE");
+    EXPECT_EQ(paused.json.value(Pointer("/data/rolloutAction/changed"), false), true)
+        << paused.body;
+    EXPECT_EQ(
+        text_at(object("/apis/argoproj.io/v1alpha1/namespaces/" + app.name + "/rollouts/shop"),
+                "/spec/paused"),
+        "true");
+    // An object that another application has deployed.
+    EXPECT_TRUE(
+        ActionWorld::is_forbidden(co_await act("application:\"" + other.name + "\",", "PAUSE")));
+  });
+}
+
+TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)rollouts();
+  const Space space("ro");
+  Json run = Json::parse(PeerRollouts::job_analysis("check"));
+  run["spec"]["metrics"][0]["interval"] = "1h";
+  run["spec"]["metrics"][0]["count"] = 5;
+  bed().cluster().kubectl_ok({"--namespace", space.ns, "create", "--filename", "-"}, run.dump());
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    co_await w.start();
+    const auto path = "/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/analysisruns/check";
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return text_at(object(path), "/status/phase") == "Running"; }, "the run"));
+    const auto end = [&] {
+      return w.data(kAnn, "mutation{terminateAnalysisRun(namespace:\"" + space.ns +
+                              "\",name:\"check\"){changed message}}");
+    };
+    EXPECT_EQ((co_await end())["changed"], true);
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return text_at(object(path), "/status/phase") != "Running"; }, "its end"));
+    EXPECT_EQ(text_at(object(path), "/spec/terminate"), "true");
+    EXPECT_EQ((co_await end())["changed"], false);
+    const auto absent = co_await w.ask(
+        kAnn, "mutation{terminateExperiment(namespace:\"" + space.ns + "\",name:\"x\"){changed}}");
+    EXPECT_EQ(absent.code(), "NOT_FOUND_ERROR") << absent.body;
+  });
+}
+
+#endif
+
+}  // namespace
+}  // namespace gitops::test
