@@ -167,6 +167,41 @@ TEST(ChartValues, AreDocumentedAndDescribedInTheSchema) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
+// The objects of the schema that take keys beside those that they name, by their paths.
+void find_open(const json& node, const std::string& path, std::set<std::string>& open) {
+  if (!node.is_object()) return;
+  if (node.contains("properties")) {
+    if (node.value("additionalProperties", json()) != false) open.insert(path);
+    for (const auto& [name, child] : node.at("properties").items()) {
+      find_open(child, path + "/" + name, open);
+    }
+  }
+  if (node.contains("items")) find_open(node.at("items"), path + "/[]", open);
+}
+
+TEST(ChartValues, AnyOtherKeyIsAnError) {
+  const auto schema = json::parse(read_file(chart_folder() / "values.schema.json"));
+  std::set<std::string> open;
+  find_open(schema, "", open);
+  // Parts of Argo have their own charts; app-proxy's config becomes a ConfigMap as it is. Reporters'
+  // config too, below which older keys are named.
+  const std::set<std::string> expected{"/app-proxy/config",
+                                       "/argo-cd",
+                                       "/argo-events",
+                                       "/argo-rollouts",
+                                       "/argo-workflows",
+                                       "/event-reporters/cluster-event-reporter/config",
+                                       "/event-reporters/runtime-event-reporter/config",
+                                       "/global/event-reporters/config",
+                                       "/sealed-secrets"};
+  std::set<std::string> outside;
+  for (const auto& path : open) {
+    if (path.starts_with("/argo-cd/") || path.starts_with("/argo-workflows/")) continue;
+    outside.insert(path);
+  }
+  EXPECT_EQ(outside, expected);
+}
+
 TEST_F(ChartTest, HasAnEntryInTheSupportedRangeOfKubernetes) {
   const std::vector<std::string> with{"template", "rt", chart_folder(), "-f",
                                       values_file("minimal.yaml")};
