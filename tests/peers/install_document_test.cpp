@@ -13,6 +13,7 @@
 #include "chart/helm.hpp"
 #include "peers/peer_bed.hpp"
 #include "support/process.hpp"
+#include "support/yaml_manifests.hpp"
 
 namespace gitops::test {
 namespace {
@@ -96,6 +97,41 @@ class InstallDocument : public testing::Test {
     return cluster().kubectl({"-n", kNamespace, "get", "pod", name}).ok();
   }
 
+  // Runs the command of the pod of helm test with the rights of its account. Here the pod's network has no
+  // argocd-server, and the control plane of the page does not exist.
+  void checks_itself() {
+    const auto hooks = parse_manifests(shell("helm get hooks gitops-runtime -n argocd").out);
+    ASSERT_TRUE(hooks && hooks->size() == 1U);
+    const auto& spec = hooks->front().at("spec");
+    const std::string account = spec.at("serviceAccountName");
+    std::vector<std::string> command{fs::path(GITOPS_BIN_DIR) / "gitopsctl"};
+    for (std::string argument : spec.at("/containers/0/args"_json_pointer)) {
+      const auto value = argument.find("=/app/config/");
+      if (argument.starts_with("--argocd-ca-file=")) continue;
+      if (argument.starts_with("--argocd-server=")) {
+        argument = "--argocd-server=" + argocd().url();
+      } else if (value != std::string::npos) {
+        const bool control_plane = argument.contains("codefresh-token");
+        argument = argument.substr(0, value + 1) +
+                   (here_ / (control_plane ? "codefresh-token" : "argocd-token")).string();
+      }
+      command.push_back(argument);
+    }
+    command.insert(command.end(), {"--output=json", "--timeout=20s"});
+    const auto token = cluster().service_account_token(kNamespace, account);
+    const auto checked =
+        run_command(command, {{"KUBECONFIG", cluster().write_kubeconfig(account, token).string()}});
+    const auto report = json::parse(checked.out, nullptr, false);
+    ASSERT_FALSE(report.is_discarded()) << checked.out << checked.err;
+    int rights = 0;
+    for (const auto& row : report.at("rows")) {
+      if (row.at("group") == "control_plane") continue;
+      rights += row.at("group") == "rights" ? 1 : 0;
+      EXPECT_EQ(row.at("status"), "ok") << row;
+    }
+    EXPECT_GE(rights, 4);
+  }
+
   TempDir here_;
 };
 
@@ -163,6 +199,8 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   EXPECT_THAT(shell(steps[3]).out,
               AllOf(HasSubstr("runtime-event-reporter-0"), HasSubstr("cluster-event-reporter-0"),
                     HasSubstr("internal-router-")));
+
+  checks_itself();
 
   // Again, as an upgrade that changes nothing.
   run(steps[2]);

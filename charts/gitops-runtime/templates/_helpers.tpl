@@ -636,6 +636,11 @@ where nothing can be looked up. Argument: the root. */}}
 {{- $missing | toJson -}}
 {{- end -}}
 
+{{/* Is there a pod for helm test? Argument: the root. */}}
+{{- define "gitops-runtime.test.enabled" -}}
+{{- if and .Values.test.enabled (include "gitops-runtime.argocd.tokenSecret" . | fromJson) }}true{{ end -}}
+{{- end -}}
+
 {{/* The daemons that the release contains, as a YAML list of name and version. */}}
 {{- define "gitops-runtime.components" -}}
 {{- $names := list -}}
