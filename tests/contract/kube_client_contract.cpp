@@ -690,7 +690,7 @@ Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
   reporter::StandIn stand_in(
       scene.client,
       {.ns = scene.peer.ns,
-       .leases = {"other", "owned"},
+       .leases = {{.name = "other"}, {.name = "owned"}},
        .identity = "neighbour",
        .lease_duration = 6s,
        .renew_deadline = 4s,

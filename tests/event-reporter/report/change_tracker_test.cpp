@@ -21,7 +21,7 @@ struct ChangeTrackerTest : testing::Test {
   WorkQueue queue{loop.get_executor(), 100};
   DirtySet dirty{queue, {}};
   Ledger ledger{loop.get_executor(),
-                {.group = [](std::string_view key) { return group_of_key(key, 3); }},
+                {.path = {}, .group = [](std::string_view key) { return group_of_key(key, 3); }},
                 metrics};
   ChangeTracker changes{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
   std::uint32_t shard = shard_of("web", 3);
