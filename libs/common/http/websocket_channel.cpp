@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/net/more_follows.hpp"
+
 namespace gitops::http {
 namespace {
 
@@ -162,7 +164,8 @@ Transfer::What WebSocketChannel::flush() {
 }
 
 Transfer WebSocketChannel::try_write(std::span<const asio::const_buffer> buffers) {
-  const auto size = std::min(asio::buffer_size(buffers), kMaxFrame);
+  const auto offered = asio::buffer_size(buffers);
+  const auto size = std::min(offered, kMaxFrame);
   if (size == 0) return {.what = Transfer::data};
   if (sending_size_ == 0) {
     if (close_sent_) {
@@ -179,6 +182,7 @@ Transfer WebSocketChannel::try_write(std::span<const asio::const_buffer> buffers
     if (mask) websocket::apply_mask(payload, *mask);
     sending_size_ = size;
   }
+  const net::MoreFollows more(offered > kMaxFrame);
   if (const auto sent = flush(); sent != Transfer::data) return {.what = sent};
   return {.what = Transfer::data, .size = std::exchange(sending_size_, 0)};
 }

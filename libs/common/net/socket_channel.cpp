@@ -12,6 +12,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "common/net/more_follows.hpp"
+
 namespace gitops::net {
 namespace {
 
@@ -31,8 +33,9 @@ bool would_block(int number) {
 
 // Joins small parts: copying them costs less than a vectored write.
 ssize_t send_parts(int descriptor, std::span<const asio::const_buffer> buffers) {
+  const int flags = MSG_NOSIGNAL | (MoreFollows::is_set() ? MSG_MORE : 0);
   if (buffers.size() == 1) {
-    return ::send(descriptor, buffers[0].data(), buffers[0].size(), MSG_NOSIGNAL);
+    return ::send(descriptor, buffers[0].data(), buffers[0].size(), flags);
   }
   const std::size_t size = asio::buffer_size(buffers);
   if (size <= kSmallWrite) {
@@ -43,7 +46,7 @@ ssize_t send_parts(int descriptor, std::span<const asio::const_buffer> buffers) 
       std::memcpy(all.data() + at, buffer.data(), buffer.size());
       at += buffer.size();
     }
-    return ::send(descriptor, all.data(), size, MSG_NOSIGNAL);
+    return ::send(descriptor, all.data(), size, flags);
   }
   std::array<iovec, kMaxParts> parts;
   std::size_t count = 0;
@@ -54,7 +57,7 @@ ssize_t send_parts(int descriptor, std::span<const asio::const_buffer> buffers) 
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = count;
-  return ::sendmsg(descriptor, &message, MSG_NOSIGNAL);
+  return ::sendmsg(descriptor, &message, flags);
 }
 
 }  // namespace

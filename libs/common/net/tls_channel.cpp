@@ -11,6 +11,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include "common/net/more_follows.hpp"
 #include "common/net/tls_context.hpp"
 
 namespace gitops::net {
@@ -177,6 +178,7 @@ Transfer TlsChannel::try_write(std::span<const asio::const_buffer> buffers) {
   }
   if (next.size() == 0) return {.what = Transfer::data};
   ERR_clear_error();
+  const MoreFollows more(asio::buffer_size(buffers) > record.size());
   const auto most = std::min<std::size_t>(next.size(), INT_MAX);
   const int size = SSL_write(engine.ssl, next.data(), static_cast<int>(most));
   if (size > 0) return {.what = Transfer::data, .size = static_cast<std::size_t>(size)};

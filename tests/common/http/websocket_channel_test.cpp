@@ -1,6 +1,7 @@
 #include "common/http/websocket_channel.hpp"
 
 #include "common/net/channel_pair.hpp"
+#include "common/net/more_follows.hpp"
 
 namespace gitops::http {
 namespace {
@@ -135,6 +136,43 @@ TEST(WebSocketChannel, AFrameAndItsHeadFillATlsRecord) {
       const auto sent = below.right->read_now(std::span(room)).size;
       EXPECT_LE(sent, kRecord);
       EXPECT_GE(sent, kRecord - 8);
+    }
+  });
+}
+
+// Takes everything, and notes of each write whether more was said to follow.
+class Watched : public net::Channel {
+ public:
+  Watched(net::Reactor& reactor, std::vector<bool>& more) : Channel(reactor, own_), more_(more) {
+    own_.write.ready = true;
+  }
+  [[nodiscard]] bool is_open() const override { return true; }
+  void shutdown_send() override {}
+  void close() override {}
+  void abort() override {}
+  net::Transfer try_read(std::span<char>) override { return {.what = net::Transfer::nothing}; }
+  net::Transfer try_write(std::span<const asio::const_buffer> buffers) override {
+    more_.push_back(net::MoreFollows::is_set());
+    return {.what = net::Transfer::data, .size = asio::buffer_size(buffers)};
+  }
+
+ private:
+  net::Readiness own_;
+  std::vector<bool>& more_;
+};
+
+// So that the frames of a large write are not sent, and do not wake the peer, one by one.
+TEST(WebSocketChannel, TellsWhatIsBelowWhetherMoreFollows) {
+  test::run_coro([]() -> Task<> {
+    const auto pair = memory_pair(co_await asio::this_coro::executor);
+    for (const auto& [size, expected] : std::vector<std::pair<std::size_t, std::vector<bool>>>{
+             {40'000, {true, true, false}}, {16 * 1024 - 8, {false}}, {10, {false}}}) {
+      std::vector<bool> more;
+      const auto channel =
+          over(std::make_unique<Watched>(pair.left->reactor(), more), Role::server);
+      CO_ASSERT_OK(co_await channel->write(std::string(size, 'x')));
+      EXPECT_EQ(more, expected) << size;
+      EXPECT_FALSE(net::MoreFollows::is_set());
     }
   });
 }
