@@ -1,6 +1,7 @@
 #include "event-reporter/ledger/digest.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/core/encoding.hpp"
 
@@ -8,11 +9,25 @@ namespace gitops::reporter {
 
 void Hasher::add(std::string_view text) {
   const std::uint64_t size = text.size();
-  hash_.add({reinterpret_cast<const char*>(&size), sizeof size});
-  hash_.add(text);
+  if (sizeof size + text.size() > waiting_.size() - size_) flush();
+  std::memcpy(waiting_.data() + size_, &size, sizeof size);
+  size_ += sizeof size;
+  if (text.size() > waiting_.size() - size_) {
+    flush();
+    hash_.add(text);
+  } else {
+    std::ranges::copy(text, waiting_.data() + size_);
+    size_ += text.size();
+  }
+}
+
+void Hasher::flush() {
+  hash_.add({waiting_.data(), size_});
+  size_ = 0;
 }
 
 Digest Hasher::finish() {
+  flush();
   const auto full = hash_.finish();
   Digest digest{};
   std::copy_n(full.begin(), digest.size(), digest.begin());

@@ -23,7 +23,12 @@ class Hasher {
   [[nodiscard]] Digest finish();
 
  private:
+  void flush();
+
   Sha256 hash_;
+  // Short texts are added to the sum together: most texts are, and each call costs as much as 100 bytes.
+  std::array<char, 512> waiting_;
+  std::size_t size_ = 0;  // of what waits
 };
 
 }  // namespace gitops::reporter

@@ -1,5 +1,7 @@
 #include "event-reporter/event/digest.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -93,6 +95,25 @@ TEST(Hasher, KeepsPartsApart) {
   EXPECT_NE(of({"ab", "c"}), of({"a", "bc"}));
   EXPECT_NE(of({""}), of({}));
   EXPECT_EQ(to_hex(Digest{0x8f, 0x1b}, 2), "8f1b");
+}
+
+// Ledgers hold digests, so how the texts are gathered must not show.
+TEST(Hasher, SumsUpEachTextBehindItsSize) {
+  for (const std::size_t size : {0U, 1U, 7U, 495U, 496U, 497U, 503U, 504U, 505U, 512U, 5'000U}) {
+    Hasher hasher;
+    Sha256 expected;
+    for (const std::size_t of_part : {size, std::size_t{3}, size, std::size_t{500}, size}) {
+      const std::string part(of_part, static_cast<char>('a' + of_part % 26));
+      const std::uint64_t bytes = of_part;
+      hasher.add(part);
+      expected.add({reinterpret_cast<const char*>(&bytes), sizeof bytes});
+      expected.add(part);
+    }
+    const auto sum = expected.finish();
+    Digest begin{};
+    std::copy_n(sum.begin(), begin.size(), begin.begin());
+    EXPECT_EQ(hasher.finish(), begin) << size;
+  }
 }
 
 TEST(TreeDigest, IsOfTheNodesInAnyOrder) {
