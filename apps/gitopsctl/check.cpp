@@ -122,12 +122,18 @@ class Check {
 
   Task<Row> check_right(k8s::Client& client, const Right& right, const std::string& ns) {
     std::vector<RightAnswer> answers;
+    // "rollouts/status"
+    const auto slash = right.resource.find('/');
+    const std::string resource = right.resource.substr(0, slash);
+    const std::string subresource =
+        slash == std::string::npos ? std::string() : right.resource.substr(slash + 1);
     const std::vector<std::string> any = {""};
     for (const std::string& name : right.names.empty() ? any : right.names) {
       for (const std::string& verb : right.verbs) {
         auto allowed = co_await client.can_i({.verb = verb,
                                               .group = right.group,
-                                              .resource = right.resource,
+                                              .resource = resource,
+                                              .subresource = subresource,
                                               .ns = right.everywhere ? std::string() : ns,
                                               .name = name},
                                              context_.deadline);

@@ -141,6 +141,9 @@ void add_installation(ConfigReader& reader, Installation& installation) {
              installation.cluster_secrets);
   reader.add({.flag = "app-proxy", .help = "app-proxy is installed (app-proxy.enabled)"},
              installation.app_proxy);
+  reader.add({.flag = "app-proxy-actions",
+              .help = "app-proxy changes state, too (app-proxy.actions.enabled)"},
+             installation.app_proxy_actions);
   reader.add({.flag = "replicas",
               .env = {"EVENT_REPORTER_REPLICAS"},
               .help = "Replicas of each reporter (replicaCount)"},

@@ -1,6 +1,7 @@
 #include "gitopsctl/rights.hpp"
 
 #include <tuple>
+#include <utility>
 
 #include "common/core/text.hpp"
 
@@ -34,6 +35,30 @@ void add_leases(std::vector<Right>& rights, const std::string& daemon, const std
                     .verbs = {"get", "update"},
                     .names = names,
                     .purpose = "know how many replicas there are"});
+}
+
+// What users do with objects of Argo.
+void add_actions(std::vector<Right>& rights, bool everywhere) {
+  const auto add = [&](const char* group, const char* resource, std::vector<std::string> verbs,
+                       const char* purpose) {
+    rights.push_back({.daemon = kAppProxy,
+                      .group = group,
+                      .resource = resource,
+                      .verbs = std::move(verbs),
+                      .everywhere = everywhere,
+                      .purpose = purpose});
+  };
+  add(kArgo, "analysisruns", {"get", "patch"}, "end AnalysisRuns");
+  add(kArgo, "experiments", {"get", "patch"}, "end Experiments");
+  add(kArgo, "rollouts", {"get", "patch"}, "act on Rollouts");
+  add(kArgo, "rollouts/status", {"patch"}, "act on Rollouts");
+  add("apps", "replicasets", {"get", "list", "patch"}, "roll Rollouts back");
+  add("apps", "deployments", {"get", "patch"}, "roll back Rollouts that refer to Deployments");
+  add("", "podtemplates", {"get", "patch"}, "roll back Rollouts that refer to PodTemplates");
+  add(kArgo, "workflows", {"create", "delete", "get", "list", "patch", "update"},
+      "act on Workflows");
+  add(kArgo, "workflowtemplates", {"get"}, "submit Workflows");
+  add("", "pods", {"delete"}, "retry Workflows");
 }
 
 }  // namespace
@@ -102,6 +127,9 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .resource = "secrets",
                       .verbs = {"create", "delete", "get", "list", "update"},
                       .purpose = "keep Git integrations"});
+  }
+  if (installation.app_proxy && installation.app_proxy_actions) {
+    add_actions(rights, !installation.single_namespace);
   }
   if (!installation.daemon.empty()) {
     std::erase_if(rights, [&](const Right& right) { return right.daemon != installation.daemon; });

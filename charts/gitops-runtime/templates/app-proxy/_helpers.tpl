@@ -57,10 +57,37 @@ app: cap-app-proxy
 {{- with include "gitops-runtime.caSecret" . | fromJson -}}
 {{- $sources = append $sources (dict "secret" (dict "name" .name "items" (list (dict "key" .key "path" "control-plane.pem")))) -}}
 {{- end -}}
+{{- if (index .Values "app-proxy").actions.enabled -}}
+{{- with include "gitops-runtime.argocd.caSecret" . | fromJson -}}
+{{- $sources = append $sources (dict "secret" (dict "name" .name "optional" true "items" (list (dict "key" .key "path" "argo-cd.pem")))) -}}
+{{- end -}}
+{{- end -}}
 {{- if include "gitops-runtime.app-proxy.gitCertificates" . | fromJson -}}
 {{- $sources = append $sources (dict "secret" (dict "name" "codefresh-workflow-pipelines-tls")) -}}
 {{- end -}}
+{{- if (index .Values "app-proxy").actions.enabled -}}
+{{- with (include "gitops-runtime.argocd" . | fromJson).tls.caCerts.secretKeyRef -}}
+{{- $sources = append $sources (dict "secret" (dict "name" .name "items" (list (dict "key" .key "path" "argo-cd.pem")))) -}}
+{{- end -}}
+{{- end -}}
 {{- $sources | toJson -}}
+{{- end -}}
+
+{{/* How the servers of the Argo projects are reached, as JSON. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.argoEnv" -}}
+{{- $argocd := include "gitops-runtime.argocd" . | fromJson -}}
+{{- $env := dict "ARGO_CD_URL" (printf "%s://%s:%s%s" $argocd.protocol $argocd.host $argocd.port (ternary (printf "/%s" (trimAll "/" $argocd.rootpath)) "" (ne (trimAll "/" $argocd.rootpath) ""))) -}}
+{{- with include "gitops-runtime.argocd.passwordSecret" . | fromJson -}}
+{{- $_ := set $env "ARGO_CD_USERNAME" $argocd.auth.username -}}
+{{- $_ := set $env "ARGO_CD_PASSWORD" (dict "valueFrom" (dict "secretKeyRef" .)) -}}
+{{- end -}}
+{{- if $argocd.tls.insecure -}}
+{{- $_ := set $env "ARGO_CD_INSECURE" true -}}
+{{- end -}}
+{{- with include "gitops-runtime.router.workflowsUrl" . -}}
+{{- $_ := set $env "ARGO_WORKFLOWS_URL" . -}}
+{{- end -}}
+{{- $env | toJson -}}
 {{- end -}}
 
 {{/* Argument: the component. Of the time until the kill a sixth, at most five seconds, passes until no new request is sent
@@ -93,6 +120,9 @@ to the pod, and five seconds are left in the end. */}}
 {{- end -}}
 {{- if include "gitops-runtime.app-proxy.authorities" $root | fromJsonArray -}}
 {{- $_ := set $env "NODE_EXTRA_CA_CERTS" "/app/config/all" -}}
+{{- end -}}
+{{- if $values.actions.enabled -}}
+{{- $env = merge $env (include "gitops-runtime.app-proxy.argoEnv" $root | fromJson) -}}
 {{- end -}}
 {{- range $name, $value := include "gitops-runtime.proxyEnv" $root | fromJson -}}
 {{- $_ := set $env $name $value -}}
