@@ -453,5 +453,26 @@ TEST(AppProxyGit, WithoutAClusterTheRestServes) {
   });
 }
 
+// [AC-41]
+TEST(AppProxyGit, AC41_NothingIsClonedOverSsh) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.start();
+    co_await world.base.account_known();
+    co_await world.add();
+    co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}});
+    for (const char* url : {"ssh://git@127.0.0.1/acme/shop.git", "git@127.0.0.1:acme/shop.git",
+                            "ext::sh -c true", "file:///etc"}) {
+      world.host.find("acme", "shop")->clone_url = url;
+      const auto answer = co_await world.ask(
+          kBob, "mutation($args: CommitFilesArgs!){commitFiles(args:$args){sha}}",
+          {{"args",
+            {{"repo", "acme/shop"}, {"files", Json::array({{{"path", "a"}, {"data", "b"}}})}}}});
+      EXPECT_EQ(answer.code(), "GIT_BAD_ANSWER") << url << answer.body;
+    }
+    EXPECT_THAT(world.base.daemon->admin("/metrics").body,
+                HasSubstr("gitops_app_proxy_git_clones 0"));
+  });
+}
+
 }  // namespace
 }  // namespace gitops::test
