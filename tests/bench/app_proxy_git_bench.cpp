@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include "app-proxy/git/git_bed.hpp"
+#include "bench/proc.hpp"
 #include "common/core/task_group.hpp"
 
 namespace gitops::test {
@@ -39,6 +45,126 @@ Task<> commit_once(GitBed& bed, const std::string& url, std::string path, std::s
     std::fprintf(stderr, "commit: %s\n", done.error().message.c_str());
     std::exit(1);
   }
+}
+
+// A repository of 50,000 files of 20 KiB that do not compress, in 500 folders: 1 GB.
+void make_large(GitServer& server, const std::string& name) {
+  constexpr int kFiles = 50'000;
+  constexpr std::size_t kWords = 20UL * 1024 / 8;
+  server.create_repository(name);
+  const auto stream = server.folder() / "import";
+  {
+    std::ofstream out(stream, std::ios::binary);
+    out << "commit refs/heads/main\ncommitter a <a@example.test> 1700000000 +0000\ndata 5\nlarge\n";
+    std::mt19937_64 random(7);
+    std::vector<std::uint64_t> words(kWords);
+    for (int i = 0; i < kFiles; ++i) {
+      std::ranges::generate(words, std::ref(random));  // a copy would repeat itself
+      out << "M 100644 inline team-" << i / 1'000 << "/app-" << i / 100 << "/" << i << ".bin\ndata "
+          << kWords * 8 << "\n";
+      out.write(reinterpret_cast<const char*>(words.data()), kWords * 8);
+      out << "\n";
+    }
+  }
+  run_or_throw({"sh", "-c",
+                "git -c core.compression=0 --git-dir '" +
+                    (server.folder() / "repos" / (name + ".git")).string() +
+                    "' fast-import --quiet <'" + stream.string() + "'"},
+               isolated_git_environment(server.folder()), {}, std::chrono::minutes(10));
+  std::filesystem::remove(stream);
+}
+
+// A commit of somebody else, made where the server keeps its repository.
+void commit_aside(GitServer& server, const std::string& name, int number) {
+  const std::string text = std::to_string(number) + "\n";
+  run_or_throw({"git", "--git-dir", (server.folder() / "repos" / (name + ".git")).string(),
+                "fast-import", "--quiet"},
+               isolated_git_environment(server.folder()),
+               "commit refs/heads/main\ncommitter a <a@example.test> 1700000000 +0000\ndata 5\n"
+               "aside\nfrom refs/heads/main^0\nM 100644 inline team-7/aside.yaml\ndata " +
+                   std::to_string(text.size()) + "\n" + text);
+}
+
+Task<> bench_large(GitServer& server) {
+  constexpr int kLarge = 60;
+  constexpr int kWarm = 10;
+  make_large(server, "large");
+  GitBed bed(co_await asio::this_coro::executor, {});
+  bed.credential = {.username = server.username(), .password = Secret(server.password())};
+  const std::string url = server.url("large");
+  auto begin = Clock::now();
+  const auto first = co_await bed.committer.commit(bed.request(url, "warm", "1"),
+                                                   deadline_after(std::chrono::minutes(10)));
+  if (!first) {
+    std::fprintf(stderr, "first commit: %s\n", first.error().message.c_str());
+    std::exit(1);
+  }
+  std::fprintf(stderr, "first clone and commit: %.0f ms\n", ms_since(begin));
+  const auto memory = [] { return bench::memory_of(::getpid(), "VmRSS:"); };
+  std::vector<double> alone;
+  std::vector<double> after_others;
+  double before = 0;
+  for (int i = 0; i < kLarge; ++i) {
+    if (i == kWarm) before = memory();
+    begin = Clock::now();
+    co_await commit_once(bed, url, "team-1/app-13/1333.yaml",
+                         "replicas: " + std::to_string(i) + "\n");
+    alone.push_back(ms_since(begin));
+    commit_aside(server, "large", i);
+    begin = Clock::now();
+    co_await commit_once(bed, url, "team-2/app-23/2333.yaml",
+                         "replicas: " + std::to_string(i) + "\n");
+    after_others.push_back(ms_since(begin));
+  }
+  const double grown = memory() - before;
+  constexpr double kLimit = 1'000;
+  const double slowest = std::max(*std::ranges::max_element(alone.begin() + 1, alone.end()),
+                                  *std::ranges::max_element(after_others));
+  row("app-proxy-large", "ms", median(alone), kLimit, median(alone) / kLimit, "<= 1.0",
+      median(alone) <= kLimit, "one file of 50,000 in 1 GB, warm, median of 60; peer: the limit");
+  row("app-proxy-large-fetch", "ms", median(after_others), kLimit, median(after_others) / kLimit,
+      "<= 1.0", median(after_others) <= kLimit,
+      ("the same after somebody else's push; slowest of all " + std::to_string(slowest) + " ms")
+          .c_str());
+  row("app-proxy-large-memory", "MB", grown, 16, grown / 16, "<= 1.0", grown <= 16,
+      ("growth of RSS over the last 100 of 120 commits, at " + std::to_string(before) +
+       " MB; peer: the limit")
+          .c_str());
+  co_await bed.stop();
+}
+
+// The same commit where the server has 10,000 other branches, whose commits are not in the clone.
+Task<> bench_branches(GitServer& server) {
+  constexpr int kBranches = 10'000;
+  const std::string url = server.create_repository("branches");
+  server.commit("branches", {{"README.md", "hello\n"}}, "first");
+  GitBed bed(co_await asio::this_coro::executor, {});
+  bed.credential = {.username = server.username(), .password = Secret(server.password())};
+  const auto measure = [&](const std::string& folder) -> Task<double> {
+    std::vector<double> each;
+    for (int i = 0; i < kCommits; ++i) {
+      const auto begin = Clock::now();
+      co_await commit_once(bed, url, folder + "/" + std::to_string(i), "x\n");
+      each.push_back(ms_since(begin));
+    }
+    co_return median(each);
+  };
+  co_await commit_once(bed, url, "warm", "1");
+  const double alone = co_await measure("alone");
+  std::string import;
+  for (int i = 0; i < kBranches; ++i) {
+    import += "commit refs/heads/feature/" + std::to_string(i) + "\ncommitter a <a@example.test> " +
+              std::to_string(1'700'000'000 + i) + " +0000\ndata 5\nother\nfrom refs/heads/main^0\n";
+  }
+  const auto bare = (server.folder() / "repos/branches.git").string();
+  run_or_throw({"git", "--git-dir", bare, "fast-import", "--quiet"},
+               isolated_git_environment(server.folder()), import);
+  run_or_throw({"git", "--git-dir", bare, "pack-refs", "--all"},
+               isolated_git_environment(server.folder()));
+  const double among = co_await measure("among");
+  row("app-proxy-branches", "ms", among, alone, among / alone, "<= 2.0", among <= 2 * alone,
+      "median of 30 commits to a repository of 10,001 branches; peer: the same with one branch");
+  co_await bed.stop();
 }
 
 Task<> bench(GitServer& server) {
@@ -104,6 +230,8 @@ Task<> bench(GitServer& server) {
       together * 5 <= single,
       "100 commits of one user that wait together; peer: the same one by one");
   co_await bed.stop();
+  co_await bench_branches(server);
+  co_await bench_large(server);
 }
 
 }  // namespace
