@@ -148,7 +148,13 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
     unchanged_.Increment();
     return;
   }
-  dirty_.changed(key, text, milestone, Clock::now(), digest);
+  // A watch that was cut off tells what went on meanwhile. By then another replica may have told newer
+  // states, so a new object is read; afterwards its older states are known as such.
+  if (first && options_.replicas > 1) {
+    dirty_.changed(key, {}, {}, Clock::now());
+  } else {
+    dirty_.changed(key, text, milestone, Clock::now(), digest);
+  }
 }
 
 void ChangeTracker::deleted(const std::string& key, std::string tombstone) {

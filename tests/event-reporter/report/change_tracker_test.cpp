@@ -53,6 +53,23 @@ TEST_F(ChangeTrackerTest, OnlyChangesInShardsHeldAreDue) {
   EXPECT_FALSE(dirty.contains("a/web"));
 }
 
+// Its watch may have been cut off, and tells what another replica has told already.
+TEST_F(ChangeTrackerTest, AnObjectThatIsNewToOneOfSeveralReplicasIsRead) {
+  hold();
+  changes.changed("a/web", "u", digest(1), "one", {});
+  auto work = dirty.take("a/web");
+  EXPECT_TRUE(work.live);
+  EXPECT_TRUE(work.states.empty());
+  dirty.done("a/web");
+  changes.changed("a/web", "u", digest(2), "two", {});
+  EXPECT_EQ(dirty.take("a/web").states.size(), 1U);
+  ChangeTracker alone{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  ledger.set_note("term of shard 0", "0");
+  alone.claimed(0, 0);
+  alone.changed("b/web", "u", digest(1), "one", {});
+  EXPECT_EQ(dirty.take("b/web").states.size(), 1U);
+}
+
 TEST_F(ChangeTrackerTest, WhatTheLedgerHasIsNotDue) {
   hold();
   ledger.store("a/web", {.uid = "u", .change = digest(1)});
