@@ -88,6 +88,8 @@ struct LedgerEntry {
   void refuse(const ResourceId& id, int status, WallTime now, std::string_view reason);
   // Whether an event of the part with this content was refused for good.
   [[nodiscard]] bool is_refused(std::string_view part, const Digest& content) const;
+  // An event of the object was announced; else only its parts were noted.
+  [[nodiscard]] bool was_announced() const { return application || sequence != 0; }
   // The object was deleted, and that was announced.
   [[nodiscard]] bool is_gone() const { return application && application->digest == kGone; }
   // The resource may have been reported, by whatever event.

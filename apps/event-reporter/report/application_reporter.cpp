@@ -277,6 +277,12 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   if (const auto added = co_await add_inventory(row, entry); !added) {
     co_return std::unexpected(added.error());
   }
+  if (!grant.owner && !entry.was_announced()) {
+    // The owner of the shard tells the deletion of what this process never reported.
+    if (own) ledger_.erase(key);
+    changes_.told_without_shard(key, entry.uid, entry.resource_ids());
+    co_return Result<void>();
+  }
   const auto now = wall_now();
   const auto due = diff_gone(entry, refused_of(grant));
   const auto parts = grant.owner ? std::vector<ResourceId>() : entry.resource_ids();

@@ -430,6 +430,12 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
   auto entry = std::move(*loaded);
   entry.belong_to(facts.uid);
   if (entry.is_refused({}, kGone) && !grant.retry_refused) co_return Result<void>();
+  if (!grant.owner && !entry.was_announced()) {
+    // The owner of the shard tells the deletion of what this process never reported.
+    if (row != inventory) ledger_.erase(row);
+    changes_.told_without_shard(id.to_string(), facts.uid, {});
+    co_return Result<void>();
+  }
   entry.change.reset();
   entry.announce(kGone, changes_.next(grant, id.to_string(), wall_now(), entry));
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());

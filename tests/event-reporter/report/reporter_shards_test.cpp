@@ -67,6 +67,30 @@ TEST(Reporter, TheDeletionOfWhatItReportedIsReportedAlsoWhenItsShardIsAnothers) 
 }
 
 // Who holds the shard now may never have heard of the resource.
+// Which comes and goes while the deletion of its predecessor is being reported.
+TEST(Reporter, TheDeletionOfASuccessorThatItNeverReportedIsNotReported) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    SampleApp app{.name = "app-1", .uid = "uid-1", .resources = 0};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    scene.reporter().changes().released(0);
+    scene.platform.delay_answers(std::chrono::milliseconds(100));
+    const auto requests = scene.platform.requests().size();
+    app.uid = "uid-2";
+    scene.put(app);
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return scene.platform.requests().size() > requests; }));
+    scene.remove(app);
+    scene.platform.delay_answers(std::chrono::milliseconds(0));
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events(), ElementsAre("app-1", "app-1 gone"));
+    EXPECT_TRUE(scene.platform.reports()[1].event_id.starts_with("uid-1/"));
+  });
+}
+
 TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsAnothers) {
   play(of_three(0), [](Scene& scene) -> Task<> {
     co_await scene.start();
