@@ -39,14 +39,6 @@ struct Programs {
 PeerBed& bed() {
   return peer_bed(kRelease);
 }
-PeerRollouts& rollouts() {
-  static PeerRollouts peer(bed().cluster());
-  return peer;
-}
-PeerWorkflows& workflows() {
-  static PeerWorkflows peer(bed().cluster(), {PeerWorkflows::Auth::client});
-  return peer;
-}
 
 // The rights of the chart's Role, for a ServiceAccount of its own.
 constexpr const char* kAccount = R"(
@@ -443,6 +435,15 @@ TEST(ArgoCdActions, AnAccountsPasswordServesInPlaceOfAToken) {
 }
 
 #ifndef GITOPS_ARGOCD_2
+
+PeerRollouts& rollouts() {
+  static PeerRollouts peer(bed().cluster());
+  return peer;
+}
+PeerWorkflows& workflows() {
+  static PeerWorkflows peer(bed().cluster(), {PeerWorkflows::Auth::client});
+  return peer;
+}
 
 // --- Argo Workflows ----------------------------------------------------------------------------
 
