@@ -146,7 +146,7 @@ TEST(Config, EveryMistakeIsTold) {
   const auto rules = of({{"ARGOCD_SERVER", "ftp://x"},
                          {"CODEFRESH_URL", "not a url"},
                          {"SHARDING_ALGORITHM", "rendezvous"},
-                         {"ARGOCD_APPLICATION_NAMESPACES", "/^team-.*$/"},
+                         {"ARGOCD_APPLICATION_NAMESPACES", "/(team/"},
                          {"EVENT_REPORTER_REPLICAS", "3"},
                          {"EVENT_REPORTER_SHARD", "3"},
                          {"ARGOCD_TOKEN", "canary"},

@@ -22,9 +22,9 @@ struct Parts {
   GitIntegrations* git_integrations = nullptr;  // null: no access to the cluster
   Committer* committer = nullptr;               // null: the same, or no folder for clones
   RuntimeFiles files = {};
-  ApplicationActions* applications = nullptr;   // null: no Argo CD is configured
-  WorkflowActions* workflows = nullptr;         // null: no Argo Workflows are configured
-  RolloutActions* rollouts = nullptr;           // null: no access to the cluster
+  ApplicationActions* applications = nullptr;  // null: no Argo CD is configured
+  WorkflowActions* workflows = nullptr;        // null: no Argo Workflows are configured
+  RolloutActions* rollouts = nullptr;          // null: no access to the cluster
 };
 
 // The one list of all fields of Query and Mutation: who may ask for each, and its function. A new

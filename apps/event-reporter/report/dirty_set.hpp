@@ -32,6 +32,8 @@ struct DirtyWork {
     std::optional<Digest> digest = {};  // of the text; absent: not known
   };
   std::deque<State> states;
+  // Its newest state was to be read: states from before that are not reported any more.
+  bool is_anew = false;
   // The object's event is due although nothing changed.
   bool heartbeat = false;
 

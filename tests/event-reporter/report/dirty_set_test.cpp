@@ -115,6 +115,27 @@ TEST_F(Dirty, StatesFromBeforeADeletionDoNotComeBackAfterIt) {
   EXPECT_EQ(dirty.kept_bytes(), 0U);
 }
 
+// As after a restore of the cluster: everything is read anew, and the list that follows tells states.
+TEST_F(Dirty, StatesFromBeforeAReadingAnewDoNotComeBackAfterIt) {
+  dirty.changed("a/1", "of the lost future", {1, 2}, t0);
+  auto work = dirty.take("a/1");
+  dirty.changed("a/1", {}, {}, t0);
+  dirty.changed("a/1", "restored", {1, 1}, t0);
+  dirty.give_back("a/1", std::move(work));
+  const auto again = dirty.take("a/1");
+  EXPECT_THAT(texts(again), ElementsAre("restored"));
+  EXPECT_EQ(dirty.kept_bytes(), 0U);
+}
+
+TEST_F(Dirty, AComparisonDropsNoStates) {
+  dirty.changed("a/1", "one", {1, 1}, t0);
+  auto work = dirty.take("a/1");
+  dirty.touch("a/1", t0);
+  dirty.changed("a/1", "two", {1, 2}, t0);
+  dirty.give_back("a/1", std::move(work));
+  EXPECT_THAT(texts(dirty.take("a/1")), ElementsAre("one", "two"));
+}
+
 TEST_F(Dirty, AKeyThatTheQueueRefusedEntersWhenThereIsRoom) {
   for (const auto* key : {"a/1", "a/2", "a/3"}) dirty.changed(key, "text", {1, 1}, t0);
   EXPECT_EQ(queue.size(), 2U);
