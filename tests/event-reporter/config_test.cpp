@@ -139,7 +139,7 @@ TEST(Config, EveryMistakeIsTold) {
   };
   EXPECT_THAT(of({{"REPORT_KINDS", "rollouts, pods"}}),
               ElementsAre(AllOf(HasSubstr("\"pods\""), HasSubstr("analysisruns"))));
-  EXPECT_THAT(of({{"WORKFLOW_NAMESPACES", "/team/"}}), SizeIs(1));
+  EXPECT_THAT(of({{"WORKFLOW_NAMESPACES", "/(team/"}}), SizeIs(1));
   EXPECT_THAT(of({{"WORKFLOW_NAMESPACES", "team"}, {"IS_NAMESPACED_RUNTIME", "true"}}), SizeIs(1));
   EXPECT_THAT(of({{"REPORTER_MODE", "both"}, {"APP_QUEUE_SIZE", "0"}, {"THREADINESS", "many"}}),
               SizeIs(3));
