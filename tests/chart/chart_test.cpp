@@ -502,6 +502,7 @@ TEST_F(ChartTest, EverySettingOfTheRoutesHasOnePlaceInTheValues) {
     EXPECT_EQ(expected.erase(line.substr(0, line.find(':'))), 1U) << line;
   }
   EXPECT_EQ(expected.erase("namespace"), 1U);
+  EXPECT_EQ(expected.erase("trusted-proxy-names"), 1U) << "the tunnel-client's pods";
 
   const auto schema = json::parse(read_file(chart_folder() / "values.schema.json"));
   std::set<std::string> config;
