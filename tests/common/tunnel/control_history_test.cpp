@@ -223,7 +223,7 @@ class History {
 TEST(ControlHistory, TheClientLeavesEveryState) {
   constexpr unsigned kStepsOfOne = 2'000;
   const char* only = std::getenv("GITOPS_SEED");
-  const unsigned count = std::getenv("GITOPS_LONG") != nullptr ? 10'000'000 / kStepsOfOne : 20;
+  const unsigned count = std::getenv("GITOPS_LONG") != nullptr ? 10'000'000 / kStepsOfOne : 12;
   int logins = 0;
   for (unsigned seed = 1; seed <= count; ++seed) {
     if (only != nullptr && std::to_string(seed) != only) continue;

@@ -289,7 +289,7 @@ template <class Play>
 void for_each_seed(const Play& play) {
   const auto only = from_environment("GITOPS_SEED", 0);
   const unsigned long count =
-      from_environment("GITOPS_LONG", 0) != 0 ? 10'000'000 / kStepsOfOne : 20;
+      from_environment("GITOPS_LONG", 0) != 0 ? 10'000'000 / kStepsOfOne : 12;
   for (unsigned long seed = 1; seed <= count; ++seed) {
     if (only != 0 && seed != only) continue;
     SCOPED_TRACE("GITOPS_SEED=" + std::to_string(seed));
