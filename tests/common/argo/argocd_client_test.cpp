@@ -267,12 +267,13 @@ TEST(ArgoCdClient, ChangesStateWithItsTokenAndJson) {
     EXPECT_EQ(bench.target(),
               "/api/v1/applications/guestbook/operation?appNamespace=argocd&project=default");
     EXPECT_EQ(bench.header("Content-Type"), "application/json") << "also without a body";
-    CO_ASSERT_OK(co_await bench.client.remove({.name = "x"}, false, "foreground", soon()));
+    CO_ASSERT_OK(
+        co_await bench.client.remove({.name = "x", .ns = ""}, false, "foreground", soon()));
     EXPECT_EQ(bench.target(), "/api/v1/applications/x?cascade=false&propagationPolicy=foreground");
     const ResourceRef which{
         .group = "apps", .version = "v1", .kind = "Deployment", .ns = "web", .name = "a&b"};
-    CO_ASSERT_OK(co_await bench.client.patch_resource({.name = "x"}, which, "application/json",
-                                                      R"({"a":"b"})", soon()));
+    CO_ASSERT_OK(co_await bench.client.patch_resource({.name = "x", .ns = ""}, which,
+                                                      "application/json", R"({"a":"b"})", soon()));
     EXPECT_THAT(bench.target(), HasSubstr("resourceName=a%26b"));
     EXPECT_EQ(bench.server.seen().back().body, R"("{\"a\":\"b\"}")");
   });
@@ -282,19 +283,20 @@ TEST(ArgoCdClient, RunsActionsByThePathOfTheRelease) {
   const ResourceRef which{
       .group = "apps", .version = "v1", .kind = "Deployment", .ns = "web", .name = "ui"};
   with_bench({ok(R"({"Version":"v2.13.9"})"), ok("{}")}, [&](Bench& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.run_action({.name = "x"}, which, "restart", "", soon()));
+    CO_ASSERT_OK(
+        co_await bench.client.run_action({.name = "x", .ns = ""}, which, "restart", "", soon()));
     EXPECT_THAT(bench.target(), StartsWith("/api/v1/applications/x/resource/actions?"));
     EXPECT_EQ(bench.server.seen().back().body, R"("restart")");
   });
   with_bench({ok(R"({"Version":"v3.2.11+1"})"), ok("{}")}, [&](Bench& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.run_action({.name = "x"}, which, "scale",
+    CO_ASSERT_OK(co_await bench.client.run_action({.name = "x", .ns = ""}, which, "scale",
                                                   R"([{"name":"n","value":"3"}])", soon()));
     EXPECT_EQ(bench.target(), "/api/v1/applications/x/resource/actions/v2");
     EXPECT_THAT(bench.server.seen().back().body,
                 HasSubstr(R"("resourceActionParameters":[{"name":"n","value":"3"}])"));
   });
   with_bench({ok(R"({"Version":"v3.0.9"})")}, [&](Bench& bench) -> Task<> {
-    const auto refused = co_await bench.client.run_action({.name = "x"}, which, "scale",
+    const auto refused = co_await bench.client.run_action({.name = "x", .ns = ""}, which, "scale",
                                                           R"([{"name":"n","value":"3"}])", soon());
     EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
   });
