@@ -1,8 +1,6 @@
 // A real Gitea over HTTPS with an authority of its own: the contract of Git hosts, and the running
 // app-proxy with the public Go SDK as its client.
 #include <algorithm>
-#include <filesystem>
-#include <future>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -11,12 +9,12 @@
 #include "contract/git_provider_contract.hpp"
 #include "daemons/router_bed.hpp"
 #include "e2e/git_world.hpp"
+#include "peers/go_sdk.hpp"
 #include "peers/peer_gitea.hpp"
 
 namespace gitops::test {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace app_proxy;
 using Json = nlohmann::json;
 using testing::HasSubstr;
@@ -124,82 +122,54 @@ TEST_P(GiteaContract, Holds) {
 INSTANTIATE_TEST_SUITE_P(Gitea, GiteaContract, testing::ValuesIn(git_provider_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The public Go SDK, which runs while the doubles on the loop go on.
-struct GitSdk {
-  static std::optional<std::string> missing() {
-    if (!fs::exists(peer_program("go-sdk-client")))
-      return "go-sdk is not built (./dev peers go-sdk)";
-    return std::nullopt;
-  }
-  static Task<CommandResult> run(GitWorld& world, std::string token, std::string operation,
-                                 std::string arguments = {}) {
-    auto& platform = world.base.platform;
-    platform.accounts().set_ingress_host("prod", world.base.daemon->url());
-    std::vector<std::string> argv{peer_program("go-sdk-client").string(),
-                                  platform.url().to_string(), "prod", std::move(operation)};
-    if (!arguments.empty()) argv.push_back(std::move(arguments));
-    auto running = std::async(std::launch::async,
-                              [argv, token] { return run_command(argv, {{"CF_API_KEY", token}}); });
-    while (running.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-      co_await sleep_for(std::chrono::milliseconds(5));
-    }
-    co_return running.get();
-  }
-  static Task<Json> ok(GitWorld& world, std::string token, std::string operation,
-                       std::string arguments = {}) {
-    const auto result = co_await run(world, std::move(token), operation, std::move(arguments));
-    EXPECT_EQ(result.exit_code, 0) << operation << ": " << result.err;
-    co_return Json::parse(result.out, nullptr, false);
-  }
-};
-
 TEST(GoSdk, RunsEveryOperationOnGitIntegrations) {
-  GITOPS_REQUIRE_PEER(GitSdk);
+  GITOPS_REQUIRE_PEER(GoSdk);
   in_git_world([](GitWorld& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     constexpr auto kAnn = AppProxyWorld::kAnn;
     constexpr auto kBob = AppProxyWorld::kBob;
-    EXPECT_EQ(co_await GitSdk::ok(world, kBob, "git-integrations"), Json::array());
-    EXPECT_EQ(co_await GitSdk::ok(world, kBob, "git-integration"), Json());
+    EXPECT_EQ(co_await GoSdk::ok(world.base, kBob, "git-integrations"), Json::array());
+    EXPECT_EQ(co_await GoSdk::ok(world.base, kBob, "git-integration"), Json());
     const std::string root = world.host.api_root().text();
     const Json args{
         {"provider", "GITHUB"}, {"apiUrl", root}, {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}};
-    const auto forbidden = co_await GitSdk::run(world, kBob, "add-git-integration", args.dump());
+    const auto forbidden =
+        co_await GoSdk::run(world.base, kBob, "add-git-integration", args.dump());
     EXPECT_EQ(forbidden.exit_code, 1);
     EXPECT_THAT(forbidden.err, HasSubstr("Forbidden"));
-    const auto added = co_await GitSdk::ok(world, kAnn, "add-git-integration", args.dump());
+    const auto added = co_await GoSdk::ok(world.base, kAnn, "add-git-integration", args.dump());
     EXPECT_EQ(added["name"], "default");
     EXPECT_EQ(added["provider"], "GITHUB");
     EXPECT_EQ(added["apiUrl"], root);
     EXPECT_EQ(added["registeredUsers"], Json::array());
     const auto edited =
-        co_await GitSdk::ok(world, kAnn, "edit-git-integration",
-                            Json{{"apiUrl", ""}, {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}.dump());
+        co_await GoSdk::ok(world.base, kAnn, "edit-git-integration",
+                           Json{{"apiUrl", ""}, {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}.dump());
     EXPECT_EQ(edited["apiUrl"], root);
-    const auto weak = co_await GitSdk::run(world, kBob, "register-to-git-integration",
-                                           Json{{"token", FakeGitHost::kReader}}.dump());
+    const auto weak = co_await GoSdk::run(world.base, kBob, "register-to-git-integration",
+                                          Json{{"token", FakeGitHost::kReader}}.dump());
     EXPECT_EQ(weak.exit_code, 1);
     EXPECT_THAT(weak.err, HasSubstr("lacks these rights"));
-    const auto registered = co_await GitSdk::ok(world, kBob, "register-to-git-integration",
-                                                Json{{"token", FakeGitHost::kToken}}.dump());
+    const auto registered = co_await GoSdk::ok(world.base, kBob, "register-to-git-integration",
+                                               Json{{"token", FakeGitHost::kToken}}.dump());
     EXPECT_EQ(registered["registeredUsers"], Json{"u-bob"});
-    const auto listed = co_await GitSdk::ok(world, kBob, "git-integrations");
+    const auto listed = co_await GoSdk::ok(world.base, kBob, "git-integrations");
     CO_ASSERT_EQ(listed.size(), 1U);
     EXPECT_EQ(listed[0]["users"][0]["userId"], "u-bob");
-    EXPECT_EQ((co_await GitSdk::ok(world, kBob, "git-integration", "default"))["sharingPolicy"],
+    EXPECT_EQ((co_await GoSdk::ok(world.base, kBob, "git-integration", "default"))["sharingPolicy"],
               "ALL_USERS_IN_ACCOUNT");
-    const auto left = co_await GitSdk::ok(world, kBob, "deregister-from-git-integration");
+    const auto left = co_await GoSdk::ok(world.base, kBob, "deregister-from-git-integration");
     EXPECT_EQ(left["registeredUsers"], Json::array());
-    co_await GitSdk::ok(world, kAnn, "remove-git-integration", "default");
-    EXPECT_EQ(co_await GitSdk::ok(world, kBob, "git-integrations"), Json::array());
-    const auto gone = co_await GitSdk::run(world, kAnn, "remove-git-integration", "default");
+    co_await GoSdk::ok(world.base, kAnn, "remove-git-integration", "default");
+    EXPECT_EQ(co_await GoSdk::ok(world.base, kBob, "git-integrations"), Json::array());
+    const auto gone = co_await GoSdk::run(world.base, kAnn, "remove-git-integration", "default");
     EXPECT_EQ(gone.exit_code, 1);
   });
 }
 
 TEST(GoSdk, RegistersWithARealGitea) {
-  GITOPS_REQUIRE_PEER(GitSdk);
+  GITOPS_REQUIRE_PEER(GoSdk);
   GITOPS_REQUIRE_PEER(GiteaHost);
   auto& host = gitea();
   in_git_world([&](GitWorld& world) -> Task<> {
@@ -208,10 +178,10 @@ TEST(GoSdk, RegistersWithARealGitea) {
     const Json args{{"provider", "GITHUB"},
                     {"apiUrl", host.url() + "/api/v1"},
                     {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}};
-    co_await GitSdk::ok(world, AppProxyWorld::kAnn, "add-git-integration", args.dump());
+    co_await GoSdk::ok(world.base, AppProxyWorld::kAnn, "add-git-integration", args.dump());
     const auto registered =
-        co_await GitSdk::ok(world, AppProxyWorld::kBob, "register-to-git-integration",
-                            Json{{"token", host.token()}}.dump());
+        co_await GoSdk::ok(world.base, AppProxyWorld::kBob, "register-to-git-integration",
+                           Json{{"token", host.token()}}.dump());
     EXPECT_EQ(registered["registeredUsers"], Json{"u-bob"});
     std::size_t count = 0;
     bool has_next = true;

@@ -12,7 +12,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -22,6 +21,7 @@
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/tiny_disk.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -490,49 +490,8 @@ TEST(Ledger, TheFloorIsAboveTheSequencesOfAnEntryThatIsTooLarge) {
   });
 }
 
-// A folder on a file system of 256 KiB where mounting is allowed; elsewhere a limit of this process
-// on the size of a file. make_room() lifts it.
-class TinyDisk {
- public:
-  TinyDisk() {
-    mounted_ = ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=256k") == 0;
-    if (mounted_) return;
-    before_ = std::signal(SIGXFSZ, SIG_IGN);
-    limit(256 * 1024);
-  }
-  ~TinyDisk() {
-    if (mounted_) {
-      ::umount2(folder_.path().c_str(), MNT_DETACH);
-    } else {
-      make_room();
-      std::signal(SIGXFSZ, before_);
-    }
-  }
-  TinyDisk(const TinyDisk&) = delete;
-  TinyDisk& operator=(const TinyDisk&) = delete;
-  void make_room() {
-    if (mounted_) {
-      EXPECT_EQ(::mount("tmpfs", folder_.path().c_str(), "tmpfs", MS_REMOUNT, "size=64m"), 0);
-    } else {
-      limit(RLIM_INFINITY);
-    }
-  }
-  [[nodiscard]] fs::path path() const { return folder_.path(); }
-
- private:
-  static void limit(rlim_t bytes) {
-    rlimit now{};
-    ::getrlimit(RLIMIT_FSIZE, &now);
-    now.rlim_cur = bytes;
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &now), 0);
-  }
-  TempDir folder_;
-  bool mounted_ = false;
-  void (*before_)(int) = SIG_DFL;
-};
-
 TEST(Ledger, AC31_AFullDiskDelaysButLosesNothing) {
-  TinyDisk disk;
+  test::TinyDisk disk;
   const Ledger::Options options{.path = disk.path() / "ledger.db", .commit_interval = 1ms};
   with_ledger(options, [&](Running& running) -> Task<> {
     auto& ledger = running.ledger;
