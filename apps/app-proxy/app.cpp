@@ -141,7 +141,6 @@ class App {
     parts_.emplace(Parts{.version = version_});
     parts_->files = {
         .runtime = config_.runtime_name,
-        .runtime_namespace = config_.own_namespace,
         .is_configuration_runtime = config_.is_configuration_runtime,
         .chart_repository = config_.helm_repository,
         .scheme = config_.git_insecure_http ? Scheme::http_too : Scheme::https_only,

@@ -61,7 +61,7 @@ Json sync_policy() {
 }
 
 Json application(std::string_view name, const ConfigRepository& repository, Json labels,
-                 std::string_view project, Json source, Json destination) {
+                 Json source, Json destination) {
   return {{"apiVersion", "argoproj.io/v1alpha1"},
           {"kind", "Application"},
           {"metadata",
@@ -70,7 +70,7 @@ Json application(std::string_view name, const ConfigRepository& repository, Json
             {"labels", std::move(labels)},
             {"finalizers", Json::array({"resources-finalizer.argocd.argoproj.io"})}}},
           {"spec",
-           {{"project", project},
+           {{"project", "default"},
             {"source", std::move(source)},
             {"destination", std::move(destination)},
             {"syncPolicy", sync_policy()}}}};
@@ -253,7 +253,7 @@ std::string in_cluster_manifest(const ConfigRepository& repository) {
   source["directory"] = {{"recurse", true}, {"include", format_globs(common_globs(repository))}};
   return yaml_of(application(
       kInCluster, repository,
-      {{"codefresh.io/entity", "internal-config"}, {"codefresh.io/internal", "true"}}, "default",
+      {{"codefresh.io/entity", "internal-config"}, {"codefresh.io/internal", "true"}},
       std::move(source), {{"namespace", repository.runtime_namespace}, {"server", kOwnServer}}));
 }
 
@@ -262,8 +262,8 @@ std::string runtime_application(const ConfigRepository& repository) {
   clusters.path = repository.clusters_folder();
   return to_text(application(
       repository.runtime, repository,
-      {{"codefresh.io/entity", "runtime"}, {"codefresh.io/internal", "true"}}, "default",
-      source_of(clusters), {{"namespace", repository.runtime_namespace}, {"server", kOwnServer}}));
+      {{"codefresh.io/entity", "runtime"}, {"codefresh.io/internal", "true"}}, source_of(clusters),
+      {{"namespace", repository.runtime_namespace}, {"server", kOwnServer}}));
 }
 
 std::string git_source_manifest(const ConfigRepository& repository, const GitSource& wanted) {
@@ -276,7 +276,7 @@ std::string git_source_manifest(const ConfigRepository& repository, const GitSou
   labels["codefresh.io/entity"] = "git-source";
   labels["codefresh.io/internal"] = wanted.is_internal ? "true" : "false";
   return yaml_of(application(
-      wanted.name, repository, std::move(labels), "default", std::move(source),
+      wanted.name, repository, std::move(labels), std::move(source),
       {{"namespace", wanted.destination_namespace.empty() ? repository.runtime_namespace
                                                           : wanted.destination_namespace},
        {"server", wanted.server}}));
@@ -284,13 +284,13 @@ std::string git_source_manifest(const ConfigRepository& repository, const GitSou
 
 std::string rollouts_manifest(const ConfigRepository& repository,
                               const RolloutsInstallation& wanted) {
-  Json manifest = application(
-      wanted.name, repository,
-      {{"codefresh.io/entity", "argo-rollouts"}, {"codefresh.io/internal", "true"}}, "default",
-      {{"repoURL", wanted.chart_repository},
-       {"chart", "argo-rollouts"},
-       {"targetRevision", wanted.chart_version}},
-      {{"namespace", wanted.destination_namespace}, {"server", wanted.server}});
+  Json manifest =
+      application(wanted.name, repository,
+                  {{"codefresh.io/entity", "argo-rollouts"}, {"codefresh.io/internal", "true"}},
+                  {{"repoURL", wanted.chart_repository},
+                   {"chart", "argo-rollouts"},
+                   {"targetRevision", wanted.chart_version}},
+                  {{"namespace", wanted.destination_namespace}, {"server", wanted.server}});
   manifest["spec"]["syncPolicy"]["syncOptions"] =
       Json::array({"CreateNamespace=true", "ServerSideApply=true"});
   return yaml_of(manifest);

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "app-proxy/users/caller.hpp"
+#include "app-proxy/resolvers/arguments.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 
@@ -14,20 +14,12 @@ using graphql::Call;
 using graphql::InputView;
 using graphql::Json;
 
-std::string text_of(InputView value) {
-  return std::string(value.text());
-}
-
 Result<ApplicationActions*> require(ApplicationActions* applications) {
   if (applications != nullptr) return applications;
   return std::unexpected(
       Error{.code = ErrorCode::unavailable,
             .message = "the runtime is not configured for an Argo CD; set ARGO_CD_URL",
             .reason = std::string(action_errors::kNotAvailable)});
-}
-
-const User& user_of(Call& call) {
-  return *call.context<Caller>().user;
 }
 
 argo::AppRef app_of(Call& call, std::string_view name) {

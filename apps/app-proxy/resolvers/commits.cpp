@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app-proxy/providers/git_error.hpp"
+#include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "common/core/log.hpp"
 
@@ -12,14 +13,6 @@ namespace {
 
 using graphql::Call;
 using graphql::InputView;
-
-// Of the operation's time, what is left for the answer: so the caller learns whether a commit may
-// have been pushed, and not only that the time is over.
-constexpr auto kForAnswer = std::chrono::seconds(2);
-
-std::string text_of(InputView value) {
-  return std::string(value.text());
-}
 
 // "Update a.yaml", "Delete 3 files": for a caller without a message.
 std::string message_for(std::string_view verb, const std::vector<FileChange>& changes) {
@@ -32,9 +25,7 @@ Task<Result<ShownCommit>> commit(GitIntegrations* git, Committer* committer, Cal
                                  CommitRequest request) {
   const auto known = require(git);
   if (!known) co_return std::unexpected(known.error());
-  if (committer == nullptr) {
-    co_return fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
-  }
+  if (const auto there = require(committer); !there) co_return std::unexpected(there.error());
   const auto args = call["args"];
   const auto name = parse_repository_name(args["repo"].text());
   if (!name) co_return std::unexpected(name.error());
@@ -45,7 +36,7 @@ Task<Result<ShownCommit>> commit(GitIntegrations* git, Committer* committer, Cal
   request.branch = text_of(args["branchName"]);
   if (!args["msg"].text().empty()) request.message = text_of(args["msg"]);
   request.description = text_of(args["description"]);
-  const Deadline deadline = call.deadline() - kForAnswer;
+  const Deadline deadline = commit_deadline(call);
   const auto account =
       shown(co_await (*known)->open(actor_of(call), text_of(args["integrationName"]), deadline));
   if (!account) co_return std::unexpected(account.error());
@@ -58,6 +49,11 @@ Task<Result<ShownCommit>> commit(GitIntegrations* git, Committer* committer, Cal
 }
 
 }  // namespace
+
+Result<void> require(Committer* committer) {
+  if (committer != nullptr) return {};
+  return fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
+}
 
 Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& committer,
                                     CommitRequest request, Deadline deadline) {

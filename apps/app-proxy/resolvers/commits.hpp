@@ -25,6 +25,9 @@ Task<Result<ShownCommit>> delete_files(GitIntegrations* git, Committer* committe
 
 void add_commit_types(graphql::Resolvers& to);
 
+// Unavailable when there is no committer.
+Result<void> require(Committer* committer);
+
 // Pushes a commit as the user of `account`: its author and credential are set here. Errors as clients
 // may see them.
 Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& committer,

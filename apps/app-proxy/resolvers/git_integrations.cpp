@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "app-proxy/resolvers/arguments.hpp"
 #include "common/core/log.hpp"
 
 namespace gitops::app_proxy {
@@ -13,10 +14,6 @@ using graphql::InputView;
 SharingPolicy sharing_of(InputView policy) {
   return policy.text() == "ACCOUNT_ADMINS" ? SharingPolicy::account_admins
                                            : SharingPolicy::all_users;
-}
-
-std::string text_of(InputView value) {
-  return std::string(value.text());
 }
 
 TokenUse use_of(InputView type) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "common/core/json_value.hpp"
@@ -15,13 +16,8 @@ namespace {
 using graphql::Call;
 using graphql::InputView;
 
-constexpr auto kForAnswer = std::chrono::seconds(2);
 // https://github.com/argoproj/argo-helm; the chart of Argo Rollouts 1.8.
 constexpr std::string_view kRolloutsChart = "2.40.5";
-
-std::string text_of(InputView value) {
-  return std::string(value.text());
-}
 
 Error mistake(std::string message) {
   return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
@@ -38,9 +34,7 @@ Task<Result<Target>> target_of(GitIntegrations* git, Committer* committer,
                                const RuntimeFiles& files, Call& call, Deadline deadline) {
   const auto known = require(git);
   if (!known) co_return std::unexpected(known.error());
-  if (committer == nullptr) {
-    co_return fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
-  }
+  if (const auto there = require(committer); !there) co_return std::unexpected(there.error());
   auto repository = files.repository();
   if (!repository) co_return std::unexpected(std::move(repository.error()));
   auto account = shown(co_await (*known)->open(actor_of(call), {}, deadline));
@@ -48,7 +42,7 @@ Task<Result<Target>> target_of(GitIntegrations* git, Committer* committer,
   // The token goes to its own host only.
   auto url = clone_url_of(account->root, repository->at.repository.to_string());
   if (!url) co_return std::unexpected(std::move(url.error()));
-  const auto& user = *call.context<Caller>().user;
+  const User& user = user_of(call);
   co_return Target{
       .account = std::move(*account),
       .repository = std::move(*repository),
@@ -177,7 +171,7 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
   auto labels = labels_of(args["labels"]);
   if (!labels) co_return std::unexpected(labels.error());
   source.labels = std::move(*labels);
-  const Deadline deadline = call.deadline() - kForAnswer;
+  const Deadline deadline = commit_deadline(call);
   const auto target = co_await target_of(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   if (args["createRepo"].is_true()) {
@@ -200,7 +194,7 @@ Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
   GitSourceEdit edit{.name = text_of(args["appName"]), .source = std::move(*specifier)};
   if (args["include"].exists()) edit.include = text_of(args["include"]);
   if (args["exclude"].exists()) edit.exclude = text_of(args["exclude"]);
-  const Deadline deadline = call.deadline() - kForAnswer;
+  const Deadline deadline = commit_deadline(call);
   const auto target = co_await target_of(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const auto done =
@@ -215,7 +209,7 @@ Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer
   const auto args = call["args"];
   if (auto checked = checked_name(args["appName"]); !checked) co_return checked;
   const std::string name = text_of(args["appName"]);
-  const Deadline deadline = call.deadline() - kForAnswer;
+  const Deadline deadline = commit_deadline(call);
   const auto target = co_await target_of(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const auto done =
@@ -235,7 +229,7 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committ
   if (args["destNamespace"].text().empty()) {
     co_return std::unexpected(mistake("destNamespace: expected the name of a namespace"));
   }
-  const Deadline deadline = call.deadline() - kForAnswer;
+  const Deadline deadline = commit_deadline(call);
   const auto target = co_await target_of(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const std::string server = text_of(args["destServer"]);
@@ -257,7 +251,7 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committ
 
 Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Committer* committer,
                                                         const RuntimeFiles& files, Call& call) {
-  const Deadline deadline = call.deadline() - kForAnswer;
+  const Deadline deadline = commit_deadline(call);
   const auto target = co_await target_of(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const auto done =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "common/core/encoding.hpp"
 
@@ -11,10 +12,6 @@ namespace {
 
 using graphql::Call;
 using graphql::InputView;
-
-std::string text_of(InputView value) {
-  return std::string(value.text());
-}
 
 // The caller's account at the host of an integration.
 Task<Result<GitAccount>> account_of(GitIntegrations* git, Call& call, InputView integration) {

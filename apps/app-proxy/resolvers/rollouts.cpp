@@ -3,24 +3,18 @@
 #include <array>
 #include <utility>
 
+#include "app-proxy/resolvers/arguments.hpp"
+
 namespace gitops::app_proxy {
 namespace {
 
 using graphql::Call;
 using graphql::InputView;
 
-std::string text_of(InputView value) {
-  return std::string(value.text());
-}
-
 Result<RolloutActions*> require(RolloutActions* rollouts) {
   if (rollouts != nullptr) return rollouts;
   return fail(ErrorCode::unavailable,
               "the runtime has no access to its Kubernetes API server; see its log");
-}
-
-const User& user_of(Call& call) {
-  return *call.context<Caller>().user;
 }
 
 RolloutActions::Target target_of(Call& call, std::string_view name) {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "app-proxy/users/caller.hpp"
+#include "app-proxy/resolvers/arguments.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 
@@ -13,20 +13,12 @@ using graphql::Call;
 using graphql::InputView;
 using graphql::Json;
 
-std::string text_of(InputView value) {
-  return std::string(value.text());
-}
-
 Result<WorkflowActions*> require(WorkflowActions* workflows) {
   if (workflows != nullptr) return workflows;
   return std::unexpected(
       Error{.code = ErrorCode::unavailable,
             .message = "the runtime is not configured for Argo Workflows; set ARGO_WORKFLOWS_URL",
             .reason = std::string(action_errors::kNotAvailable)});
-}
-
-const User& user_of(Call& call) {
-  return *call.context<Caller>().user;
 }
 
 // ["k=v"] of [{name, value}].

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "app-proxy/users/caller.hpp"
+#include "common/graphql/resolvers.hpp"
+
+// What resolvers read of a call.
+namespace gitops::app_proxy {
+
+inline std::string text_of(graphql::InputView value) {
+  return std::string(value.text());
+}
+
+// The caller of an operation that passed the check of its permission.
+inline const User& user_of(graphql::Call& call) {
+  return *call.context<Caller>().user;
+}
+
+// When a commit must have ended: some of the operation's time is left for the answer, so the caller
+// learns whether a commit may have been pushed, and not only that the time is over.
+inline Deadline commit_deadline(const graphql::Call& call) {
+  return call.deadline() - std::chrono::seconds(2);
+}
+
+}  // namespace gitops::app_proxy
