@@ -346,6 +346,126 @@ Task<> resource_that_left_git_requires_pruning(Session& session) {
   EXPECT_EQ(predicted.value("/spec/replicas"_json_pointer, 0), 3);
 }
 
+// --- State changes -----------------------------------------------------------------------------------
+
+std::string scaled_to(int replicas) {
+  auto text = argocd_contract_files().at("deployment.yaml").value();
+  text.replace(text.find("replicas: 2"), 11, "replicas: " + std::to_string(replicas));
+  return text;
+}
+
+Task<Session::Answer> post(Session& session, std::string call, Json options) {
+  options["appNamespace"] = session.peer.ns;
+  options["project"] = "default";
+  co_return co_await session.send(
+      "POST", "/api/v1/applications/" + session.peer.app + "/" + call,
+      {{"Authorization", "Bearer " + session.peer.token}, {"Content-Type", "application/json"}},
+      options.dump());
+}
+Task<Session::Answer> terminate(Session& session) {
+  return session.send(
+      "DELETE", session.path("operation"),
+      {{"Authorization", "Bearer " + session.peer.token}, {"Content-Type", "application/json"}});
+}
+
+// The status once this many deployments are in its history and the last operation is in `phase`.
+Task<Json> status_when(Session& session, std::size_t deployments, std::string phase) {
+  const auto deadline = deadline_after(std::chrono::seconds(30));
+  while (true) {
+    const auto app = session.peer.read_app();
+    const auto status = app.value("status", Json::object());
+    if (status.value("history", Json::array()).size() == deployments &&
+        status.value("/operationState/phase"_json_pointer, "") == phase &&
+        app.contains("operation") == (phase == "Running")) {
+      co_return status;
+    }
+    if (Clock::now() > deadline) {
+      ADD_FAILURE() << "the operation does not come to " << phase << ": " << app.dump();
+      co_return status;
+    }
+    co_await sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// Waits until argocd-server shows the Deployment with this many replicas, which it does after the controller's
+// next comparison.
+Task<> expect_replicas(Session& session, int replicas) {
+  const auto deadline = deadline_after(std::chrono::seconds(30));
+  while (true) {
+    const auto answer = co_await session.get(session.path("managed-resources", "&kind=Deployment"));
+    const auto items = answer.json.value("items", Json::array());
+    const auto deployment = member(items, "Deployment", "guestbook-ui");
+    const auto text = deployment.is_object() ? deployment.value("liveState", "") : std::string();
+    const auto live = Json::parse(text, nullptr, false);
+    if (live.is_object() && live.value("/spec/replicas"_json_pointer, -1) == replicas) co_return;
+    if (Clock::now() > deadline) {
+      ADD_FAILURE() << "the Deployment does not come to " << replicas << " replicas: " << text;
+      co_return;
+    }
+    co_await sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// With and without pruning, and back to an earlier deployment.
+Task<> syncs_and_rolls_back(Session& session) {
+  co_await session.peer.change({{"settings.yaml", std::nullopt}, {"deployment.yaml", scaled_to(3)}},
+                               "scale to 3");
+  auto answer = co_await post(session, "sync", Json::object());
+  CO_ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.json.value("/metadata/name"_json_pointer, ""), session.peer.app);
+  auto status = co_await status_when(session, 2, "Succeeded");
+  co_await expect_replicas(session, 3);
+  auto result = status.value("/operationState/syncResult/resources"_json_pointer, Json::array());
+  EXPECT_EQ(member(result, "ConfigMap", "settings").value("status", ""), "PruneSkipped");
+  EXPECT_EQ(status.value("/sync/status"_json_pointer, ""), "OutOfSync");
+
+  answer = co_await post(session, "sync", {{"prune", true}});
+  CO_ASSERT_EQ(answer.status, 200) << answer.body;
+  status = co_await status_when(session, 3, "Succeeded");
+  result = status.value("/operationState/syncResult/resources"_json_pointer, Json::array());
+  EXPECT_EQ(member(result, "ConfigMap", "settings").value("status", ""), "Pruned");
+
+  answer = co_await post(session, "rollback", {{"id", 0}});
+  CO_ASSERT_EQ(answer.status, 200) << answer.body;
+  status = co_await status_when(session, 4, "Succeeded");
+  co_await expect_replicas(session, 2);
+  EXPECT_EQ(status.value("/history/3/revision"_json_pointer, ""), session.peer.revision);
+  EXPECT_EQ(status.value("/history/3/id"_json_pointer, -1), 3);
+  // It is compared with the branch, not with what was deployed.
+  status = session.peer.read_app().value("status", Json::object());
+  EXPECT_EQ(status.value("/sync/status"_json_pointer, ""), "OutOfSync");
+  EXPECT_NE(status.value("/sync/revision"_json_pointer, ""), session.peer.revision);
+
+  answer = co_await post(session, "rollback", {{"id", 77}});
+  expect_error(answer, 400, 3);
+}
+
+Task<> operation_that_never_ends_is_terminated(Session& session) {
+  expect_error(co_await terminate(session), 400, 3);
+  co_await session.peer.change(
+      {{"wait.yaml",
+        "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: wait\n  annotations: "
+        "{argocd.argoproj.io/hook: PreSync}\nspec:\n  template:\n    spec:\n"
+        "      restartPolicy: Never\n      nodeSelector: {no: where}\n"
+        "      containers: [{name: main, image: \"example.test/x:1\"}]\n"}},
+      "wait for ever");
+  auto answer = co_await post(session, "sync", Json::object());
+  CO_ASSERT_EQ(answer.status, 200) << answer.body;
+  auto status = co_await status_when(session, 1, "Running");
+  expect_error(co_await post(session, "sync", Json::object()), 400, 9);
+  EXPECT_EQ((co_await terminate(session)).status, 200);
+  status = co_await status_when(session, 1, "Failed");
+  EXPECT_THAT(status.value("/operationState/message"_json_pointer, ""),
+              testing::HasSubstr("terminated"));
+}
+
+Task<> state_changes_are_json(Session& session) {
+  const auto answer = co_await session.send(
+      "POST", "/api/v1/applications/" + session.peer.app + "/sync",
+      {{"Authorization", "Bearer " + session.peer.token}, {"Content-Type", "text/plain"}}, "{}");
+  EXPECT_EQ(answer.status, 415) << answer.body;
+}
+
 std::function<Task<>(const ArgoCdPeer&)> on(Task<> (*run)(Session&)) {
   return [run](const ArgoCdPeer& peer) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
@@ -381,6 +501,9 @@ std::vector<ArgoCdCase> argocd_cases() {
       {"ApplicationIsWrittenWithoutHealthOfItsResources", false,
        on(application_is_written_without_health_of_its_resources)},
       {"ResourceThatLeftGitRequiresPruning", true, on(resource_that_left_git_requires_pruning)},
+      {"SyncsAndRollsBack", true, on(syncs_and_rolls_back)},
+      {"OperationThatNeverEndsIsTerminated", true, on(operation_that_never_ends_is_terminated)},
+      {"StateChangesAreJson", false, on(state_changes_are_json)},
   };
 }
 

@@ -235,38 +235,39 @@ http::Response FakeArgoCd::failure(int status) const {
 Task<> FakeArgoCd::handle(http::Exchange& exchange) {
   auto body = co_await exchange.read_body(1024 * 1024);
   if (!body) co_return;
-  auto response =
-      answer(exchange.request(), path_segments(exchange.path()), Query(exchange.query()), *body);
+  auto response = co_await answer(exchange.request(), path_segments(exchange.path()),
+                                  Query(exchange.query()), std::move(*body));
   if (auto sent = co_await exchange.reply(std::move(response)); !sent) co_return;
 }
 
-http::Response FakeArgoCd::answer(const http::Request& request,
-                                  const std::vector<std::string>& path, const Query& query,
-                                  const std::string& body) {
+Task<http::Response> FakeArgoCd::answer(const http::Request& request, std::vector<std::string> path,
+                                        Query query, std::string body) {
   using Path = std::vector<std::string>;
-  if (path == Path{"healthz"}) return json_response(200, "ok");
+  if (path == Path{"healthz"}) co_return json_response(200, "ok");
   if (path == Path{"api", "version"}) {
-    return json_response(200, Json{{"Version", "v3.2.11+unknown"}}.dump());
+    co_return json_response(200, Json{{"Version", "v3.2.11+unknown"}}.dump());
   }
   if (path == Path{"api", "v1", "session"} && request.method == "POST") {
-    return log_in(request, body);
+    co_return log_in(request, body);
   }
   const auto authorization = request.headers.find("Authorization").value_or("");
   const auto token = authorization.substr(std::min<std::size_t>(7, authorization.size()));
   if (!authorization.starts_with("Bearer ") || token != options_.token) {
     // The message of the real server depends only on whether the token has the form of a JWT.
     const bool shaped = std::ranges::count(token, '.') == 2;
-    return refuse(401, 16,
-                  shaped ? "invalid session: token signature is invalid: signature is invalid"
-                         : "no session information");
+    co_return refuse(401, 16,
+                     shaped ? "invalid session: token signature is invalid: signature is invalid"
+                            : "no session information");
   }
   if (path.size() >= 7 && path[0] == "api" && path[1] == "v1" && path[2] == "account" &&
       path[3] == "can-i" && request.method == "GET") {
-    return json_response(200, Json{{"value", may_get_applications_ ? "yes" : "no"}}.dump());
+    co_return json_response(200, Json{{"value", may_get_applications_ ? "yes" : "no"}}.dump());
   }
-  const bool of_app = path.size() >= 4 && path[0] == "api" && path[1] == "v1" &&
-                      path[2] == "applications" && request.method == "GET";
-  return of_app ? answer_about_app(path, query) : unknown_path();
+  const bool of_app =
+      path.size() >= 4 && path[0] == "api" && path[1] == "v1" && path[2] == "applications";
+  if (!of_app) co_return unknown_path();
+  if (request.method == "GET") co_return answer_about_app(path, query);
+  co_return co_await change_app(request, path, query, body);
 }
 
 http::Response FakeArgoCd::log_in(const http::Request& request, const std::string& body) const {
@@ -279,30 +280,81 @@ http::Response FakeArgoCd::log_in(const http::Request& request, const std::strin
   return json_response(200, Json{{"token", options_.token}}.dump());
 }
 
+std::expected<const FakeArgoCd::State*, http::Response> FakeArgoCd::visible_app(
+    const std::string& name, const std::string& ns, const std::string& project) const {
+  const auto state = apps_.find(name);
+  const bool served = ns.empty() || ns == options_.ns;
+  if (state != apps_.end() && served &&
+      (project.empty() || project == state->second.spec.project)) {
+    return &state->second;
+  }
+  // Only a caller who names the project and a served namespace gets a 404.
+  return std::unexpected(
+      project.empty() || !served
+          ? refuse(403, 7, "permission denied")
+          : refuse(404, 5, "applications.argoproj.io \"" + name + "\" not found"));
+}
+
+Task<http::Response> FakeArgoCd::change_app(const http::Request& request,
+                                            const std::vector<std::string>& path,
+                                            const Query& query, const std::string& body) {
+  const auto type = request.headers.find("Content-Type").value_or("");
+  if (!type.starts_with("application/json")) co_return invalid_content_type();
+  const auto& name = path[3];
+  const auto call = path.size() == 5 ? request.method + " " + path[4] : "";
+  if (call != "POST sync" && call != "POST rollback" && call != "DELETE operation") {
+    co_return unknown_path();
+  }
+  Json wanted = Json::parse(body, nullptr, false);
+  if (!wanted.is_object()) wanted = Json::object();
+  const bool in_query = request.method == "DELETE";
+  const auto field = [&](const char* key) {
+    return in_query ? query.get(key) : wanted.value(key, "");
+  };
+  const auto visible = visible_app(name, field("appNamespace"), field("project"));
+  if (!visible) co_return visible.error();
+  auto& state = apps_.at(name);
+  const bool prune = wanted.value("prune", false);
+
+  Result<void> done;
+  if (call == "DELETE operation") {
+    done = terminate(state);
+    if (done) co_return json_response(200, "{}");
+  } else if (call == "POST rollback") {
+    auto rolled = co_await roll_back(state, wanted.value("id", 0), prune);
+    if (!rolled) done = std::unexpected(rolled.error());
+  } else {
+    const auto revision = co_await refresh(name);
+    done = revision ? begin_operation(state, *revision, prune)
+                    : Result<void>(std::unexpected(revision.error()));
+    if (done) {
+      run_operation(state);
+      write_comparison(state);
+    }
+  }
+  if (!done) {
+    const bool busy = done.error().code == ErrorCode::conflict;
+    co_return refuse(400, busy ? 9 : 3, done.error().message);
+  }
+  const auto app = cluster_.find(k8s::resources::kApplications, {options_.ns, name});
+  co_return json_response(200, app.value_or(Json::object()).dump());
+}
+
 http::Response FakeArgoCd::answer_about_app(const std::vector<std::string>& path,
                                             const Query& query) const {
   const auto& name = path[3];
-  const auto ns = query.get("appNamespace");
-  const auto project = query.get("project");
-  const auto state = apps_.find(name);
-  const bool served = ns.empty() || ns == options_.ns;
-  const bool known =
-      state != apps_.end() && served && (project.empty() || project == state->second.spec.project);
-  if (!known) {
-    // Only a caller who names the project and a served namespace gets a 404.
-    return project.empty() || !served
-               ? refuse(403, 7, "permission denied")
-               : refuse(404, 5, "applications.argoproj.io \"" + name + "\" not found");
-  }
+  const auto visible = visible_app(name, query.get("appNamespace"), query.get("project"));
+  if (!visible) return visible.error();
+  const State& state = **visible;
   if (path.size() == 4) {
     const auto app = cluster_.find(k8s::resources::kApplications, {options_.ns, name});
     return app ? json_response(200, app->dump()) : refuse(403, 7, "permission denied");
   }
   if (path.size() == 5 && path[4] == "resource-tree") {
-    return json_response(200, tree_of(state->second).dump());
+    return json_response(200, tree_of(state).dump());
   }
   if (path.size() == 5 && path[4] == "managed-resources") {
-    return json_response(200, Json{{"items", selected(managed_of(state->second), query)}}.dump());
+    return json_response(200, Json{{"items", selected(managed_of(state), query)}}.dump());
   }
   if (path.size() != 7 || path[4] != "revisions" || path[6] != "metadata") return unknown_path();
   const auto metadata = revisions_.find(path[5]);

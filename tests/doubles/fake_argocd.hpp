@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <expected>
 #include <functional>
 #include <map>
 #include <optional>
@@ -21,9 +22,10 @@ namespace gitops::test {
 // Argo CD 3.2 in one object: the calls of argocd-server that this project makes, and a controller
 // that applies a Git repository to a FakeKubeApi and writes Applications as the real one does
 // (health in the resource tree, not in the Application). Reads plain YAML folders with real git.
-// Knows Deployments with their pods, and every other kind that the FakeKubeApi serves. Refreshes
-// and syncs only when a test calls for it. Faults: see DoubleServer. Runs on the loop; git runs
-// on a thread of its own.
+// Knows Deployments with their pods, and every other kind that the FakeKubeApi serves; hooks never end, so
+// that an operation with one runs until it is terminated. Refreshes only when a test calls for it; syncs and
+// rolls back when asked by a test or a request. Faults: see DoubleServer. Runs on the loop; git runs on
+// a thread of its own.
 class FakeArgoCd : public DoubleServer {
  public:
   using Json = nlohmann::json;
@@ -59,7 +61,8 @@ class FakeArgoCd : public DoubleServer {
   // Reads Git, compares, and writes status.sync and status.resources. Resources that are no longer
   // in Git need pruning. Returns the revision.
   Task<Result<std::string>> refresh(const std::string& app);
-  // Refreshes, applies and prunes. Writes operation, operationState and history.
+  // Refreshes, applies and prunes. Writes operation, operationState and history. Fails while an operation is in
+  // progress.
   Task<Result<std::string>> sync(const std::string& app);
   // Deletes the Application: sets deletionTimestamp, deletes its resources, removes the finalizer.
   Result<void> delete_app(const std::string& app);
@@ -103,6 +106,7 @@ class FakeArgoCd : public DoubleServer {
     App spec;
     std::string revision;
     std::map<std::string, Managed> resources;  // by group/kind/namespace/name
+    std::vector<std::string> hooks = {};       // "batch/Job/wait"
     std::optional<Json> tree;                  // set by set_tree()
     std::optional<Json> managed;
   };
@@ -115,7 +119,15 @@ class FakeArgoCd : public DoubleServer {
   [[nodiscard]] bool is_synced(const Managed& managed) const;
   [[nodiscard]] static std::string health_of(const State& state);
   void apply(Managed& managed);
-  Json sync_resource(Managed& managed);
+  Json sync_resource(Managed& managed, bool prune);
+  // The server's part of an operation. Fails while another is in progress.
+  Result<void> begin_operation(const State& state, const std::string& revision, bool prune);
+  // The controller's part: applies the commit that was taken last. Leaves an operation with hooks running.
+  void run_operation(State& state);
+  // Deploys the revision of an entry of the history. Not found: there is no such entry.
+  Task<Result<std::string>> roll_back(State& state, int history_id, bool prune);
+  // Fails when no operation is in progress.
+  Result<void> terminate(const State& state);
   // Reads, changes and writes the Application.
   void edit(const State& state, const std::function<void(Json& app)>& change);
 
@@ -123,11 +135,18 @@ class FakeArgoCd : public DoubleServer {
   [[nodiscard]] static Json node_of(const Managed& managed, const Json& object);
   [[nodiscard]] Json managed_of(const State& state) const;
   [[nodiscard]] http::Response refuse(int status, int code, const std::string& message) const;
-  http::Response answer(const http::Request& request, const std::vector<std::string>& path,
-                        const Query& query, const std::string& body);
+  Task<http::Response> answer(const http::Request& request, std::vector<std::string> path,
+                              Query query, std::string body);
   [[nodiscard]] http::Response log_in(const http::Request& request, const std::string& body) const;
+  // The application, or the server's refusal.
+  [[nodiscard]] std::expected<const State*, http::Response> visible_app(
+      const std::string& name, const std::string& ns, const std::string& project) const;
   [[nodiscard]] http::Response answer_about_app(const std::vector<std::string>& path,
                                                 const Query& query) const;
+  // Syncs, rolls back or terminates. Answers to the former two after the controller's part.
+  Task<http::Response> change_app(const http::Request& request,
+                                  const std::vector<std::string>& path, const Query& query,
+                                  const std::string& body);
 
   Options options_;
   bool may_get_applications_ = true;

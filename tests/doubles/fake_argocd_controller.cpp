@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kHook = "argocd.argoproj.io/hook";
 constexpr std::string_view kTracking = "argocd.argoproj.io/tracking-id";
 constexpr std::string_view kFinalizer = "resources-finalizer.argocd.argoproj.io";
 constexpr std::string_view kServer = "https://kubernetes.default.svc";
@@ -52,9 +53,15 @@ Task<Result<GitCommit>> FakeArgoCd::fetch(const App& app) {
 Result<void> FakeArgoCd::take_manifests(State& state, const GitCommit& commit) {
   state.revision = commit.revision;
   for (auto& [key, managed] : state.resources) managed.target = nullptr;
+  state.hooks.clear();
   for (Json manifest : commit.manifests) {
     const auto api_version = manifest.value("apiVersion", "");
     const auto kind = manifest.value("kind", "");
+    if (value_at(manifest, "/metadata/annotations", Json::object()).contains(kHook)) {
+      const auto group = api_version.substr(0, api_version.find('/'));
+      state.hooks.push_back(group + "/" + kind + "/" + manifest["metadata"].value("name", ""));
+      continue;
+    }
     const auto& types = cluster_.store().types();
     const auto type = std::ranges::find_if(types, [&](const auto& entry) {
       const auto& resource = entry.second.resource;
@@ -224,59 +231,78 @@ void FakeArgoCd::apply(Managed& managed) {
 }
 
 // Syncs one resource with Git; returns its entry in the sync result.
-Json FakeArgoCd::sync_resource(Managed& managed) {
-  const bool prune = managed.target.is_null();
+Json FakeArgoCd::sync_resource(Managed& managed, bool prune) {
+  const bool left_git = managed.target.is_null();
   const bool existed = !live(managed).is_null();
   std::string kind = managed.type.kind;
   std::ranges::transform(kind, kind.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (!managed.type.group.empty()) kind += "." + managed.type.group;
   std::string message = kind + "/" + managed.key.name;
-  if (prune) {
+  std::string status = "Synced";
+  if (left_git && !prune) {
+    message = "ignored (requires pruning)";
+    status = "PruneSkipped";
+  } else if (left_git) {
     cluster_.remove(managed.type, managed.key);
     message = "pruned";
+    status = "Pruned";
   } else if (is_synced(managed)) {
     message += " unchanged";
   } else {
     apply(managed);
     message += existed ? " configured" : " created";
   }
-  Json result{{"hookPhase", prune ? "Succeeded" : "Running"},
+  Json result{{"hookPhase", left_git ? "Succeeded" : "Running"},
               {"kind", managed.type.kind},
               {"group", managed.type.group},
               {"name", managed.key.name},
               {"namespace", managed.key.ns},
               {"message", message},
-              {"status", prune ? "Pruned" : "Synced"},
+              {"status", status},
               {"syncPhase", "Sync"},
               {"version", managed.type.version}};
   if (const auto images = images_of(managed.target); !images.empty()) result["images"] = images;
   return result;
 }
 
-Task<Result<std::string>> FakeArgoCd::sync(const std::string& app) {
-  const auto revision = co_await refresh(app);
-  if (!revision) co_return std::unexpected(revision.error());
-  auto& state = apps_.at(app);
-  const auto started = now();
-  const Json by{{"username", options_.username}};
-  Json operation{{"initiatedBy", by},
-                 {"retry", Json::object()},
-                 {"sync", {{"prune", true}, {"revision", *revision}}}};
-  // The server writes the operation. The controller leaves it in place until the operation has
-  // ended.
+Result<void> FakeArgoCd::begin_operation(const State& state, const std::string& revision,
+                                         bool prune) {
+  const auto app = cluster_.find(k8s::resources::kApplications, {options_.ns, state.spec.name});
+  if (!app) return fail(ErrorCode::not_found, "no application " + state.spec.name);
+  if (app->contains("operation")) {
+    return fail(ErrorCode::conflict, "another operation is already in progress");
+  }
   edit(state, [&](Json& object) {
-    operation["sync"]["source"] = object["spec"]["source"];
-    object["operation"] = operation;
+    object["operation"] = {
+        {"initiatedBy", {{"username", options_.username}}},
+        {"retry", Json::object()},
+        {"sync", {{"prune", prune}, {"revision", revision}, {"source", object["spec"]["source"]}}}};
   });
+  return {};
+}
+
+void FakeArgoCd::run_operation(State& state) {
+  const auto started = now();
+  // The operation stays in place until it has ended.
+  Json operation;
   edit(state, [&](Json& object) {
+    operation = object["operation"];
     object["status"]["operationState"] = {
         {"operation", operation}, {"phase", "Running"}, {"startedAt", started}};
+    if (!state.hooks.empty()) {
+      object["status"]["operationState"]["message"] =
+          "waiting for completion of hook " + state.hooks.front();
+    }
   });
+  if (!state.hooks.empty()) return;
 
+  const bool prune = operation["sync"]["prune"];
   Json results = Json::array();
-  for (auto& [key, managed] : state.resources) results.push_back(sync_resource(managed));
-  std::erase_if(state.resources, [](const auto& entry) { return entry.second.target.is_null(); });
+  for (auto& [key, managed] : state.resources) results.push_back(sync_resource(managed, prune));
+  if (prune) {
+    std::erase_if(state.resources, [](const auto& entry) { return entry.second.target.is_null(); });
+  }
 
   const auto finished = now();
   edit(state, [&](Json& object) {
@@ -286,8 +312,8 @@ Task<Result<std::string>> FakeArgoCd::sync(const std::string& app) {
     history.push_back({{"deployStartedAt", started},
                        {"deployedAt", finished},
                        {"id", id},
-                       {"initiatedBy", by},
-                       {"revision", *revision},
+                       {"initiatedBy", operation["initiatedBy"]},
+                       {"revision", state.revision},
                        {"source", object["spec"]["source"]}});
     if (history.size() > 10) history.erase(history.begin());
   });
@@ -298,10 +324,63 @@ Task<Result<std::string>> FakeArgoCd::sync(const std::string& app) {
     operation_state["finishedAt"] = finished;
     operation_state["message"] = "successfully synced (all tasks run)";
     operation_state["syncResult"] = {
-        {"resources", results}, {"revision", *revision}, {"source", object["spec"]["source"]}};
+        {"resources", results}, {"revision", state.revision}, {"source", object["spec"]["source"]}};
   });
   write_comparison(state);
+}
+
+Task<Result<std::string>> FakeArgoCd::sync(const std::string& app) {
+  const auto revision = co_await refresh(app);
+  if (!revision) co_return std::unexpected(revision.error());
+  auto& state = apps_.at(app);
+  if (auto begun = begin_operation(state, *revision, true); !begun) {
+    co_return std::unexpected(begun.error());
+  }
+  run_operation(state);
+  write_comparison(state);
   co_return *revision;
+}
+
+Task<Result<std::string>> FakeArgoCd::roll_back(State& state, int history_id, bool prune) {
+  const auto app = cluster_.find(k8s::resources::kApplications, {options_.ns, state.spec.name});
+  const auto history = value_at(app.value_or(Json()), "/status/history", Json::array());
+  const auto entry = std::ranges::find_if(
+      history, [&](const Json& candidate) { return candidate.value("id", -1) == history_id; });
+  if (entry == history.end()) {
+    co_return fail(ErrorCode::not_found, "application " + state.spec.name +
+                                             " does not have deployment with id " +
+                                             std::to_string(history_id));
+  }
+  auto wanted = state.spec;
+  wanted.target_revision = entry->value("revision", "");
+  const auto commit = co_await fetch(wanted);
+  if (!commit) co_return std::unexpected(commit.error());
+  if (auto begun = begin_operation(state, commit->revision, prune); !begun) {
+    co_return std::unexpected(begun.error());
+  }
+  if (auto taken = take_manifests(state, *commit); !taken) {
+    co_return std::unexpected(taken.error());
+  }
+  run_operation(state);
+  // The branch is what the Application is compared with.
+  co_return co_await refresh(state.spec.name);
+}
+
+Result<void> FakeArgoCd::terminate(const State& state) {
+  const auto app = cluster_.find(k8s::resources::kApplications, {options_.ns, state.spec.name});
+  if (!app || !app->contains("operation")) {
+    return fail(ErrorCode::invalid_argument,
+                "Unable to terminate operation. No operation is in progress");
+  }
+  edit(state, [](Json& object) { object["status"]["operationState"]["phase"] = "Terminating"; });
+  edit(state, [](Json& object) {
+    object.erase("operation");
+    auto& operation_state = object["status"]["operationState"];
+    operation_state["phase"] = "Failed";
+    operation_state["finishedAt"] = now();
+    operation_state["message"] = "Operation terminated";
+  });
+  return {};
 }
 
 Result<void> FakeArgoCd::delete_app(const std::string& app) {

@@ -1,3 +1,4 @@
+#include <cctype>
 #include <chrono>
 #include <map>
 #include <string>
@@ -45,7 +46,12 @@ struct PeerArgoCdContract : testing::TestWithParam<ArgoCdCase> {};
 TEST_P(PeerArgoCdContract, Holds) {
   GITOPS_REQUIRE_PEERS();
   PeerBed& bed = peer_bed();
-  const std::string name = GetParam().changes ? "argocd-contract-changes" : "argocd-contract";
+  std::string name = "argocd-contract";
+  if (GetParam().changes) {
+    for (const char* c = GetParam().name; *c != '\0'; ++c) {
+      name.push_back(static_cast<char>(std::tolower(*c)));
+    }
+  }
   const auto revision = prepare(bed, name);
   const ArgoCdPeer peer{
       .url = http::parse_url(bed.argocd().url()).value(),
