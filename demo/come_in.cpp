@@ -14,13 +14,6 @@ using nlohmann::json;
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr const char* kSecret = "demo-webhook-secret";
 
-// Answers with the address that it takes for the client's.
-bool answer_as_app_proxy(const test::RecordedRequest& request, test::RawSocket& socket) {
-  const json answer = {{"data", {{"client", request.header("X-Forwarded-For").value_or("")}}}};
-  return test::RecordingUpstream::reply(socket, answer.dump(),
-                                        "Content-Type: application/json\r\n");
-}
-
 }  // namespace
 
 std::string describe_push(const std::string& body) {
@@ -42,14 +35,15 @@ Task<test::RawResponse> Scene::send_webhook(std::string secret) {
 }
 
 Task<> Scene::come_in() {
+  co_await start_app_proxy();
   test::write_file(folder_ / "webhook-secret", kSecret);
   router_ = std::make_unique<test::RouterBed>(test::RouterBed::Options{
-      .environment = {{"WEBHOOK_PORT", std::to_string(world_.event_source_port)},
-                      {"WEBHOOK_SIGNATURES",
-                       "argo/github=github:" + (folder_ / "webhook-secret").string()},
-                      {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
-                      {"TRUSTED_PROXIES", "127.0.0.1"}},  // the tunnel-client
-      .app_proxy = answer_as_app_proxy});
+      .environment = {
+          {"WEBHOOK_PORT", std::to_string(world_.event_source_port)},
+          {"WEBHOOK_SIGNATURES", "argo/github=github:" + (folder_ / "webhook-secret").string()},
+          {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
+          {"APP_PROXY_URL", app_proxy_->url()},
+          {"TRUSTED_PROXIES", "127.0.0.1"}}});  // the tunnel-client
   narrator_.step("request-router started (pid " + std::to_string(router_->process().pid()) +
                  "), http://127.0.0.1:" + std::to_string(router_->port()));
 
@@ -71,14 +65,17 @@ Task<> Scene::come_in() {
   narrator_.step("the same with a forged one: 401, event source received nothing");
 
   const auto answer = co_await test::run_on(pool_, [this] {
-    return test::raw_call(router_->port(),
-                          test::RouterBed::request("POST", "/app-proxy/api/graphql", {}, "{}"));
+    return test::raw_call(
+        router_->port(),
+        test::RouterBed::request(
+            "POST", "/app-proxy/api/graphql",
+            "Content-Type: application/json\r\nAuthorization: " + user_token() + "\r\n",
+            json{{"query", "{ versionInfo { version } }"}}.dump()));
   });
-  check(answer.status == 200, "app-proxy's stand-in is not reached: " + answer.body);
-  check(json::parse(answer.body).at("/data/client"_json_pointer) == "127.0.0.1",
-        "app-proxy is not told who its client is: " + answer.body);
-  narrator_.step("POST /app-proxy/api/graphql: 200, a stand-in for app-proxy answers " +
-                 answer.body);
+  check(answer.status == 200, "app-proxy is not reached: " + answer.body);
+  check(json::parse(answer.body).contains("/data/versionInfo/version"_json_pointer),
+        "app-proxy does not know its version: " + answer.body);
+  narrator_.step("POST /app-proxy/api/graphql: 200, app-proxy answers " + answer.body);
 }
 
 }  // namespace gitops::demo

@@ -96,7 +96,7 @@ Task<int> play(Options options, Narrator& narrator) {
   } else if (interrupted) {
     narrator.step(options.keep ? "stopped" : "interrupted");
   }
-  co_await scene.stop_network();
+  co_await scene.stop_servers();
   co_await platform.stop();
   co_await world.stop();
   co_return failure.empty() && (!interrupted || options.keep) ? 0 : 1;

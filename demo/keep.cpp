@@ -29,6 +29,7 @@ Task<> Scene::follow() {
     co_await sleep_for(std::chrono::milliseconds(500));
     check(daemon_->running(), "event-reporter has ended");
     check(router_->process().running(), "request-router has ended");
+    check(app_proxy_->process().running(), "app-proxy has ended");
     check(tunnel_client_->process().running(), "tunnel-client has ended");
     check(tunnel_server_->process().running(), "tunnel-server has ended");
     for (const auto events = world_.events(); seen_events < events.size(); ++seen_events) {
@@ -85,9 +86,11 @@ void Scene::print_hints() {
                 "curl -s " + platform_.url().to_string() + "/events"},
            Hint{"a webhook with its signature; what the event source receives is told below",
                 signed_webhook(folder_ / "webhook-secret", door + kWebhook)},
-           Hint{"a request for app-proxy, for which a stand-in answers",
-                "curl -i " + door + "/app-proxy/api/graphql"},
-           Hint{"the same through the tunnel, from another address", tunnel_command()},
+           Hint{"a sync by app-proxy, through the tunnel",
+                tunnel_command("{\"query\":\"mutation { sync(applicationName: \\\"" +
+                               std::string(kAppName) + "\\\") { metadata { name } } }\"}")},
+           Hint{"app-proxy's log and audit stream",
+                "tail -f " + app_proxy_->process().log_file().string()},
            Hint{"request-router's log", "tail -f " + (router_->folder() / "log").string()},
            Hint{"tunnel-client's log", "tail -f " + tunnel_client_->log_file().string()},
            Hint{"tunnel-server's log", "tail -f " + tunnel_server_->log_file().string()},

@@ -24,23 +24,6 @@ constexpr auto kPatience = std::chrono::seconds(60);
 constexpr const char* kPlatformToken = "demo-platform-token";
 const test::CommitAuthor kAuthor{"Dana Example", "dana@example.test"};
 
-std::string deployment(int replicas) {
-  return "apiVersion: apps/v1\n"
-         "kind: Deployment\n"
-         "metadata:\n"
-         "  name: guestbook-ui\n"
-         "spec:\n"
-         "  replicas: " +
-         std::to_string(replicas) +
-         "\n"
-         "  selector: {matchLabels: {app: guestbook}}\n"
-         "  template:\n"
-         "    metadata: {labels: {app: guestbook}}\n"
-         "    spec:\n"
-         "      containers:\n"
-         "      - {name: ui, image: \"registry.example.com/guestbook:1.0\"}\n";
-}
-
 test::FileChanges first_files() {
   return {{"deployment.yaml", deployment(2)},
           {"service.yaml",
@@ -117,6 +100,23 @@ std::string revision_of(const test::FakePlatform::Report& report) {
 }
 
 }  // namespace
+
+std::string deployment(int replicas) {
+  return "apiVersion: apps/v1\n"
+         "kind: Deployment\n"
+         "metadata:\n"
+         "  name: guestbook-ui\n"
+         "spec:\n"
+         "  replicas: " +
+         std::to_string(replicas) +
+         "\n"
+         "  selector: {matchLabels: {app: guestbook}}\n"
+         "  template:\n"
+         "    metadata: {labels: {app: guestbook}}\n"
+         "    spec:\n"
+         "      containers:\n"
+         "      - {name: ui, image: \"registry.example.com/guestbook:1.0\"}\n";
+}
 
 std::string describe(const test::FakePlatform::Report& report) {
   std::string text = report.kind() + " " + report.name();
@@ -224,6 +224,9 @@ Task<> Scene::play(bool keep) {
   narrator_.headline("Users come through the tunnel, whose network is cut");
   co_await tunnel();
 
+  narrator_.headline("A user changes the application through the tunnel");
+  co_await act();
+
   narrator_.headline("The control plane is away, and event-reporter is killed");
   co_await outage();
 
@@ -312,17 +315,23 @@ Task<> Scene::report_what_is_there() {
   check(!secrets.front()->data.dump().contains("not-so-secret"), "the Secret's value was reported");
 }
 
+Task<const Scene::Report*> Scene::wait_for_replicas(std::size_t after, int replicas,
+                                                    std::string sync_status) {
+  return wait_for(after, "the Deployment with " + std::to_string(replicas) + " replicas",
+                  [replicas, sync_status = std::move(sync_status)](const Report& candidate) {
+                    return candidate.kind() == "Deployment" && replicas_in(candidate) == replicas &&
+                           candidate.source("syncStatus") == sync_status;
+                  });
+}
+
 Task<> Scene::scale() {
   const auto before = platform_.reports().size();
   const auto reads_before = co_await world_.reads();
   const auto revision = co_await push({{"deployment.yaml", deployment(3)}}, "scale to 3");
   const auto pushed = Clock::now();
   co_await while_syncing("Argo CD synced " + short_id(revision), [&]() -> Task<> {
-    const auto* report =
-        co_await wait_for(before, "the scaled Deployment", [&](const Report& candidate) {
-          return candidate.kind() == "Deployment" && candidate.source("revision") == revision &&
-                 candidate.source("syncStatus") == "Synced" && replicas_in(candidate) == 3;
-        });
+    const auto* report = co_await wait_for_replicas(before, 3);
+    check(report->source("revision") == revision, "the scaled Deployment has another revision");
     check(report->name() == "guestbook-ui", "the report names " + report->name());
     const auto author = report->source("commitAuthor");
     check(author == kAuthor.name + " <" + kAuthor.email + ">",
@@ -430,6 +439,7 @@ Task<> Scene::stop_daemons() {
   if (tunnel_client_) co_await stop(tunnel_client_->process(), "tunnel-client");
   if (tunnel_server_) co_await stop(tunnel_server_->process(), "tunnel-server");
   if (router_) co_await stop(router_->process(), "request-router");
+  if (app_proxy_) co_await stop(app_proxy_->process(), "app-proxy");
 }
 
 Task<> Scene::stop(test::Process& daemon, std::string name) {
@@ -454,6 +464,7 @@ std::string Scene::daemon_logs(std::size_t lines) const {
   };
   if (daemon_) add("event-reporter", test::read_file(folder_ / "event-reporter.log"));
   if (router_) add("request-router", router_->log());
+  if (app_proxy_) add("app-proxy", app_proxy_->log());
   if (tunnel_client_) add("tunnel-client", tunnel_client_->log());
   if (tunnel_server_) add("tunnel-server", tunnel_server_->log());
   return text;

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include <boost/asio/thread_pool.hpp>
+#include <nlohmann/json.hpp>
 
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
+#include "daemons/app_proxy_process.hpp"
 #include "daemons/router_bed.hpp"
 #include "daemons/tunnel_processes.hpp"
+#include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_platform.hpp"
 #include "narrator.hpp"
 #include "support/git_server.hpp"
@@ -25,6 +28,8 @@ namespace gitops::demo {
 
 inline constexpr const char* kRepository = "shop";
 
+// The application's Deployment, as a manifest.
+std::string deployment(int replicas);
 std::string describe(const test::FakePlatform::Report& report);
 // The fields of a GitHub push webhook, from its body.
 std::string describe_push(const std::string& body);
@@ -44,8 +49,8 @@ class Scene {
   void print_hints();
   // Stops the running daemons with SIGTERM and expects exit code 0.
   Task<> stop_daemons();
-  // Await it before the destructor.
-  Task<> stop_network();
+  // The tunnel's network and the Git host. Await it before the destructor.
+  Task<> stop_servers();
   // The last log lines of each daemon that was started.
   [[nodiscard]] std::string daemon_logs(std::size_t lines) const;
 
@@ -68,17 +73,32 @@ class Scene {
   Task<> stop(test::Process& daemon, std::string name);
   // Sends a GitHub webhook for the last commit, signed with the secret as GitHub does.
   Task<test::RawResponse> send_webhook(std::string secret);
-  // The shell command of a user of the tunnel, and its answer.
-  [[nodiscard]] std::string tunnel_command() const;
-  Task<test::HttpReply> ask_through_tunnel();
+  // The shell command with which the user posts a GraphQL request through the tunnel, and its answer.
+  [[nodiscard]] std::string tunnel_command(const std::string& body) const;
+  Task<test::HttpReply> ask_through_tunnel(std::string body);
   // Waits until both ends of the tunnel serve, or until none does.
   Task<> wait_for_tunnel(bool serving);
+
+  Task<> start_app_proxy();
+  static std::string user_token();
+  // An operation with one field, through the tunnel; its data. An error is a failure.
+  Task<nlohmann::json> ask_app_proxy(std::string document, nlohmann::json variables);
+  Task<nlohmann::json> application();
+  Task<std::string> commit_as_user(nlohmann::json file, std::string message);
+  Task<> sync_as_user();
+  Task<> wait_for_operation(std::string phase);
+  // The report of the Deployment with this many replicas.
+  Task<const Report*> wait_for_replicas(std::size_t after, int replicas,
+                                        std::string sync_status = "Synced");
+  // State changes that succeeded, by app-proxy's audit stream.
+  [[nodiscard]] std::size_t audited() const;
 
   Task<> report_what_is_there();
   Task<> scale();
   Task<> remove_resource();
   Task<> come_in();
   Task<> tunnel();
+  Task<> act();
   Task<> outage();
   Task<> change_while_away(Clock::time_point until);
   Task<> wait_until_quiet();
@@ -94,7 +114,9 @@ class Scene {
   std::string daemon_program_;
   test::TempDir folder_;
   std::optional<test::Process> daemon_;
-  std::unique_ptr<test::RouterBed> router_;  // with a stand-in for app-proxy as its upstream
+  std::unique_ptr<test::FakeGitHost> git_host_;  // the REST interface beside git_
+  std::unique_ptr<test::AppProxyProcess> app_proxy_;
+  std::unique_ptr<test::RouterBed> router_;
   std::unique_ptr<test::CertificateAuthority> authority_;  // of the tunnel-server
   std::unique_ptr<test::OwnTunnelServer> tunnel_server_;
   std::unique_ptr<test::TcpRelay> network_;  // between the ends of the tunnel

@@ -10,8 +10,6 @@
 namespace gitops::demo {
 namespace {
 
-using nlohmann::json;
-
 constexpr auto kPatience = std::chrono::seconds(40);
 constexpr auto kCut = std::chrono::seconds(3);
 // The user's address; all else has 127.0.0.1.
@@ -24,16 +22,17 @@ std::string milliseconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-std::string Scene::tunnel_command() const {
+std::string Scene::tunnel_command(const std::string& body) const {
   const auto host = std::string(test::kRuntimeHost) + ":" + std::to_string(tunnel_server_->port);
   return "curl -s -w '\\n%{http_code}' --noproxy '*' --interface " + std::string(kUser) +
          " --cacert " + authority_->ca_file().string() + " --resolve " + host +
-         ":127.0.0.1 -d '{}'" + " https://" + host + "/app-proxy/api/graphql";
+         ":127.0.0.1 -H 'Content-Type: application/json' -H 'Authorization: " + user_token() +
+         "' -d '" + body + "' https://" + host + "/app-proxy/api/graphql";
 }
 
-Task<test::HttpReply> Scene::ask_through_tunnel() {
+Task<test::HttpReply> Scene::ask_through_tunnel(std::string body) {
   const auto done = co_await test::run_on(
-      pool_, [command = tunnel_command()] { return test::run_command({"sh", "-c", command}); });
+      pool_, [command = tunnel_command(body)] { return test::run_command({"sh", "-c", command}); });
   const auto line = done.out.rfind('\n');
   if (line == std::string::npos) co_return test::HttpReply{.status = 0, .body = done.err};
   co_return test::HttpReply{.status = std::atoi(done.out.c_str() + line + 1),
@@ -66,15 +65,13 @@ Task<> Scene::tunnel() {
   narrator_.step("tunnel-client started (pid " + std::to_string(tunnel_client_->process().pid()) +
                  "), serves after " + milliseconds_since(begin));
 
-  const auto expected = std::string(kUser) + ", 127.0.0.1";
   const auto ask = [&]() -> Task<> {
-    const auto answer = co_await ask_through_tunnel();
-    check(answer.status == 200, "a request through the tunnel was answered with " +
-                                    std::to_string(answer.status) + ": " + answer.body);
-    check(json::parse(answer.body).at("/data/client"_json_pointer) == expected,
-          "app-proxy is not told who the tunnel's user is: " + answer.body);
+    const auto app = co_await application();
+    const auto sync = app.value("/status/sync/status"_json_pointer, "");
+    check(sync == "SYNCED", "app-proxy shows another application: " + app.dump());
     narrator_.step("POST https://" + std::string(test::kRuntimeHost) +
-                   "/app-proxy/api/graphql: 200, the stand-in answers " + answer.body);
+                   "/app-proxy/api/graphql: application " + kAppName + " is " + sync + ", " +
+                   app.value("/status/health/status"_json_pointer, ""));
   };
   co_await ask();
 
@@ -82,7 +79,7 @@ Task<> Scene::tunnel() {
   network_->close();
   narrator_.step("the network between tunnel-client and tunnel-server is cut");
   co_await wait_for_tunnel(false);
-  const auto refused = co_await ask_through_tunnel();
+  const auto refused = co_await ask_through_tunnel("{}");
   check(refused.status == 404,
         "without the network, a request was answered with " + std::to_string(refused.status));
   narrator_.step("the same request: 404 from tunnel-server, as no client offers the host");
@@ -95,8 +92,9 @@ Task<> Scene::tunnel() {
   co_await ask();
 }
 
-Task<> Scene::stop_network() {
+Task<> Scene::stop_servers() {
   if (network_) co_await network_->stop();
+  if (git_host_) co_await git_host_->stop();
 }
 
 }  // namespace gitops::demo

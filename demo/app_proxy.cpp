@@ -1,0 +1,219 @@
+// The part of the scene in which a user changes the application through the tunnel and app-proxy.
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "scene.hpp"
+#include "support/run_on.hpp"
+
+namespace gitops::demo {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+constexpr const char* kProject = "acme/shop";  // the repository, as the Git host calls it
+constexpr const char* kRuntimeToken = "demo-runtime-token";
+// The user's token at the control plane. The Git host knows her by FakeGitHost::kToken.
+constexpr const char* kUserToken = "demo-user-token";
+constexpr const char* kDeployment = "deployment.yaml";
+constexpr const char* kHook = "wait.yaml";
+
+// State changes of act().
+constexpr std::size_t kChanges = 10;
+
+// A hook that never ends: no node fits its pod.
+constexpr const char* kEndlessJob =
+    "apiVersion: batch/v1\n"
+    "kind: Job\n"
+    "metadata:\n"
+    "  name: wait\n"
+    "  annotations: {argocd.argoproj.io/hook: PreSync}\n"
+    "spec:\n"
+    "  template:\n"
+    "    spec:\n"
+    "      restartPolicy: Never\n"
+    "      nodeSelector: {no: where}\n"
+    "      containers: [{name: main, image: \"registry.example.com/wait:1.0\"}]\n";
+
+}  // namespace
+
+Task<> Scene::start_app_proxy() {
+  auto& accounts = platform_.accounts();
+  accounts.add({.id = "acc-1", .name = "acme", .admins = {"u-dana"}, .git_provider = {}});
+  accounts.add(
+      kUserToken,
+      test::FakeAccounts::User{
+          .id = "u-dana", .name = "Dana", .email = "dana@example.test", .account_id = "acc-1"});
+  accounts.add(kRuntimeToken, test::FakeAccounts::Runtime{.name = "demo", .account_id = "acc-1"});
+  git_host_ = std::make_unique<test::FakeGitHost>(co_await asio::this_coro::executor,
+                                                  app_proxy::ProviderKind::github);
+  check(git_host_->start().has_value(), "no port for the Git host");
+  git_host_->add_repository("acme", kRepository).clone_url = repository_url_;
+  git_.add_user(test::FakeGitHost::kLogin, test::FakeGitHost::kToken);
+
+  const auto environment = test::Environment{{"CF_HOST", platform_.url().to_string()},
+                                             {"RUNTIME_TOKEN", kRuntimeToken},
+                                             {"RUNTIME_STORE_IV", "demo"},
+                                             {"RUNTIME_NAME", "demo"},
+                                             {"KUBECONFIG", world_.kubeconfig},
+                                             {"NAMESPACE", world_.app_namespace},
+                                             {"ARGO_CD_URL", world_.argocd_url},
+                                             {"ARGO_CD_TOKEN", world_.argocd_token},
+                                             {"GIT_INSECURE_HTTP", "true"}};
+  app_proxy_ = std::make_unique<test::AppProxyProcess>(environment);
+  narrator_.step("app-proxy started (pid " + std::to_string(app_proxy_->process().pid()) + "), " +
+                 app_proxy_->url());
+  // It serves before it knows whom.
+  const auto deadline = deadline_after(kPatience);
+  while (!app_proxy_->log().contains("the account is known")) {
+    check(app_proxy_->process().running(), "app-proxy has ended");
+    check(Clock::now() < deadline, "app-proxy does not come to know its account");
+    co_await sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+std::string Scene::user_token() {
+  return kUserToken;
+}
+
+Task<json> Scene::ask_app_proxy(std::string document, json variables) {
+  const auto answer = co_await ask_through_tunnel(
+      json{{"query", std::move(document)}, {"variables", std::move(variables)}}.dump());
+  check(answer.status == 200,
+        "app-proxy answered with " + std::to_string(answer.status) + ": " + answer.body);
+  const auto body = json::parse(answer.body, nullptr, false);
+  check(body.is_object() && !body.contains("errors") && body.contains("data"),
+        "app-proxy refused: " + answer.body);
+  co_return body.at("data").begin().value();
+}
+
+Task<json> Scene::application() {
+  return ask_app_proxy(
+      "query($name: String!) { applicationProxyQuery(name: $name) { status { health { status } "
+      "sync { status revision } history { id revision } operationState { phase message } } } }",
+      {{"name", kAppName}});
+}
+
+Task<> Scene::sync_as_user() {
+  co_await ask_app_proxy(
+      "mutation($name: String!, $options: SyncOptions) { sync(applicationName: $name, options: "
+      "$options) { metadata { name } } }",
+      {{"name", kAppName}, {"options", {{"prune", true}}}});
+}
+
+Task<std::string> Scene::commit_as_user(json file, std::string message) {
+  const auto commit = co_await ask_app_proxy(
+      "mutation($args: CommitFilesArgs!) { commitFiles(args: $args) { sha committer { name } } }",
+      {{"args",
+        {{"repo", kProject}, {"files", json::array({std::move(file)})}, {"msg", message}}}});
+  last_revision_ = commit.at("sha");
+  ++commits_;
+  const auto head = co_await test::run_on(pool_, [this] { return git_.head(kRepository); });
+  check(head == last_revision_, "app-proxy's commit is not in the repository");
+  narrator_.step("commitFiles: commit " + last_revision_.substr(0, 7) + " \"" + message + "\" by " +
+                 commit.at("/committer/name"_json_pointer).get<std::string>());
+  co_return last_revision_;
+}
+
+Task<> Scene::wait_for_operation(std::string phase) {
+  const auto deadline = deadline_after(kPatience);
+  while (true) {
+    const auto app = co_await application();
+    const auto operation = app.value("/status/operationState"_json_pointer, json());
+    // The message comes after the phase.
+    if (operation.is_object() && operation.value("phase", "") == phase &&
+        operation.at("message").is_string()) {
+      narrator_.step("applicationProxyQuery: the operation is " + phase + ", \"" +
+                     operation.value("message", "") + "\"");
+      co_return;
+    }
+    check(Clock::now() < deadline, "the operation does not come to " + phase + ": " + app.dump());
+    co_await sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+Task<> Scene::act() {
+  const auto integration = co_await ask_app_proxy(
+      "mutation($args: AddGitIntegrationArgs!) { addGitIntegration(args: $args) { name } }",
+      {{"args",
+        {{"provider", "GITHUB"},
+         {"apiUrl", git_host_->api_root().text() + "/"},
+         {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}}});
+  co_await ask_app_proxy(
+      "mutation($args: RegisterToGitIntegrationArgs!) { registerToGitIntegration(args: $args) { "
+      "name } }",
+      {{"args", {{"token", test::FakeGitHost::kToken}}}});
+  narrator_.step("addGitIntegration \"" + integration.at("name").get<std::string>() +
+                 "\", and Dana registers her Git token");
+
+  auto before = platform_.reports().size();
+  const auto scaled =
+      co_await commit_as_user({{"path", kDeployment}, {"data", deployment(4)}}, "scale to 4");
+  co_await sync_as_user();
+  narrator_.step("sync: Argo CD has taken it");
+  const auto* report = co_await wait_for_replicas(before, 4);
+  check(report->source("revision") == scaled, "the scaled Deployment has another revision");
+  check(report->source("commitAuthor") == "Dana Example <dana@example.test>",
+        "the commit's author was reported as \"" + report->source("commitAuthor") + "\"");
+  narrator_.received(report->arrived,
+                     describe(*report) + ", replicas 3 -> 4, \"scale to 4\" by " + "Dana Example");
+
+  const auto app = co_await application();
+  const auto& history = app.at("/status/history"_json_pointer);
+  check(history.size() > 1, "the application has no earlier deployment: " + app.dump());
+  const auto& earlier = history.at(history.size() - 2);
+  before = platform_.reports().size();
+  co_await ask_app_proxy(
+      "mutation($name: String!, $id: Int!) { appRollback(appName: $name, appNamespace: \"" +
+          world_.app_namespace + "\", historyId: $id) }",
+      {{"name", kAppName}, {"id", earlier.at("id")}});
+  narrator_.step("appRollback to deployment " + earlier.at("id").dump() + " of the history");
+  // It differs from the branch now.
+  report = co_await wait_for_replicas(before, 3, "OutOfSync");
+  narrator_.received(report->arrived, describe(*report) + ", replicas 4 -> 3");
+
+  co_await commit_as_user({{"path", kHook}, {"data", kEndlessJob}}, "wait for a job");
+  co_await sync_as_user();
+  co_await wait_for_operation("Running");
+  const auto ended = co_await ask_app_proxy(
+      "mutation($name: String!) { terminateApplicationOperation(applicationName: $name) { "
+      "terminated } }",
+      {{"name", kAppName}});
+  check(ended.value("terminated", false), "no operation was terminated");
+  narrator_.step("terminateApplicationOperation: terminated");
+  co_await wait_for_operation("Failed");
+
+  before = platform_.reports().size();
+  const auto removed = co_await ask_app_proxy(
+      "mutation($args: DeleteFilesArgs!) { deleteFiles(args: $args) { sha } }",
+      {{"args", {{"repo", kProject}, {"paths", json::array({kHook})}, {"msg", "wait no longer"}}}});
+  last_revision_ = removed.at("sha");
+  ++commits_;
+  narrator_.step("deleteFiles: commit " + last_revision_.substr(0, 7) + " \"wait no longer\"");
+  co_await sync_as_user();
+  report = co_await wait_for_replicas(before, 4);
+  narrator_.received(report->arrived, describe(*report) + ", replicas 3 -> 4");
+  const auto lines = audited();
+  check(lines == kChanges, "the audit stream has " + std::to_string(lines) + " changes of " +
+                               std::to_string(kChanges));
+  narrator_.step("app-proxy's audit stream has all " + std::to_string(lines) +
+                 " changes, with who asked for them");
+}
+
+std::size_t Scene::audited() const {
+  std::size_t count = 0;
+  std::istringstream log(app_proxy_->log());
+  for (std::string line; std::getline(log, line);) {
+    const auto entry = json::parse(line, nullptr, false);
+    if (entry.is_object() && entry.value("stream", "") == "audit" &&
+        entry.value("result", "") == "ok") {
+      ++count;
+    }
+  }
+  return count;
+}
+
+}  // namespace gitops::demo
