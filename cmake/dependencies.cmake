@@ -6,7 +6,15 @@ find_package(OpenSSL 3.0 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libdeflate REQUIRED IMPORTED_TARGET GLOBAL libdeflate>=1.10)
-pkg_check_modules(libgit2 REQUIRED IMPORTED_TARGET GLOBAL libgit2>=1.5)
+# libgit2 from its archive, with the few parts of its libraries that remain: app-proxy/git/transport.cpp takes the place of its
+# HTTP, TLS and SSH, so neither mbedTLS, libssh2 nor Kerberos comes along.
+pkg_check_modules(libgit2 REQUIRED libgit2>=1.5)
+add_library(libgit2 INTERFACE)
+foreach(name git2 mbedcrypto http_parser pcre2-8)
+  find_library(GITOPS_ARCHIVE_${name} NAMES lib${name}.a REQUIRED)
+  target_link_libraries(libgit2 INTERFACE ${GITOPS_ARCHIVE_${name}})
+endforeach()
+target_include_directories(libgit2 SYSTEM INTERFACE ${libgit2_INCLUDE_DIRS})
 find_package(Boost 1.81 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)  # SQLite::SQLite3

@@ -401,3 +401,41 @@ int Wire::make_transport(git_transport** out, git_remote* owner, void* wire) {
 }
 
 }  // namespace gitops::app_proxy
+
+// What libgit2 refers to in its own HTTP, TLS and SSH. It is linked from its archive, and with these
+// definitions the linker leaves those parts out, and with them mbedTLS, libssh2, Kerberos and an
+// HTTP client that knows nothing of our proxies and authorities. Every operation brings its
+// transport; one that forgets it fails. A newer libgit2 that needs another name does not link.
+extern "C" {
+
+static int no_transport() {
+  ::git_error_set_str(GIT_ERROR_NET, "libgit2 has no transport of its own here");
+  return -1;
+}
+
+int git_smart_subtransport_http(git_smart_subtransport** /*out*/, git_transport* /*owner*/,
+                                void* /*param*/) {
+  return no_transport();
+}
+int git_smart_subtransport_git(git_smart_subtransport** /*out*/, git_transport* /*owner*/,
+                               void* /*param*/) {
+  return no_transport();
+}
+int git_smart_subtransport_ssh(git_smart_subtransport** /*out*/, git_transport* /*owner*/,
+                               void* /*param*/) {
+  return no_transport();
+}
+
+// These are not in libgit2's headers. git_libgit2_init calls the first two; the others are options.
+int git_mbedtls_stream_global_init() {
+  return 0;
+}
+int git_transport_ssh_global_init() {
+  return 0;
+}
+bool git_http__expect_continue = false;
+int git_mbedtls__set_cert_location(const char* /*file*/, const char* /*path*/) {
+  return no_transport();
+}
+
+}  // extern "C"
