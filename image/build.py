@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds the container images as an OCI layout, without a container engine.
 
-usage: build.py --bin DIR --out DIR [--revision TEXT] [--epoch SECONDS] [--unhardened] [NAME...]
+usage: build.py --bin DIR --out DIR [--revision TEXT] [--epoch SECONDS] [--level N] [--unhardened] [NAME...]
 
 NAME is a program (event-reporter, ...) or gitops-runtime, the image that holds all of them; all images by default. An image
 holds its programs, the closure of their shared libraries, the certificate authorities of the machine, and nothing else: no
@@ -11,13 +11,15 @@ shell, no package manager. Its layers, from the bottom:
   the other libraries of the image's programs
   the programs, stripped; their symbols go to OUT/symbols
 
+Layers are compressed with zstd, which finds what the programs have in common: all six take 3.4 MB in place of 6.3 with gzip.
+
 OUT/layout is the OCI layout, with an index entry "NAME" for each image; OUT/NAME.spdx.json its bill of materials, which is in
 the image as well. The bytes depend on the programs, on the Debian packages and on --epoch only: the same commit gives the
-same digests. A program that lacks a hardening is refused, unless --unhardened is given (for tests with debug builds).
+same digests. A program that lacks a hardening and an image above its size are refused, unless --unhardened is given (for tests
+with debug builds). --level is that of zstd, 19 by default.
 """
 import argparse
 import functools
-import gzip
 import hashlib
 import io
 import json
@@ -40,9 +42,12 @@ PROGRAMS = {
     "gitopsctl": "Checks an installation",
 }
 USER = 65532
-LIMITS = (20e6, 8e6)  # bytes of the image of one program, and compressed
-# libgit2 brings mbedTLS, Kerberos, SSH and PCRE, 4.5 MB of libraries that only app-proxy has.
-LIMITS_OF = {"app-proxy": (24e6, 10e6)}
+# Bytes of an image, and compressed. Six programs do not fit into the size of one.
+LIMITS = (20e6, 8e6)
+LIMITS_OF = {ALL: (30e6, 8e6)}
+# Debian packages whose code is within the programs: headers, and archives that are linked.
+HEADERS = ["libboost1.81-dev", "nlohmann-json3-dev"]
+WITHIN = {"app-proxy": ["libgit2-dev", "libhttp-parser-dev", "libmbedtls-dev", "libpcre2-dev"]}
 AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 OBJCOPY = "llvm-objcopy-19"
@@ -202,6 +207,9 @@ def spdx(name, version, epoch, programs, libraries):
             raise Refused(f"{here}: no Debian package owns it")
         packages.setdefault(owner, []).append(path)
     packages.setdefault(package_of(AUTHORITIES) or package_by_name("ca-certificates"), []).append(str(AUTHORITIES))
+    for program in programs:
+        for package in HEADERS + WITHIN.get(program, []):
+            packages.setdefault(package_by_name(package), []).append(f"/usr/bin/{program}")
     digest = hashlib.sha256()
     items = [{"SPDXID": "SPDXRef-image", "name": name, "versionInfo": version, "downloadLocation": "NOASSERTION",
               "licenseConcluded": "NOASSERTION", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION",
@@ -244,8 +252,9 @@ def package_by_name(name):
 
 
 class Layout:
-    def __init__(self, folder):
+    def __init__(self, folder, level):
         self.folder = folder
+        self.level = level
         self.packed = {}  # compressed layers by their content: several images share the lowest one
         self.manifests = []
         (folder / "blobs" / "sha256").mkdir(parents=True)
@@ -258,7 +267,9 @@ class Layout:
 
     def compressed(self, tar):
         if tar not in self.packed:
-            self.packed[tar] = gzip.compress(tar, 9, mtime=0)
+            # A window of 8 MB, which every reader accepts (RFC 8878, 3.1.1.1.2); one thread, for the same bytes each time.
+            self.packed[tar] = subprocess.run(["zstd", f"-{self.level}", "--single-thread", f"--stream-size={len(tar)}", "-qc"],
+                                              input=tar, check=True, capture_output=True).stdout
         return self.packed[tar]
 
     def add(self, name, config, layers, architecture, annotations):
@@ -267,7 +278,7 @@ class Layout:
             "schemaVersion": 2,
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "config": self.blob(as_json(config), "application/vnd.oci.image.config.v1+json"),
-            "layers": [self.blob(self.compressed(tar), "application/vnd.oci.image.layer.v1.tar+gzip") for tar in layers],
+            "layers": [self.blob(self.compressed(tar), "application/vnd.oci.image.layer.v1.tar+zstd") for tar in layers],
             "annotations": annotations,
         }
         entry = self.blob(as_json(manifest), manifest["mediaType"])
@@ -304,7 +315,7 @@ def build(arguments):
     base = base_layer(arguments.epoch, everywhere).pack()
     stripped = {name: strip(path, arguments.out / "symbols") for name, path in programs.items()}
     version = arguments.version
-    layout = Layout(arguments.out / "layout")
+    layout = Layout(arguments.out / "layout", arguments.level)
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(arguments.epoch))
     architecture = ARCHITECTURES[platform.machine()]
     rows = []
@@ -344,7 +355,7 @@ def build(arguments):
         row = {"name": name, "digest": digest, "bytes": sum(map(len, layers)), "compressed": compressed}
         rows.append(row)
         limits = LIMITS_OF.get(name, LIMITS)
-        if name != ALL and (row["bytes"] > limits[0] or compressed > limits[1]):
+        if not arguments.unhardened and (row["bytes"] > limits[0] or compressed > limits[1]):
             raise Refused(f"{name} has {row['bytes'] / 1e6:.1f} MB, {compressed / 1e6:.1f} compressed; "
                           f"the limits are {limits[0] / 1e6:.0f} and {limits[1] / 1e6:.0f}")
     layout.close()
@@ -358,6 +369,7 @@ def main():
     parser.add_argument("--revision", default="unknown")
     parser.add_argument("--version", default="0.1.0")
     parser.add_argument("--epoch", type=int, default=0)
+    parser.add_argument("--level", type=int, default=19)
     parser.add_argument("--unhardened", action="store_true")
     parser.add_argument("names", nargs="*")
     if {"-h", "--help"} & set(sys.argv[1:]):

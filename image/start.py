@@ -8,7 +8,6 @@ that the image does not know, in the group root, as on OpenShift. Each program m
 /healthz, and the time that takes is printed. Needs root, or a kernel that lets users have namespaces.
 """
 import argparse
-import gzip
 import io
 import json
 import os
@@ -51,7 +50,8 @@ ENVIRONMENT = {
 def unpack(layout, manifest, root):
     for layer in manifest["layers"]:
         blob = layout / "blobs" / "sha256" / layer["digest"].split(":")[1]
-        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(blob.read_bytes()))) as tar:
+        content = subprocess.run(["zstd", "-dqc", str(blob)], check=True, capture_output=True).stdout
+        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
             tar.extractall(root)
 
 
