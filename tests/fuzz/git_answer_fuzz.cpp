@@ -121,10 +121,10 @@ void check_pieces(std::string_view bytes) {
 void check_list(std::string_view bytes) {
   std::string out;
   std::string again;
-  ReferenceList list("git-upload-pack");
+  ReferenceList list("git-upload-pack", {"main"});
   if (!list.feed(bytes, out) || !list.complete()) return;
   // What was written is a list that passes unchanged.
-  ReferenceList second("git-upload-pack");
+  ReferenceList second("git-upload-pack", {"main"});
   require(second.feed(out, again).has_value() && second.complete() && out == again);
   require(!out.contains("..") && !out.contains(" refs/tags/"));
 }
@@ -150,7 +150,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Wire wire(parse_repository_url("https://git.test/o/r.git").value(),
             {.username = "ann", .password = Secret(kToken)}, server.calls());
   auto session = clone.repository().connect(
-      wire, pushes ? BareRepository::Direction::push : BareRepository::Direction::fetch);
+      wire, pushes ? BareRepository::Direction::push : BareRepository::Direction::fetch, {"main"});
   if (!session) {
     require(!session.error().message.contains(kToken));
     return 0;

@@ -68,6 +68,11 @@ Result<Packets::Event> Packets::next(std::string_view& bytes) {
   return missing_ == 0 ? Event::packet : Event::more;
 }
 
+ReferenceList::ReferenceList(std::string service, const std::vector<std::string>& branches)
+    : service_(std::move(service)), missing_{std::string(kHead)} {
+  for (const auto& branch : branches) missing_.insert(std::string(kBranches) + branch);
+}
+
 Result<void> ReferenceList::feed(std::string_view bytes, std::string& out) {
   while (step_ != Step::end) {
     auto event = packets_.next(bytes);
@@ -120,13 +125,9 @@ Result<void> ReferenceList::read_line(std::string_view line, std::string& out) {
   const auto id = line.substr(0, kObjectId);
   const auto name = line.substr(kObjectId + 1);
   if (id.find_first_not_of('0') == std::string_view::npos) return {};
-  if (name == kHead) {
-    write(id, name, out);
-  } else if (name.starts_with(kBranches) && parse_branch(name)) {
-    if (++branches_ > limits_.branches) {
-      return fail(ErrorCode::too_large,
-                  "the repository has more than " + std::to_string(limits_.branches) + " branches");
-    }
+  if (!has_branches_ && name.starts_with(kBranches)) has_branches_ = parse_branch(name).has_value();
+  if (const auto found = missing_.find(name); found != missing_.end()) {
+    missing_.erase(found);
     write(id, name, out);
   }
   return {};
@@ -137,14 +138,19 @@ void ReferenceList::read_capabilities(std::string_view text) {
   constexpr std::string_view kUsed[] = {"multi_ack",     "multi_ack_detailed", "side-band",
                                         "side-band-64k", "ofs-delta",          "report-status"};
   constexpr std::string_view kDefault = "symref=HEAD:";
+  bool has_default = false;
   while (!text.empty()) {
     const auto word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(word.size() + 1, text.size()));
-    const bool is_default = word.starts_with(kDefault) &&
+    const bool is_default = !has_default && word.starts_with(kDefault) &&
                             word.substr(kDefault.size()).starts_with(kBranches) &&
                             parse_branch(word.substr(kDefault.size()));
     if (!is_default && std::ranges::find(kUsed, word) == std::end(kUsed)) continue;
     if (capabilities_.size() + word.size() > 1024) continue;
+    if (is_default) {
+      has_default = true;
+      missing_.emplace(word.substr(kDefault.size()));
+    }
     if (!capabilities_.empty()) capabilities_ += ' ';
     capabilities_ += word;
   }

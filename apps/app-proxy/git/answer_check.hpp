@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "app-proxy/git/pack_check.hpp"
 #include "common/core/error.hpp"
@@ -30,22 +33,20 @@ class Packets {
   std::string payload_;
 };
 
-// The list of references that a repository has. Writes it anew, with its branches and HEAD alone: no
-// tags, no references of pull requests, no name that parse_branch() refuses, and of the server's
-// capabilities those that are used. So a repository costs what its branches cost.
+// The list of references that a repository has. Writes it anew, with the branches that are asked
+// for, the default branch and HEAD, each once, and of the server's capabilities those that are used.
+// libgit2 looks for every reference it knows in the clone before a push, so others would cost time.
 class ReferenceList {
  public:
-  struct Limits {
-    std::size_t branches = 100'000;
-  };
-  // `service`: "git-upload-pack" or "git-receive-pack".
-  explicit ReferenceList(std::string service) : ReferenceList(std::move(service), Limits{}) {}
-  ReferenceList(std::string service, Limits limits)
-      : service_(std::move(service)), limits_(limits) {}
+  // `service`: "git-upload-pack" or "git-receive-pack". `branches`: short names that parse_branch()
+  // returned.
+  ReferenceList(std::string service, const std::vector<std::string>& branches);
 
   // Appends to `out` what libgit2 may see.
   Result<void> feed(std::string_view bytes, std::string& out);
   [[nodiscard]] bool complete() const { return step_ == Step::end; }
+  // True once the list had a branch, asked for or not, with a name that parse_branch() takes.
+  [[nodiscard]] bool has_branches() const { return has_branches_; }
 
  private:
   enum class Step : std::uint8_t { service, service_end, first, others, end };
@@ -54,11 +55,11 @@ class ReferenceList {
   void write(std::string_view id, std::string_view name, std::string& out);
 
   std::string service_;
-  Limits limits_;
+  std::set<std::string, std::less<>> missing_;  // names to be shown that have not come yet
   Packets packets_;
   Step step_ = Step::service;
   std::string capabilities_;  // for the first line; empty once it is written
-  std::size_t branches_ = 0;
+  bool has_branches_ = false;
 };
 
 // The answer to a fetch: acknowledgements, then a pack, bare or in a side band. The pack must pass

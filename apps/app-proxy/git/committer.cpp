@@ -401,10 +401,12 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
     round.branch = session->default_branch();
     if (round.branch.empty()) round.branch = "main";  // an empty repository does not tell
   }
+  std::vector<std::string> shown{round.branch};
+  if (!first.new_branch_from.empty()) shown.push_back(first.new_branch_from);
   std::optional<BareRepository::Session> session;
   std::string base;
   while (true) {
-    auto connected = repository->connect(push_wire, Direction::push);
+    auto connected = repository->connect(push_wire, Direction::push, shown);
     if (!connected) return std::unexpected(std::move(connected.error()));
     session.emplace(std::move(*connected));
     base = session->tip(round.branch);
@@ -425,7 +427,7 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
       if (is_new) base = wanted;
       break;
     }
-    auto for_fetch = repository->connect(fetch_wire, Direction::fetch);
+    auto for_fetch = repository->connect(fetch_wire, Direction::fetch, {needed});
     if (!for_fetch) return std::unexpected(std::move(for_fetch.error()));
     if (auto fetched = for_fetch->fetch(needed); !fetched) {
       return std::unexpected(std::move(fetched.error()));

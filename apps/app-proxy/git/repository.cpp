@@ -582,7 +582,8 @@ struct BareRepository::Session::State {
   git_repository* repository = nullptr;
   Wire* wire = nullptr;
   RemotePtr remote;
-  std::map<std::string, std::string> branches;  // short name → commit
+  std::map<std::string, std::string> branches;  // short name → commit; those asked for
+  bool has_branches = false;
   std::string default_branch;
   const std::function<void(const FetchProgress&)>* progress = nullptr;
   std::string refusal;  // of the push, by the server
@@ -646,11 +647,13 @@ BareRepository::Session::Session(Session&&) noexcept = default;
 BareRepository::Session& BareRepository::Session::operator=(Session&&) noexcept = default;
 BareRepository::Session::~Session() = default;
 
-Result<BareRepository::Session> BareRepository::connect(Wire& wire, Direction direction) {
+Result<BareRepository::Session> BareRepository::connect(Wire& wire, Direction direction,
+                                                        std::vector<std::string> branches) {
   auto state = std::make_unique<Session::State>();
   state->repository = state_->repository.get();
   state->wire = &wire;
   wire.take_error();
+  wire.show(std::move(branches));
   forget_failures();
   git_remote_create_options made;
   ::git_remote_create_options_init(&made, GIT_REMOTE_CREATE_OPTIONS_VERSION);
@@ -671,6 +674,7 @@ Result<BareRepository::Session> BareRepository::connect(Wire& wire, Direction di
       ::git_remote_ls(&heads, &count, remote) != 0) {
     return std::unexpected(remote_error(wire, "asking for branches"));
   }
+  state->has_branches = wire.has_branches();
   constexpr std::string_view kBranches = "refs/heads/";
   for (const git_remote_head* head : std::span(heads, count)) {
     const std::string_view name(head->name);
@@ -691,7 +695,7 @@ const std::string& BareRepository::Session::tip(const std::string& branch) const
 }
 
 bool BareRepository::Session::has_branches() const {
-  return !state_->branches.empty();
+  return state_->has_branches;
 }
 
 const std::string& BareRepository::Session::default_branch() const {

@@ -50,7 +50,7 @@ struct FetchProgress {
 // works, with some unused files.
 class BareRepository {
  public:
-  // A connection to the server, on which it named its branches.
+  // A connection to the server, on which it told where branches are.
   class Session;
   enum class Direction : std::uint8_t { fetch, push };
 
@@ -62,8 +62,9 @@ class BareRepository {
   static Result<BareRepository> open(const std::filesystem::path& folder);
   static Result<BareRepository> create(const std::filesystem::path& folder);
 
-  // Asks the server for its branches. `wire` outlives the session, and so does this object.
-  Result<Session> connect(Wire& wire, Direction direction);
+  // Asks the server where these branches are, and its default branch. `wire` outlives the session,
+  // and so does this object.
+  Result<Session> connect(Wire& wire, Direction direction, std::vector<std::string> branches = {});
 
   [[nodiscard]] bool has_commit(const std::string& id) const;
   // True when `ancestor` is `tip` or reachable from it; both must be present.
@@ -95,8 +96,10 @@ class BareRepository::Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // The commit of a branch; empty when the server has no such branch.
+  // The commit of a branch that connect() asked for, or of the default branch; empty when the server
+  // has no such branch.
   [[nodiscard]] const std::string& tip(const std::string& branch) const;
+  // True when the server has any branch.
   [[nodiscard]] bool has_branches() const;
   // Direction::fetch only: the branch that HEAD names; empty when the server does not tell.
   [[nodiscard]] const std::string& default_branch() const;

@@ -178,7 +178,7 @@ Result<void> Wire::list(Service service) {
   service_ = service;
   posting_ = false;
   received_ = 0;
-  list_.emplace(std::string(name_of(service)), limits_.references);
+  list_.emplace(std::string(name_of(service)), shown_);
   fetched_.reset();
   passed_.clear();
   returned_ = 0;

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "app-proxy/git/answer_check.hpp"
 #include "app-proxy/git/git_url.hpp"
@@ -36,7 +37,6 @@ struct WireLimits {
   std::size_t pack = std::size_t{4} * 1024 * 1024 * 1024;  // an answer to a fetch, bytes
   std::size_t report = 1024 * 1024;                        // an answer to a push, bytes
   PackLimits unpacked = {};
-  ReferenceList::Limits references = {};
   int redirects = 5;
 };
 
@@ -82,6 +82,10 @@ class Wire {
   // Where long requests are kept until they are sent: a folder on the disk of the clones. Without
   // one such a request is an error.
   void spool_in(std::filesystem::path folder) { spool_folder_ = std::move(folder); }
+  // The branches that libgit2 sees in the next lists, besides the default one.
+  void show(std::vector<std::string> branches) { shown_ = std::move(branches); }
+  // Of the last list, until a request follows it: the repository has branches, shown or not.
+  [[nodiscard]] bool has_branches() const { return list_ && list_->has_branches(); }
   // True when a push began to leave. Set back by expect_push().
   [[nodiscard]] bool push_began() const { return push_began_; }
   void expect_push() { push_began_ = false; }
@@ -120,6 +124,7 @@ class Wire {
   std::optional<Spool> spooled_;  // what did not remain short
   bool posting_ = false;          // a POST that was not sent yet
   std::size_t received_ = 0;
+  std::vector<std::string> shown_;
   std::optional<ReferenceList> list_;
   std::optional<FetchAnswer> fetched_;
   std::string passed_;  // of the list, not returned yet
