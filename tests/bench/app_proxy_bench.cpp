@@ -3,7 +3,8 @@
 // runs on one CPU, wrk on another; they work by turns in one run. Ratios hold within one run only.
 //
 // A list of repositories costs app-proxy the user, the integration's Secret and the Git host, which are doubles on a
-// thread of this process; the reference server has its list in memory.
+// thread of this process; the reference server has its list in memory. A sync costs it the user, a read of the
+// Application and the request to argocd-server, and a line of the audit stream.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +23,9 @@
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "support/git_server.hpp"
 #include "support/process.hpp"
+#include "test_http/canned_server.hpp"
 
 namespace gitops::test {
 namespace {
@@ -35,7 +38,9 @@ namespace fs = std::filesystem;
 constexpr int kRounds = 7;
 constexpr int kSeconds = 2;
 constexpr double kMaxRatio = 0.1;
-constexpr double kMaxIdle = 14.0;   // MB
+constexpr double kMaxIdle = 14.0;  // MB
+constexpr double kMaxWithRepositories = 40.0;
+constexpr int kRepositories = 10;   // that it has committed to
 constexpr double kMaxStart = 50.0;  // ms
 
 // What the public Go SDK sends.
@@ -45,7 +50,24 @@ constexpr const char* kBody =
 // A page of 100 repositories with every field.
 constexpr const char* kListBody =
     R"({"query":"query Repositories($args: GitRepositoriesArgs) { gitRepositories(args: $args) { page count hasNext data { id provider fullName isRepoPrivate pushedAt openIssues cloneUrl sshUrl ownerLogin ownerAvatarUrl repoCreator org defaultBranch isRepoAdmin webUrl project } } }","variables":{"args":{"page":1,"limit":100}}})";
+constexpr const char* kSyncBody =
+    R"({"query":"mutation($name: String!) { sync(applicationName: $name) { metadata { name } } }","variables":{"name":"guestbook"}})";
 constexpr const char* kUser = "user-key.1111";
+
+// As much of an Application as a sync looks at.
+http::Response application() {
+  http::Response response;
+  response.headers.set("Content-Type", "application/json");
+  response.body = Json{{"metadata", {{"name", "guestbook"}, {"namespace", "argocd"}}},
+                       {"spec", {{"project", "default"}}},
+                       {"status", {{"sync", {{"status", "OutOfSync"}}}}}}
+                      .dump();
+  return response;
+}
+
+std::string repository(int number) {
+  return "repository-" + std::to_string(number);
+}
 
 fs::path modules() {
   const char* folder = std::getenv("GITOPS_PEERS_DIR");
@@ -105,13 +127,20 @@ class Doubles {
   Doubles()
       : platform_(loop_.executor()),
         cluster_(loop_.executor()),
-        host_(loop_.executor(), app_proxy::ProviderKind::github) {
+        host_(loop_.executor(), app_proxy::ProviderKind::github),
+        argocd_(loop_.executor(), {application()}) {
     auto& accounts = platform_.accounts();
     accounts.add({.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = {}});
     accounts.add(kUser, FakeAccounts::User{.id = "u-ann", .name = "Ann", .account_id = "acc-1"});
     accounts.add("runtime.2222", FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
     for (int i = 0; i < 100; ++i) {
-      host_.add_repository("acme", "repository-" + std::to_string(i));
+      host_.add_repository("acme", repository(i));
+    }
+    git_.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
+    for (int i = 0; i < kRepositories; ++i) {
+      git_.create_repository(repository(i));
+      git_.commit(repository(i), {{"deploy/app.yaml", "replicas: 1\n"}}, "begin");
+      host_.find("acme", repository(i))->clone_url = git_.url(repository(i));
     }
     on_loop([this]() -> Task<> {
       const bool listening = platform_.start() && cluster_.start() && host_.start();
@@ -121,6 +150,7 @@ class Doubles {
   }
   ~Doubles() {
     on_loop([this]() -> Task<> {
+      co_await argocd_.stop();
       co_await host_.stop();
       co_await cluster_.stop();
       co_await platform_.stop();
@@ -139,6 +169,8 @@ class Doubles {
             {"NAMESPACE", "default"},
             {"REPOS_DIR", (folder / "clones").string()},
             {"GIT_INSECURE_HTTP", "true"},
+            {"ARGO_CD_URL", argocd_.url().to_string()},
+            {"ARGO_CD_TOKEN", "argocd"},
             {"AUDIT_FILE", (folder / "audit").string()}};
   }
   [[nodiscard]] std::string git_url() const { return host_.api_root().text(); }
@@ -153,6 +185,8 @@ class Doubles {
   FakePlatform platform_;
   FakeKubeApi cluster_;
   FakeGitHost host_;
+  CannedServer argocd_;
+  GitServer git_;
 };
 
 Json must(const std::string& url, const Json& body) {
@@ -226,7 +260,7 @@ void run() {
        .headers = {"Content-Type: application/json"},
        .body = kBody});
   const auto idle = bench::memory_of(ours.process.pid(), "VmRSS:");
-  print({{"name", "app-proxy-idle"},
+  print({{"name", "app-proxy-rss-idle"},
          {"unit", "MB"},
          {"ours", idle},
          {"goal", "<= 14"},
@@ -288,11 +322,43 @@ void run() {
   Server with_git{.process = started({std::string(GITOPS_BIN_DIR) + "/app-proxy"},
                                      std::move(environment), folder / "with-git")};
   with_git.port = port_of(folder / "with-git", R"("message":"serving","port":)");
-  prepare("http://127.0.0.1:" + std::to_string(with_git.port) + "/app-proxy/api/graphql", doubles,
-          folder / "with-git");
+  const auto own_url =
+      "http://127.0.0.1:" + std::to_string(with_git.port) + "/app-proxy/api/graphql";
+  prepare(own_url, doubles, folder / "with-git");
   compare("app-proxy-graphql-repositories", with_git, post_script(folder, "list.lua", kListBody),
           "a page of 100 repositories, read from the Git host each time; peer: npm graphql-http "
           "with the same list in memory; 32 connections");
+
+  const auto sync_script = post_script(folder, "sync.lua", kSyncBody);
+  must(own_url, Json::parse(kSyncBody));
+  std::vector<double> syncs;
+  for (int round = 0; round < kRounds; ++round) {
+    syncs.push_back(slice(with_git, "/app-proxy/api/graphql", sync_script));
+  }
+  print({{"name", "app-proxy-sync"},
+         {"unit", "µs CPU per request"},
+         {"ours", median(syncs)},
+         {"note",
+          "user, rights, a read of the Application, the sync and its audit line; 32 "
+          "connections"}});
+
+  for (int i = 0; i < kRepositories; ++i) {
+    must(own_url,
+         {{"query", "mutation($args: CommitFilesArgs!){commitFiles(args: $args){sha}}"},
+          {"variables",
+           {{"args",
+             {{"repo", "acme/" + repository(i)},
+              {"files", Json::array({{{"path", "deploy/app.yaml"}, {"data", "replicas: 2\n"}}})},
+              {"msg", "scale"}}}}}});
+  }
+  const auto used = bench::memory_of(with_git.process.pid(), "VmRSS:");
+  print({{"name", "app-proxy-rss-repositories"},
+         {"unit", "MB"},
+         {"ours", used},
+         {"goal", "<= 40"},
+         {"holds", used <= kMaxWithRepositories},
+         {"note", "after commits to " + std::to_string(kRepositories) +
+                      " repositories, and after the load above"}});
 }
 
 }  // namespace
