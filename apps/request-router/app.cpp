@@ -45,7 +45,9 @@ class App {
                                              "Routes files that were not, because of mistakes")),
         connections_(context.metrics.gauge("gitops_router_connections", "Connections of clients")),
         names_(context.metrics),
-        event_source_names_(context.metrics, {.name = "event-source-lookup"}),
+        event_source_names_(
+            context.metrics,
+            {.name = "event-source-lookup", .threads = 4, .max_queued_per_client = 16}),
         shared_{.config = config,
                 .names = names_,
                 .event_source_names = event_source_names_,

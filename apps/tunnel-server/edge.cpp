@@ -90,7 +90,8 @@ std::shared_ptr<SessionWay> Edge::make_way(const std::shared_ptr<Way>& of_host, 
   way->proxy = std::move(proxy);
   way->upstream = std::make_shared<proxy::Upstream>(
       proxy::Dialer{.dial = [this, of_host = std::weak_ptr(of_host), way = std::weak_ptr(way)](
-                                Deadline deadline) { return dial(of_host, way, deadline); },
+                                Deadline deadline,
+                                const net::LookupClient&) { return dial(of_host, way, deadline); },
                     .generation =
                         [way = std::weak_ptr(way)](Clock::time_point) {
                           const auto alive = way.lock();

@@ -96,31 +96,39 @@ TEST(RouterFairness, AC14_LargeSignedBodiesThatDripKeepNoGenuineOneOut) {
   EXPECT_EQ(bed.events().requests().at(0).body.size(), body.size());
 }
 
-TEST(RouterFairness, LookupsThatHangKeepNoOtherRouteWaiting) {
+TEST(RouterFairness, LookupsThatHangKeepNobodyElseWaiting) {
   RecordingUpstream app_proxy("app-proxy");
   RouterBed bed({.environment = {
                      {"LD_PRELOAD", hosts_and_silent_names()},
                      {"APP_PROXY_URL", "http://app-proxy.test:" + std::to_string(app_proxy.port())},
+                     {"TRUSTED_PROXIES", "127.0.0.1"},
                      {"CONNECT_TIMEOUT", "1m"}}});
-  bed.set_hosts("127.0.0.1 app-proxy.test\n");
+  bed.set_hosts(
+      "127.0.0.1 app-proxy.test\n"
+      "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n");
   require_until([&] { return bed.get("/readyz").status == 200; }, 10s, "app-proxy to be found");
   std::vector<RawSocket> hang;
-  for (int i = 0; i < 16; ++i) {
-    hang.emplace_back(bed.port());
-    hang.back().send(request("POST", "/webhooks/argo/silent-" + std::to_string(i)));
-  }
+  const auto webhook = [](const std::string& client, const std::string& source) {
+    return request("POST", "/webhooks/argo/" + source, "X-Forwarded-For: " + client + "\r\n", "{}");
+  };
+  const auto ask_in_vain = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      hang.emplace_back(bed.port());
+      hang.back().send(webhook("10.0.0.1", "silent-" + std::to_string(i)));
+    }
+  };
+  ask_in_vain(0, 16);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(bed.get("/app-proxy/x").body, "app-proxy");
   RecordProperty("app_proxy_ms",
                  static_cast<int>((std::chrono::steady_clock::now() - begin) / 1ms));
-  // Two lookups run and 64 wait; more are refused, with the time to come again.
-  for (int i = 16; i < 66; ++i) {
-    hang.emplace_back(bed.port());
-    hang.back().send(request("POST", "/webhooks/argo/silent-" + std::to_string(i)));
-  }
-  const auto refused = raw_call(bed.port(), request("POST", "/webhooks/argo/silent-66"));
+  // More than may wait for one client; the rest is refused, with the time to come again.
+  ask_in_vain(16, 66);
+  const auto refused = raw_call(bed.port(), webhook("10.0.0.1", "silent-66"));
   EXPECT_EQ(refused.status, 503);
   EXPECT_TRUE(refused.header("Retry-After"));
+  // The name of this event source is not known yet.
+  EXPECT_EQ(raw_call(bed.port(), webhook("10.0.0.2", "github")).status, 200);
   EXPECT_EQ(bed.get("/app-proxy/x").body, "app-proxy");
 }
 

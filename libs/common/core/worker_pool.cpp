@@ -280,8 +280,8 @@ WorkerPool::~WorkerPool() {
   state_->stop(kGrace);
 }
 
-Result<void> WorkerPool::submit(std::stop_source stop, Job job) {
-  return state_->submit({}, std::move(stop), std::move(job));
+Result<void> WorkerPool::submit(std::stop_source stop, Job job, std::string key) {
+  return state_->submit(std::move(key), std::move(stop), std::move(job));
 }
 
 void WorkerPool::drop_stopped() {

@@ -75,8 +75,8 @@ class WorkerPool {
   }
 
   // Below run(): puts a job into the queue. `stop` asks it to stop, by its owner or by the pool.
-  // After an error the job is destroyed without having been called.
-  Result<void> submit(std::stop_source stop, Job job);
+  // After an error the job is destroyed without having been called. An empty key: none.
+  Result<void> submit(std::stop_source stop, Job job, std::string key = {});
   // Drops the jobs in the queue whose stop was requested.
   void drop_stopped();
 

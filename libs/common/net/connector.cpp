@@ -10,9 +10,9 @@ namespace gitops::net {
 
 Task<Result<std::unique_ptr<Channel>>> connect_host(Resolver& resolver, const std::string& host,
                                                     std::uint16_t port,
-                                                    const AddressFilter& allowed,
-                                                    Deadline deadline) {
-  auto endpoints = co_await resolver.resolve(host, port, deadline);
+                                                    const AddressFilter& allowed, Deadline deadline,
+                                                    LookupClient client) {
+  auto endpoints = co_await resolver.resolve(host, port, deadline, std::move(client));
   if (!endpoints) co_return std::unexpected(endpoints.error());
   if (allowed) {
     std::erase_if(*endpoints, [&](const auto& endpoint) { return !allowed(endpoint.address()); });

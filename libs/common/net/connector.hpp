@@ -22,8 +22,8 @@ using AddressFilter = std::function<bool(const asio::ip::address&)>;
 // not_found (no such host), forbidden (no address is allowed), timeout, unavailable.
 Task<Result<std::unique_ptr<Channel>>> connect_host(Resolver& resolver, const std::string& host,
                                                     std::uint16_t port,
-                                                    const AddressFilter& allowed,
-                                                    Deadline deadline);
+                                                    const AddressFilter& allowed, Deadline deadline,
+                                                    LookupClient client = {});
 
 // Has the SOCKS 5 proxy at the other end of `channel` connect to the destination. On success the
 // channel carries the destination's bytes, none of which have been read. The channel's deadline

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <netdb.h>
@@ -28,6 +30,11 @@ Result<Endpoints> with_port(const Result<Addresses>& addresses, std::uint16_t po
   endpoints.reserve(addresses->size());
   for (const auto& address : *addresses) endpoints.emplace_back(address, port);
   return endpoints;
+}
+
+// The lookups of one lane run one at a time.
+std::size_t lanes_per_client(const Resolver::Options& options) {
+  return std::max<std::size_t>(1, options.threads / 2);
 }
 
 }  // namespace
@@ -70,6 +77,8 @@ struct Resolver::Entry {
   bool pending = false;
   bool begun = false;
   std::stop_source stop{std::nostopstate};
+  // In whose queues it is: a client that asks for it must not wait for the names of another one.
+  std::vector<LookupClient> queued_for;
   std::vector<std::shared_ptr<Wakeup>> waiters;
 
   [[nodiscard]] bool has_good(Clock::time_point now) const { return now < good_until; }
@@ -93,7 +102,7 @@ class Resolver::State {
     bool may_serve_on = false;
   };
   static Found find(const std::shared_ptr<State>& self, WorkerPool& pool, const std::string& host,
-                    const std::shared_ptr<Wakeup>& waiter);
+                    const LookupClient& client, const std::shared_ptr<Wakeup>& waiter);
   // The caller waits no more. True when nobody does, and the lookup need not begin.
   bool leave(const std::string& host, const std::shared_ptr<Entry>& entry,
              const std::shared_ptr<Wakeup>& waiter);
@@ -102,7 +111,10 @@ class Resolver::State {
 
  private:
   static Result<void> start(const std::shared_ptr<State>& self, WorkerPool& pool,
-                            const std::string& host, const std::shared_ptr<Entry>& entry);
+                            const std::string& host, const std::shared_ptr<Entry>& entry,
+                            const LookupClient& client);
+  // The key of the lookup in the pool.
+  [[nodiscard]] std::string lane(const std::string& host, const LookupClient& client) const;
   void look_up(const std::string& host, Entry& entry, const std::stop_token& stop);
   void make_room(Clock::time_point now);
 
@@ -113,7 +125,7 @@ class Resolver::State {
 };
 
 Resolver::State::Found Resolver::State::find(const std::shared_ptr<State>& self, WorkerPool& pool,
-                                             const std::string& host,
+                                             const std::string& host, const LookupClient& client,
                                              const std::shared_ptr<Wakeup>& waiter) {
   const std::lock_guard lock(self->mutex_);
   const auto now = Clock::now();
@@ -122,27 +134,43 @@ Resolver::State::Found Resolver::State::find(const std::shared_ptr<State>& self,
   const auto entry = known == self->entries_.end() ? std::make_shared<Entry>() : known->second;
   if (!entry->pending) {
     if (now < entry->fresh_until) return Found{.answer = entry->best(now), .entry = {}};
-    if (auto started = start(self, pool, host, entry); !started) {
+    entry->pending = entry->begun = false;
+    entry->stop = std::stop_source();
+    entry->queued_for.clear();
+    if (auto started = start(self, pool, host, entry, client); !started) {
       if (entry->has_good(now)) return Found{.answer = entry->good, .entry = {}};
       return Found{.answer = std::unexpected(std::move(started.error())), .entry = {}};
     }
+    entry->pending = true;
     self->entries_[host] = entry;
+  } else if (!entry->begun &&
+             std::ranges::find(entry->queued_for, client) == entry->queued_for.end()) {
+    // Otherwise it waits for its turn with the other clients'.
+    std::ignore = start(self, pool, host, entry, client);
   }
   entry->waiters.push_back(waiter);
   return {.answer = {}, .entry = entry, .may_serve_on = entry->has_good(now)};
 }
 
+std::string Resolver::State::lane(const std::string& host, const LookupClient& client) const {
+  if (!client || options_.max_queued_per_client == 0) return {};
+  const auto identity = reinterpret_cast<std::uintptr_t>(client.get());
+  return std::to_string(identity) + "/" +
+         std::to_string(std::hash<std::string>{}(host) % lanes_per_client(options_));
+}
+
 Result<void> Resolver::State::start(const std::shared_ptr<State>& self, WorkerPool& pool,
-                                    const std::string& host, const std::shared_ptr<Entry>& entry) {
-  std::stop_source stop;
+                                    const std::string& host, const std::shared_ptr<Entry>& entry,
+                                    const LookupClient& client) {
   auto queued = pool.submit(
-      stop, [self, host, entry, hold = Clock::Hold()](const std::stop_token& asked_to_stop) {
+      entry->stop,
+      // The client's address is in use, and so unique, as long as the job exists.
+      [self, host, entry, client, hold = Clock::Hold()](const std::stop_token& asked_to_stop) {
         self->look_up(host, *entry, asked_to_stop);
-      });
+      },
+      self->lane(host, client));
   if (!queued) return fail("lookup of " + host, std::move(queued.error()));
-  entry->stop = std::move(stop);
-  entry->pending = true;
-  entry->begun = false;
+  entry->queued_for.push_back(client);
   return {};
 }
 
@@ -151,6 +179,7 @@ void Resolver::State::look_up(const std::string& host, Entry& entry, const std::
   bool begins = false;
   {
     const std::lock_guard lock(mutex_);
+    if (!entry.pending || entry.begun) return;  // its turn came earlier, in another queue
     begins = entry.begun = !stop.stop_requested();
   }
   if (begins) answer = options_.look_up(host);
@@ -217,7 +246,10 @@ Resolver::Resolver(Metrics& metrics, Options options)
     : state_(std::make_shared<State>(options)),
       pool_(std::make_shared<WorkerPool>(
           WorkerPool::Options{
-              .name = options.name, .threads = options.threads, .max_queued = options.max_queued},
+              .name = options.name,
+              .threads = options.threads,
+              .max_queued = options.max_queued,
+              .max_per_key = options.max_queued_per_client / lanes_per_client(options)},
           metrics)) {}
 
 Resolver::~Resolver() = default;
@@ -226,13 +258,14 @@ void Resolver::forget(const std::string& host) {
   state_->forget(host);
 }
 
-Task<Result<Endpoints>> Resolver::resolve(std::string host, std::uint16_t port, Deadline deadline) {
+Task<Result<Endpoints>> Resolver::resolve(std::string host, std::uint16_t port, Deadline deadline,
+                                          LookupClient client) {
   boost::system::error_code error;
   if (const auto address = asio::ip::make_address(host, error); !error) {
     co_return with_port(Addresses{address}, port);
   }
   const auto waiter = std::make_shared<Wakeup>(co_await asio::this_coro::executor);
-  auto found = State::find(state_, *pool_, host, waiter);
+  auto found = State::find(state_, *pool_, host, client, waiter);
   if (found.answer) co_return with_port(*found.answer, port);
   struct Leave {
     Leave(const Resolver& resolver, const std::string& h, std::shared_ptr<Entry> e,

@@ -20,6 +20,9 @@ using Addresses = std::vector<asio::ip::address>;
 // preference. Blocks while the name servers are asked. not_found: the host does not exist.
 Result<Addresses> look_up(const std::string& host);
 
+// For whom a name is looked up: one object for each client, of which only the identity counts.
+using LookupClient = std::shared_ptr<const void>;
+
 // Name lookup on dedicated threads. Thread-safe; coroutines of several loops may share one.
 //
 // Concurrent lookups of one name are merged, and a waiter leaves when it is cancelled or reaches
@@ -32,9 +35,12 @@ Result<Addresses> look_up(const std::string& host);
 class Resolver {
  public:
   struct Options {
-    std::string name = "lookup";    // of the worker pool
-    std::size_t threads = 2;        // lookups at a time
-    std::size_t max_queued = 64;    // lookups that wait for a thread; more are refused
+    std::string name = "lookup";  // of the worker pool
+    std::size_t threads = 2;      // lookups at a time
+    std::size_t max_queued = 64;  // lookups that wait for a thread; more are refused
+    // When above 0, clients take turns: the lookups for one of them take half of the threads at
+    // most, and about this many wait; more are refused.
+    std::size_t max_queued_per_client = 0;
     std::size_t max_names = 1'000;  // remembered; the oldest go first
     std::function<Result<Addresses>(const std::string& host)> look_up = net::look_up;
   };
@@ -49,7 +55,8 @@ class Resolver {
   // At least one endpoint, in the system's order of preference; an IP address needs no lookup.
   // Errors: not_found (no such host), unavailable, timeout, too_many_requests.
   Task<Result<std::vector<asio::ip::tcp::endpoint>>> resolve(std::string host, std::uint16_t port,
-                                                             Deadline deadline);
+                                                             Deadline deadline,
+                                                             LookupClient client = {});
   // Forgets a host, e.g. after all its addresses refused.
   void forget(const std::string& host);
 

@@ -155,7 +155,7 @@ Task<> Driver::serve() {
 }
 
 Task<> Driver::get_upstream(Exchange& exchange) {
-  auto connected = co_await exchange.route()->upstream->connect();
+  auto connected = co_await exchange.route()->upstream->connect(exchange.charged());
   if (connected) {
     upstream_ = std::move(*connected);
     exchange.upstream_ready(upstream_->in, false, context_.reactor.now());

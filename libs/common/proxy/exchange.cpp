@@ -285,10 +285,13 @@ bool Exchange::fits_in_block() const {
   return !head.chunked && head.content_length.value_or(0) <= net::BlockPool::kLarge;
 }
 
-bool Exchange::charge_block() {
+const std::shared_ptr<PeerUse>& Exchange::charged() const {
   const bool other = forward_.screening && forward_.screening->holder;
-  return held_charge_.charge(other ? forward_.screening->holder : peer_->use,
-                             net::BlockPool::kLarge);
+  return other ? forward_.screening->holder : peer_->use;
+}
+
+bool Exchange::charge_block() {
+  return held_charge_.charge(charged(), net::BlockPool::kLarge);
 }
 
 // False when the rest of the body is not collected but passes as it comes. A client that waits for

@@ -105,6 +105,8 @@ class Exchange {
   [[nodiscard]] const Route* route() const { return forward_.route.get(); }
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] Forward& forward() { return forward_; }
+  // To whom what the request takes is charged.
+  [[nodiscard]] const std::shared_ptr<PeerUse>& charged() const;
   void decided(Forward forward, Clock::time_point now);
   void admitted();
   // `date`: of the Date field.

@@ -50,7 +50,7 @@ struct Screening {
       admit;
   // Is given the data of the body as it comes, in order. May be empty.
   std::function<void(std::string_view part)> inspect = {};
-  // To whom the held body is charged; null: to the peer.
+  // To whom the held body, and the lookup of the upstream's name, are charged; null: to the peer.
   std::shared_ptr<PeerUse> holder = {};
 };
 

@@ -18,7 +18,7 @@ Dialer tcp_dialer(net::Resolver& resolver, TcpDialerOptions options) {
     State(net::Resolver& r, TcpDialerOptions o) : resolver(r), options(std::move(o)) {
       if (options.tls) tls.emplace(net::TlsContext::Role::client, *options.tls);
     }
-    Task<Result<std::unique_ptr<net::Channel>>> dial(Deadline deadline) {
+    Task<Result<std::unique_ptr<net::Channel>>> dial(Deadline deadline, net::LookupClient client) {
       std::shared_ptr<asio::ssl::context> context;
       if (tls) {
         auto loaded = tls->get(Clock::now());
@@ -26,7 +26,7 @@ Dialer tcp_dialer(net::Resolver& resolver, TcpDialerOptions options) {
         context = std::move(*loaded);
       }
       auto channel = co_await net::connect_host(resolver, options.host, options.port,
-                                                options.allowed, deadline);
+                                                options.allowed, deadline, std::move(client));
       if (!channel || !context) co_return channel;
       const auto& name = options.tls->server_name;
       co_return co_await net::start_tls(std::move(*channel), std::move(context),
@@ -38,7 +38,9 @@ Dialer tcp_dialer(net::Resolver& resolver, TcpDialerOptions options) {
   };
   auto state = std::make_shared<State>(resolver, std::move(options));
   Dialer dialer;
-  dialer.dial = [state](Deadline deadline) { return state->dial(deadline); };
+  dialer.dial = [state](Deadline deadline, net::LookupClient client) {
+    return state->dial(deadline, std::move(client));
+  };
   if (state->tls) {
     dialer.generation = [state](Clock::time_point now) {
       (void)state->tls->get(now);  // notices rotated certificates
@@ -64,8 +66,8 @@ std::unique_ptr<UpstreamConnection> Upstream::take() {
   return nullptr;
 }
 
-Task<Result<std::unique_ptr<UpstreamConnection>>> Upstream::connect() {
-  auto channel = co_await dialer_.dial(deadline_after(options_.connect_timeout));
+Task<Result<std::unique_ptr<UpstreamConnection>>> Upstream::connect(net::LookupClient client) {
+  auto channel = co_await dialer_.dial(deadline_after(options_.connect_timeout), std::move(client));
   if (!channel) co_return std::unexpected(channel.error());
   auto connection = std::make_unique<UpstreamConnection>(std::move(*channel));
   connection->generation = generation(Clock::now());

@@ -30,8 +30,11 @@ struct UpstreamConnection {
 
 // Makes connections to one place.
 struct Dialer {
-  // Errors: not_found (no such host), forbidden (no address is allowed), timeout, unavailable, tls.
-  std::function<Task<Result<std::unique_ptr<net::Channel>>>(Deadline deadline)> dial;
+  // For a request of this client. Errors: not_found (no such host), forbidden (no address is allowed),
+  // timeout, unavailable, tls, too_many_requests (see net::Resolver).
+  std::function<Task<Result<std::unique_ptr<net::Channel>>>(Deadline deadline,
+                                                            net::LookupClient client)>
+      dial;
   // Counts up when connections made before must not be used for new requests any more, because
   // certificates have rotated. Empty: never.
   std::function<unsigned(Clock::time_point now)> generation = {};
@@ -65,8 +68,8 @@ class Upstream {
   // The pooled connection that was used last and seems to be alive; null when there is none. Looks
   // into the socket of one that was idle for a second or more.
   std::unique_ptr<UpstreamConnection> take();
-  // A new one. Errors as of Dialer::dial.
-  Task<Result<std::unique_ptr<UpstreamConnection>>> connect();
+  // A new one, for a request of this client. Errors as of Dialer::dial.
+  Task<Result<std::unique_ptr<UpstreamConnection>>> connect(net::LookupClient client = {});
   // Keeps a connection on which nothing is going on.
   void put(std::unique_ptr<UpstreamConnection> connection);
   // Closes connections that the upstream may be about to close.

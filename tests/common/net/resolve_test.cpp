@@ -288,6 +288,88 @@ TEST(Resolver, RefusesLookupsBeyondItsBound) {
   });
 }
 
+// Two threads, of which one client has one at most, and three more lookups may wait for it.
+struct Greedy {
+  explicit Greedy(NameServer& names) : resolver(metrics, options(names)) {}
+  static Resolver::Options options(NameServer& names) {
+    auto options = names.options(2);
+    options.max_queued_per_client = 3;
+    return options;
+  }
+  static LookupClient client() { return std::make_shared<int>(0); }
+  void ask_for(TaskGroup& tasks, std::string host, LookupClient client) {
+    tasks.spawn("asks", [this, host = std::move(host), client]() -> Task<> {
+      std::ignore = co_await resolver.resolve(host, 80, kNever, client);
+    });
+  }
+  Metrics metrics;
+  Resolver resolver;
+};
+
+TEST(Resolver, OneClientDoesNotTakeThePlacesOfTheOthers) {
+  NameServer names;
+  Greedy bed(names);
+  const Silence silence(names);
+  run_coro([&]() -> Task<> {
+    const auto greedy = Greedy::client();
+    const auto other = Greedy::client();
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    for (const auto* host : {"a", "b", "c", "d"}) bed.ask_for(tasks, host, greedy);
+    co_await until([&] { return names.waiting() == 1; });
+    const auto refused = co_await bed.resolver.resolve("e", 80, kNever, greedy);
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests);
+    // Another thread is left, although three names wait.
+    bed.ask_for(tasks, "f", other);
+    co_await until([&] { return names.asked("f") == 1; });
+    EXPECT_EQ(names.asked("b") + names.asked("c") + names.asked("d"), 0);
+    names.fall_silent(false);
+    co_await tasks.join();
+    for (const auto* host : {"a", "b", "c", "d", "f"}) EXPECT_EQ(names.asked(host), 1) << host;
+  });
+}
+
+// Of a name that another client has asked for, and whose turn in that one's queue has not come.
+TEST(Resolver, ALookupHasItsTurnWithEachClientThatWaitsForIt) {
+  NameServer names;
+  names.set("b", "10.0.0.2");
+  Greedy bed(names);
+  const Silence silence(names);
+  run_coro([&]() -> Task<> {
+    const auto greedy = Greedy::client();
+    const auto other = Greedy::client();
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    for (const auto* host : {"a", "b"}) bed.ask_for(tasks, host, greedy);
+    co_await until([&] { return names.waiting() == 1; });
+    EXPECT_EQ(names.asked("b"), 0);
+    bed.ask_for(tasks, "b", other);
+    co_await until([&] { return names.asked("b") == 1; });
+    names.fall_silent(false);
+    co_await tasks.join();
+    EXPECT_EQ(names.asked("b"), 1) << "also not in the turn of the first client";
+  });
+}
+
+TEST(Resolver, LookupsThatAClientGivesUpTakeNoPlace) {
+  NameServer names;
+  Greedy bed(names);
+  const Silence silence(names);
+  run_coro([&]() -> Task<> {
+    const auto client = Greedy::client();
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    for (const auto* host : {"a", "b", "c", "d"}) bed.ask_for(tasks, host, client);
+    co_await until([&] { return names.waiting() == 1; });
+    EXPECT_FALSE(co_await bed.resolver.resolve("e", 80, kNever, client));
+    tasks.cancel();
+    co_await tasks.join();
+    const auto waits =
+        co_await bed.resolver.resolve("e", 80, deadline_after(milliseconds(5)), client);
+    CO_ASSERT_TRUE(!waits);
+    EXPECT_EQ(waits.error().code, ErrorCode::timeout);
+    EXPECT_EQ(names.asked("b") + names.asked("c") + names.asked("d") + names.asked("e"), 0);
+  });
+}
+
 TEST(Resolver, ALookupThatNobodyBeganIsBegunAnewForTheNext) {
   NameServer names;
   names.set("a", "10.0.0.1");

@@ -58,8 +58,8 @@ class Bed {
     made->name = "r";
     made->host = "up";
     made->limits.websocket = true;
-    made->upstream = std::make_shared<Upstream>(Dialer{.dial = [this](Deadline) { return dial(); }},
-                                                UpstreamOptions{});
+    made->upstream = std::make_shared<Upstream>(
+        Dialer{.dial = [this](Deadline, const auto&) { return dial(); }}, UpstreamOptions{});
     route = made;
     server = std::make_unique<Server>(
         executor, ServerOptions{.totals = totals},
