@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "event-reporter/ledger/ledger_file.hpp"
-#include "event-reporter/report/difference.hpp"
 
 namespace {
 
@@ -38,9 +37,6 @@ void check_entry(std::string_view bytes) {
   require(*decode_entry(encode(*entry)) == *entry);
   require(head && *head == head_of(*entry));
   require(entry->resource_ids().size() == entry->resources.size());
-  const auto due =
-      diff(*entry, entry->uid, {}, std::span<const ApplicationEvents::Resource>(), Refused::retry);
-  require(due.gone.size() == entry->resources.size());
 }
 
 // A folder in memory.
