@@ -239,7 +239,8 @@ class App {
     const auto making = clones_->in_progress();
     std::string text = std::to_string(committer_->waiting()) +
                        " waiting; clones: " + std::to_string(clones_->bytes()) + " bytes, " +
-                       std::to_string(making.size()) + " in progress\n";
+                       std::to_string(making.size()) + " in progress, " +
+                       std::to_string(clones_->to_prepare()) + " to be made ahead\n";
     for (const auto& clone : making) {
       text += "  " + clone.url + ": " + std::to_string(clone.progress.received_objects) + " of " +
               std::to_string(clone.progress.total_objects) + " objects, " +

@@ -9,6 +9,7 @@
 namespace gitops::test {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
@@ -186,6 +187,29 @@ TEST(AppProxyGitSources, MistakesAreToldAndChangeNothing) {
     labelled["labels"] = R"({"team":"a"})";
     EXPECT_EQ((co_await w.create(kAnn, labelled)).code(), "");
     EXPECT_THAT(w.file("resources/prod/shop.yaml"), HasSubstr("team: a\n"));
+  });
+}
+
+// A registered token has the shared configuration repository cloned, a new Git source its own: their
+// first commits find a clone.
+TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    const auto made = [&](int count) {
+      return w.world.base.daemon->admin("/metrics")
+          .body.contains("gitops_app_proxy_git_clones_made_total{result=\"ok\"} " +
+                         std::to_string(count) + "\n");
+    };
+    while (!made(1)) co_await sleep_for(5ms);
+    EXPECT_EQ(w.git.git("config", {"rev-list", "--count", "--all"}).out, "0\n");
+    w.git.create_repository("team");
+    w.git.commit("team", {{"apps/a.yaml", "a: 1\n"}}, "first");
+    EXPECT_EQ((co_await w.create(
+                   kBob, {{"appName", "team"}, {"appSpecifier", w.git.url("team") + "/apps"}}))
+                  .code(),
+              "");
+    while (!made(2)) co_await sleep_for(5ms);
+    EXPECT_THAT(w.world.base.daemon->admin("/statusz").body,
+                HasSubstr("0 in progress, 0 to be made ahead\n"));
   });
 }
 

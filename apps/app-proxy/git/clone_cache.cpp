@@ -23,6 +23,8 @@ const Log& log() {
 
 constexpr std::string_view kUnfinished = "unfinished-";  // being made, or being removed
 
+constexpr std::size_t kMaxAhead = 100;
+
 constexpr std::string_view kBootFile = "boot-id";  // the boot that the clones are of
 
 std::string text_of(const fs::path& file) {
@@ -292,12 +294,8 @@ Task<Result<CloneCache::Lease>> CloneCache::get(RepositoryUrl url, GitCredential
       if (begun && clone->attempts >= *begun && clone->failure) {
         co_return std::unexpected(*clone->failure);
       }
-      clone->state = Clone::State::making;
-      clone->failure.reset();
-      begun = ++clone->attempts;
-      tasks_.spawn("clone " + clone->name, [this, clone, url, credential, &client]() -> Task<> {
-        return make(clone, url, credential, client);
-      });
+      begin(clone, url, credential, client);
+      begun = clone->attempts;
     } else if (!begun && clone->state == Clone::State::making) {
       // Somebody else's attempt. If it fails, it may be for their credential: then it is our turn.
       begun = clone->attempts + 1;
@@ -308,18 +306,57 @@ Task<Result<CloneCache::Lease>> CloneCache::get(RepositoryUrl url, GitCredential
   }
 }
 
+void CloneCache::begin(const std::shared_ptr<Clone>& clone, const RepositoryUrl& url,
+                       const GitCredential& credential, http::Client& client) {
+  clone->state = Clone::State::making;
+  clone->failure.reset();
+  ++clone->attempts;
+  tasks_.spawn("clone " + clone->name, [this, clone, url, credential, &client]() -> Task<> {
+    return make(clone, url, credential, client);
+  });
+}
+
 void CloneCache::prepare(RepositoryUrl url, GitCredential credential, http::Client& client) {
-  if (clone_for(url)->state != Clone::State::absent) return;
-  tasks_.spawn(
-      "prepare a clone",
-      [this, url = std::move(url), credential = std::move(credential), &client]() -> Task<> {
-        const auto made =
-            co_await get(url, credential, client, deadline_after(options_.clone_timeout));
-        if (!made) {
-          log().warning("could not clone ahead; the first commit tries again",
-                        {{"repository", url.to_string()}, {"error", made.error().message}});
-        }
-      });
+  const auto clone = clone_for(url);
+  if (clone->state != Clone::State::absent || ahead_.size() >= kMaxAhead ||
+      std::ranges::find(ahead_, clone, &Ahead::clone) != ahead_.end()) {
+    return;
+  }
+  ahead_.push_back({clone, std::move(url), std::move(credential), &client});
+  if (!std::exchange(makes_ahead_, true)) {
+    tasks_.spawn("clones made ahead", [this] { return make_ahead(); });
+  }
+}
+
+Task<> CloneCache::make_ahead() {
+  while (!ahead_.empty()) {
+    // Users come first.
+    while (!in_progress().empty()) co_await made_one_.wait();
+    const Ahead next = std::move(ahead_.front());
+    ahead_.pop_front();
+    const auto& clone = next.clone;
+    const auto repository = next.url.to_string();
+    if (clone->state != Clone::State::absent) continue;
+    if (bytes() >= options_.quota) {
+      log().info("not cloned ahead: the clones have reached their quota",
+                 {{"repository", repository}});
+      continue;
+    }
+    log().info("cloning ahead", {{"repository", repository}});
+    begin(clone, next.url, next.credential, *next.client);
+    while (clone->state == Clone::State::making) {
+      if (co_await clone->changed.wait(deadline_after(options_.report_period))) continue;
+      log().info("still cloning", {{"repository", repository},
+                                   {"objects", clone->progress->received.load()},
+                                   {"objects_in_all", clone->progress->total.load()},
+                                   {"bytes", clone->progress->bytes.load()}});
+    }
+    if (clone->state == Clone::State::absent && clone->failure) {
+      log().warning("could not clone ahead; the first commit tries again",
+                    {{"repository", repository}, {"error", clone->failure->message}});
+    }
+  }
+  makes_ahead_ = false;
 }
 
 Task<> CloneCache::make(std::shared_ptr<Clone> clone, RepositoryUrl url, GitCredential credential,

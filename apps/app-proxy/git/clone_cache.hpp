@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -31,6 +32,7 @@ class CloneCache {
     std::uintmax_t quota = std::uintmax_t{4} * 1024 * 1024 * 1024;  // bytes on disk
     std::size_t clones_at_a_time = 6;
     std::size_t clones_at_a_time_per_host = 4;  // a slow host leaves places for others
+    Clock::duration report_period = std::chrono::seconds(30);  // of progress in the log
     Clock::duration clone_timeout = std::chrono::minutes(30);
     Clock::duration stall = std::chrono::seconds(60);  // a server that sends nothing
     WireLimits limits = {};
@@ -69,7 +71,9 @@ class CloneCache {
   // that come meanwhile wait for the same one, and one that leaves does not end it.
   Task<Result<Lease>> get(RepositoryUrl url, GitCredential credential, http::Client& client,
                           Deadline deadline);
-  // Makes a clone in the background, for a repository that became known.
+  // Makes a clone in the background, for a repository that became known: one at a time, while no other
+  // is being made and the quota has room. A user who comes meanwhile waits for the same one. Failures
+  // are in the log alone. At most 100 wait; more are left to the first commit.
   void prepare(RepositoryUrl url, GitCredential credential, http::Client& client);
   // Measures a clone that was used and removes others when the quota is exceeded.
   Task<> settle(Lease lease);
@@ -83,6 +87,8 @@ class CloneCache {
     WallTime since;
   };
   [[nodiscard]] std::vector<InProgress> in_progress() const;
+  // Clones that prepare() was asked for and that are not begun.
+  [[nodiscard]] std::size_t to_prepare() const { return ahead_.size(); }
   // Without those that are not measured yet.
   [[nodiscard]] std::uintmax_t bytes() const;
 
@@ -91,6 +97,16 @@ class CloneCache {
 
  private:
   struct Clone;
+  // A clone that prepare() is to make.
+  struct Ahead {
+    std::shared_ptr<Clone> clone;
+    RepositoryUrl url;
+    GitCredential credential;
+    http::Client* client;
+  };
+  Task<> make_ahead();
+  void begin(const std::shared_ptr<Clone>& clone, const RepositoryUrl& url,
+             const GitCredential& credential, http::Client& client);
   Task<> make(std::shared_ptr<Clone> clone, RepositoryUrl url, GitCredential credential,
               http::Client& client);
   Task<Result<std::uintmax_t>> make_on_pool(std::shared_ptr<Clone> clone, RepositoryUrl url,
@@ -112,6 +128,8 @@ class CloneCache {
   std::map<std::string, std::shared_ptr<Clone>> clones_;  // by folder name
   Event made_one_;                                        // wakes clones that wait to be made
   std::map<std::string, std::size_t> making_;             // by host
+  std::deque<Ahead> ahead_;
+  bool makes_ahead_ = false;
   std::uint64_t uses_ = 0;
   TaskGroup tasks_;
   Gauge& bytes_gauge_;

@@ -85,6 +85,11 @@ class Committer {
   // pushed), unavailable.
   Task<Result<CommitResult>> commit(CommitRequest request, Deadline deadline);
 
+  // Has the clone of a repository made that a commit may soon go to, see CloneCache::prepare().
+  void prepare(RepositoryUrl repository, GitCredential credential) {
+    clones_.prepare(std::move(repository), std::move(credential), client_);
+  }
+
   [[nodiscard]] std::size_t waiting() const { return waiting_; }
   // Ends all work; requests fail with `unavailable`.
   Task<> stop();

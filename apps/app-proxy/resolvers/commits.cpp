@@ -66,6 +66,14 @@ Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& commit
   co_return ShownCommit{.commit = std::move(*made), .author = author};
 }
 
+void prepare_clone(const GitAccount& account, Committer& committer,
+                   const RepositoryUrl& repository) {
+  auto url = clone_url_of(account.root, repository.to_string());
+  if (!url) return;
+  committer.prepare(std::move(*url),
+                    {.username = git_username_of(account), .password = account.access.token});
+}
+
 Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view text) {
   const auto refuse = [&](std::string_view reason, std::string message) {
     return std::unexpected(Error{

@@ -33,6 +33,10 @@ Result<void> require(Committer* committer);
 Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& committer,
                                     CommitRequest request, Deadline deadline);
 
+// Has a repository cloned that the user of `account` may soon commit to, unless it is at another host.
+void prepare_clone(const GitAccount& account, Committer& committer,
+                   const RepositoryUrl& repository);
+
 // Below: pure.
 
 // Where a repository is cloned from and pushed to, as its host tells. The user's token goes there, so

@@ -151,6 +151,18 @@ std::string cluster_word(std::string_view server) {
 
 }  // namespace
 
+Task<Result<Integration>> register_git_token(GitIntegrations* git, Committer* committer,
+                                             const RuntimeFiles& files, Call& call) {
+  auto registered = co_await register_to_git_integration(git, call);
+  if (!registered || committer == nullptr) co_return registered;
+  const auto repository = files.repository();
+  if (!repository) co_return registered;
+  const auto account =
+      co_await git->open(actor_of(call), text_of(call["args"]["name"]), call.deadline());
+  if (account) prepare_clone(*account, *committer, repository->at.repository);
+  co_return registered;
+}
+
 Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
                                      const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
@@ -182,6 +194,7 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
       *target, *committer, changes_to_create(target->repository, source),
       "Create Git source " + source.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
+  prepare_clone(target->account, *committer, source.source.repository);
   co_return Result<void>();
 }
 
@@ -201,6 +214,7 @@ Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
       co_await commit(*target, *committer, changes_to_edit(target->repository, edit),
                       "Edit Git source " + edit.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
+  prepare_clone(target->account, *committer, edit.source.repository);
   co_return Result<void>();
 }
 

@@ -12,6 +12,10 @@
 // it. `git` and `committer` are null while the runtime has no access to its cluster.
 namespace gitops::app_proxy {
 
+// Registers the caller's token, and has the shared configuration repository cloned with it.
+Task<Result<Integration>> register_git_token(GitIntegrations* git, Committer* committer,
+                                             const RuntimeFiles& files, graphql::Call& call);
+// Creating or editing a Git source has its repository cloned, too.
 Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
                                      const RuntimeFiles& files, graphql::Call& call);
 Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,

@@ -270,7 +270,7 @@ std::vector<FieldRow> table(const Parts& parts) {
       change("editGitIntegration", admin, {"args.name", "args.apiUrl"},
              of_git(edit_git_integration)),
       change("removeGitIntegration", admin, {"name"}, of_git(remove_git_integration)),
-      change("registerToGitIntegration", user, {"args.name"}, of_git(register_to_git_integration)),
+      change("registerToGitIntegration", user, {"args.name"}, of_files(register_git_token)),
       change("deregisterFromGitIntegration", user, {"name"},
              of_git(deregister_from_git_integration)),
       read("validateGitProvider", user, of_git(validate_git_provider)),

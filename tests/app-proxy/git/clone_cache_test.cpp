@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <atomic>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <gtest/gtest.h>
 
 #include "app-proxy/git/git_bed.hpp"
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
+#include "common/core/task_group.hpp"
+#include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::app_proxy {
@@ -114,6 +117,92 @@ TEST(CloneCache, OldClonesAreMeasuredOnThePoolAndThenTheQuotaHolds) {
   EXPECT_FALSE(fs::exists(folder.path() / "unfinished-1"));
   EXPECT_TRUE(fs::exists(folder.path() / "clone-149.git"));
   EXPECT_FALSE(fs::exists(folder.path() / "clone-150.git"));
+}
+
+std::size_t clones_made(const GitBed& bed) {
+  std::size_t made = 0;
+  for (const auto& entry : fs::directory_iterator(bed.folder.path())) {
+    if (entry.path().extension() == ".git") ++made;
+  }
+  return made;
+}
+
+// Repositories become known: their clones are made one after another, and a commit finds its own.
+TEST(CloneCache, AFirstCommitAfterThePreparationDoesNotClone) {
+  constexpr std::size_t kRepositories = 4;
+  GitServer server;
+  const auto name = [](std::size_t i) { return "work-" + std::to_string(i); };
+  for (std::size_t i = 0; i < kRepositories; ++i) {
+    server.create_repository(name(i));
+    server.commit(name(i), {{"README.md", "hello\n"}}, "first");
+  }
+  run_coro(
+      [&]() -> Task<> {
+        GitBed bed(co_await asio::this_coro::executor, {});
+        bed.credential = {.username = server.username(), .password = Secret(server.password())};
+        for (int again = 0; again < 2; ++again) {
+          for (std::size_t i = 0; i < kRepositories; ++i) {
+            const auto request = bed.request(server.url(name(i)), "a", "1\n");
+            bed.committer.prepare(request.repository, request.credential);
+          }
+        }
+        EXPECT_EQ(bed.clones.to_prepare(), kRepositories);
+        while (clones_made(bed) < kRepositories || !bed.clones.in_progress().empty()) {
+          EXPECT_LE(bed.clones.in_progress().size(), 1U);
+          co_await sleep_for(1ms);
+        }
+        EXPECT_EQ(bed.clones.to_prepare(), 0U);
+        const auto made = "clones_made_total{result=\"ok\"} " + std::to_string(kRepositories);
+        EXPECT_TRUE(bed.metrics.expose().contains(made)) << bed.metrics.expose();
+        for (std::size_t i = 0; i < kRepositories; ++i) {
+          const auto done = co_await bed.committer.commit(
+              bed.request(server.url(name(i)), "a", "1\n"), deadline_after(20s));
+          CO_ASSERT_OK(done);
+        }
+        EXPECT_TRUE(bed.metrics.expose().contains(made)) << bed.metrics.expose();
+        co_await bed.stop();
+      },
+      60s);
+}
+
+// A preparation never competes with a user, is told in the log while it lasts, and ends at once.
+TEST(CloneCache, APreparationWaitsForUsersAndEndsWithTheProcess) {
+  run_coro(
+      [&]() -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        // Connections are accepted, and nothing is said.
+        const asio::ip::tcp::acceptor silent(executor, {asio::ip::address_v4::loopback(), 0});
+        const auto url =
+            "http://127.0.0.1:" + std::to_string(silent.local_endpoint().port()) + "/o/";
+        test::LogCapture logs;
+        CloneCache::Options options;
+        options.stall = 500ms;
+        options.report_period = 20ms;
+        GitBed bed(executor, {.clones = options});
+        TaskGroup users(executor);
+        users.spawn("user", [&]() -> Task<> {
+          const auto done = co_await bed.committer.commit(bed.request(url + "user.git", "a", "1\n"),
+                                                          deadline_after(10s));
+          EXPECT_FALSE(done);
+        });
+        while (bed.clones.in_progress().empty()) co_await sleep_for(1ms);
+        const auto request = bed.request(url + "ahead.git", "a", "1\n");
+        bed.committer.prepare(request.repository, request.credential);
+        // The user's clone stalls and fails; only then the other one is begun.
+        while (!logs.text().contains("still cloning")) {
+          const auto making = bed.clones.in_progress();
+          EXPECT_LE(making.size(), 1U);
+          const bool is_users = !making.empty() && making.front().url.contains("user.git");
+          EXPECT_EQ(bed.clones.to_prepare() == 1, is_users);
+          co_await sleep_for(1ms);
+        }
+        users.cancel();
+        co_await users.join();
+        const auto before = Clock::now();
+        co_await bed.stop();
+        EXPECT_LT(Clock::now() - before, 5s);
+      },
+      60s);
 }
 
 // The clones need more than the quota: the least recently used goes, and is made again on use.
