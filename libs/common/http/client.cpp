@@ -18,11 +18,6 @@ constexpr std::size_t kInflateStep = 2 * 1024;
 // Then others have a turn: it takes about a millisecond.
 constexpr std::size_t kInflateSlice = 256 * 1024;
 
-bool is_idempotent(std::string_view method) {
-  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
-         method == "OPTIONS";
-}
-
 bool is_target(std::string_view text) {
   if (text != "*" && !text.starts_with('/')) return false;
   for (const char c : text) {

@@ -30,6 +30,11 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
                                             [](char x, char y) { return lower(x) == lower(y); });
 }
 
+bool is_idempotent(std::string_view method) {
+  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
+         method == "OPTIONS" || method == "TRACE";
+}
+
 std::optional<std::string_view> Headers::find(std::string_view name) const {
   for (const auto& [field, value] : fields_) {
     if (equal_ignoring_case(field, name)) return value;

@@ -55,6 +55,9 @@ std::string_view reason_phrase(int status);
 // Field names and most tokens compare like this (ASCII only).
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
+// Whether a request may be sent twice: RFC 9110 section 9.2.2.
+bool is_idempotent(std::string_view method);
+
 // True for RFC 9110 token characters only, at least one.
 bool is_token(std::string_view text);
 // True for text without control characters other than tab: what may stand in a field value.

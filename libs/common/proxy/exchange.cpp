@@ -826,7 +826,7 @@ void Exchange::upstream_dropped() {
   to_upstream_.clear();
   const bool again = problem_.failure == Failure::upstream_lost && now_.reused && now_.whole &&
                      now_.answer == Answer::awaited && !now_.answer_begun &&
-                     (now_.untouched || parser_.head().is_idempotent());
+                     (now_.untouched || http::is_idempotent(parser_.head().method));
   if (!again) return end_failed();
   problem_ = {};
   action_ = Action::get_upstream;

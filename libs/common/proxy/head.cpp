@@ -290,11 +290,6 @@ bool MessageHead::connection_lists(std::string_view name) const {
   return listed;
 }
 
-bool RequestHead::is_idempotent() const {
-  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
-         method == "OPTIONS" || method == "TRACE";
-}
-
 bool RequestHead::wants_websocket() const {
   if (!http_1_1 || !connection_upgrade || method != "GET" || has_body()) return false;
   const auto upgrade = find(FieldId::upgrade);

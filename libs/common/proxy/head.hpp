@@ -95,8 +95,6 @@ struct RequestHead : MessageHead {
   bool expects_continue = false;
 
   [[nodiscard]] bool has_body() const { return chunked || content_length.value_or(0) > 0; }
-  // RFC 9110 section 9.2.2.
-  [[nodiscard]] bool is_idempotent() const;
   [[nodiscard]] bool wants_websocket() const;
 };
 
