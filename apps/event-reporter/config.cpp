@@ -116,7 +116,9 @@ void bind(ConfigReader& reader, Config& config) {
              config.queue_size, 1, kMany);
   reader.add({"max-app-retries",
               {"MAX_APP_RETRIES"},
-              "Attempts to deliver one event before its application goes back to the queue"},
+              "Attempts to deliver one event before its application goes back to the queue, and to "
+              "read an "
+              "application whole before its event is sent with what is known"},
              config.max_retries, 1, 100);
   reader.add(
       {"threadiness", {"THREADINESS"}, "Applications (or resources) reported at the same time"},

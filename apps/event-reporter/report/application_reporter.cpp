@@ -521,9 +521,14 @@ Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::strin
   if (!entry) co_return std::unexpected(entry.error());
   const auto tree = co_await gatherer_.tree(application_key(key), std::move(project));
   if (!tree) co_return std::unexpected(tree.error());
-  simdjson::dom::parser parser;
-  const bool usable = parse_object(parser, *tree, "the answer of resource-tree").has_value();
-  co_return Result<bool>(usable && entry->tree != tree_digest(*tree));
+  const auto bytes = tree->size();
+  auto compare = [text = std::move(*tree), known = entry->tree](std::stop_token) {
+    simdjson::dom::parser parser;
+    const bool usable = parse_object(parser, text, "the answer of resource-tree").has_value();
+    return Result<bool>(usable && known != tree_digest(text));
+  };
+  if (bytes < kLargeSnapshot) co_return compare({});
+  co_return co_await pool_.run(deadline_after(kMakeTimeout), std::move(compare));
 }
 
 void ApplicationReporter::count_error(const Error& error) {

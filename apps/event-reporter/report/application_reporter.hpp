@@ -142,7 +142,7 @@ class ApplicationReporter {
   NewestStates newest_;  // reported by this process
   // Applications whose managed resources are read in parts, since one answer is too large.
   std::unordered_set<std::string> in_parts_;
-  WorkerPool pool_;  // makes the events of large snapshots
+  WorkerPool pool_;  // reads large snapshots and trees
 };
 
 }  // namespace gitops::reporter
