@@ -366,11 +366,7 @@ ReporterDaemon start_daemon(const World& world,
                             const std::string& program = ReporterDaemon::kOfThisBuild) {
   run_on(kDaemonCpu);
   ReporterDaemon daemon(world.addresses(),
-                        {{"LEDGER_FILE", world.ledger()},
-                         {"THREADINESS", "100"},
-                         {"RESOURCE_THREADINESS", "10"},
-                         {"APP_QUEUE_SIZE", "1000"}},
-                        program);
+                        {{"LEDGER_FILE", world.ledger()}, {"APP_QUEUE_SIZE", "1000"}}, program);
   run_on(kOwnCpu);
   return daemon;
 }

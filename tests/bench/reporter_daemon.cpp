@@ -13,12 +13,19 @@ namespace {
 constexpr const char* kToken = "a-token";
 
 test::Environment environment(const PeerAddresses& peers, int admin_port, test::Environment more) {
-  test::Environment out{
-      {"KUBECONFIG", peers.kubeconfig},        {"POD_NAMESPACE", "argocd"},
-      {"ARGOCD_SERVER", peers.argocd},         {"ARGOCD_TOKEN", kToken},
-      {"CODEFRESH_URL", peers.platform},       {"CODEFRESH_TOKEN", kToken},
-      {"LISTEN_ADDRESS", "127.0.0.1"},         {"LISTEN_PORT", "0"},
-      {"METRICS_LISTEN_ADDRESS", "127.0.0.1"}, {"ADMIN_PORT", std::to_string(admin_port)}};
+  test::Environment out{{"KUBECONFIG", peers.kubeconfig},
+                        {"POD_NAMESPACE", "argocd"},
+                        {"ARGOCD_SERVER", peers.argocd},
+                        {"ARGOCD_TOKEN", kToken},
+                        {"CODEFRESH_URL", peers.platform},
+                        {"CODEFRESH_TOKEN", kToken},
+                        {"LISTEN_ADDRESS", "127.0.0.1"},
+                        {"LISTEN_PORT", "0"},
+                        {"METRICS_LISTEN_ADDRESS", "127.0.0.1"},
+                        {"ADMIN_PORT", std::to_string(admin_port)},
+                        // As the chart sets them.
+                        {"THREADINESS", "100"},
+                        {"RESOURCE_THREADINESS", "10"}};
   out.merge(more);
   return out;
 }
