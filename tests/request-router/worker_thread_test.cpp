@@ -164,11 +164,14 @@ TEST(WorkerThreads, NamesOfUnknownEventSourcesKeepNobodyWaiting) {
   settings.connect_timeout = std::chrono::minutes(1);
   std::latch silence(1);
   std::atomic<int> asked = 0;
+  std::atomic<int> not_absolute = 0;
   const auto answer = [](const std::string&) -> Result<net::Addresses> {
     return net::Addresses{asio::ip::make_address("127.0.0.1")};
   };
-  const auto keep_silent = [&](const std::string&) -> Result<net::Addresses> {
+  const auto keep_silent = [&](const std::string& host) -> Result<net::Addresses> {
     ++asked;
+    // Without the dot, search lists would be tried as well.
+    not_absolute += host.ends_with(".svc.cluster.local.") ? 0 : 1;
     silence.wait();
     return fail(ErrorCode::not_found, "no such host");
   };
@@ -208,6 +211,7 @@ TEST(WorkerThreads, NamesOfUnknownEventSourcesKeepNobodyWaiting) {
   ::close(log);
   EXPECT_EQ(refused, kStrangers - kTaken);
   EXPECT_EQ(unknown, kTaken);
+  EXPECT_EQ(not_absolute, 0);
 }
 
 }  // namespace

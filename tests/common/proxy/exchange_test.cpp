@@ -98,7 +98,10 @@ class Bed {
     if (verify) {
       const auto body = std::make_shared<std::string>();
       forward.screening = std::make_unique<Screening>();
-      forward.screening->inspect = [body](std::string_view part) { body->append(part); };
+      forward.screening->inspect = [this, body](std::string_view part) {
+        body->append(part);
+        inspected.append(part);
+      };
       forward.screening->admit = [this, body](const RequestHead& whole, std::shared_ptr<void>&) {
         return verify(whole, *body);
       };
@@ -124,6 +127,7 @@ class Bed {
   std::shared_ptr<Totals> totals;
   std::shared_ptr<Route> route;
   std::function<std::optional<http::Response>(const RequestHead&, std::string_view)> verify;
+  std::string inspected;  // of the bodies of all requests that are verified
   std::optional<Error> dial_error;
   Clock::duration dial_takes{};
   std::size_t upstream_capacity = 64 * 1024;
@@ -739,9 +743,11 @@ TEST(Exchange, ABodyIsAdmittedWhenAllOfItIsThere) {
     co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
     co_await sleep_for(5s);
     EXPECT_FALSE(asked);
+    EXPECT_EQ(bed.inspected, "bo") << "it is inspected as it comes";
     co_await send(client, "dy");
     EXPECT_THAT(co_await read(*co_await bed.upstream(), "body"), EndsWith("body"));
     EXPECT_TRUE(asked);
+    EXPECT_EQ(bed.inspected, "body");
   });
 }
 

@@ -237,7 +237,11 @@ TEST(Reporter, ALateReportDoesNotTouchTheLedgerOfTheNextTerm) {
       return known != scene.ledger().known().end() && known->second.change;
     }));
     EXPECT_TRUE(co_await scene.is_quiet());
-    // The new term reports all of it, whatever the old one wrote.
+    // The new term reports all of it, whatever the old one wrote, and also what the old one was just told.
+    EXPECT_GE(scene.platform.requests().size(), 5U);
+    EXPECT_EQ(scene.platform.find("Application", "app-0").back()->sequence,
+              scene.platform.find("ConfigMap", "c-0").back()->sequence)
+        << "both by the new term";
     const auto last = scene.platform.find("ConfigMap", "c-0").back();
     EXPECT_EQ(last->object["data"]["content"], "2");
     std::uint64_t highest = 0;

@@ -403,6 +403,11 @@ TEST(Reporter, EveryStateOfAnotherMilestoneIsReportedWhileAllIsWell) {
                  .resources = 0});
     }
     CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
+    for (std::size_t i = 0; i < 8; ++i) {
+      const auto& report = scene.platform.reports()[i];
+      EXPECT_EQ(report.source("syncStatus"), i % 2 == 0 ? "OutOfSync" : "Synced") << i;
+      EXPECT_EQ(report.object["status"]["sync"]["revision"], i % 2 == 0 ? "r1" : "r2") << i;
+    }
   });
 }
 
