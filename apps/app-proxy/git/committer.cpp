@@ -6,6 +6,7 @@
 #include "common/core/backoff.hpp"
 #include "common/core/log.hpp"
 #include "common/core/wait_line.hpp"
+#include "common/net/socket_channel.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -262,11 +263,13 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
   Backoff pause({.initial = in_ms(options_.first_pause), .max = in_ms(options_.longest_pause)},
                 random_seed());
   unsigned remakes = 0;
+  unsigned refused = 0;  // connections, in a row
   for (unsigned rounds = 1;; ++rounds) {
     auto round = co_await run_round(lane, batch);
     Attempt attempt;
     attempt.rounds = rounds;
     if (round) {
+      refused = 0;
       batch.branch = round->branch;
       if (round->step == RoundStep::build) {
         if (batch.last) conflicts_.Increment();
@@ -300,6 +303,8 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
       if (broken && ++remakes > 2) {
         co_return std::unexpected(final_error({.error = std::move(error)}, batch.unknown));
       }
+      refused = error.reason == net::kConnectionRefused && !batch.unknown ? refused + 1 : 0;
+      attempt.refused_connections = refused;
       attempt.answer = {.kind = PushAnswer::Kind::not_sent, .error = std::move(error)};
     }
     switch (next_of(attempt)) {
@@ -325,8 +330,9 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
     }
     // A confirmation of what happened needs no pause; a race needs a short one.
     const bool look_only = attempt.answer.kind == PushAnswer::Kind::lost && rounds == 1;
-    const auto wait =
+    auto wait =
         look_only ? std::chrono::milliseconds(0) : pause.next(attempt.answer.error.retry_after);
+    if (refused > 0) wait = in_ms(options_.refused_pause);
     if (deadline_after(wait) >= batch.deadline) {
       Error error = final_error(attempt.answer, batch.unknown);
       if (attempt.answer.kind == PushAnswer::Kind::refused) error.code = ErrorCode::conflict;

@@ -67,6 +67,7 @@ class Committer {
     Clock::duration stall = std::chrono::seconds(30);
     Clock::duration first_pause = std::chrono::milliseconds(50);  // between rounds; grows
     Clock::duration longest_pause = std::chrono::seconds(3);
+    Clock::duration refused_pause = std::chrono::milliseconds(1'500);  // of connections
     WireLimits limits = {};
     // Gives the signer of each request's commit; an error fails the request. None: commits are not
     // signed.

@@ -29,6 +29,7 @@ NextStep next_of(const Attempt& attempt) {
     case PushAnswer::Kind::lost:
       return NextStep::again;
     case PushAnswer::Kind::not_sent:
+      if (attempt.refused_connections >= kMaxRefusedConnections) return NextStep::fail;
       return attempt.answer.error.is_transient() ? NextStep::again : NextStep::fail;
   }
   return NextStep::fail;

@@ -55,8 +55,9 @@ enum class NextStep : std::uint8_t {
 struct Attempt {
   PushAnswer answer;
   RoundStep step = RoundStep::build;
-  std::size_t commits = 1;  // that the push had
-  unsigned rounds = 1;      // so far, this one included
+  std::size_t commits = 1;           // that the push had
+  unsigned rounds = 1;               // so far, this one included
+  unsigned refused_connections = 0;  // in a row, this round included
 };
 NextStep next_of(const Attempt& attempt);
 
@@ -66,5 +67,7 @@ Error final_error(const PushAnswer& answer, bool maybe_pushed);
 
 // A branch on which somebody else is always faster is given up after this many rounds.
 inline constexpr unsigned kMaxRounds = 30;
+// A server to which nobody listens is given up after as many tries, unless a push has been sent.
+inline constexpr unsigned kMaxRefusedConnections = 3;
 
 }  // namespace gitops::app_proxy

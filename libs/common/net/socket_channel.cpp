@@ -24,7 +24,9 @@ Error error_of(int number) {
   std::string text = std::generic_category().message(number);
   if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z')
     text[0] = static_cast<char>(text[0] | 0x20);
-  return {.code = ErrorCode::unavailable, .message = std::move(text)};
+  return {.code = ErrorCode::unavailable,
+          .message = std::move(text),
+          .reason = number == ECONNREFUSED ? std::string(kConnectionRefused) : std::string()};
 }
 
 bool would_block(int number) {

@@ -8,6 +8,9 @@
 
 namespace gitops::net {
 
+// Value of Error::reason when nobody listens at an address.
+inline constexpr std::string_view kConnectionRefused = "ConnectionRefused";
+
 // A connected TCP socket.
 class SocketChannel : public Channel {
  public:

@@ -1,3 +1,4 @@
+#include <boost/asio/ip/tcp.hpp>
 #include <gmock/gmock.h>
 
 #include "app-proxy/git/committer.hpp"
@@ -107,6 +108,26 @@ TEST(HostileServer, AC39_RedirectsToAnotherOriginAreNotFollowed) {
                 EXPECT_EQ(server.seen().size(), 1U) << location;
               });
   }
+}
+
+// Nobody listens: that is told after a few tries, long before the deadline.
+TEST(HostileServer, AServerThatRefusesConnectionsIsGivenUp) {
+  run_coro(
+      [&]() -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        asio::ip::tcp::acceptor listener(executor, {asio::ip::address_v4::loopback(), 0});
+        const auto url = "http://127.0.0.1:" + std::to_string(listener.local_endpoint().port());
+        listener.close();
+        GitBed bed(executor, {.committer = {.refused_pause = 20ms}});
+        const auto done = co_await bed.committer.commit(bed.request(url + "/o/r.git", "x", "1\n"),
+                                                        deadline_after(60s));
+        CO_ASSERT_TRUE(!done);
+        EXPECT_EQ(done.error().code, ErrorCode::unavailable);
+        EXPECT_THAT(done.error().message, testing::HasSubstr("connection refused"));
+        EXPECT_TRUE(bed.metrics.expose().contains("clones_made_total{result=\"failed\"} 3"));
+        co_await bed.stop();
+      },
+      20s);
 }
 
 TEST(HostileServer, AC39_RedirectsWithoutEndAreAnError) {

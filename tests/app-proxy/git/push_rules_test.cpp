@@ -42,6 +42,15 @@ TEST(PushRules, WhatFollowsFromARound) {
   EXPECT_EQ(next(Kind::accepted, RoundStep::build, 1, kMaxRounds), NextStep::done);
 }
 
+TEST(PushRules, AServerThatIsNotThereIsGivenUp) {
+  Attempt attempt{.answer = answer(Kind::not_sent)};
+  for (attempt.refused_connections = 0; attempt.refused_connections < kMaxRefusedConnections;
+       ++attempt.refused_connections) {
+    EXPECT_EQ(next_of(attempt), NextStep::again);
+  }
+  EXPECT_EQ(next_of(attempt), NextStep::fail);
+}
+
 TEST(PushRules, AnUnknownOutcomeIsSaid) {
   EXPECT_EQ(final_error(answer(Kind::refused, ErrorCode::forbidden), false).code,
             ErrorCode::forbidden);
