@@ -324,7 +324,7 @@ class Editor {
       }
       refuse("a quoted scalar has several lines");
     }
-    if (first == '|' || first == '>') refuse("a block scalar is not edited");
+    if (first == '|' || first == '>') refuse("a key is a block scalar");
     const std::string& value = node.value;
     if (node.kind == Node::Kind::scalar) {
       if (text_.compare(node.at, value.size(), value) != 0) refuse("a scalar has several lines");
@@ -339,6 +339,18 @@ class Editor {
       refuse("an empty value is not recognised");
     }
     return at;
+  }
+
+  // Puts a value in the place of a block scalar. A comment in its header would be lost.
+  void set_block(const Node& parent, std::size_t index, const ManifestValue& value) {
+    const std::size_t at = parent.children[index].at;
+    const std::size_t header_end = line_end(at);
+    const std::size_t end = entry_end(parent, index);
+    if (text_.substr(at, header_end - at).contains('#') || end < header_end) {
+      refuse("the form of a block scalar is not recognised");
+    }
+    const bool has_line_end = end > at && text_[end - 1] == '\n';
+    text_.replace(at, end - at, written(value, '\'') + (has_line_end ? line_ending() : ""));
   }
 
   // Behind the colon of a key.
@@ -365,8 +377,13 @@ class Editor {
         return;
       }
     }
-    const std::size_t end = scalar_end(node, false);
     const char first = char_at(node.at);
+    if (first == '|' || first == '>') {
+      set_block(parent, index, value);
+      node = node_of(value);
+      return;
+    }
+    const std::size_t end = scalar_end(node, false);
     const char quote = first == '"' || first == '\'' ? first : '\0';
     text_.replace(node.at, end - node.at, written(value, quote));
     node = node_of(value);

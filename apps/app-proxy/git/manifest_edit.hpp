@@ -41,8 +41,8 @@ struct ManifestEdit {
 // Errors: invalid_data (not YAML, or not UTF-8), not_found (the path), invalid_argument (the value
 // or the path makes no sense), too_large (over 1 MiB or 64 levels), unsupported with the reason:
 // anchors, aliases, merge keys and tags on the way or in what is removed; flow collections, except
-// scalars in them and empty ones; block scalars and scalars of several lines; forms that are not
-// recognised.
+// scalars in them and empty ones; plain and quoted scalars of several lines; forms that are not
+// recognised. A block scalar that is set becomes a quoted one.
 Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edit);
 
 // The scalar at `path`, as YAML reads it; aliases are not followed. Errors: invalid_data and too_large

@@ -86,8 +86,23 @@ TEST(ManifestEdit, OneOfSeveralDocuments) {
   EXPECT_EQ(refused(text, {.path = {"a"}, .document = 3}), ErrorCode::not_found);
 }
 
+// Other tools fold long values, as the list of globs of an in-cluster Application.
+TEST(ManifestEdit, ABlockScalarBecomesAQuotedOne) {
+  const auto set = [](std::string_view text, ManifestPath path) {
+    const auto edited = edit_manifest(text, {.path = std::move(path), .value = {.text = "{c,d}"}});
+    return edited ? *edited : edited.error().message;
+  };
+  EXPECT_EQ(set("x:\n  a: >-\n    {a,\n    b}\n  # kept\n  z: 1\n", {"x", "a"}),
+            "x:\n  a: '{c,d}'\n  # kept\n  z: 1\n");
+  EXPECT_EQ(set("a: |\n  # no comment\n\n  b\n\n", {"a"}), "a: '{c,d}'\n\n");
+  EXPECT_EQ(set("a: |2-\r\n    b\r\nz: 1\r\n", {"a"}), "a: '{c,d}'\r\nz: 1\r\n");
+  EXPECT_EQ(set("a: >-\n  b", {"a"}), "a: '{c,d}'");
+  EXPECT_EQ(set("a:\n- >\n  b\n- e\n", {"a", std::size_t{0}}), "a:\n- '{c,d}'\n- e\n");
+  EXPECT_EQ(set("a: |\n", {"a"}), "a: '{c,d}'\n");
+}
+
 TEST(ManifestEdit, RefusesWhatItCannotEdit) {
-  for (const char* text : {"a: &x 1\nb: *x\n", "a: !!str 1\n", "a: |\n  b\n", "a: b\n  c\n",
+  for (const char* text : {"a: &x 1\nb: *x\n", "a: !!str 1\n", "a: | # why\n  b\n", "a: b\n  c\n",
                            "a: 1\na: 2\n", "<<: {a: 1}\na: 2\n", "a: 'b\n  c'\n"}) {
     EXPECT_EQ(refused(text, {.path = {"a"}, .value = {.text = "z"}}), ErrorCode::unsupported)
         << text;
