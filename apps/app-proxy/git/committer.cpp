@@ -480,7 +480,7 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
       if (made) {
         tip = *made;
         ++round.commits;
-      } else if (!made.error().reason.empty() && made.error().reason != kNothingToCommit) {
+      } else if (made.error().reason == kBrokenClone || made.error().reason == kDiskFull) {
         return std::unexpected(std::move(made.error()));  // the clone's failure, not the request's
       }
       round.made.push_back(std::move(made));

@@ -423,6 +423,33 @@ TEST(Committer, AServerThatDiesHalfwayThroughAPushGetsTheCommitOnce) {
   });
 }
 
+// Commits that wait together are pushed together, and an edit that refuses is its own request's failure.
+TEST(Committer, AnEditThatRefusesFailsNobodyElse) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    TaskGroup users(co_await asio::this_coro::executor);
+    for (int i = 0; i < 6; ++i) {
+      users.spawn("user", [&bed, url, i]() -> Task<> {
+        auto request = bed.request(url, "f" + std::to_string(i), "1\n");
+        const bool refuses = i % 2 == 1;
+        if (refuses) {
+          request.changes = {{.path = "f" + std::to_string(i),
+                              .kind = FileChange::Kind::edit,
+                              .edit = [](std::optional<std::string_view>) -> Result<std::string> {
+                                return std::unexpected(Error{.code = ErrorCode::conflict,
+                                                             .message = "taken",
+                                                             .reason = "TAKEN"});
+                              }}};
+        }
+        const auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+        EXPECT_EQ(done.has_value(), !refuses) << i << (done ? "" : done.error().message);
+        if (!done) EXPECT_EQ(done.error().reason, refuses ? "TAKEN" : "") << i;
+      });
+    }
+    co_await users.join();
+    EXPECT_EQ(subjects(server).size(), 4U);
+  });
+}
+
 TEST(Committer, ABrokenCloneHeals) {
   with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
     CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s)));
