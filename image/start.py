@@ -2,10 +2,14 @@
 """Starts the programs of built images as a node would: from the image's root and nothing else.
 
 usage: start.py --out DIR [NAME...]
+       start.py --out DIR --enter NAME --root FOLDER [--hostname NAME] -- PROGRAM [ARGUMENT...]
 
 For each image of OUT/layout its layers are unpacked; the programs run in that folder with chroot, read-only but for /tmp, as a user
 that the image does not know, in the group root, as on OpenShift. Each program must print its help; each daemon must answer
 /healthz, and the time that takes is printed. Needs root, or a kernel that lets users have namespaces.
+
+With --enter this process becomes PROGRAM in the same way, in the foreground, with its own environment over that of the image and
+with the /tmp of the machine. The image is unpacked into FOLDER unless something is there; a FOLDER/etc/hosts stays.
 """
 import argparse
 import io
@@ -55,14 +59,15 @@ def unpack(layout, manifest, root):
             tar.extractall(root)
 
 
-def command(root, scratch, arguments):
+def command(root, scratch, arguments, hostname=None):
     """Runs arguments in root: its own mounts, a read-only root, /dev and /proc of here, and scratch as /tmp."""
-    script = ('mount --bind "$1" "$1" && mount --rbind /dev "$1/dev" && mount --rbind /proc "$1/proc" && '
+    script = (('echo "$4" >/proc/sys/kernel/hostname && ' if hostname else '') +
+              'mount --bind "$1" "$1" && mount --rbind /dev "$1/dev" && mount --rbind /proc "$1/proc" && '
               'mount --bind "$2" "$1/tmp" && mount -o remount,bind,ro "$1" && '
-              'root=$1 user=$3 && shift 3 && exec chroot --userspec="$user:0" "$root" "$@"')
-    namespaces = ["unshare", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
+              'root=$1 user=$3 && shift 4 && exec chroot --userspec="$user:0" "$root" "$@"')
+    namespaces = ["unshare", "--mount", "--uts"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
     user = STRANGER if os.geteuid() == 0 else 0  # a namespace of one's own has one user only
-    return [*namespaces, "sh", "-c", script, "sh", str(root), str(scratch), str(user), *arguments]
+    return [*namespaces, "sh", "-c", script, "sh", str(root), str(scratch), str(user), hostname or "", *arguments]
 
 
 def free_port():
@@ -104,21 +109,43 @@ def serve(program, root, scratch, config):
             process.wait(30)
 
 
+def images(layout):
+    """(name, manifest, environment) of each image."""
+    def blob(digest):
+        return json.loads((layout / "blobs" / "sha256" / digest.split(":")[1]).read_text())
+
+    for entry in json.loads((layout / "index.json").read_text())["manifests"]:
+        manifest = blob(entry["digest"])
+        environment = dict(line.split("=", 1) for line in blob(manifest["config"]["digest"])["config"]["Env"])
+        environment["PATH"] += ":/usr/sbin:/bin:/sbin"  # for the commands that enter the root
+        yield entry["annotations"]["org.opencontainers.image.ref.name"], manifest, environment
+
+
+def enter(layout, arguments):
+    for name, manifest, environment in images(layout):
+        if name == arguments.enter:
+            if not (arguments.root / "usr").exists():
+                unpack(layout, manifest, arguments.root)
+            become = command(arguments.root, "/tmp", arguments.names, arguments.hostname)
+            os.execvpe(become[0], become, {**environment, **os.environ, "PATH": environment["PATH"]})
+    sys.exit(f"no image {arguments.enter} in {layout}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--enter")
+    parser.add_argument("--root", type=pathlib.Path)
+    parser.add_argument("--hostname")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     layout = arguments.out / "layout"
+    if arguments.enter:
+        enter(layout, arguments)
     failures = 0
-    for entry in json.loads((layout / "index.json").read_text())["manifests"]:
-        name = entry["annotations"]["org.opencontainers.image.ref.name"]
+    for name, manifest, config in images(layout):
         if arguments.names and name not in arguments.names:
             continue
-        blob = lambda digest: json.loads((layout / "blobs" / "sha256" / digest.split(":")[1]).read_text())
-        manifest = blob(entry["digest"])
-        config = dict(line.split("=", 1) for line in blob(manifest["config"]["digest"])["config"]["Env"])
-        config["PATH"] += ":/usr/sbin:/bin:/sbin"  # for the commands that enter the root
         folder = pathlib.Path(tempfile.mkdtemp(prefix="gitops-image-"))
         try:
             root, scratch = folder / "root", folder / "scratch"

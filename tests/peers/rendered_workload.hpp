@@ -58,6 +58,8 @@ class RenderedWorkload {
   /// Where a file or folder below a mount of the pod lies here.
   std::filesystem::path local(const std::string& path_in_pod) const;
   const std::filesystem::path& kubeconfig() const { return kubeconfig_; }
+  /// Where all files of the pod lie, but for what was claimed.
+  const std::filesystem::path& folder() const { return folder_.path(); }
   /// The pod, as JSON.
   const nlohmann::json& pod() const { return pod_; }
 

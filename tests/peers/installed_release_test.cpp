@@ -1,0 +1,546 @@
+// A release beside a stock Argo CD: installed by the real helm into a real API server, with every daemon
+// run from the root of its image, with the environment, mounts and ServiceAccount of its pod. The
+// API server's audit log tells which rights were used. The control plane and the Git host are doubles.
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "chart/helm.hpp"
+#include "e2e/git_world.hpp"
+#include "peers/peer_bed.hpp"
+#include "peers/peer_rollouts.hpp"
+#include "peers/peer_workflows.hpp"
+#include "peers/rendered_workload.hpp"
+#include "support/play.hpp"
+#include "support/run_on.hpp"
+#include "support/yaml_manifests.hpp"
+#include "test_http/raw_http.hpp"
+
+namespace gitops::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using namespace nlohmann::literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* kNamespace = PeerArgoCd::kNamespace;
+constexpr const char* kApps = "runtime-event-reporter";
+constexpr const char* kResources = "cluster-event-reporter";
+constexpr const char* kRouter = "internal-router";
+constexpr const char* kProxy = "cap-app-proxy";
+constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kPatience = std::chrono::seconds(90);
+constexpr auto kLimit = std::chrono::seconds(380);
+
+struct Programs {
+  static std::optional<std::string> missing() {
+    if (auto lacking = Helm::missing()) return lacking;
+    if (auto lacking = PeerRollouts::missing()) return lacking;
+    return PeerBed::missing();
+  }
+};
+
+// One verb on one resource ("secrets", "rollouts/status") by one ServiceAccount.
+using Use = std::tuple<std::string, std::string, std::string, std::string>;
+
+// The rules of the release's Roles and ClusterRoles.
+std::set<Use> grants_in(const std::vector<Json>& objects) {
+  std::set<Use> grants;
+  for (const auto& object : objects) {
+    if (object["kind"] != "Role" && object["kind"] != "ClusterRole") continue;
+    std::string account = object["metadata"]["name"];
+    if (object["kind"] == "ClusterRole") account.erase(0, std::string(kNamespace).size() + 1);
+    for (const auto& rule : object["rules"]) {
+      for (const auto& group : rule["apiGroups"]) {
+        for (const auto& resource : rule["resources"]) {
+          for (const auto& verb : rule["verbs"]) grants.emplace(account, group, resource, verb);
+        }
+      }
+    }
+  }
+  return grants;
+}
+
+// The cluster with an audit log of all that the ServiceAccounts of the namespace ask for.
+class AuditedCluster {
+ public:
+  AuditedCluster() : cluster_({.api_server_flags = flags()}), argocd_(cluster_) {}
+
+  PeerCluster& cluster() { return cluster_; }
+  PeerArgoCd& argocd() { return argocd_; }
+  GitServer& git() { return git_; }
+
+  // What was asked and granted; into `refused`, what was not.
+  std::set<Use> uses(std::vector<std::string>& refused) const {
+    std::set<Use> uses;
+    std::istringstream lines(read_file(folder_ / "audit.log"));
+    const std::string prefix = std::string("system:serviceaccount:") + kNamespace + ":";
+    for (std::string line; std::getline(lines, line);) {
+      const auto event = Json::parse(line, nullptr, false);
+      if (event.is_discarded() || !event.contains("objectRef"))
+        continue;  // the last line, half written
+      const auto user = event.value("/user/username"_json_pointer, "");
+      if (!user.starts_with(prefix)) continue;
+      const auto& object = event.at("objectRef");
+      auto resource = object.value("resource", "");
+      if (object.contains("subresource"))
+        resource += "/" + object["subresource"].get<std::string>();
+      const auto account = user.substr(prefix.size());
+      if (event.value("/responseStatus/code"_json_pointer, 0) == 403) {
+        refused.push_back(account + ": " + event.value("verb", "") + " " +
+                          event.value("requestURI", ""));
+      } else {
+        uses.emplace(account, object.value("apiGroup", ""), resource, event.value("verb", ""));
+      }
+    }
+    return uses;
+  }
+
+ private:
+  std::vector<std::string> flags() const {
+    const Json policy{{"apiVersion", "audit.k8s.io/v1"},
+                      {"kind", "Policy"},
+                      {"omitStages", {"RequestReceived"}},
+                      {"rules",
+                       {{{"level", "Metadata"},
+                         {"userGroups", {std::string("system:serviceaccounts:") + kNamespace}}},
+                        {{"level", "None"}}}}};
+    write_file(folder_ / "policy.json", policy.dump());
+    return {"--audit-policy-file", folder_ / "policy.json", "--audit-log-path",
+            folder_ / "audit.log",
+            // Without streaming lists, as before Kubernetes 1.32: only then a list is asked for.
+            "--feature-gates=WatchList=false"};
+  }
+
+  TempDir folder_;
+  GitServer git_;
+  PeerCluster cluster_;
+  PeerArgoCd argocd_;
+};
+
+// Images of the programs under test, and processes in their roots.
+class Images {
+ public:
+  Images() {
+    run_or_throw(
+        {"python3", source() / "build.py", "--bin", GITOPS_BIN_DIR, "--out", folder_.path(),
+         "--unhardened", "--level", "1", "event-reporter", "request-router", "app-proxy"},
+        {}, {}, std::chrono::seconds(120));
+  }
+  // The command line that runs `argv` in the root of its image.
+  std::vector<std::string> enter(std::vector<std::string> argv, const fs::path& root,
+                                 const std::string& hostname) const {
+    std::vector<std::string> command{"python3",    source() / "start.py",
+                                     "--out",      folder_.path(),
+                                     "--enter",    argv[0],
+                                     "--root",     root,
+                                     "--hostname", hostname,
+                                     "--"};
+    argv[0] = "/usr/bin/" + argv[0];
+    command.insert(command.end(), argv.begin(), argv.end());
+    return command;
+  }
+
+ private:
+  static fs::path source() { return fs::path(GITOPS_SOURCE_DIR) / "image"; }
+  TempDir folder_;
+};
+
+// The container of a pod, as a node would run it.
+class Container {
+ public:
+  Container(const Images& images, std::unique_ptr<RenderedWorkload> workload, Environment more)
+      : workload_(std::move(workload)), process_(options(images, std::move(more))) {}
+
+  std::string log() const { return read_file(folder_ / "log"); }
+  // The number behind this text in the log; 0: not there.
+  int logged(const std::string& before) const {
+    const auto text = log();
+    const auto at = text.find(before);
+    return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + before.size());
+  }
+  void await_ready() {
+    require_until(
+        [&] {
+          if (!process_.running()) throw std::runtime_error("ended:\n" + log());
+          const auto port = logged(R"("admin_port":)");
+          return port != 0 &&
+                 http_call({.url = "http://127.0.0.1:" + std::to_string(port) + "/readyz"}).ok();
+        },
+        kPatience, "a daemon to be ready", std::chrono::milliseconds(50));
+  }
+  RenderedWorkload& workload() { return *workload_; }
+  Process& process() { return process_; }
+
+ private:
+  ProcessOptions options(const Images& images, Environment more) {
+    // A kubelet writes the hosts of a pod; and the group of the pod's user may read its volumes.
+    fs::create_directories(root() / "etc");
+    const auto source = "github-eventsource-svc." + std::string(kNamespace) + ".svc.cluster.local";
+    write_file(root() / "etc/hosts", "127.0.0.1 localhost " + source + ".\n");
+    run_or_throw({"chmod", "-R", "a+rwX", workload_->folder()});
+    auto environment = workload_->process_environment();
+    for (auto& [name, value] : more) environment[name] = std::move(value);
+    // A pod has a network of its own.
+    for (const auto* name : {"LISTEN_ADDRESS", "METRICS_LISTEN_ADDRESS"}) {
+      environment[name] = "127.0.0.1";
+    }
+    for (const auto* name : {"LISTEN_PORT", "ADMIN_PORT"}) environment[name] = "0";
+    const std::string hostname = workload_->pod().at("/metadata/name"_json_pointer);
+    return {.argv = images.enter(workload_->argv(), root(), hostname),
+            .env = std::move(environment),
+            .log_file = folder_ / "log"};
+  }
+  fs::path root() const { return folder_ / "root"; }
+
+  TempDir folder_;
+  std::unique_ptr<RenderedWorkload> workload_;
+  Process process_;
+};
+
+class World {
+ public:
+  World(AuditedCluster& the_bed, const Images& images, const Executor& executor)
+      : bed(the_bed), base(executor), images_(images) {
+    base.base.platform.set_token(AppProxyWorld::kRuntime);
+    base.base.platform.accounts().add(AppProxyWorld::kRuntime,
+                                      FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
+    base.base.platform.accounts().add(
+        {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = "GITHUB"});
+  }
+
+  FakePlatform& platform() { return base.base.platform; }
+
+  // Blocking work, while the loop serves the control plane.
+  template <class Function>
+  Task<std::invoke_result_t<Function>> aside(Function function) {
+    return run_on(pool_, std::move(function));
+  }
+
+  // What differs from a customer's values: the pods' network.
+  void helm(int threadiness) {
+    const auto& argocd = bed.argocd().url();
+    const Json values{
+        {"global",
+         {{"codefresh", {{"url", platform().url().to_string()}, {"accountId", "acc-1"}}},
+          {"runtime", {{"name", "prod"}}},
+          {"integrations",
+           {{"argo-cd",
+             {{"server",
+               {{"svc", "127.0.0.1"},
+                {"port", std::stoi(argocd.substr(argocd.rfind(':') + 1))}}}}}}},
+          {"event-reporters",
+           {{"config", {{"threadiness", threadiness}}},
+            {"replicaCount", 2},
+            {"terminationGracePeriodSeconds", 15},
+            {"persistence", {{"enabled", false}}}}}}},
+        {"event-reporters", {{kResources, {{"managedClusters", true}}}}},
+        {"internal-router",
+         {{"routing",
+           {{"app-proxy", {{"internalUrl", "http://127.0.0.1:" + std::to_string(proxy_port_)}}}}},
+          {"webhooks", {{"signatures", Json::array()}}},
+          {"config",
+           {{"webhook-port", events.port()}, {"upstream-allowed-addresses", {"127.0.0.0/8"}}}},
+          {"terminationGracePeriodSeconds", 5}}},
+        {"app-proxy",
+         {{"enabled", true},
+          {"env",
+           {{"GIT_INSECURE_HTTP", true}, {"LOG_LEVEL", threadiness > 20 ? "debug" : "info"}}},
+          {"terminationGracePeriodSeconds", 5}}}};
+    write_file(folder_ / "values.json", values.dump());
+    command({"upgrade", "--install", "rt", chart_folder(), "-f", folder_ / "values.json"});
+  }
+  std::string command(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"-n", kNamespace});
+    const auto done = helm_.run(std::move(arguments), bed.cluster().kubeconfig());
+    if (!done.ok()) throw std::runtime_error("helm: " + done.err);
+    EXPECT_THAT(done.err, Not(HasSubstr("arning")));
+    return done.out;
+  }
+
+  // Runs the newest pods of all workloads, in place of those that run.
+  Task<> start_pods() {
+    co_await stop_pods();
+    for (const std::string name : {kApps, kResources, kProxy, kRouter}) {
+      co_await aside([this, name] {
+        const bool set = name.ends_with("reporter");
+        auto workload = set ? std::make_unique<RenderedWorkload>(bed.cluster(), kNamespace, name, 0)
+                            : std::make_unique<RenderedWorkload>(
+                                  bed.cluster(), kNamespace, RenderedWorkload::Deployment{name});
+        if (set) revision_[name] = workload->environment().at("THREADINESS");
+        prepared_[name] = std::move(workload);
+      });
+      // Children die with the thread that started them.
+      Environment more;
+      if (name == kProxy) more["PORT"] = std::to_string(proxy_port_);
+      pods_[name] =
+          std::make_unique<Container>(images_, std::move(prepared_.at(name)), std::move(more));
+    }
+    for (const auto& [name, pod] : pods_) {
+      co_await aside([&pod] { pod->await_ready(); });
+    }
+  }
+  Task<> stop_pods() {
+    for (const auto& [name, pod] : pods_) {
+      const auto code = co_await aside([&pod] { return pod->process().stop(kPatience); });
+      EXPECT_EQ(code, 0) << name;
+      ended_ += "--- " + name + "\n" + pod->log();
+    }
+    pods_.clear();
+  }
+
+  // -- what the release is for --
+
+  Task<> an_event_arrives(std::string label) {
+    co_await aside([this, label] {
+      bed.cluster().kubectl_ok({"-n", kNamespace, "label", "applications.argoproj.io", "shop",
+                                "--overwrite", "turn=" + label});
+      for (const auto* kind : {"rollouts.argoproj.io", "analysisruns.argoproj.io", "replicasets"}) {
+        bed.cluster().kubectl_ok(
+            {"-n", "shop", "label", kind, "web", "--overwrite", "turn=" + label});
+      }
+      bed.cluster().kubectl_ok({"-n", kNamespace, "label", "workflows.argoproj.io", "web",
+                                "--overwrite", "turn=" + label});
+    });
+    for (const std::string kind :
+         {"Application", "Rollout", "AnalysisRun", "Workflow", "ReplicaSet"}) {
+      const auto* seen = co_await platform().wait_for(
+          [&](const FakePlatform::Report& report) {
+            return report.kind() == kind &&
+                   report.object.value("/metadata/labels/turn"_json_pointer, "") == label;
+          },
+          deadline_after(kPatience));
+      EXPECT_NE(seen, nullptr) << kind << " " << label;
+    }
+  }
+  Task<> a_webhook_arrives() {
+    events.forget();
+    const auto answer = co_await aside([this] {
+      return http_call({.method = "POST",
+                        .url = router_url() + "/webhooks/" + kNamespace + "/github/push",
+                        .headers = {"Content-Type: application/json"},
+                        .body = R"({"ref":"refs/heads/main"})"});
+    });
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    CO_ASSERT_EQ(events.requests().size(), 1U);
+    EXPECT_EQ(events.requests()[0].body, R"({"ref":"refs/heads/main"})");
+  }
+  // Asks app-proxy through the router.
+  Task<Json> ask(std::string query, Json variables = Json::object()) {
+    const Json body{{"query", std::move(query)}, {"variables", std::move(variables)}};
+    const auto answer = co_await aside([this, text = body.dump()] {
+      return http_call(
+          {.method = "POST",
+           .url = router_url() + "/app-proxy/api/graphql",
+           .headers = {"Content-Type: application/json", std::string("Authorization: ") + kAnn},
+           .body = text});
+    });
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    auto json = Json::parse(answer.body, nullptr, false);
+    EXPECT_FALSE(json.is_discarded() || json.contains("errors")) << answer.body;
+    co_return json.is_object() ? json : Json::object();
+  }
+  Task<> graphql_answers() {
+    const auto list = co_await ask("{gitIntegrations{name provider}}");
+    EXPECT_EQ(list.value("/data/gitIntegrations/0/name"_json_pointer, ""), "default") << list;
+  }
+  Task<> git_integrations_work() {
+    co_await ask("mutation($a: AddGitIntegrationArgs!){addGitIntegration(args: $a){name}}",
+                 {{"a",
+                   {{"name", "main"},
+                    {"provider", "GITHUB"},
+                    {"apiUrl", base.host.api_root().text()},
+                    {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}}});
+    co_await ask(
+        "mutation($a: RegisterToGitIntegrationArgs!){registerToGitIntegration(args: $a){name}}",
+        {{"a", {{"name", "main"}, {"token", FakeGitHost::kToken}}}});
+    const auto got = co_await ask("{gitIntegration(name: \"main\"){name registeredUsers}}");
+    EXPECT_EQ(got.value("/data/gitIntegration/registeredUsers/0"_json_pointer, ""), "u-ann") << got;
+    co_await ask("mutation{removeGitIntegration(name: \"main\")}");
+  }
+
+  std::string logs() const {
+    std::string out = ended_;
+    for (const auto& [name, pod] : pods_) out += "--- " + name + "\n" + pod->log();
+    return out;
+  }
+  Task<> stop() {
+    co_await stop_pods();
+    co_await base.stop();
+  }
+  const std::string& threadiness(const std::string& name) const { return revision_.at(name); }
+
+  AuditedCluster& bed;
+  GitWorld base;
+  RecordingUpstream events{"events"};
+
+ private:
+  std::string router_url() const {
+    return "http://127.0.0.1:" +
+           std::to_string(pods_.at(kRouter)->logged(R"("message":"routing","port":)"));
+  }
+
+  const Images& images_;
+  TempDir folder_;
+  Helm helm_;
+  int proxy_port_ = free_port();
+  asio::thread_pool pool_{1};
+  std::map<std::string, std::unique_ptr<RenderedWorkload>> prepared_;
+  std::map<std::string, std::unique_ptr<Container>> pods_;
+  std::map<std::string, std::string> revision_;
+  std::string ended_;  // logs of processes that were stopped
+};
+
+// Kind and name of what a release or its daemons could leave.
+std::set<std::string> objects(PeerCluster& cluster) {
+  std::istringstream lines(cluster.kubectl_ok(
+      {"-n", kNamespace, "get",
+       "statefulsets,deployments,services,configmaps,secrets,serviceaccounts,roles,rolebindings,"
+       "persistentvolumeclaims,leases,poddisruptionbudgets,clusterroles,clusterrolebindings",
+       "-o", "name"}));
+  std::set<std::string> all;
+  for (std::string line; std::getline(lines, line);) all.insert(line);
+  return all;
+}
+
+// The last commands of docs/uninstall.md, which remove what the release leaves.
+std::string removal_of_the_rest() {
+  const auto page = read_file(fs::path(GITOPS_SOURCE_DIR) / "docs/uninstall.md");
+  const auto begin = page.rfind("```sh\n") + 6;
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+// What the release works on: an Application and a Rollout with its like.
+void make_objects(AuditedCluster& bed) {
+  auto& cluster = bed.cluster();
+  cluster.apply_crds("argo-rollouts");
+  cluster.apply_crds("argo-workflows");
+  cluster.create_namespace("shop");
+  const auto repository = bed.git().create_repository("shop");
+  bed.git().commit("shop",
+                   {{"map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"}},
+                   "first", {"Dana Levi", "dana@example.com"});
+  bed.argocd().add_repository(bed.git(), "shop");
+  bed.argocd().create_application("shop", repository, ".", "shop");
+  const auto make = [&](const char* ns, const char* kind, const char* version, Json object) {
+    object["apiVersion"] = version;
+    object["kind"] = kind;
+    object["metadata"]["name"] = "web";
+    object["metadata"]["namespace"] = ns;
+    cluster.apply(object.dump());
+  };
+  constexpr const char* kArgo = "argoproj.io/v1alpha1";
+  make("shop", "Rollout", kArgo, Json::parse(PeerRollouts::canary("web", "example.test/shop:1")));
+  make("shop", "AnalysisRun", kArgo, Json::parse(PeerRollouts::job_analysis("web")));
+  make(kNamespace, "Workflow", kArgo, {{"spec", Json::parse(PeerWorkflows::one_wait())}});
+  const Json owner{{"apiVersion", kArgo},
+                   {"kind", "Rollout"},
+                   {"name", "web"},
+                   {"uid", cluster.kubectl_ok({"-n", "shop", "get", "rollouts.argoproj.io", "web",
+                                               "-o", "jsonpath={.metadata.uid}"})}};
+  const Json labels{{"app", "web"}};
+  make("shop", "ReplicaSet", "apps/v1",
+       {{"metadata", {{"ownerReferences", {owner}}}},
+        {"spec",
+         {{"replicas", 0},
+          {"selector", {{"matchLabels", labels}}},
+          {"template",
+           {{"metadata", {{"labels", labels}}},
+            {"spec", {{"containers", {{{"name", "web"}, {"image", "example.test/web:1"}}}}}}}}}}});
+  // The account of docs/install.md, which docs/uninstall.md removes.
+  cluster.kubectl_ok({"-n", kNamespace, "patch", "configmap", "argocd-cm", "-p",
+                      R"({"data":{"accounts.gitops-runtime":"apiKey"}})"});
+  cluster.kubectl_ok({"-n", kNamespace, "patch", "configmap", "argocd-rbac-cm", "-p",
+                      R"({"data":{"policy.gitops-runtime.csv":""}})"});
+  for (const auto& [name, token] : {std::pair("codefresh-token", AppProxyWorld::kRuntime),
+                                    std::pair("argocd-token", bed.argocd().token().c_str())}) {
+    cluster.kubectl_ok({"-n", kNamespace, "create", "secret", "generic", name,
+                        "--from-literal=token=" + std::string(token),
+                        "--from-literal=encryptionIV=canary-iv"});
+  }
+}
+
+void expect_least_rights(const AuditedCluster& bed, const std::set<Use>& granted) {
+  std::vector<std::string> refused;
+  const auto used = bed.uses(refused);
+  EXPECT_THAT(refused, IsEmpty());
+  EXPECT_THAT(granted, Not(IsEmpty()));
+  for (const auto& right : granted) {
+    EXPECT_TRUE(used.contains(right))
+        << testing::PrintToString(right) << " is granted, and no call needs it";
+  }
+  for (const auto& use : used) {
+    // Everybody may ask what he may do.
+    if (std::get<1>(use) == "authorization.k8s.io") continue;
+    EXPECT_TRUE(granted.contains(use)) << testing::PrintToString(use) << " is from elsewhere";
+  }
+}
+
+TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
+  GITOPS_REQUIRE_PEER(Programs);
+  AuditedCluster bed;
+  const Images images;
+  make_objects(bed);
+  const auto before = objects(bed.cluster());
+  run_coro(
+      [&]() -> Task<> {
+        World world(bed, images, co_await asio::this_coro::executor);
+        co_await play_in(world, [&](World&) -> Task<> {
+          const auto works = [&](std::string turn) -> Task<> {
+            co_await world.start_pods();
+            co_await world.an_event_arrives(turn);
+            co_await world.a_webhook_arrives();
+            co_await world.graphql_answers();
+          };
+          co_await world.aside([&] { world.helm(20); });
+          co_await works("installed");
+          EXPECT_EQ(world.threadiness(kApps), "20");
+          co_await world.git_integrations_work();
+
+          co_await world.aside([&] { world.helm(30); });
+          co_await works("upgraded");
+          EXPECT_EQ(world.threadiness(kApps), "30");
+
+          co_await world.aside([&] { world.command({"rollback", "rt", "1"}); });
+          co_await works("rolled-back");
+          EXPECT_EQ(world.threadiness(kApps), "20");
+          EXPECT_THAT(world.platform().refused(), IsEmpty());
+
+          co_await world.stop_pods();
+          co_await world.aside([&] {
+            const auto manifests = parse_manifests(world.command({"get", "manifest", "rt"}));
+            if (!manifests) throw std::runtime_error(manifests.error().message);
+            expect_least_rights(bed, grants_in(*manifests));
+
+            world.command({"uninstall", "rt", "--wait"});
+            auto stays = objects(bed.cluster());
+            EXPECT_TRUE(stays.contains("secret/git-default-acc-1"));
+            EXPECT_TRUE(stays.contains("lease.coordination.k8s.io/event-reporter-app-0"));
+            run_or_throw(
+                {"bash", "-euo", "pipefail", "-c", removal_of_the_rest()},
+                {{"KUBECONFIG", bed.cluster().kubeconfig()},
+                 {"PATH", Helm::program("kubectl").parent_path().string() + ":/usr/bin:/bin"}});
+            auto rest = before;
+            rest.erase("secret/codefresh-token");
+            rest.erase("secret/argocd-token");
+            EXPECT_EQ(objects(bed.cluster()), rest);
+          });
+        });
+      },
+      kLimit);
+}
+
+}  // namespace
+}  // namespace gitops::test
