@@ -144,6 +144,9 @@ void add_installation(ConfigReader& reader, Installation& installation) {
   reader.add({.flag = "app-proxy-actions",
               .help = "app-proxy changes state, too (app-proxy.actions.enabled)"},
              installation.app_proxy_actions);
+  reader.add({.flag = "git-credentials",
+              .help = "The runtime has a Git token (global.runtime.gitCredentials)"},
+             installation.git_credentials);
   reader.add({.flag = "replicas",
               .env = {"EVENT_REPORTER_REPLICAS"},
               .help = "Replicas of each reporter (replicaCount)"},

@@ -128,6 +128,13 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .verbs = {"create", "delete", "get", "list", "update"},
                       .purpose = "keep Git integrations"});
   }
+  if (installation.app_proxy && installation.git_credentials) {
+    rights.push_back({.daemon = kAppProxy,
+                      .group = kArgo,
+                      .resource = "applications",
+                      .verbs = {"create", "patch"},
+                      .purpose = "apply the shared configuration repository"});
+  }
   if (installation.app_proxy && installation.app_proxy_actions) {
     add_actions(rights, !installation.single_namespace);
   }
