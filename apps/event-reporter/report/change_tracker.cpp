@@ -28,6 +28,16 @@ std::optional<Term> read_term(const std::optional<std::string>& text) {
   return term;
 }
 
+// Every event is due again, with a new sequence. The object stays deleted, and what was refused stays so.
+void announce_anew(LedgerEntry& entry) {
+  const auto forget_sequence = [](LedgerPart& part) {
+    part.sequence = 0;
+    part.acknowledged = false;
+  };
+  if (entry.application) forget_sequence(*entry.application);
+  for (auto& [identity, resource] : entry.resources) forget_sequence(resource.last);
+}
+
 }  // namespace
 
 ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty,
@@ -331,17 +341,26 @@ Task<> ChangeTracker::take_claims() {
 }
 
 // Another replica reported this shard, so the acknowledged states may be outdated: forgets the
-// digests. The entries stay, so that deletions are found.
+// digests. The entries stay, so that deletions are found. A deletion of the inventory that was announced
+// in an earlier term gets a new sequence, above the states that the other replica may have reported.
 Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
-  std::vector<std::string> keys;
+  std::vector<std::string> rows;
   for (const auto& [key, head] : ledger_.known()) {
-    if (shard_of_key(key) == shard) keys.push_back(key);
+    if (shard_of_key(key) == shard) rows.push_back(key);
   }
-  for (const auto& key : keys) {
-    auto entry = co_await ledger_.load(key);
+  for (const auto& [row, head] : ledger_.inventory()) {
+    if (head.sequence != 0 && shard_of_key(key_of_row(row)) == shard) rows.push_back(row);
+  }
+  for (const auto& row : rows) {
+    auto entry = co_await ledger_.load(row);
     if (!entry) co_return false;
-    entry->distrust();
-    ledger_.store(key, *entry);
+    if (is_inventory_row(row)) {
+      if (!ledger_.inventory().contains(row)) continue;  // its retention has ended
+      announce_anew(*entry);
+    } else {
+      entry->distrust();
+    }
+    ledger_.store(row, *entry);
   }
   co_return true;
 }

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/task_group.hpp"
 #include "event-reporter/shards/shard.hpp"
+#include "support/run_coro.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -320,6 +322,43 @@ TEST_F(ChangeTrackerTest, AClaimThatDidNotGetThroughStartsAnewTheNextTime) {
   // What a new process finds in the ledger: not nobody between 7 and 9.
   changes.claimed(shard, 9);
   EXPECT_FALSE(changes.owns("a/web"));
+}
+
+// Another replica held the shard meanwhile, and may have reported states of the deleted object.
+TEST(ChangeTrackerClaims, ADeletionThatWasAnnouncedInAnEarlierTermIsAnnouncedAnew) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    WorkQueue queue{executor, 100};
+    DirtySet dirty{queue, {}};
+    Ledger ledger{executor, {}, metrics};
+    CO_ASSERT_OK(co_await ledger.open());
+    ChangeTracker changes{executor, ledger, dirty, {.replicas = 3}, metrics};
+    TaskGroup tasks(executor);
+    changes.start(tasks);
+    const auto shard = shard_of("web", 3);
+    const auto row = inventory_row("a/web", "u");
+    LedgerEntry gone{.uid = "u"};
+    gone.announce(kGone, 5);
+    ledger.store(row, gone);
+    ledger.set_note("term of shard " + std::to_string(shard), "7");
+    const auto claim = [&](Term term) -> Task<> {
+      changes.claimed(shard, term, 100);
+      while (!changes.owns("a/web")) co_await sleep_for(std::chrono::milliseconds(1));
+    };
+    const auto announce = [&](Sequence fresh) -> Task<Sequence> {
+      auto entry = co_await ledger.load(row);
+      if (!entry) co_return 0;
+      co_return entry->announce(kGone, fresh);
+    };
+    co_await claim(8);
+    EXPECT_EQ(co_await announce(100), 5U) << "nobody was in between";
+    co_await claim(10);
+    EXPECT_EQ(co_await announce(100), 100U);
+    EXPECT_TRUE(ledger.inventory().at(row).gone) << "it is still known to be deleted";
+    tasks.cancel();
+    co_await tasks.join();
+  });
 }
 
 // Others reported its objects while there were more replicas.
