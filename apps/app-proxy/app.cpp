@@ -318,6 +318,7 @@ class App {
     parts_->files.runtime_namespace = ns;
     cluster_.emplace(context_.executor, names_, std::move(*cluster), proxy,
                      "gitops-app-proxy/" + std::string(version()));
+    parts_->cluster = &*cluster_;
     rollouts_.emplace(*cluster_, applications_ ? &*applications_ : nullptr);
     parts_->rollouts = &*rollouts_;
     git_http_.emplace(context_.executor, names_, client_options(config_, proxy, false));

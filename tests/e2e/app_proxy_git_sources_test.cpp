@@ -213,6 +213,129 @@ TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
   });
 }
 
+TEST(AppProxyGitSources, RestrictedOnesNeedAnAdministratorAndTheirKind) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    const Json args{
+        {"appName", "team"},
+        {"appSpecifier", "https://git.example.test/acme/team.git/apps"},
+        {"sourceNamespace", "cf-team"},
+        {"destinations",
+         {{{"server", "https://kubernetes.default.svc"}, {"namespaces", {"team-a", "team-b"}}}}},
+        {"sourceRepos", {"*"}}};
+    const auto ask = [&w](const char* user, std::string verb, Json with) -> Task<Answer> {
+      return w.world.ask(user,
+                         "mutation($args: " + std::string(verb == "create" ? "Create" : "Edit") +
+                             "RestrictedGitSourceInput!) { " + verb +
+                             "RestrictedGitSource(args: $args) }",
+                         {{"args", std::move(with)}});
+    };
+    // A cluster without the kind would apply nothing else of the repository any more.
+    const auto unknown = co_await ask(kAnn, "create", args);
+    EXPECT_EQ(unknown.code(), "UNSUPPORTED") << unknown.body;
+    EXPECT_THAT(unknown.body, HasSubstr("codefresh.io/v1beta1"));
+    EXPECT_FALSE(w.git.git("config", {"rev-parse", "--verify", "main"}).ok());
+
+    w.world.cluster.add_type(
+        {"codefresh.io", "v1beta1", "restrictedgitsources", "RestrictedGitSource"});
+    EXPECT_THAT((co_await ask(kBob, "create", args)).body, HasSubstr("Forbidden"));
+    const auto created = co_await ask(kAnn, "create", args);
+    EXPECT_EQ(created.json, (Json{{"data", {{"createRestrictedGitSource", nullptr}}}}))
+        << created.body;
+    EXPECT_THAT(w.file("resources/prod/team.yaml"),
+                HasSubstr("  - namespace: team-b\n    server: https://kubernetes.default.svc\n"));
+    EXPECT_THAT(w.file("runtimes/prod/in-cluster.yaml"), HasSubstr(",prod/team.yaml}'"));
+    EXPECT_THAT(w.git_line({"log", "-1", "--format=%B", "main"}),
+                HasSubstr("Create restricted Git source team of runtime prod\n\n"
+                          "Requested by Ann through runtime prod."));
+    EXPECT_EQ((co_await ask(kAnn, "create", args)).code(), "");
+
+    Json edited = args;
+    edited["sourceRepos"] = {"https://git.example.test/acme/*"};
+    EXPECT_EQ((co_await ask(kAnn, "edit", edited)).code(), "");
+    EXPECT_THAT(w.file("resources/prod/team.yaml"),
+                HasSubstr("  - https://git.example.test/acme/*\n"));
+    edited["sourceNamespace"] = "kube-system";
+    EXPECT_THAT((co_await ask(kAnn, "edit", edited)).body, HasSubstr("sourceNamespace: "));
+    EXPECT_EQ((co_await w.remove(kAnn, "team")).code(), "");
+    EXPECT_THAT(w.git_line({"ls-tree", "-r", "--name-only", "main"}), Not(HasSubstr("team")));
+    EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "3");
+  });
+}
+
+// Products, promotion entities and delivery pipelines are files, each kind in its folder; clients change
+// them by commitFiles and deleteFiles.
+TEST(AppProxyGitSources, ProductsPromotionEntitiesAndPipelinesAreFiles) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    w.git.create_repository("builds");
+    for (const char* name : {"config", "builds"}) {
+      w.world.host.add_repository("acme", name).clone_url = w.git.url(name);
+    }
+    const auto commit = [&w](const char* repository, Json files, std::string msg) -> Task<Answer> {
+      return w.world.ask(kBob,
+                         "mutation commitFiles($args: CommitFilesArgs!) { commitFiles(args: $args) "
+                         "{ COMMIT_SHA: sha } }",
+                         {{"args",
+                           {{"repo", std::string("acme/") + repository},
+                            {"branchName", "HEAD"},
+                            {"files", std::move(files)},
+                            {"msg", std::move(msg)}}}});
+    };
+    const auto object = [](const std::string& kind, const std::string& name,
+                           const std::string& api) {
+      return "apiVersion: " + api + "\nkind: " + kind + "\nmetadata:\n  name: " + name + "\n";
+    };
+    const std::string configurations = "resources/configurations/";
+    Json entities = Json::array();
+    for (const auto& [folder, kind] : {std::pair("products", "Product"),
+                                       {"promotion-flows", "PromotionFlow"},
+                                       {"promotion-policies", "PromotionPolicy"},
+                                       {"promotion-templates", "PromotionTemplate"}}) {
+      entities.push_back({{"path", configurations + folder + "/shop.yaml"},
+                          {"data", object(kind, "shop", "codefresh.io/v1beta1")}});
+    }
+    const auto created = co_await commit("config", entities, "Add product shop");
+    EXPECT_EQ(created.code(), "") << created.body;
+    EXPECT_EQ(w.git_line({"log", "-1", "--format=%an|%s", "main"}), "Bo Example|Add product shop");
+    EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "1") << "all of them in one commit";
+    // Beside the files of Git sources, which are made in the same repository.
+    EXPECT_EQ((co_await w.create(kBob, kShop)).code(), "");
+    EXPECT_THAT(w.file(configurations + "products/shop.yaml"), HasSubstr("kind: Product\n"));
+
+    const std::string product = configurations + "products/shop.yaml";
+    const auto seen = w.git_line({"rev-parse", "main:" + product});
+    const auto edit = [&](const char* label) {
+      return Json::array({{{"path", product},
+                           {"revision", seen},
+                           {"data", object("Product", "shop", "codefresh.io/v1beta1") +
+                                        "  labels:\n    team: " + label + "\n"}}});
+    };
+    EXPECT_EQ((co_await commit("config", edit("a"), "Edit product shop")).code(), "");
+    // Somebody who has seen the first version does not overwrite the second.
+    EXPECT_EQ((co_await commit("config", edit("b"), "Edit product shop")).code(), "GIT_CONFLICT");
+    EXPECT_THAT(w.file(product), HasSubstr("team: a\n"));
+    const auto removed = co_await w.world.ask(
+        kBob, "mutation($args: DeleteFilesArgs!) { deleteFiles(args: $args) { sha } }",
+        {{"args",
+          {{"repo", "acme/config"},
+           {"paths", {product, configurations + "promotion-flows/shop.yaml"}},
+           {"msg", "Delete product shop"}}}});
+    EXPECT_EQ(removed.code(), "") << removed.body;
+    EXPECT_EQ(w.file(product), "");
+    EXPECT_NE(w.file(configurations + "promotion-policies/shop.yaml"), "");
+
+    Json pipeline = Json::array();
+    for (const char* kind : {"WorkflowTemplate", "EventSource", "Sensor"}) {
+      pipeline.push_back({{"path", std::string("apps/build/") + kind + ".yaml"},
+                          {"data", object(kind, "build", "argoproj.io/v1alpha1")}});
+    }
+    EXPECT_EQ((co_await commit("builds", pipeline, "Add pipeline build")).code(), "");
+    EXPECT_EQ(w.git.git("builds", {"ls-tree", "-r", "--name-only", "main"}).out,
+              "apps/build/EventSource.yaml\napps/build/Sensor.yaml\n"
+              "apps/build/WorkflowTemplate.yaml\n");
+    EXPECT_EQ(w.git.git("builds", {"rev-list", "--count", "main"}).out, "1\n");
+  });
+}
+
 TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
   in_source_world([](SourceWorld& w) -> Task<> {
     w.git.commit("config", {{"resources/staging/x.yaml", "another runtime's\n"}}, "begin");
@@ -230,7 +353,8 @@ TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
     EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 1}}}}));
     EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}),
-              "resources/README.md\nresources/staging/x.yaml");
+              "resources/README.md\nresources/app-projects/cf-git-sources.yaml\n"
+              "resources/staging/x.yaml");
     EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 0}}}}));
   });

@@ -40,6 +40,9 @@ constexpr const char* kApp = R"((applicationName:"shop"))";
 constexpr const char* kWorkflow = R"((namespace:"web",workflowName:"w"))";
 constexpr const char* kObject =
     R"(application:"shop",kind:"Rollout",group:"argoproj.io",version:"v1alpha1",resourceName:"ui")";
+constexpr const char* kRestricted =
+    R"((args:{appName:"a",appSpecifier:"https://x.test/a/b.git",sourceNamespace:"cf-a",)"
+    R"(destinations:[{server:"https://x.test",namespaces:["a"]}],sourceRepos:["*"]}))";
 constexpr const char* kRollout = R"(application:"shop",namespace:"web",rolloutName:"ui")";
 
 // A field of the table without a case here fails the test.
@@ -75,6 +78,8 @@ const std::map<std::string, Case>& cases() {
       {"createGitSource",
        {R"((args:{appName:"a",appSpecifier:"https://x.test/a/b.git",destServer:"https://x.test"}))"}},
       {"editGitSource", {R"((args:{appName:"a",appSpecifier:"https://x.test/a/b.git"}))"}},
+      {"createRestrictedGitSource", {kRestricted}},
+      {"editRestrictedGitSource", {kRestricted}},
       {"deleteApplication", {R"((args:{appName:"a"}))"}},
       {"createArgoRollouts", {R"((args:{destServer:"https://x.test",destNamespace:"a"}))"}},
       {"removeRuntimeFromIscRepo", {""}},

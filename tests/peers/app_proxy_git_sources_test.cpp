@@ -106,6 +106,10 @@ TEST(GitSources, ReachTheClusterThroughGitAndArgoCd) {
             co_await wait_for_argocd(bed.argocd(), [&] { return has_config_map("from-one"); }));
         EXPECT_EQ(bed.argocd().app_field("shop", "{.metadata.labels.codefresh\\.io/entity}"),
                   "git-source");
+        EXPECT_EQ(bed.argocd().app_field("shop", "{.spec.project}"), "cf-git-sources");
+        EXPECT_TRUE(co_await wait_for_argocd(bed.argocd(), [&] {
+          return bed.argocd().app_field("default-git-source", "{.status.sync.status}") == "Synced";
+        }));
 
         co_await GoSdk::ok(
             world, kAnn, "edit-git-source",
@@ -129,7 +133,8 @@ TEST(GitSources, ReachTheClusterThroughGitAndArgoCd) {
         }));
         EXPECT_EQ(co_await GoSdk::ok(world, kAnn, "remove-runtime-from-isc-repo"), 1);
         EXPECT_EQ(gitea.git(ann, "config", {"ls-tree", "-r", "--name-only", "main"}).out,
-                  "resources/README.md\n");
+                  "git-sources/prod/default/README.md\nresources/README.md\n"
+                  "resources/app-projects/cf-git-sources.yaml\n");
       },
       4 * kPatience);
 }

@@ -26,6 +26,10 @@ struct ConfigRepository {
   // The Application that applies the resources of the runtime's own cluster.
   [[nodiscard]] std::string in_cluster_file() const;
   [[nodiscard]] std::string git_source_file(std::string_view name) const;
+  // The project of Git sources, which all runtimes apply.
+  [[nodiscard]] std::string project_file() const;
+  // What the default Git source applies; it lies in the same repository.
+  [[nodiscard]] std::string default_source_folder() const;
   // Resources for clusters of this runtime alone. They need no glob of their own.
   [[nodiscard]] std::string own_resource_file(std::string_view name) const;
   // Tells people what lies where.
@@ -63,6 +67,33 @@ struct GitSource {
   bool is_internal = false;
 };
 
+// A Git source whose Applications lie in a namespace of their own and may deploy only where and from
+// what it names. An operator makes its Application and two projects of it.
+struct RestrictedGitSource {
+  struct Destination {
+    std::string name = {};  // of the cluster, or
+    std::string server = {};
+    std::string destination_namespace = {};
+
+    bool operator==(const Destination&) const = default;
+  };
+  std::string name;
+  RepositorySpecifier source;
+  std::string source_namespace = {};  // begins with "cf-"
+  std::vector<Destination> destinations = {};
+  std::vector<std::string> source_repositories = {};  // URLs or globs
+  std::string include = {};
+  std::string exclude = {};
+};
+// "codefresh.io/v1beta1", that of the product's chart.
+inline constexpr std::string_view kRestrictedGitSourceApi = "codefresh.io/v1beta1";
+// The one of earlier releases.
+inline constexpr std::string_view kOldRestrictedGitSourceApi = "csdp.codefresh.io/v1";
+
+// The Application project of Git sources, and the Git source that each runtime has.
+inline constexpr std::string_view kGitSourceProject = "cf-git-sources";
+inline constexpr std::string_view kDefaultGitSource = "default-git-source";
+
 // Values of Error::reason.
 namespace git_source_errors {
 inline constexpr std::string_view kExists = "GIT_SOURCE_EXISTS";
@@ -73,6 +104,7 @@ inline constexpr std::string_view kForm = "GIT_SOURCE_UNREADABLE";
 // The name of an object that a file of the repository holds: a DNS label, and not the name of an
 // Application that the repository itself needs.
 Result<void> check_entity_name(std::string_view name);
+Result<void> check_restricted(const RestrictedGitSource& source);
 
 // "{a,b}" as the globs a and b.
 std::vector<std::string> parse_globs(std::string_view include);
@@ -84,6 +116,12 @@ std::string in_cluster_manifest(const ConfigRepository& repository);
 std::string runtime_application(const ConfigRepository& repository);
 // The Application of a Git source as YAML.
 std::string git_source_manifest(const ConfigRepository& repository, const GitSource& source);
+// `api`: one of the two above.
+std::string restricted_git_source_manifest(const ConfigRepository& repository,
+                                           const RestrictedGitSource& source, std::string_view api);
+// The project of Git sources as YAML, without a namespace: that of each runtime which applies it. It
+// allows everything; what a Git source may do is decided by who may commit one.
+std::string git_source_project_manifest();
 // An Application that installs Argo Rollouts by its Helm chart, as YAML.
 struct RolloutsInstallation {
   std::string name;  // of the Application
@@ -100,7 +138,9 @@ std::string rollouts_manifest(const ConfigRepository& repository,
 // when there is none.
 std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
                                           const GitSource& source);
-// Those that edit one in place; comments and other fields stay. Without a value, include or exclude
+std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
+                                          const RestrictedGitSource& source, std::string_view api);
+// Those that edit one in place, also one that has its source in a list; comments and other fields stay. Without a value, include or exclude
 // stays as it is. not_found when there is no such Git source.
 struct GitSourceEdit {
   std::string name;
@@ -110,11 +150,22 @@ struct GitSourceEdit {
 };
 std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
                                         const GitSourceEdit& edit);
-// Those that remove one; they change nothing when there is none.
+// The same of a restricted one. When its destinations or repositories change, the file is written
+// anew; otherwise its values are edited in place.
+struct RestrictedGitSourceEdit {
+  RestrictedGitSource wanted;  // without include and exclude
+  std::optional<std::string> include = {};
+  std::optional<std::string> exclude = {};
+};
+std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
+                                        const RestrictedGitSourceEdit& edit);
+// Those that remove one of either kind; they change nothing when there is none.
 std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
                                           std::string_view name);
 // Those that make what every runtime needs, where it is missing.
 std::vector<FileChange> changes_to_prepare(const ConfigRepository& repository);
+// The same, and those that make the default Git source and its folder. One that was edited stays.
+std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository);
 std::vector<FileChange> changes_to_remove_runtime(const ConfigRepository& repository);
 
 }  // namespace gitops::app_proxy

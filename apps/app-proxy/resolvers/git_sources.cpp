@@ -9,6 +9,7 @@
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "common/core/json_value.hpp"
+#include "k8s-client/client.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -137,6 +138,50 @@ Task<Result<void>> ensure_repository(const Target& target, Committer& committer,
   co_return Result<void>();
 }
 
+// What createRestrictedGitSource and editRestrictedGitSource have in common.
+Result<RestrictedGitSource> restricted_of(InputView args, Scheme scheme) {
+  RestrictedGitSource source{.name = text_of(args["appName"]),
+                             .source = {},
+                             .source_namespace = text_of(args["sourceNamespace"])};
+  for (const auto destination : args["destinations"].items()) {
+    for (const auto each : destination["namespaces"].items()) {
+      source.destinations.push_back({.name = text_of(destination["name"]),
+                                     .server = text_of(destination["server"]),
+                                     .destination_namespace = text_of(each)});
+    }
+  }
+  for (const auto url : args["sourceRepos"].items()) {
+    source.source_repositories.push_back(text_of(url));
+  }
+  if (auto checked = check_restricted(source); !checked) return std::unexpected(checked.error());
+  auto specifier = specifier_of(args["appSpecifier"], scheme);
+  if (!specifier) return std::unexpected(specifier.error());
+  source.source = std::move(*specifier);
+  return source;
+}
+
+// The version of RestrictedGitSource that the cluster has: an object of a kind that it does not know
+// would keep Argo CD from applying anything else of the repository.
+Task<Result<std::string_view>> restricted_api(k8s::Client* cluster, Deadline deadline) {
+  if (cluster == nullptr) {
+    co_return fail(ErrorCode::unavailable, "the runtime has no access to its cluster; see its log");
+  }
+  for (const auto api : {kRestrictedGitSourceApi, kOldRestrictedGitSourceApi}) {
+    const auto slash = api.find('/');
+    const auto there = co_await cluster->exists({.group = std::string(api.substr(0, slash)),
+                                                 .version = std::string(api.substr(slash + 1)),
+                                                 .plural = "restrictedgitsources",
+                                                 .kind = "RestrictedGitSource"},
+                                                deadline);
+    if (!there) co_return std::unexpected(there.error());
+    if (*there) co_return api;
+  }
+  co_return fail(ErrorCode::unsupported,
+                 "the cluster does not know restricted Git sources: install the operator with the "
+                 "definition of RestrictedGitSource (" +
+                     std::string(kRestrictedGitSourceApi) + ") first");
+}
+
 // "https://kubernetes.default.svc" → "in-cluster", others by their host: a part of a file's name.
 std::string cluster_word(std::string_view server) {
   if (server == "https://kubernetes.default.svc") return "in-cluster";
@@ -215,6 +260,48 @@ Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
                       "Edit Git source " + edit.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
   prepare_clone(target->account, *committer, edit.source.repository);
+  co_return Result<void>();
+}
+
+Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer* committer,
+                                                k8s::Client* cluster, const RuntimeFiles& files,
+                                                Call& call) {
+  const auto args = call["args"];
+  auto source = restricted_of(args, files.scheme);
+  if (!source) co_return std::unexpected(source.error());
+  source->include = text_of(args["include"]);
+  source->exclude = text_of(args["exclude"]);
+  const Deadline deadline = commit_deadline(call);
+  const auto target = co_await target_of(git, committer, files, call, deadline);
+  if (!target) co_return std::unexpected(target.error());
+  const auto api = co_await restricted_api(cluster, deadline);
+  if (!api) co_return std::unexpected(api.error());
+  if (args["createRepo"].is_true()) {
+    auto ensured = co_await ensure_repository(*target, *committer, source->source, deadline);
+    if (!ensured) co_return ensured;
+  }
+  const auto done = co_await commit(
+      *target, *committer, changes_to_create(target->repository, *source, *api),
+      "Create restricted Git source " + source->name + " of runtime " + files.runtime, deadline);
+  if (!done) co_return std::unexpected(done.error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* committer,
+                                              const RuntimeFiles& files, Call& call) {
+  const auto args = call["args"];
+  auto source = restricted_of(args, files.scheme);
+  if (!source) co_return std::unexpected(source.error());
+  RestrictedGitSourceEdit edit{.wanted = std::move(*source)};
+  if (args["include"].exists()) edit.include = text_of(args["include"]);
+  if (args["exclude"].exists()) edit.exclude = text_of(args["exclude"]);
+  const Deadline deadline = commit_deadline(call);
+  const auto target = co_await target_of(git, committer, files, call, deadline);
+  if (!target) co_return std::unexpected(target.error());
+  const auto done = co_await commit(
+      *target, *committer, changes_to_edit(target->repository, edit),
+      "Edit restricted Git source " + edit.wanted.name + " of runtime " + files.runtime, deadline);
+  if (!done) co_return std::unexpected(done.error());
   co_return Result<void>();
 }
 

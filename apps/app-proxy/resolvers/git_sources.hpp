@@ -7,9 +7,13 @@
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "common/graphql/resolvers.hpp"
 
+namespace gitops::k8s {
+class Client;
+}
+
 // The fields of the schema that change the shared configuration repository: each is one commit by the
 // caller, with the token that the caller has registered in the integration "default". Argo CD applies
-// it. `git` and `committer` are null while the runtime has no access to its cluster.
+// it. `git`, `committer` and `cluster` are null while the runtime has no access to its cluster.
 namespace gitops::app_proxy {
 
 // Registers the caller's token, and has the shared configuration repository cloned with it.
@@ -20,6 +24,12 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
                                      const RuntimeFiles& files, graphql::Call& call);
 Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
                                    const RuntimeFiles& files, graphql::Call& call);
+// `unsupported` when the cluster does not know the kind RestrictedGitSource.
+Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer* committer,
+                                                k8s::Client* cluster, const RuntimeFiles& files,
+                                                graphql::Call& call);
+Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* committer,
+                                              const RuntimeFiles& files, graphql::Call& call);
 // Removes a Git source of this runtime.
 Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer,
                                       const RuntimeFiles& files, graphql::Call& call);

@@ -290,6 +290,15 @@ std::vector<FieldRow> table(const Parts& parts) {
              of_files(create_git_source)),
       change("editGitSource", user, {"args.appName", "args.appSpecifier"},
              of_files(edit_git_source)),
+      change("createRestrictedGitSource", admin,
+             {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
+             [&parts](Call& call) {
+               return create_restricted_git_source(parts.git_integrations, parts.committer,
+                                                   parts.cluster, parts.files, call);
+             }),
+      change("editRestrictedGitSource", admin,
+             {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
+             of_files(edit_restricted_git_source)),
       change("deleteApplication", admin, {"args.appName"}, of_files(delete_application)),
       change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
              of_files(create_argo_rollouts)),

@@ -21,6 +21,7 @@ struct Parts {
   const VersionInfo& version;
   GitIntegrations* git_integrations = nullptr;  // null: no access to the cluster
   Committer* committer = nullptr;               // null: the same, or no folder for clones
+  k8s::Client* cluster = nullptr;               // null: no access to the cluster
   RuntimeFiles files = {};
   ApplicationActions* applications = nullptr;  // null: no Argo CD is configured
   WorkflowActions* workflows = nullptr;        // null: no Argo Workflows are configured

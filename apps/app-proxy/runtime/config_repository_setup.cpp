@@ -68,7 +68,7 @@ Task<Result<void>> ConfigRepositorySetup::put_files(const ConfigRepository& repo
                                                     GitCredential credential, Deadline deadline) {
   CommitRequest request{.repository = repository.at.repository,
                         .branch = repository.at.ref,
-                        .changes = changes_to_prepare(repository),
+                        .changes = changes_to_bring_up(repository),
                         .message = "Prepare runtime " + repository.runtime,
                         .author = {.name = "GitOps runtime " + repository.runtime,
                                    .email = "gitops-runtime@noreply.invalid"},

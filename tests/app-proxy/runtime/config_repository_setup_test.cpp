@@ -76,6 +76,10 @@ TEST(ConfigRepositorySetup, MakesWhatIsMissingOnce) {
     const auto done = co_await scene.setup->round();
     EXPECT_TRUE(done) << done.error().message;
     EXPECT_THAT(scene.file(kInCluster), HasSubstr("name: in-cluster"));
+    EXPECT_THAT(scene.file("resources/app-projects/cf-git-sources.yaml"), HasSubstr("AppProject"));
+    EXPECT_THAT(scene.file("resources/prod/default-git-source.yaml"),
+                HasSubstr("path: git-sources/prod/default\n"));
+    EXPECT_NE(scene.file("git-sources/prod/default/README.md"), "");
     const auto application = scene.cluster.find(k8s::resources::kApplications, kRuntime);
     CO_ASSERT_TRUE(application.has_value());
     EXPECT_EQ((*application)["spec"]["source"]["path"], "runtimes/prod");
