@@ -17,6 +17,7 @@
 #include "app-proxy/git/clone_cache.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/integrations/validity_check.hpp"
+#include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
 #include "app-proxy/runtime/config_repository_setup.hpp"
@@ -85,6 +86,9 @@ Door::Options door_options(const Config& config) {
 // argocd-server refuses all logins to an account after five wrong ones within 300 s.
 constexpr auto kWrongPassword = std::chrono::seconds(310);
 constexpr const char* kServiceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+// Less than the router waits for an answer.
+constexpr auto kPromotionTime = std::chrono::seconds(53);
 
 // Threads for Git's blocking work, and for clones, which take one each for their whole time.
 constexpr std::size_t kGitThreads = 4;
@@ -171,7 +175,15 @@ class App {
         routes({.graphql = [this](http::Exchange& exchange,
                                   const auto&) { return door_->serve_post(exchange); },
                 .graphql_opened = [this](http::Exchange& exchange,
-                                         const auto&) { return door_->serve_get(exchange); }}),
+                                         const auto&) { return door_->serve_get(exchange); },
+                .promotion_commit =
+                    [this](http::Exchange& exchange, const auto&) {
+                      return serve_promotion(exchange, PromotionKind::commit);
+                    },
+                .promotion_pull_request =
+                    [this](http::Exchange& exchange, const auto&) {
+                      return serve_promotion(exchange, PromotionKind::pull_request);
+                    }}),
         rest_error);
     server_.emplace(context_.executor, server_options(config_),
                     [this](http::Exchange& exchange) { return serve(exchange); });
@@ -384,12 +396,68 @@ class App {
     parts_->committer = &*committer_;
     config_repository_.emplace(
         *committer_, *cluster_, [this] { return parts_->files.repository(); },
-        [this] {
-          return GitCredential{.username = config_.git_username,
-                               .password = git_password_.current()};
-        },
-        ConfigRepositorySetup::Options{});
+        [this] { return own_git_credential(); }, ConfigRepositorySetup::Options{});
     config_repository_->start(git_tasks_);
+    tree_reader_.emplace(*git_pool_, *clones_, *git_http_);
+    promotions_.emplace(Promotions::Parts{
+        .control_plane = *control_plane_,
+        .rules = *rules_,
+        .reader = *tree_reader_,
+        .committer = *committer_,
+        .hosts = *git_hosts_,
+        .credential = [this] { return own_git_credential(); },
+        .account = [this] { return users_->own(); },
+        .runtime = config_.runtime_name,
+        .scheme = parts_->files.scheme,
+    });
+  }
+
+  [[nodiscard]] GitCredential own_git_credential() {
+    return {.username = config_.git_username, .password = git_password_.current()};
+  }
+
+  Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind) {
+    const auto visit = co_await door_->admit(exchange);
+    if (!visit) co_return;
+    const auto body = co_await exchange.read_body();
+    if (!body) {
+      (void)co_await exchange.reply(rest_error(413, body.error().message));
+      co_return;
+    }
+    const auto begin = Clock::now();
+    auto request = parse_promotion(kind, *body);
+    std::vector<std::pair<std::string_view, std::string>> subject;
+    if (request) {
+      for (const auto& [name, id] :
+           {std::pair<std::string_view, const control_plane::ApplicationId*>("srcAppId",
+                                                                             &request->source),
+            {"destAppId", &request->destination}}) {
+        subject.emplace_back(name, id->runtime + "/" + id->application_namespace + "/" + id->name);
+      }
+    }
+    Result<std::string> answer;
+    if (!request) {
+      answer = std::unexpected(request.error());
+    } else if (!promotions_) {
+      answer = fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
+    } else {
+      answer = co_await promotions_->promote(kind, *visit->caller.user, std::move(*request),
+                                             begin + kPromotionTime);
+    }
+    audit_.write(
+        {.caller = visit->caller,
+         .action = kind == PromotionKind::commit ? "promotions/commit" : "promotions/pullRequest",
+         .subject = std::move(subject),
+         .result = answer ? "ok" : to_string(answer.error().code),
+         .took = Clock::now() - begin});
+    (void)co_await exchange.reply(answer
+                                      ? http::Response{.status = 200,
+                                                       .headers = {{"Content-Type",
+                                                                    "application/json; "
+                                                                    "charset=utf-8"},
+                                                                   {"Cache-Control", "no-store"}},
+                                                       .body = std::move(*answer)}
+                                      : refusal_response(answer.error()));
   }
 
   Task<> serve(http::Exchange& exchange) {
@@ -439,6 +507,8 @@ class App {
   std::optional<Committer> committer_;
   std::string clones_trouble_;
   std::optional<ConfigRepositorySetup> config_repository_;
+  std::optional<TreeReader> tree_reader_;
+  std::optional<Promotions> promotions_;
   TaskGroup git_tasks_;
   std::optional<Door> door_;
   std::optional<http::Router> router_;

@@ -189,6 +189,24 @@ Task<> Door::serve_post(http::Exchange& exchange) {
   co_await graphql::serve_http(exchange, engine_, graphql::Context(caller), options);
 }
 
+Task<std::optional<Door::Visit>> Door::admit(http::Exchange& exchange) {
+  Visit visit{.caller = caller_of(exchange), .place = {}};
+  const http::Request& request = exchange.request();
+  auto user = co_await user_of(credential_of(request.headers), request, visit.caller.peer,
+                               deadline_after(kUserTimeout));
+  Result<std::shared_ptr<void>> entered = std::shared_ptr<void>();
+  if (user) {
+    visit.caller.user = std::move(*user);
+    entered = enter(visit.caller);
+  }
+  if (!user || !entered) {
+    (void)co_await exchange.reply(refusal_response(user ? entered.error() : user.error()));
+    co_return std::nullopt;
+  }
+  visit.place = std::move(*entered);
+  co_return visit;
+}
+
 Task<> Door::serve_get(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
   if (request.headers.has_token("Upgrade", "websocket")) {

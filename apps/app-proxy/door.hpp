@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,14 @@ class Door {
   void welcome(http::Exchange& exchange);
   Task<> serve_post(http::Exchange& exchange);
   Task<> serve_get(http::Exchange& exchange);
+
+  // A user who asks by a REST route, with a place among that user's operations.
+  struct Visit {
+    Caller caller;
+    std::shared_ptr<void> place;
+  };
+  // Nullopt when the request was refused and has its answer.
+  Task<std::optional<Visit>> admit(http::Exchange& exchange);
 
  private:
   // A place among the operations of a user, which ends with it.

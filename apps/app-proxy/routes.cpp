@@ -24,7 +24,7 @@ http::RouteHandler not_yet() {
   });
 }
 
-enum class Does { ok, graphql, graphql_opened, not_yet };
+enum class Does { ok, graphql, graphql_opened, promotion_commit, promotion_pull_request, not_yet };
 
 struct RouteRow {
   const char* method;
@@ -42,8 +42,9 @@ constexpr RouteRow kRoutes[] = {
     {"POST", "/api/clusters", Does::not_yet, "not yet: adds a cluster"},
     {"GET", "/api/applications/logs", Does::not_yet, "not yet: logs of the runtime"},
     {"GET", "/api/image-report", Does::not_yet, "not yet: reports of images"},
-    {"POST", "/api/promotions/commit", Does::not_yet, "not yet: promotes by a commit"},
-    {"POST", "/api/promotions/pullRequest", Does::not_yet, "not yet: promotes by a pull request"},
+    {"POST", "/api/promotions/commit", Does::promotion_commit, "promotes by a commit"},
+    {"POST", "/api/promotions/pullRequest", Does::promotion_pull_request,
+     "promotes by a pull request"},
     {"GET", "/api/git-auth/{provider}", Does::not_yet, "not yet: OAuth of a Git host"},
     {"GET", "/api/git-auth/{provider}/callback", Does::not_yet, "not yet: its answer"},
 };
@@ -82,6 +83,10 @@ std::vector<http::Route> routes(RouteHandlers handlers) {
         return handlers.graphql;
       case Does::graphql_opened:
         return handlers.graphql_opened;
+      case Does::promotion_commit:
+        return handlers.promotion_commit;
+      case Does::promotion_pull_request:
+        return handlers.promotion_pull_request;
       case Does::not_yet:
         break;
     }
@@ -89,7 +94,7 @@ std::vector<http::Route> routes(RouteHandlers handlers) {
   };
   std::vector<http::Route> made;
   for (const RouteRow& row : kRoutes) {
-    // GraphQL asks by field who it is; the others tell nothing.
+    // GraphQL asks by field who it is, promotions ask themselves; the others tell nothing.
     made.push_back({row.method, row.path, http::open_to_all(), handler_of(row.does), kMaxBody});
   }
   return made;

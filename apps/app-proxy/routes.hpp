@@ -19,6 +19,8 @@ http::Response rest_error(int status, std::string_view message);
 struct RouteHandlers {
   http::RouteHandler graphql;         // POST
   http::RouteHandler graphql_opened;  // GET: a WebSocket, or a person
+  http::RouteHandler promotion_commit;
+  http::RouteHandler promotion_pull_request;
 };
 
 // All routes, by canonical path.

@@ -16,6 +16,8 @@ enum AbacEntityValues { gitopsApplications workflows workflowTemplates products 
 type Query {
   me: User
   runtime(name: String!): Runtime
+  application(runtime: String!, namespace: String!, name: String!): Application
+  promotionTemplate(runtime: String!, namespace: String!, name: String!): PromotionTemplate
   abacRules(accountId: String!, entityType: AbacEntityValues!): [EntityAbacRules!]!
 }
 type User { id: String name: String email: String isAdmin: Boolean runtimeName: String
@@ -23,7 +25,12 @@ type User { id: String name: String email: String isAdmin: Boolean runtimeName: 
 type Account { id: String! name: String admins: [String] gitProvider: String gitApiUrl: String
                sharedConfigRepo: String csdpValidated: Boolean features: Features }
 type Features { gitopsPlanEnforcement: Boolean }
-type Metadata { name: String namespace: String account: String }
+type Metadata { name: String namespace: String account: String cluster: String }
+type Application { metadata: Metadata! specSource: SpecSource }
+type SpecSource { repoURL: String targetRevision: String path: String }
+type PromotionTemplate { promotion: [PromotionRule!] versionSource: VersionSource }
+type PromotionRule { glob: String! jsonPaths: [String!]! }
+type VersionSource { file: String jsonPath: String }
 type Self { syncStatus: String healthMessage: String healthStatus: String }
 type Runtime { metadata: Metadata! self: Self syncStatus: String healthStatus: String
                healthMessage: String cluster: String managed: Boolean
@@ -133,13 +140,21 @@ graphql::Resolvers FakeAccounts::resolvers() {
       {"me", [this](graphql::Call& call) { return me(call.context<Owner>()); }},
       {"runtime",
        [this](graphql::Call& call) { return runtime(call.context<Owner>(), call["name"].text()); }},
+      {"application", [this](graphql::Call& call) { return application(call); }},
+      {"promotionTemplate",
+       [this](graphql::Call&) {
+         return graphql::Json::trusted(Json{{"promotion", promotion_rules_},
+                                            {"versionSource", {{"file", ""}, {"jsonPath", ""}}}}
+                                           .dump());
+       }},
       {"abacRules",
        [this](graphql::Call& call) {
          return rules(call.context<Owner>(), call["accountId"].text(), call["entityType"].text());
        }},
   });
   for (const char* type : {"User", "Account", "Features", "Metadata", "Self", "Runtime",
-                           "EntityAbacRules", "AbacAttribute"}) {
+                           "EntityAbacRules", "AbacAttribute", "Application", "SpecSource",
+                           "PromotionTemplate", "PromotionRule", "VersionSource"}) {
     to.json(type);
   }
   return to;
@@ -196,6 +211,23 @@ Result<std::optional<graphql::Json>> FakeAccounts::runtime(const Owner& owner,
                      {"runtimeVersion", "0.1.72"},
                      {"managedClustersNum", 1}};
   return std::optional(graphql::Json::trusted(json.dump()));
+}
+
+std::optional<graphql::Json> FakeAccounts::application(graphql::Call& call) const {
+  const std::string name(call["name"].text());
+  const auto found = applications_.find(name);
+  if (found == applications_.end() || call["runtime"].text() != "prod" ||
+      call["namespace"].text() != "argocd") {
+    return std::nullopt;
+  }
+  return graphql::Json::trusted(Json{
+      {"metadata",
+       {{"name", name}, {"namespace", "argocd"}, {"cluster", "https://kubernetes.default.svc"}}},
+      {"specSource",
+       {{"repoURL", found->second.repository},
+        {"targetRevision", found->second.revision},
+        {"path",
+         found->second.path}}}}.dump());
 }
 
 Result<graphql::Json> FakeAccounts::rules(const Owner& owner, std::string_view account,

@@ -61,6 +61,18 @@ class FakeAccounts {
     teams_[id] = std::move(user_ids);
   }
 
+  // An Application of the runtime "prod", in the namespace "argocd": where its manifests are.
+  struct Source {
+    std::string repository;
+    std::string revision;
+    std::string path;
+  };
+  void set_application(const std::string& name, Source source) {
+    applications_[name] = std::move(source);
+  }
+  // [{glob, jsonPaths}], for every Application.
+  void set_promotion_rules(Json rules) { promotion_rules_ = std::move(rules); }
+
   // Fault: answers GraphQL with these bytes and status 200; nothing ends it.
   void answer_with(std::optional<std::string> bytes) { garbage_ = std::move(bytes); }
 
@@ -87,6 +99,7 @@ class FakeAccounts {
   [[nodiscard]] graphql::Json me(const Owner& owner) const;
   [[nodiscard]] Result<std::optional<graphql::Json>> runtime(const Owner& owner,
                                                              std::string_view name) const;
+  [[nodiscard]] std::optional<graphql::Json> application(graphql::Call& call) const;
   [[nodiscard]] Result<graphql::Json> rules(const Owner& owner, std::string_view account,
                                             std::string_view type) const;
 
@@ -95,6 +108,8 @@ class FakeAccounts {
   std::map<std::string, Owner> owners_;  // by token
   std::map<std::string, std::vector<std::string>> teams_;
   Json rules_ = Json::array();
+  std::map<std::string, Source> applications_;
+  Json promotion_rules_ = Json::array();
   std::optional<std::string> garbage_;
   std::vector<std::string> asked_;
   std::unique_ptr<graphql::Engine> engine_;

@@ -565,6 +565,38 @@ const Node* find(const Node* node, const ManifestPath& path) {
   return node;
 }
 
+void collect_leaves(const Node& node, ManifestPath& path, std::vector<ManifestLeaf>& leaves) {
+  check_plain_place(node, "a value");
+  switch (node.kind) {
+    case Node::Kind::null:
+      leaves.push_back({.path = path, .value = {.text = "null", .is_text = false}});
+      return;
+    case Node::Kind::scalar:
+      leaves.push_back({.path = path, .value = {.text = node.value, .is_text = node.is_text}});
+      return;
+    case Node::Kind::alias:
+      return;  // refused above
+    case Node::Kind::list:
+      for (std::size_t i = 0; i < node.children.size(); ++i) {
+        path.emplace_back(i);
+        collect_leaves(node.children[i], path, leaves);
+        path.pop_back();
+      }
+      return;
+    case Node::Kind::map:
+      for (std::size_t i = 0; i + 1 < node.children.size(); i += 2) {
+        const Node& key = node.children[i];
+        check_plain_place(key, "a key");
+        if (key.kind != Node::Kind::scalar) refuse("a key is not a scalar");
+        if (key.value == "<<") refuse("a map has a merge key");
+        path.emplace_back(key.value);
+        collect_leaves(node.children[i + 1], path, leaves);
+        path.pop_back();
+      }
+      return;
+  }
+}
+
 }  // namespace
 
 Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edit) {
@@ -598,6 +630,21 @@ Result<std::string> read_manifest(std::string_view text, const ManifestPath& pat
     }
     return node->value;
   });
+}
+
+Result<std::vector<ManifestLeaf>> read_leaves(std::string_view text, const ManifestPath& path) {
+  std::vector<ManifestLeaf> leaves;
+  const auto read = with_documents(text, [&](std::vector<Node>& documents) -> Result<std::string> {
+    const auto root = document_at(documents, 0);
+    if (!root) return std::unexpected(root.error());
+    const Node* const node = find(*root, path);
+    if (node == nullptr) return fail(ErrorCode::not_found, "the YAML file has no such value");
+    ManifestPath at = path;
+    collect_leaves(*node, at, leaves);
+    return std::string();
+  });
+  if (!read) return std::unexpected(read.error());
+  return leaves;
 }
 
 }  // namespace gitops::app_proxy

@@ -23,6 +23,12 @@ struct ManifestValue {
   bool is_text = true;
 };
 
+// A scalar and where it stands.
+struct ManifestLeaf {
+  ManifestPath path = {};
+  ManifestValue value = {};
+};
+
 struct ManifestEdit {
   enum class Action : std::uint8_t {
     set,     // the scalar at `path`; a key that its map does not have is added at the map's end
@@ -49,5 +55,9 @@ Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edi
 // as above, not_found when there is no scalar.
 Result<std::string> read_manifest(std::string_view text, const ManifestPath& path,
                                   std::size_t document = 0);
+
+// All scalars at a path and below it, in their order. Errors: invalid_data and too_large as above;
+// not_found when there is nothing; unsupported for anchors, aliases, merge keys and tags.
+Result<std::vector<ManifestLeaf>> read_leaves(std::string_view text, const ManifestPath& path);
 
 }  // namespace gitops::app_proxy

@@ -401,6 +401,65 @@ Result<std::optional<std::string>> BareRepository::read_file(const std::string& 
   return std::optional<std::string>(std::move(*content));
 }
 
+Result<std::vector<std::string>> BareRepository::list_files(const std::string& commit,
+                                                            std::string_view folder,
+                                                            std::size_t limit) const {
+  constexpr std::size_t kMaxLevels = 64;
+  if (!folder.empty()) {
+    if (auto checked = check_tree_path(folder); !checked) return std::unexpected(checked.error());
+  }
+  git_repository* repository = state_->repository.get();
+  auto root = tree_of(repository, id_of(commit));
+  if (!root) return std::unexpected(std::move(root.error()));
+  struct Folder {
+    TreePtr tree;
+    std::string path;  // with a '/' at its end
+    std::size_t level;
+  };
+  std::vector<std::string> files;
+  std::vector<Folder> open;
+  if (folder.empty()) {
+    open.push_back({std::move(*root), "", 0});
+  } else {
+    git_tree_entry* entry = nullptr;
+    if (::git_tree_entry_bypath(&entry, root->get(), std::string(folder).c_str()) != 0)
+      return files;
+    const std::unique_ptr<git_tree_entry, decltype(&::git_tree_entry_free)> owned(
+        entry, ::git_tree_entry_free);
+    if (::git_tree_entry_filemode(entry) != GIT_FILEMODE_TREE) return files;
+    git_tree* tree = nullptr;
+    if (::git_tree_lookup(&tree, repository, ::git_tree_entry_id(entry)) != 0) {
+      return local_failure("a folder");
+    }
+    open.push_back({TreePtr(tree), "", 0});
+  }
+  while (!open.empty()) {
+    const Folder at = std::move(open.back());
+    open.pop_back();
+    for (std::size_t i = 0; i < ::git_tree_entrycount(at.tree.get()); ++i) {
+      const git_tree_entry* entry = ::git_tree_entry_byindex(at.tree.get(), i);
+      const std::string path = at.path + ::git_tree_entry_name(entry);
+      const auto mode = ::git_tree_entry_filemode(entry);
+      if (mode == GIT_FILEMODE_LINK || mode == GIT_FILEMODE_COMMIT) continue;
+      if (files.size() + open.size() >= limit || at.level >= kMaxLevels) {
+        return fail(ErrorCode::too_large,
+                    "the folder has more than " + std::to_string(limit) + " files");
+      }
+      if (mode != GIT_FILEMODE_TREE) {
+        files.push_back(path);
+        continue;
+      }
+      git_tree* tree = nullptr;
+      if (::git_tree_lookup(&tree, repository, ::git_tree_entry_id(entry)) != 0) {
+        return local_failure("a folder");
+      }
+      open.push_back({TreePtr(tree), path + "/", at.level + 1});
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 Result<std::string> BareRepository::commit(const std::string& parent, const CommitSpec& spec) {
   git_repository* repository = state_->repository.get();
   forget_failures();

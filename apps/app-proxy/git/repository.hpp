@@ -73,6 +73,11 @@ class BareRepository {
   [[nodiscard]] Result<std::optional<std::string>> read_file(const std::string& commit,
                                                              std::string_view path,
                                                              std::size_t limit) const;
+  // The paths of the files in a folder and below it (empty: all), relative to it; without symbolic links
+  // and submodules. Empty when there is no such folder; too_large over `limit` files or 64 levels.
+  [[nodiscard]] Result<std::vector<std::string>> list_files(const std::string& commit,
+                                                            std::string_view folder,
+                                                            std::size_t limit) const;
   // Makes a commit on `parent` (empty: the first one) in the clone alone, and returns its id.
   // invalid_argument: a path goes through a symbolic link, a submodule or a file; not_found: a file
   // to be removed is not there; conflict: it is not the revision that the user saw; the error of an

@@ -83,6 +83,21 @@ Result<Identity> identity_of(const Json& me) {
   return identity;
 }
 
+Result<PromotionData::Application> application_of(const Json& json, const ApplicationId& id) {
+  if (!json.is_object()) {
+    return fail(ErrorCode::not_found, "the control plane knows no application " +
+                                          id.application_namespace + "/" + id.name +
+                                          " of runtime " + id.runtime);
+  }
+  return PromotionData::Application{
+      .name = text_at(json, {"metadata", "name"}),
+      .application_namespace = text_at(json, {"metadata", "namespace"}),
+      .cluster = text_at(json, {"metadata", "cluster"}),
+      .repository = text_at(json, {"specSource", "repoURL"}),
+      .revision = text_at(json, {"specSource", "targetRevision"}),
+      .path = text_at(json, {"specSource", "path"})};
+}
+
 std::optional<AbacRule> rule_of(const Json& json) {
   // What cannot be read might have narrowed the rule.
   for (const char* list : {"teams", "actions", "attributes"}) {
@@ -223,6 +238,48 @@ Task<Result<std::vector<AbacRule>>> GraphqlClient::abac_rules(const std::string&
     rules.push_back(std::move(*rule));
   }
   co_return rules;
+}
+
+Task<Result<PromotionData>> GraphqlClient::promotion_data(const ApplicationId& source,
+                                                          const ApplicationId& destination,
+                                                          Deadline deadline) {
+  const auto data = co_await ask(
+      "query PromotionData($srcRuntime: String!, $srcNamespace: String!, $srcName: String!, "
+      "$destRuntime: String!, $destNamespace: String!, $destName: String!){srcApp: "
+      "application(runtime: $srcRuntime, namespace: $srcNamespace, name: $srcName){metadata{name "
+      "cluster namespace} specSource{repoURL targetRevision path}} destApp: application(runtime: "
+      "$destRuntime, namespace: $destNamespace, name: $destName){metadata{name cluster namespace} "
+      "specSource{repoURL targetRevision path}} promotionTemplate(runtime: $destRuntime, "
+      "namespace: "
+      "$destNamespace, name: $destName){promotion{glob jsonPaths} versionSource{file jsonPath}}}",
+      Json{{"srcRuntime", source.runtime},
+           {"srcNamespace", source.application_namespace},
+           {"srcName", source.name},
+           {"destRuntime", destination.runtime},
+           {"destNamespace", destination.application_namespace},
+           {"destName", destination.name}},
+      own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  auto from = application_of(value_at(*data, {"srcApp"}), source);
+  if (!from) co_return std::unexpected(std::move(from.error()));
+  auto to = application_of(value_at(*data, {"destApp"}), destination);
+  if (!to) co_return std::unexpected(std::move(to.error()));
+  PromotionData promotion{.source = std::move(*from), .destination = std::move(*to), .rules = {}};
+  const Json rules = value_at(*data, {"promotionTemplate", "promotion"});
+  if (rules.is_null()) co_return promotion;
+  if (!rules.is_array()) co_return fail(ErrorCode::invalid_data, "control plane: no list of rules");
+  for (const Json& rule : rules) {
+    // What cannot be read might have narrowed the promotion.
+    const Json paths = value_at(rule, {"jsonPaths"});
+    PromotionData::Rule read{.glob = text_at(rule, {"glob"}), .json_paths = texts_of(paths)};
+    const bool is_complete =
+        paths.is_null() || (paths.is_array() && paths.size() == read.json_paths.size());
+    if (read.glob.empty() || !is_complete) {
+      co_return fail(ErrorCode::invalid_data, "control plane: a promotion rule is malformed");
+    }
+    promotion.rules.push_back(std::move(read));
+  }
+  co_return promotion;
 }
 
 Task<Result<std::map<std::string, std::vector<std::string>>>> GraphqlClient::teams(

@@ -63,6 +63,32 @@ struct RuntimeState {
   std::string version;
 };
 
+// An Application of one of the account's runtimes.
+struct ApplicationId {
+  std::string runtime;
+  std::string application_namespace;
+  std::string name;
+};
+
+// What a promotion from one Application to another has to know.
+struct PromotionData {
+  struct Application {
+    std::string name;
+    std::string application_namespace;
+    std::string cluster;
+    std::string repository;  // clone URL
+    std::string revision;    // targetRevision; may be empty
+    std::string path;
+  };
+  struct Rule {
+    std::string glob;                     // of files below the source's path
+    std::vector<std::string> json_paths;  // of the values to copy; empty: the whole file
+  };
+  Application source;
+  Application destination;
+  std::vector<Rule> rules;  // of the destination's promotion template; empty: everything
+};
+
 // The control plane's GraphQL endpoint: POST <url>/2.0/api/graphql, raw token in Authorization. One
 // attempt per call. Loop thread only. Errors: unauthenticated when the credential is refused;
 // invalid_data and protocol for an answer that makes no sense.
@@ -84,6 +110,9 @@ class GraphqlClient {
   // of the public Terraform provider.
   Task<Result<std::vector<AbacRule>>> abac_rules(const std::string& account_id,
                                                  std::string_view entity_type, Deadline deadline);
+  // Not found when the control plane does not know one of the Applications.
+  Task<Result<PromotionData>> promotion_data(const ApplicationId& source,
+                                             const ApplicationId& destination, Deadline deadline);
   // User id → ids of its teams: GET <url>/api/team, as the public Terraform provider reads it.
   Task<Result<std::map<std::string, std::vector<std::string>>>> teams(Deadline deadline);
 

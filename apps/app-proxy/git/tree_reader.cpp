@@ -1,0 +1,81 @@
+#include "app-proxy/git/tree_reader.hpp"
+
+#include <utility>
+
+#include "app-proxy/git/http_bridge.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kMostFiles = 10'000;
+constexpr Clock::duration kStall = std::chrono::seconds(30);
+
+Result<FolderContent> read_on_pool(HttpBridge& bridge, const std::stop_token& stop,
+                                   const FolderRequest& request,
+                                   const std::filesystem::path& folder) {
+  auto repository = BareRepository::open(folder);
+  if (!repository) return std::unexpected(std::move(repository.error()));
+  Wire wire(request.repository, request.credential, WireCalls::over(bridge), stop, {});
+  auto session = repository->connect(wire, BareRepository::Direction::fetch);
+  if (!session) return std::unexpected(std::move(session.error()));
+  FolderContent content{.commit = request.commit, .branch = request.branch, .files = {}};
+  if (content.branch.empty()) content.branch = session->default_branch();
+  const std::string tip = content.branch.empty() ? std::string() : session->tip(content.branch);
+  if (tip.empty()) {
+    return fail(ErrorCode::not_found, request.repository.name + " has no branch " + content.branch);
+  }
+  if (!repository->has_commit(tip)) {
+    if (auto fetched = session->fetch(content.branch); !fetched) {
+      return std::unexpected(std::move(fetched.error()));
+    }
+  }
+  if (content.commit.empty()) content.commit = tip;
+  const auto is_inside = repository->has_commit(content.commit)
+                             ? repository->contains(tip, content.commit)
+                             : Result<bool>(false);
+  if (!is_inside) return std::unexpected(is_inside.error());
+  if (!*is_inside) {
+    return fail(ErrorCode::not_found, "branch " + content.branch + " of " +
+                                          request.repository.name + " has no commit " +
+                                          content.commit);
+  }
+  auto paths = repository->list_files(content.commit, request.folder, kMostFiles);
+  if (!paths) return std::unexpected(std::move(paths.error()));
+  std::size_t left = request.max_bytes;
+  for (auto& path : *paths) {
+    if (stop.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
+    if (!request.wanted(path)) continue;
+    auto text = repository->read_file(
+        content.commit, request.folder.empty() ? path : request.folder + "/" + path, left);
+    if (!text) return std::unexpected(std::move(text.error()));
+    if (!*text) continue;
+    left -= (*text)->size();
+    content.files.push_back({.path = std::move(path), .content = std::move(**text)});
+  }
+  return content;
+}
+
+}  // namespace
+
+Task<Result<FolderContent>> TreeReader::read(FolderRequest request, Deadline deadline) {
+  if (request.branch == "HEAD") request.branch.clear();
+  if (!request.branch.empty()) {
+    auto branch = parse_branch(request.branch);
+    if (!branch) co_return std::unexpected(std::move(branch.error()));
+    request.branch = std::move(*branch);
+  }
+  if (!request.commit.empty() && !is_object_id(request.commit)) {
+    co_return fail(ErrorCode::invalid_argument, "expected the full id of a commit");
+  }
+  auto lease = co_await clones_.get(request.repository, request.credential, client_, deadline);
+  if (!lease) co_return std::unexpected(std::move(lease.error()));
+  auto content = co_await run_with_http(pool_, lease->key(), client_, deadline, kStall,
+                                        [request = std::move(request), folder = lease->folder()](
+                                            HttpBridge& bridge, const std::stop_token& stop) {
+                                          return read_on_pool(bridge, stop, request, folder);
+                                        });
+  if (!content && content.error().reason == kBrokenClone) lease->discard();
+  co_return content;
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,129 @@
+#include "app-proxy/entities/promotion.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gitops::app_proxy {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// The destination's file afterwards, or the error's message.
+std::string promoted(const std::vector<std::string>& paths, const std::string& source,
+                     std::optional<std::string> destination) {
+  const auto changes =
+      promotion_changes({{"**", paths}}, {{.path = "values.yaml", .content = source}}, "prod");
+  if (!changes) return changes.error().message;
+  if (changes->empty()) return "(nothing)";
+  EXPECT_EQ(changes->front().path, "prod/values.yaml");
+  const auto& change = changes->front();
+  if (change.kind == FileChange::Kind::write) return change.content;
+  const auto edited = change.edit(destination ? std::optional<std::string_view>(*destination)
+                                              : std::optional<std::string_view>());
+  return edited ? *edited : edited.error().message;
+}
+
+TEST(Promotion, SetsTheNamedValuesAndLeavesTheRest) {
+  const std::string source = "image:\n  tag: \"1.10\"\n  pull: Always\nreplicas: 1\n";
+  const std::string destination =
+      "# of production\nimage:\n  tag: '1.9'  # promoted\n  pull: Never\nreplicas: 5\n";
+  EXPECT_EQ(promoted({"$.image.tag"}, source, destination),
+            "# of production\nimage:\n  tag: '1.10'  # promoted\n  pull: Never\nreplicas: 5\n");
+  EXPECT_EQ(promoted({"replicas", "image['pull']"}, source, destination),
+            "# of production\nimage:\n  tag: '1.9'  # promoted\n  pull: Always\nreplicas: 1\n");
+  EXPECT_EQ(promoted({"$.none"}, source, destination), "(nothing)");
+  EXPECT_EQ(promoted({"$.image.tag"}, source, "image: {}\n"), "image: {tag: \"1.10\"}\n");
+  EXPECT_EQ(promoted({"$.image.tag"}, source, "image:\n  tag: '1.10'\n"), "image:\n  tag: '1.10'\n")
+      << "the same value in other quotes";
+  // A number stays a number.
+  EXPECT_EQ(promoted({"$.a"}, "a: 2.0\nb: 1\n", "a: 1.0\n"), "a: 2.0\n");
+}
+
+TEST(Promotion, CopiesWhatIsBelowAPath) {
+  EXPECT_EQ(promoted({"$.image"}, "image:\n  tag: b\n  new: 1\n", "image:\n  tag: a\n  old: 2\n"),
+            "image:\n  tag: b\n  new: 1\n");
+  EXPECT_EQ(promoted({"$.images[1].tag"}, "images:\n- tag: a\n- tag: b\n",
+                     "images:\n- tag: x\n- tag: y\n"),
+            "images:\n- tag: x\n- tag: b\n");
+  EXPECT_EQ(promoted({"$.names"}, "names: \n- a\n- b\n- c\n", "names:\n- a\n- x\n"),
+            "names:\n- a\n- b\n- c\n");
+  EXPECT_EQ(promoted({"$.names"}, "names: \n- a\n", "names:\n- a\n- x\n"), "names:\n- a\n");
+  EXPECT_EQ(promoted({"$"}, R"({"version": "2"})", R"({"version": "1"})"), R"({"version": "2"})");
+  EXPECT_THAT(promoted({"$.x"}, "x:\n- a: 1\n- a: 2\n", "x:\n- a: 1\n"),
+              HasSubstr("values.yaml: "));
+  EXPECT_THAT(promoted({"$.x"}, "x:\n- a: 1\n", "x:\n- a: 1\n- a: 2\n"),
+              HasSubstr("prod/values.yaml: "));
+}
+
+TEST(Promotion, SaysWhatItCannotDo) {
+  EXPECT_THAT(promoted({"$.a"}, "a: 1\n", std::nullopt), HasSubstr("has no file prod/values.yaml"));
+  EXPECT_THAT(promoted({"$.a"}, "a: &x 1\n", "a: 1\n"), HasSubstr("values.yaml of the source: "));
+  EXPECT_THAT(promoted({"$.a"}, "a: [\n", "a: 1\n"), HasSubstr("of the source: "));
+  EXPECT_THAT(promoted({"$.a"}, "a: 1\n", "[\n"), HasSubstr("prod/values.yaml: "));
+  EXPECT_THAT(promoted({"$..a"}, "a: 1\n", "a: 1\n"), HasSubstr("JSON path $..a"));
+}
+
+TEST(Promotion, WholeFiles) {
+  const std::vector<PromotedFile> source = {{"a.yaml", "a"}, {"sub/b.json", "b"}};
+  const auto paths = [&](const std::vector<PromotionRule>& rules, std::string_view to) {
+    std::vector<std::string> found;
+    const auto changes = promotion_changes(rules, source, to);
+    if (!changes) return found;
+    for (const auto& change : *changes) {
+      EXPECT_EQ(change.kind, FileChange::Kind::write);
+      found.push_back(change.path);
+    }
+    return found;
+  };
+  EXPECT_THAT(paths({}, ""), testing::ElementsAre("a.yaml", "sub/b.json"));
+  EXPECT_THAT(paths({{"**/*.json", {}}}, "x/y"), testing::ElementsAre("x/y/sub/b.json"));
+  EXPECT_THAT(paths({{"*.txt", {}}}, "x"), IsEmpty());
+}
+
+TEST(Promotion, ReadsJsonPaths) {
+  const auto path = [](std::string_view text) {
+    const auto read = parse_json_path(text);
+    return read ? *read : ManifestPath{"(refused)"};
+  };
+  using P = ManifestPath;
+  EXPECT_EQ(path("$"), P{});
+  EXPECT_EQ(path("$.a.b"), (P{"a", "b"}));
+  EXPECT_EQ(path("a.b"), (P{"a", "b"}));
+  EXPECT_EQ(path("$.a[0].new-tag"), (P{"a", std::size_t{0}, "new-tag"}));
+  EXPECT_EQ(path("$['a.b'][\"c\"]"), (P{"a.b", "c"}));
+  for (const auto* wrong : {"", ".", "$.", "$..a", "$.*", "$.a[*]", "$.a[?(@.b)]", "$.a[0:1]",
+                            "$.a[", "$.a[-1]", "$a", "$.a[99999999999999999999]", "a b", "['']"}) {
+    EXPECT_EQ(path(wrong), P{"(refused)"}) << wrong;
+  }
+}
+
+TEST(Promotion, MatchesGlobs) {
+  const auto matches = [](const char* glob, const char* path) { return matches_glob(glob, path); };
+  EXPECT_TRUE(matches("values.yaml", "values.yaml"));
+  EXPECT_TRUE(matches("./values.yaml", "values.yaml"));
+  EXPECT_TRUE(matches("*.yaml", "a.yaml"));
+  EXPECT_FALSE(matches("*.yaml", "x/a.yaml"));
+  EXPECT_TRUE(matches("**/*.yaml", "a.yaml"));
+  EXPECT_TRUE(matches("**/*.yaml", "x/y/a.yaml"));
+  EXPECT_FALSE(matches("**/a.yaml", "xa.yaml"));
+  EXPECT_TRUE(matches("x/**", "x/y/z"));
+  EXPECT_TRUE(matches("x/**/z", "x/z"));
+  EXPECT_FALSE(matches("x/**/z", "x/yz"));
+  EXPECT_TRUE(matches("{a,b/*}.yaml", "b/c.yaml"));
+  EXPECT_TRUE(matches("{a,{b,c}}.y?ml", "c.yaml"));
+  EXPECT_FALSE(matches("{a,b}", "{a,b}"));
+  EXPECT_TRUE(matches("{a", "{a"));
+  EXPECT_FALSE(matches("", "a"));
+  // Not for ever.
+  const std::string stars = [] {
+    std::string text;
+    for (int i = 0; i < 300; ++i) text += "*a";
+    return text;
+  }();
+  EXPECT_FALSE(matches_glob(stars, std::string(3000, 'a') + "b"));
+  EXPECT_FALSE(matches_glob("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}x", "y"));
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,69 @@
+#include "app-proxy/git/tree_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app-proxy/git/git_bed.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using test::GitBed;
+using test::GitServer;
+
+std::string text_of(const Result<FolderContent>& content) {
+  if (!content) return content.error().message;
+  std::string text;
+  for (const auto& file : content->files) text += file.path + "=" + file.content + ";";
+  return text;
+}
+
+TEST(TreeReader, ReadsAFolderAtABranchAndAtACommit) {
+  GitServer server;
+  const auto url = server.create_repository("work");
+  const auto first = server.commit("work", {{"apps/a", "1"}, {"apps/x/b", "2"}, {"c", "3"}}, "one");
+  server.commit("work", {{"apps/a", "10"}}, "two");
+  ASSERT_TRUE(server.git("work", {"branch", "old", first}).ok());
+  test::run_coro(
+      [&]() -> Task<> {
+        GitBed bed(co_await asio::this_coro::executor, {});
+        TreeReader reader(bed.pool, bed.clones, bed.client);
+        const auto read = [&](FolderRequest request) -> Task<Result<FolderContent>> {
+          request.repository = parse_repository_url(url, Scheme::http_too).value();
+          request.credential = {.username = server.username(),
+                                .password = Secret(server.password())};
+          return reader.read(std::move(request), deadline_after(20s));
+        };
+        EXPECT_EQ(text_of(co_await read({.repository = {}, .folder = "apps"})), "a=10;x/b=2;");
+        EXPECT_EQ(text_of(co_await read({.repository = {}, .branch = "HEAD"})),
+                  "apps/a=10;apps/x/b=2;c=3;");
+        EXPECT_EQ(text_of(co_await read({.repository = {}, .branch = "old", .folder = "apps"})),
+                  "a=1;x/b=2;");
+        EXPECT_EQ(text_of(co_await read({.repository = {}, .commit = first, .folder = "apps/x"})),
+                  "b=2;");
+        EXPECT_EQ(text_of(co_await read({.repository = {}, .folder = "none"})), "");
+        EXPECT_EQ(text_of(co_await read({.repository = {}, .folder = "c"})), "") << "a file";
+        const auto second = server.commit("work", {{"apps/a", "11"}}, "three");
+        const auto some =
+            co_await read({.repository = {}, .folder = "apps", .wanted = [](std::string_view path) {
+                             return path == "a";
+                           }});
+        EXPECT_EQ(text_of(some), "a=11;") << "the branch moved";
+        EXPECT_EQ(some ? some->commit : "", second);
+        EXPECT_THAT(text_of(co_await read({.repository = {}, .branch = "none"})),
+                    testing::HasSubstr("no branch"));
+        EXPECT_THAT(text_of(co_await read({.repository = {}, .branch = "old", .commit = second})),
+                    testing::HasSubstr("has no commit"));
+        EXPECT_THAT(text_of(co_await read({.repository = {}, .commit = std::string(40, '0')})),
+                    testing::HasSubstr("has no commit"));
+        EXPECT_THAT(text_of(co_await read({.repository = {}, .max_bytes = 3})),
+                    testing::HasSubstr("bytes"));
+        co_await bed.stop();
+      },
+      60s);
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,277 @@
+// Promotions by the running app-proxy, between doubles of the control plane and of GitHub's REST
+// interface, and Git's own server with two branches of an application.
+#include <gmock/gmock.h>
+
+#include "e2e/git_world.hpp"
+#include "support/git_server.hpp"
+
+namespace gitops::test {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+using Answer = AppProxyWorld::Answer;
+
+constexpr const char* kNothing =
+    R"({"statusCode":400,"message":"no changes found between source and destination applications",)"
+    R"("error":"Bad Request"})";
+
+// The runtime's Git token is that of the host's user. "shop-dev" is the folder "dev" of the branch
+// "dev", "shop-prod" the folder "prod" of the default branch.
+struct PromotionWorld {
+  explicit PromotionWorld(GitWorld& w) : world(w) {
+    git.create_repository("shop");
+    git.create_repository("config");
+    git.commit("shop",
+               {{"dev/values.yaml", "image:\n  tag: \"2\"\nreplicas: 1\n"},
+                {"dev/new.yaml", "a: 1\n"},
+                {"prod/values.yaml", "image:\n  tag: \"1\"  # promoted\nreplicas: 9\n"}},
+               "begin");
+    EXPECT_TRUE(git.git("shop", {"branch", "dev", "main"}).ok());
+    git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
+    auto& accounts = world.base.platform.accounts();
+    accounts.add({.id = "acc-1",
+                  .name = "acme",
+                  .admins = {"u-ann"},
+                  .git_provider = "GITHUB",
+                  .git_api_url = world.host.api_root().text(),
+                  .shared_config_repo = git.url("config")});
+    accounts.set_application("shop-dev", {git.url("shop"), "dev", "./dev"});
+    accounts.set_application("shop-prod", {git.url("shop"), "HEAD", "prod/"});
+    accounts.set_promotion_rules({{{"glob", "**/values.yaml"}, {"jsonPaths", {"$.image.tag"}}}});
+    for (const auto& [key, id] : {std::pair{kMay, "u-may"}, {kMayNot, "u-not"}}) {
+      accounts.add(key, FakeAccounts::User{.id = id, .name = id, .account_id = "acc-1"});
+    }
+    accounts.set_team("may", {"u-may"});
+    accounts.set_team("not", {"u-not"});
+    accounts.set_rules({rule("may", "argocd"), rule("not", "other")});
+  }
+  static Json rule(const char* team, const char* ns) {
+    return {{"id", team},
+            {"accountId", "acc-1"},
+            {"entityType", "gitopsApplications"},
+            {"teams", {team}},
+            {"actions", {"VIEW", "PROMOTE_TO"}},
+            {"attributes", {{{"name", "NAMESPACE"}, {"value", ns}}}}};
+  }
+
+  Task<> start(const char* password = FakeGitHost::kToken) {
+    world.start({{"REPOS_DIR", (folder / "clones").string()},
+                 {"GIT_USERNAME", FakeGitHost::kLogin},
+                 {"GIT_PASSWORD", password},
+                 {"TRUSTED_PROXIES", "127.0.0.1"}});
+    co_await world.base.account_known();
+    const auto deadline = deadline_after(std::chrono::seconds(20));
+    while (world.base.daemon->admin("/statusz").body.contains("fetched yet") &&
+           Clock::now() < deadline) {
+      co_await sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+  // The body that the operator sends, with the control plane's words.
+  static Json body() {
+    const auto id = [](const char* name) {
+      return Json{{"runtime", "prod"}, {"namespace", "argocd"}, {"name", name}};
+    };
+    return {{"srcAppId", id("shop-dev")},
+            {"destAppId", id("shop-prod")},
+            {"message", "promoting argocd/shop-dev to argocd/shop-prod"}};
+  }
+  Task<Answer> promote(const char* token, Json with, const char* route = "commit") {
+    http::Headers headers = AppProxyWorld::as(token);
+    headers.add("Content-Type", "application/json");
+    headers.add("X-Forwarded-For", "203.0.113." + std::to_string(++asked));
+    co_return co_await world.base.send({.method = "POST",
+                                        .target = std::string("/api/promotions/") + route,
+                                        .headers = std::move(headers),
+                                        .body = with.dump()});
+  }
+  [[nodiscard]] std::string line(const std::vector<std::string>& args) const {
+    auto result = git.git("shop", args);
+    EXPECT_TRUE(result.ok()) << result.err;
+    while (result.out.ends_with('\n')) result.out.pop_back();
+    return result.out;
+  }
+
+  static constexpr auto kMay = "canary-may.6666";
+  static constexpr auto kMayNot = "canary-not.7777";
+  GitWorld& world;
+  GitServer git;
+  TempDir folder;
+  int asked = 0;
+};
+
+void in_promotion_world(const std::function<Task<>(PromotionWorld&)>& body) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  in_git_world([&](GitWorld& world) -> Task<> {
+    PromotionWorld promotions(world);
+    co_await body(promotions);
+  });
+}
+
+TEST(AppProxyPromotions, ACommitBringsTheNamedValues) {
+  in_promotion_world([](PromotionWorld& w) -> Task<> {
+    co_await w.start();
+    const auto done = co_await w.promote(AppProxyWorld::kRuntime, PromotionWorld::body());
+    EXPECT_EQ(done.status, 200) << done.body;
+    EXPECT_EQ(done.json,
+              (Json{{"COMMIT_SHA", w.git.head("shop")},
+                    {"COMMIT_MESSAGE", "promoting argocd/shop-dev to argocd/shop-prod"},
+                    {"COMMIT_AUTHOR", "GitOps runtime prod <gitops-runtime@noreply.invalid>"}}));
+    EXPECT_EQ(w.git.file_at_head("shop", "prod/values.yaml"),
+              "image:\n  tag: \"2\"  # promoted\nreplicas: 9\n");
+    EXPECT_THAT(w.line({"log", "-1", "--format=%B", "main"}),
+                HasSubstr("promoting argocd/shop-dev to argocd/shop-prod\n\nPromoted from "
+                          "argocd/shop-dev at "));
+    EXPECT_THAT(w.line({"log", "-1", "--format=%B", "main"}),
+                HasSubstr("Requested by prod through runtime prod."));
+    // Nothing is left to do.
+    const auto again = co_await w.promote(AppProxyWorld::kRuntime, PromotionWorld::body());
+    EXPECT_EQ(again.status, 400);
+    EXPECT_EQ(again.body, kNothing);
+    EXPECT_EQ(w.line({"rev-list", "--count", "main"}), "2");
+
+    // At a commit of the source: what it was then.
+    const auto old = w.line({"rev-parse", "dev"});
+    Json back = PromotionWorld::body();
+    back["srcAppCommitSha"] = old;
+    EXPECT_EQ((co_await w.promote(AppProxyWorld::kRuntime, back)).body, kNothing);
+    back["srcAppCommitSha"] = std::string(40, '1');
+    EXPECT_EQ((co_await w.promote(AppProxyWorld::kRuntime, back)).status, 404);
+
+    // Without a template: all files.
+    w.world.base.platform.accounts().set_promotion_rules(Json::array());
+    const auto all = co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body());
+    EXPECT_EQ(all.status, 200) << all.body;
+    EXPECT_EQ(w.git.file_at_head("shop", "prod/new.yaml"), "a: 1\n");
+    EXPECT_THAT(w.line({"log", "-1", "--format=%B", "main"}),
+                HasSubstr("Requested by Ann through runtime prod."));
+    bool is_in_audit = false;
+    for (const auto& entry : w.world.base.audit()) {
+      is_in_audit |= entry.value("action", "") == "promotions/commit" &&
+                     entry.at("subject").value("destAppId", "") == "prod/argocd/shop-prod";
+    }
+    EXPECT_TRUE(is_in_audit);
+  });
+}
+
+TEST(AppProxyPromotions, APullRequestHasABranchOfItsOwn) {
+  in_promotion_world([](PromotionWorld& w) -> Task<> {
+    auto& repository = w.world.host.add_repository("git", "shop");
+    repository.branches = {"main", "promote/2"};
+    co_await w.start();
+    Json body = PromotionWorld::body();
+    body["head"] = "promote/2";
+    body["title"] = "Shop 2";
+    body["description"] = "to production";
+    const auto done = co_await w.promote(AppProxyWorld::kRuntime, body, "pullRequest");
+    EXPECT_EQ(done.status, 200) << done.body;
+    EXPECT_EQ(done.json.value("COMMIT_SHA", ""), w.line({"rev-parse", "promote/2"}));
+    EXPECT_EQ(done.json.value("repo", ""), "git/shop");
+    EXPECT_EQ(done.json.value("headBranch", ""), "promote/2");
+    EXPECT_EQ(done.json.value("baseBranch", ""), "main");
+    EXPECT_EQ(done.json.value("state", ""), "OPEN");
+    EXPECT_EQ(w.line({"show", "promote/2:prod/values.yaml"}),
+              "image:\n  tag: \"2\"  # promoted\nreplicas: 9");
+    EXPECT_EQ(w.line({"rev-list", "--count", "main"}), "1") << "only the branch has it";
+    CO_ASSERT_TRUE(repository.pull_requests.size() == 1);
+    EXPECT_EQ(repository.pull_requests[0].title, "Shop 2");
+    EXPECT_EQ(repository.pull_requests[0].description, "to production");
+    // Again: the commit is there, and so is the pull request.
+    EXPECT_EQ((co_await w.promote(AppProxyWorld::kRuntime, body, "pullRequest")).status, 409);
+    EXPECT_EQ(w.line({"rev-list", "--count", "promote/2"}), "2");
+    // The pull request of a commit whose request was cut off.
+    repository.pull_requests.clear();
+    EXPECT_EQ((co_await w.promote(AppProxyWorld::kRuntime, body, "pullRequest")).status, 200);
+    EXPECT_EQ(w.line({"rev-list", "--count", "promote/2"}), "2");
+
+    for (const auto& [key, value, message] :
+         std::vector<std::tuple<const char*, const char*, const char*>>{
+             {"head", "main", "head is the destination's own branch"},
+             {"head", "-x", "head: "},
+             {"title", "", "title should not be empty"}}) {
+      Json wrong = body;
+      wrong[key] = value;
+      const auto answer = co_await w.promote(AppProxyWorld::kRuntime, wrong, "pullRequest");
+      EXPECT_EQ(answer.status, 400) << answer.body;
+      EXPECT_THAT(answer.body, HasSubstr(message));
+    }
+  });
+}
+
+TEST(AppProxyPromotions, AskEachCallerForTheRight) {
+  in_promotion_world([](PromotionWorld& w) -> Task<> {
+    co_await w.start();
+    for (const char* route : {"commit", "pullRequest"}) {
+      Json body = PromotionWorld::body();
+      body["head"] = "x";
+      body["title"] = "t";
+      EXPECT_EQ((co_await w.world.base.send({.method = "POST",
+                                             .target = std::string("/api/promotions/") + route,
+                                             .headers = {},
+                                             .body = body.dump()}))
+                    .status,
+                401);
+      EXPECT_EQ((co_await w.promote(AppProxyWorld::kEve, body, route)).status, 401);
+      EXPECT_EQ((co_await w.promote(AppProxyWorld::kBob, body, route)).status, 403);
+      const auto forbidden = co_await w.promote(PromotionWorld::kMayNot, body, route);
+      EXPECT_EQ(forbidden.status, 403);
+      // What is not there looks the same.
+      Json unknown = body;
+      unknown["destAppId"]["name"] = "none";
+      const auto hidden = co_await w.promote(PromotionWorld::kMay, unknown, route);
+      EXPECT_EQ(hidden.body, forbidden.body);
+      EXPECT_EQ((co_await w.promote(AppProxyWorld::kAnn, unknown, route)).status, 404);
+    }
+    EXPECT_EQ(w.line({"rev-list", "--count", "main"}), "1");
+    const auto allowed = co_await w.promote(PromotionWorld::kMay, PromotionWorld::body());
+    EXPECT_EQ(allowed.status, 200) << allowed.body;
+  });
+}
+
+TEST(AppProxyPromotions, MistakesAreToldAndChangeNothing) {
+  in_promotion_world([](PromotionWorld& w) -> Task<> {
+    co_await w.start();
+    auto& accounts = w.world.base.platform.accounts();
+    for (const auto& [wrong, message] : std::vector<std::pair<Json, std::string>>{
+             {{{"srcAppId", nullptr}}, "srcAppId.runtime should not be empty"},
+             {{{"destAppId", {{"runtime", "prod"}, {"namespace", "a"}}}},
+              "destAppId.name should not be empty"},
+             {{{"srcAppCommitSha", "HEAD"}}, "srcAppCommitSha should be the full id"},
+         }) {
+      Json body = PromotionWorld::body();
+      body.update(wrong);
+      const auto answer = co_await w.promote(AppProxyWorld::kAnn, body);
+      EXPECT_EQ(answer.status, 400);
+      EXPECT_THAT(answer.body, HasSubstr(message)) << wrong.dump();
+      EXPECT_EQ(answer.json.value("error", ""), "Bad Request");
+    }
+    EXPECT_EQ((co_await w.promote(AppProxyWorld::kAnn, "text")).status, 400);
+    // The runtime's token goes to its own host only.
+    accounts.set_application("shop-prod", {"https://evil.example.test/a/b.git", "HEAD", "."});
+    const auto elsewhere = co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body());
+    EXPECT_EQ(elsewhere.status, 400);
+    EXPECT_THAT(elsewhere.body, HasSubstr("not the account's Git host"));
+    accounts.set_application("shop-prod", {w.git.url("shop"), "HEAD", "../x"});
+    EXPECT_EQ((co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body())).status, 400);
+    accounts.set_application("shop-prod", {w.git.url("shop"), "none", "prod"});
+    EXPECT_EQ((co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body())).status, 404);
+    accounts.set_application("shop-prod", {w.git.url("shop"), "HEAD", "elsewhere"});
+    const auto no_file = co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body());
+    EXPECT_EQ(no_file.status, 400);
+    EXPECT_THAT(no_file.body, HasSubstr("no file elsewhere/values.yaml"));
+    EXPECT_EQ(w.line({"rev-list", "--count", "main"}), "1");
+  });
+}
+
+TEST(AppProxyPromotions, NeedTheRuntimesToken) {
+  in_promotion_world([](PromotionWorld& w) -> Task<> {
+    co_await w.start("");
+    const auto answer = co_await w.promote(AppProxyWorld::kRuntime, PromotionWorld::body());
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_THAT(answer.body, HasSubstr("GIT_PASSWORD"));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
