@@ -172,6 +172,7 @@ TEST_F(ImageTest, ListsItsPartsWithVersionsAndLicences) {
     names.insert(part.at("name"));
     EXPECT_FALSE(part.at("versionInfo").get<std::string>().empty());
     if (!part.contains("externalRefs")) continue;
+    if (part.at("licenseDeclared") == "BSL-1.0") continue;  // asks for no copy
     const std::string licence = part.at("licenseComments");
     EXPECT_TRUE(fs::exists(root / licence.substr(5, licence.size() - 6))) << licence;
   }
