@@ -110,9 +110,11 @@ Result<ApiRoot> make_api_root(std::string_view provider, std::string_view api_ur
                               PlainHttp plain) {
   const auto kind = kind_of(provider);
   if (!kind) {
+    const bool is_gerrit = provider == "GERRIT" || provider == "gerrit";
     return fail(ErrorCode::unsupported,
-                "this provider is not supported; known are GITHUB, GITLAB, BITBUCKET and "
-                "BITBUCKET_SERVER");
+                std::string(is_gerrit ? "Gerrit" : "this provider") +
+                    " is not supported; supported are GITHUB, GITLAB, BITBUCKET, "
+                    "BITBUCKET_SERVER and GITEA");
   }
   ApiRoot root{.kind = *kind, .url = {}};
   if (api_url.empty()) api_url = public_root(*kind);

@@ -48,7 +48,9 @@ TEST(ApiRoot, RefusesWhatCannotBeTrusted) {
     EXPECT_EQ(root.error().code, ErrorCode::invalid_argument);
     EXPECT_FALSE(root.error().message.contains("hunter2"));
   }
-  EXPECT_EQ(make_api_root("GERRIT", "https://x.test").error().code, ErrorCode::unsupported);
+  const auto gerrit = make_api_root("GERRIT", "https://x.test").error();
+  EXPECT_EQ(gerrit.code, ErrorCode::unsupported);
+  EXPECT_TRUE(gerrit.message.starts_with("Gerrit is not supported; supported are GITHUB"));
   EXPECT_FALSE(make_api_root("BITBUCKET_SERVER", ""));
   EXPECT_FALSE(make_api_root("gitea", ""));
 }
