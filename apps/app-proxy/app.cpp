@@ -16,6 +16,7 @@
 #include "app-proxy/door.hpp"
 #include "app-proxy/git/clone_cache.hpp"
 #include "app-proxy/git/committer.hpp"
+#include "app-proxy/integrations/git_permissions.hpp"
 #include "app-proxy/integrations/validity_check.hpp"
 #include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/resolvers/table.hpp"
@@ -234,6 +235,8 @@ class App {
                               : std::string("not configured")) +
             "\n";
     text += "Git integrations: " + (git_trouble_.empty() ? "available" : git_trouble_) + "\n";
+    text += "Git permissions of users: " +
+            (git_permissions_ ? git_permissions_->status() : "not available") + "\n";
     text += "commits: " + status_of_commits();
     text += "shared configuration repository: " +
             (config_repository_ ? config_repository_->status() : "not available") + "\n";
@@ -364,8 +367,48 @@ class App {
       }
     });
     validity_->start(git_tasks_);
+    start_git_permissions();
     parts_->git_integrations = &*git_;
     start_commits();
+  }
+
+  void start_git_permissions() {
+    if (config_.runtime_name.empty()) return;
+    GitPermissions::Options options;
+    options.period = config_.git_check_period;
+    options.tick = std::min(options.tick, options.period);
+    git_permissions_.emplace(
+        *git_,
+        [this](Deadline deadline) -> Task<Result<std::vector<KnownGitSource>>> {
+          auto found = co_await control_plane_->git_sources(config_.runtime_name, deadline);
+          if (!found) co_return std::unexpected(std::move(found.error()));
+          std::vector<KnownGitSource> known;
+          for (auto& source : *found) {
+            auto& one = known.emplace_back(
+                KnownGitSource{.account_id = std::move(source.account_id),
+                               .name = std::move(source.name),
+                               .source_namespace = std::move(source.source_namespace),
+                               .repository_url = std::move(source.repository_url),
+                               .permissions = {}});
+            for (auto& may : source.permissions) {
+              one.permissions.push_back({std::move(may.user_id), may.read, may.write});
+            }
+          }
+          co_return known;
+        },
+        [this](const KnownGitSource& source, Deadline deadline) -> Task<Result<void>> {
+          control_plane::GitSource sent{.account_id = source.account_id,
+                                        .name = source.name,
+                                        .source_namespace = source.source_namespace,
+                                        .repository_url = source.repository_url,
+                                        .permissions = {}};
+          for (const auto& may : source.permissions) {
+            sent.permissions.push_back({may.user_id, may.read, may.write});
+          }
+          co_return co_await control_plane_->set_permissions(sent, deadline);
+        },
+        options);
+    git_permissions_->start(git_tasks_);
   }
 
   void start_commits() {
@@ -499,6 +542,7 @@ class App {
   std::optional<IntegrationStore> integrations_;
   std::optional<GitIntegrations> git_;
   std::optional<ValidityCheck> validity_;
+  std::optional<GitPermissions> git_permissions_;
   std::string git_trouble_;
   std::optional<WorkerPool> git_pool_;
   std::optional<WorkerPool> clone_pool_;

@@ -137,7 +137,8 @@ void bind(ConfigReader& reader, Config& config) {
              config.git_insecure_http);
   reader.add({"git-check-period",
               {"GIT_CHECK_PERIOD"},
-              "Period in which Git hosts are asked whether they still accept the tokens"},
+              "Period in which Git hosts are asked whether they still accept the tokens, and what "
+              "users may do with the repositories of Git sources"},
              config.git_check_period, std::chrono::seconds(1), std::chrono::hours(24 * 7));
   reader.add({"repos-dir",
               {"REPOS_DIR"},

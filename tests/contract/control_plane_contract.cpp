@@ -177,6 +177,34 @@ Task<> teams_name_their_users(Session& session) {
   EXPECT_FALSE(teams->contains(session.peer.admin));
 }
 
+Task<> git_sources_keep_their_permissions(Session& session) {
+  const auto sources = co_await session.client.git_sources(session.peer.runtime, Session::soon());
+  CO_ASSERT_OK(sources);
+  // More than a page of the client.
+  CO_ASSERT_EQ(sources->size(), session.peer.git_sources);
+  auto source = sources->back();
+  EXPECT_EQ(source.account_id, session.peer.account);
+  EXPECT_FALSE(source.name.empty());
+  EXPECT_FALSE(source.source_namespace.empty());
+  EXPECT_TRUE(source.repository_url.starts_with("https://")) << source.repository_url;
+  EXPECT_TRUE(source.permissions.empty());
+  source.permissions = {{.user_id = session.peer.admin, .read = true, .write = true},
+                        {.user_id = session.peer.user, .read = true, .write = false}};
+  CO_ASSERT_OK(co_await session.client.set_permissions(source, Session::soon()));
+  const auto after = co_await session.client.git_sources(session.peer.runtime, Session::soon());
+  CO_ASSERT_OK(after);
+  CO_ASSERT_EQ(after->size(), sources->size());
+  CO_ASSERT_EQ(after->back().permissions.size(), 2U);
+  EXPECT_TRUE(after->back().permissions[0].write);
+  EXPECT_FALSE(after->back().permissions[1].write);
+  EXPECT_TRUE(after->front().permissions.empty());
+  const auto none = co_await session.client.git_sources("no-such-runtime", Session::soon());
+  CO_ASSERT_OK(none);
+  EXPECT_TRUE(none->empty());
+  source.name = "no-such-source";
+  EXPECT_FALSE(co_await session.client.set_permissions(source, Session::soon()));
+}
+
 Task<> wrong_documents_are_errors(Session& session) {
   for (const char* document : {"{me{noSuchField}}", "{", "query($n: Int!){me{id}}"}) {
     const auto answer =
@@ -212,6 +240,7 @@ std::vector<ControlPlaneCase> control_plane_cases() {
       {"RulesAreThoseOfTheEntityType", on(rules_are_those_of_the_entity_type)},
       {"RulesOfOtherAccountsAreRefused", on(rules_of_other_accounts_are_refused)},
       {"TeamsNameTheirUsers", on(teams_name_their_users)},
+      {"GitSourcesKeepTheirPermissions", on(git_sources_keep_their_permissions)},
       {"WrongDocumentsAreErrors", on(wrong_documents_are_errors)},
   };
 }

@@ -14,7 +14,7 @@ namespace gitops::test {
 
 // A control plane as the cases use it. The account has one runtime, an administrator, another user in
 // one team, and these rules: the team may SYNC the gitopsApplications with the label team=a on the
-// cluster "c1".
+// cluster "c1". The runtime has `git_sources` Git sources, of which nobody's permissions are known.
 struct ControlPlanePeer {
   http::Url url;
   std::string account;  // id
@@ -26,6 +26,7 @@ struct ControlPlanePeer {
   std::string user_token;
   std::string team;
   std::string stranger_token;  // of a user of another account
+  std::size_t git_sources = 0;
 };
 
 struct ControlPlaneCase {

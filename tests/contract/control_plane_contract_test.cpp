@@ -23,7 +23,8 @@ TEST_P(FakePlatformContract, Holds) {
                                 .user = "u-bob",
                                 .user_token = "bob.1",
                                 .team = "t-1",
-                                .stranger_token = "eve.1"};
+                                .stranger_token = "eve.1",
+                                .git_sources = 70};
     auto& accounts = platform.accounts();
     accounts.add({.id = peer.account, .name = "acme", .admins = {peer.admin}});
     accounts.add({.id = "acc-2", .name = "other"});
@@ -37,6 +38,13 @@ TEST_P(FakePlatformContract, Holds) {
                  FakeAccounts::User{.id = peer.user, .name = "Bob", .account_id = peer.account});
     accounts.add(peer.stranger_token,
                  FakeAccounts::User{.id = "u-eve", .name = "Eve", .account_id = "acc-2"});
+    for (std::size_t i = 0; i < peer.git_sources; ++i) {
+      const auto name = "source-" + std::to_string(i);
+      accounts.add(FakeAccounts::GitSource{
+          .name = name,
+          .runtime = peer.runtime,
+          .repository_url = "https://git.example.test/acme/" + name + ".git"});
+    }
     accounts.set_team(peer.team, {peer.user});
     accounts.set_rules(nlohmann::json::parse(R"([{"id": "r-1", "accountId": "acc-1",
       "entityType": "gitopsApplications", "teams": ["t-1"], "tags": [], "actions": ["SYNC"],

@@ -19,7 +19,21 @@ type Query {
   application(runtime: String!, namespace: String!, name: String!): Application
   promotionTemplate(runtime: String!, namespace: String!, name: String!): PromotionTemplate
   abacRules(accountId: String!, entityType: AbacEntityValues!): [EntityAbacRules!]!
+  gitSources(pagination: SlicePaginationArgs, project: String, runtime: String): GitSourceSlice!
 }
+type Mutation { updateGitSourcePermissions(args: UpdateGitSourcePermissionsArgs!): Boolean }
+input SlicePaginationArgs { after: String before: String first: Int last: Int }
+input UpdateGitSourcePermissionsArgs { gitSource: String! namespace: String!
+                                       permissions: [GitPermissionArgs!]! }
+input GitPermissionArgs { userId: String! read: Boolean! write: Boolean! }
+type GitSourceSlice { edges: [GitSourceEdge!]! pageInfo: PageInfo! }
+type GitSourceEdge { node: GitSource! }
+type GitSource { metadata: GitSourceMetadata! self: GitSourceSelf permissions: [GitPermission!] }
+type GitSourceMetadata { account: String runtime: String group: String version: String kind: String
+                         name: String! namespace: String }
+type GitSourceSelf { repoURL: String path: String revision: String }
+type GitPermission { userId: String! read: Boolean! write: Boolean! }
+type PageInfo { startCursor: String endCursor: String hasNextPage: Boolean! hasPrevPage: Boolean! }
 type User { id: String name: String email: String isAdmin: Boolean runtimeName: String
             accounts: [Account] activeAccount: Account }
 type Account { id: String! name: String admins: [String] gitProvider: String gitApiUrl: String
@@ -152,9 +166,36 @@ graphql::Resolvers FakeAccounts::resolvers() {
          return rules(call.context<Owner>(), call["accountId"].text(), call["entityType"].text());
        }},
   });
-  for (const char* type : {"User", "Account", "Features", "Metadata", "Self", "Runtime",
-                           "EntityAbacRules", "AbacAttribute", "Application", "SpecSource",
-                           "PromotionTemplate", "PromotionRule", "VersionSource"}) {
+  to.query({{"gitSources", [this](graphql::Call& call) {
+               const auto page = call["pagination"];
+               const auto after = page["after"].text();
+               return git_sources(call.context<Owner>(), call["runtime"].text(),
+                                  after.empty() ? 0 : std::stoul(std::string(after)),
+                                  std::stoul(page["first"].json()));
+             }}});
+  to.mutation({{"updateGitSourcePermissions", [this](graphql::Call& call) {
+                  return set_permissions(call.context<Owner>(), call["args"]);
+                }}});
+  for (const char* type : {"User",
+                           "Account",
+                           "Features",
+                           "Metadata",
+                           "Self",
+                           "Runtime",
+                           "EntityAbacRules",
+                           "AbacAttribute",
+                           "Application",
+                           "SpecSource",
+                           "PromotionTemplate",
+                           "PromotionRule",
+                           "VersionSource",
+                           "GitSourceSlice",
+                           "GitSourceEdge",
+                           "GitSource",
+                           "GitSourceMetadata",
+                           "GitSourceSelf",
+                           "GitPermission",
+                           "PageInfo"}) {
     to.json(type);
   }
   return to;
@@ -228,6 +269,38 @@ std::optional<graphql::Json> FakeAccounts::application(graphql::Call& call) cons
         {"targetRevision", found->second.revision},
         {"path",
          found->second.path}}}}.dump());
+}
+
+graphql::Json FakeAccounts::git_sources(const Owner& owner, std::string_view runtime,
+                                        std::size_t after, std::size_t first) const {
+  Json edges = Json::array();
+  std::size_t at = after;
+  for (; at < git_sources_.size() && edges.size() < first; ++at) {
+    const GitSource& source = git_sources_[at];
+    if (source.runtime != runtime) continue;
+    edges.push_back({{"node",
+                      {{"metadata",
+                        {{"account", owner.account_id},
+                         {"runtime", source.runtime},
+                         {"name", source.name},
+                         {"namespace", "runtime"}}},
+                       {"self", {{"repoURL", source.repository_url}}},
+                       {"permissions", source.permissions}}}});
+  }
+  const Json page{{"endCursor", std::to_string(at)},
+                  {"hasNextPage", at < git_sources_.size()},
+                  {"hasPrevPage", after > 0}};
+  return graphql::Json::trusted(Json{{"edges", edges}, {"pageInfo", page}}.dump());
+}
+
+Result<bool> FakeAccounts::set_permissions(const Owner& owner, graphql::InputView args) {
+  const auto found = std::ranges::find_if(git_sources_, [&](const GitSource& source) {
+    return source.name == args["gitSource"].text() && source.runtime == owner.runtime &&
+           args["namespace"].text() == "runtime";
+  });
+  if (found == git_sources_.end()) return fail(ErrorCode::not_found, "no such Git source");
+  found->permissions = Json::parse(args["permissions"].json());
+  return true;
 }
 
 Result<graphql::Json> FakeAccounts::rules(const Owner& owner, std::string_view account,

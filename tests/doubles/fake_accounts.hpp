@@ -44,6 +44,13 @@ class FakeAccounts {
     std::string runtime_namespace = "runtime";
   };
 
+  struct GitSource {
+    std::string name;
+    std::string runtime;
+    std::string repository_url;
+    Json permissions = Json::array();  // {userId, read, write}
+  };
+
   FakeAccounts();
 
   void add(Account account) { accounts_.insert_or_assign(account.id, account); }
@@ -53,6 +60,8 @@ class FakeAccounts {
   void add(const std::string& token, Runtime runtime);
   // Changes the runtime, whose token stays.
   void set_ingress_host(const std::string& runtime, std::string host);
+  void add(GitSource source) { git_sources_.push_back(std::move(source)); }
+  [[nodiscard]] const std::vector<GitSource>& git_sources() const { return git_sources_; }
   void revoke(const std::string& token) { owners_.erase(token); }
   void set_admins(const std::string& account_id, std::vector<std::string> admins);
   // In the form of abacRules: {id, accountId, entityType, teams, actions, attributes}.
@@ -100,6 +109,9 @@ class FakeAccounts {
   [[nodiscard]] Result<std::optional<graphql::Json>> runtime(const Owner& owner,
                                                              std::string_view name) const;
   [[nodiscard]] std::optional<graphql::Json> application(graphql::Call& call) const;
+  [[nodiscard]] graphql::Json git_sources(const Owner& owner, std::string_view runtime,
+                                          std::size_t after, std::size_t first) const;
+  Result<bool> set_permissions(const Owner& owner, graphql::InputView args);
   [[nodiscard]] Result<graphql::Json> rules(const Owner& owner, std::string_view account,
                                             std::string_view type) const;
 
@@ -107,6 +119,7 @@ class FakeAccounts {
   std::map<std::string, Runtime> runtimes_;
   std::map<std::string, Owner> owners_;  // by token
   std::map<std::string, std::vector<std::string>> teams_;
+  std::vector<GitSource> git_sources_;
   Json rules_ = Json::array();
   std::map<std::string, Source> applications_;
   Json promotion_rules_ = Json::array();

@@ -203,6 +203,51 @@ TEST(GoSdk, RegistersWithARealGitea) {
   });
 }
 
+// Who may do what with the repository of a Git source, and a change of that at the host, come to the
+// control plane by themselves.
+TEST(Gitea, PermissionsOfUsersAreReported) {
+  GITOPS_REQUIRE_PEER(GiteaHost);
+  auto& host = gitea();
+  host.must("POST", "/orgs/acme/repos",
+            {{"name", "source"}, {"private", true}, {"auto_init", true}});
+  in_git_world([&](GitWorld& world) -> Task<> {
+    auto& accounts = world.base.platform.accounts();
+    accounts.add(FakeAccounts::GitSource{
+        .name = "source", .runtime = "prod", .repository_url = host.url() + "/acme/source.git"});
+    world.start({{"GIT_INSECURE_HTTP", "false"},
+                 {"NODE_EXTRA_CA_CERTS", host.ca_file().string()},
+                 {"SKIP_PERMISSIONS_VALIDATION", "true"},  // rita's token may only read
+                 {"GIT_CHECK_PERIOD", "1s"}});
+    co_await world.base.account_known();
+    EXPECT_EQ((co_await world.add(AppProxyWorld::kAnn, {{"provider", "GITHUB"},
+                                                        {"apiUrl", host.url() + "/api/v1"},
+                                                        {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
+                  .code(),
+              "");
+    const auto reported = [&](bool rita_reads, bool rita_writes) -> Task<> {
+      const Json wanted =
+          Json::array({{{"userId", "u-ann"}, {"read", rita_reads}, {"write", rita_writes}},
+                       {{"userId", "u-bob"}, {"read", true}, {"write", true}}});
+      const auto deadline = deadline_after(std::chrono::seconds(20));
+      while (accounts.git_sources()[0].permissions != wanted && Clock::now() < deadline) {
+        co_await sleep_for(std::chrono::milliseconds(10));
+      }
+      EXPECT_EQ(accounts.git_sources()[0].permissions, wanted);
+    };
+    EXPECT_EQ(
+        (co_await world.register_user(AppProxyWorld::kAnn, {{"token", host.reader()}})).code(), "");
+    EXPECT_EQ((co_await world.register_user(AppProxyWorld::kBob, {{"token", host.token()}})).code(),
+              "");
+    co_await reported(false, false);
+    host.must("PUT", "/repos/acme/source/collaborators/rita", {{"permission", "read"}});
+    co_await reported(true, false);
+    host.must("PUT", "/repos/acme/source/collaborators/rita", {{"permission", "write"}});
+    co_await reported(true, true);
+    EXPECT_THAT(world.base.daemon->admin("/statusz").body,
+                HasSubstr("Git permissions of users: 2 of 2 known, 1 Git sources\n"));
+  });
+}
+
 // A webhook of Gitea as the event source got it.
 struct Delivery {
   std::string event;

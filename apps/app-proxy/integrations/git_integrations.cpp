@@ -278,6 +278,27 @@ Task<> GitIntegrations::check(Integration integration, std::string user_id, Dead
                 token->sealed, std::move(sealed_again), deadline);
 }
 
+Task<Result<Permissions>> GitIntegrations::permissions(Integration integration, std::string user_id,
+                                                       RepositoryName name, Deadline deadline) {
+  const auto* token = integration.find(user_id);
+  if (token == nullptr || token->sealed.text.empty()) {
+    co_return std::unexpected(no_usable_token(integration.name, integration_errors::kNoToken));
+  }
+  auto opened = seal_.open(owner_of(integration, user_id), token->sealed);
+  if (!opened) co_return std::unexpected(opened.error());
+  const GitAccess access{std::move(*opened), token->username, Urgency::background};
+  const auto provider = make_provider(hosts_, integration.root);
+  const auto told = co_await provider->permissions(access, name, deadline);
+  if (!told) {
+    if (told.error().reason == git_errors::kTokenRejected) co_return Permissions{};
+    co_return std::unexpected(told.error());
+  }
+  if (told->is_last_known) {
+    co_return fail(ErrorCode::too_many_requests, "the host throttles this token");
+  }
+  co_return told->value;
+}
+
 Task<> GitIntegrations::mark(const Integration& integration, const std::string& user_id,
                              TokenState state, SealedToken seen,
                              std::optional<SealedToken> sealed_again, Deadline deadline) {

@@ -84,6 +84,10 @@ class GitIntegrations {
   // transition; what cannot be found out changes nothing. A token sealed with an older key is sealed
   // again.
   Task<> check(Integration integration, std::string user_id, Deadline deadline);
+  // What one stored token may do with a repository, as background work. A token that the host refuses
+  // may do nothing; every other failure, and an answer that is not fresh, is an error.
+  Task<Result<Permissions>> permissions(Integration integration, std::string user_id,
+                                        RepositoryName name, Deadline deadline);
   [[nodiscard]] IntegrationStore& store() { return store_; }
 
  private:

@@ -282,6 +282,63 @@ Task<Result<PromotionData>> GraphqlClient::promotion_data(const ApplicationId& s
   co_return promotion;
 }
 
+Task<Result<std::vector<GitSource>>> GraphqlClient::git_sources(const std::string& runtime,
+                                                                Deadline deadline) {
+  constexpr int kPage = 50;
+  constexpr int kMaxPages = 200;
+  std::vector<GitSource> sources;
+  Json pagination{{"first", kPage}};
+  for (int page = 0; page < kMaxPages; ++page) {
+    const auto data = co_await ask(
+        "query GitSources($pagination: SlicePaginationArgs, $runtime: String){response: "
+        "gitSources(pagination: $pagination, runtime: $runtime){edges{node{metadata{account "
+        "runtime group version kind name namespace} self{repoURL path revision} permissions{userId "
+        "read write}}} pageInfo{startCursor endCursor hasNextPage hasPrevPage}}}",
+        Json{{"pagination", pagination}, {"runtime", runtime}}, own(), deadline);
+    if (!data) co_return std::unexpected(data.error());
+    const Json edges = value_at(*data, {"response", "edges"});
+    if (!edges.is_array()) co_return fail(ErrorCode::protocol, "control plane: no Git sources");
+    for (const Json& edge : edges) {
+      const Json node = value_at(edge, {"node"});
+      GitSource source{.account_id = text_at(node, {"metadata", "account"}),
+                       .name = text_at(node, {"metadata", "name"}),
+                       .source_namespace = text_at(node, {"metadata", "namespace"}),
+                       .repository_url = text_at(node, {"self", "repoURL"}),
+                       .permissions = {}};
+      for (const Json& entry : value_at(node, {"permissions"})) {
+        auto user_id = text_at(entry, {"userId"});
+        if (user_id.empty()) continue;
+        source.permissions.push_back({.user_id = std::move(user_id),
+                                      .read = value_at(entry, {"read"}) == true,
+                                      .write = value_at(entry, {"write"}) == true});
+      }
+      if (!source.name.empty()) sources.push_back(std::move(source));
+    }
+    const auto cursor = text_at(*data, {"response", "pageInfo", "endCursor"});
+    if (value_at(*data, {"response", "pageInfo", "hasNextPage"}) != true || cursor.empty()) break;
+    pagination["after"] = cursor;
+  }
+  co_return sources;
+}
+
+Task<Result<void>> GraphqlClient::set_permissions(const GitSource& source, Deadline deadline) {
+  Json permissions = Json::array();
+  for (const auto& entry : source.permissions) {
+    permissions.push_back(
+        {{"userId", entry.user_id}, {"read", entry.read}, {"write", entry.write}});
+  }
+  const auto data = co_await ask(
+      "mutation UpdateGitSourcePermissions($args: UpdateGitSourcePermissionsArgs!){"
+      "updateGitSourcePermissions(args: $args)}",
+      Json{{"args",
+            {{"gitSource", source.name},
+             {"namespace", source.source_namespace},
+             {"permissions", std::move(permissions)}}}},
+      own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  co_return Result<void>();
+}
+
 Task<Result<std::map<std::string, std::vector<std::string>>>> GraphqlClient::teams(
     Deadline deadline) {
   const auto answer = co_await send(

@@ -89,6 +89,20 @@ struct PromotionData {
   std::vector<Rule> rules;  // of the destination's promotion template; empty: everything
 };
 
+// A Git source of a runtime, and which users' own tokens may read and write its repository.
+struct GitSource {
+  struct Permission {
+    std::string user_id;
+    bool read = false;
+    bool write = false;
+  };
+  std::string account_id;
+  std::string name;
+  std::string source_namespace;
+  std::string repository_url;
+  std::vector<Permission> permissions;
+};
+
 // The control plane's GraphQL endpoint: POST <url>/2.0/api/graphql, raw token in Authorization. One
 // attempt per call. Loop thread only. Errors: unauthenticated when the credential is refused;
 // invalid_data and protocol for an answer that makes no sense.
@@ -115,6 +129,11 @@ class GraphqlClient {
                                              const ApplicationId& destination, Deadline deadline);
   // User id → ids of its teams: GET <url>/api/team, as the public Terraform provider reads it.
   Task<Result<std::map<std::string, std::vector<std::string>>>> teams(Deadline deadline);
+
+  // The Git sources of a runtime, at most 10,000.
+  Task<Result<std::vector<GitSource>>> git_sources(const std::string& runtime, Deadline deadline);
+  // Replaces the permissions of a Git source: all of its users'.
+  Task<Result<void>> set_permissions(const GitSource& source, Deadline deadline);
 
  private:
   [[nodiscard]] SentCredential own() const;

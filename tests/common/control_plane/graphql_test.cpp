@@ -146,6 +146,42 @@ TEST(GraphqlClient, RefusedCredentialsAreToldFromTrouble) {
       });
 }
 
+TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
+  const auto page = [](const char* name, const char* info) {
+    return answer(
+        200, std::string(R"({"data":{"response":{"edges":[{"node":{"metadata":{"name":")") + name +
+                 R"(","account":"a","namespace":"ns"},"self":{"repoURL":"https://h/o/r"},)"
+                 R"("permissions":[{"userId":"u","read":true,"write":null},7]}}],)"
+                 R"("pageInfo":)" +
+                 info + "}}}");
+  };
+  with_bench(
+      {page("one", R"({"hasNextPage":true,"endCursor":"c1"})"),
+       page("two", R"({"hasNextPage":true,"endCursor":""})"),
+       answer(200, R"({"data":{"updateGitSourcePermissions":null}})"),
+       answer(200, R"({"data":{"response":null}})"),
+       answer(200, R"({"errors":[{"message":"Cannot query field \"gitSources\""}]})")},
+      [](Bench& bench) -> Task<> {
+        const auto sources = co_await bench.client.git_sources("prod", deadline_after(3s));
+        CO_ASSERT_OK(sources);
+        CO_ASSERT_EQ(sources->size(), 2U);
+        EXPECT_EQ(sources->at(0).name, "one");
+        EXPECT_EQ(sources->at(1).repository_url, "https://h/o/r");
+        EXPECT_EQ(sources->at(1).permissions.at(0).user_id, "u");
+        EXPECT_TRUE(sources->at(1).permissions.at(0).read);
+        EXPECT_FALSE(sources->at(1).permissions.at(0).write);
+        EXPECT_THAT(bench.server.seen().back().body, HasSubstr(R"("after":"c1")"));
+        CO_ASSERT_OK(co_await bench.client.set_permissions(sources->at(0), deadline_after(3s)));
+        EXPECT_THAT(
+            bench.server.seen().back().body,
+            HasSubstr(R"({"gitSource":"one","namespace":"ns","permissions":[{"read":true,)"));
+        EXPECT_FALSE(co_await bench.client.git_sources("prod", deadline_after(3s)));
+        const auto unknown = co_await bench.client.git_sources("prod", deadline_after(3s));
+        CO_ASSERT_TRUE(!unknown);
+        EXPECT_THAT(unknown.error().message, HasSubstr("Cannot query field"));
+      });
+}
+
 TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
   with_bench(
       {answer(200,

@@ -1,0 +1,140 @@
+#include "app-proxy/integrations/git_permissions.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/core/backoff.hpp"
+
+namespace gitops::app_proxy {
+
+std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_view clone_url) {
+  const auto url = http::parse_url(clone_url);
+  if (!url || (url->host != root.url.host && url->host != root.web_host())) return std::nullopt;
+  std::string_view path = url->path;
+  // A host below a path has its repositories below it, too: "/gitlab/api/v4", "/gitlab/owner/name".
+  const bool is_server = root.kind == ProviderKind::bitbucket_server;
+  const auto api = root.url.path.find(is_server ? "/rest/" : "/api/");
+  if (api != std::string::npos && path.starts_with(root.url.path.substr(0, api))) {
+    path.remove_prefix(api);
+  }
+  constexpr std::string_view kServerPath = "/scm";
+  if (is_server && path.starts_with(kServerPath)) path.remove_prefix(kServerPath.size());
+  while (path.starts_with('/')) path.remove_prefix(1);
+  while (path.ends_with('/')) path.remove_suffix(1);
+  if (path.ends_with(".git")) path.remove_suffix(4);
+  auto name = parse_repository_name(path);
+  if (!name) return std::nullopt;
+  return std::move(*name);
+}
+
+GitPermissions::GitPermissions(GitIntegrations& integrations, List list, Report report,
+                               Options options)
+    : integrations_(integrations),
+      list_(std::move(list)),
+      report_(std::move(report)),
+      options_(options),
+      random_(random_seed() % 0x7fffffff) {}
+
+void GitPermissions::start(TaskGroup& group) {
+  group.spawn("Git permissions of users", [this]() -> Task<> {
+    while (true) {
+      co_await sleep_for(options_.tick);
+      co_await round();
+    }
+  });
+}
+
+std::string GitPermissions::status() const {
+  const auto known = std::ranges::count_if(
+      answers_, [](const auto& entry) { return entry.second.permissions.has_value(); });
+  return std::to_string(known) + " of " + std::to_string(answers_.size()) + " known, " +
+         std::to_string(sources_) + " Git sources" + (trouble_.empty() ? "" : "; " + trouble_);
+}
+
+// Between half and one and a half of the period.
+Clock::duration GitPermissions::around(std::chrono::milliseconds period) {
+  std::uniform_int_distribution<std::int64_t> some(period.count() / 2,
+                                                   period.count() + period.count() / 2);
+  return std::chrono::milliseconds(some(random_));
+}
+
+Task<> GitPermissions::ask(const Integration& integration, const UserToken& token,
+                           RepositoryName name, Answer& answer) {
+  const auto told = co_await integrations_.permissions(integration, token.user_id, std::move(name),
+                                                       deadline_after(options_.patience));
+  answer.sealed = token.sealed.text;
+  if (told) answer.permissions = *told;
+  // A host in trouble is asked sooner, but not by every tick.
+  answer.due = Clock::now() + around(told ? options_.period : options_.period / 4);
+}
+
+Task<> GitPermissions::round() {
+  const auto sources = co_await list_(deadline_after(options_.patience));
+  const auto integrations =
+      sources ? co_await integrations_.store().list(deadline_after(options_.patience))
+              : Result<std::vector<Integration>>(std::unexpected(sources.error()));
+  trouble_ = integrations ? "" : integrations.error().message;
+  if (!integrations) {
+    if (failures_.check("list", Clock::now()).pass) {
+      log_.warning("Git permissions of users are not checked now", {{"reason", trouble_}});
+    }
+    co_return;
+  }
+  sources_ = sources->size();
+  std::size_t questions = 0;
+  std::map<Question, Answer> kept;  // what still has a token and a Git source
+  for (const auto& source : *sources) {
+    co_await asio::post(co_await asio::this_coro::executor, use_task);  // others have their turn
+    std::map<std::string, Permissions> found;                           // by user
+    for (const auto& integration : *integrations) {
+      if (integration.account_id != source.account_id) continue;
+      const auto name = repository_at(integration.root, source.repository_url);
+      if (!name) continue;
+      for (const auto& token : integration.users) {
+        const Question question{integration.name, token.user_id, name->full()};
+        const auto reported =
+            std::ranges::find(source.permissions, token.user_id, &UserPermission::user_id);
+        auto& answer = kept[question];
+        if (const auto before = answers_.find(question); before != answers_.end()) {
+          answer = before->second;
+        } else if (answer.sealed.empty() && reported != source.permissions.end()) {
+          // Found out before this process began, so there is no hurry.
+          answer = {.sealed = token.sealed.text,
+                    .permissions = Permissions{.read = reported->read, .write = reported->write},
+                    .due = Clock::now() + around(options_.period) / 2};
+        }
+        const bool is_due = answer.due <= Clock::now() || answer.sealed != token.sealed.text;
+        if (is_due && questions < options_.max_questions) {
+          ++questions;
+          co_await ask(integration, token, *name, answer);
+        }
+        answers_[question] = answer;  // for another Git source of the repository
+        if (answer.permissions) {
+          auto& all = found[token.user_id];
+          all.read = all.read || answer.permissions->read;
+          all.write = all.write || answer.permissions->write;
+        } else if (reported != source.permissions.end()) {
+          found.try_emplace(token.user_id,
+                            Permissions{.read = reported->read, .write = reported->write});
+        }
+      }
+    }
+    KnownGitSource now = source;
+    now.permissions.clear();
+    for (const auto& [user_id, may] : found)
+      now.permissions.push_back({user_id, may.read, may.write});
+    auto before = source.permissions;
+    std::ranges::sort(before, {}, &UserPermission::user_id);
+    if (now.permissions == before) continue;
+    if (auto sent = co_await report_(now, deadline_after(options_.patience)); !sent) {
+      trouble_ = sent.error().message;
+      if (failures_.check("report", Clock::now()).pass) {
+        log_.warning("Git permissions of users could not be reported",
+                     {{"git_source", source.name}, {"reason", trouble_}});
+      }
+    }
+  }
+  answers_ = std::move(kept);
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "app-proxy/integrations/git_integrations.hpp"
+#include "common/core/log.hpp"
+#include "common/core/task_group.hpp"
+
+namespace gitops::app_proxy {
+
+// What a user's own token may do with the repository of a Git source.
+struct UserPermission {
+  std::string user_id;
+  bool read = false;
+  bool write = false;
+  bool operator==(const UserPermission&) const = default;
+};
+
+// A Git source as the control plane knows it.
+struct KnownGitSource {
+  std::string account_id;
+  std::string name;
+  std::string source_namespace;
+  std::string repository_url;
+  std::vector<UserPermission> permissions;  // as they were reported last, by any replica
+};
+
+// The repository that a clone URL names at a host; nothing when it is another host's. Pure.
+std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_view clone_url);
+
+// Reports to the control plane which users may read and write the repositories of the runtime's Git
+// sources. Each registered token is asked about each repository of its host: at once when the token or
+// the Git source is new, then once in a period, as background work within the token's rate budget.
+// What a host does not tell now stays as it was. A report is sent only when it differs from what the
+// control plane has, so replicas and restarts send none. Loop thread; its parts outlive it.
+class GitPermissions {
+ public:
+  struct Options {
+    std::chrono::milliseconds period = std::chrono::hours(1);       // of a question, about
+    std::chrono::milliseconds tick = std::chrono::minutes(1);       // of a look for what is new
+    std::size_t max_questions = 60;                                 // in a tick
+    std::chrono::milliseconds patience = std::chrono::seconds(20);  // for one question
+  };
+  using List = std::function<Task<Result<std::vector<KnownGitSource>>>(Deadline)>;
+  using Report = std::function<Task<Result<void>>(const KnownGitSource&, Deadline)>;
+  GitPermissions(GitIntegrations& integrations, List list, Report report, Options options);
+
+  // Runs until the group is cancelled.
+  void start(TaskGroup& group);
+  // One tick.
+  Task<> round();
+  // A line for people.
+  [[nodiscard]] std::string status() const;
+
+ private:
+  // Integration, user, repository.
+  using Question = std::tuple<std::string, std::string, std::string>;
+  struct Answer {
+    std::string sealed;  // the token that was asked
+    std::optional<Permissions> permissions;
+    Clock::time_point due{};
+  };
+  Task<> ask(const Integration& integration, const UserToken& token, RepositoryName name,
+             Answer& answer);
+  Clock::duration around(std::chrono::milliseconds period);
+
+  GitIntegrations& integrations_;
+  List list_;
+  Report report_;
+  Options options_;
+  std::map<Question, Answer> answers_;
+  std::size_t sources_ = 0;
+  std::string trouble_;
+  RepeatFilter failures_{std::chrono::minutes(10)};
+  std::minstd_rand random_;
+  Log log_{"git-permissions"};
+};
+
+}  // namespace gitops::app_proxy

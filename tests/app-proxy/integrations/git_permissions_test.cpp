@@ -1,0 +1,205 @@
+#include "app-proxy/integrations/git_permissions.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+
+#include "app-proxy/integrations/integrations_bench.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeGitHost;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(RepositoryAt, ReadsTheRepositoryOfACloneUrl) {
+  const auto at = [](std::string_view provider, std::string_view api, std::string_view url) {
+    const auto name = repository_at(make_api_root(provider, api).value(), url);
+    return name ? name->full() : std::string("none");
+  };
+  EXPECT_EQ(at("GITHUB", "", "https://github.com/acme/shop.git"), "acme/shop");
+  EXPECT_EQ(at("GITHUB", "", "https://github.com/acme/shop/"), "acme/shop");
+  EXPECT_EQ(at("GITHUB", "", "https://gitlab.com/acme/shop.git"), "none");
+  EXPECT_EQ(at("GITHUB", "", "https://github.com/acme"), "none");
+  EXPECT_EQ(at("GITHUB", "", "git@github.com:acme/shop.git"), "none");
+  EXPECT_EQ(at("GITHUB", "https://ghe.test", "https://ghe.test/acme/shop.git"), "acme/shop");
+  EXPECT_EQ(at("GITLAB", "", "https://gitlab.com/a/b/c.git"), "a/b/c");
+  EXPECT_EQ(at("GITLAB", "https://x.test/lab/api/v4", "https://x.test/lab/a/b.git"), "a/b");
+  EXPECT_EQ(at("BITBUCKET", "", "https://bitbucket.org/acme/shop.git"), "acme/shop");
+  EXPECT_EQ(at("BITBUCKET_SERVER", "https://bb.test", "https://bb.test/scm/key/shop.git"),
+            "key/shop");
+}
+
+// Git permissions on a bench whose control plane is a list.
+struct PermissionsBench {
+  explicit PermissionsBench(IntegrationsBench& b)
+      : bench(b),
+        permissions(
+            b.integrations,
+            [this](Deadline) -> Task<Result<std::vector<KnownGitSource>>> {
+              if (!failure.message.empty()) co_return std::unexpected(failure);
+              co_return sources;
+            },
+            [this](const KnownGitSource& source, Deadline) -> Task<Result<void>> {
+              const auto found = std::ranges::find(sources, source.name, &KnownGitSource::name);
+              found->permissions = source.permissions;
+              ++reports;
+              co_return Result<void>();
+            },
+            {.max_questions = 5}) {}
+
+  void add(std::string name, std::string repository) {
+    sources.push_back(
+        {.account_id = "acc",
+         .name = std::move(name),
+         .source_namespace = "runtime",
+         .repository_url = "https://" + bench.host.api_root().url.host + "/" + repository + ".git",
+         .permissions = {}});
+  }
+  // With a token that may only read, which no user could register.
+  Task<Result<Integration>> register_reader(Actor actor) {
+    return lenient.register_user(std::move(actor), {}, {Secret(FakeGitHost::kReader)}, soon());
+  }
+  std::size_t asked() const { return bench.host.requests().size(); }
+
+  IntegrationsBench& bench;
+  GitIntegrations lenient{
+      bench.store,
+      bench.seal,
+      bench.hosts,
+      {.skip_permissions_validation = true, .plain_http = PlainHttp::insecure_allowed}};
+  std::vector<KnownGitSource> sources;
+  Error failure = {.message = ""};
+  std::size_t reports = 0;
+  GitPermissions permissions;
+};
+
+const UserPermission kWriter{kUser.user_id, true, true};
+const UserPermission kReader{"user-2", true, false};
+const UserPermission kNobody{kUser.user_id, false, false};
+const Actor kOther{"user-2", "acc", false};
+
+void with_permissions(const std::function<Task<>(PermissionsBench&)>& body) {
+  with_integrations([&](IntegrationsBench& bench) -> Task<> {
+    bench.host.add_repository("acme", "shop");
+    CO_ASSERT_OK(co_await bench.add());
+    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
+    PermissionsBench permissions(bench);
+    co_await body(permissions);
+  });
+}
+
+TEST(GitPermissions, AreReportedOnceForEachUserAndGitSource) {
+  with_permissions([](PermissionsBench& w) -> Task<> {
+    CO_ASSERT_OK(co_await w.register_reader(kOther));
+    w.add("shop", "acme/shop");
+    w.add("shop-again", "acme/shop");  // one question for both
+    w.add("none", "acme/none");
+    w.sources.push_back(w.sources[0]);
+    w.sources.back().name = "elsewhere";
+    w.sources.back().repository_url = "https://elsewhere.test/acme/shop.git";
+    const auto before = w.asked();
+    co_await w.permissions.round();
+    EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter, kReader));
+    EXPECT_THAT(w.sources[1].permissions, ElementsAre(kWriter, kReader));
+    EXPECT_THAT(w.sources[2].permissions,
+                ElementsAre(kNobody, UserPermission{"user-2", false, false}));
+    EXPECT_THAT(w.sources[3].permissions, IsEmpty());
+    EXPECT_EQ(w.reports, 3U);
+    EXPECT_EQ(w.asked() - before, 4U);
+    EXPECT_EQ(w.permissions.status(), "4 of 4 known, 4 Git sources");
+    // Until something changes or time passes nobody is asked or told again.
+    co_await w.permissions.round();
+    EXPECT_EQ(w.reports, 3U);
+    EXPECT_EQ(w.asked() - before, 4U);
+  });
+}
+
+TEST(GitPermissions, ANewTokenAndANewGitSourceAreAskedAboutAtOnce) {
+  with_permissions([](PermissionsBench& w) -> Task<> {
+    w.add("shop", "acme/shop");
+    co_await w.permissions.round();
+    EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter));
+    CO_ASSERT_OK(co_await w.register_reader(kUser));
+    w.bench.host.add_repository("acme", "store");
+    w.add("store", "acme/store");
+    auto before = w.asked();
+    co_await w.permissions.round();
+    const UserPermission reads{kUser.user_id, true, false};
+    EXPECT_THAT(w.sources[0].permissions, ElementsAre(reads));
+    EXPECT_THAT(w.sources[1].permissions, ElementsAre(reads));
+    EXPECT_EQ(w.asked() - before, 2U);
+    // Without a token nothing is known, and nothing stays.
+    CO_ASSERT_OK(co_await w.bench.integrations.deregister_user(kUser, {}, soon()));
+    before = w.asked();
+    co_await w.permissions.round();
+    EXPECT_THAT(w.sources[0].permissions, IsEmpty());
+    EXPECT_EQ(w.asked(), before);
+  });
+}
+
+// A change at the host is found within a period and a half; a new process and another replica begin
+// with what was reported.
+TEST(GitPermissions, AreAskedAgainAfterAPeriod) {
+  with_permissions([](PermissionsBench& w) -> Task<> {
+    w.add("shop", "acme/shop");
+    co_await w.permissions.round();
+    EXPECT_EQ(w.reports, 1U);
+    PermissionsBench other(w.bench);
+    other.sources = w.sources;
+    const auto before = w.asked();
+    co_await other.permissions.round();
+    EXPECT_EQ(w.asked(), before);
+    w.bench.host.refuse_tokens(true);
+    co_await sleep_for(91min);
+    co_await other.permissions.round();
+    EXPECT_THAT(other.sources[0].permissions, ElementsAre(kNobody));
+  });
+}
+
+TEST(GitPermissions, WhatIsNotKnownStaysAsItWas) {
+  with_permissions([](PermissionsBench& w) -> Task<> {
+    w.add("shop", "acme/shop");
+    co_await w.permissions.round();
+    co_await sleep_for(91min);
+    for (const int status : {500, 403, 429}) {
+      w.bench.host.fail_next(1, status);
+      co_await w.permissions.round();
+      co_await sleep_for(30min);
+    }
+    w.bench.host.end_faults();
+    w.bench.host.abort_next(2);
+    co_await w.permissions.round();
+    w.bench.host.end_faults();
+    EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter));
+    EXPECT_EQ(w.reports, 1U);
+    w.failure = {.code = ErrorCode::unavailable, .message = "the control plane is away"};
+    co_await w.permissions.round();
+    EXPECT_TRUE(w.permissions.status().contains("away"));
+    w.failure = {.message = ""};
+    co_await w.permissions.round();
+    EXPECT_EQ(w.permissions.status(), "1 of 1 known, 1 Git sources");
+  });
+}
+
+// Many Git sources cost a tick no more than its share of questions.
+TEST(GitPermissions, ATickAsksLittle) {
+  with_permissions([](PermissionsBench& w) -> Task<> {
+    for (int i = 0; i < 12; ++i) {
+      const auto name = "extra-" + std::to_string(i);
+      w.bench.host.add_repository("acme", name);
+      w.add(name, "acme/" + name);
+    }
+    for (const std::size_t reports : {5U, 10U, 12U, 12U}) {
+      const auto before = w.asked();
+      co_await w.permissions.round();
+      EXPECT_LE(w.asked() - before, 5U);
+      EXPECT_EQ(w.reports, reports);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
