@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "app-proxy/git/packs.hpp"
+#include "common/core/encoding.hpp"
 #include "common/core/task_group.hpp"
 #include "e2e/git_world.hpp"
 #include "support/git_server.hpp"
@@ -39,7 +40,7 @@ struct CommitWorld {
   void start() {
     Environment settings = more;
     settings["REPOS_DIR"] = (folder / "clones").string();
-    world.start(std::move(settings));
+    world.start(std::move(settings), flags);
   }
   Task<> start_registered() {
     start();
@@ -93,6 +94,7 @@ struct CommitWorld {
   GitServer git;
   TempDir folder;
   Environment more;  // of the program
+  std::vector<std::string> flags;
 };
 
 void in_commit_world(const std::function<Task<>(CommitWorld&)>& body,
@@ -462,6 +464,94 @@ TEST(AppProxyCommit, CommitsAreSignedWhenThereIsAKey) {
         const auto key = w.folder / "keys/ssh-privatekey";
         run_or_throw({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key.string()});
         w.more["COMMIT_SIGNING_KEY_FILE"] = key.string();
+      });
+}
+
+// [AC-28] Secrets of all kinds at once: session tokens, Git tokens, the runtime's own, a key for
+// signatures. None of them, in any form in which it is sent or stored, stands in an answer, a line of
+// the log, a page of the admin port, a clone or an argument, also when things fail and at a crash.
+TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
+  std::vector<std::string> secrets{"canary", base64_encode("canary").substr(0, 8)};
+  in_commit_world(
+      [&](CommitWorld& w) -> Task<> {
+        constexpr auto kRefused = "canary-git-refused";
+        secrets.push_back(base64_encode("dana:" + std::string(FakeGitHost::kToken)));
+        secrets.push_back(base64_encode("bo:" + std::string(kBobsGitToken)));
+        secrets.push_back(base64_encode("bo:" + std::string(kRefused)));
+        std::string shown;
+        const auto note = [&](const Answer& answer, int status = 200) {
+          EXPECT_EQ(answer.status, status) << answer.body;
+          shown += answer.body;
+          for (const auto& [name, value] : answer.headers) shown += name + value;
+        };
+        const auto change = [](const std::string& path) {
+          return Json{{"files", Json::array({CommitWorld::file(path, "x\n")})}};
+        };
+        const auto as = [&](http::Headers headers) {
+          return w.world.base.ask("{gitIntegrations{name}}", std::move(headers));
+        };
+        note(co_await w.commit(kAnn, change("a.yaml")));
+        for (const std::string token : {kAnn, "canary-wrong.0000"}) {
+          const int status = token == kAnn ? 200 : 401;
+          note(co_await as({{"Authorization", token}}), status);
+          note(co_await as({{"x-access-token", token}}), status);
+          note(co_await as({{"Cookie", "session=" + token}, {"Origin", AppProxyWorld::kPage}}),
+               status);
+        }
+        // A token that the host knows and the Git server refuses; hosts that fail; a hook's refusal.
+        w.world.host.add_user(kRefused, {.id = 8, .login = "bo", .name = "Bo Example"});
+        note(co_await w.world.register_user(kBob, {{"token", kRefused}}));
+        const auto refused = co_await w.commit(kBob, change("b.yaml"));
+        EXPECT_EQ(refused.code(), "GIT_TOKEN_REJECTED") << refused.body;
+        note(refused);
+        note(co_await w.world.register_user(kBob, {{"token", "canary-unknown"}}));
+        for (const int status : {401, 403, 404, 500}) {
+          w.world.host.fail_next(1, status);
+          note(co_await w.commit(kAnn, change("c.yaml")));
+        }
+        w.world.host.end_faults();
+        const auto hook = w.git.folder() / "repos/shop.git/hooks/pre-receive";
+        write_file(hook, "#!/bin/sh\ncat >/dev/null\nenv >&2\necho not today >&2\nexit 1\n");
+        std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+        const auto declined = co_await w.commit(kAnn, change("d.yaml"));
+        EXPECT_EQ(declined.code(), "GIT_REFUSED") << declined.body;
+        note(declined);
+        auto& daemon = *w.world.base.daemon;
+        for (const char* page : {"/metrics", "/statusz", "/healthz", "/readyz"}) {
+          shown += daemon.admin(page).body;
+        }
+        shown += read_file("/proc/" + std::to_string(daemon.process().pid()) + "/cmdline");
+        for (const auto& entry :
+             std::filesystem::recursive_directory_iterator(w.folder / "clones")) {
+          shown += entry.path().string();
+          if (entry.is_regular_file()) shown += read_file(entry.path());
+        }
+        daemon.process().signal(SIGABRT);
+        EXPECT_EQ(daemon.process().wait(std::chrono::seconds(10)), 128 + SIGABRT);
+        shown += w.world.logs();
+        EXPECT_THAT(shown, HasSubstr("commits are signed"));
+        EXPECT_THAT(shown, HasSubstr("a field failed"));
+        for (const auto& secret : secrets) EXPECT_FALSE(shown.contains(secret)) << secret;
+        w.world.base.client.close_idle();
+        w.start();
+        co_await w.world.base.account_known();
+      },
+      [&](CommitWorld& w) {
+        const auto key = w.folder / "ssh-privatekey";
+        run_or_throw({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key.string()});
+        w.more["COMMIT_SIGNING_KEY_FILE"] = key.string();
+        w.more["GIT_PASSWORD"] = "canary-git-password";
+        w.flags = {"--log-level=debug"};
+        // The seed, as it is and in the file's Base64; the public key may be shown.
+        std::string text = read_file(key);
+        const auto begin = text.find('\n') + 1;
+        const auto decoded = base64_decode(text.substr(begin, text.rfind("-----END") - begin));
+        ASSERT_TRUE(decoded);
+        const auto type = decoded->rfind("ssh-ed25519");
+        secrets.push_back(decoded->substr(type + 11 + 4 + 32 + 4, 32));
+        secrets.push_back(base64_encode(secrets.back()).substr(0, 40));
+        std::erase(text, '\n');
+        secrets.push_back(text.substr(text.rfind("-----END") - 60, 40));
       });
 }
 

@@ -450,6 +450,38 @@ TEST(Committer, AnEditThatRefusesFailsNobodyElse) {
   });
 }
 
+// [AC-31] More commits than the queue of a branch holds: the answer comes at once, and those that
+// wait are pushed.
+TEST(Committer, AC31_AFullQueueIsAnAnswer) {
+  with_bed(
+      [](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+        set_hook(server, "pre-receive", "touch started\nwhile [ ! -e go ]; do sleep 0.02; done\n");
+        const auto repository = server.folder() / "repos/work.git";
+        TaskGroup users(co_await asio::this_coro::executor);
+        const auto send = [&](std::string path) {
+          users.spawn("user", [&, path]() -> Task<> {
+            const auto done =
+                co_await bed.committer.commit(bed.request(url, path, "1\n"), deadline_after(40s));
+            EXPECT_TRUE(done) << done.error().message;
+          });
+        };
+        send("pushed");
+        while (!std::filesystem::exists(repository / "started")) co_await sleep_for(5ms);
+        for (const auto* path : {"a", "b", "c"}) send(path);
+        while (bed.committer.waiting() < 3) co_await sleep_for(5ms);
+        const auto refused =
+            co_await bed.committer.commit(bed.request(url, "d", "1\n"), deadline_after(40s));
+        CO_ASSERT_TRUE(!refused);
+        EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests) << refused.error().message;
+        EXPECT_EQ(bed.committer.waiting(), 3U);
+        test::write_file(repository / "go", "");
+        co_await users.join();
+        EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "5\n");
+        EXPECT_FALSE(server.file_at_head("work", "d"));
+      },
+      {.committer = {.max_waiting_per_branch = 3}});
+}
+
 TEST(Committer, ABrokenCloneHeals) {
   with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
     CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s)));
