@@ -243,6 +243,34 @@ Task<Result<std::string>> ArgoCdClient::call(std::string method, std::string tar
   co_return co_await send(std::move(request), std::move(what), deadline);
 }
 
+Task<Result<http::ClientExchange>> ArgoCdClient::logs(AppRef app, AppLogOptions options,
+                                                      Deadline deadline) {
+  const std::string tail = options.tail_lines ? std::to_string(*options.tail_lines) : "";
+  const std::string since = options.since ? std::to_string(options.since->count()) : "";
+  const Parameters wanted{{"namespace", options.of.ns},
+                          {"resourceName", options.of.name},
+                          {"group", options.of.group},
+                          {"kind", options.of.kind},
+                          {"podName", options.pod},
+                          {"container", options.container},
+                          {"filter", options.filter},
+                          {"follow", options.follow ? "true" : "false"},
+                          {"previous", options.previous ? "true" : ""},
+                          {"tailLines", tail},
+                          {"sinceSeconds", since}};
+  http::Request request{
+      .method = "GET",
+      .target = http::join_target(
+          options_.server, options_.root_path + app_path(app) + "/logs" + app_query(app, wanted))};
+  if (const Secret token = token_(); !token.empty()) {
+    request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
+  }
+  request.headers.set("Accept", "application/json");
+  auto exchange = co_await http_.open(options_.server, std::move(request), deadline);
+  if (!exchange) co_return fail("Argo CD logs of " + shown(app), std::move(exchange.error()));
+  co_return std::move(*exchange);
+}
+
 Task<Result<Secret>> ArgoCdClient::log_in(std::string username, Secret password,
                                           Deadline deadline) {
   http::Request request{.method = "POST", .target = "/api/v1/session"};
@@ -256,6 +284,30 @@ Task<Result<Secret>> ArgoCdClient::log_in(std::string username, Secret password,
     co_return fail(ErrorCode::invalid_data, "Argo CD login of " + username + ": no token came");
   }
   co_return Secret(std::move(token));
+}
+
+Task<Result<Secret>> ArgoCdClient::create_token(std::string account, Deadline deadline) {
+  auto answer =
+      co_await call("POST", "/api/v1/account/" + percent_encode(account) + "/token",
+                    to_text({{"name", account}}), "token of account " + account, deadline);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  const Secret wiped(*answer);
+  std::string token = string_at(parse_json_object(*answer), {"token"});
+  if (token.empty()) {
+    co_return fail(ErrorCode::invalid_data, "Argo CD token of account " + account + ": none came");
+  }
+  co_return Secret(std::move(token));
+}
+
+Task<Result<bool>> ArgoCdClient::is_accepted(Secret token, Deadline deadline) {
+  http::Request request{.method = "GET", .target = "/api/v1/session/userinfo"};
+  request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
+  auto answer = co_await send(std::move(request), "check of a token", deadline);
+  if (!answer && answer.error().code == ErrorCode::unauthenticated) co_return false;
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  const auto json = parse_json_object(*answer);
+  const auto found = json.find("loggedIn");
+  co_return found != json.end() && found->is_boolean() && found->get<bool>();
 }
 
 Task<Result<std::string>> ArgoCdClient::send(http::Request request, std::string what,

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,6 +37,18 @@ struct ResourceRef {
   std::string kind = {};
   std::string ns = {};
   std::string name = {};
+};
+
+// What is wanted of the logs of an Application's pods; an empty field leaves the choice to argocd-server.
+struct AppLogOptions {
+  ResourceRef of = {};   // the pods of this object; without a name: of all
+  std::string pod = {};  // this one alone, in the namespace of `of`
+  std::string container = {};
+  std::string filter = {};  // lines with this text; "!text": without
+  bool follow = false;
+  bool previous = false;
+  std::optional<std::uint64_t> tail_lines = {};
+  std::optional<std::chrono::seconds> since = {};
 };
 
 // What a read of an Application makes the controller do before.
@@ -95,9 +110,18 @@ class ArgoCdClient {
   Task<Result<void>> run_action(AppRef app, ResourceRef which, std::string action,
                                 std::string parameters, Deadline deadline);
 
+  // Asks for logs (GET …/logs); the head of the answer is not read yet, since it may come with the first line
+  // only. Each line of the body is {"result":{"content","podName","timeStampStr","last"}} or {"error":{"message"}}.
+  Task<Result<http::ClientExchange>> logs(AppRef app, AppLogOptions options, Deadline deadline);
+
   // POST /api/v1/session: a token for that account, valid for `users.session.duration` (24 h). A
   // wrong password is `unauthenticated`; after five of them argocd-server refuses all logins.
   Task<Result<Secret>> log_in(std::string username, Secret password, Deadline deadline);
+  // POST /api/v1/account/{name}/token: a token for that account without an end, by the right of the current one.
+  // The account needs the capability apiKey.
+  Task<Result<Secret>> create_token(std::string account, Deadline deadline);
+  // Whether argocd-server takes this token (GET /api/v1/session/userinfo).
+  Task<Result<bool>> is_accepted(Secret token, Deadline deadline);
   // Whether the token has this right by argocd-server's RBAC. `object` is "PROJECT/APPLICATION",
   // with "*" for any: can_i("applications", "get", "*/*").
   Task<Result<bool>> can_i(std::string resource, std::string action, std::string object,

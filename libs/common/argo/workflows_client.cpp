@@ -67,6 +67,39 @@ Task<Result<std::string>> WorkflowsClient::submit(std::string ns, std::string wo
                           deadline);
 }
 
+Task<Result<http::ClientExchange>> WorkflowsClient::logs(std::string ns, std::string name,
+                                                         WorkflowLogOptions options,
+                                                         Deadline deadline) {
+  const std::string container = options.container.empty() ? "main" : options.container;
+  const std::string tail = options.tail_lines ? std::to_string(*options.tail_lines) : "";
+  const std::string since = options.since ? std::to_string(options.since->count()) : "";
+  std::vector<std::pair<std::string_view, std::string_view>> wanted{
+      {"logOptions.container", container},
+      {"logOptions.follow", options.follow ? "true" : "false"},
+      {"logOptions.timestamps", "false"}};
+  const auto add = [&wanted](std::string_view key, std::string_view value) {
+    if (!value.empty()) wanted.emplace_back(key, value);
+  };
+  add("podName", options.pod);
+  add("grep", options.grep);
+  add("selector", options.selector);
+  add("logOptions.tailLines", tail);
+  add("logOptions.sinceSeconds", since);
+  http::Request request{
+      .method = "GET",
+      .target = http::join_target(
+          options_.server, path_of("workflows", ns, name) + "/log?" + http::query_string(wanted))};
+  if (const Secret token = token_(); !token.empty()) {
+    request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
+  }
+  request.headers.set("Accept", "application/json");
+  auto exchange = co_await http_.open(options_.server, std::move(request), deadline);
+  if (!exchange) {
+    co_return fail("Argo Workflows logs of " + ns + "/" + name, std::move(exchange.error()));
+  }
+  co_return std::move(*exchange);
+}
+
 Task<Result<std::string>> WorkflowsClient::call(std::string method, std::string target,
                                                 std::string body, std::string what,
                                                 Deadline deadline) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/core/async.hpp"
@@ -9,6 +12,17 @@
 #include "common/http/client.hpp"
 
 namespace gitops::argo {
+
+// What is wanted of the logs of a Workflow's pods; an empty field leaves the choice to the server.
+struct WorkflowLogOptions {
+  std::string pod = {};        // empty: all of them
+  std::string container = {};  // empty: main
+  std::string grep = {};       // lines that fit this regular expression
+  std::string selector = {};   // pods with these labels
+  bool follow = false;
+  std::optional<std::uint64_t> tail_lines = {};
+  std::optional<std::chrono::seconds> since = {};
+};
 
 // A client for the API server of Argo Workflows (REST, as in its api/openapi-spec/swagger.json), with the
 // calls that this project needs. Results are the JSON text as received, at most `max_answer` bytes
@@ -36,6 +50,10 @@ class WorkflowsClient {
   // A new Workflow from a template. `options` is submitOptions; returns the Workflow.
   Task<Result<std::string>> submit(std::string ns, std::string workflow_template,
                                    std::string options, Deadline deadline);
+  // Asks for logs (GET …/log); the head of the answer is not read yet, since it may come with the first line
+  // only. Each line of the body is {"result":{"content","podName"}} or {"error":{"message"}}.
+  Task<Result<http::ClientExchange>> logs(std::string ns, std::string name,
+                                          WorkflowLogOptions options, Deadline deadline);
 
  private:
   Task<Result<std::string>> call(std::string method, std::string target, std::string body,
