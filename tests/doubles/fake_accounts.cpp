@@ -1,6 +1,7 @@
 #include "doubles/fake_accounts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -21,7 +22,6 @@ type Query {
   abacRules(accountId: String!, entityType: AbacEntityValues!): [EntityAbacRules!]!
   gitSources(pagination: SlicePaginationArgs, project: String, runtime: String): GitSourceSlice!
 }
-type Mutation { updateGitSourcePermissions(args: UpdateGitSourcePermissionsArgs!): Boolean }
 input SlicePaginationArgs { after: String before: String first: Int last: Int }
 input UpdateGitSourcePermissionsArgs { gitSource: String! namespace: String!
                                        permissions: [GitPermissionArgs!]! }
@@ -34,6 +34,30 @@ type GitSourceMetadata { account: String runtime: String group: String version: 
 type GitSourceSelf { repoURL: String path: String revision: String }
 type GitPermission { userId: String! read: Boolean! write: Boolean! }
 type PageInfo { startCursor: String endCursor: String hasNextPage: Boolean! hasPrevPage: Boolean! }
+type Mutation {
+  createRuntime(installationArgs: RuntimeInstallationArgs!): RuntimeInstallationResponse!
+  reportRuntimeErrors(reportErrorsArgs: ReportRuntimeErrorsArgs!): Int
+  updateRuntimeStatus(args: UpdateRuntimeStatusArgs!): Int
+  updateGitSourcePermissions(args: UpdateGitSourcePermissionsArgs!): Boolean
+}
+enum InstallationType { HELM HELM_HOSTED CLI }
+input RuntimeInstallationArgs { runtimeName: String! runtimeNamespace: String! componentNames: [String!]!
+                                isExternalArgoCd: Boolean chartVersion: String cluster: String
+                                ingressClass: String ingressController: String ingressHost: String
+                                installationType: InstallationType managed: Boolean
+                                runtimeVersion: String }
+type RuntimeInstallationResponse { newAccessToken: String! }
+enum ErrorLevel { ERROR WARNING }
+input RuntimeErrorArgs { level: ErrorLevel! message: String! }
+input ReportRuntimeErrorsArgs { runtime: String! errors: [RuntimeErrorArgs!]! }
+enum ItemStatus { FAILED SUCCESSFUL UNKNOWN }
+input StatusItemArgs { status: ItemStatus! description: String }
+input RuntimeStatusArgs { appProxyStarted: StatusItemArgs gitSourceConfigured: StatusItemArgs
+                          defaultGitIntegration: StatusItemArgs encryptionKey: StatusItemArgs
+                          encryptionIv: StatusItemArgs eventReporterArgoCDToken: StatusItemArgs
+                          isc: StatusItemArgs runtimeGitToken: StatusItemArgs syncMode: StatusItemArgs
+                          argoCdState: StatusItemArgs }
+input UpdateRuntimeStatusArgs { runtime: String! status: RuntimeStatusArgs! }
 type User { id: String name: String email: String isAdmin: Boolean runtimeName: String
             accounts: [Account] activeAccount: Account }
 type Account { id: String! name: String admins: [String] gitProvider: String gitApiUrl: String
@@ -173,29 +197,47 @@ graphql::Resolvers FakeAccounts::resolvers() {
                                   after.empty() ? 0 : std::stoul(std::string(after)),
                                   std::stoul(page["first"].json()));
              }}});
-  to.mutation({{"updateGitSourcePermissions", [this](graphql::Call& call) {
-                  return set_permissions(call.context<Owner>(), call["args"]);
-                }}});
-  for (const char* type : {"User",
-                           "Account",
-                           "Features",
-                           "Metadata",
-                           "Self",
-                           "Runtime",
-                           "EntityAbacRules",
-                           "AbacAttribute",
-                           "Application",
-                           "SpecSource",
-                           "PromotionTemplate",
-                           "PromotionRule",
-                           "VersionSource",
-                           "GitSourceSlice",
-                           "GitSourceEdge",
-                           "GitSource",
-                           "GitSourceMetadata",
-                           "GitSourceSelf",
-                           "GitPermission",
-                           "PageInfo"}) {
+  const auto take = [](std::vector<Json>& into) {
+    return [&into](graphql::Call& call) -> Result<std::int64_t> {
+      if (call.context<Owner>().runtime.empty()) return fail(ErrorCode::forbidden, "no runtime");
+      into.push_back(Json::parse(call.arguments().json()).begin().value());
+      return 1;
+    };
+  };
+  to.mutation({
+      {"createRuntime",
+       [this](graphql::Call& call) {
+         return enroll(call.context<Owner>(), Json::parse(call["installationArgs"].json()));
+       }},
+      {"reportRuntimeErrors", take(life_.errors)},
+      {"updateRuntimeStatus", take(life_.statuses)},
+      {"updateGitSourcePermissions",
+       [this](graphql::Call& call) {
+         return set_permissions(call.context<Owner>(), call["args"]);
+       }},
+  });
+  static constexpr std::array kPlainTypes{"RuntimeInstallationResponse",
+                                          "User",
+                                          "Account",
+                                          "Features",
+                                          "Metadata",
+                                          "Self",
+                                          "Runtime",
+                                          "EntityAbacRules",
+                                          "AbacAttribute",
+                                          "Application",
+                                          "SpecSource",
+                                          "PromotionTemplate",
+                                          "PromotionRule",
+                                          "VersionSource",
+                                          "GitSourceSlice",
+                                          "GitSourceEdge",
+                                          "GitSource",
+                                          "GitSourceMetadata",
+                                          "GitSourceSelf",
+                                          "GitPermission",
+                                          "PageInfo"};
+  for (const char* type : kPlainTypes) {
     to.json(type);
   }
   return to;
@@ -301,6 +343,20 @@ Result<bool> FakeAccounts::set_permissions(const Owner& owner, graphql::InputVie
   if (found == git_sources_.end()) return fail(ErrorCode::not_found, "no such Git source");
   found->permissions = Json::parse(args["permissions"].json());
   return true;
+}
+
+Result<graphql::Json> FakeAccounts::enroll(const Owner& owner, const Json& args) {
+  if (!owner.user) return fail(ErrorCode::forbidden, "only a user may register a runtime");
+  life_.registered.push_back(args);
+  const std::string name = args.at("runtimeName");
+  std::erase_if(owners_, [&](const auto& entry) { return entry.second.runtime == name; });
+  const auto token = "canary-runtime-token-" + std::to_string(life_.registered.size());
+  add(token, Runtime{.name = name,
+                     .account_id = owner.account_id,
+                     .ingress_host = args.value("ingressHost", ""),
+                     .runtime_namespace = args.at("runtimeNamespace")});
+  life_.on_registration();
+  return graphql::Json::trusted(Json{{"newAccessToken", token}}.dump());
 }
 
 Result<graphql::Json> FakeAccounts::rules(const Owner& owner, std::string_view account,

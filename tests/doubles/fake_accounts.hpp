@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,6 +83,19 @@ class FakeAccounts {
   // [{glob, jsonPaths}], for every Application.
   void set_promotion_rules(Json rules) { promotion_rules_ = std::move(rules); }
 
+  // What runtimes have sent, in order of arrival: the arguments of createRuntime, reportRuntimeErrors and
+  // updateRuntimeStatus. A runtime that is registered gets the token "canary-runtime-token-N", and those before
+  // it are revoked.
+  struct Life {
+    std::vector<Json> registered;
+    std::vector<Json> errors;
+    std::vector<Json> statuses;
+    // Called when a registration was recorded, before its answer.
+    std::function<void()> on_registration = [] {};
+  };
+  Life& life() { return life_; }
+  [[nodiscard]] std::size_t runtimes() const { return runtimes_.size(); }
+
   // Fault: answers GraphQL with these bytes and status 200; nothing ends it.
   void answer_with(std::optional<std::string> bytes) { garbage_ = std::move(bytes); }
 
@@ -112,6 +126,7 @@ class FakeAccounts {
   [[nodiscard]] graphql::Json git_sources(const Owner& owner, std::string_view runtime,
                                           std::size_t after, std::size_t first) const;
   Result<bool> set_permissions(const Owner& owner, graphql::InputView args);
+  Result<graphql::Json> enroll(const Owner& owner, const Json& args);
   [[nodiscard]] Result<graphql::Json> rules(const Owner& owner, std::string_view account,
                                             std::string_view type) const;
 
@@ -123,6 +138,7 @@ class FakeAccounts {
   Json rules_ = Json::array();
   std::map<std::string, Source> applications_;
   Json promotion_rules_ = Json::array();
+  Life life_;
   std::optional<std::string> garbage_;
   std::vector<std::string> asked_;
   std::unique_ptr<graphql::Engine> engine_;

@@ -220,6 +220,68 @@ Task<Result<RuntimeState>> GraphqlClient::runtime(const std::string& name, Deadl
                          .version = text_at(runtime, {"runtimeVersion"})};
 }
 
+Task<Result<Secret>> GraphqlClient::create_runtime(const RuntimeInstallation& installation,
+                                                   const Secret& user_token, Deadline deadline) {
+  const Json args{{"runtimeName", installation.name},
+                  {"runtimeNamespace", installation.runtime_namespace},
+                  {"componentNames", Json::array()},
+                  {"isExternalArgoCd", installation.has_external_argocd},
+                  {"chartVersion", installation.chart_version},
+                  {"cluster", installation.cluster},
+                  {"ingressClass", installation.ingress_class},
+                  {"ingressController", installation.ingress_controller},
+                  {"ingressHost", installation.ingress_host},
+                  {"installationType", installation.installation_type},
+                  {"managed", installation.is_managed},
+                  {"runtimeVersion", installation.runtime_version}};
+  const auto data = co_await ask(
+      "mutation CreateRuntime($installationArgs: RuntimeInstallationArgs!){createRuntime("
+      "installationArgs: $installationArgs){newAccessToken}}",
+      Json{{"installationArgs", args}}, {.header = "Authorization", .value = user_token}, deadline);
+  if (!data) co_return std::unexpected(data.error());
+  Secret token(text_at(*data, {"createRuntime", "newAccessToken"}));
+  if (token.empty()) {
+    co_return fail(ErrorCode::protocol, "control plane: no token came for the new runtime");
+  }
+  co_return token;
+}
+
+Task<Result<void>> GraphqlClient::report_errors(const std::string& runtime,
+                                                const std::vector<RuntimeTrouble>& troubles,
+                                                Deadline deadline) {
+  Json errors = Json::array();
+  for (const auto& trouble : troubles) {
+    const bool is_error = trouble.level == RuntimeTrouble::Level::error;
+    errors.push_back({{"level", is_error ? "ERROR" : "WARNING"}, {"message", trouble.message}});
+  }
+  const auto data = co_await ask(
+      "mutation ReportRuntimeErrors($reportErrorsArgs: ReportRuntimeErrorsArgs!){"
+      "reportRuntimeErrors(reportErrorsArgs: $reportErrorsArgs)}",
+      Json{{"reportErrorsArgs", {{"runtime", runtime}, {"errors", std::move(errors)}}}}, own(),
+      deadline);
+  if (!data) co_return std::unexpected(data.error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> GraphqlClient::report_status(const std::string& runtime,
+                                                const std::vector<RuntimeStatusItem>& items,
+                                                Deadline deadline) {
+  Json status = Json::object();
+  for (const auto& item : items) {
+    using enum RuntimeStatusItem::State;
+    const char* const state = item.state == successful ? "SUCCESSFUL"
+                              : item.state == failed   ? "FAILED"
+                                                       : "UNKNOWN";
+    status[item.name] = {{"status", state}, {"description", item.description}};
+  }
+  const auto data = co_await ask(
+      "mutation UpdateRuntimeStatus($args: UpdateRuntimeStatusArgs!){updateRuntimeStatus(args: "
+      "$args)}",
+      Json{{"args", {{"runtime", runtime}, {"status", std::move(status)}}}}, own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  co_return Result<void>();
+}
+
 Task<Result<std::vector<AbacRule>>> GraphqlClient::abac_rules(const std::string& account_id,
                                                               std::string_view entity_type,
                                                               Deadline deadline) {

@@ -103,6 +103,39 @@ struct GitSource {
   std::vector<Permission> permissions;
 };
 
+// A runtime as it registers itself.
+struct RuntimeInstallation {
+  std::string name;
+  std::string runtime_namespace;
+  std::string chart_version;
+  std::string runtime_version;
+  std::string cluster;  // URL of the API server
+  std::string ingress_class;
+  std::string ingress_controller;
+  std::string ingress_host;
+  std::string installation_type;  // HELM
+  bool is_managed = false;
+  bool has_external_argocd = false;
+};
+
+// One item of a runtime's status, by the control plane's names.
+struct RuntimeStatusItem {
+  enum class State { unknown, successful, failed };
+  std::string name;  // "gitSourceConfigured"
+  State state = State::unknown;
+  std::string description = {};
+
+  bool operator==(const RuntimeStatusItem&) const = default;
+};
+
+// What the control plane shows people about a runtime.
+struct RuntimeTrouble {
+  enum class Level { warning, error } level = Level::error;
+  std::string message;
+
+  bool operator==(const RuntimeTrouble&) const = default;
+};
+
 // The control plane's GraphQL endpoint: POST <url>/2.0/api/graphql, raw token in Authorization. One
 // attempt per call. Loop thread only. Errors: unauthenticated when the credential is refused;
 // invalid_data and protocol for an answer that makes no sense.
@@ -120,6 +153,16 @@ class GraphqlClient {
   Task<Result<Identity>> own_identity(Deadline deadline);
   // Not found when the control plane has no such runtime.
   Task<Result<RuntimeState>> runtime(const std::string& name, Deadline deadline);
+  // The mutation createRuntime with a user's token: the new token of the runtime. An existing runtime of that name gets
+  // a new token, too.
+  Task<Result<Secret>> create_runtime(const RuntimeInstallation& installation,
+                                      const Secret& user_token, Deadline deadline);
+  // The mutation reportRuntimeErrors, as the public SDK sends it; an empty list clears what was reported.
+  Task<Result<void>> report_errors(const std::string& runtime,
+                                   const std::vector<RuntimeTrouble>& troubles, Deadline deadline);
+  // The mutation updateRuntimeStatus: the type RuntimeStatus is public, the mutation's name is ours.
+  Task<Result<void>> report_status(const std::string& runtime,
+                                   const std::vector<RuntimeStatusItem>& items, Deadline deadline);
   // The rules of an account for one type of entity, as "gitopsApplications". The documents are those
   // of the public Terraform provider.
   Task<Result<std::vector<AbacRule>>> abac_rules(const std::string& account_id,
