@@ -1,5 +1,6 @@
-// Real clients of app-proxy against the running daemon: the public Go SDK, and two WebSocket clients
-// for GraphQL. The control plane is the double.
+// Real clients of app-proxy against the running daemon: the public Go SDK, the Python client gql, and
+// two WebSocket clients for GraphQL. The control plane is the double.
+#include <algorithm>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -77,6 +78,76 @@ struct SocketClients {
     co_return Json::parse(answer.out, nullptr, false);
   }
 };
+
+// The Python client of the public GitOps steps: it asks for the schema, and sends only documents that
+// are right by it.
+struct PythonClient {
+  static fs::path packages() { return peers_folder() / "share/python-gql"; }
+  static std::optional<std::string> missing() {
+    if (!fs::is_directory(packages() / "gql")) {
+      return "python-gql is not built (./dev peers python-gql)";
+    }
+    if (!find_program("python3")) return "python3 is not installed";
+    return std::nullopt;
+  }
+  static Task<Json> run(World& world, const std::string& token, const Json& operations) {
+    const auto answer =
+        co_await run_beside({"python3", GITOPS_SOURCE_DIR "/tests/peers/python-gql/client.py",
+                             world.daemon->url() + "/app-proxy/api/graphql", operations.dump()},
+                            {{"PYTHONPATH", packages().string()},
+                             {"PYTHONDONTWRITEBYTECODE", "1"},
+                             {"CF_API_KEY", token}});
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    co_return Json::parse(answer.out, nullptr, false);
+  }
+};
+
+TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
+  GITOPS_REQUIRE_PEER(PythonClient);
+  in_app_proxy_world([](World& world) -> Task<> {
+    world.start();
+    co_await world.account_known();
+    const Json operations = Json::parse(R"json([
+      {"query": "query VersionInfo { versionInfo { version __typename } }"},
+      {"query": "query sync($applicationName: String!, $options: SyncOptions, $applicationNamespace: String) { sync(applicationName: $applicationName, options: $options, appNamespace: $applicationNamespace) { metadata { name __typename } __typename } }",
+       "variables": {"applicationName": "shop", "options": {"prune": true}}},
+      {"query": "query status($name: String!) { applicationProxyQuery(name: $name) { metadata { name } spec { syncPolicy { automated { prune } } } status { health { status } sync { status } } } }",
+       "variables": {"name": "shop"}},
+      {"query": "query appRollback($appName: String!, $appNamespace: String!, $historyId: Int!, $dryRun: Boolean, $prune: Boolean) { appRollback(appName: $appName, appNamespace: $appNamespace, historyId: $historyId, dryRun: $dryRun, prune: $prune) }",
+       "variables": {"appName": "shop", "appNamespace": "argocd", "historyId": 1}},
+      {"query": "query resource($application: String!, $kind: String!, $resourceName: String!, $version: String!, $group: String!) { resource(application: $application, kind: $kind, name: $application, resourceName: $resourceName, version: $version, group: $group) { liveState } }",
+       "variables": {"application": "shop", "kind": "Rollout", "resourceName": "ui", "version": "v1alpha1", "group": "argoproj.io"}},
+      {"query": "mutation resume($namespace: String!, $workflowName: String!) { resumeWorkflow(namespace: $namespace, workflowName: $workflowName) }",
+       "variables": {"namespace": "ci", "workflowName": "w"}},
+      {"query": "mutation terminate($namespace: String!, $workflowName: String!) { terminateWorkflow(namespace: $namespace, workflowName: $workflowName) }",
+       "variables": {"namespace": "ci", "workflowName": "w"}},
+      {"query": "mutation commitFiles($args: CommitFilesArgs!) { commitFiles(args: $args) { COMMIT_SHA: sha sha message date committer { name email } } }",
+       "variables": {"args": {"branchName": "HEAD", "repo": "acme/shop", "files": [{"path": "a", "data": "b"}], "msg": "m", "description": "", "force": true}}},
+      {"query": "mutation CreateGitSource($args: CreateGitSourceInput!) { createGitSource(args: $args) }",
+       "variables": {"args": {"appName": "shop", "appSpecifier": "https://git.example.test/a/b.git", "destServer": "https://kubernetes.default.svc"}}},
+      {"query": "mutation RemoveGitIntegration($name: String!) { removeGitIntegration(name: $name) }",
+       "variables": {"name": "x"}}
+    ])json");
+    // He is no administrator, and the world has neither a cluster nor Argo CD: what
+    // counts is that each document is right by the schema, and how Python shows the answers.
+    const auto results = co_await PythonClient::run(world, World::kBob, operations);
+    CO_ASSERT_EQ(results.size(), operations.size());
+    EXPECT_EQ(results[0]["data"]["versionInfo"]["__typename"], "AppProxyVersionInfo");
+    for (std::size_t i = 1; i < results.size(); ++i) {
+      std::string error = results[i].value("error", "");
+      // The steps make JSON of it in this way.
+      std::ranges::replace(error, '\'', '"');
+      const Json json = Json::parse(error, nullptr, false);
+      EXPECT_TRUE(json.is_object()) << i << error;
+      EXPECT_NE(json.value("message", ""), "") << i << error;
+    }
+    std::string forbidden = results.back().value("error", "");
+    std::ranges::replace(forbidden, '\'', '"');
+    const Json json = Json::parse(forbidden, nullptr, false);
+    EXPECT_EQ(json.value("message", ""), "Forbidden");
+    EXPECT_EQ(json.value("extensions", Json()), 403);
+  });
+}
 
 class WebSocketClient : public testing::TestWithParam<const char*> {};
 

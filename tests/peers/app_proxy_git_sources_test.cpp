@@ -2,6 +2,7 @@
 // Gitea, and a real Argo CD applies it. The control plane is the double.
 #include <gmock/gmock.h>
 
+#include "doubles/fake_kube_api.hpp"
 #include "peers/go_sdk.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_gitea.hpp"
@@ -137,6 +138,73 @@ TEST(GitSources, ReachTheClusterThroughGitAndArgoCd) {
                   "resources/app-projects/cf-git-sources.yaml\n");
       },
       4 * kPatience);
+}
+
+// The operator's request, with Gitea as the account's Git host.
+TEST(Promotions, ByCommitAndByPullRequest) {
+  GITOPS_REQUIRE_PEER(PeerGitea);
+  PeerGitea gitea;
+  const auto ann = gitea.create_user("ann");
+  const auto shop = gitea.create_repository(ann, "shop");
+  const auto put = [&](const std::string& path, const std::string& text) {
+    ASSERT_TRUE(gitea
+                    .api(ann, "POST", "/repos/ann/shop/contents/" + path,
+                         Json{{"content", base64_encode(text)}}.dump())
+                    .ok());
+  };
+  put("dev/values.yaml", "image:\n  tag: v2\n");
+  put("prod/values.yaml", "# live\nimage:\n  tag: v1\nreplicas: 3\n");
+  in_app_proxy_world(
+      [&](AppProxyWorld& world) -> Task<> {
+        auto& accounts = world.platform.accounts();
+        accounts.add({.id = "acc-1",
+                      .name = "acme",
+                      .admins = {"u-ann"},
+                      .git_provider = "GITHUB",
+                      .git_api_url = gitea.url() + "/api/v1"});
+        accounts.set_application("shop-dev", {shop, "HEAD", "dev"});
+        accounts.set_application("shop-prod", {shop, "main", "prod"});
+        accounts.set_promotion_rules({{{"glob", "values.yaml"}, {"jsonPaths", {"$.image.tag"}}}});
+        FakeKubeApi cluster(co_await asio::this_coro::executor);
+        EXPECT_TRUE(cluster.start());
+        TempDir folder;
+        write_file(folder / "kubeconfig", cluster.kubeconfig());
+        world.start({{"KUBECONFIG", (folder / "kubeconfig").string()},
+                     {"REPOS_DIR", (folder / "clones").string()},
+                     {"GIT_USERNAME", ann.name},
+                     {"GIT_PASSWORD", ann.token},
+                     {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
+        co_await world.account_known();
+        const auto id = [](const char* name) {
+          return Json{{"runtime", "prod"}, {"namespace", "argocd"}, {"name", name}};
+        };
+        const auto promote = [&](const char* route, Json more) {
+          Json body{{"srcAppId", id("shop-dev")}, {"destAppId", id("shop-prod")}};
+          body.update(more);
+          auto headers = AppProxyWorld::as(AppProxyWorld::kRuntime);
+          headers.add("Content-Type", "application/json");
+          return world.send({.method = "POST",
+                             .target = std::string("/app-proxy/api/promotions/") + route,
+                             .headers = std::move(headers),
+                             .body = body.dump()});
+        };
+        const auto asked = co_await promote("pullRequest", {{"head", "v2"}, {"title", "Shop v2"}});
+        EXPECT_EQ(asked.status, 200) << asked.body;
+        const auto number = std::to_string(asked.json.value("id", 0));
+        const auto pull = gitea.api(ann, "GET", "/repos/ann/shop/pulls/" + number);
+        EXPECT_THAT(pull.body, HasSubstr("\"title\":\"Shop v2\""));
+        EXPECT_THAT(pull.body, HasSubstr(asked.json.value("COMMIT_SHA", "none")));
+        EXPECT_EQ((co_await promote("pullRequest", {{"head", "v2"}, {"title", "Shop v2"}})).status,
+                  409);
+        const auto done = co_await promote("commit", {{"message", "shop v2"}});
+        EXPECT_EQ(done.status, 200) << done.body;
+        EXPECT_EQ(gitea.git(ann, "shop", {"show", "main:prod/values.yaml"}).out,
+                  "# live\nimage:\n  tag: v2\nreplicas: 3\n");
+        EXPECT_EQ((co_await promote("commit", {{"message", "shop v2"}})).status, 400);
+        world.client.close_idle();
+        co_await cluster.stop();
+      },
+      kPatience);
 }
 
 }  // namespace
