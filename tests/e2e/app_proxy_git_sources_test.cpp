@@ -4,6 +4,7 @@
 
 #include "common/core/task_group.hpp"
 #include "e2e/git_world.hpp"
+#include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 
 namespace gitops::test {
@@ -137,6 +138,34 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
     for (const auto& line : w.world.base.audit()) fields.push_back(line.value("action", ""));
     EXPECT_THAT(fields,
                 testing::IsSupersetOf({"createGitSource", "editGitSource", "deleteApplication"}));
+  });
+}
+
+// With the runtime's own token; a process that ends and starts again finds its work done.
+TEST(AppProxyGitSources, AnEmptyRepositoryIsBroughtUpOnce) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  in_git_world([](GitWorld& world) -> Task<> {
+    SourceWorld w(world);
+    for (int starts = 0; starts < 2; ++starts) {
+      world.start({{"REPOS_DIR", (w.folder / "clones").string()},
+                   {"GIT_USERNAME", FakeGitHost::kLogin},
+                   {"GIT_PASSWORD", FakeGitHost::kToken}});
+      const auto deadline = deadline_after(std::chrono::seconds(20));
+      const auto is_done = [&] {
+        return world.base.daemon->admin("/statusz").body.contains("applied by Application prod");
+      };
+      while (!is_done() && Clock::now() < deadline) {
+        co_await sleep_for(std::chrono::milliseconds(20));
+      }
+      EXPECT_TRUE(is_done());
+      EXPECT_EQ(w.git_line({"log", "--format=%an|%s", "main"}),
+                "GitOps runtime prod|Prepare runtime prod");
+    }
+    EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}),
+              "git-sources/prod/default/README.md\nresources/README.md\n"
+              "resources/app-projects/cf-git-sources.yaml\n"
+              "resources/prod/default-git-source.yaml\nruntimes/prod/in-cluster.yaml");
+    EXPECT_TRUE(world.cluster.find(k8s::resources::kApplications, {"default", "prod"}).has_value());
   });
 }
 
