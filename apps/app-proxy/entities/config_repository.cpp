@@ -102,7 +102,17 @@ Result<std::string> with_globs(const ConfigRepository& repository,
   }
   auto globs = parse_globs(*include);
   if (!change(globs)) return text;
-  return edit_manifest(text, {.path = include_path(), .value = {.text = format_globs(globs)}});
+  const auto list = format_globs(globs);
+  // Braces that are not closed, or a comma outside of them.
+  if (parse_globs(list) != globs) {
+    return std::unexpected(Error{.code = ErrorCode::invalid_data,
+                                 .message = repository.in_cluster_file() +
+                                            " has globs in spec.source.directory.include that "
+                                            "cannot be put into a list: " +
+                                            *include,
+                                 .reason = std::string(git_source_errors::kForm)});
+  }
+  return edit_manifest(text, {.path = include_path(), .value = {.text = list}});
 }
 
 // A change of in-cluster.yaml that puts all these globs in.
@@ -397,15 +407,20 @@ Result<void> check_restricted(const RestrictedGitSource& source) {
 
 std::vector<std::string> parse_globs(std::string_view include) {
   if (include.empty()) return {};
-  if (!include.starts_with('{') || !include.ends_with('}')) return {std::string(include)};
-  include = include.substr(1, include.size() - 2);
   std::vector<std::string> globs;
-  while (!include.empty()) {
-    const auto comma = std::min(include.find(','), include.size());
-    if (comma > 0) globs.emplace_back(include.substr(0, comma));
-    include.remove_prefix(std::min(comma + 1, include.size()));
+  std::size_t depth = 0;
+  std::size_t begin = 1;
+  for (std::size_t i = 0; i < include.size() && include.starts_with('{'); ++i) {
+    if (include[i] == '{') ++depth;
+    const bool ends = include[i] == '}' && --depth == 0;
+    if (!ends && (include[i] != ',' || depth != 1)) continue;
+    if (i > begin) globs.emplace_back(include.substr(begin, i - begin));
+    begin = i + 1;
+    if (!ends) continue;
+    if (begin == include.size()) return globs;
+    break;  // "{a,b}/c" is one glob
   }
-  return globs;
+  return {std::string(include)};
 }
 
 std::string format_globs(const std::vector<std::string>& globs) {

@@ -194,6 +194,12 @@ TEST(ConfigRepository, AnInClusterApplicationWithoutGlobsIsNotGuessedAt) {
   Files files;
   files.files["runtimes/prod/in-cluster.yaml"] = "kind: Application\nspec: {}\n";
   EXPECT_EQ(files.apply(changes_to_create(repository(), source())), "GIT_SOURCE_UNREADABLE");
+  // Each round would add to them again.
+  for (const std::string include : {"'{ {a,b}'", "a,b", "'{a},b}'"}) {
+    files.files["runtimes/prod/in-cluster.yaml"] =
+        "kind: Application\nspec:\n  source:\n    directory:\n      include: " + include + "\n";
+    EXPECT_EQ(files.apply(changes_to_prepare(repository())), "GIT_SOURCE_UNREADABLE") << include;
+  }
   files.files["runtimes/prod/in-cluster.yaml"] = "{{ not yaml";
   EXPECT_EQ(files.apply(changes_to_remove(repository(), "shop")), "GIT_SOURCE_UNREADABLE");
 }
@@ -432,6 +438,9 @@ TEST(ConfigRepository, ReadsGlobs) {
   EXPECT_THAT(parse_globs("{a}"), ElementsAre("a"));
   EXPECT_THAT(parse_globs("*.yaml"), ElementsAre("*.yaml"));
   EXPECT_THAT(parse_globs("{a,,b,}"), ElementsAre("a", "b"));
+  EXPECT_THAT(parse_globs("{a,{b,c}/*}"), ElementsAre("a", "{b,c}/*"));
+  EXPECT_THAT(parse_globs("{a,b}/*.{yaml,yml}"), ElementsAre("{a,b}/*.{yaml,yml}"));
+  EXPECT_THAT(parse_globs("{a,b"), ElementsAre("{a,b"));
   EXPECT_THAT(parse_globs("{}"), IsEmpty());
   EXPECT_THAT(parse_globs(""), IsEmpty());
   EXPECT_EQ(format_globs({"a", "b"}), "{a,b}");
