@@ -164,6 +164,7 @@ Result<std::string> with_values(std::string text, const PromotedValues& values) 
     text = std::move(*edited);
   }
   for (const auto& leaf : values.leaves) {
+    if (leaf.path.empty()) return fail(ErrorCode::unsupported, "the source file is a single value");
     const auto* const present = find_leaf(*before, leaf.path);
     if (present != nullptr && same_value(present->value, leaf.value)) continue;
     ManifestEdit edit{.path = leaf.path, .value = leaf.value};

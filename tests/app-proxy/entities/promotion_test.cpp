@@ -61,6 +61,7 @@ TEST(Promotion, SaysWhatItCannotDo) {
   EXPECT_THAT(promoted({"$.a"}, "a: &x 1\n", "a: 1\n"), HasSubstr("values.yaml of the source: "));
   EXPECT_THAT(promoted({"$.a"}, "a: [\n", "a: 1\n"), HasSubstr("of the source: "));
   EXPECT_THAT(promoted({"$.a"}, "a: 1\n", "[\n"), HasSubstr("prod/values.yaml: "));
+  EXPECT_THAT(promoted({"$"}, "v", "w"), HasSubstr("a single value"));
   EXPECT_THAT(promoted({"$..a"}, "a: 1\n", "a: 1\n"), HasSubstr("JSON path $..a"));
 }
 
