@@ -93,19 +93,58 @@ void PeerEvents::serve(const std::string& ns, const std::string& name, const std
     whole["metadata"]["namespace"] = ns;
     cluster_.apply(whole.dump());
   }
-  // The controller hands over the whole object as it is in the cluster.
-  const HttpReply object = cluster_.request("GET", kObjects + ns + "/eventsources/" + name);
-  if (!object.ok()) throw std::runtime_error("no EventSource " + name + ": " + object.body);
-  const json config = {{"jetstream", {{"url", bus_url()}, {"streamConfig", kStreamConfig}}}};
-  programs_.start("eventsource", {peer_program("argo-events").string(), "eventsource-service"},
-                  {{"EVENTSOURCE_OBJECT", base64_encode(object.body)},
-                   {"EVENTBUS_CONFIG", base64_encode(config.dump())},
-                   {"EVENTBUS_SUBJECT", "eventbus-" + ns},
-                   {"POD_NAME", name + "-eventsource"},
-                   {"KUBECONFIG", cluster_.kubeconfig().string()}});
+  watch(ns, name, cluster_.kubeconfig());
   programs_.await("eventsource", [&] {
     return http_call({.url = "http://127.0.0.1:" + std::to_string(port) + "/health"}).ok();
   });
+}
+
+Environment PeerEvents::environment_of(const std::string& ns, const std::string& kind,
+                                       const std::string& name) const {
+  // The controller hands over the whole object as it is in the cluster.
+  const HttpReply object = cluster_.request("GET", kObjects + ns + "/" + kind + "s/" + name);
+  if (!object.ok()) throw std::runtime_error("no " + kind + " " + name + ": " + object.body);
+  const json config = {{"jetstream", {{"url", bus_url()}, {"streamConfig", kStreamConfig}}}};
+  return {{kind == "sensor" ? "SENSOR_OBJECT" : "EVENTSOURCE_OBJECT", base64_encode(object.body)},
+          {"EVENTBUS_CONFIG", base64_encode(config.dump())},
+          {"EVENTBUS_SUBJECT", "eventbus-" + ns},
+          {"POD_NAME", name + "-" + kind}};
+}
+
+void PeerEvents::watch(const std::string& ns, const std::string& name, const fs::path& kubeconfig) {
+  rest();
+  auto environment = environment_of(ns, "eventsource", name);
+  environment["KUBECONFIG"] = kubeconfig.string();
+  programs_.start("eventsource", {peer_program("argo-events").string(), "eventsource-service"},
+                  std::move(environment));
+}
+
+void PeerEvents::act(const std::string& ns, const std::string& name) {
+  rest();
+  const fs::path root = programs_.folder() / "sensor-root";
+  fs::create_directories(root / "tmp");
+  fs::copy_file(peer_program("argo-events"), root / "program", fs::copy_options::update_existing);
+  fs::copy_file(cluster_.kubeconfig(), root / "kubeconfig", fs::copy_options::overwrite_existing);
+  // Where the controller mounts the Secrets that a Sensor names.
+  const auto secrets =
+      json::parse(cluster_.request("GET", "/api/v1/namespaces/" + ns + "/secrets").body);
+  for (const auto& secret : secrets.at("items")) {
+    const std::string of = secret.at("metadata").at("name");
+    for (const auto& [key, value] : secret.value("data", json::object()).items()) {
+      write_file(root / "argo-events" / "secrets" / of / key,
+                 base64_decode(value.get<std::string>()).value());
+    }
+  }
+  auto environment = environment_of(ns, "sensor", name);
+  environment["KUBECONFIG"] = "/kubeconfig";
+  programs_.start("sensor", {"chroot", root.string(), "/program", "sensor-service"},
+                  std::move(environment));
+}
+
+void PeerEvents::rest() {
+  for (const char* name : {"eventsource", "sensor"}) {
+    if (programs_.has(name)) programs_.at(name).stop();
+  }
 }
 
 std::string PeerEvents::github_push(const std::string& target, int port) {
@@ -125,11 +164,27 @@ std::string PeerEvents::data_of(const std::string& payload) {
   return *data;
 }
 
-long PeerEvents::stored_messages() const {
+long PeerEvents::figure_of_bus(const std::string& name) const {
   const HttpReply reply =
       http_call({.url = "http://127.0.0.1:" + std::to_string(monitor_port_) + "/jsz?streams=1"});
   if (!reply.ok()) throw std::runtime_error("no figures of the bus: " + reply.body);
-  return json::parse(reply.body).value("messages", 0L);
+  return json::parse(reply.body).value(name, 0L);
+}
+
+std::string PeerEvents::logs() const {
+  std::string all;
+  for (const char* name : {"eventsource", "sensor"}) {
+    if (programs_.has(name)) all += std::string("--- ") + name + "\n" + programs_.log(name);
+  }
+  return all;
+}
+
+long PeerEvents::stored_messages() const {
+  return figure_of_bus("messages");
+}
+
+long PeerEvents::consumers() const {
+  return figure_of_bus("consumers");
 }
 
 }  // namespace gitops::test

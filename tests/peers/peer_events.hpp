@@ -29,6 +29,18 @@ class PeerEvents {
   /// that describes the bus is made in the namespace, too.
   void serve(const std::string& ns, const std::string& name, const std::string& spec, int port);
 
+  /// Serves an EventSource that is in the cluster, without a webhook, in place of the last one, with the
+  /// rights of this kubeconfig. Returns at once.
+  void watch(const std::string& ns, const std::string& name,
+             const std::filesystem::path& kubeconfig);
+
+  /// Runs a Sensor that is in the cluster, with what its Secrets hold; needs root, for a file system of
+  /// its own. Sensors and EventSources have one port in common, so it ends the EventSource, and the
+  /// other way round; the bus keeps what is between them. Returns at once.
+  void act(const std::string& ns, const std::string& name);
+  /// Ends both.
+  void rest();
+
   /// A spec for serve(): one event `push` of GitHub's webhooks at `target`, which asks for no
   /// signature.
   static std::string github_push(const std::string& target, int port);
@@ -41,7 +53,11 @@ class PeerEvents {
   std::string bus_url() const { return "nats://127.0.0.1:" + std::to_string(bus_port_); }
   /// How many messages the bus holds.
   long stored_messages() const;
+  /// How many subscriptions that outlive their Sensor it holds.
+  long consumers() const;
 
+  /// Logs of the two, for failed tests.
+  std::string logs() const;
   Process& event_source() { return programs_.at("eventsource"); }
   Process& bus() { return programs_.at("nats-server"); }
 
@@ -49,6 +65,10 @@ class PeerEvents {
   class MachineLock;
 
   void start_bus();
+  long figure_of_bus(const std::string& name) const;
+  /// The variables of an EventSource or Sensor in the cluster, by which its process is started.
+  Environment environment_of(const std::string& ns, const std::string& kind,
+                             const std::string& name) const;
 
   PeerCluster& cluster_;
   std::shared_ptr<MachineLock> lock_;

@@ -40,6 +40,7 @@ class PeerPrograms {
   void await(const std::string& name, const std::function<bool()>& condition,
              std::string_view what = "readiness");
 
+  bool has(const std::string& name) const { return processes_.contains(name); }
   Process& at(const std::string& name) { return processes_.at(name); }
   std::vector<pid_t> pids() const;
 

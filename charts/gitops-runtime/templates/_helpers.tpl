@@ -516,6 +516,10 @@ not repeated here.
 {{- end }}
 {{- end }}
 {{- $argocd := include "gitops-runtime.argocd" . | fromJson }}
+{{- $resources := index .Values "event-reporters" "cluster-event-reporter" }}
+{{- if and (eq $resources.form "argo-events") $resources.managedClusters }}
+- "event-reporters.cluster-event-reporter.managedClusters needs form native: EventSources watch their own cluster only"
+{{- end }}
 {{- with $argocd.tls.caCerts.secretKeyRef }}
 {{- if ne (empty .name) (empty .key) }}
 - "global.integrations.argo-cd.server.tls.caCerts.secretKeyRef must have both name and key"

@@ -20,11 +20,19 @@ cf-argocd-extras.eventReporter, over it its own.
 {{- end -}}
 {{- $own := index (index $.Values "event-reporters" | default dict) $reporter.key | default dict -}}
 {{- $values = mergeOverwrite $values (deepCopy $own) -}}
-{{- if or (eq $reporter.mode "app") (dig "enabled" true $values) -}}
+{{- if or (eq $reporter.mode "app") (and (dig "enabled" true $values) (not (include "gitops-runtime.argo-events" $))) -}}
 {{- $all = append $all (set $reporter "values" $values) -}}
 {{- end -}}
 {{- end -}}
 {{- $all | toJson -}}
+{{- end -}}
+
+{{/* Do EventSources and Sensors of Argo Events take the place of cluster-event-reporter? Argument: the root. */}}
+{{- define "gitops-runtime.argo-events" -}}
+{{- $own := index .Values "event-reporters" "cluster-event-reporter" -}}
+{{- if and $own.enabled (eq $own.form "argo-events") -}}
+true
+{{- end -}}
 {{- end -}}
 
 {{/* Argument of the templates below, but where another is named: one of the above, and root in it. */}}
