@@ -14,8 +14,8 @@ shell, no package manager. Its layers, from the bottom:
 Layers are compressed with zstd, which finds what the programs have in common: all six take 3.4 MB in place of 6.3 with gzip.
 
 OUT/layout is the OCI layout, with an index entry "NAME" for each image; OUT/NAME.spdx.json its bill of materials, which is in
-the image as well. The bytes depend on the programs, on the Debian packages and on --epoch only: the same commit gives the
-same digests. A program that lacks a hardening and an image above its size are refused, unless --unhardened is given (for tests
+the image as well. The bytes depend on the programs without their symbols, on the Debian packages and on --epoch only: the same
+commit gives the same digests, in whichever folder it is built. A program that lacks a hardening and an image above its size are refused, unless --unhardened is given (for tests
 with debug builds). --level is that of zstd, 19 by default.
 """
 import argparse
@@ -27,6 +27,7 @@ import pathlib
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -185,14 +186,26 @@ def base_layer(epoch, libraries):
 
 
 def strip(program, symbols):
-    """The program without symbols, which are kept as SYMBOLS/NAME.debug for debuggers."""
+    """The program without symbols, which are kept as SYMBOLS/NAME.debug for debuggers.
+
+    The linker's build id depends on the symbols, and they on the folder of the build. So both files get one that depends on the
+    code only; by it debuggers find the symbols with SYMBOLS as a folder for them (gdb: set debug-file-directory).
+    """
     symbols.mkdir(parents=True, exist_ok=True)
-    debug = symbols / f"{program.name}.debug"
-    bare = symbols / f"{program.name}.stripped"
-    run(OBJCOPY, "--only-keep-debug", str(program), str(debug))
-    run(OBJCOPY, "--strip-all", f"--add-gnu-debuglink={debug}", str(program), str(bare))
+    section = ".note.gnu.build-id"
+    debug, bare, note = (symbols / f"{program.name}.{ending}" for ending in ("debug", "stripped", "note"))
+    run(OBJCOPY, "--strip-all", f"--remove-section={section}", str(program), str(bare))
+    build_id = hashlib.sha1(bare.read_bytes()).digest()
+    note.write_bytes(struct.pack("<III4s", 4, len(build_id), 3, b"GNU") + build_id)  # NT_GNU_BUILD_ID
+    run(OBJCOPY, "--only-keep-debug", f"--update-section={section}={note}", str(program), str(debug))
+    run(OBJCOPY, "--strip-all", f"--update-section={section}={note}", str(program), str(bare))
+    link = symbols / ".build-id" / build_id.hex()[:2] / f"{build_id.hex()[2:]}.debug"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(pathlib.Path("..") / ".." / debug.name)
     content = bare.read_bytes()
-    bare.unlink()
+    for file in (bare, note):
+        file.unlink()
     return content
 
 

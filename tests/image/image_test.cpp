@@ -50,12 +50,17 @@ class ImageTest : public testing::Test {
 
   void SetUp() override {
     fs::create_directories(bin());
-    compile(bin() / kPrograms[0], kHardened);
+    compile(bin() / kPrograms[0], with_symbols());
     for (const auto& name : kPrograms) {
       if (name != kPrograms[0]) fs::copy_file(bin() / kPrograms[0], bin() / name);
     }
   }
 
+  static std::vector<std::string> with_symbols() {
+    auto flags = kHardened;
+    flags.emplace_back("-g");
+    return flags;
+  }
   fs::path bin() const { return folder_ / "bin"; }
 
   CommandResult build(const std::string& out, const std::vector<std::string>& more = {},
@@ -102,9 +107,10 @@ class ImageTest : public testing::Test {
 TEST_F(ImageTest, HasTheSameDigestsForTheSameInputs) {
   const auto first = build("first");
   ASSERT_TRUE(first.ok()) << first.err;
-  // Neither the folder nor the files' times count.
-  fs::rename(bin(), folder_ / "elsewhere");
-  for (const auto& name : kPrograms) run_or_throw({"touch", folder_ / "elsewhere" / name});
+  // Neither the folder, which is in the symbols, nor the files' times count.
+  fs::create_directories(folder_ / "elsewhere");
+  for (const auto& name : kPrograms) compile(folder_ / "elsewhere" / name, with_symbols());
+  EXPECT_NE(read_file(bin() / kPrograms[0]), read_file(folder_ / "elsewhere" / kPrograms[0]));
   const auto second = build("second", {}, folder_ / "elsewhere");
   ASSERT_TRUE(second.ok()) << second.err;
   const auto index = read_file(folder_ / "first/layout/index.json");
@@ -181,8 +187,6 @@ TEST_F(ImageTest, ListsItsPartsWithVersionsAndLicences) {
 }
 
 TEST_F(ImageTest, KeepsSymbolsApart) {
-  compile(bin() / "app-proxy",
-          {kHardened[0], "-g", "-fPIE", kHardened[2], kHardened[3], kHardened[4], kHardened[5]});
   const auto built = build("out", {"app-proxy"});
   ASSERT_TRUE(built.ok()) << built.err;
   const auto root = unpack("out", "app-proxy");
@@ -190,6 +194,19 @@ TEST_F(ImageTest, KeepsSymbolsApart) {
               testing::AllOf(Not(HasSubstr(".debug_info")), Not(HasSubstr(".symtab"))));
   EXPECT_THAT(run_or_throw({"readelf", "-SW", folder_ / "out/symbols/app-proxy.debug"}),
               testing::AllOf(HasSubstr(".debug_info"), HasSubstr(".symtab")));
+  // Debuggers find them by their id.
+  const auto id_of = [](const fs::path& file) {
+    const auto notes = run_or_throw({"readelf", "-n", file});
+    const std::string before = "Build ID: ";
+    const auto at = notes.find(before);
+    return at == std::string::npos ? notes : notes.substr(at + before.size(), 40);
+  };
+  const auto id = id_of(root / "usr/bin/app-proxy");
+  EXPECT_EQ(id.size(), 40U);
+  const auto found =
+      folder_ / "out/symbols/.build-id" / id.substr(0, 2) / (id.substr(2) + ".debug");
+  ASSERT_TRUE(fs::exists(found)) << found;
+  EXPECT_EQ(id_of(found), id);
 }
 
 TEST_F(ImageTest, RefusesProgramsThatLackHardening) {
