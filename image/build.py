@@ -45,7 +45,7 @@ PROGRAMS = {
 USER = 65532
 # Bytes of an image, and compressed. app-proxy is the largest program, and six of them do not fit into the size of one.
 LIMITS = (20e6, 8e6)
-LIMITS_OF = {"app-proxy": (22e6, 8e6), ALL: (34e6, 10e6)}
+LIMITS_OF = {"app-proxy": (22e6, 8e6), ALL: (36e6, 10e6)}
 # Debian packages whose code is within the programs: headers, and archives that are linked.
 HEADERS = ["libboost1.81-dev", "nlohmann-json3-dev"]
 # Its licence asks for no copy beside a program, and the file with those of all its parts has 2 MB.
