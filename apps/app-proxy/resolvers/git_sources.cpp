@@ -284,6 +284,7 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer*
       *target, *committer, changes_to_create(target->repository, *source, *api),
       "Create restricted Git source " + source->name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
+  prepare_clone(target->account, *committer, source->source.repository);
   co_return Result<void>();
 }
 
@@ -302,6 +303,7 @@ Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* c
       *target, *committer, changes_to_edit(target->repository, edit),
       "Edit restricted Git source " + edit.wanted.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
+  prepare_clone(target->account, *committer, edit.wanted.source.repository);
   co_return Result<void>();
 }
 
