@@ -104,7 +104,9 @@ void HistoryModel::receive(const ReceivedEvent& event) {
                      ": " + event.id);
   }
   const bool taken = event.sequence > picture.sequence;
-  const auto at = place(truth->second, event, taken ? picture.at : 0);
+  auto at = place(truth->second, event, taken ? picture.at : 0);
+  const bool of_another = !picture.deleted_by.empty() && !picture.deleted_by.contains(event.sender);
+  if (!at && event.state && of_another) at = place(truth->second, event, picture.at_before);
   const auto ever = at ? at : place(truth->second, event, 0);
   const bool may_be_late = truth->second.order == Order::mixed && !event.state;
   // The state may be that of another object of the same name, which came before or after it.
@@ -122,6 +124,12 @@ void HistoryModel::receive(const ReceivedEvent& event) {
                              : " known") +
                    "\n";
   if (!taken) return;
+  if (event.state) {
+    picture.deleted_by.clear();
+  } else {
+    if (picture.deleted_by.empty()) picture.at_before = picture.at;
+    picture.deleted_by.insert(event.sender);
+  }
   picture.sequence = event.sequence;
   picture.state = event.state;
   if (at) picture.at = *at;

@@ -65,7 +65,9 @@ class HistoryModel {
   void hide(const std::string& object);
 
   // -- the receiver --
-  // Takes the next event, in order of arrival.
+  // Takes the next event, in order of arrival. A replica that lost its shard may tell a deletion before the
+  // holder tells a state that it had read until then. This is the one step back that is right, and the
+  // holder's own deletion is missing until it comes.
   void receive(const ReceivedEvent& event);
   // The event was answered 413, so the next one with this id may lack its content.
   void note_too_large(const std::string& id) { too_large_.insert(id); }
@@ -106,6 +108,9 @@ class HistoryModel {
     std::uint64_t sequence = 0;
     std::optional<ObjectState> state;  // absent: deleted
     std::size_t at = 0;                // index in Truth::history
+    // While the object is deleted: who told so, and the index before.
+    std::set<std::string> deleted_by;
+    std::size_t at_before = 0;
     std::map<std::uint64_t, std::string> by_sequence;
     std::string trail;
   };

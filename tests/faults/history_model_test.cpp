@@ -20,15 +20,16 @@ struct Event {
   std::string content = "a";  // empty: it is gone
   std::string rest = {};
   std::string object = "u";
+  std::string sender = "a replica";
 
   [[nodiscard]] ReceivedEvent received() const {
     return {.object = object,
             .id = object + "/" + std::to_string(sequence) + "/" + content + rest,
             .sequence = sequence,
-            .state = content.empty()
-                         ? std::nullopt
-                         : std::optional(ObjectState{
-                               .content = content, .rest = rest, .milestone = content})};
+            .state = content.empty() ? std::nullopt
+                                     : std::optional(ObjectState{
+                                           .content = content, .rest = rest, .milestone = content}),
+            .sender = sender};
   }
 };
 
@@ -151,6 +152,31 @@ TEST_F(HistoryModelTest, ALateDeletionIsWrongUnlessStatesAreReadFromTwoSources) 
   receive({.sequence = 7, .content = "c"});
   receive({.sequence = 8, .content = ""});
   EXPECT_EQ(model.wrong().size(), 1U);
+}
+
+// The holder of the shard had read the state; the replica that held it before saw the deletion first.
+TEST_F(HistoryModelTest, AStateMayFollowADeletionThatAnotherReplicaToldUntilItsOwn) {
+  receive({.sequence = 3});
+  set("b");
+  receive({.sequence = 4, .content = "b"});
+  model.remove("u");
+  receive({.sequence = 5, .content = "", .sender = "another"});
+  EXPECT_THAT(model.lost(), IsEmpty());
+  receive({.sequence = 9, .content = "b"});
+  EXPECT_THAT(model.lost(), ElementsAre(HasSubstr("was not reported gone")));
+  receive({.sequence = 10, .content = ""});
+  EXPECT_THAT(model.lost(), IsEmpty());
+  EXPECT_THAT(model.wrong(), IsEmpty());
+  // After its own there is none, and none from before the last that was told.
+  receive({.sequence = 11, .content = "b"});
+  EXPECT_THAT(model.wrong(), ElementsAre(HasSubstr("goes back")));
+  receive({.sequence = 12, .content = "", .sender = "another"});
+  receive({.sequence = 13, .content = "a"});
+  EXPECT_EQ(model.wrong().size(), 2U);
+  receive({.sequence = 14, .content = "", .sender = "another"});
+  receive({.sequence = 15, .content = ""});
+  receive({.sequence = 16, .content = "b"});
+  EXPECT_EQ(model.wrong().size(), 3U);
 }
 
 TEST_F(HistoryModelTest, SeesAStateThatNeverWas) {
