@@ -24,8 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Minutes on a machine that is busy with other work; otherwise it takes seconds.
-constexpr auto kSettle = std::chrono::minutes(5);
 constexpr std::size_t kShardFaultEvery = 5;
 constexpr std::size_t kCheckEvery = 10;
 
@@ -77,7 +75,7 @@ Task<> play_faults(History& history, std::size_t faults) {
     if (::testing::Test::HasFailure()) co_return;
     // A later change may hide a loss, so check now.
     if (i % kCheckEvery == 0 || i == faults) {
-      CO_ASSERT_TRUE(co_await history.settled(kSettle));
+      CO_ASSERT_TRUE(co_await history.settled(History::kSettle));
       if (i % (2 * kCheckEvery) == 0) co_await history.calm();
       if (::testing::Test::HasFailure()) co_return;
       CO_ASSERT_EQ(history.model.wrong(), std::vector<std::string>{});
@@ -106,14 +104,14 @@ Task<> play_faults(History& history, std::size_t faults) {
 template <class Kind>
 void play_single(std::size_t all) {
   const auto faults = all - all / 10;
-  play<Kind>(std::chrono::seconds(300 + 4 * faults), 1,
+  play<Kind>(std::chrono::seconds(900 + 4 * faults), 1,
              [faults](Kind& history) { return play_faults(history, faults); });
 }
 
 template <class Kind>
 void play_shards(std::size_t all) {
   const auto faults = all / 10;
-  play<Kind>(std::chrono::seconds(300 + 40 * faults), 3,
+  play<Kind>(std::chrono::seconds(900 + 40 * faults), 3,
              [faults](Kind& history) { return play_faults(history, faults); });
 }
 

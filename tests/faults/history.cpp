@@ -131,7 +131,7 @@ Task<> History::calm() {
     make_milestones();
     co_await sleep_for(milliseconds(pick(30)));
   }
-  std::ignore = co_await settled(std::chrono::minutes(5));
+  std::ignore = co_await settled(kSettle);
   model.end_calm();
   if (lost_shards() != before) {
     // The machine stood still, or was too busy to renew a Lease: it was not calm.

@@ -359,7 +359,7 @@ Task<> History::isolated() {
 // As a StatefulSet does: from the last to the first, each after the one before is ready. The
 // volume of a removed replica may be deleted with it.
 Task<> History::resized() {
-  CO_ASSERT_TRUE(co_await settled(std::chrono::minutes(5)));
+  CO_ASSERT_TRUE(co_await settled(kSettle));
   const auto before = replicas_;
   const auto changes = figures.changes;
   replicas_ = 1 + (before + pick(2)) % kMostReplicas;
@@ -380,7 +380,7 @@ Task<> History::resized() {
       std::ignore = co_await pod.process().wait_for_readyz("ready\n");
     }
   }
-  CO_ASSERT_TRUE(co_await settled(std::chrono::minutes(5)));
+  CO_ASSERT_TRUE(co_await settled(kSettle));
   for (std::size_t shard = 0; shard < replicas_; ++shard) allow_all(shard, replicas_);
   // Shards of the old and the new replica count overlapped meanwhile.
   figures.allowed.taken += (figures.changes - changes) * events_of_change();

@@ -315,7 +315,7 @@ Task<> ResourceHistory::secret_unusable() {
 
 // Its objects are forgotten without an event, and reported anew when it is back.
 Task<> ResourceHistory::secret_removed() {
-  CO_ASSERT_TRUE(co_await settled(std::chrono::minutes(5)));
+  CO_ASSERT_TRUE(co_await settled(kSettle));
   managed_is_known_ = false;
   kube.remove(r::kSecrets, {"argocd", "cluster-managed"});
   Patience patience(std::chrono::minutes(5));
