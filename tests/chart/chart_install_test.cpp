@@ -621,6 +621,59 @@ TEST_F(ChartInstallTest, TakesOverAnOlderReleaseAndDeletesNothingUnasked) {
   EXPECT_TRUE(smaller.ok()) << smaller.err;
 }
 
+// The server knows every field of every object, and its values; with strict validation it refuses others.
+TEST_F(ChartInstallTest, TheServerKnowsEveryFieldOfEveryObject) {
+  cluster_->apply_crds("argo-events");
+  // The pod of helm test is refused without its account, and nothing is made here.
+  cluster_->apply(R"({"apiVersion": "v1", "kind": "ServiceAccount",
+    "metadata": {"name": "runtime-event-reporter", "namespace": ")" +
+                  ns_ + R"("}})");
+  const auto check = [&](const std::string& objects) {
+    return cluster_->kubectl({"apply", "--dry-run=server", "--validate=strict", "-f", "-"},
+                             objects);
+  };
+  const auto wrong = check(R"({"apiVersion": "v1", "kind": "Service",
+    "metadata": {"name": "x", "namespace": ")" +
+                           ns_ + R"("},
+    "spec": {"ports": [{"port": 80, "prot": "TCP"}]}})");
+  EXPECT_THAT(wrong.err, HasSubstr("unknown field \"spec.ports[0].prot\""));
+
+  const json everything{
+      {"global",
+       {{"codefresh", {{"accountId", "0123456789abcdef01234567"}}},
+        {"networkPolicy", {{"enabled", true}}},
+        {"runtime", {{"gitCredentials", {{"password", {{"value", "x"}}}}}}},
+        {"event-reporters", {{"replicaCount", 3}, {"persistence", {{"enabled", true}}}}}}},
+      {"event-reporters", {{"cluster-event-reporter", {{"managedClusters", true}}}}},
+      {"internal-router", {{"replicaCount", 2}, {"hpa", {{"enabled", true}}}}},
+      {"app-proxy", {{"enabled", true}, {"replicaCount", 2}, {"actions", {{"enabled", true}}}}},
+      {"tunnel-client", {{"tunnelServer", {{"subdomainHost", "t.example.com"}}}}},
+      {"tunnel-server",
+       {{"enabled", true},
+        {"subdomainHost", "tunnels.example.com"},
+        {"auth", {{"token", {{"secretKeyRef", {{"name", "t"}, {"key", "t"}}}}}}}}}};
+  const json ingress{{"enabled", true}, {"className", "traefik"}, {"hosts", {"a.example.com"}}};
+  const json confined{{"singleNamespace", true}, {"ingress", ingress}};
+  const json argo_events{
+      {"event-reporters",
+       {{"cluster-event-reporter",
+         {{"form", "argo-events"}, {"argoEvents", {{"storageClassName", "fast"}}}}}}}};
+  for (const auto& [name, values] :
+       {std::pair("defaults", json::object()), std::pair("everything", everything),
+        std::pair("confined", json{{"global", {{"runtime", confined}}}}),
+        std::pair("argo-events", argo_events)}) {
+    SCOPED_TRACE(name);
+    TempDir folder;
+    write_file(folder / "values.json", values.dump());
+    const auto rendered = helm_.run({"template", "rt", chart_folder(), "-n", ns_, "-f",
+                                     values_file("minimal.yaml"), "-f", folder / "values.json"});
+    ASSERT_TRUE(rendered.ok()) << rendered.err;
+    const auto checked = check(rendered.out);
+    EXPECT_TRUE(checked.ok()) << checked.err;
+    EXPECT_THAT(checked.err, Not(HasSubstr("PodSecurity")));
+  }
+}
+
 TEST_F(ChartInstallTest, SaysWhichSecretsAreMissing) {
   cluster_->kubectl_ok({"-n", ns_, "delete", "secret", "argocd-token"});
   const auto installed = helm("install", ns_);
