@@ -1,6 +1,7 @@
 #include "app-proxy/app.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -18,10 +19,13 @@
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/integrations/git_permissions.hpp"
 #include "app-proxy/integrations/validity_check.hpp"
+#include "app-proxy/log_routes.hpp"
+#include "app-proxy/logs/log_streams.hpp"
 #include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
 #include "app-proxy/runtime/config_repository_setup.hpp"
+#include "app-proxy/runtime/runtime_life.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"
@@ -34,6 +38,7 @@
 #include "common/http/client.hpp"
 #include "common/net/resolve.hpp"
 #include "k8s-client/client.hpp"
+#include "k8s-client/lease.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -95,6 +100,17 @@ constexpr auto kPromotionTime = std::chrono::seconds(53);
 constexpr std::size_t kGitThreads = 4;
 constexpr std::size_t kCloneThreads = 6;
 
+// The Lease of the replica that does what must be done once.
+constexpr const char* kLease = "cap-app-proxy";
+
+// Of this process among the replicas. A container that restarts keeps the name of its pod, and so the Lease.
+std::string identity(const Config& config) {
+  if (!config.leader_id.empty()) return config.leader_id;
+  std::array<char, 256> host{};
+  (void)::gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
 // The folder for clones. The one below the temporary folder must be ours alone: settings of a clone
 // that somebody else put there could send a token elsewhere.
 Result<std::filesystem::path> clones_folder(const Config& config) {
@@ -138,9 +154,12 @@ class App {
         git_password_(config.git_password_file.empty()
                           ? Credential::fixed(config.git_password)
                           : Credential::file(config.git_password_file)),
+        user_token_(config.user_token_file.empty() ? Credential::fixed(config.user_token)
+                                                   : Credential::file(config.user_token_file)),
         names_(context.metrics),
         argo_tasks_(context.executor),
-        git_tasks_(context.executor) {}
+        git_tasks_(context.executor),
+        life_tasks_(context.executor) {}
 
   Task<Result<void>> start() {
     parts_.emplace(Parts{.version = version_});
@@ -163,10 +182,10 @@ class App {
                                 client_options(config_, *proxy, config_.control_plane_insecure));
     control_plane_.emplace(*control_plane_http_,
                            http::parse_url(without_slashes(config_.control_plane_url)).value(),
-                           [this] { return token_.current(); });
+                           [this] { return runtime_secret().token; });
     users_.emplace(
-        context_.executor, *control_plane_, [this] { return token_.current(); }, context_.metrics,
-        user_options(config_));
+        context_.executor, *control_plane_, [this] { return runtime_secret().token; },
+        context_.metrics, user_options(config_));
     rules_.emplace(
         context_.executor, *control_plane_, [this] { return users_->own().account_id; },
         context_.metrics,
@@ -184,7 +203,9 @@ class App {
                 .promotion_pull_request =
                     [this](http::Exchange& exchange, const auto&) {
                       return serve_promotion(exchange, PromotionKind::pull_request);
-                    }}),
+                    },
+                .logs = [this](http::Exchange& exchange,
+                               const auto&) { return log_routes_->serve(exchange); }}),
         rest_error);
     server_.emplace(context_.executor, server_options(config_),
                     [this](http::Exchange& exchange) { return serve(exchange); });
@@ -195,16 +216,25 @@ class App {
     rules_->start();
     start_argo(*proxy);
     start_git(*proxy);
+    start_life();
+    logs_.emplace(context_.executor, parts_->applications, parts_->workflows,
+                  cluster_ ? &*cluster_ : nullptr,
+                  LogStreams::Options{.own_namespace = parts_->files.runtime_namespace});
+    parts_->logs = &*logs_;
+    log_routes_.emplace(*door_, *logs_,
+                        LogRoutes::Options{.runtime = config_.runtime_name,
+                                           .anonymous_archive = config_.logs_without_login});
     co_return Result<void>{};
   }
 
   Task<> stop(Deadline deadline) {
     is_listening_ = false;
-    for (TaskGroup* group : {&argo_tasks_, &git_tasks_}) {
+    for (TaskGroup* group : {&life_tasks_, &argo_tasks_, &git_tasks_}) {
       group->cancel();
       co_await group->join();
     }
     if (server_) co_await server_->stop(deadline);
+    if (logs_) co_await logs_->stop();
     if (committer_) co_await committer_->stop();
     if (clones_) co_await clones_->stop();
     if (clone_pool_) clone_pool_->stop(std::chrono::seconds(2));
@@ -234,6 +264,11 @@ class App {
             (workflows_token_ ? config_.workflows_url + trouble_of(*workflows_token_)
                               : std::string("not configured")) +
             "\n";
+    if (life_) {
+      text += life_->status() +
+              "leader: " + (election_->leading() ? "this one" : election_->holder()) + "\n";
+    }
+    text += "logs being read: " + std::to_string(logs_ ? logs_->open() : 0) + "\n";
     text += "Git integrations: " + (git_trouble_.empty() ? "available" : git_trouble_) + "\n";
     text += "Git permissions of users: " +
             (git_permissions_ ? git_permissions_->status() : "not available") + "\n";
@@ -318,6 +353,68 @@ class App {
                : Credential::fixed({});
   }
 
+  // As it is registered now; before, as it was configured.
+  RuntimeSecret runtime_secret() {
+    if (life_ && !life_->secret().token.empty()) return life_->secret();
+    return {.token = token_.current(), .iv = store_iv_.current()};
+  }
+  void use_seal() {
+    const auto secret = runtime_secret();
+    seal_.use(secret.token, secret.iv);
+  }
+
+  // With a user's token, the runtime registers itself.
+  void start_life() {
+    if (!cluster_ || user_token_.current().empty()) return;
+    const auto& ns = parts_->files.runtime_namespace;
+    election_.emplace(*cluster_,
+                      k8s::LeaseOptions{.key = {ns, kLease}, .identity = identity(config_)},
+                      [this](bool leads) {
+                        log_.info("leader", {{"leads", leads}});
+                        life_->wake();
+                      });
+    RuntimeLife::Options options{
+        .own_namespace = ns,
+        .installation = {.name = config_.runtime_name,
+                         .runtime_namespace = ns,
+                         .chart_version = config_.chart_version,
+                         .runtime_version = config_.runtime_version,
+                         .cluster = config_.cluster,
+                         .ingress_class = config_.ingress_class,
+                         .ingress_controller = config_.ingress_controller,
+                         .ingress_host = config_.ingress_host,
+                         .installation_type = config_.installation_type,
+                         .is_managed = config_.is_managed,
+                         .has_external_argocd = config_.has_external_argocd}};
+    if (config_.argocd_token.empty() && config_.argocd_token_file.empty()) {
+      options.argocd_account = config_.argocd_username;
+    }
+    RuntimeLife::Parts parts{.cluster = *cluster_, .control_plane = *control_plane_};
+    if (argocd_) {
+      parts.argocd = &*argocd_;
+      parts.argocd_refused = [this] { return argocd_token_->refused(); };
+    }
+    life_.emplace(
+        context_.executor, std::move(parts), [this] { return user_token_.current(); },
+        RuntimeSecret{.token = token_.current(), .iv = store_iv_.current()},
+        [this] { return election_->leading(); }, [this] { return facts(); }, std::move(options));
+    life_->start(life_tasks_);
+    election_->start(life_tasks_);
+  }
+
+  [[nodiscard]] RuntimeFacts facts() {
+    RuntimeFacts facts{.git_trouble = git_trouble_,
+                       .has_argocd = argocd_token_.has_value(),
+                       .has_git_token = !git_password_.current().empty()};
+    if (argocd_token_) facts.argocd_trouble = argocd_token_->trouble();
+    if (!config_repository_) {
+      facts.config_repository_trouble = clones_trouble_;
+    } else if (!config_repository_->status().starts_with("applied")) {
+      facts.config_repository_trouble = config_repository_->status();
+    }
+    return facts;
+  }
+
   // Git integrations lie in Secrets of the runtime's namespace. Without a cluster the rest serves.
   void start_git(const http::ProxySettings& proxy) {
     auto cluster = k8s::load_cluster_config(config_.kubeconfig, config_.context,
@@ -345,12 +442,14 @@ class App {
                      .plain_http = config_.git_insecure_http ? PlainHttp::insecure_allowed
                                                              : PlainHttp::refused});
     validity_.emplace(*git_, ValidityCheck::Options{.period = config_.git_check_period});
-    seal_.use(token_.current(), store_iv_.current());
+    use_seal();
     // Either part may change; until there is a token, nothing can be sealed.
     git_tasks_.spawn("key of Git tokens", [this]() -> Task<> {
       while (true) {
-        co_await sleep_for(std::chrono::seconds(5));
-        seal_.use(token_.current(), store_iv_.current());
+        const bool is_registered = !runtime_secret().token.empty();
+        co_await sleep_for(is_registered ? std::chrono::seconds(5)
+                                         : std::chrono::milliseconds(200));
+        use_seal();
       }
     });
     git_tasks_.spawn("default Git integration", [this]() -> Task<> {
@@ -520,6 +619,7 @@ class App {
   Credential token_;
   Credential store_iv_;
   Credential git_password_;
+  Credential user_token_;
   net::Resolver names_;
   std::optional<http::Client> control_plane_http_;
   std::optional<control_plane::GraphqlClient> control_plane_;
@@ -554,7 +654,12 @@ class App {
   std::optional<TreeReader> tree_reader_;
   std::optional<Promotions> promotions_;
   TaskGroup git_tasks_;
+  std::optional<k8s::LeaseElection> election_;
+  std::optional<RuntimeLife> life_;
+  TaskGroup life_tasks_;
+  std::optional<LogStreams> logs_;
   std::optional<Door> door_;
+  std::optional<LogRoutes> log_routes_;
   std::optional<http::Router> router_;
   std::optional<http::Server> server_;
   bool is_listening_ = false;

@@ -93,6 +93,42 @@ void bind(ConfigReader& reader, Config& config) {
               "Accept any certificate of the control plane"},
              config.control_plane_insecure);
 
+  reader.group("Registration");
+  reader.add_secret({"user-token",
+                     {"USER_TOKEN"},
+                     "Token of a user, by which the runtime registers itself and keeps the Secrets "
+                     "codefresh-token and argocd-token; without one they are others' business"},
+                    config.user_token, &config.user_token_file);
+  reader.add({"chart-version", {"CHART_VERSION"}, "Version of the chart, as it is registered"},
+             config.chart_version);
+  reader.add(
+      {"runtime-version", {"RUNTIME_VERSION"}, "Version of the runtime, as it is registered"},
+      config.runtime_version);
+  reader.add({"cluster", {"CLUSTER"}, "URL of the API server, as it is registered"},
+             config.cluster);
+  reader.add({"ingress-class", {"INGRESS_CLASS_NAME"}, "Class of the ingress, as it is registered"},
+             config.ingress_class);
+  reader.add({"ingress-controller",
+              {"INGRESS_CONTROLLER"},
+              "Controller of the ingress, as it is registered"},
+             config.ingress_controller);
+  reader.add({"ingress-host", {"INGRESS_HOST"}, "URL of the runtime, as it is registered"},
+             config.ingress_host);
+  reader.add({"installation-type",
+              {"INSTALLATION_TYPE"},
+              "How the runtime was installed, as it is registered"},
+             config.installation_type);
+  reader.add({"managed", {"MANAGED"}, "The runtime is managed by the control plane's operator"},
+             config.is_managed);
+  reader.add({"external-argocd",
+              {"IS_EXTERNAL_ARGOCD"},
+              "Argo CD was not installed with the runtime, as it is registered"},
+             config.has_external_argocd);
+  reader.add(
+      {"leader-id",
+       {"LEADER_ID"},
+       "Name of this process among the replicas, of which one leads; empty: that of the host"},
+      config.leader_id);
   reader.group("Users");
   reader.add({"user-cache-ttl",
               {"USER_CACHE_TTL"},
@@ -121,6 +157,12 @@ void bind(ConfigReader& reader, Config& config) {
               "File of the audit stream, a line of JSON for each change of state; empty: standard "
               "error"},
              config.audit_file);
+
+  reader.add({"logs-without-login",
+              {"LOGS_WITHOUT_LOGIN"},
+              "Give the archive of the runtime's own logs to everybody: the command line's "
+              "download sends no credential"},
+             config.logs_without_login);
 
   reader.group("Git");
   reader.add_secret({"runtime-store-iv",

@@ -55,6 +55,22 @@ struct Config {
   std::string commit_signing_key_file;
   std::string repos_dir;  // empty: a folder of this user below the temporary folder
 
+  bool logs_without_login = false;
+
+  // What the runtime registers itself with.
+  Secret user_token;
+  std::string user_token_file;
+  std::string chart_version;
+  std::string runtime_version;
+  std::string cluster = "https://kubernetes.default.svc";
+  std::string ingress_class;
+  std::string ingress_controller;
+  std::string ingress_host;
+  std::string installation_type = "HELM";
+  bool is_managed = false;
+  bool has_external_argocd = false;
+  std::string leader_id;  // empty: the name of the host, which is the pod's
+
   std::string runtime_name;
   bool is_configuration_runtime = false;
   std::string git_username = "username";

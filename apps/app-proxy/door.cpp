@@ -189,22 +189,26 @@ Task<> Door::serve_post(http::Exchange& exchange) {
   co_await graphql::serve_http(exchange, engine_, graphql::Context(caller), options);
 }
 
-Task<std::optional<Door::Visit>> Door::admit(http::Exchange& exchange) {
-  Visit visit{.caller = caller_of(exchange), .place = {}};
-  const http::Request& request = exchange.request();
-  auto user = co_await user_of(credential_of(request.headers), request, visit.caller.peer,
-                               deadline_after(kUserTimeout));
-  Result<std::shared_ptr<void>> entered = std::shared_ptr<void>();
-  if (user) {
-    visit.caller.user = std::move(*user);
-    entered = enter(visit.caller);
-  }
-  if (!user || !entered) {
-    (void)co_await exchange.reply(refusal_response(user ? entered.error() : user.error()));
+Task<std::optional<Door::Entered>> Door::admit(http::Exchange& exchange) {
+  Entered entered{.caller = caller_of(exchange), .place = {}};
+  auto checked = co_await readmit(exchange, entered.caller);
+  auto place = checked ? enter(entered.caller)
+                       : Result<std::shared_ptr<void>>(std::unexpected(checked.error()));
+  if (!place) {
+    (void)co_await exchange.reply(refusal_response(place.error()));
     co_return std::nullopt;
   }
-  visit.place = std::move(*entered);
-  co_return visit;
+  entered.place = std::move(*place);
+  co_return std::optional<Entered>(std::move(entered));
+}
+
+Task<Result<void>> Door::readmit(http::Exchange& exchange, Caller& caller) {
+  const http::Request& request = exchange.request();
+  auto user = co_await user_of(credential_of(request.headers), request, caller.peer,
+                               deadline_after(kUserTimeout));
+  if (!user) co_return std::unexpected(std::move(user.error()));
+  caller.user = std::move(*user);
+  co_return Result<void>();
 }
 
 Task<> Door::serve_get(http::Exchange& exchange) {

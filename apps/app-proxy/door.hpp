@@ -41,13 +41,15 @@ class Door {
   Task<> serve_post(http::Exchange& exchange);
   Task<> serve_get(http::Exchange& exchange);
 
-  // A user who asks by a REST route, with a place among that user's operations.
-  struct Visit {
+  // Who asks on a route that is not GraphQL's, with a place among the operations of that user.
+  struct Entered {
     Caller caller;
     std::shared_ptr<void> place;
   };
-  // Nullopt when the request was refused and has its answer.
-  Task<std::optional<Visit>> admit(http::Exchange& exchange);
+  // Nothing when nobody may: then the refusal was sent.
+  Task<std::optional<Entered>> admit(http::Exchange& exchange);
+  // Asks again whose the credential of that request is, and takes the user over.
+  Task<Result<void>> readmit(http::Exchange& exchange, Caller& caller);
 
  private:
   // A place among the operations of a user, which ends with it.

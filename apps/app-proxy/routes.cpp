@@ -24,7 +24,15 @@ http::RouteHandler not_yet() {
   });
 }
 
-enum class Does { ok, graphql, graphql_opened, promotion_commit, promotion_pull_request, not_yet };
+enum class Does {
+  ok,
+  graphql,
+  graphql_opened,
+  promotion_commit,
+  promotion_pull_request,
+  logs,
+  not_yet
+};
 
 struct RouteRow {
   const char* method;
@@ -40,7 +48,8 @@ constexpr RouteRow kRoutes[] = {
     {"POST", "/api/graphql", Does::graphql, "GraphQL"},
     {"GET", "/api/graphql", Does::graphql_opened, "GraphQL over WebSocket; the page for queries"},
     {"POST", "/api/clusters", Does::not_yet, "not yet: adds a cluster"},
-    {"GET", "/api/applications/logs", Does::not_yet, "not yet: logs of the runtime"},
+    {"GET", "/api/applications/logs", Does::logs,
+     "a log as server-sent events; the runtime's own logs as an archive"},
     {"GET", "/api/image-report", Does::not_yet, "not yet: reports of images"},
     {"POST", "/api/promotions/commit", Does::promotion_commit, "promotes by a commit"},
     {"POST", "/api/promotions/pullRequest", Does::promotion_pull_request,
@@ -87,6 +96,8 @@ std::vector<http::Route> routes(RouteHandlers handlers) {
         return handlers.promotion_commit;
       case Does::promotion_pull_request:
         return handlers.promotion_pull_request;
+      case Does::logs:
+        return handlers.logs;
       case Does::not_yet:
         break;
     }
@@ -94,7 +105,7 @@ std::vector<http::Route> routes(RouteHandlers handlers) {
   };
   std::vector<http::Route> made;
   for (const RouteRow& row : kRoutes) {
-    // GraphQL asks by field who it is, promotions ask themselves; the others tell nothing.
+    // GraphQL asks by field who it is, and others by themselves; the rest tells nothing.
     made.push_back({row.method, row.path, http::open_to_all(), handler_of(row.does), kMaxBody});
   }
   return made;

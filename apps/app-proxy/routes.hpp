@@ -19,8 +19,10 @@ http::Response rest_error(int status, std::string_view message);
 struct RouteHandlers {
   http::RouteHandler graphql;         // POST
   http::RouteHandler graphql_opened;  // GET: a WebSocket, or a person
-  http::RouteHandler promotion_commit;
-  http::RouteHandler promotion_pull_request;
+  // These ask by themselves who it is.
+  http::RouteHandler promotion_commit = {};
+  http::RouteHandler promotion_pull_request = {};
+  http::RouteHandler logs = {};
 };
 
 // All routes, by canonical path.

@@ -55,10 +55,12 @@ void add_actions(std::vector<Right>& rights, bool everywhere) {
   add("apps", "replicasets", {"get", "list", "patch"}, "roll Rollouts back");
   add("apps", "deployments", {"get", "patch"}, "roll back Rollouts that refer to Deployments");
   add("", "podtemplates", {"get", "patch"}, "roll back Rollouts that refer to PodTemplates");
-  add(kArgo, "workflows", {"create", "delete", "get", "list", "patch", "update"},
+  add(kArgo, "workflows", {"create", "delete", "get", "list", "patch", "update", "watch"},
       "act on Workflows");
   add(kArgo, "workflowtemplates", {"get"}, "submit Workflows");
-  add("", "pods", {"delete"}, "retry Workflows");
+  add("", "pods", {"delete", "get", "list", "watch"}, "retry Workflows, read their logs");
+  add("", "pods/log", {"get"}, "read the logs of Workflows");
+  add("", "events", {"watch"}, "show the events of pods");
 }
 
 }  // namespace
@@ -127,6 +129,16 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .resource = "secrets",
                       .verbs = {"create", "delete", "get", "list", "update"},
                       .purpose = "keep Git integrations"});
+    rights.push_back({.daemon = kAppProxy,
+                      .group = "",
+                      .resource = "pods",
+                      .verbs = {"list"},
+                      .purpose = "find the runtime's components"});
+    rights.push_back({.daemon = kAppProxy,
+                      .group = "",
+                      .resource = "pods/log",
+                      .verbs = {"get"},
+                      .purpose = "read the logs of the runtime's components"});
   }
   if (installation.app_proxy && installation.git_credentials) {
     rights.push_back({.daemon = kAppProxy,

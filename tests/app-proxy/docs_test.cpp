@@ -31,7 +31,9 @@ std::string operations() {
   std::string text = "| Field | Under | Who |\n|---|---|---|\n";
   for (const FieldRow& row : table({.version = version})) {
     text.append("| `" + row.field + "` | ")
-        .append(row.root == RootType::query ? "Query" : "Mutation")
+        .append(row.root == RootType::query      ? "Query"
+                : row.root == RootType::mutation ? "Mutation"
+                                                 : "Subscription")
         .append(" | ")
         .append(word_of(row.permission))
         .append(" |\n");

@@ -26,7 +26,7 @@ TEST(ResolverTable, EveryFieldOfTheSchemaHasItsRow) {
   const auto short_of_one =
       graphql::Engine::make(std::string(schema_text()), resolvers(bench.rows, bench.audit));
   ASSERT_FALSE(short_of_one);
-  EXPECT_THAT(short_of_one.error().message, testing::HasSubstr("Mutation.terminateExperiment"));
+  EXPECT_THAT(short_of_one.error().message, testing::HasSubstr("Subscription.podEvents"));
 }
 
 TEST(ResolverTable, OnlyTheVersionIsForEverybody) {
@@ -54,7 +54,9 @@ TEST(ResolverTable, AuditedArgumentsAreThereAndNoSecrets) {
   const auto schema = graphql::Schema::parse(std::string(schema_text()));
   ASSERT_TRUE(schema);
   for (const FieldRow& row : bench.rows) {
-    const auto* root = (*schema)->find(row.root == RootType::query ? "Query" : "Mutation");
+    const auto* root = (*schema)->find(row.root == RootType::query      ? "Query"
+                                       : row.root == RootType::mutation ? "Mutation"
+                                                                        : "Subscription");
     const auto* field = root->field(row.field);
     ASSERT_TRUE(field) << row.field;
     for (const auto path : row.subject) {

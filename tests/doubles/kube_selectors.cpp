@@ -97,10 +97,11 @@ std::expected<FieldSelector, std::string> FieldSelector::parse(std::string_view 
     auto path = term.substr(0, wanted ? equals : equals - 1);
     const auto value = term.find_first_not_of('=', equals);
     const auto& kind = type.resource.kind;
-    const bool known = path == "metadata.name" || path == "metadata.namespace" ||
-                       (kind == "Pod" && (path == "spec.nodeName" || path == "status.phase")) ||
-                       (kind == "Namespace" && path == "status.phase") ||
-                       (kind == "Secret" && path == "type");
+    const bool known =
+        path == "metadata.name" || path == "metadata.namespace" ||
+        (kind == "Pod" && (path == "spec.nodeName" || path == "status.phase")) ||
+        (kind == "Namespace" && path == "status.phase") || (kind == "Secret" && path == "type") ||
+        (kind == "Event" && (path == "involvedObject.kind" || path == "involvedObject.name"));
     if (!known) return std::unexpected("field label not supported: " + path);
     selector.terms_.push_back(
         {std::move(path), value == std::string::npos ? std::string() : term.substr(value), wanted});

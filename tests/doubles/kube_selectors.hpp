@@ -27,7 +27,7 @@ class LabelSelector {
 };
 
 // fieldSelector: metadata.name and metadata.namespace of any type; also spec.nodeName and
-// status.phase of pods, status.phase of namespaces and type of secrets.
+// status.phase of pods, status.phase of namespaces, type of secrets and involvedObject's kind and name of events.
 class FieldSelector {
  public:
   static std::expected<FieldSelector, std::string> parse(std::string_view text,

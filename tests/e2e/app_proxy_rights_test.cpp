@@ -1,4 +1,4 @@
-// Every field of Query and Mutation, asked for by each kind of caller: without a credential, of another
+// Every field of Query, Mutation and Subscription, asked for by each kind of caller: without a credential, of another
 // account, by a viewer, with a rule for another namespace, with a rule for this one, and by an
 // administrator. The doubles behind the daemon answer whatever is let through.
 #include <map>
@@ -8,6 +8,8 @@
 
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/users/rights.hpp"
+#include "common/graphql/socket_session.hpp"
+#include "common/http/websocket.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "e2e/git_world.hpp"
 
@@ -109,6 +111,11 @@ const std::map<std::string, Case>& cases() {
       {"setRolloutImage", {image.c_str(), "{changed}"}},
       {"terminateAnalysisRun",
        {R"((application:"shop",namespace:"web",name:"run"))", "{changed}", yes}},
+      {"applicationLogs", {kApp, "{done}", yes}},
+      {"workflowLogs", {kWorkflow, "{done}", yes}},
+      {"componentLogs", {R"((componentName:"app-proxy"))", "{done}"}},
+      {"podEvents",
+       {R"((namespace:"web",podName:"ui-1",applicationName:"shop"))", "{done}", as_view}},
       {"terminateExperiment",
        {R"((application:"shop",namespace:"web",name:"run"))", "{changed}", yes}},
   };
@@ -187,9 +194,16 @@ struct RightsWorld {
 
   // The Application "shop", which has deployed the Rollout "ui", whose runs are called "run".
   void put_objects() {
-    argocd.set_tree("shop", {{"nodes", Json::array()}});
+    const Json pod{{"kind", "Pod"}, {"namespace", "web"}, {"name", "ui-1"}, {"version", "v1"}};
+    argocd.set_tree("shop", {{"nodes", Json::array({pod})}});
     argocd.set_managed_resources("shop", Json::array());
     auto& cluster = base.cluster;
+    const k8s::Resource events{"", "v1", "events", "Event"};
+    cluster.add_type(events);
+    cluster.put(events, {{"apiVersion", "v1"},
+                         {"kind", "Event"},
+                         {"metadata", {{"name", "e"}, {"namespace", "web"}}},
+                         {"involvedObject", {{"kind", "Pod"}, {"name", "ui-1"}}}});
     const Json rollout{{"group", "argoproj.io"},
                        {"version", "v1alpha1"},
                        {"kind", "Rollout"},
@@ -238,6 +252,33 @@ struct RightsWorld {
   http::Server workflows;
 };
 
+// The first answer to a subscription, in the form of an answer to a query. Status 401: no session was opened.
+Task<Answer> subscribe(AppProxyWorld& proxy, http::Headers headers, std::string document) {
+  Answer answer{.status = 401, .headers = {}, .body = {}, .json = {}};
+  const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = proxy.daemon->port()};
+  (void)co_await http::connect_websocket(
+      proxy.client, url, {.target = "/app-proxy/api/graphql", .headers = std::move(headers)},
+      graphql::kSocketProtocols, {}, deadline_after(std::chrono::seconds(20)),
+      [&](http::WebSocket& socket) -> Task<> {
+        (void)co_await socket.send(R"({"type":"connection_init"})");
+        while (auto message = co_await socket.receive()) {
+          const Json said = Json::parse(message->data, nullptr, false);
+          if (said["type"] == "connection_ack") {
+            answer.status = 200;
+            (void)co_await socket.send(
+                Json{{"id", "1"}, {"type", "subscribe"}, {"payload", {{"query", document}}}}
+                    .dump());
+          } else if (said["type"] == "next" || said["type"] == "error") {
+            answer.json =
+                said["type"] == "next" ? said["payload"] : Json{{"errors", said["payload"]}};
+            answer.body = answer.json.dump();
+            co_return;
+          }
+        }
+      });
+  co_return answer;
+}
+
 TEST(AppProxyRights, AC37_EachFieldAsksEachCallerForItsRight) {
   in_git_world([](GitWorld& world) -> Task<> {
     RightsWorld rights(world, co_await asio::this_coro::executor);
@@ -251,19 +292,25 @@ TEST(AppProxyRights, AC37_EachFieldAsksEachCallerForItsRight) {
         const auto found = cases().find(row.field);
         CO_ASSERT_TRUE(found != cases().end()) << "no case for " << row.field;
         const Case& wanted = found->second;
-        const std::string document =
-            std::string(row.root == RootType::query ? "query{" : "mutation{") + row.field +
-            wanted.arguments + wanted.selection + "}";
+        const bool is_stream = row.root == RootType::subscription;
+        const std::string document = std::string(row.root == RootType::query ? "query{"
+                                                 : is_stream                 ? "subscription{"
+                                                                             : "mutation{") +
+                                     row.field + wanted.arguments + wanted.selection + "}";
+        const auto ask = [&](http::Headers headers = {}) -> Task<Answer> {
+          if (is_stream) co_return co_await subscribe(proxy, std::move(headers), document);
+          co_return co_await proxy.ask(document, std::move(headers));
+        };
         SCOPED_TRACE(document);
         const bool is_open = row.permission == Permission::anyone;
         const bool is_admins = row.permission == Permission::admin;
-        EXPECT_EQ((co_await proxy.ask(document)).status, is_open ? 200 : 401);
+        EXPECT_EQ((co_await ask()).status, is_open ? 200 : 401);
         // From an address of its own each time: wrong keys are limited by address.
         auto stranger = AppProxyWorld::as(AppProxyWorld::kEve);
         stranger.add("X-Forwarded-For", "203.0.113." + std::to_string(++asked));
-        EXPECT_EQ((co_await proxy.ask(document, stranger)).status, is_open ? 200 : 401);
+        EXPECT_EQ((co_await ask(stranger)).status, is_open ? 200 : 401);
         const auto expect = [&](const char* token, bool is_allowed) -> Task<> {
-          const auto answer = co_await proxy.ask(document, AppProxyWorld::as(token));
+          const auto answer = co_await ask(AppProxyWorld::as(token));
           EXPECT_EQ(answer.status, 200) << token << answer.body;
           EXPECT_EQ(is_forbidden(answer), !is_allowed) << token << answer.body;
           // The document itself is right.

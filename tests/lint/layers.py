@@ -41,7 +41,8 @@ APP_FOLDERS = {
         "entities": ["git"],
         "runtime": ["git", "entities"],
         "actions": ["users"],
-        "resolvers": ["users", "providers", "git", "integrations", "entities", "actions"],
+        "logs": ["users", "actions"],
+        "resolvers": ["users", "providers", "git", "integrations", "entities", "actions", "logs"],
     },
     "apps/event-reporter": {
         "ledger": [],

@@ -188,7 +188,7 @@ TEST_F(AppProxyChart, MayDoNothingElse) {
     expect_refused({"get", "--raw", "/api/v1/namespaces/" + ns_ + "/secrets?watch=true"});
     expect_refused({"-n", "kube-system", "get", "secrets"});
     expect_refused({"get", "secrets", "--all-namespaces"});
-    for (const auto* kind : {"configmaps", "pods", "serviceaccounts", "roles", "deployments"}) {
+    for (const auto* kind : {"configmaps", "events", "serviceaccounts", "roles", "deployments"}) {
       expect_refused({"-n", ns_, "get", kind});
     }
     // It cannot give itself more.

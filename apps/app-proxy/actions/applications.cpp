@@ -43,6 +43,12 @@ Error in_progress(const argo::AppRef& app) {
       "an operation of " + app.name + " is in progress; wait until it has ended, or terminate it");
 }
 
+std::string destination_namespace(std::string_view application) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, application, "Application");
+  return root ? std::string((*root)["spec"]["destination"]["namespace"].text()) : std::string();
+}
+
 // For administrators alone, since no rule is about it.
 Result<void> needs_admin(const User& user, std::string_view what) {
   if (user.is_admin) return {};
@@ -250,6 +256,35 @@ Task<Result<void>> ApplicationActions::run_action(const User& user, argo::AppRef
   co_return Result<void>();
 }
 
+Task<Result<ApplicationActions::OpenedLogs>> ApplicationActions::logs(const User& user,
+                                                                      argo::AppRef app,
+                                                                      argo::AppLogOptions options,
+                                                                      Deadline deadline) {
+  const auto found = co_await permitted(user, Action::view_pod_logs, app, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  if (options.of.ns.empty()) {
+    options.of.ns = destination_namespace(*found);
+  }
+  auto opened = co_await argocd_.logs(app, std::move(options), deadline);
+  if (!opened) co_return std::unexpected(shown(std::move(opened.error())));
+  co_return OpenedLogs{
+      .exchange = std::move(*opened),
+      .is_allowed = [this, entity = application_entity(*found, runtime_)](const User& reader) {
+        return rules_.check(reader, Action::view_pod_logs, entity);
+      }};
+}
+
+Task<Result<std::string>> ApplicationActions::permitted_pod(const User& user, argo::AppRef app,
+                                                            std::string ns, std::string pod,
+                                                            Deadline deadline) {
+  auto found = co_await permitted(user, Action::view, app, deadline);
+  if (!found) co_return std::unexpected(std::move(found.error()));
+  auto tree = co_await with_token([&] { return argocd_.resource_tree(app, deadline); });
+  if (!tree) co_return std::unexpected(shown(std::move(tree.error())));
+  if (has_pod(*tree, ns, pod)) co_return std::move(*found);
+  co_return std::unexpected(forbidden_action("the application has no such pod"));
+}
+
 ApplicationState application_state(std::string_view application) {
   simdjson::dom::parser parser;
   const auto root = parse_object(parser, application, "Application");
@@ -286,6 +321,20 @@ bool complete(argo::ResourceRef& which, std::string_view application) {
   }
   which = std::move(*match);
   return true;
+}
+
+bool has_pod(std::string_view tree, std::string_view ns, std::string_view name) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, tree, "resource tree");
+  if (!root) return false;
+  for (const auto element : (*root)["nodes"].items()) {
+    const JsonView node(element);
+    if (node["kind"].text() == "Pod" && node["group"].text().empty() &&
+        node["namespace"].text() == ns && node["name"].text() == name) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::optional<Action> right_for(const argo::ResourceRef& which, std::string_view action) {

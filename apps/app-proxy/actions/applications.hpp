@@ -62,6 +62,17 @@ class ApplicationActions {
   Task<Result<void>> run_action(const User& user, argo::AppRef app, argo::ResourceRef which,
                                 std::string action, std::string parameters, Deadline deadline);
 
+  // The logs of its pods, for who may VIEW_POD_LOGS. `is_allowed` tells whether a user may still read them.
+  struct OpenedLogs {
+    http::ClientExchange exchange;
+    std::function<Result<void>(const User&)> is_allowed;
+  };
+  Task<Result<OpenedLogs>> logs(const User& user, argo::AppRef app, argo::AppLogOptions options,
+                                Deadline deadline);
+  // Whether the Application has a pod of that name, for who may VIEW it; its JSON.
+  Task<Result<std::string>> permitted_pod(const User& user, argo::AppRef app, std::string ns,
+                                          std::string pod, Deadline deadline);
+
   [[nodiscard]] const std::string& runtime() const { return runtime_; }
 
  private:
@@ -87,6 +98,9 @@ ApplicationState application_state(std::string_view application);
 // Fills in the namespace and the version of an object that the Application has deployed, if it has one of
 // this group, kind and name. False when it has none, or several in different namespaces.
 bool complete(argo::ResourceRef& which, std::string_view application);
+
+// Whether a resource tree of Argo CD has this pod.
+bool has_pod(std::string_view tree, std::string_view ns, std::string_view name);
 
 // The right that an action of Argo CD needs; nothing when no rule is about it, so that it is for
 // administrators.

@@ -94,21 +94,8 @@ Error WorkflowActions::missing(const User& user, Error error, std::string_view k
 Task<Result<WorkflowActions::Done>> WorkflowActions::act(const User& user, WorkflowAction action,
                                                          std::string ns, std::string name,
                                                          std::string options, Deadline deadline) {
-  if (auto checked = check_object_name("namespace", ns); !checked) {
-    co_return std::unexpected(checked.error());
-  }
-  if (auto checked = check_object_name("name of the workflow", name); !checked) {
-    co_return std::unexpected(checked.error());
-  }
-  auto found =
-      co_await with_token([&] { return workflows_.workflow(ns, name, kFields, deadline); });
-  if (!found) {
-    co_return std::unexpected(missing(user, std::move(found.error()), "Workflow", ns + "/" + name));
-  }
-  if (auto allowed = rules_.check(user, right_for(action), workflow_entity(*found, runtime_));
-      !allowed) {
-    co_return std::unexpected(allowed.error());
-  }
+  auto found = co_await permitted(user, right_for(action), ns, name, deadline);
+  if (!found) co_return std::unexpected(std::move(found.error()));
   auto outcome = workflow_outcome(action, *found);
   if (!outcome) co_return std::unexpected(std::move(outcome.error()));
   if (!outcome->changed) co_return Done{.outcome = std::move(*outcome), .name = name};
@@ -128,6 +115,41 @@ Task<Result<WorkflowActions::Done>> WorkflowActions::act(const User& user, Workf
       [&] { return workflows_.put(ns, name, std::string(to_string(action)), options, deadline); });
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
   co_return Done{.outcome = {}, .name = name_in(*done)};
+}
+
+Task<Result<std::string>> WorkflowActions::permitted(const User& user, Action action,
+                                                     std::string ns, std::string name,
+                                                     Deadline deadline) {
+  if (auto checked = check_object_name("namespace", ns); !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  if (auto checked = check_object_name("name of the workflow", name); !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  auto found =
+      co_await with_token([&] { return workflows_.workflow(ns, name, kFields, deadline); });
+  if (!found) {
+    co_return std::unexpected(missing(user, std::move(found.error()), "Workflow", ns + "/" + name));
+  }
+  if (auto allowed = rules_.check(user, action, workflow_entity(*found, runtime_)); !allowed) {
+    co_return std::unexpected(allowed.error());
+  }
+  co_return std::move(*found);
+}
+
+Task<Result<WorkflowActions::OpenedLogs>> WorkflowActions::logs(const User& user, std::string ns,
+                                                                std::string name,
+                                                                argo::WorkflowLogOptions options,
+                                                                Deadline deadline) {
+  const auto found = co_await permitted(user, Action::access_logs, ns, name, deadline);
+  if (!found) co_return std::unexpected(found.error());
+  auto opened = co_await workflows_.logs(ns, name, std::move(options), deadline);
+  if (!opened) co_return std::unexpected(shown(std::move(opened.error())));
+  co_return OpenedLogs{
+      .exchange = std::move(*opened),
+      .is_allowed = [this, entity = workflow_entity(*found, runtime_)](const User& reader) {
+        return rules_.check(reader, Action::access_logs, entity);
+      }};
 }
 
 Task<Result<std::string>> WorkflowActions::submit(const User& user, std::string ns,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,17 @@ class WorkflowActions {
   // A new Workflow from a template; returns its name.
   Task<Result<std::string>> submit(const User& user, std::string ns, std::string workflow_template,
                                    std::string options, Deadline deadline);
+  // The logs of its pods, for who may ACCESS_LOGS. `is_allowed` tells whether a user may still read
+  // them.
+  struct OpenedLogs {
+    http::ClientExchange exchange;
+    std::function<Result<void>(const User&)> is_allowed;
+  };
+  Task<Result<OpenedLogs>> logs(const User& user, std::string ns, std::string name,
+                                argo::WorkflowLogOptions options, Deadline deadline);
+  // The Workflow's JSON (labels, phase and the like) after the user's right to `action` was checked.
+  Task<Result<std::string>> permitted(const User& user, Action action, std::string ns,
+                                      std::string name, Deadline deadline);
 
  private:
   template <class Ask>

@@ -18,9 +18,9 @@ enum class Permission {
   admin,   // an administrator of that account
 };
 
-enum class RootType { query, mutation };
+enum class RootType { query, mutation, subscription };
 
-// A field of Query or Mutation: who may ask for it, and how it is resolved.
+// A field of a root type: who may ask for it, and how it is resolved.
 struct FieldRow {
   RootType root;
   std::string field;
@@ -51,6 +51,16 @@ FieldRow change(std::string field, Permission permission, std::vector<std::strin
           .permission = permission,
           .changes = true,
           .subject = std::move(subject),
+          .row = std::move(row)};
+}
+
+// A field of Subscription. `function` as in graphql::StreamRow.
+template <class F>
+FieldRow subscribe(std::string field, Permission permission, F function) {
+  graphql::StreamRow row(field, std::move(function));
+  return {.root = RootType::subscription,
+          .field = std::move(field),
+          .permission = permission,
           .row = std::move(row)};
 }
 

@@ -8,6 +8,7 @@
 #include "app-proxy/resolvers/applications.hpp"
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
+#include "app-proxy/resolvers/logs.hpp"
 #include "app-proxy/resolvers/repositories.hpp"
 #include "app-proxy/resolvers/rollouts.hpp"
 #include "app-proxy/resolvers/workflows.hpp"
@@ -163,6 +164,30 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
           }};
 }
 
+// A stream behind the check of its permission.
+graphql::StreamRow guarded_stream(const FieldRow& from) {
+  return {from.field,
+          [permission = from.permission,
+           open = from.row.stream](Call& call) -> Task<Result<graphql::Stream>> {
+            if (auto refused = refusal(permission, call.context<Caller>())) {
+              co_return std::unexpected(std::move(*refused));
+            }
+            co_return co_await open(call);
+          }};
+}
+
+// The logs of pods and their events.
+void add_logs(std::vector<FieldRow>& rows, const Parts& parts) {
+  using enum Permission;
+  const auto of_logs = [&parts](auto function) {
+    return [&parts, function](Call& call) { return function(parts.logs, call); };
+  };
+  rows.push_back(subscribe("applicationLogs", user, of_logs(application_logs)));
+  rows.push_back(subscribe("workflowLogs", user, of_logs(workflow_logs)));
+  rows.push_back(subscribe("componentLogs", admin, of_logs(component_logs)));
+  rows.push_back(subscribe("podEvents", user, of_logs(pod_events)));
+}
+
 // The fields about Applications, Workflows and Rollouts. Whoever is a user may ask for them; what the account's
 // rules say of the object is checked by the actions.
 void add_actions(std::vector<FieldRow>& rows, const Parts& parts) {
@@ -305,6 +330,7 @@ std::vector<FieldRow> table(const Parts& parts) {
       change("removeRuntimeFromIscRepo", admin, {}, of_files(remove_runtime_from_isc_repo)),
   };
   add_actions(rows, parts);
+  add_logs(rows, parts);
   return rows;
 }
 
@@ -312,7 +338,9 @@ graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit) {
   graphql::Resolvers to;
   const auto trouble = std::make_shared<TroubleLog>();
   for (const FieldRow& row : rows) {
-    if (row.root == RootType::query) {
+    if (row.root == RootType::subscription) {
+      to.subscription({guarded_stream(row)});
+    } else if (row.root == RootType::query) {
       to.query({guarded(row, audit, trouble)});
     } else {
       to.mutation({guarded(row, audit, trouble)});
@@ -330,6 +358,7 @@ graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit) {
   add_application_types(to);
   add_workflow_types(to);
   add_rollout_types(to);
+  add_log_types(to);
   return to;
 }
 

@@ -13,6 +13,7 @@ namespace gitops::app_proxy {
 class ApplicationActions;
 class Committer;
 class GitIntegrations;
+class LogStreams;
 class RolloutActions;
 class WorkflowActions;
 
@@ -26,9 +27,10 @@ struct Parts {
   ApplicationActions* applications = nullptr;  // null: no Argo CD is configured
   WorkflowActions* workflows = nullptr;        // null: no Argo Workflows are configured
   RolloutActions* rollouts = nullptr;          // null: no access to the cluster
+  LogStreams* logs = nullptr;                  // null: before the start
 };
 
-// The one list of all fields of Query and Mutation: who may ask for each, and its function. A new
+// The one list of all fields of Query, Mutation and Subscription: who may ask for each, and its function. A new
 // field is a line of schema.graphql and a row here.
 std::vector<FieldRow> table(const Parts& parts);
 
@@ -39,7 +41,7 @@ graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit);
 // field of the schema without a row.
 graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit);
 
-// Who must ask for a field of Query or Mutation. Fields that the table does not have, as __schema,
+// Who must ask for a field of a root type. Fields that the table does not have, as __schema,
 // need a user; __typename does not.
 Permission permission_of(const std::vector<FieldRow>& rows, RootType root, std::string_view field);
 

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include "app-proxy/door.hpp"
+#include "app-proxy/logs/log_streams.hpp"
+#include "common/http/server.hpp"
+
+namespace gitops::app_proxy {
+
+// GET /api/applications/logs. To who accepts text/event-stream, the lines of one log as server-sent events:
+// "log" with the JSON of a line, "trouble" with a text, at last "end"; a comment each 20 s keeps proxies from
+// closing a silent connection. To others, an archive (tar.gz) with a file for each component of the runtime,
+// for administrators. Loop thread only; its parts outlive it.
+class LogRoutes {
+ public:
+  struct Options {
+    std::string runtime = {};          // names the archive
+    bool anonymous_archive = false;    // the command line sends no credential
+    std::size_t max_archives = 2;      // at the same time; one holds max_file twice
+    std::size_t max_file = 2UL << 20;  // bytes of one component's log
+    std::chrono::milliseconds heartbeat{20'000};
+  };
+  LogRoutes(Door& door, LogStreams& logs, Options options);
+
+  Task<> serve(http::Exchange& exchange);
+
+ private:
+  Task<> serve_events(http::Exchange& exchange);
+  Task<> serve_archive(http::Exchange& exchange);
+  Task<> follow(http::Exchange& exchange, Caller& caller, LogFeed& feed);
+  Task<Result<void>> write_archive(http::Exchange& exchange,
+                                   const std::vector<LogStreams::Part>& parts);
+
+  Door& door_;
+  LogStreams& logs_;
+  Options options_;
+  std::size_t archives_ = 0;
+};
+
+// The event of a line or an end, as text.
+std::string server_sent(const LogEvent& event);
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,366 @@
+#include "app-proxy/logs/log_streams.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "app-proxy/actions/entities.hpp"
+#include "common/core/json_text.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using std::chrono::seconds;
+
+const k8s::Resource kEvents{"", "v1", "events", "Event"};
+constexpr std::uint64_t kArchiveLines = 50'000;
+
+Error not_configured(std::string_view what) {
+  return {.code = ErrorCode::unavailable,
+          .message = "the runtime is not configured for " + std::string(what),
+          .reason = std::string(action_errors::kNotAvailable)};
+}
+
+std::optional<std::uint64_t> lines_of(const std::optional<std::int64_t>& given) {
+  if (!given) return std::nullopt;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(*given, 0));
+}
+
+Result<void> needs_operator(const User& user) {
+  if (user.is_admin || user.is_runtime) return {};
+  return std::unexpected(
+      forbidden_action("only an administrator of the account may read the runtime's own logs"));
+}
+
+}  // namespace
+
+LogStreams::LogStreams(const Executor& executor, ApplicationActions* applications,
+                       WorkflowActions* workflows, k8s::Client* cluster, Options options)
+    : executor_(executor),
+      applications_(applications),
+      workflows_(workflows),
+      cluster_(cluster),
+      options_(std::move(options)),
+      places_(std::make_shared<int>()),
+      ending_(executor) {}
+
+Task<> LogStreams::stop() {
+  co_await ending_.join();
+}
+
+Result<void> LogStreams::room() const {
+  if (open() < options_.max_streams) return {};
+  return std::unexpected(Error{.code = ErrorCode::too_many_requests,
+                               .message = "too many logs are being read at the same time",
+                               .retry_after = seconds(5),
+                               .http_status = 429});
+}
+
+Result<LogStreams::Feed> LogStreams::feed(std::vector<LogSource> sources, const LogChoice& choice,
+                                          LogFilter filter,
+                                          std::function<Result<void>()> is_allowed) {
+  for (auto& source : sources) {
+    if (source.pod.empty()) source.pod = choice.pod;
+    if (source.container.empty()) source.container = choice.container;
+  }
+  return std::make_unique<LogFeed>(
+      ending_, executor_, std::move(sources),
+      LogFeed::Options{
+          .filter = std::move(filter), .is_allowed = std::move(is_allowed), .place = places_});
+}
+
+Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, argo::AppRef app,
+                                                       argo::ResourceRef of, LogChoice choice,
+                                                       Deadline deadline) {
+  if (!applications_) co_return std::unexpected(not_configured("Argo CD; set ARGO_CD_URL"));
+  if (auto free = room(); !free) co_return std::unexpected(free.error());
+  auto filter = filter_of(choice, wall_now());
+  if (!filter) co_return std::unexpected(filter.error());
+  argo::AppLogOptions options{.of = std::move(of),
+                              .pod = choice.pod,
+                              .container = choice.container,
+                              .filter = choice.filter,
+                              .follow = choice.follow,
+                              .tail_lines = lines_of(choice.tail_lines),
+                              .since = age_of(*filter, wall_now())};
+  filter->contains.clear();
+  auto opened =
+      co_await applications_->logs(*caller.user, std::move(app), std::move(options), deadline);
+  if (!opened) co_return std::unexpected(std::move(opened.error()));
+  std::vector<LogSource> sources;
+  sources.push_back(
+      {.exchange = std::move(opened->exchange), .format = LogFormat::argo, .needs_head = true});
+  co_return feed(std::move(sources), choice, std::move(*filter),
+                 [&caller, check = std::move(opened->is_allowed)] { return check(*caller.user); });
+}
+
+Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::string ns,
+                                                    std::string name, LogChoice choice,
+                                                    Deadline deadline) {
+  if (!workflows_) co_return std::unexpected(not_configured("Argo Workflows"));
+  if (auto free = room(); !free) co_return std::unexpected(free.error());
+  auto filter = filter_of(choice, wall_now());
+  if (!filter) co_return std::unexpected(filter.error());
+  argo::WorkflowLogOptions options{.pod = choice.pod,
+                                   .container = choice.container,
+                                   .grep = choice.filter,
+                                   .follow = choice.follow,
+                                   .tail_lines = lines_of(choice.tail_lines),
+                                   .since = age_of(*filter, wall_now())};
+  filter->contains.clear();
+  auto opened = co_await workflows_->logs(*caller.user, std::move(ns), std::move(name),
+                                          std::move(options), deadline);
+  if (!opened) co_return std::unexpected(std::move(opened.error()));
+  std::vector<LogSource> sources;
+  sources.push_back(
+      {.exchange = std::move(opened->exchange), .format = LogFormat::argo, .needs_head = true});
+  co_return feed(std::move(sources), choice, std::move(*filter),
+                 [&caller, check = std::move(opened->is_allowed)] { return check(*caller.user); });
+}
+
+Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::string component,
+                                                     LogChoice choice, Deadline deadline) {
+  if (auto allowed = needs_operator(*caller.user); !allowed)
+    co_return std::unexpected(allowed.error());
+  if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
+  if (auto free = room(); !free) co_return std::unexpected(free.error());
+  auto filter = filter_of(choice, wall_now());
+  if (!filter) co_return std::unexpected(filter.error());
+  auto all = co_await parts(deadline);
+  if (!all) co_return std::unexpected(std::move(all.error()));
+  std::erase_if(*all, [&](const Part& part) {
+    return part.component != component || (!choice.pod.empty() && part.pod != choice.pod) ||
+           (!choice.container.empty() && part.container != choice.container);
+  });
+  if (all->empty()) {
+    co_return std::unexpected(
+        Error{.code = ErrorCode::not_found,
+              .message = "the runtime has no such component, pod or container",
+              .http_status = 404,
+              .reason = std::string(action_errors::kNotFound)});
+  }
+  if (all->size() > options_.max_component_pods) {
+    co_return fail(ErrorCode::invalid_argument, "the component has " + std::to_string(all->size()) +
+                                                    " containers; name a pod or a container");
+  }
+  std::vector<LogSource> sources;
+  for (const Part& part : *all) {
+    auto opened = co_await cluster_->log({options_.own_namespace, part.pod},
+                                         {.container = part.container,
+                                          .follow = choice.follow,
+                                          .timestamps = true,
+                                          .since = age_of(*filter, wall_now()),
+                                          .tail_lines = lines_of(choice.tail_lines)},
+                                         deadline);
+    // A pod that is gone since, or whose container has not begun, has no log. Of several, the others have.
+    if (!opened && all->size() == 1) {
+      co_return std::unexpected(shown_action_error(std::move(opened.error()), "the API server"));
+    }
+    if (!opened) continue;
+    sources.push_back({.exchange = std::move(*opened),
+                       .format = LogFormat::kubernetes,
+                       .pod = part.pod,
+                       .container = part.container});
+  }
+  co_return feed(std::move(sources), choice, std::move(*filter),
+                 [&caller] { return needs_operator(*caller.user); });
+}
+
+Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodOwner owner,
+                                                      std::string ns, std::string pod,
+                                                      Deadline deadline) {
+  if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
+  if (auto free = room(); !free) co_return std::unexpected(free.error());
+  if (auto checked = check_object_name("namespace", ns); !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  if (auto checked = check_object_name("name of the pod", pod); !checked) {
+    co_return std::unexpected(checked.error());
+  }
+  if (!owner.app.name.empty()) {
+    if (!applications_) co_return std::unexpected(not_configured("Argo CD; set ARGO_CD_URL"));
+    const auto found = co_await applications_->permitted_pod(*caller.user, std::move(owner.app), ns,
+                                                             pod, deadline);
+    if (!found) co_return std::unexpected(found.error());
+    const auto cluster = application_entity(*found, applications_->runtime()).cluster;
+    if (cluster != kInCluster && cluster != "in-cluster") {
+      co_return fail(ErrorCode::unsupported,
+                     "events are only known of the cluster that the runtime is in");
+    }
+  } else {
+    if (!workflows_) co_return std::unexpected(not_configured("Argo Workflows"));
+    const auto found =
+        co_await workflows_->permitted(*caller.user, Action::view, ns, owner.workflow, deadline);
+    if (!found) co_return std::unexpected(found.error());
+    auto object = co_await cluster_->get(k8s::resources::kPods, {ns, pod}, deadline);
+    simdjson::dom::parser parser;
+    const auto root = object ? parse_object(parser, *object, "pod")
+                             : Result<JsonView>(std::unexpected(object.error()));
+    if (!root ||
+        (*root)["metadata"]["labels"]["workflows.argoproj.io/workflow"].text() != owner.workflow) {
+      co_return std::unexpected(forbidden_action("the workflow has no such pod"));
+    }
+  }
+  // Without a version of its own, a watch begins with what there is.
+  auto opened = co_await cluster_->watch(
+      kEvents, ns,
+      {.field_selector = "involvedObject.kind=Pod,involvedObject.name=" + pod,
+       .resource_version = "0",
+       .timeout = std::chrono::hours(1)},
+      deadline);
+  if (!opened) {
+    co_return std::unexpected(shown_action_error(std::move(opened.error()), "the API server"));
+  }
+  std::vector<LogSource> sources;
+  sources.push_back({.exchange = std::move(*opened), .format = LogFormat::events, .pod = pod});
+  co_return feed(std::move(sources), {}, {}, {});
+}
+
+Task<Result<std::vector<LogStreams::Part>>> LogStreams::parts(Deadline deadline) {
+  if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
+  std::vector<Part> all;
+  k8s::ListOptions options;
+  do {
+    auto page =
+        co_await cluster_->list(k8s::resources::kPods, options_.own_namespace, options, deadline);
+    if (!page) {
+      co_return std::unexpected(shown_action_error(std::move(page.error()), "the API server"));
+    }
+    for (Part& part : parts_of(*page)) all.push_back(std::move(part));
+    simdjson::dom::parser parser;
+    const auto root = parse_object(parser, *page, "list of pods");
+    options.continue_token = root ? (*root)["metadata"]["continue"].text() : "";
+  } while (!options.continue_token.empty());
+  std::ranges::sort(all);
+  co_return all;
+}
+
+Task<Result<std::string>> LogStreams::last_lines(Part part, std::size_t max_bytes,
+                                                 Deadline deadline) {
+  if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
+  auto log = co_await cluster_->log(
+      {options_.own_namespace, part.pod},
+      {.container = part.container, .timestamps = true, .tail_lines = kArchiveLines}, deadline);
+  if (!log) co_return std::unexpected(std::move(log.error()));
+  log->set_deadline(deadline);
+  std::string text;
+  bool is_cut = false;
+  while (true) {
+    auto piece = co_await log->read_some();
+    if (!piece) co_return std::unexpected(std::move(piece.error()));
+    if (piece->empty()) break;
+    text += *piece;
+    // Twice as much is kept before the older half goes, so that bytes are moved seldom.
+    if (text.size() > 2 * max_bytes) {
+      text.erase(0, text.size() - max_bytes);
+      is_cut = true;
+    }
+  }
+  if (text.size() > max_bytes) {
+    text.erase(0, text.size() - max_bytes);
+    is_cut = true;
+  }
+  if (is_cut) {
+    const auto line = text.find('\n');
+    text.replace(0, line == std::string::npos ? 0 : line + 1, "(older lines were left out)\n");
+  }
+  co_return text;
+}
+
+Result<LogFilter> filter_of(const LogChoice& choice, WallTime now) {
+  LogFilter filter{.contains = choice.filter};
+  const auto read = [](std::string_view name, const std::string& text,
+                       std::optional<WallTime>& into) -> Result<void> {
+    if (text.empty()) return {};
+    const auto time = parse_rfc3339(text);
+    if (!time) {
+      return fail(ErrorCode::invalid_argument,
+                  std::string(name) + ": expected a time as 2026-03-04T09:15:27Z");
+    }
+    into = *time;
+    return {};
+  };
+  if (auto since = read("sinceTime", choice.since_time, filter.since); !since) {
+    return std::unexpected(since.error());
+  }
+  if (auto until = read("untilTime", choice.until_time, filter.until); !until) {
+    return std::unexpected(until.error());
+  }
+  if (choice.since_seconds) {
+    const auto begin = now - seconds(std::clamp<std::int64_t>(*choice.since_seconds, 1,
+                                                              std::int64_t{3'650} * 86'400));
+    if (!filter.since || begin > *filter.since) filter.since = begin;
+  }
+  return filter;
+}
+
+std::optional<seconds> age_of(const LogFilter& filter, WallTime now) {
+  if (!filter.since) return std::nullopt;
+  return std::max(std::chrono::ceil<seconds>(now - *filter.since), seconds(1));
+}
+
+std::vector<LogStreams::Part> parts_of(std::string_view pod_list) {
+  std::vector<LogStreams::Part> parts;
+  for_each_member(pod_list, [&](std::string_view key, std::string_view value) {
+    if (key != "items") return true;
+    for_each_item(value, [&](std::string_view pod) {
+      simdjson::dom::parser parser;
+      const auto root = parse_object(parser, pod, "pod");
+      if (!root) return;
+      const auto component = component_of(pod);
+      for (const auto element : (*root)["spec"]["containers"].items()) {
+        parts.push_back({.component = component,
+                         .pod = std::string((*root)["metadata"]["name"].text()),
+                         .container = std::string(JsonView(element)["name"].text())});
+      }
+    });
+    return false;
+  });
+  return parts;
+}
+
+std::string tar_header(std::string_view name, std::size_t size, WallTime modified) {
+  struct Header {
+    std::array<char, 100> name;
+    std::array<char, 8> mode;
+    std::array<char, 8> uid;
+    std::array<char, 8> gid;
+    std::array<char, 12> size;
+    std::array<char, 12> mtime;
+    std::array<char, 8> checksum;
+    char type;
+    std::array<char, 100> link;
+    std::array<char, 8> magic;
+    std::array<char, 247> rest;
+  };
+  static_assert(sizeof(Header) == 512);
+  Header header{};
+  std::memcpy(header.name.data(), name.data(), std::min(name.size(), header.name.size()));
+  std::snprintf(header.mode.data(), header.mode.size(), "%07o", 0644U);
+  std::snprintf(header.uid.data(), header.uid.size(), "%07o", 0U);
+  std::snprintf(header.gid.data(), header.gid.size(), "%07o", 0U);
+  std::snprintf(header.size.data(), header.size.size(), "%011zo", size);
+  const auto since_1970 = std::chrono::floor<seconds>(modified).time_since_epoch().count();
+  std::snprintf(header.mtime.data(), header.mtime.size(), "%011llo",
+                static_cast<unsigned long long>(std::max<std::int64_t>(since_1970, 0)));
+  header.type = '0';
+  std::memcpy(header.magic.data(), "ustar\00000", 8);
+  // The checksum counts its own field as blanks.
+  header.checksum.fill(' ');
+  std::string bytes(512, '\0');
+  std::memcpy(bytes.data(), &header, bytes.size());
+  unsigned sum = 0;
+  for (const char byte : bytes) sum += static_cast<unsigned char>(byte);
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), "%06o", sum);
+  std::memcpy(bytes.data() + offsetof(Header, checksum), text.data(), 7);
+  return bytes;
+}
+
+std::string tar_padding(std::size_t size) {
+  return std::string((512 - size % 512) % 512, '\0');
+}
+
+}  // namespace gitops::app_proxy

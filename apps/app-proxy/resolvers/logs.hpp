@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "app-proxy/logs/log_streams.hpp"
+#include "common/graphql/resolvers.hpp"
+
+// The fields of Subscription. `logs` is null before the start.
+namespace gitops::app_proxy {
+
+Task<Result<graphql::Stream>> application_logs(LogStreams* logs, graphql::Call& call);
+Task<Result<graphql::Stream>> workflow_logs(LogStreams* logs, graphql::Call& call);
+Task<Result<graphql::Stream>> component_logs(LogStreams* logs, graphql::Call& call);
+Task<Result<graphql::Stream>> pod_events(LogStreams* logs, graphql::Call& call);
+
+void add_log_types(graphql::Resolvers& to);
+
+// Below: pure.
+
+// The fields that show one line.
+enum class LogShape { application, workflow, component, pod_events };
+// The JSON of `data`. `component`: the one that was asked for.
+std::string shown_line(LogShape shape, const LogLine& line, std::string_view component = {});
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,69 @@
+#include "app-proxy/runtime/owned_secrets.hpp"
+
+#include <initializer_list>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/encoding.hpp"
+#include "common/core/json_value.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using Json = nlohmann::json;
+
+Secret value_of(const Json& object, const char* key) {
+  auto bytes = base64_decode(string_at(object, {"data", key}));
+  return bytes ? Secret(std::move(*bytes)) : Secret();
+}
+
+std::string secret_object(std::string_view ns, std::string_view name, std::string_view before,
+                          std::initializer_list<std::pair<const char*, const Secret*>> values) {
+  Json object = before.empty() ? Json::object() : parse_json_object(before);
+  if (!object.contains("metadata")) {
+    object = {{"apiVersion", "v1"},
+              {"kind", "Secret"},
+              {"metadata",
+               {{"name", name},
+                {"namespace", ns},
+                {"labels", {{"app.kubernetes.io/managed-by", "gitops-app-proxy"}}}}},
+              {"type", "Opaque"}};
+  }
+  if (!object["data"].is_object()) object["data"] = Json::object();
+  for (const auto& [key, value] : values) object["data"][key] = base64_encode(value->reveal());
+  return object.dump();
+}
+
+}  // namespace
+
+RuntimeSecret read_runtime_secret(std::string_view object) {
+  const auto json = parse_json_object(object);
+  return {.token = value_of(json, "token"), .iv = value_of(json, "encryptionIV")};
+}
+
+Secret read_argocd_token(std::string_view object) {
+  return value_of(parse_json_object(object), "token");
+}
+
+std::string runtime_secret_object(std::string_view ns, const RuntimeSecret& content,
+                                  std::string_view before) {
+  return secret_object(ns, kRuntimeSecret, before,
+                       {{"token", &content.token}, {"encryptionIV", &content.iv}});
+}
+
+std::string argocd_token_object(std::string_view ns, const Secret& token, std::string_view before) {
+  return secret_object(ns, kArgoCdTokenSecret, before, {{"token", &token}});
+}
+
+SecretStep secret_step(const SecretView& view) {
+  const bool may_enroll = view.is_leader && view.has_user_token;
+  if (view.is_refused && may_enroll) return SecretStep::enroll;
+  if (view.stored.is_whole()) return SecretStep::keep;
+  if (!view.stored.token.empty() || !view.known.token.empty()) {
+    return view.is_leader ? SecretStep::write : SecretStep::wait;
+  }
+  return may_enroll ? SecretStep::enroll : SecretStep::wait;
+}
+
+}  // namespace gitops::app_proxy

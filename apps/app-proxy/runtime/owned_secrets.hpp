@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+
+// The Secrets that the runtime makes for itself and for its other programs, which wait for these names. Pure.
+namespace gitops::app_proxy {
+
+inline constexpr std::string_view kRuntimeSecret = "codefresh-token";
+inline constexpr std::string_view kArgoCdTokenSecret = "argocd-token";
+
+// What the Secret codefresh-token holds. A part that is missing is empty.
+struct RuntimeSecret {
+  Secret token;  // of the runtime, for the control plane
+  Secret iv;     // 16 bytes in hex; with the token, what Git tokens are encrypted by
+
+  [[nodiscard]] bool is_whole() const { return !token.empty() && !iv.empty(); }
+};
+RuntimeSecret read_runtime_secret(std::string_view object);
+// Of the Secret argocd-token; empty when there is none.
+Secret read_argocd_token(std::string_view object);
+
+// A Secret as JSON. With `before`, the stored object, whose other contents stay.
+std::string runtime_secret_object(std::string_view ns, const RuntimeSecret& content,
+                                  std::string_view before = {});
+std::string argocd_token_object(std::string_view ns, const Secret& token,
+                                std::string_view before = {});
+
+// What is to be done about codefresh-token.
+enum class SecretStep {
+  keep,    // what is stored is used
+  write,   // what is known is stored, with what is missing
+  enroll,  // the runtime registers itself at the control plane; the new token is stored
+  wait,    // for another replica, or for a token of a user
+};
+struct SecretView {
+  RuntimeSecret stored = {};  // empty: there is no Secret
+  RuntimeSecret known = {};   // of this process
+  bool has_user_token = false;
+  bool is_leader = false;
+  // The control plane has refused the stored token again and again: its runtime was deleted there.
+  bool is_refused = false;
+};
+SecretStep secret_step(const SecretView& view);
+
+}  // namespace gitops::app_proxy

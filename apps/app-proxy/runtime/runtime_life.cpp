@@ -1,0 +1,269 @@
+#include "app-proxy/runtime/runtime_life.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+#include "k8s-client/resource.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using control_plane::RuntimeStatusItem;
+using control_plane::RuntimeTrouble;
+using State = RuntimeStatusItem::State;
+
+constexpr std::size_t kIvBytes = 16;
+
+Secret new_iv() {
+  return Secret(hex_encode(random_bytes(kIvBytes)));
+}
+
+}  // namespace
+
+RuntimeLife::RuntimeLife(const Executor& executor, Parts parts, std::function<Secret()> user_token,
+                         RuntimeSecret configured, std::function<bool()> is_leader,
+                         std::function<RuntimeFacts()> facts, Options options)
+    : parts_(std::move(parts)),
+      changed_(executor),
+      user_token_(std::move(user_token)),
+      known_(std::move(configured)),
+      is_leader_(std::move(is_leader)),
+      facts_(std::move(facts)),
+      options_(std::move(options)) {}
+
+void RuntimeLife::start(TaskGroup& group) {
+  group.spawn("registration", [this] {
+    return run("registration", [this] { return keep_registered(); }, registration_trouble_);
+  });
+  if (parts_.argocd && !options_.argocd_account.empty()) {
+    group.spawn("argocd-token", [this] {
+      return run("argocd-token", [this] { return keep_argocd_token(); }, argocd_trouble_);
+    });
+  } else {
+    argocd_trouble_.clear();
+  }
+  group.spawn("status of the runtime",
+              [this] { return run("status", [this] { return tell_status(); }, status_trouble_); });
+}
+
+Task<> RuntimeLife::run(std::string name, std::function<Task<Result<void>>()> round,
+                        std::string& trouble) {
+  auto pause = options_.retry;
+  while (true) {
+    const auto done = co_await round();
+    const std::string now = done ? std::string() : done.error().message;
+    if (now != trouble) {
+      if (done) {
+        log_.info("the runtime is well", {{"part", name}});
+      } else {
+        log_.warning("the runtime is not as it should be", {{"part", name}, {"reason", now}});
+      }
+      trouble = now;
+    }
+    pause = done ? options_.retry : std::min<Clock::duration>(2 * pause, options_.period);
+    (void)co_await changed_.wait(deadline_after(done ? options_.period : pause));
+  }
+}
+
+Task<Result<void>> RuntimeLife::keep_registered() {
+  const Deadline deadline = deadline_after(options_.timeout);
+  auto object = co_await parts_.cluster.get(
+      k8s::resources::kSecrets, {options_.own_namespace, std::string(kRuntimeSecret)}, deadline);
+  if (!object && object.error().code != ErrorCode::not_found) {
+    co_return fail("Secret codefresh-token", std::move(object.error()));
+  }
+  const std::string before = object ? std::move(*object) : std::string();
+  RuntimeSecret stored = before.empty() ? RuntimeSecret() : read_runtime_secret(before);
+  const bool is_refused = refused_ >= options_.refusals;
+  switch (secret_step({.stored = stored,
+                       .known = known_,
+                       .has_user_token = !user_token_().empty(),
+                       .is_leader = is_leader_(),
+                       .is_refused = is_refused})) {
+    case SecretStep::keep:
+      known_ = std::move(stored);
+      co_await check_token(deadline);
+      co_return Result<void>();
+    case SecretStep::write: {
+      // What is stored is newer than what the process was started with.
+      RuntimeSecret content = known_;
+      if (!stored.token.empty()) content.token = stored.token;
+      if (!stored.iv.empty()) content.iv = stored.iv;
+      if (content.iv.empty()) content.iv = new_iv();
+      auto done = co_await store(kRuntimeSecret,
+                                 runtime_secret_object(options_.own_namespace, content, before),
+                                 !before.empty(), deadline);
+      if (!done) co_return done;
+      log_.info("Secret codefresh-token was made again");
+      known_ = std::move(content);
+      co_return Result<void>();
+    }
+    case SecretStep::enroll:
+      co_return co_await enroll(before, deadline);
+    case SecretStep::wait:
+      break;
+  }
+  co_return fail(ErrorCode::unavailable,
+                 user_token_().empty()
+                     ? "there is no Secret codefresh-token, and no USER_TOKEN to register with"
+                     : "another replica registers the runtime");
+}
+
+Task<Result<void>> RuntimeLife::enroll(std::string_view before, Deadline deadline) {
+  auto token =
+      co_await parts_.control_plane.create_runtime(options_.installation, user_token_(), deadline);
+  if (!token) co_return fail("registration", std::move(token.error()));
+  RuntimeSecret content{.token = std::move(*token), .iv = new_iv()};
+  // Git tokens of before were encrypted for another runtime, which integrations notice by themselves.
+  auto done =
+      co_await store(kRuntimeSecret, runtime_secret_object(options_.own_namespace, content, before),
+                     !before.empty(), deadline);
+  if (!done) co_return done;
+  log_.info("the runtime is registered", {{"runtime", options_.installation.name}});
+  known_ = std::move(content);
+  wake();
+  refused_ = 0;
+  token_checked_ = Clock::now();
+  co_return Result<void>();
+}
+
+// Another one's object of that name is not replaced: the next round reads it.
+Task<Result<void>> RuntimeLife::store(std::string_view name, std::string object, bool exists,
+                                      Deadline deadline) {
+  const std::string context = "Secret " + std::string(name);
+  if (exists) {
+    auto updated = co_await parts_.cluster.update(k8s::resources::kSecrets,
+                                                  {options_.own_namespace, std::string(name)},
+                                                  std::move(object), deadline);
+    if (!updated) co_return fail(context, std::move(updated.error()));
+    co_return Result<void>();
+  }
+  auto created = co_await parts_.cluster.create(k8s::resources::kSecrets, options_.own_namespace,
+                                                std::move(object), deadline);
+  if (!created) co_return fail(context, std::move(created.error()));
+  co_return Result<void>();
+}
+
+// Counts how often the control plane refuses the token in a row.
+Task<> RuntimeLife::check_token(Deadline deadline) {
+  const auto wait = refused_ > 0 ? options_.period : options_.check_period;
+  if (user_token_().empty() || Clock::now() - token_checked_ < wait) co_return;
+  const auto identity = co_await parts_.control_plane.own_identity(deadline);
+  token_checked_ = Clock::now();
+  if (identity) refused_ = 0;
+  if (!identity && identity.error().code == ErrorCode::unauthenticated) ++refused_;
+}
+
+Task<Result<void>> RuntimeLife::keep_argocd_token() {
+  // The runtime is registered first: all other programs wait for that.
+  if (!is_leader_() || known_.token.empty()) co_return Result<void>();
+  const Deadline deadline = deadline_after(options_.timeout);
+  auto object = co_await parts_.cluster.get(
+      k8s::resources::kSecrets, {options_.own_namespace, std::string(kArgoCdTokenSecret)},
+      deadline);
+  if (!object && object.error().code != ErrorCode::not_found) {
+    co_return fail("Secret argocd-token", std::move(object.error()));
+  }
+  const std::string before = object ? std::move(*object) : std::string();
+  const Secret stored = before.empty() ? Secret() : read_argocd_token(before);
+  if (!stored.empty()) {
+    if (has_argocd_token_ && Clock::now() - argocd_checked_ < options_.check_period) {
+      co_return Result<void>();
+    }
+    const auto accepted = co_await parts_.argocd->is_accepted(stored, deadline);
+    // Only a refusal counts: a server that cannot be asked makes no token invalid.
+    if (!accepted) co_return fail("check of argocd-token", accepted.error());
+    if (*accepted) {
+      has_argocd_token_ = true;
+      argocd_checked_ = Clock::now();
+      co_return Result<void>();
+    }
+  }
+  has_argocd_token_ = false;
+  auto token = co_await parts_.argocd->create_token(options_.argocd_account, deadline);
+  if (!token) {
+    if (token.error().code == ErrorCode::unauthenticated && parts_.argocd_refused) {
+      (void)co_await parts_.argocd_refused();
+    }
+    co_return std::unexpected(std::move(token.error()));
+  }
+  auto done = co_await store(kArgoCdTokenSecret,
+                             argocd_token_object(options_.own_namespace, *token, before),
+                             !before.empty(), deadline);
+  if (!done) co_return done;
+  log_.info("Secret argocd-token was made");
+  has_argocd_token_ = true;
+  argocd_checked_ = Clock::now();
+  co_return Result<void>();
+}
+
+Task<Result<void>> RuntimeLife::tell_status() {
+  if (!is_leader_() || known_.token.empty()) co_return Result<void>();
+  const Deadline deadline = deadline_after(options_.timeout);
+  auto items = status_items(facts_(), {.has_runtime_secret = registration_trouble_.empty(),
+                                       .argocd_token_trouble = argocd_trouble_});
+  const bool is_same = items == told_;
+  if (is_same && Clock::now() - told_at_ < options_.heartbeat) co_return Result<void>();
+  const auto& name = options_.installation.name;
+  auto told = co_await parts_.control_plane.report_status(name, items, deadline);
+  if (!told) co_return fail("status", std::move(told.error()));
+  if (const auto troubles = troubles_of(items); !is_same && troubles != troubles_of(told_)) {
+    auto errors = co_await parts_.control_plane.report_errors(name, troubles, deadline);
+    if (!errors) co_return fail("errors", std::move(errors.error()));
+  }
+  told_ = std::move(items);
+  told_at_ = Clock::now();
+  co_return Result<void>();
+}
+
+std::string RuntimeLife::status() const {
+  const auto line = [](std::string_view part, const std::string& trouble) {
+    return std::string(part) + ": " + (trouble.empty() ? "well" : trouble) + "\n";
+  };
+  return line("registration", registration_trouble_) + line("argocd-token", argocd_trouble_) +
+         line("status at the control plane", status_trouble_);
+}
+
+std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,
+                                            const KnownSecrets& secrets) {
+  const auto item = [](std::string name, const std::string& trouble) {
+    return RuntimeStatusItem{.name = std::move(name),
+                             .state = trouble.empty() ? State::successful : State::failed,
+                             .description = trouble};
+  };
+  const auto unknown = [](std::string name, std::string why) {
+    return RuntimeStatusItem{
+        .name = std::move(name), .state = State::unknown, .description = std::move(why)};
+  };
+  const std::string no_secret =
+      secrets.has_runtime_secret ? "" : "there is no Secret codefresh-token";
+  std::vector<RuntimeStatusItem> items{item("appProxyStarted", ""),
+                                       item("encryptionKey", no_secret),
+                                       item("encryptionIv", no_secret)};
+  items.push_back(facts.has_argocd ? item("argoCdState", facts.argocd_trouble)
+                                   : unknown("argoCdState", "no Argo CD is configured"));
+  items.push_back(facts.has_argocd
+                      ? item("eventReporterArgoCDToken", secrets.argocd_token_trouble)
+                      : unknown("eventReporterArgoCDToken", "no Argo CD is configured"));
+  items.push_back(facts.has_git_token
+                      ? item("runtimeGitToken", "")
+                      : unknown("runtimeGitToken", "the runtime has no Git token (GIT_PASSWORD)"));
+  items.push_back(facts.has_git_token ? item("isc", facts.config_repository_trouble)
+                                      : unknown("isc", "it is not prepared without a Git token"));
+  items.push_back(item("defaultGitIntegration", facts.git_trouble));
+  return items;
+}
+
+std::vector<RuntimeTrouble> troubles_of(const std::vector<RuntimeStatusItem>& items) {
+  std::vector<RuntimeTrouble> troubles;
+  for (const auto& item : items) {
+    if (item.state != State::failed) continue;
+    troubles.push_back(
+        {.level = RuntimeTrouble::Level::error, .message = item.name + ": " + item.description});
+  }
+  return troubles;
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,446 @@
+// Logs and events of pods by the running app-proxy: as subscriptions, as server-sent events and as an
+// archive. An API server, argocd-server and argo-server are doubles; the two last stream lines.
+#include <cstdlib>
+#include <list>
+#include <map>
+
+#include <gmock/gmock.h>
+
+#include "common/graphql/socket_session.hpp"
+#include "common/http/gzip.hpp"
+#include "common/http/sse.hpp"
+#include "common/http/websocket.hpp"
+#include "e2e/git_world.hpp"
+
+namespace gitops::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Json = nlohmann::json;
+using World = AppProxyWorld;
+
+http::Response json(const Json& body) {
+  return {.status = 200, .headers = {{"Content-Type", "application/json"}}, .body = body.dump()};
+}
+
+// argocd-server and argo-server, as far as logs are concerned.
+struct ArgoDouble {
+  explicit ArgoDouble(const Executor& executor)
+      : server(executor, {.address = "127.0.0.1"},
+               [this](http::Exchange& exchange) { return serve(exchange); }) {
+    EXPECT_TRUE(server.listen());
+  }
+  [[nodiscard]] std::string url() const {
+    return "http://127.0.0.1:" + std::to_string(server.port());
+  }
+
+  Task<> serve(http::Exchange& exchange) {
+    const std::string path(exchange.path());
+    if (path.ends_with("/logs") || path.ends_with("/log")) {
+      asked.push_back(std::string(exchange.query()));
+      co_await stream(exchange);
+      co_return;
+    }
+    if (path.ends_with("/resource-tree")) {
+      (void)co_await exchange.reply(
+          json({{"nodes",
+                 {{{"kind", "Pod"}, {"namespace", "web"}, {"name", "ui-1"}, {"version", "v1"}}}}}));
+      co_return;
+    }
+    Json object{
+        {"metadata", {{"name", "shop"}, {"namespace", "argocd"}}},
+        {"spec",
+         {{"destination", {{"server", "https://kubernetes.default.svc"}, {"namespace", "web"}}}}}};
+    if (path.contains("/workflows/")) object["metadata"] = {{"name", "w"}, {"namespace", "web"}};
+    (void)co_await exchange.reply(json(object));
+  }
+
+  static std::string line(const std::string& content) {
+    return Json{{"result",
+                 {{"content", content},
+                  {"podName", "ui-1"},
+                  {"timeStampStr", "2026-03-04T09:15:27Z"},
+                  {"last", false}}}}
+               .dump() +
+           "\n";
+  }
+
+  // Three lines and the end; with ?tailLines=0 lines without end, as fast as they are read.
+  Task<> stream(http::Exchange& exchange) {
+    (void)co_await exchange.start({.status = 200});
+    if (!exchange.query().contains("tailLines=0")) {
+      for (const char* content : {"one", "two", "three"}) {
+        (void)co_await exchange.write(line(content));
+      }
+      (void)co_await exchange.write(R"({"result":{"content":"","last":true}})");
+      (void)co_await exchange.finish();
+      co_return;
+    }
+    std::string many;
+    while (many.size() < 12'000) many += line(std::string(4'000, 'x'));
+    std::size_t& count = written[std::string(exchange.query())];
+    co_await exchange.stream(
+        [](http::Exchange& to, const std::string& text, std::size_t& written_to) -> Task<> {
+          while (co_await to.write(text)) written_to += text.size();
+        }(exchange, many, count));
+  }
+
+  std::vector<std::string> asked;              // queries of requests for logs
+  std::map<std::string, std::size_t> written;  // bytes, by query
+  http::Server server;
+};
+
+struct LogWorld {
+  LogWorld(GitWorld& w, const Executor& executor) : base(w), argo(executor) {
+    base.cluster.add_type({"", "v1", "events", "Event"});
+    const auto pod = [&](const std::string& ns, const std::string& name, Json metadata) {
+      metadata["name"] = name;
+      metadata["namespace"] = ns;
+      base.cluster.put(k8s::resources::kPods, {{"apiVersion", "v1"},
+                                               {"kind", "Pod"},
+                                               {"metadata", std::move(metadata)},
+                                               {"spec", {{"containers", {{{"name", "main"}}}}}}});
+    };
+    const auto owned = [](const char* kind, const char* name) {
+      return Json::array({{{"apiVersion", "apps/v1"},
+                           {"kind", kind},
+                           {"name", name},
+                           {"uid", "u"},
+                           {"controller", true}}});
+    };
+    pod("default", "cap-app-proxy-6d4-x2x7k",
+        {{"labels", {{"pod-template-hash", "6d4"}}},
+         {"ownerReferences", owned("ReplicaSet", "cap-app-proxy-6d4")}});
+    pod("default", "event-reporter-0",
+        {{"ownerReferences", owned("StatefulSet", "event-reporter")}});
+    pod("web", "w-1", {{"labels", {{"workflows.argoproj.io/workflow", "w"}}}});
+    base.cluster.append_pod_log("2026-03-04T09:15:27Z a line of a pod\n");
+  }
+  Task<> start(Environment more = {}) {
+    more.insert({{"ARGO_CD_URL", argo.url()},
+                 {"ARGO_CD_TOKEN", "argocd.double.token"},
+                 {"ARGO_WORKFLOWS_URL", argo.url()},
+                 {"MAX_OPERATIONS_PER_USER", "10000"}});
+    base.start(std::move(more));
+    co_await base.base.account_known();
+    const auto deadline = deadline_after(20s);
+    while (base.base.daemon->admin("/statusz").body.contains("fetched yet") &&
+           Clock::now() < deadline) {
+      co_await sleep_for(20ms);
+    }
+  }
+  // Bob may do this with what is in these namespaces.
+  void allow(std::vector<std::string> actions) {
+    Json rules = Json::array();
+    for (const auto& [type, ns] :
+         {std::pair{"gitopsApplications", "argocd"}, {"workflows", "web"}}) {
+      rules.push_back({{"id", type},
+                       {"accountId", "acc-1"},
+                       {"entityType", type},
+                       {"teams", {"t1"}},
+                       {"actions", actions},
+                       {"attributes", {{{"name", "NAMESPACE"}, {"value", ns}}}}});
+    }
+    base.base.platform.accounts().set_team("t1", {"u-bob"});
+    base.base.platform.accounts().set_rules(std::move(rules));
+  }
+
+  // Everything that a subscription says, until `enough`.
+  Task<std::vector<Json>> subscribe(
+      const char* token, std::string query,
+      std::function<bool(const std::vector<Json>&)> enough = [](const auto&) { return false; }) {
+    std::vector<Json> all;
+    const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = base.base.daemon->port()};
+    const auto ended = co_await http::connect_websocket(
+        base.base.client, url, {.target = "/app-proxy/api/graphql"}, graphql::kSocketProtocols, {},
+        deadline_after(20s), [&](http::WebSocket& socket) -> Task<> {
+          (void)co_await socket.send(
+              Json{{"type", "connection_init"}, {"payload", {{"Authorization", token}}}}.dump());
+          while (auto message = co_await socket.receive()) {
+            Json json = Json::parse(message->data, nullptr, false);
+            if (json["type"] == "connection_ack") {
+              (void)co_await socket.send(
+                  Json{{"id", "1"}, {"type", "subscribe"}, {"payload", {{"query", query}}}}.dump());
+            }
+            if (json["type"] == "complete") co_return;
+            if (json["type"] == "error") {
+              all.push_back(json["payload"][0]);
+              co_return;
+            }
+            if (json["type"] != "next") continue;
+            all.push_back(json["payload"]["data"].is_object()
+                              ? json["payload"]["data"].begin().value()
+                              : json["payload"]);
+            if (enough(all)) co_return;
+          }
+        });
+    EXPECT_TRUE(ended);
+    co_return all;
+  }
+
+  // A request for server-sent events that was answered.
+  Task<std::optional<http::ClientExchange>> open_events(const char* token, std::string query) {
+    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = base.base.daemon->port()};
+    auto exchange = co_await base.base.client.open(
+        url,
+        {.method = "GET",
+         .target = "/app-proxy/api/applications/logs?" + query,
+         .headers = {{"Authorization", token}, {"Accept", "text/event-stream"}}},
+        deadline_after(60s));
+    if (!exchange) co_return std::nullopt;
+    auto head = co_await exchange->read_head();
+    EXPECT_TRUE(head && head->status == 200) << query;
+    co_return std::optional(std::move(*exchange));
+  }
+
+  Task<> stop() {
+    base.base.client.close_idle();
+    co_await argo.server.stop(Clock::now());
+  }
+
+  GitWorld& base;
+  ArgoDouble argo;
+};
+
+void in_log_world(const std::function<Task<>(LogWorld&)>& body) {
+  run_coro(
+      [&]() -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        GitWorld world(executor);
+        co_await play_in(world, [&](GitWorld& base) -> Task<> {
+          LogWorld logs(base, executor);
+          co_await play_in(logs, body);
+        });
+      },
+      std::getenv("GITOPS_LONG") != nullptr ? 900s : 200s);
+}
+
+// "content" of each answer, "error: …" and "done".
+std::vector<std::string> told(const std::vector<Json>& answers) {
+  std::vector<std::string> all;
+  for (const Json& answer : answers) {
+    if (answer.contains("message")) {
+      all.push_back(answer.value("message", ""));
+    } else if (answer.value("done", Json()).is_boolean()) {
+      all.emplace_back("done");
+    } else if (answer.value("data", Json()).is_object()) {
+      all.push_back(answer["data"].value("podName", "") + ": " +
+                    answer["data"].value("content", answer["data"].value("message", "")));
+    } else {
+      all.push_back("error: " + answer.value("error", ""));
+    }
+  }
+  return all;
+}
+
+constexpr const char* kApplicationLogs =
+    R"(subscription{applicationLogs(applicationName:"shop",podName:"ui-1",container:"main",tailLines:50,)"
+    R"(options:{follow:true,filter:"!noise",sinceSeconds:60}){data{podName timestamp content} error done}})";
+
+TEST(AppProxyLogs, OfApplicationsAndWorkflowsAsTheRulesAllow) {
+  in_log_world([](LogWorld& w) -> Task<> {
+    w.allow({"VIEW_POD_LOGS", "ACCESS_LOGS"});
+    co_await w.start();
+    // The lines are older than sinceSeconds.
+    EXPECT_THAT(told(co_await w.subscribe(World::kBob, kApplicationLogs)), ElementsAre("done"));
+    const auto& asked = w.argo.asked;
+    CO_ASSERT_EQ(asked.size(), 1U);
+    for (const char* parameter : {"podName=ui-1", "container=main", "tailLines=50", "follow=true",
+                                  "filter=%21noise", "sinceSeconds=60", "namespace=web"}) {
+      EXPECT_THAT(asked[0], HasSubstr(parameter));
+    }
+    EXPECT_THAT(told(co_await w.subscribe(World::kBob,
+                                          R"(subscription{applicationLogs(applicationName:"shop"))"
+                                          R"({data{podName content} error done}})")),
+                ElementsAre("ui-1: one", "ui-1: two", "ui-1: three", "done"));
+    EXPECT_THAT(told(co_await w.subscribe(
+                    World::kBob, R"(subscription{workflowLogs(namespace:"web",workflowName:"w",)"
+                                 R"(options:{filter:"t"}){data{podName content} error done}})")),
+                ElementsAre("ui-1: one", "ui-1: two", "ui-1: three", "done"));
+    EXPECT_THAT(w.argo.asked.back(), HasSubstr("grep=t"));
+  });
+}
+
+TEST(AppProxyLogs, NobodyReadsWhatTheRulesDoNotAllow) {
+  in_log_world([](LogWorld& w) -> Task<> {
+    w.allow({"VIEW"});
+    co_await w.start();
+    const char* const queries[] = {
+        R"(subscription{applicationLogs(applicationName:"shop"){done}})",
+        R"(subscription{workflowLogs(namespace:"web",workflowName:"w"){done}})",
+        R"(subscription{componentLogs(componentName:"cap-app-proxy"){done}})",
+        R"(subscription{podEvents(namespace:"web",podName:"other",applicationName:"shop"){done}})",
+        R"(subscription{podEvents(namespace:"web",podName:"other",workflowName:"w"){done}})",
+    };
+    for (const char* query : queries) {
+      EXPECT_THAT(told(co_await w.subscribe(World::kBob, query)), ElementsAre("Forbidden"))
+          << query;
+    }
+    for (const char* query :
+         {"applicationName=shop", "workflowName=w&namespace=web", "componentName=cap-app-proxy"}) {
+      const auto answer = co_await w.base.base.send(
+          {.method = "GET",
+           .target = std::string("/api/applications/logs?") + query,
+           .headers = {{"Authorization", World::kBob}, {"Accept", "text/event-stream"}}});
+      EXPECT_EQ(answer.status, 403) << query << answer.body;
+    }
+    EXPECT_THAT(w.argo.asked, IsEmpty());
+    // The archive: nobody, a user, somebody of another account.
+    const auto archive = [&](http::Headers headers) -> Task<int> {
+      co_return (co_await w.base.base.send({.method = "GET",
+                                            .target = "/app-proxy/api/applications/logs",
+                                            .headers = std::move(headers)}))
+          .status;
+    };
+    EXPECT_EQ(co_await archive({}), 401);
+    EXPECT_EQ(co_await archive(World::as(World::kEve)), 401);
+    EXPECT_EQ(co_await archive(World::as(World::kBob)), 403);
+  });
+}
+
+TEST(AppProxyLogs, OfComponentsAsASubscriptionAsEventsAndAsAnArchive) {
+  in_log_world([](LogWorld& w) -> Task<> {
+    co_await w.start({{"LOGS_WITHOUT_LOGIN", "true"}});
+    EXPECT_THAT(
+        told(co_await w.subscribe(
+            World::kAnn, R"(subscription{componentLogs(componentName:"cap-app-proxy",tailLines:1))"
+                         R"({data{podName componentName containerName timestamp content} done}})")),
+        ElementsAre("cap-app-proxy-6d4-x2x7k: a line of a pod", "done"));
+    EXPECT_THAT(told(co_await w.subscribe(
+                    World::kAnn, R"(subscription{componentLogs(componentName:"none"){done}})")),
+                ElementsAre(HasSubstr("no such component")));
+
+    auto events = co_await w.open_events(World::kAnn, "componentName=event-reporter&follow=true");
+    CO_ASSERT_TRUE(events.has_value());
+    http::ServerSentEventParser parser(64 * 1024);
+    std::vector<http::ServerSentEvent> heard;
+    const auto hear = [&]() -> Task<> {
+      auto piece = co_await events->read_some();
+      CO_ASSERT_OK(piece);
+      auto parsed = parser.feed(*piece);
+      CO_ASSERT_OK(parsed);
+      for (auto& event : *parsed) heard.push_back(std::move(event));
+    };
+    while (heard.size() < 2) co_await hear();
+    EXPECT_EQ(heard[1].event, "log");
+    EXPECT_EQ(Json::parse(heard[1].data), (Json{{"podName", "event-reporter-0"},
+                                                {"containerName", "main"},
+                                                {"timestamp", "2026-03-04T09:15:27Z"},
+                                                {"content", "a line of a pod"}}));
+    w.base.cluster.append_pod_log("2026-03-04T09:15:28Z a later line\n");
+    while (heard.size() < 3) co_await hear();
+    EXPECT_THAT(heard[2].data, HasSubstr("a later line"));
+    events.reset();
+
+    // As the command line asks: without a credential.
+    const auto archive =
+        co_await w.base.base.send({.method = "GET", .target = "/app-proxy/api/applications/logs"});
+    EXPECT_EQ(archive.status, 200);
+    EXPECT_EQ(archive.headers.find("Content-Disposition"), "attachment; filename=\"prod.tar.gz\"");
+    const auto tar = http::gzip_decompress(archive.body, 10'000'000);
+    CO_ASSERT_OK(tar);
+    EXPECT_EQ(tar->size() % 512, 0U);
+    EXPECT_THAT(*tar, testing::StartsWith("cap-app-proxy.log"));
+    EXPECT_THAT(*tar, HasSubstr("==> cap-app-proxy-6d4-x2x7k/main <=="));
+    EXPECT_THAT(*tar, HasSubstr("==> event-reporter-0/main <=="));
+    EXPECT_THAT(*tar, HasSubstr("a later line"));
+  });
+}
+
+TEST(AppProxyLogs, EventsOfAPod) {
+  in_log_world([](LogWorld& w) -> Task<> {
+    w.allow({"VIEW"});
+    co_await w.start();
+    const auto put = [&](const std::string& name, const std::string& message) {
+      w.base.cluster.put({"", "v1", "events", "Event"},
+                         {{"apiVersion", "v1"},
+                          {"kind", "Event"},
+                          {"metadata", {{"name", name}, {"namespace", "web"}}},
+                          {"involvedObject", {{"kind", "Pod"}, {"name", "w-1"}}},
+                          {"reason", "Scheduled"},
+                          {"type", "Normal"},
+                          {"lastTimestamp", "2026-03-04T09:15:27Z"},
+                          {"message", message}});
+    };
+    put("a", "first");
+    const auto all = co_await w.subscribe(
+        World::kBob,
+        R"(subscription{podEvents(namespace:"web",podName:"w-1",workflowName:"w"))"
+        R"({data{podName timestamp message reason type} error done}})",
+        [&](const std::vector<Json>& answers) {
+          if (answers.size() == 1) put("b", "second");
+          return answers.size() == 2;
+        });
+    EXPECT_THAT(told(all), ElementsAre("w-1: first", "w-1: second"));
+    EXPECT_EQ(all[0]["data"], (Json{{"podName", "w-1"},
+                                    {"timestamp", "2026-03-04T09:15:27Z"},
+                                    {"message", "first"},
+                                    {"reason", "Scheduled"},
+                                    {"type", "Normal"}}));
+  });
+}
+
+// Most readers read nothing: their servers are held up, memory stays flat, and who reads gets its lines.
+// GITOPS_LONG: 1,000 of them.
+TEST(AppProxyLogs, SlowReadersHoldUpTheirServersAndNobodyElse) {
+  in_log_world([](LogWorld& w) -> Task<> {
+    // Freed memory must not count.
+    co_await w.start({{"ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=64"}});
+    const bool is_long = std::getenv("GITOPS_LONG") != nullptr;
+    const int readers = is_long ? 1'000 : 20;
+    std::list<http::ClientExchange> slow;
+    for (int i = 0; i < readers; ++i) {
+      auto opened = co_await w.open_events(
+          World::kAnn, "applicationName=shop&tailLines=0&podName=p" + std::to_string(i));
+      CO_ASSERT_TRUE(opened.has_value());
+      slow.push_back(std::move(*opened));
+    }
+    // Until all of them are held up.
+    const auto total = [&] {
+      std::size_t sum = 0;
+      for (const auto& [query, bytes] : w.argo.written) sum += bytes;
+      return sum;
+    };
+    std::size_t before = 0;
+    const auto patience = deadline_after(is_long ? 600s : 90s);
+    do {
+      before = total();
+      co_await sleep_for(500ms);
+    } while (total() != before && Clock::now() < patience);
+    EXPECT_EQ(total(), before);
+    EXPECT_EQ(w.argo.written.size(), static_cast<std::size_t>(readers));
+    const std::size_t held = w.base.base.daemon->memory();
+
+    // One that reads: 20 MB pass, and the others cost nothing more.
+    auto fast =
+        co_await w.open_events(World::kAnn, "applicationName=shop&tailLines=0&podName=fast");
+    CO_ASSERT_TRUE(fast.has_value());
+    std::size_t read = 0;
+    while (read < 20'000'000) {
+      auto piece = co_await fast->read_some();
+      CO_ASSERT_OK(piece);
+      CO_ASSERT_TRUE(!piece->empty());
+      read += piece->size();
+    }
+    const std::size_t after = w.base.base.daemon->memory();
+    std::cout << readers << " slow readers: " << held << " KiB, after 20 MB to another one "
+              << after << " KiB; the servers wrote " << before << " bytes\n";
+    EXPECT_LT(after, held + 8 * 1024);
+    EXPECT_THAT(w.base.base.daemon->admin("/statusz").body,
+                HasSubstr("logs being read: " + std::to_string(readers + 1)));
+    fast.reset();
+    slow.clear();
+    const auto deadline = deadline_after(30s);
+    while (!w.base.base.daemon->admin("/statusz").body.contains("logs being read: 0") &&
+           Clock::now() < deadline) {
+      co_await sleep_for(50ms);
+    }
+    EXPECT_THAT(w.base.base.daemon->admin("/statusz").body, HasSubstr("logs being read: 0"));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test
