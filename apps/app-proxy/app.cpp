@@ -21,6 +21,7 @@
 #include "app-proxy/integrations/validity_check.hpp"
 #include "app-proxy/log_routes.hpp"
 #include "app-proxy/logs/log_streams.hpp"
+#include "app-proxy/promotion_routes.hpp"
 #include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
@@ -92,9 +93,6 @@ Door::Options door_options(const Config& config) {
 // argocd-server refuses all logins to an account after five wrong ones within 300 s.
 constexpr auto kWrongPassword = std::chrono::seconds(310);
 constexpr const char* kServiceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-
-// Less than the router waits for an answer.
-constexpr auto kPromotionTime = std::chrono::seconds(53);
 
 // Threads for Git's blocking work, and for clones, which take one each for their whole time.
 constexpr std::size_t kGitThreads = 4;
@@ -559,47 +557,8 @@ class App {
   }
 
   Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind) {
-    const auto visit = co_await door_->admit(exchange);
-    if (!visit) co_return;
-    const auto body = co_await exchange.read_body();
-    if (!body) {
-      (void)co_await exchange.reply(rest_error(413, body.error().message));
-      co_return;
-    }
-    const auto begin = Clock::now();
-    auto request = parse_promotion(kind, *body);
-    std::vector<std::pair<std::string_view, std::string>> subject;
-    if (request) {
-      for (const auto& [name, id] :
-           {std::pair<std::string_view, const control_plane::ApplicationId*>("srcAppId",
-                                                                             &request->source),
-            {"destAppId", &request->destination}}) {
-        subject.emplace_back(name, id->runtime + "/" + id->application_namespace + "/" + id->name);
-      }
-    }
-    Result<std::string> answer;
-    if (!request) {
-      answer = std::unexpected(request.error());
-    } else if (!promotions_) {
-      answer = fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
-    } else {
-      answer = co_await promotions_->promote(kind, *visit->caller.user, std::move(*request),
-                                             begin + kPromotionTime);
-    }
-    audit_.write(
-        {.caller = visit->caller,
-         .action = kind == PromotionKind::commit ? "promotions/commit" : "promotions/pullRequest",
-         .subject = std::move(subject),
-         .result = answer ? "ok" : to_string(answer.error().code),
-         .took = Clock::now() - begin});
-    (void)co_await exchange.reply(answer
-                                      ? http::Response{.status = 200,
-                                                       .headers = {{"Content-Type",
-                                                                    "application/json; "
-                                                                    "charset=utf-8"},
-                                                                   {"Cache-Control", "no-store"}},
-                                                       .body = std::move(*answer)}
-                                      : refusal_response(answer.error()));
+    return app_proxy::serve_promotion(exchange, kind, *door_, audit_,
+                                      promotions_ ? &*promotions_ : nullptr);
   }
 
   Task<> serve(http::Exchange& exchange) {
