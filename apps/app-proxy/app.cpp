@@ -539,6 +539,7 @@ class App {
         [this] { return own_git_credential(); }, ConfigRepositorySetup::Options{});
     config_repository_->start(git_tasks_);
     tree_reader_.emplace(*git_pool_, *clones_, *git_http_);
+    parts_->reader = &*tree_reader_;
     promotions_.emplace(Promotions::Parts{
         .control_plane = *control_plane_,
         .rules = *rules_,

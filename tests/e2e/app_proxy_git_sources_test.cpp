@@ -380,7 +380,7 @@ TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
     const std::string document = "mutation RemoveRuntimeFromIscRepo { removeRuntimeFromIscRepo }";
     EXPECT_THAT((co_await w.world.ask(kBob, document)).body, HasSubstr("Forbidden"));
     EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
-              (Json{{"data", {{"removeRuntimeFromIscRepo", 1}}}}));
+              (Json{{"data", {{"removeRuntimeFromIscRepo", 3}}}}));
     EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}),
               "resources/README.md\nresources/app-projects/cf-git-sources.yaml\n"
               "resources/staging/x.yaml");

@@ -132,7 +132,7 @@ TEST(GitSources, ReachTheClusterThroughGitAndArgoCd) {
         EXPECT_TRUE(co_await wait_for_argocd(bed.argocd(), [&] {
           return bed.argocd().request("GET", "/api/v1/applications/argo-rollouts-in-cluster").ok();
         }));
-        EXPECT_EQ(co_await GoSdk::ok(world, kAnn, "remove-runtime-from-isc-repo"), 1);
+        EXPECT_EQ(co_await GoSdk::ok(world, kAnn, "remove-runtime-from-isc-repo"), 3);
         EXPECT_EQ(gitea.git(ann, "config", {"ls-tree", "-r", "--name-only", "main"}).out,
                   "git-sources/prod/default/README.md\nresources/README.md\n"
                   "resources/app-projects/cf-git-sources.yaml\n");

@@ -1,6 +1,8 @@
 #include "app-proxy/resolvers/git_sources.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -50,6 +52,30 @@ Task<Result<Target>> target_of(GitIntegrations* git, Committer* committer,
       .requested_by = "Requested by " + (user.name.empty() ? user.id : user.name) +
                       " through runtime " + files.runtime + ".",
   };
+}
+
+// How many files of the repository concern this runtime alone.
+Task<Result<std::int64_t>> own_files(const Target& target, TreeReader& reader, Deadline deadline) {
+  // The job on the pool may outlive this coroutine.
+  const auto count = std::make_shared<std::atomic<std::int64_t>>(0);
+  for (auto& folder : target.repository.own_folders()) {
+    const auto read =
+        co_await reader.read({.repository = target.repository.at.repository,
+                              .branch = target.repository.at.ref,
+                              .folder = std::move(folder),
+                              .credential = {.username = git_username_of(target.account),
+                                             .password = target.account.access.token},
+                              .wanted =
+                                  [count](std::string_view) {
+                                    ++*count;
+                                    return false;
+                                  }},
+                             deadline);
+    if (read) continue;
+    if (read.error().code == ErrorCode::not_found) co_return 0;  // no branch yet
+    co_return std::unexpected(shown_commit_error(read.error()));
+  }
+  co_return count->load();
 }
 
 // True when there was something to commit.
@@ -353,15 +379,18 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committ
 }
 
 Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Committer* committer,
+                                                        TreeReader* reader,
                                                         const RuntimeFiles& files, Call& call) {
   const Deadline deadline = commit_deadline(call);
   const auto target = co_await target_of(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
+  const auto count = co_await own_files(*target, *reader, deadline);
+  if (!count) co_return std::unexpected(count.error());
   const auto done =
       co_await commit(*target, *committer, changes_to_remove_runtime(target->repository),
                       "Remove runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
-  co_return *done ? 1 : 0;
+  co_return *done ? *count : 0;
 }
 
 }  // namespace gitops::app_proxy

@@ -4,6 +4,7 @@
 
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/git/committer.hpp"
+#include "app-proxy/git/tree_reader.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "common/graphql/resolvers.hpp"
 
@@ -13,7 +14,7 @@ class Client;
 
 // The fields of the schema that change the shared configuration repository: each is one commit by the
 // caller, with the token that the caller has registered in the integration "default". Argo CD applies
-// it. `git`, `committer` and `cluster` are null while the runtime has no access to its cluster.
+// it. `git`, `committer`, `reader` and `cluster` are null while the runtime has no access to its cluster.
 namespace gitops::app_proxy {
 
 // Registers the caller's token, and has the shared configuration repository cloned with it.
@@ -35,8 +36,9 @@ Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer
                                       const RuntimeFiles& files, graphql::Call& call);
 Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committer,
                                         const RuntimeFiles& files, graphql::Call& call);
-// Returns the number of commits that were needed: 1, or 0 when nothing was left of the runtime.
+// Returns the number of files that it removed; 0 when nothing was left of the runtime.
 Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Committer* committer,
+                                                        TreeReader* reader,
                                                         const RuntimeFiles& files,
                                                         graphql::Call& call);
 

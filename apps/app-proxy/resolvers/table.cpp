@@ -327,7 +327,11 @@ std::vector<FieldRow> table(const Parts& parts) {
       change("deleteApplication", admin, {"args.appName"}, of_files(delete_application)),
       change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
              of_files(create_argo_rollouts)),
-      change("removeRuntimeFromIscRepo", admin, {}, of_files(remove_runtime_from_isc_repo)),
+      change("removeRuntimeFromIscRepo", admin, {},
+             [&parts](Call& call) {
+               return remove_runtime_from_isc_repo(parts.git_integrations, parts.committer,
+                                                   parts.reader, parts.files, call);
+             }),
   };
   add_actions(rows, parts);
   add_logs(rows, parts);

@@ -15,6 +15,7 @@ class Committer;
 class GitIntegrations;
 class LogStreams;
 class RolloutActions;
+class TreeReader;
 class WorkflowActions;
 
 // What the resolvers work with. App owns all of it; it outlives the engine.
@@ -22,6 +23,7 @@ struct Parts {
   const VersionInfo& version;
   GitIntegrations* git_integrations = nullptr;  // null: no access to the cluster
   Committer* committer = nullptr;               // null: the same, or no folder for clones
+  TreeReader* reader = nullptr;                 // null: with the committer
   k8s::Client* cluster = nullptr;               // null: no access to the cluster
   RuntimeFiles files = {};
   ApplicationActions* applications = nullptr;  // null: no Argo CD is configured
