@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "common/graphql/socket_session.hpp"
+#include "common/http/websocket.hpp"
 #include "e2e/app_proxy_world.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
@@ -59,9 +61,11 @@ rules:
 - {apiGroups: [apps], resources: [replicasets], verbs: [get, list, patch]}
 - {apiGroups: [apps], resources: [deployments], verbs: [get, patch]}
 - {apiGroups: [""], resources: [podtemplates], verbs: [get, patch]}
-- {apiGroups: [argoproj.io], resources: [workflows], verbs: [get, list, create, update, patch, delete]}
+- {apiGroups: [argoproj.io], resources: [workflows], verbs: [get, list, watch, create, update, patch, delete]}
 - {apiGroups: [argoproj.io], resources: [workflowtemplates], verbs: [get]}
-- {apiGroups: [""], resources: [pods], verbs: [delete]}
+- {apiGroups: [""], resources: [pods], verbs: [delete, get, list, watch]}
+- {apiGroups: [""], resources: [pods/log], verbs: [get]}
+- {apiGroups: [""], resources: [events], verbs: [watch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -818,6 +822,108 @@ TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
 }
 
 #endif
+
+// --- logs ---------------------------------------------------------------------------------------
+
+// A log that is being read as server-sent events.
+struct Followed {
+  static Task<std::unique_ptr<Followed>> open(ActionWorld& w, const char* user, std::string query) {
+    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = w.base.daemon->port()};
+    auto exchange = co_await w.base.client.open(
+        url,
+        {.method = "GET",
+         .target = "/app-proxy/api/applications/logs?follow=true&" + query,
+         .headers = {{"Authorization", user}, {"Accept", "text/event-stream"}}},
+        deadline_after(kPatience));
+    if (!exchange) co_return nullptr;
+    const auto head = co_await exchange->read_head();
+    EXPECT_TRUE(head && head->status == 200) << query;
+    co_return std::make_unique<Followed>(std::move(*exchange));
+  }
+  explicit Followed(http::ClientExchange opened) : exchange(std::move(opened)) {}
+  Task<bool> sees(std::string line) {
+    exchange.set_deadline(deadline_after(kPatience));
+    while (!text.contains(line)) {
+      auto piece = co_await exchange.read_some();
+      if (!piece || piece->empty()) co_return false;
+      text += *piece;
+    }
+    co_return true;
+  }
+  http::ClientExchange exchange;
+  std::string text;
+};
+
+TEST(LogsOfUsers, ComeFromArgoCdArgoServerAndTheApiServer) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)workflows();
+  (void)account();  // makes the namespace app-proxy
+  const App app("actions-logs");
+  const Space space("wf-logs");
+  workflows().submit(space.ns, "work",
+                     R"({"entrypoint":"main","templates":[{"name":"main","steps":[
+    [{"name":"work","template":"work"}],[{"name":"wait","template":"wait"}]]},
+    {"name":"work","container":{"image":"example.test/step:1","command":["true"]}},
+    {"name":"wait","suspend":{}}]})");
+  bed().cluster().apply(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: one-component, namespace: app-proxy}\n"
+      "spec: {containers: [{name: main, image: \"example.test/x:1\"}]}\n");
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    w.allow("argocd", {"VIEW", "SYNC", "VIEW_POD_LOGS"});
+    co_await w.start(with_workflows());
+    (void)co_await w.data(kBob, kSync, {{"applicationName", app.name}});
+    EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
+    EXPECT_TRUE(co_await has_phase(space, "work", "Running"));
+    // The pod of the first step is there once the second one waits.
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return workflow(space, "work").dump().contains("\"type\":\"Suspend\""); },
+        "the second step"));
+    auto application = co_await Followed::open(w, kBob, "applicationName=" + app.name);
+    auto of_workflow = co_await Followed::open(w, kAnn, "workflowName=work&namespace=" + space.ns);
+    auto component = co_await Followed::open(w, kAnn, "componentName=one-component");
+    CO_ASSERT_TRUE(application && of_workflow && component);
+    for (const std::string line : {"first", "second"}) {
+      const auto text = line + " line of " + space.ns;
+      bed().cluster().append_pod_log(text);
+      EXPECT_TRUE(co_await application->sees(text)) << application->text;
+      EXPECT_TRUE(co_await of_workflow->sees(text)) << of_workflow->text;
+      EXPECT_TRUE(co_await component->sees(text)) << component->text;
+    }
+    EXPECT_THAT(application->text, HasSubstr("\"podName\":\"ui-"));
+    EXPECT_THAT(of_workflow->text, HasSubstr("\"podName\":\"work"));
+    EXPECT_THAT(component->text, HasSubstr("\"podName\":\"one-component\""));
+    // Events of a pod, as a subscription.
+    const auto pods = object("/api/v1/namespaces/" + app.name + "/pods");
+    const auto pod = text_at(pods, "/items/0/metadata/name");
+    bool has_event = false;
+    const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = w.base.daemon->port()};
+    (void)co_await http::connect_websocket(
+        w.base.client, url,
+        {.target = "/app-proxy/api/graphql", .headers = AppProxyWorld::as(kBob)},
+        graphql::kSocketProtocols, {}, deadline_after(kPatience),
+        [&](http::WebSocket& socket) -> Task<> {
+          (void)co_await socket.send(R"({"type":"connection_init"})");
+          while (auto message = co_await socket.receive()) {
+            const Json said = Json::parse(message->data, nullptr, false);
+            if (said["type"] == "connection_ack") {
+              (void)co_await socket.send(Json{
+                  {"id", "1"},
+                  {"type", "subscribe"},
+                  {"payload",
+                   {{"query", "subscription{podEvents(namespace:\"" + app.name + "\",podName:\"" +
+                                  pod + "\",applicationName:\"" + app.name +
+                                  "\"){data{reason message type timestamp podName} error done}}"}}}}
+                                             .dump());
+            }
+            if (said["type"] == "error") ADD_FAILURE() << message->data;
+            if (said["type"] == "error" || said["type"] == "complete") co_return;
+            has_event = has_event || message->data.contains("Scheduled");
+            if (has_event) co_return;
+          }
+        });
+    EXPECT_TRUE(has_event);
+  });
+}
 
 }  // namespace
 }  // namespace gitops::test

@@ -1,0 +1,182 @@
+// From an empty namespace and an empty repository to a registered runtime with a Git source that Argo CD has
+// applied: the running app-proxy on a real cluster, a real Argo CD and a real Gitea. The control plane is the
+// double.
+#include <iostream>
+
+#include <gmock/gmock.h>
+
+#include "e2e/app_proxy_world.hpp"
+#include "peers/peer_bed.hpp"
+#include "peers/peer_gitea.hpp"
+
+namespace gitops::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kPatience = std::chrono::seconds(60);
+
+// The time that people are promised.
+constexpr auto kPromised = std::chrono::seconds(30);
+
+Task<bool> until(std::function<bool()> condition, const char* what) {
+  const auto deadline = deadline_after(kPatience);
+  while (!condition()) {
+    if (Clock::now() > deadline) {
+      ADD_FAILURE() << "waited in vain for " << what;
+      co_return false;
+    }
+    co_await sleep_for(std::chrono::milliseconds(100));
+  }
+  co_return true;
+}
+
+std::string secret_value(const char* name, const char* key) {
+  const auto reply = peer_bed().cluster().request(
+      "GET", std::string("/api/v1/namespaces/") + PeerArgoCd::kNamespace + "/secrets/" + name);
+  if (!reply.ok()) return {};
+  const auto json = Json::parse(reply.body, nullptr, false);
+  const auto bytes = base64_decode(json.value(Json::json_pointer("/data/" + std::string(key)), ""));
+  return bytes ? *bytes : "";
+}
+
+TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
+  GITOPS_REQUIRE_PEERS();
+  GITOPS_REQUIRE_PEER(PeerGitea);
+  auto& bed = peer_bed();
+  PeerGitea gitea;
+  const auto ann = gitea.create_user("ann");
+  // The shared configuration repository has no commit yet.
+  ASSERT_TRUE(gitea.api(ann, "POST", "/user/repos", R"({"name":"config"})").ok());
+  const auto config = gitea.url() + "/ann/config.git";
+  const auto shop = gitea.create_repository(ann, "shop");
+  const Json file{{"content", base64_encode("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "
+                                            "from-git}\ndata: {a: b}\n")}};
+  ASSERT_TRUE(gitea.api(ann, "POST", "/repos/ann/shop/contents/one/cm.yaml", file.dump()).ok());
+  // As the administrator: the bot's own token ends when its password is changed.
+  const auto session = Json::parse(bed.argocd().request_ok(
+      "POST", "/api/v1/session",
+      Json{{"username", "admin"}, {"password", bed.argocd().admin_password()}}.dump()));
+  const auto argocd = [&](const std::string& method, const std::string& path,
+                          const std::string& body = {}) {
+    return http_call({.method = method,
+                      .url = bed.argocd().url() + path,
+                      .headers = {"Authorization: Bearer " + session.value("token", ""),
+                                  "Content-Type: application/json"},
+                      .body = body});
+  };
+  const auto add_to_argocd = [&](const std::string& url) {
+    return argocd("POST", "/api/v1/repositories",
+                  Json{{"repo", url},
+                       {"username", ann.name},
+                       {"password", ann.token},
+                       {"insecure", true}}
+                      .dump())
+        .ok();
+  };
+  ASSERT_TRUE(add_to_argocd(shop));
+  bed.cluster().create_namespace("life-shop");
+  // An account with the capability apiKey.
+  constexpr const char* kPassword = "canary-bot-password";
+  const auto changed = argocd("PUT", "/api/v1/account/password",
+                              Json{{"name", "bot"},
+                                   {"currentPassword", bed.argocd().admin_password()},
+                                   {"newPassword", kPassword}}
+                                  .dump());
+  ASSERT_TRUE(changed.ok()) << changed.body;
+  in_app_proxy_world(
+      [&](AppProxyWorld& world) -> Task<> {
+        auto& accounts = world.platform.accounts();
+        accounts.add({.id = "acc-1",
+                      .name = "acme",
+                      .admins = {"u-ann"},
+                      .git_provider = {},
+                      .shared_config_repo = config});
+        TempDir folder;
+        const auto begin = Clock::now();
+        world.start({{"KUBECONFIG", bed.cluster().kubeconfig().string()},
+                     {"NAMESPACE", PeerArgoCd::kNamespace},
+                     {"RUNTIME_NAME", "fresh"},
+                     {"RUNTIME_TOKEN", ""},
+                     {"USER_TOKEN", kAnn},
+                     {"ARGO_CD_URL", bed.argocd().url()},
+                     {"ARGO_CD_USERNAME", "bot"},
+                     {"ARGO_CD_PASSWORD", kPassword},
+                     {"REPOS_DIR", (folder / "clones").string()},
+                     {"GIT_USERNAME", ann.name},
+                     {"GIT_PASSWORD", ann.token},
+                     {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
+        CO_ASSERT_TRUE(co_await until(
+            [] {
+              return secret_value("codefresh-token", "token") == "canary-runtime-token-1" &&
+                     !secret_value("argocd-token", "token").empty();
+            },
+            "the Secrets"));
+        co_await world.account_known();
+        const auto done = [&](std::string query, Json variables) -> Task<> {
+          const auto answer =
+              co_await world.ask(std::move(query), AppProxyWorld::as(kAnn), std::move(variables));
+          EXPECT_FALSE(answer.json.contains("errors")) << answer.body;
+        };
+        co_await done(
+            "mutation($args: AddGitIntegrationArgs!){addGitIntegration(args: $args){name}}",
+            {{"args",
+              {{"provider", "GITHUB"},
+               {"apiUrl", gitea.url() + "/api/v1"},
+               {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}}});
+        co_await done(
+            "mutation($args: RegisterToGitIntegrationArgs!){registerToGitIntegration(args: "
+            "$args){name}}",
+            {{"args", {{"token", ann.token}}}});
+        co_await done("mutation($args: CreateGitSourceInput!){createGitSource(args: $args)}",
+                      {{"args",
+                        {{"appName", "life-shop"},
+                         {"appSpecifier", shop + "/one?ref=main"},
+                         {"destServer", "https://kubernetes.default.svc"},
+                         {"destNamespace", "life-shop"}}}});
+        // Argo CD refuses a repository without commits, so it learns of this one now.
+        EXPECT_TRUE(add_to_argocd(config));
+        EXPECT_TRUE(co_await until(
+            [&] {
+              for (const char* name : {"fresh", "in-cluster", "life-shop"}) {
+                (void)argocd("GET",
+                             "/api/v1/applications/" + std::string(name) + "?refresh=normal");
+              }
+              return bed.cluster()
+                  .request("GET", "/api/v1/namespaces/life-shop/configmaps/from-git")
+                  .ok();
+            },
+            "the Git source"));
+        if (::testing::Test::HasFailure()) {
+          for (const char* name : {"fresh", "in-cluster", "life-shop"}) {
+            std::cerr << argocd("GET", "/api/v1/applications/" + std::string(name)).body << "\n";
+          }
+        }
+        const auto took = Clock::now() - begin;
+        std::cout << "a synced Git source after "
+                  << std::chrono::duration_cast<std::chrono::milliseconds>(took).count() << " ms\n";
+        EXPECT_LT(took, kPromised);
+        EXPECT_EQ(accounts.life().registered.size(), 1U);
+        EXPECT_EQ(
+            world.daemon->admin("/statusz").body.find("registration: well") == std::string::npos,
+            false);
+
+        // argocd-token is one that Argo CD takes, and it is made again when somebody deletes it.
+        const auto token = secret_value("argocd-token", "token");
+        bed.cluster().request("DELETE", std::string("/api/v1/namespaces/") +
+                                            PeerArgoCd::kNamespace + "/secrets/argocd-token");
+        EXPECT_TRUE(co_await until(
+            [&] {
+              const auto now = secret_value("argocd-token", "token");
+              return !now.empty() && now != token;
+            },
+            "another argocd-token"));
+        EXPECT_THAT(world.daemon->log(), Not(HasSubstr(token)));
+      },
+      4 * kPatience);
+}
+
+}  // namespace
+}  // namespace gitops::test
