@@ -429,8 +429,11 @@ TEST(AppProxyLogs, SlowReadersHoldUpTheirServersAndNobodyElse) {
     std::cout << readers << " slow readers: " << held << " KiB, after 20 MB to another one "
               << after << " KiB; the servers wrote " << before << " bytes\n";
     EXPECT_LT(after, held + 8 * 1024);
-    EXPECT_THAT(w.base.base.daemon->admin("/statusz").body,
-                HasSubstr("logs being read: " + std::to_string(readers + 1)));
+    // The long form takes longer than the 60 s after which who reads nothing is cut off.
+    if (!is_long) {
+      EXPECT_THAT(w.base.base.daemon->admin("/statusz").body,
+                  HasSubstr("logs being read: " + std::to_string(readers + 1)));
+    }
     fast.reset();
     slow.clear();
     const auto deadline = deadline_after(30s);
