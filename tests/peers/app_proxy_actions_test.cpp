@@ -821,8 +821,6 @@ TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
   });
 }
 
-#endif
-
 // --- logs ---------------------------------------------------------------------------------------
 
 // A log that is being read as server-sent events.
@@ -924,6 +922,8 @@ TEST(LogsOfUsers, ComeFromArgoCdArgoServerAndTheApiServer) {
     EXPECT_TRUE(has_event);
   });
 }
+
+#endif
 
 }  // namespace
 }  // namespace gitops::test
