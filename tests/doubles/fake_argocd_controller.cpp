@@ -326,7 +326,6 @@ void FakeArgoCd::run_operation(State& state) {
     operation_state["syncResult"] = {
         {"resources", results}, {"revision", state.revision}, {"source", object["spec"]["source"]}};
   });
-  write_comparison(state);
 }
 
 Task<Result<std::string>> FakeArgoCd::sync(const std::string& app) {

@@ -311,6 +311,9 @@ void CloneCache::begin(const std::shared_ptr<Clone>& clone, const RepositoryUrl&
   clone->state = Clone::State::making;
   clone->failure.reset();
   ++clone->attempts;
+  clone->url = url.to_string();
+  clone->since = wall_now();
+  clone->progress = std::make_shared<Clone::Shared>();
   tasks_.spawn("clone " + clone->name, [this, clone, url, credential, &client]() -> Task<> {
     return make(clone, url, credential, client);
   });
@@ -373,9 +376,6 @@ Task<> CloneCache::make(std::shared_ptr<Clone> clone, RepositoryUrl url, GitCred
     std::size_t* place = nullptr;  // of its host
   };
   Ending ending{.clone = *clone, .made_one = made_one_};
-  clone->url = url.to_string();
-  clone->since = wall_now();
-  clone->progress = std::make_shared<Clone::Shared>();
   // Not in a line: one that waits for its host would hold up those of others.
   std::size_t& of_host = making_[url.http.host_header()];
   const auto all = [this] {

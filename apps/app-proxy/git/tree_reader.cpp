@@ -16,7 +16,9 @@ Result<FolderContent> read_on_pool(HttpBridge& bridge, const std::stop_token& st
   auto repository = BareRepository::open(folder);
   if (!repository) return std::unexpected(std::move(repository.error()));
   Wire wire(request.repository, request.credential, WireCalls::over(bridge), stop, {});
-  auto session = repository->connect(wire, BareRepository::Direction::fetch);
+  std::vector<std::string> branches;
+  if (!request.branch.empty()) branches.push_back(request.branch);
+  auto session = repository->connect(wire, BareRepository::Direction::fetch, std::move(branches));
   if (!session) return std::unexpected(std::move(session.error()));
   FolderContent content{.commit = request.commit, .branch = request.branch, .files = {}};
   if (content.branch.empty()) content.branch = session->default_branch();

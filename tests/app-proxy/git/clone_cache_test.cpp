@@ -180,9 +180,10 @@ TEST(CloneCache, APreparationWaitsForUsersAndEndsWithTheProcess) {
         options.report_period = 20ms;
         GitBed bed(executor, {.clones = options});
         TaskGroup users(executor);
+        // The user leaves before the clone stalls, and so does not begin it again.
         users.spawn("user", [&]() -> Task<> {
           const auto done = co_await bed.committer.commit(bed.request(url + "user.git", "a", "1\n"),
-                                                          deadline_after(10s));
+                                                          deadline_after(200ms));
           EXPECT_FALSE(done);
         });
         while (bed.clones.in_progress().empty()) co_await sleep_for(1ms);
@@ -192,8 +193,10 @@ TEST(CloneCache, APreparationWaitsForUsersAndEndsWithTheProcess) {
         while (!logs.text().contains("still cloning")) {
           const auto making = bed.clones.in_progress();
           EXPECT_LE(making.size(), 1U);
-          const bool is_users = !making.empty() && making.front().url.contains("user.git");
-          EXPECT_EQ(bed.clones.to_prepare() == 1, is_users);
+          if (!making.empty()) {
+            const bool is_users = making.front().url.contains("user.git");
+            EXPECT_EQ(bed.clones.to_prepare(), is_users ? 1U : 0U);
+          }
           co_await sleep_for(1ms);
         }
         users.cancel();
