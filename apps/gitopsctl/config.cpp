@@ -147,6 +147,9 @@ void add_installation(ConfigReader& reader, Installation& installation) {
   reader.add({.flag = "git-credentials",
               .help = "The runtime has a Git token (global.runtime.gitCredentials)"},
              installation.git_credentials);
+  reader.add({.flag = "registration",
+              .help = "app-proxy registers the runtime (global.codefresh.userToken)"},
+             installation.registration);
   reader.add({.flag = "replicas",
               .env = {"EVENT_REPORTER_REPLICAS"},
               .help = "Replicas of each reporter (replicaCount)"},

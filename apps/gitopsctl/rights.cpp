@@ -13,24 +13,24 @@ constexpr const char* kAppReporter = "runtime-event-reporter";
 constexpr const char* kResourceReporter = "cluster-event-reporter";
 constexpr const char* kAppProxy = "cap-app-proxy";
 constexpr const char* kArgo = "argoproj.io";
+constexpr const char* kLeases = "coordination.k8s.io";
 const std::vector<std::string> kRead = {"get", "list", "watch"};
 
 // The Leases by which the replicas of a reporter divide its work.
 void add_leases(std::vector<Right>& rights, const std::string& daemon, const std::string& mode,
                 std::int64_t replicas) {
-  const std::string group = "coordination.k8s.io";
   const std::string prefix = "event-reporter-" + mode + "-";
   std::vector<std::string> names = {prefix + "layout"};
   if (replicas > 1) {
     rights.push_back({.daemon = daemon,
-                      .group = group,
+                      .group = kLeases,
                       .resource = "leases",
                       .verbs = {"create", "list"},
                       .purpose = "take over the shard of a replica that died"});
     for (std::int64_t i = 0; i < replicas; ++i) names.push_back(prefix + std::to_string(i));
   }
   rights.push_back({.daemon = daemon,
-                    .group = group,
+                    .group = kLeases,
                     .resource = "leases",
                     .verbs = {"get", "update"},
                     .names = names,
@@ -146,6 +146,19 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .resource = "applications",
                       .verbs = {"create", "patch"},
                       .purpose = "apply the shared configuration repository"});
+  }
+  if (installation.app_proxy && installation.registration) {
+    rights.push_back({.daemon = kAppProxy,
+                      .group = kLeases,
+                      .resource = "leases",
+                      .verbs = {"create"},
+                      .purpose = "register the runtime once"});
+    rights.push_back({.daemon = kAppProxy,
+                      .group = kLeases,
+                      .resource = "leases",
+                      .verbs = {"get", "update"},
+                      .names = {kAppProxy},
+                      .purpose = "register the runtime once"});
   }
   if (installation.app_proxy && installation.app_proxy_actions) {
     add_actions(rights, !installation.single_namespace);

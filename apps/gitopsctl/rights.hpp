@@ -16,6 +16,7 @@ struct Installation {
   bool app_proxy = false;                         // app-proxy.enabled
   bool app_proxy_actions = false;                 // app-proxy.actions.enabled
   bool git_credentials = false;                   // global.runtime.gitCredentials.password is set
+  bool registration = false;                      // global.codefresh.userToken is set
   std::int64_t replicas = 1;                      // replicaCount of both reporters
   std::string argocd_token_secret = "argocd-token";
   std::string daemon = {};  // only the rights of this one, as the chart names it; empty: of all
