@@ -618,7 +618,15 @@ files/older-values.json names the keys of older charts.
 where nothing can be looked up. Argument: the root. */}}
 {{- define "gitops-runtime.missingSecrets" -}}
 {{- $missing := list -}}
-{{- $wanted := list (dict "name" "codefresh-token" "key" "token" "what" "the runtime's token for the control plane") -}}
+{{- $wanted := list -}}
+{{- $user := .Values.global.codefresh.userToken | default dict -}}
+{{- with include "gitops-runtime.app-proxy.userToken" . | fromJson -}}
+{{- if $user.secretKeyRef -}}
+{{- $wanted = append $wanted (dict "name" .name "key" .key "what" "the user's token by which app-proxy registers the runtime; its pods wait for it") -}}
+{{- end -}}
+{{- else -}}
+{{- $wanted = append $wanted (dict "name" "codefresh-token" "key" "token" "what" "the runtime's token for the control plane") -}}
+{{- end -}}
 {{- with include "gitops-runtime.argocd.tokenSecret" . | fromJson -}}
 {{- if ne .name "gitops-runtime-argo-cd-token" -}}
 {{- $wanted = append $wanted (dict "name" .name "key" .key "what" "an Argo CD API token that may get applications; docs/install.md says how to make it") -}}

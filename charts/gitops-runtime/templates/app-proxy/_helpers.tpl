@@ -44,6 +44,39 @@ app: cap-app-proxy
 {{- $secret | toJson -}}
 {{- end -}}
 
+{{/* The Secret with the user's token that registers the runtime as {name, key, optional}, in JSON; {} without a token, and without
+app-proxy. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.userToken" -}}
+{{- $user := .Values.global.codefresh.userToken | default dict -}}
+{{- $secret := dict -}}
+{{- if (index .Values "app-proxy").enabled -}}
+{{- if $user.secretKeyRef -}}
+{{- $secret = dict "name" $user.secretKeyRef.name "key" $user.secretKeyRef.key "optional" ($user.secretKeyRef.optional | default false) -}}
+{{- else if $user.token -}}
+{{- $secret = dict "name" "codefresh-user-token" "key" "token" "optional" false -}}
+{{- end -}}
+{{- end -}}
+{{- $secret | toJson -}}
+{{- end -}}
+
+{{/* What is told at the registration, as JSON; {} without a user's token. Argument: the root. */}}
+{{- define "gitops-runtime.app-proxy.registrationEnv" -}}
+{{- $env := dict -}}
+{{- if include "gitops-runtime.app-proxy.userToken" . | fromJson -}}
+{{- $_ := set $env "CHART_VERSION" .Chart.Version -}}
+{{- $_ := set $env "INSTALLATION_TYPE" "HELM" -}}
+{{- $_ := set $env "IS_EXTERNAL_ARGOCD" (not (index .Values "argo-cd").enabled) -}}
+{{- range $name, $key := dict "RUNTIME_VERSION" "version" "CLUSTER" "cluster" "INGRESS_HOST" "ingressHost" "INGRESS_CLASS_NAME" "ingressClassName" "INGRESS_CONTROLLER" "ingressController" -}}
+{{- $ref := dict "name" "codefresh-cm" "key" $key -}}
+{{- if hasPrefix "ingress" $key -}}
+{{- $_ := set $ref "optional" true -}}
+{{- end -}}
+{{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
+{{- end -}}
+{{- end -}}
+{{- $env | toJson -}}
+{{- end -}}
+
 {{/* Authorities of Git hosts, by host, as JSON: those that Argo CD's chart got, and the runtime's own over them. Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.gitCertificates" -}}
 {{- $own := .Values.global.codefresh.tls.workflowPipelinesGitWebhooks.certificates | default dict -}}
@@ -115,6 +148,7 @@ to the pod, and five seconds are left in the end. */}}
 {{- $_ := set $env "GIT_USERNAME" $root.Values.global.runtime.gitCredentials.username -}}
 {{- end -}}
 {{- $_ := set $env "IS_CONFIGURATION_RUNTIME" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "isConfigurationRuntime"))) -}}
+{{- $env = merge $env (include "gitops-runtime.app-proxy.registrationEnv" $root | fromJson) -}}
 {{- with $values.trustedProxies -}}
 {{- $_ := set $env "TRUSTED_PROXIES" (join "," .) -}}
 {{- end -}}
@@ -135,6 +169,13 @@ to the pod, and five seconds are left in the end. */}}
 
 {{/* Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.mistakes" -}}
+{{- with (.Values.global.codefresh.userToken | default dict).secretKeyRef }}
+{{- if not (and .name .key) }}
+- "global.codefresh.userToken.secretKeyRef must have both name and key"
+{{- else if eq .name "codefresh-token" }}
+- "global.codefresh.userToken.secretKeyRef.name: codefresh-token is the Secret that app-proxy makes for the runtime's own token; put the user's token into another one"
+{{- end }}
+{{- end }}
 {{- if (index .Values "app-proxy").enabled }}
 {{- $proxy := include "gitops-runtime.app-proxy" . | fromJson }}
 {{- include "gitops-runtime.component.mistakes" (set $proxy "path" "app-proxy") }}
@@ -149,5 +190,9 @@ to the pod, and five seconds are left in the end. */}}
 {{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "app-proxy") $proxy) }}
 {{- else if or (omit $values.config "cors" "logLevel" "skipGitPermissionValidation") $values.env (ne ($values.replicaCount | int) 1) }}
 - "app-proxy: nothing but config.cors is read while app-proxy.enabled is false"
+{{- end }}
+{{- $user := .Values.global.codefresh.userToken | default dict }}
+{{- if and (not $values.enabled) (or $user.token $user.secretKeyRef) }}
+- "global.codefresh.userToken: not read while app-proxy.enabled is false, so nothing registers the runtime"
 {{- end }}
 {{- end -}}
