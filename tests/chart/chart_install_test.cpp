@@ -373,10 +373,11 @@ TEST_F(ChartInstallTest, GrantsTheRouterNothing) {
   EXPECT_THAT(granted(ns_, ns_, "internal-router"), IsEmpty());
 }
 
-TEST_F(ChartInstallTest, GrantsAppProxyTheSecretsOfItsNamespaceAndNothingElse) {
+TEST_F(ChartInstallTest, GrantsAppProxyTheSecretsAndLogsOfItsNamespaceAndNothingElse) {
   ASSERT_TRUE(helm("install", ns_, {"--set", "app-proxy.enabled=true"}).ok());
-  const std::set<std::string> expected{"create secrets", "delete secrets", "get secrets",
-                                       "list secrets", "update secrets"};
+  const std::set<std::string> expected{"create secrets", "delete secrets", "get pods/log",
+                                       "get secrets",    "list pods",      "list secrets",
+                                       "update secrets"};
   EXPECT_EQ(granted(ns_, ns_, "cap-app-proxy"), expected);
   EXPECT_THAT(granted(ns_, "kube-system", "cap-app-proxy"), IsEmpty());
 

@@ -370,6 +370,14 @@ class World {
     EXPECT_EQ(got.value("/data/gitIntegration/registeredUsers/0"_json_pointer, ""), "u-ann") << got;
     co_await ask("mutation{removeGitIntegration(name: \"main\")}");
   }
+  // The archive of the components' logs. No kubelet has logs, but they are asked for.
+  Task<> logs_are_read() {
+    const auto answer = co_await aside([this] {
+      return http_call({.url = router_url() + "/app-proxy/api/applications/logs",
+                        .headers = {std::string("Authorization: ") + kAnn}});
+    });
+    EXPECT_EQ(answer.status, 200) << answer.body;
+  }
 
   std::string logs() const {
     std::string out = ended_;
@@ -508,6 +516,7 @@ TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
           co_await works("installed");
           EXPECT_EQ(world.threadiness(kApps), "20");
           co_await world.git_integrations_work();
+          co_await world.logs_are_read();
 
           co_await world.aside([&] { world.helm(30); });
           co_await works("upgraded");
