@@ -12,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <boost/asio/use_future.hpp>
@@ -19,6 +20,7 @@
 
 #include "bench/median.hpp"
 #include "bench/proc.hpp"
+#include "common/core/idle_memory.hpp"
 #include "common/daemon/loop_thread.hpp"
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
@@ -260,6 +262,8 @@ void run() {
          .url = "http://127.0.0.1:" + std::to_string(server.port) + "/app-proxy/api/graphql",
          .headers = {"Content-Type: application/json"},
          .body = kBody});
+    // Longer than a process is quiet until it gives memory back (core/idle_memory).
+    std::this_thread::sleep_for(2 * QuietWatch::kPeriod + std::chrono::seconds(1));
     const auto idle = bench::memory_of(server.process.pid(), "VmRSS:");
     print({{"name", name},
            {"unit", "MB"},
