@@ -46,7 +46,7 @@ class Door {
     Caller caller;
     std::shared_ptr<void> place;
   };
-  // Nothing when nobody may: then the refusal was sent.
+  // Nullopt when the request was refused; the refusal has been sent.
   Task<std::optional<Entered>> admit(http::Exchange& exchange);
   // Asks again whose the credential of that request is, and takes the user over.
   Task<Result<void>> readmit(http::Exchange& exchange, Caller& caller);

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
+#include "app-proxy/users/caller.hpp"
 #include "common/core/error.hpp"
+#include "common/http/client.hpp"
 
 // What the actions share: their answers and their refusals.
 namespace gitops::app_proxy {
@@ -12,6 +15,12 @@ namespace gitops::app_proxy {
 struct Outcome {
   bool changed = true;
   std::string note = {};
+};
+
+// Logs of an Argo server that were opened for a user, and whether a user may still read them.
+struct OpenedLogs {
+  http::ClientExchange exchange;
+  std::function<Result<void>(const User&)> is_allowed;
 };
 
 // Stable codes in Error::reason, shown to clients.

@@ -256,10 +256,8 @@ Task<Result<void>> ApplicationActions::run_action(const User& user, argo::AppRef
   co_return Result<void>();
 }
 
-Task<Result<ApplicationActions::OpenedLogs>> ApplicationActions::logs(const User& user,
-                                                                      argo::AppRef app,
-                                                                      argo::AppLogOptions options,
-                                                                      Deadline deadline) {
+Task<Result<OpenedLogs>> ApplicationActions::logs(const User& user, argo::AppRef app,
+                                                  argo::AppLogOptions options, Deadline deadline) {
   const auto found = co_await permitted(user, Action::view_pod_logs, app, deadline);
   if (!found) co_return std::unexpected(found.error());
   if (options.of.ns.empty()) {

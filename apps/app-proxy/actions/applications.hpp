@@ -62,11 +62,7 @@ class ApplicationActions {
   Task<Result<void>> run_action(const User& user, argo::AppRef app, argo::ResourceRef which,
                                 std::string action, std::string parameters, Deadline deadline);
 
-  // The logs of its pods, for who may VIEW_POD_LOGS. `is_allowed` tells whether a user may still read them.
-  struct OpenedLogs {
-    http::ClientExchange exchange;
-    std::function<Result<void>(const User&)> is_allowed;
-  };
+  // The logs of its pods, for who may VIEW_POD_LOGS.
   Task<Result<OpenedLogs>> logs(const User& user, argo::AppRef app, argo::AppLogOptions options,
                                 Deadline deadline);
   // Whether the Application has a pod of that name, for who may VIEW it; its JSON.

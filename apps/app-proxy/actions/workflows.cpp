@@ -137,10 +137,9 @@ Task<Result<std::string>> WorkflowActions::permitted(const User& user, Action ac
   co_return std::move(*found);
 }
 
-Task<Result<WorkflowActions::OpenedLogs>> WorkflowActions::logs(const User& user, std::string ns,
-                                                                std::string name,
-                                                                argo::WorkflowLogOptions options,
-                                                                Deadline deadline) {
+Task<Result<OpenedLogs>> WorkflowActions::logs(const User& user, std::string ns, std::string name,
+                                               argo::WorkflowLogOptions options,
+                                               Deadline deadline) {
   const auto found = co_await permitted(user, Action::access_logs, ns, name, deadline);
   if (!found) co_return std::unexpected(found.error());
   auto opened = co_await workflows_.logs(ns, name, std::move(options), deadline);

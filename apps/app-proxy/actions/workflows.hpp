@@ -49,12 +49,7 @@ class WorkflowActions {
   // A new Workflow from a template; returns its name.
   Task<Result<std::string>> submit(const User& user, std::string ns, std::string workflow_template,
                                    std::string options, Deadline deadline);
-  // The logs of its pods, for who may ACCESS_LOGS. `is_allowed` tells whether a user may still read
-  // them.
-  struct OpenedLogs {
-    http::ClientExchange exchange;
-    std::function<Result<void>(const User&)> is_allowed;
-  };
+  // The logs of its pods, for who may ACCESS_LOGS.
   Task<Result<OpenedLogs>> logs(const User& user, std::string ns, std::string name,
                                 argo::WorkflowLogOptions options, Deadline deadline);
   // The Workflow's JSON (labels, phase and the like) after the user's right to `action` was checked.

@@ -182,7 +182,7 @@ Error other_form(std::string_view name, std::string_view what) {
 
 using Values = std::vector<std::pair<ManifestPath, std::string>>;
 
-// `text` with these values; what is so already stays as it is written.
+// Sets these values in `text`. A value that is already there keeps its spelling.
 Result<std::string> with_values(std::string text, const Values& values) {
   for (const auto& [path, value] : values) {
     if (const auto present = read_manifest(text, path); present && *present == value) continue;

@@ -71,6 +71,15 @@ Result<LogStreams::Feed> LogStreams::feed(std::vector<LogSource> sources, const 
           .filter = std::move(filter), .is_allowed = std::move(is_allowed), .place = places_});
 }
 
+Result<LogStreams::Feed> LogStreams::argo_feed(OpenedLogs opened, const Caller& caller,
+                                               const LogChoice& choice, LogFilter filter) {
+  std::vector<LogSource> sources;
+  sources.push_back(
+      {.exchange = std::move(opened.exchange), .format = LogFormat::argo, .needs_head = true});
+  return feed(std::move(sources), choice, std::move(filter),
+              [&caller, check = std::move(opened.is_allowed)] { return check(*caller.user); });
+}
+
 Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, argo::AppRef app,
                                                        argo::ResourceRef of, LogChoice choice,
                                                        Deadline deadline) {
@@ -89,11 +98,7 @@ Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, arg
   auto opened =
       co_await applications_->logs(*caller.user, std::move(app), std::move(options), deadline);
   if (!opened) co_return std::unexpected(std::move(opened.error()));
-  std::vector<LogSource> sources;
-  sources.push_back(
-      {.exchange = std::move(opened->exchange), .format = LogFormat::argo, .needs_head = true});
-  co_return feed(std::move(sources), choice, std::move(*filter),
-                 [&caller, check = std::move(opened->is_allowed)] { return check(*caller.user); });
+  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter));
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::string ns,
@@ -113,11 +118,7 @@ Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::s
   auto opened = co_await workflows_->logs(*caller.user, std::move(ns), std::move(name),
                                           std::move(options), deadline);
   if (!opened) co_return std::unexpected(std::move(opened.error()));
-  std::vector<LogSource> sources;
-  sources.push_back(
-      {.exchange = std::move(opened->exchange), .format = LogFormat::argo, .needs_head = true});
-  co_return feed(std::move(sources), choice, std::move(*filter),
-                 [&caller, check = std::move(opened->is_allowed)] { return check(*caller.user); });
+  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter));
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::string component,

@@ -78,6 +78,9 @@ class LogStreams {
  private:
   Result<Feed> feed(std::vector<LogSource> sources, const LogChoice& choice, LogFilter filter,
                     std::function<Result<void>()> is_allowed);
+  // Of argocd-server or argo-server, which have filtered the text.
+  Result<Feed> argo_feed(OpenedLogs opened, const Caller& caller, const LogChoice& choice,
+                         LogFilter filter);
   [[nodiscard]] Result<void> room() const;
 
   Executor executor_;
