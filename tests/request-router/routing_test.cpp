@@ -1,0 +1,109 @@
+#include "request-router/routing.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <variant>
+
+#include <gtest/gtest.h>
+
+#include "common/net/memory_channel.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::router {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A resolver that counts what it is asked for; every name exists.
+class Names {
+ public:
+  Names()
+      : resolver(metrics_, {.max_names = 3, .look_up = [this](const std::string& host) {
+                              const std::lock_guard lock(mutex_);
+                              ++lookups_[host];
+                              return Result<net::Addresses>(
+                                  net::Addresses{asio::ip::make_address("127.0.0.1")});
+                            }}) {}
+  [[nodiscard]] std::map<std::string, int> lookups() {
+    const std::lock_guard lock(mutex_);
+    return lookups_;
+  }
+
+ private:
+  Metrics metrics_;
+  std::mutex mutex_;
+  std::map<std::string, int> lookups_;
+
+ public:
+  net::Resolver resolver;
+};
+
+class Bed {
+ public:
+  explicit Bed(const RouteSettings& settings)
+      : routing(names.resolver, event_source_names.resolver, settings,
+                std::make_shared<Gates>(GateLimits{}), std::make_shared<proxy::Totals>(),
+                [] { return std::string(); }) {}
+
+  // Where a webhook for this event source is forwarded to.
+  [[nodiscard]] std::shared_ptr<proxy::Upstream> event_source(const std::string& name) {
+    const auto text = "POST /webhooks/argo/" + name + " HTTP/1.1\r\nHost: a\r\n\r\n";
+    proxy::RequestHeadParser parser({});
+    if (!parser.next(text)) return nullptr;
+    const auto decision = routing.decide(parser.head(), {});
+    const auto* forward = std::get_if<proxy::Forward>(&decision);
+    return forward == nullptr ? nullptr : forward->route->upstream;
+  }
+
+  Names names;
+  Names event_source_names;
+  Routing routing;
+};
+
+RouteSettings settings() {
+  RouteSettings settings;
+  settings.app_proxy_url = "http://app-proxy.test:1";
+  settings.own_namespace = "argo";
+  return settings;
+}
+
+// Whose names whoever sends a webhook chooses.
+TEST(Routing, NamesOfEventSourcesEvictNoConfiguredName) {
+  test::run_in_test_time([]() -> Task<> {
+    Bed bed(settings());
+    // The connections fail, because the filter allows no loopback address.
+    EXPECT_FALSE(co_await bed.routing.app_proxy().connect());
+    for (int i = 0; i < 10; ++i) {
+      const auto upstream = bed.event_source("source-" + std::to_string(i));
+      CO_ASSERT_TRUE(upstream != nullptr);
+      EXPECT_FALSE(co_await upstream->connect());
+    }
+    EXPECT_FALSE(co_await bed.routing.app_proxy().connect());
+    EXPECT_EQ(bed.names.lookups(), (std::map<std::string, int>{{"app-proxy.test", 1}}));
+    EXPECT_EQ(bed.event_source_names.lookups().size(), 10U);
+  });
+}
+
+TEST(Routing, IdleConnectionsToUpstreamsAreKeptAsLongAsTheSettingSays) {
+  for (const auto& [kept, idle] : {std::pair{true, 19s}, std::pair{false, 21s}}) {
+    test::run_in_test_time([kept, idle]() -> Task<> {
+      const auto executor = co_await asio::this_coro::executor;
+      auto with_timeout = settings();
+      with_timeout.upstream_idle_timeout = 20s;
+      Bed bed(with_timeout);
+      const auto event_source = bed.event_source("github");
+      CO_ASSERT_TRUE(event_source != nullptr);
+      for (auto* upstream : {&bed.routing.app_proxy(), event_source.get()}) {
+        auto [near, far] = net::MemoryChannel::pair(executor, 1024);
+        upstream->put(std::make_unique<proxy::UpstreamConnection>(std::move(near)));
+        co_await sleep_for(idle);
+        EXPECT_EQ(upstream->take() != nullptr, kept);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace gitops::router
