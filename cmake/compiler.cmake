@@ -49,5 +49,6 @@ elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
     add_compile_options(-flto=thin)  # a tenth of the router's own time per request
     add_link_options(-flto=thin)
   endif()
-  add_link_options(-pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--as-needed)
+  add_link_options(-pie -Wl,-z,relro,-z,now -Wl,--gc-sections,--icf=safe -Wl,--as-needed
+    -Wl,-z,pack-relative-relocs)
 endif()

@@ -20,7 +20,6 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)  # SQLite::SQLite3
 find_package(simdjson REQUIRED)
 find_package(Snappy 1.1 REQUIRED)  # Snappy::snappy
-find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(prometheus-cpp REQUIRED)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")

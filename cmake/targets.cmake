@@ -1,42 +1,70 @@
 # The kinds of target of this project. Sources are listed explicitly, never globbed.
 
-# gitops_library(core SOURCES a.cpp ... DEPENDS gitops::x pkg::y ...)
+# gitops_library(core [SMALL] SOURCES a.cpp ... DEPENDS gitops::x pkg::y ...)
 # A static library target gitops_<name> with the alias gitops::<name>; include root is libs/.
+# SMALL: a release optimises it for size, half of that at -O3. For what does not run thousands of times a second.
 function(gitops_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(gitops_${name} STATIC ${ARG_SOURCES})
   add_library(gitops::${name} ALIAS gitops_${name})
   target_include_directories(gitops_${name} PUBLIC ${PROJECT_SOURCE_DIR}/libs)
   target_link_libraries(gitops_${name} PRIVATE gitops::compiler PUBLIC ${ARG_DEPENDS})
+  if(ARG_SMALL AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(gitops_${name} PRIVATE -Oz)
+  endif()
 endfunction()
 
-# gitops_app_folder(event-reporter ledger SOURCES ... DEPENDS ...)
+# gitops_small_sources(config.cpp ...)
+# SMALL for single sources of this folder.
+function(gitops_small_sources)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -Oz)
+  endif()
+endfunction()
+
+# gitops_app_folder(event-reporter ledger [SMALL] SOURCES ... DEPENDS ...)
 # One folder of an app as the library gitops::<app>_<folder>. Sources are named from the folder on.
 function(gitops_app_folder app folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "" "SOURCES;DEPENDS" ${ARGN})
   string(REPLACE "-" "_" library ${app}_${folder})
   list(TRANSFORM ARG_SOURCES PREPEND ${folder}/)
-  gitops_library(${library} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
+  set(small)
+  if(ARG_SMALL)
+    set(small SMALL)
+  endif()
+  gitops_library(${library} ${small} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
   target_include_directories(gitops_${library} PUBLIC ${PROJECT_SOURCE_DIR}/apps)
 endfunction()
 
-# gitops_app(event-reporter [MIMALLOC] SOURCES ... DEPENDS ...)
+# gitops_app(event-reporter [MIMALLOC] [SMALL] SOURCES ... DEPENDS ...)
 # Everything but main.cpp becomes the library gitops::<name>_app, which the tests link too.
 # MIMALLOC: a release allocates by mimalloc; docs/adr/0009-allocator-of-the-router.md.
 function(gitops_app name)
-  cmake_parse_arguments(ARG "MIMALLOC" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "MIMALLOC;SMALL" "" "SOURCES;DEPENDS" ${ARGN})
   string(REPLACE "-" "_" library ${name}_app)
-  gitops_library(${library} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
+  set(small)
+  if(ARG_SMALL)
+    set(small SMALL)
+  endif()
+  gitops_library(${library} ${small} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
   target_include_directories(gitops_${library} PUBLIC ${PROJECT_SOURCE_DIR}/apps)
   add_executable(${name} main.cpp)
   target_link_libraries(${name} PRIVATE gitops::compiler gitops::${library})
-  if(ARG_MIMALLOC AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(ARG_MIMALLOC)
+    gitops_mimalloc(${name})
+  endif()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  set_property(GLOBAL APPEND PROPERTY GITOPS_PROGRAMS ${name})
+endfunction()
+
+# gitops_mimalloc(event-reporter)
+# A release of this program allocates by mimalloc.
+function(gitops_mimalloc name)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
     # It stands in for malloc, which nothing here refers to by name.
     target_compile_definitions(${name} PRIVATE GITOPS_MIMALLOC)
     target_link_libraries(${name} PRIVATE -Wl,--push-state,--no-as-needed mimalloc -Wl,--pop-state)
   endif()
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-  set_property(GLOBAL APPEND PROPERTY GITOPS_PROGRAMS ${name})
 endfunction()
 
 # gitops_test_library(test_http SOURCES a.cpp ... DEPENDS gitops::x ...)

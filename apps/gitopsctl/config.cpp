@@ -139,6 +139,9 @@ void add_installation(ConfigReader& reader, Installation& installation) {
               .env = {"CLUSTER_SECRETS"},
               .help = "Names of the clusters' Secrets; empty means all (clusterSecrets)"},
              installation.cluster_secrets);
+  reader.add({.flag = "argo-events",
+              .help = "Argo Events report in place of cluster-event-reporter (form: argo-events)"},
+             installation.argo_events);
   reader.add({.flag = "app-proxy", .help = "app-proxy is installed (app-proxy.enabled)"},
              installation.app_proxy);
   reader.add({.flag = "app-proxy-actions",

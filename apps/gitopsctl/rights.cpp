@@ -37,6 +37,61 @@ void add_leases(std::vector<Right>& rights, const std::string& daemon, const std
                     .purpose = "know how many replicas there are"});
 }
 
+// What our reporter of Rollouts and Workflows watches.
+void add_resource_reporter(std::vector<Right>& rights, const Installation& installation) {
+  if (installation.managed_clusters) {
+    rights.push_back({.daemon = kResourceReporter,
+                      .group = "",
+                      .resource = "secrets",
+                      .verbs = {"list", "watch"},
+                      .names = installation.cluster_secrets,
+                      .purpose = "reach the clusters that Argo CD manages"});
+  }
+  add_leases(rights, kResourceReporter, "resource", installation.replicas);
+  for (const auto& [group, resource, what] :
+       {std::tuple{kArgo, "rollouts", "report Rollouts"},
+        std::tuple{kArgo, "analysisruns", "report AnalysisRuns"},
+        std::tuple{"apps", "replicasets", "report the ReplicaSets of Rollouts"}}) {
+    rights.push_back({.daemon = kResourceReporter,
+                      .group = group,
+                      .resource = resource,
+                      .verbs = kRead,
+                      .everywhere = !installation.single_namespace,
+                      .purpose = what});
+  }
+  rights.push_back({.daemon = kResourceReporter,
+                    .group = kArgo,
+                    .resource = "workflows",
+                    .verbs = kRead,
+                    .purpose = "report Workflows"});
+  if (installation.workflows_everywhere && !installation.single_namespace) {
+    rights.push_back({.daemon = kResourceReporter,
+                      .group = kArgo,
+                      .resource = "workflows",
+                      .verbs = kRead,
+                      .everywhere = true,
+                      .purpose = "report Workflows of further namespaces"});
+  }
+}
+
+// What the EventSources of Argo Events watch. Their reading begins with a list, and needs no get.
+void add_argo_events(std::vector<Right>& rights, bool everywhere) {
+  const auto add = [&](const char* daemon, const char* group, const char* resource, bool all,
+                       const char* purpose) {
+    rights.push_back({.daemon = daemon,
+                      .group = group,
+                      .resource = resource,
+                      .verbs = {"list", "watch"},
+                      .everywhere = all,
+                      .purpose = purpose});
+  };
+  constexpr const char* kRollouts = "rollout-reporter";
+  add(kRollouts, kArgo, "rollouts", everywhere, "report Rollouts");
+  add(kRollouts, kArgo, "analysisruns", everywhere, "report AnalysisRuns");
+  add(kRollouts, "apps", "replicasets", everywhere, "report the ReplicaSets of Rollouts");
+  add("workflow-reporter", kArgo, "workflows", false, "report Workflows");
+}
+
 // What users do with objects of Argo.
 void add_actions(std::vector<Right>& rights, bool everywhere) {
   const auto add = [&](const char* group, const char* resource, std::vector<std::string> verbs,
@@ -90,38 +145,10 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
        .everywhere = installation.applications_everywhere && !installation.single_namespace,
        .purpose = "report Applications"});
 
-  if (installation.managed_clusters) {
-    rights.push_back({.daemon = kResourceReporter,
-                      .group = "",
-                      .resource = "secrets",
-                      .verbs = {"list", "watch"},
-                      .names = installation.cluster_secrets,
-                      .purpose = "reach the clusters that Argo CD manages"});
-  }
-  add_leases(rights, kResourceReporter, "resource", installation.replicas);
-  for (const auto& [group, resource, what] :
-       {std::tuple{kArgo, "rollouts", "report Rollouts"},
-        std::tuple{kArgo, "analysisruns", "report AnalysisRuns"},
-        std::tuple{"apps", "replicasets", "report the ReplicaSets of Rollouts"}}) {
-    rights.push_back({.daemon = kResourceReporter,
-                      .group = group,
-                      .resource = resource,
-                      .verbs = kRead,
-                      .everywhere = !installation.single_namespace,
-                      .purpose = what});
-  }
-  rights.push_back({.daemon = kResourceReporter,
-                    .group = kArgo,
-                    .resource = "workflows",
-                    .verbs = kRead,
-                    .purpose = "report Workflows"});
-  if (installation.workflows_everywhere && !installation.single_namespace) {
-    rights.push_back({.daemon = kResourceReporter,
-                      .group = kArgo,
-                      .resource = "workflows",
-                      .verbs = kRead,
-                      .everywhere = true,
-                      .purpose = "report Workflows of further namespaces"});
+  if (installation.argo_events) {
+    add_argo_events(rights, !installation.single_namespace);
+  } else {
+    add_resource_reporter(rights, installation);
   }
   if (installation.app_proxy) {
     rights.push_back({.daemon = kAppProxy,
@@ -144,7 +171,7 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
     rights.push_back({.daemon = kAppProxy,
                       .group = kArgo,
                       .resource = "applications",
-                      .verbs = {"create", "patch"},
+                      .verbs = {"create", "get", "patch"},
                       .purpose = "apply the shared configuration repository"});
   }
   if (installation.app_proxy && installation.registration) {
@@ -159,6 +186,17 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .verbs = {"get", "update"},
                       .names = {kAppProxy},
                       .purpose = "register the runtime once"});
+    rights.push_back({.daemon = kAppProxy,
+                      .group = "",
+                      .resource = "configmaps",
+                      .verbs = {"create"},
+                      .purpose = "report clusters once"});
+    rights.push_back({.daemon = kAppProxy,
+                      .group = "",
+                      .resource = "configmaps",
+                      .verbs = {"get", "update"},
+                      .names = {"cap-app-proxy-clusters"},
+                      .purpose = "report clusters once"});
   }
   if (installation.app_proxy && installation.app_proxy_actions) {
     add_actions(rights, !installation.single_namespace);

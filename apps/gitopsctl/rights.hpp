@@ -13,11 +13,12 @@ struct Installation {
   bool workflows_everywhere = false;    // workflow.namespaces of cluster-event-reporter is set
   bool managed_clusters = false;        // managedClusters of cluster-event-reporter
   std::vector<std::string> cluster_secrets = {};  // clusterSecrets of it
-  bool app_proxy = false;                         // app-proxy.enabled
-  bool app_proxy_actions = false;                 // app-proxy.actions.enabled
-  bool git_credentials = false;                   // global.runtime.gitCredentials.password is set
-  bool registration = false;                      // global.codefresh.userToken is set
-  std::int64_t replicas = 1;                      // replicaCount of both reporters
+  bool argo_events = false;  // form argo-events of cluster-event-reporter: its accounts instead
+  bool app_proxy = false;    // app-proxy.enabled
+  bool app_proxy_actions = false;  // app-proxy.actions.enabled
+  bool git_credentials = false;    // global.runtime.gitCredentials.password is set
+  bool registration = false;       // global.codefresh.userToken is set
+  std::int64_t replicas = 1;       // replicaCount of both reporters
   std::string argocd_token_secret = "argocd-token";
   std::string daemon = {};  // only the rights of this one, as the chart names it; empty: of all
 };

@@ -21,7 +21,8 @@ using testing::IsEmpty;
 using testing::Not;
 
 const std::vector<std::string> kPrograms{"event-reporter", "request-router", "tunnel-client",
-                                         "tunnel-server",  "app-proxy",      "gitopsctl"};
+                                         "tunnel-server",  "app-proxy",      "gitopsctl",
+                                         "gitops-runtime"};  // one program that is all of them
 // As cmake/compiler.cmake has them for a release.
 const std::vector<std::string> kHardened{"-O2",
                                          "-fPIE",
@@ -115,7 +116,7 @@ TEST_F(ImageTest, HasTheSameDigestsForTheSameInputs) {
   ASSERT_TRUE(second.ok()) << second.err;
   const auto index = read_file(folder_ / "first/layout/index.json");
   EXPECT_EQ(index, read_file(folder_ / "second/layout/index.json"));
-  EXPECT_EQ(json::parse(index).at("manifests").size(), kPrograms.size() + 1);
+  EXPECT_EQ(json::parse(index).at("manifests").size(), kPrograms.size());
 
   const auto later = build("later", {"--epoch", "1700000001"}, folder_ / "elsewhere");
   ASSERT_TRUE(later.ok()) << later.err;
@@ -163,6 +164,17 @@ TEST_F(ImageTest, SaysWhatItIsAndWhoRunsIt) {
   // The lowest layer is stored once.
   const auto first = "/layers/0/digest"_json_pointer;
   EXPECT_EQ(manifest("out", "app-proxy").at(first), manifest("out", "gitops-runtime").at(first));
+}
+
+TEST_F(ImageTest, HasALinkForEachProgramInTheImageOfAll) {
+  const auto built = build("out", {"gitops-runtime"});
+  ASSERT_TRUE(built.ok()) << built.err;
+  const auto programs = unpack("out", "gitops-runtime") / "usr/bin";
+  for (const auto& name : kPrograms) {
+    ASSERT_TRUE(fs::exists(programs / name)) << name;
+    EXPECT_EQ(fs::is_symlink(programs / name), name != "gitops-runtime") << name;
+    EXPECT_TRUE(fs::equivalent(programs / name, programs / "gitops-runtime")) << name;
+  }
 }
 
 TEST_F(ImageTest, ListsItsPartsWithVersionsAndLicences) {
@@ -245,6 +257,34 @@ TEST_F(ImageTest, SaysWhatIsMissing) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("gitopsctl"));
   EXPECT_THAT(refused.out, IsEmpty());
+}
+
+// The real program of the image for all: what it is called decides what it is.
+TEST(AllInOne, IsEachProgramByItsNameOrItsFirstArgument) {
+  const fs::path bin = GITOPS_BIN_DIR;
+  const auto all = bin / "gitops-runtime";
+  const TempDir folder;
+  for (const auto& name : kPrograms) {
+    if (name == "gitops-runtime") continue;
+    SCOPED_TRACE(name);
+    const auto expected = run_or_throw({bin / name, "--help"});
+    EXPECT_THAT(expected, HasSubstr(name));
+    fs::create_symlink(all, folder / name);
+    EXPECT_EQ(run_or_throw({folder / name, "--help"}), expected);
+    EXPECT_EQ(run_or_throw({all, name, "--help"}), expected);
+  }
+}
+
+TEST(AllInOne, ListsItsPrograms) {
+  const auto all = fs::path(GITOPS_BIN_DIR) / "gitops-runtime";
+  for (const auto& arguments : {std::vector<std::string>{}, {"--help"}, {"event-report"}}) {
+    std::vector<std::string> command{all};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const auto answer = run_command(command);
+    EXPECT_EQ(answer.exit_code, 2);
+    EXPECT_THAT(answer.err, HasSubstr("usage: gitops-runtime PROGRAM"));
+    for (const auto& name : kPrograms) EXPECT_THAT(answer.err, HasSubstr(name));
+  }
 }
 
 }  // namespace
