@@ -200,13 +200,9 @@ Task<> Informer::State::run() {
   }
 }
 
-// Without selectors, because with them the server may have to read many objects to find one.
 Task<> Informer::State::run_check() {
-  ListOptions one;
-  one.limit = 1;
-  const auto page = co_await client.list(options.resource, options.ns, std::move(one),
-                                         deadline_after(options.list_timeout));
-  auto version = page ? list_version(*page) : std::unexpected(page.error());
+  const auto version = co_await newest_version(client, options.resource, options.ns,
+                                               deadline_after(options.list_timeout));
   if (!version) {
     reflector.on_check_error(version.error());
     report_trouble("check", version.error());
@@ -519,6 +515,16 @@ std::size_t Informer::size() const {
 
 void Informer::for_each(const std::function<void(const Record&)>& visit) const {
   for (const auto& entry : state_->store) visit(entry.record);
+}
+
+// Without selectors, because with them the server may have to read many objects to find one.
+Task<Result<std::string>> newest_version(Client& client, const Resource& resource, std::string ns,
+                                         Deadline deadline) {
+  ListOptions one;
+  one.limit = 1;
+  const auto page = co_await client.list(resource, std::move(ns), std::move(one), deadline);
+  if (!page) co_return std::unexpected(page.error());
+  co_return list_version(*page);
 }
 
 }  // namespace gitops::k8s

@@ -109,4 +109,9 @@ class Informer {
   std::unique_ptr<State> state_;
 };
 
+// The resourceVersion that the API server has for the collection now: of a list of one object without a
+// version, which etcd answers by quorum. `client` and `resource` outlive the call.
+Task<Result<std::string>> newest_version(Client& client, const Resource& resource, std::string ns,
+                                         Deadline deadline);
+
 }  // namespace gitops::k8s

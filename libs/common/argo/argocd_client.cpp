@@ -271,6 +271,10 @@ Task<Result<http::ClientExchange>> ArgoCdClient::logs(AppRef app, AppLogOptions 
   co_return std::move(*exchange);
 }
 
+Task<Result<std::string>> ArgoCdClient::clusters(Deadline deadline) {
+  co_return co_await get("/api/v1/clusters", "list of clusters", Auth::token, deadline);
+}
+
 Task<Result<Secret>> ArgoCdClient::log_in(std::string username, Secret password,
                                           Deadline deadline) {
   http::Request request{.method = "POST", .target = "/api/v1/session"};

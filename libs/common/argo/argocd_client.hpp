@@ -114,6 +114,9 @@ class ArgoCdClient {
   // only. Each line of the body is {"result":{"content","podName","timeStampStr","last"}} or {"error":{"message"}}.
   Task<Result<http::ClientExchange>> logs(AppRef app, AppLogOptions options, Deadline deadline);
 
+  // GET /api/v1/clusters: those that the token may see, with what Argo CD knows of each; without credentials.
+  Task<Result<std::string>> clusters(Deadline deadline);
+
   // POST /api/v1/session: a token for that account, valid for `users.session.duration` (24 h). A
   // wrong password is `unauthenticated`; after five of them argocd-server refuses all logins.
   Task<Result<Secret>> log_in(std::string username, Secret password, Deadline deadline);

@@ -282,6 +282,37 @@ Task<Result<void>> GraphqlClient::report_status(const std::string& runtime,
   co_return Result<void>();
 }
 
+Task<Result<void>> GraphqlClient::report_clusters(const std::string& runtime,
+                                                  const std::vector<ClusterState>& clusters,
+                                                  Deadline deadline) {
+  const auto given = [](Json& object, const char* key, const std::string& text) {
+    if (!text.empty()) object[key] = text;
+  };
+  Json list = Json::array();
+  for (const auto& cluster : clusters) {
+    Json connection{{"status", cluster.status}};
+    given(connection, "message", cluster.message);
+    given(connection, "attemptedAt", cluster.attempted_at);
+    Json cache{{"resourcesCount", cluster.resources}, {"apisCount", cluster.apis}};
+    given(cache, "lastCacheSyncTime", cluster.last_cache_sync);
+    Json info{{"connectionState", std::move(connection)},
+              {"cacheInfo", std::move(cache)},
+              {"applicationsCount", cluster.applications},
+              {"apiVersions", cluster.api_versions}};
+    given(info, "serverVersion", cluster.server_version);
+    list.push_back({{"name", cluster.name},
+                    {"runtime", runtime},
+                    {"server", cluster.server},
+                    {"info", std::move(info)}});
+  }
+  const auto data = co_await ask(
+      "mutation UpdateRuntimeClusters($clusters: [ClusterUpsertArgs]){updateRuntimeClusters("
+      "clusters: $clusters)}",
+      Json{{"clusters", std::move(list)}}, own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  co_return Result<void>();
+}
+
 Task<Result<std::vector<AbacRule>>> GraphqlClient::abac_rules(const std::string& account_id,
                                                               std::string_view entity_type,
                                                               Deadline deadline) {
@@ -381,6 +412,15 @@ Task<Result<std::vector<GitSource>>> GraphqlClient::git_sources(const std::strin
     pagination["after"] = cursor;
   }
   co_return sources;
+}
+
+Task<Result<bool>> GraphqlClient::filters_by_git_permissions(Deadline deadline) {
+  const auto data = co_await ask(
+      "query AccountFeatures{me{activeAccount{features{csdpFilterAppsByGitPermissions}}}}",
+      Json::object(), own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  co_return value_at(
+      *data, {"me", "activeAccount", "features", "csdpFilterAppsByGitPermissions"}) != false;
 }
 
 Task<Result<void>> GraphqlClient::set_permissions(const GitSource& source, Deadline deadline) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -136,6 +137,24 @@ struct RuntimeTrouble {
   bool operator==(const RuntimeTrouble&) const = default;
 };
 
+// A cluster that a runtime deploys to, as its Argo CD sees it. Times are Argo CD's texts.
+struct ClusterState {
+  std::string name;
+  std::string server;
+  std::string status;  // Failed, Successful, Unknown
+  std::string message = {};
+  std::string attempted_at = {};
+  std::string server_version = {};
+  std::int64_t resources = 0;
+  std::int64_t apis = 0;
+  std::string last_cache_sync = {};
+  std::int64_t applications = 0;
+  std::vector<std::string> api_versions = {};
+  bool is_gone = false;  // the runtime has it no more; not sent
+
+  bool operator==(const ClusterState&) const = default;
+};
+
 // The control plane's GraphQL endpoint: POST <url>/2.0/api/graphql, raw token in Authorization. One
 // attempt per call. Loop thread only. Errors: unauthenticated when the credential is refused;
 // invalid_data and protocol for an answer that makes no sense.
@@ -163,6 +182,10 @@ class GraphqlClient {
   // The mutation updateRuntimeStatus: the type RuntimeStatus is public, the mutation's name is ours.
   Task<Result<void>> report_status(const std::string& runtime,
                                    const std::vector<RuntimeStatusItem>& items, Deadline deadline);
+  // The mutation updateRuntimeClusters: adds these clusters of the runtime, or replaces what was told of them. Its
+  // argument is the public type ClusterUpsertArgs.
+  Task<Result<void>> report_clusters(const std::string& runtime,
+                                     const std::vector<ClusterState>& clusters, Deadline deadline);
   // The rules of an account for one type of entity, as "gitopsApplications". The documents are those
   // of the public Terraform provider.
   Task<Result<std::vector<AbacRule>>> abac_rules(const std::string& account_id,
@@ -175,6 +198,9 @@ class GraphqlClient {
 
   // The Git sources of a runtime, at most 10,000.
   Task<Result<std::vector<GitSource>>> git_sources(const std::string& runtime, Deadline deadline);
+  // The feature csdpFilterAppsByGitPermissions of the own account: whether users see only what their own
+  // Git tokens may read. True when the account does not say.
+  Task<Result<bool>> filters_by_git_permissions(Deadline deadline);
   // Replaces the permissions of a Git source: all of its users'.
   Task<Result<void>> set_permissions(const GitSource& source, Deadline deadline);
 

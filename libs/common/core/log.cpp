@@ -2,13 +2,12 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <memory>
 #include <mutex>
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "common/core/encoding.hpp"
 
@@ -23,14 +22,9 @@ constexpr std::string_view kJsonTruncated = R"(,"truncated":true})";
 constexpr std::string_view kTextTruncated = " truncated=true";
 
 struct State {
-  State() : printer("log", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
-    printer.set_pattern("%v");
-    printer.set_level(spdlog::level::trace);
-  }
   std::atomic<LogLevel> level{LogLevel::info};
   std::atomic<LogFormat> format{LogFormat::json};
-  spdlog::logger printer;
-  std::mutex capture_mutex;
+  std::mutex mutex;  // of capture, and so that no line is printed within another
   std::function<void(std::string_view)> capture;
 };
 
@@ -179,18 +173,26 @@ std::string text_line(LogLevel level, const std::string& logger, std::string_vie
   return line;
 }
 
+// Writes to standard error. A line that nobody can take is lost: there is no place to report it.
+void print(std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
 void write(LogLevel level, const std::string& logger, std::string_view message,
            std::initializer_list<Field> fields) {
   State& shared = state();
   if (level < shared.level.load(std::memory_order_relaxed)) return;
-  const std::string line = shared.format.load(std::memory_order_relaxed) == LogFormat::json
-                               ? json_line(level, logger, message, fields)
-                               : text_line(level, logger, message, fields);
-  {
-    const std::scoped_lock lock(shared.capture_mutex);
-    if (shared.capture) return shared.capture(line);
-  }
-  shared.printer.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
+  std::string line = shared.format.load(std::memory_order_relaxed) == LogFormat::json
+                         ? json_line(level, logger, message, fields)
+                         : text_line(level, logger, message, fields);
+  const std::scoped_lock lock(shared.mutex);
+  if (shared.capture) return shared.capture(line);
+  line += '\n';
+  print(line);
 }
 
 }  // namespace
@@ -247,7 +249,7 @@ void configure_logging(LogLevel level, LogFormat format) {
 
 void capture_logging(std::function<void(std::string_view line)> sink) {
   State& shared = state();
-  const std::scoped_lock lock(shared.capture_mutex);
+  const std::scoped_lock lock(shared.mutex);
   shared.capture = std::move(sink);
 }
 

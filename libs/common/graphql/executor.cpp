@@ -16,6 +16,7 @@ namespace gitops::graphql {
 namespace {
 
 constexpr std::size_t kShortList = 64;  // items that are written without a look at the clock
+constexpr std::size_t kMaxReserve = std::size_t{1} << 20;  // bytes
 constexpr auto kSlice = std::chrono::milliseconds(5);
 
 const Log& logger() {
@@ -30,6 +31,11 @@ Error internal_error(const char* what) {
 bool is_cancellation(const std::exception& error) {
   const auto* system = dynamic_cast<const boost::system::system_error*>(&error);
   return system && system->code() == asio::error::operation_aborted;
+}
+
+bool is_text(const Type& type) {
+  return !type.is_list() && type.named->kind == TypeKind::scalar &&
+         (type.named->scalar == ScalarKind::string || type.named->scalar == ScalarKind::id);
 }
 
 // What rows get as their parent.
@@ -89,6 +95,7 @@ void Execution::collect(Collected& into, const SelectionSet& set) {
           }
           PlannedField& made = plan.fields.emplace_back();
           made.key = key;
+          ((made.label = ",\"") += key) += "\":";
           made.field = field;
           made.execution = this;
           made.nodes.push_back(&selection);
@@ -331,13 +338,19 @@ bool Execution::add(ResponseError error, const PlannedField* field, const Path* 
 }
 
 // True when nothing more is to be written.
-bool Execution::stopped(const std::string& out) {
-  if (!stop_ && out.size() > options_.max_response) {
-    stop_ = coded_error("The answer has more than " + std::to_string(options_.max_response) +
-                            " bytes, the limit of this server.",
-                        "RESPONSE_TOO_LARGE", 400);
-  }
-  return stop_.has_value();
+void Execution::refuse_size() {
+  if (stop_) return;
+  stop_ = coded_error("The answer has more than " + std::to_string(options_.max_response) +
+                          " bytes, the limit of this server.",
+                      "RESPONSE_TOO_LARGE", 400);
+}
+
+// Makes room for a list, once its first item is there: they tend to be alike.
+void Execution::reserve(std::string& out, std::size_t begin, std::size_t count) const {
+  const std::size_t item = out.size() - begin + 1;
+  const std::size_t most = std::min(kMaxReserve, options_.max_response);
+  if (count < 2 || item > most / count) return;
+  out.reserve(out.size() + item * count + item * count / 8);
 }
 
 Call Execution::call(const PlannedField& field) const {
@@ -449,10 +462,8 @@ bool Execution::write_object(const Plan& plan, const Value& object, const Path* 
   bool is_first = true;
   for (const PlannedField& field : plan.fields) {
     if (stopped(out)) return false;
-    out += is_first ? "\"" : ",\"";
+    out.append(field.label, is_first ? 1 : 0);
     is_first = false;
-    out += field.key;
-    out += "\":";
     if (field.is_typename) {
       ((out += '"') += plan.type->name) += '"';
     } else if (!write_field(field, parent, path, out)) {
@@ -475,6 +486,12 @@ bool Execution::write_field(const PlannedField& field, const Parent& parent, con
 // Writes a value where `type` is expected. False when that failed and the error was noted.
 bool Execution::complete(const PlannedField& field, const Type& type, const Value& value,
                          const Path* path, std::string& out) {
+  const Type& inner = type.nullable();
+  // Most fields are texts.
+  if (const auto* text = value.get<std::string_view>(); text && is_text(inner)) {
+    append_quoted(out, *text);
+    return true;
+  }
   if (const auto* failure = value.get<Value::Failure>()) {
     return add(present(**failure), &field, path);
   }
@@ -489,7 +506,6 @@ bool Execution::complete(const PlannedField& field, const Type& type, const Valu
                 std::string(field.field->name) + "."},
                &field, path);
   }
-  const Type& inner = type.nullable();
   if (inner.is_list()) {
     const auto* items = value.get<Value::Items>();
     std::vector<std::string_view> texts;
@@ -513,6 +529,7 @@ bool Execution::complete(const PlannedField& field, const Type& type, const Valu
       if (!settle(complete(field, *inner.of, item, &here, out), *inner.of, begin, out)) {
         return false;
       }
+      if (i == 0) reserve(out, begin, count);
     }
     out += ']';
     return true;
@@ -570,10 +587,8 @@ Task<bool> Execution::write_object_later(const Plan& plan, const Value& object, 
   bool is_first = true;
   for (const PlannedField& field : plan.fields) {
     if (stopped(out)) co_return false;
-    out += is_first ? "\"" : ",\"";
+    out.append(field.label, is_first ? 1 : 0);
     is_first = false;
-    out += field.key;
-    out += "\":";
     if (field.is_typename) {
       ((out += '"') += plan.type->name) += '"';
     } else if (field.awaits && !texts.empty()) {
@@ -657,6 +672,7 @@ Task<bool> Execution::write_items_later(const PlannedField& field, const Type& l
     const Path here{.parent = path, .index = i};
     const std::size_t begin = out.size();
     if (!settle(complete(field, type, items->at(i), &here, out), type, begin, out)) co_return false;
+    if (i == 0) reserve(out, begin, count);
     if (i % kShortList == kShortList - 1 && Clock::now() - yielded_ > kSlice) {
       // Others on the loop have their turn.
       co_await asio::post(co_await asio::this_coro::executor, use_task);

@@ -28,6 +28,7 @@ struct Plan;
 // A field of an answer: what is written for all selections with that response key.
 struct PlannedField {
   std::string_view key;
+  std::string label;  // ,"key":
   const Field* field = nullptr;
   const Row* row = nullptr;
   std::vector<const Selection*> nodes;
@@ -113,7 +114,12 @@ class Execution {
                                                 List<Argument> given, std::uint32_t at);
 
   bool add(ResponseError error, const PlannedField* field, const Path* path);
-  bool stopped(const std::string& out);
+  bool stopped(const std::string& out) {
+    if (out.size() > options_.max_response) refuse_size();
+    return stop_.has_value();
+  }
+  void refuse_size();
+  void reserve(std::string& out, std::size_t begin, std::size_t count) const;
   Call call(const PlannedField& field) const;
   Value resolve(const PlannedField& field, const Parent& parent);
   Task<Value> resolve_later(const PlannedField& field, const Parent& parent);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 namespace gitops::graphql {
@@ -301,11 +302,35 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
+namespace {
+
+// Whether one of the bytes is below 0x20, a quote or a backslash. May say so of others above 0x7F as
+// well, but never misses one.
+bool has_special(std::uint64_t eight) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  constexpr std::uint64_t kHigh = 0x8080808080808080U;
+  const auto has_below = [](std::uint64_t bytes, std::uint64_t limit) {
+    return (bytes - kOnes * limit) & ~bytes & kHigh;
+  };
+  return (has_below(eight, 0x20) | has_below(eight ^ (kOnes * '"'), 1) |
+          has_below(eight ^ (kOnes * '\\'), 1)) != 0;
+}
+
+}  // namespace
+
 void append_quoted(std::string& out, std::string_view text) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   out += '"';
   std::size_t plain = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
+    // Eight bytes at a time where none is special.
+    std::uint64_t eight = 0;
+    while (i + sizeof(eight) <= text.size()) {
+      std::memcpy(&eight, text.data() + i, sizeof(eight));
+      if (has_special(eight)) break;
+      i += sizeof(eight);
+    }
+    if (i == text.size()) break;
     const char c = text[i];
     if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
     out.append(text, plain, i - plain);

@@ -113,7 +113,7 @@ Task<> WebSocket::write_loop() {
     channel_->set_write_deadline(Clock::now() + options_.write_timeout);
     const auto sent = co_await channel_->write(writing_);
     writing_.clear();
-    if (writing_.capacity() > kKeepOutput) writing_ = {};
+    if (writing_.capacity() > kKeepOutput) std::string().swap(writing_);  // frees it
     if (!sent) session_.lose(sent.error().message);
     changed_.notify_all();
   }

@@ -46,7 +46,8 @@ std::uint64_t mix(std::uint64_t value) {
 }
 
 void trim(std::string& text) {
-  if (text.capacity() > kKeepOutput) text = {};
+  // An assignment would keep the memory.
+  if (text.capacity() > kKeepOutput) std::string().swap(text);
 }
 
 bool is_compressible(std::string_view type) {

@@ -36,5 +36,32 @@ TEST(GraphqlPrint, ComparesNumbersInNames) {
   EXPECT_TRUE(comes_before("a", "ab"));
 }
 
+TEST(Print, QuotesEveryByteAtEveryPlace) {
+  for (int byte = 0; byte < 256; ++byte) {
+    for (std::size_t before = 0; before < 20; ++before) {
+      for (const std::size_t after : {std::size_t{0}, std::size_t{3}, std::size_t{17}}) {
+        const auto c = static_cast<char>(byte);
+        std::string expected;
+        if (c == '"' || c == '\\') {
+          expected = {'\\', c};
+        } else if (byte >= 0x20) {
+          expected = c;
+        } else {
+          const std::map<char, std::string> kShort = {
+              {'\b', "\\b"}, {'\f', "\\f"}, {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}};
+          const auto found = kShort.find(c);
+          std::array<char, 8> code{};
+          std::snprintf(code.data(), code.size(), "\\u%04x", static_cast<unsigned>(byte));
+          expected = found != kShort.end() ? found->second : code.data();
+        }
+        const std::string a(before, 'a');
+        const std::string z(after, '~');
+        EXPECT_EQ(in_quotes(a + c + z), '"' + a + expected + z + '"')
+            << byte << " after " << before;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gitops::graphql

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <deque>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@
 
 // Every race of a proxied request, step by step. Client and upstream are the far ends of channels
 // in memory, and time passes only while the loop is idle.
+// Absent without a sanitizer.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes() __attribute__((weak));
+
 namespace gitops::proxy {
 namespace {
 
@@ -1166,6 +1170,48 @@ TEST(Exchange, AnswersAreNotCompressedWhileTooManyAre) {
         EXPECT_THAT(co_await read(first, "\r\n\r\n"), HasSubstr("Content-Encoding: gzip"));
       },
       {.max_deflaters = 1});
+}
+
+// Of many requests at a time each has an exchange, and these are kept for later ones.
+TEST(Exchange, ACompressedAnswerLeavesNoBufferBehind) {
+  if (__sanitizer_get_current_allocated_bytes == nullptr) GTEST_SKIP() << "counted by a sanitizer";
+  play([](Bed& bed) -> Task<> {
+    constexpr std::size_t kClients = 16;
+    constexpr std::size_t kLeft = 2048;  // bytes for each
+    // A body that does not get smaller.
+    const auto answer_of = [](std::size_t size) {
+      std::minstd_rand random(1);
+      std::string body;
+      while (body.size() < size) body += static_cast<char>(random() >> 8U);
+      body += "the end";
+      return "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " +
+             std::to_string(body.size()) + "\r\n\r\n" + body;
+    };
+    std::vector<MemoryChannel*> clients;
+    while (clients.size() < kClients) clients.push_back(&bed.connect());
+    const auto serve_all = [&](std::string answer, std::string end) -> Task<> {
+      for (std::size_t i = 0; i < kClients; ++i) {
+        co_await send(*clients[i], "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+      }
+      for (std::size_t i = 0; i < kClients; ++i) {
+        (void)co_await read(*co_await bed.upstream(i), "\r\n\r\n");
+      }
+      for (std::size_t i = 0; i < kClients; ++i) co_await send(*bed.upstreams[i], answer);
+      for (auto* client : clients) EXPECT_THAT(co_await read(*client, end), EndsWith(end));
+      // When a client's next request is answered, its last one has given everything back.
+      for (auto* client : clients) {
+        co_await send(*client, "GET /own HTTP/1.1\r\nHost: a\r\n\r\n");
+        (void)co_await read(*client, "own");
+      }
+    };
+    // The larger one first, so that the channels have all the room that they will have.
+    co_await serve_all(answer_of(100'000), "the end");
+    const auto plain = __sanitizer_get_current_allocated_bytes();
+    bed.limits().gzip = true;
+    co_await serve_all(answer_of(40'000), "\r\n0\r\n\r\n");
+    EXPECT_EQ(bed.records.size(), 4 * kClients);
+    EXPECT_LT(__sanitizer_get_current_allocated_bytes(), plain + kClients * kLeft);
+  });
 }
 
 // -- upgrades --
