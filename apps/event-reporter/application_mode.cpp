@@ -65,10 +65,22 @@ ApplicationMode::ApplicationMode(const DaemonContext& context, SharedParts& shar
       gatherer_(context.executor, shared.kubernetes, argocd_, argocd_token_,
                 environment_.own_namespace, context.metrics),
       reporter_(context.executor, shared.kubernetes, gatherer_, shared.ledger, shared.delivery,
-                reporter_options(environment_), context.metrics) {}
+                reporter_options(environment_), context.metrics) {
+  const auto& app_proxy = environment_.config.app_proxy_url;
+  if (app_proxy.empty()) return;
+  app_proxy_http_.emplace(
+      context.executor, shared.resolver,
+      client_options(environment_, environment_.config.platform_ca_file, false));
+  source_files_.emplace(
+      context.executor, *app_proxy_http_,
+      [&token = shared.platform_token] { return token.current(); },
+      SourceFiles::Options{.app_proxy = http::parse_url(app_proxy).value()}, context.metrics);
+  gatherer_.use(*source_files_);
+}
 
 void ApplicationMode::start(TaskGroup& group) {
   argocd_token_.start(group);
+  if (source_files_) source_files_->start(group);
   reporter_.start(group);
 }
 

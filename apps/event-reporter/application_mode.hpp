@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,8 @@ class ApplicationMode {
   Credential argocd_password_;
   Credential argocd_token_;
   argo::ArgoCdClient argocd_;
+  std::optional<http::Client> app_proxy_http_;
+  std::optional<SourceFiles> source_files_;
   Gatherer gatherer_;
   Reporter reporter_;
 };

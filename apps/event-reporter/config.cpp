@@ -22,8 +22,8 @@ std::string argocd_mistake(const Config& config) {
   return {};
 }
 
-std::string platform_mistake(const Config& config) {
-  const auto url = http::parse_url(config.platform_url);
+std::string url_mistake(const std::string& text) {
+  const auto url = http::parse_url(text);
   if (!url) return url.error().message;
   if (url->scheme != "http" && url->scheme != "https") return "not http or https";
   return {};
@@ -208,7 +208,7 @@ void bind(ConfigReader& reader, Config& config) {
   reader.group("Control plane");
   reader.add({"codefresh-url", {"CODEFRESH_URL"}, "Base URL of the control plane"},
              config.platform_url);
-  reader.check({"codefresh-url"}, [&config] { return platform_mistake(config); });
+  reader.check({"codefresh-url"}, [&config] { return url_mistake(config.platform_url); });
   reader.add_secret({"codefresh-token", {"CODEFRESH_TOKEN"}, "Token for the control plane"},
                     config.platform_token, &config.platform_token_file);
   reader.check({"codefresh-token"}, [&config] {
@@ -224,6 +224,17 @@ void bind(ConfigReader& reader, Config& config) {
               {"CODEFRESH_TLS_INSECURE"},
               "Accept any certificate of the control plane"},
              config.platform_insecure);
+
+  reader.group("Git");
+  reader.add(
+      {"app-proxy-url",
+       {"APP_PROXY_URL"},
+       "Base URL of app-proxy in the cluster, which then tells the files in Git that manifests "
+       "come from; it gets the token for the control plane"},
+      config.app_proxy_url);
+  reader.check({"app-proxy-url"}, [&config]() -> std::string {
+    return config.app_proxy_url.empty() ? std::string() : url_mistake(config.app_proxy_url);
+  });
 
   reader.group("Shards");
   reader.add(

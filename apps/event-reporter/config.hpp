@@ -51,6 +51,8 @@ struct Config {
   std::string platform_ca_file;
   bool platform_insecure = false;
 
+  std::string app_proxy_url;  // empty: events do not tell files in Git
+
   std::int64_t replicas = 0;
   std::int64_t shard = -1;
   std::string sharding_algorithm;

@@ -4,7 +4,8 @@
 // what a restart costs, and how much is asked and posted for one change. Its peers are in this
 // process: a Kubernetes API, an Argo CD and a control plane that do as little as they can.
 //
-// GITOPS_REPORTER_BEFORE=PROGRAM compares the cost of a change with another event-reporter.
+// GITOPS_REPORTER_BEFORE=PROGRAM compares the cost of a change with another event-reporter. With the
+// argument --costs it makes the comparisons of costs alone.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -468,6 +469,38 @@ Task<> measure_deletions(World& world, ReporterDaemon& daemon, http::Client& htt
             bench::memory_of(daemon.pid(), "VmRSS:"), 64, "resident; all deletions are reported");
 }
 
+// What a change costs: among many applications against few, which `few` ends, and against the program
+// of GITOPS_REPORTER_BEFORE.
+Task<> compare_costs(const Executor& executor, Side& many, Side& few) {
+  std::fprintf(stderr, "changes: among %d and among %d applications in turns\n", kMany, kFew);
+  co_await compare(many, few, "event-reporter, cost of a change, 10,000 : 100 applications", 1.1,
+                   "among 10,000 and among 100 applications");
+  co_await few.daemon.stop();
+  co_await few.world.stop();
+  if (const char* program = std::getenv("GITOPS_REPORTER_BEFORE")) {
+    std::fprintf(stderr, "changes: the other program\n");
+    Side before(executor, kMany, program);
+    co_await before.report_all();
+    co_await compare(
+        many, before, "event-reporter, cost of a change : that of before", 0.6,
+        "this program and the one named by GITOPS_REPORTER_BEFORE, 10,000 applications");
+    co_await before.daemon.stop();
+    co_await before.world.stop();
+  }
+}
+
+Task<> measure_costs() {
+  run_on(kOwnCpu);
+  const auto executor = co_await asio::this_coro::executor;
+  Side few(executor, kFew);
+  Side many(executor, kMany);
+  co_await few.report_all();
+  co_await many.report_all();
+  co_await compare_costs(executor, many, few);
+  co_await many.daemon.stop();
+  co_await many.world.stop();
+}
+
 Task<> measure_many(const Executor& executor, http::Client& http) {
   std::fprintf(stderr, "changes: making %d applications\n", kMany);
   Side few(executor, kFew);
@@ -494,21 +527,7 @@ Task<> measure_many(const Executor& executor, http::Client& http) {
   print_row("event-reporter, memory after all that", "MB",
             bench::memory_of(many.daemon.pid(), "VmRSS:"), 64, "resident, 10,000 applications");
 
-  std::fprintf(stderr, "changes: among %d and among %d applications in turns\n", kMany, kFew);
-  co_await compare(many, few, "event-reporter, cost of a change, 10,000 : 100 applications", 1.1,
-                   "among 10,000 and among 100 applications");
-  co_await few.daemon.stop();
-  co_await few.world.stop();
-  if (const char* program = std::getenv("GITOPS_REPORTER_BEFORE")) {
-    std::fprintf(stderr, "changes: the other program\n");
-    Side before(executor, kMany, program);
-    co_await before.report_all();
-    co_await compare(
-        many, before, "event-reporter, cost of a change : that of before", 0.6,
-        "this program and the one named by GITOPS_REPORTER_BEFORE, 10,000 applications");
-    co_await before.daemon.stop();
-    co_await before.world.stop();
-  }
+  co_await compare_costs(executor, many, few);
   co_await find_highest_rate(many);
   co_await many.daemon.stop();
 
@@ -564,6 +583,9 @@ Task<> measure() {
 }  // namespace
 }  // namespace gitops::test
 
-int main() {
-  return gitops::bench::run("changes", [] { return gitops::test::measure(); });
+int main(int argc, char** argv) {
+  const bool costs = argc == 2 && std::string_view(argv[1]) == "--costs";
+  return gitops::bench::run("changes", [costs] {
+    return costs ? gitops::test::measure_costs() : gitops::test::measure();
+  });
 }

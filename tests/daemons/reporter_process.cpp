@@ -37,6 +37,14 @@ Task<bool> ReporterProcess::wait_for_readyz(std::string part) {
   });
 }
 
+Task<bool> ReporterProcess::wait_until_caught_up() {
+  if (!co_await started()) co_return false;
+  co_return co_await until([this] {
+    const auto status = get("/statusz").body;
+    return !status.empty() && !status.contains("taken over:");
+  });
+}
+
 Task<bool> ReporterProcess::started() {
   if (!admin_port_.empty()) co_return true;
   if (!co_await wait_for_log(R"("message":"started")")) co_return false;

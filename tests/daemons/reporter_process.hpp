@@ -30,6 +30,9 @@ class ReporterProcess {
   // Waits until /readyz contains `part`: "ready" or part of a reason.
   Task<bool> wait_for_readyz(std::string part);
   [[nodiscard]] const std::string& last_readyz() const { return readyz_; }
+  // Waits until the watches have caught up after take-overs of shards; until then the objects that they
+  // deliver are read.
+  Task<bool> wait_until_caught_up();
 
   // Waits until the program listens.
   Task<bool> started();

@@ -227,6 +227,7 @@ TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
   play([](DoublesWorld& world) -> Task<> {
     co_await world.start_doubles();
     const auto& applications = k8s::resources::kApplications;
+    world.kube.refuse_streaming_lists(true);  // they have no such item
     world.kube.add_list_item(applications, R"({"metadata":{"name":7,"namespace":"argocd"}})");
     world.put_app("first", 1);
     world.start_daemon();
@@ -240,7 +241,7 @@ TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
     deep += "}}\n";
     const std::string big = R"({"type":"ADDED","object":{"metadata":{"name":"big","namespace":)"
                             R"("argocd","uid":"u","resourceVersion":"9"},"spec":")" +
-                            std::string(1'500'000, 'x') + "\"}}\n";
+                            std::string(8'500'000, 'x') + "\"}}\n";
     for (const std::string& line : std::initializer_list<std::string>{
              "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"cut\n",
              "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":[],\"namespace\":7}}}\n",
@@ -257,9 +258,16 @@ TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
     CO_ASSERT_TRUE(co_await world.wait_for_content("first", 2));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
     const auto metrics = world.daemon->get("/metrics").body;
-    EXPECT_THAT(metrics, HasSubstr("gitops_event_reporter_watch_quarantined_total"));
-    EXPECT_THAT(metrics, Not(HasSubstr("gitops_event_reporter_watch_quarantined_total{resource="
-                                       "\"applications\"} 0\n")));
+    EXPECT_THAT(metrics, HasSubstr("gitops_event_reporter_watch_quarantined_total{resource="
+                                   "\"applications\"} 9\n"));
+    // Those without a name are logged once a minute together.
+    const auto log = world.daemon->log();
+    for (const auto* reason :
+         {R"("object":"argocd/a","reason":"metadata.name appears twice")",
+          R"("object":"argocd/deep","reason":"nested deeper than 256")",
+          R"("object":"argocd/big","reason":")", R"("reason":"invalid UTF-8")"}) {
+      EXPECT_THAT(log, HasSubstr(reason));
+    }
   });
 }
 

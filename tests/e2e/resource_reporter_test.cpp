@@ -448,12 +448,13 @@ TEST(ResourceReporter, ReplicasShareTheObjectsOutByLeasesOfTheirOwn) {
 TEST(ResourceReporter, AC24_AMalformedObjectIsSetAsideWhileOthersGoOn) {
   play([](World& world) -> Task<> {
     co_await world.start();
+    CO_ASSERT_TRUE(co_await world.daemon->wait_until_caught_up());
     for (const std::string& line : std::initializer_list<std::string>{
              "nonsense\n", "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"cut\n",
              // The decoder accepts its fields, but an event of this object would be malformed.
              "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"odd\",\"namespace\":"
              "\"shop\","
-             "\"uid\":\"u\",\"resourceVersion\":\"9\"},\"spec\":{\"a\":tru}}}\n"}) {
+             "\"uid\":\"u\",\"resourceVersion\":\"999999\"},\"spec\":{\"a\":tru}}}\n"}) {
       world.kube.send_on_watches(r::kRollouts, line);
     }
     world.kube.put(r::kRollouts, object(r::kRollouts, "web"));

@@ -117,6 +117,11 @@ Task<> History::live(std::size_t changes) {
 Task<> History::calm() {
   for (std::size_t i = 0; i < replicas_; ++i) {
     if (!co_await ready(pods_[i])) co_return;
+    // Just after a take-over the present states are told, and not each milestone.
+    if (!co_await pods_[i].process().wait_until_caught_up()) {
+      ADD_FAILURE() << pods_[i].host_name() << " does not catch up after a take-over";
+      co_return;
+    }
   }
   const auto lost_shards = [this] {
     std::size_t count = 0;

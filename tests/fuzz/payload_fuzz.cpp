@@ -1,7 +1,7 @@
 // Any text as an Application and as Argo CD's answers about it: the events that are made from them
 // are JSON, and cutting them down leaves JSON. Input: a line each for the Application,
 // managed-resources, resource-tree, a commit's metadata, the parent's Application and its
-// managed-resources; an empty line means that it could not be had.
+// managed-resources, and app-proxy's answer about files in Git; an empty line means that it could not be had.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@ std::optional<std::string> known(std::string_view line) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
-  std::array<std::string_view, 6> lines;
+  std::array<std::string_view, 7> lines;
   for (auto& line : lines) {
     const auto end = std::min(rest.find('\n'), rest.size());
     line = rest.substr(0, end);
@@ -61,6 +61,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& commit : plan.sync_revisions) {
       snapshot.app.sync_revisions->push_back(
           {.revision = commit.revision, .metadata = std::string(lines[3])});
+    }
+    (void)source_files_request(snapshot.app.app);
+    if (auto files = GitFiles::parse(lines[6])) {
+      snapshot.git_files = std::make_shared<const GitFiles>(std::move(*files));
     }
     if (lines[4].empty()) return snapshot;
     auto parent = AppView::parse(std::string(lines[4]));

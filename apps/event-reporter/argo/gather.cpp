@@ -26,8 +26,6 @@ constexpr auto kLeastCommitPause = std::chrono::milliseconds(500);
 // With less time a read is not tried, since its failure would count for all that wait for the commit.
 constexpr auto kLeastCommitRead = std::chrono::seconds(2);
 
-// For the snapshots of all reports in work.
-constexpr std::size_t kMemory = std::size_t{128} << 20;
 // Taken for a snapshot of unknown size, and for a smaller one.
 constexpr std::size_t kUsualSnapshot = std::size_t{256} << 10;
 
@@ -97,14 +95,15 @@ void RevisionCache::put(std::string_view repo_url, std::string_view revision,
 }
 
 Gatherer::Gatherer(const Executor& executor, k8s::Client& kubernetes, argo::ArgoCdClient& argocd,
-                   Credential& argocd_token, std::string argocd_namespace, Metrics& metrics)
+                   Credential& argocd_token, std::string argocd_namespace, Metrics& metrics,
+                   std::size_t memory)
     : executor_(executor),
       kubernetes_(kubernetes),
       argocd_(argocd),
       token_(argocd_token),
       cache_(kCommits),
       read_ended_(executor),
-      memory_(executor, kMemory),
+      memory_(executor, memory),
       tree_reads_(metrics.counter("gitops_event_reporter_argocd_reads_total",
                                   "Requests to argocd-server", {{"call", "resource_tree"}})),
       managed_reads_(metrics.counter("gitops_event_reporter_argocd_reads_total",
@@ -381,6 +380,11 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   auto& missing = gathered.missing;
   const auto plan = plan_reads(snapshot.app.app, settings_);
 
+  const auto begin = Clock::now();
+  const auto files = files_ && reads == Reads::all && !plan.being_deleted
+                         ? source_files_request(snapshot.app.app)
+                         : std::nullopt;
+  if (files) files_->ask(*files);
   const auto deadline = deadline_after(kOptionalReads);
   const auto read_managed = [&]() -> Task<Result<std::string>> {
     if (reads == Reads::of_application) co_return Result<std::string>();
@@ -408,6 +412,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   snapshot.app.sync_revisions = std::move(named->sync_revisions);
   snapshot.app.change_revisions = std::move(named->change_revisions);
   snapshot.parent = std::move(named->parent);
+  if (files) snapshot.git_files = co_await files_->find(*files, begin);
   if (tree) {
     snapshot.tree = std::move(*tree);
   } else {

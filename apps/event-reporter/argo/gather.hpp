@@ -18,6 +18,7 @@
 #include "common/core/task_group.hpp"
 #include "event-reporter/argo/argocd_trouble.hpp"
 #include "event-reporter/argo/byte_budget.hpp"
+#include "event-reporter/argo/source_files.hpp"
 #include "event-reporter/event/read_plan.hpp"
 #include "event-reporter/event/snapshot.hpp"
 #include "k8s-client/client.hpp"
@@ -89,8 +90,11 @@ struct Gathered {
 // arguments outlive it.
 class Gatherer {
  public:
+  // For the snapshots of all reports in work, in bytes.
+  static constexpr std::size_t kMemory = std::size_t{128} << 20;
   Gatherer(const Executor& executor, k8s::Client& kubernetes, argo::ArgoCdClient& argocd,
-           Credential& argocd_token, std::string argocd_namespace, Metrics& metrics);
+           Credential& argocd_token, std::string argocd_namespace, Metrics& metrics,
+           std::size_t memory = kMemory);
 
   enum class Reads {
     all,
@@ -107,6 +111,9 @@ class Gatherer {
   Task<Gathered> gather_gone(AppView app);
   // Argo CD's resource tree alone.
   Task<Result<std::string>> tree(k8s::ObjectKey key, std::string project);
+
+  // Snapshots of whole applications name the files in Git, from now on. `files` outlives this object.
+  void use(SourceFiles& files) { files_ = &files; }
 
   // Reads Argo CD's settings every 30 s, as a task of `group`, which also shows whether it answers.
   void start(TaskGroup& group);
@@ -151,6 +158,7 @@ class Gatherer {
   k8s::Client& kubernetes_;
   argo::ArgoCdClient& argocd_;
   Credential& token_;
+  SourceFiles* files_ = nullptr;
   TrackingSettings settings_;
   bool settings_known_ = false;
   RevisionCache cache_;

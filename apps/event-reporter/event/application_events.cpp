@@ -141,8 +141,17 @@ void ApplicationEvents::list_resources(DigestScope scope) {
 }
 
 ResourceState ApplicationEvents::state_of(std::size_t index) const {
-  return resource_state(entries_[index].status, entries_[index].identity, app(), *managed_,
-                        known_tree(), being_deleted());
+  auto state = resource_state(entries_[index].status, entries_[index].identity, app(), *managed_,
+                              known_tree(), being_deleted());
+  const auto* file =
+      snapshot_.git_files && !state.desired.empty() ? snapshot_.git_files->find(state.id) : nullptr;
+  if (file != nullptr) {
+    state.path = file->path;
+    // Its values are masked in the manifests.
+    const bool is_secret = state.id.group.empty() && state.id.kind == "Secret";
+    if (!is_secret) state.git_text = file->text;
+  }
+  return state;
 }
 
 ResourceState ApplicationEvents::own_state() const {

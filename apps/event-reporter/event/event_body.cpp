@@ -85,9 +85,12 @@ Value finished_at(Body body) {
 constexpr auto kSource = std::to_array<SourceField>({
     {"desiredManifest", counts(7), [](Body b) { return Value(b.state.desired); }},
     {"actualManifest", counts(8), [](Body b) { return Value(b.state.actual); }},
-    {"gitManifest", kNever, [](Body b) { return Value(as_yaml(b.state.desired)); }},
+    {"gitManifest", kNever,
+     [](Body b) {
+       return b.state.git_text.empty() ? Value(as_yaml(b.state.desired)) : Value(b.state.git_text);
+     }},
     {"repoURL", counts(3), [](Body b) { return Value(b.app.repo_url); }},
-    {"path", kNever, [](Body) { return Value(""); }},
+    {"path", kNever, [](Body b) { return Value(b.state.path); }},
     {"revision", Counts(DigestScope::resource_and_revision, 9),
      [](Body b) { return Value(b.app.revision); }},
     {"commitMessage", kNever,

@@ -30,6 +30,10 @@ struct ResourceState {
   // False when Argo CD does not tell the resource's health, or could not read its live manifest.
   // Nothing is said about such a resource.
   bool known = true;
+  // The file in Git that holds the desired manifest, from the root of its repository, and the file's
+  // text; empty when they are not known.
+  std::string_view path = {};
+  std::string_view git_text = {};
   // A manifest that was made here. `actual` and `object` may borrow from it.
   std::shared_ptr<const std::string> made = {};
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "event-reporter/event/app_view.hpp"
+#include "event-reporter/event/git_files.hpp"
 #include "event-reporter/ledger/digest.hpp"
 
 namespace gitops::reporter {
@@ -29,7 +31,8 @@ struct Snapshot {
   std::optional<std::string> tree = {};  // answer of resource-tree
   std::optional<AppSnapshot> parent = {};
   std::optional<Digest> change =
-      {};                      // change_digest() of the Application's text; absent: not known
+      {};  // change_digest() of the Application's text; absent: not known
+  std::shared_ptr<const GitFiles> git_files = {};  // of its source; null: not known
   bool gone = false;           // the Application was deleted; `app` is its tombstone
   bool lacks_commits = false;  // the metadata of a commit could not be read
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kWriteAheadTimeout = std::chrono::seconds(2);
 // Callers of flush() that come within this time share a commit.
-constexpr auto kFlushPeriod = std::chrono::milliseconds(5);
+constexpr auto kFlushPeriod = std::chrono::milliseconds(10);
 // How far a mark is above the sequence that needs it, in microseconds, so that it is written at most
 // once a second. Less than the margin between the sequences of two holders of a shard (ShardLeases).
 constexpr Sequence kMarkAhead = 1'000'000;

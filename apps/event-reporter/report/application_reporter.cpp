@@ -366,8 +366,9 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::stri
     co_return co_await report_gone(grant, key,
                                    application_stub(application_key(key), entry.uid, ""));
   }
+  const auto resources = app->resource_ids();
   std::set<std::string> present;
-  for (const auto& id : app->resource_ids()) present.insert(id.identity());
+  for (const auto& id : resources) present.insert(id.identity());
   auto due = diff_gone(entry, refused_of(grant));
   due.application = false;
   std::erase_if(due.gone, [&](const ResourceId& id) { return present.contains(id.identity()); });
@@ -383,6 +384,7 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::stri
   }
   const auto posted = co_await post_resources(report, events, due, wall_now());
   store(report);
+  if (posted) changes_.told_without_shard(key, entry.uid, due.gone, resources);
   co_return posted;
 }
 

@@ -132,7 +132,7 @@ void ChangeTracker::end_grants(std::uint32_t shard) {
 // -- what changes --
 
 void ChangeTracker::changed(const std::string& key, std::string_view uid, const Digest& digest,
-                            std::string_view text, Milestone milestone) {
+                            std::string_view text, Milestone milestone, Report report) {
   const auto [seen, first] = seen_.try_emplace(key, digest);
   if (!first && seen->second == digest) {
     unchanged_.Increment();
@@ -158,9 +158,7 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
     unchanged_.Increment();
     return;
   }
-  // A watch that was cut off tells what went on meanwhile. By then another replica may have told newer
-  // states, so a new object is read; afterwards its older states are known as such.
-  if (first && options_.replicas > 1) {
+  if (report == Report::as_read) {
     dirty_.changed(key, {}, {}, Clock::now());
   } else {
     dirty_.changed(key, text, milestone, Clock::now(), digest);
@@ -230,6 +228,14 @@ void ChangeTracker::told_without_shard(const std::string& key, std::string_view 
   const auto now = Clock::now();
   peers_.add(key, uid, parts, now);
   peers_.remove(key, uid, now);
+}
+
+void ChangeTracker::told_without_shard(const std::string& key, std::string_view uid,
+                                       const std::vector<ResourceId>& gone,
+                                       const std::vector<ResourceId>& present) {
+  const auto now = Clock::now();
+  peers_.add(key, uid, gone, now);
+  peers_.add(key, uid, present, now);
 }
 
 std::vector<std::string> ChangeTracker::predecessors(const std::string& key) const {
@@ -336,6 +342,7 @@ Task<> ChangeTracker::take_claims() {
     // The shard may have been released meanwhile.
     if (claims_.empty() || claims_.front() != claim) continue;
     claims_.pop_front();
+    if (options_.taken_over) options_.taken_over(claim.shard);
     take_over(claim);
   }
 }

@@ -66,15 +66,20 @@ class ChangeTracker {
     std::function<std::string(const std::string& key, const std::string& uid)> stub = {};
     // Cancels the reports under way of the keys that `which` selects (ReportQueue::cancel).
     std::function<void(const std::function<bool(std::string_view key)>& which)> cancel = {};
+    // The shard is held from now on, and another replica held it before (WatchLag::taken_over).
+    std::function<void(std::uint32_t shard)> taken_over = {};
   };
   ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty, Options options,
                 Metrics& metrics);
 
   void start(TaskGroup& group);
 
+  // Whether the state that a watch delivers is reported, or the one that the object has when it is
+  // read for its report.
+  enum class Report { as_delivered, as_read };
   // The object exists, with this text. To be called for objects of all shards.
   void changed(const std::string& key, std::string_view uid, const Digest& digest,
-               std::string_view text, Milestone milestone);
+               std::string_view text, Milestone milestone, Report report = Report::as_delivered);
   // The object was deleted; `tombstone` is its last known JSON.
   void deleted(const std::string& key, std::string tombstone);
   // The objects of the ledger that a complete list lacks, according to `is_gone`. Pass those that
@@ -111,7 +116,10 @@ class ChangeTracker {
   void claimed(std::uint32_t shard, Term term, Sequence floor = 0);
   void released(std::uint32_t shard);
   [[nodiscard]] bool busy(std::uint32_t shard) const;
+  // The number of claimed shards that are not held yet.
+  [[nodiscard]] std::size_t awaiting_take_over() const noexcept { return claims_.size(); }
 
+  [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
   [[nodiscard]] bool owns(std::string_view key) const { return holds(shard_of_key(key)); }
   // The permission to report the object now; absent while its shard is being taken over.
   [[nodiscard]] std::optional<Grant> grant(std::string_view key) const;
@@ -122,6 +130,10 @@ class ChangeTracker {
   // the object may have had.
   void told_without_shard(const std::string& key, std::string_view uid,
                           const std::vector<ResourceId>& parts);
+  // The same of the deletion of parts; those that the object has now are `present`.
+  void told_without_shard(const std::string& key, std::string_view uid,
+                          const std::vector<ResourceId>& gone,
+                          const std::vector<ResourceId>& present);
   // The sequence of the next events of the object with this key, whose entry this is.
   [[nodiscard]] Sequence next(const Grant& grant, std::string_view key, WallTime now,
                               const LedgerEntry& entry) const;
@@ -153,7 +165,6 @@ class ChangeTracker {
     Sequence floor = 0;
   };
 
-  [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
   [[nodiscard]] bool holds(std::uint32_t shard) const;
   void end_grants(std::uint32_t shard);
   [[nodiscard]] bool may_lose_parts(std::string_view key) const;

@@ -69,6 +69,11 @@ ChangeTracker::Options with_parts(ChangeTracker::Options options) {
   return options;
 }
 
+ChangeTracker::Options with_lag(ChangeTracker::Options options, WatchLag& lag) {
+  options.taken_over = [&lag](std::uint32_t shard) { lag.taken_over(shard); };
+  return options;
+}
+
 }  // namespace
 
 Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& gatherer,
@@ -84,19 +89,23 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
             return report(key, work, std::move(attempt));
           },
           metrics),
+      lag_(executor,
+           [this] {
+             return k8s::newest_version(kubernetes_, k8s::resources::kApplications,
+                                        watched_namespace(), deadline_after(kReadTimeout));
+           }),
       changes_(executor, ledger, queue_.dirty(),
-               with_queue(with_parts(options_.changes), queue_, delivery), metrics),
+               with_queue(with_lag(with_parts(options_.changes), lag_), queue_, delivery), metrics),
       reconcile_(changes_, queue_, options_.reconcile, metrics),
       application_reporter_(executor, gatherer, ledger, changes_, delivery, options_.application,
                             metrics),
-      informer_(
-          executor, kubernetes,
-          {.resource = k8s::resources::kApplications,
-           .ns = options_.application_namespaces.empty() ? options_.own_namespace : std::string{},
-           .fields = fields(),
-           .keep = [this](std::string_view ns, std::string_view) { return watches(ns); },
-           .reflector = options_.reflector},
-          metrics, "event_reporter"),
+      informer_(executor, kubernetes,
+                {.resource = k8s::resources::kApplications,
+                 .ns = watched_namespace(),
+                 .fields = fields(),
+                 .keep = [this](std::string_view ns, std::string_view) { return watches(ns); },
+                 .reflector = options_.reflector},
+                metrics, "event_reporter"),
       subscription_(informer_.subscribe([this](const k8s::Change& change) { on_change(change); })),
       applications_(metrics.gauge("gitops_event_reporter_applications",
                                   "Applications of the shards that this process reports")),
@@ -108,11 +117,17 @@ void Reporter::start(TaskGroup& group) {
   gatherer_.start(group);
   informer_.start(group);
   changes_.start(group);
+  group.spawn("watch-lag", [this] { return lag_.run(); });
   group.spawn("find-deleted", [this] { return find_deleted(); });
   group.spawn("sweep", [this] { return sweep(); });
   group.spawn("tick", [this] { return tick(); });
   group.spawn("reconcile", [this] { return reconcile_.run(); });
   queue_.start(group);
+}
+
+// Empty: all namespaces.
+std::string Reporter::watched_namespace() const {
+  return options_.application_namespaces.empty() ? options_.own_namespace : std::string();
 }
 
 bool Reporter::watches(std::string_view ns) const {
@@ -138,7 +153,10 @@ void Reporter::on_change(const k8s::Change& change) {
   children_.set(key, deleted ? std::string_view() : mark_of_parent(now));
   if (!deleted && is_ours(now)) {
     const bool is_new = !changes_.sees(key) && !changes_.knows(key, now.uid());
-    changes_.changed(key, now.uid(), change_digest(change.text), change.text, milestone_of(now));
+    const bool outdated = lag_.may_be_outdated(changes_.shard_of_key(key), now.resource_version());
+    changes_.changed(
+        key, now.uid(), change_digest(change.text), change.text, milestone_of(now),
+        outdated ? ChangeTracker::Report::as_read : ChangeTracker::Report::as_delivered);
     if (is_new && informer_.has_synced()) report_children(now.key());
     if (is_new && !informer_.has_synced()) new_.push_back(now.key());
     return;
@@ -168,6 +186,7 @@ void Reporter::start_epoch() {
   epoch_ = informer_.epoch();
   const auto all = [](std::string_view) { return true; };
   queue_.cancel(all);
+  lag_.restored();
   application_reporter_.start_epoch();
   changes_.report_all(all);
 }
@@ -335,6 +354,7 @@ std::string Reporter::status() const {
                                              (informer_.has_synced() ? "" : " (not listed yet)")) +
                     queue_.status();
   if (!informer_.trouble().empty()) out += line("kubernetes", informer_.trouble());
+  out += status_of_take_overs(changes_.awaiting_take_over() + lag_.unknown());
   if (!gatherer_.argocd_trouble().empty()) out += line("argocd", gatherer_.argocd_trouble());
   return out;
 }

@@ -19,6 +19,7 @@
 #include "event-reporter/report/children.hpp"
 #include "event-reporter/report/full_reconcile.hpp"
 #include "event-reporter/report/report_queue.hpp"
+#include "event-reporter/report/watch_lag.hpp"
 #include "k8s-client/informer.hpp"
 
 namespace gitops::reporter {
@@ -75,6 +76,7 @@ class Reporter {
 
   void on_change(const k8s::Change& change);
   void start_epoch();
+  [[nodiscard]] std::string watched_namespace() const;
   [[nodiscard]] bool watches(std::string_view ns) const;
   [[nodiscard]] Whose whose(const k8s::Record& record) const;
   [[nodiscard]] bool is_ours(const k8s::Record& record) const {
@@ -97,6 +99,7 @@ class Reporter {
   Options options_;
   Log log_{"reporter"};
   ReportQueue queue_;
+  WatchLag lag_;
   ChangeTracker changes_;
   FullReconcile reconcile_;
   Children children_;

@@ -1,6 +1,7 @@
 #include "event-reporter/report/resource_reporter.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <stdexcept>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(10);
+constexpr auto kVersionTimeout = std::chrono::seconds(30);
 // Pause after a failed read from a managed cluster.
 constexpr auto kReadPause = std::chrono::seconds(5);
 // Clusters, or namespaces of clusters, with a label of their own in the metrics.
@@ -21,13 +23,6 @@ constexpr std::size_t kMostLabels = 100;
 k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
   return {
       .name = kind.name, .resource = kind.resource, .fields = fields_of(kind), .ns = std::move(ns)};
-}
-
-ChangeTracker::Options with_stub(ChangeTracker::Options options) {
-  options.stub = [](const std::string& key, const std::string& uid) {
-    return resource_stub(parse_resource_key(key).object, uid);
-  };
-  return options;
 }
 
 // The cluster's name in events: empty for the runtime's own cluster.
@@ -57,8 +52,18 @@ struct ResourceReporter::Cluster {
 
   std::string id;    // ResourceKey::cluster
   std::string name;  // for people
+  // Of the kind, where it is watched.
+  [[nodiscard]] Task<Result<std::string>> newest_version(std::size_t index) const {
+    const auto& watch = *watches[index];
+    // The watch of a kind that is not served yet will begin with a list.
+    if (watch.is_missing()) co_return Result<std::string>("0");
+    co_return co_await k8s::newest_version(*client, watch.what().resource, watch.what().ns,
+                                           deadline_after(kVersionTimeout));
+  }
+
   std::shared_ptr<k8s::Client> client;
   std::vector<std::unique_ptr<k8s::KindWatch>> watches;
+  std::deque<WatchLag> lags;  // of the watches
   std::string failure;
   std::size_t reads = 0;  // in flight
   Clock::time_point next_read{};
@@ -80,8 +85,8 @@ ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubern
             return report(key, work);
           },
           metrics),
-      changes_(executor, ledger, queue_.dirty(),
-               with_queue(with_stub(options_.changes), queue_, delivery), metrics),
+      changes_(executor, ledger, queue_.dirty(), with_queue(tracker_options(), queue_, delivery),
+               metrics),
       reconcile_(changes_, queue_, options_.reconcile, metrics),
       resources_(metrics.gauge("gitops_event_reporter_resources",
                                "Objects of the shards that this process reports")),
@@ -152,12 +157,19 @@ void ResourceReporter::watch(std::string id, const std::string& name,
   const std::weak_ptr<Cluster> weak = cluster;
   for (auto& what : kinds) {
     const auto* kind = find_kind(what.name);
+    const auto index = cluster->watches.size();
+    auto* lag = &cluster->lags.emplace_back(
+        executor_, [cluster = cluster.get(), index] { return cluster->newest_version(index); });
     k8s::KindWatch::Callbacks callbacks{
-        .changed = [this, cluster = cluster.get(),
-                    kind](const k8s::Change& change) { on_change(*cluster, *kind, change); },
+        .changed = [this, cluster = cluster.get(), kind,
+                    lag](const k8s::Change& change) { on_change(*cluster, *kind, *lag, change); },
         .listed = [this, weak](
                       const k8s::KindWatch& listed) { return find_deleted(weak.lock(), listed); },
-        .restored = [this, cluster = cluster.get(), kind] { start_epoch(*cluster, *kind); }};
+        .restored =
+            [this, cluster = cluster.get(), kind, lag] {
+              lag->restored();
+              start_epoch(*cluster, *kind);
+            }};
     auto label = metric_label(name, what.ns);
     cluster->watches.push_back(std::make_unique<k8s::KindWatch>(
         executor_, *cluster->client, std::move(what), options_.watch, std::move(callbacks),
@@ -171,6 +183,9 @@ void ResourceReporter::watch(std::string id, const std::string& name,
 Task<> ResourceReporter::run(std::shared_ptr<Cluster> cluster) {
   for (const auto& watch : cluster->watches) {
     cluster->tasks.spawn(watch->what().name, [watch = watch.get()] { return watch->run(); });
+  }
+  for (auto& lag : cluster->lags) {
+    cluster->tasks.spawn("watch lag", [&lag] { return lag.run(); });
   }
   co_await cluster->tasks.join();
   if (!cluster->failure.empty()) throw std::runtime_error(cluster->failure);
@@ -213,8 +228,21 @@ std::size_t ResourceReporter::forget(const std::function<bool(const std::string&
 
 // -- changes --
 
+ChangeTracker::Options ResourceReporter::tracker_options() {
+  auto options = options_.changes;
+  options.stub = [](const std::string& key, const std::string& uid) {
+    return resource_stub(parse_resource_key(key).object, uid);
+  };
+  options.taken_over = [this](std::uint32_t shard) {
+    for (const auto& [id, cluster] : clusters_) {
+      for (auto& lag : cluster->lags) lag.taken_over(shard);
+    }
+  };
+  return options;
+}
+
 void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kind,
-                                 const k8s::Change& change) {
+                                 const WatchLag& lag, const k8s::Change& change) {
   const auto& now = *change.now;
   const auto key =
       ResourceKey{.cluster = cluster.id, .kind = kind.name, .object = now.key()}.to_string();
@@ -227,8 +255,9 @@ void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kin
   if (!options_.any_owner && !has_owner(kind, now) && !changes_.sees(key) && !changes_.knows(key)) {
     return;
   }
-  changes_.changed(key, now.uid(), object_digest(change.text), change.text,
-                   milestone_of(kind, now));
+  const bool outdated = lag.may_be_outdated(changes_.shard_of_key(key), now.resource_version());
+  changes_.changed(key, now.uid(), object_digest(change.text), change.text, milestone_of(kind, now),
+                   outdated ? ChangeTracker::Report::as_read : ChangeTracker::Report::as_delivered);
 }
 
 // The cluster was restored from a backup. Reports under way have states from before, so they begin
@@ -554,7 +583,9 @@ std::vector<ReadyCheck> ResourceReporter::ready_checks() {
 
 std::string ResourceReporter::status() const {
   std::string out = "resources: " + std::to_string(changes_.owned()) + "\n";
+  std::size_t taken_over = 0;
   for (const auto& [id, cluster] : clusters_) {
+    for (const auto& lag : cluster->lags) taken_over = std::max(taken_over, lag.unknown());
     out +=
         cluster->is_own() ? "cluster " + id + "\n" : "cluster " + cluster->name + " (" + id + ")\n";
     for (const auto& watch : cluster->watches) {
@@ -563,7 +594,7 @@ std::string ResourceReporter::status() const {
              "\n";
     }
   }
-  return out + queue_.status();
+  return out + status_of_take_overs(changes_.awaiting_take_over() + taken_over) + queue_.status();
 }
 
 }  // namespace gitops::reporter

@@ -22,6 +22,7 @@
 #include "event-reporter/report/full_reconcile.hpp"
 #include "event-reporter/report/newest_states.hpp"
 #include "event-reporter/report/report_queue.hpp"
+#include "event-reporter/report/watch_lag.hpp"
 #include "event-reporter/watch/resource_kinds.hpp"
 #include "k8s-client/kind_watch.hpp"
 
@@ -90,7 +91,9 @@ class ResourceReporter {
   [[nodiscard]] std::string metric_label(const std::string& cluster, const std::string& ns);
   std::size_t forget(const std::function<bool(const std::string& cluster)>& which);
 
-  void on_change(const Cluster& cluster, const ResourceKind& kind, const k8s::Change& change);
+  [[nodiscard]] ChangeTracker::Options tracker_options();
+  void on_change(const Cluster& cluster, const ResourceKind& kind, const WatchLag& lag,
+                 const k8s::Change& change);
   void start_epoch(const Cluster& cluster, const ResourceKind& kind);
   Task<> find_deleted(std::shared_ptr<Cluster> cluster, const k8s::KindWatch& watch);
 

@@ -208,6 +208,49 @@ TEST(ApplicationEvents, ManifestsTravelAsTheTextThatWasReceived) {
   EXPECT_EQ(*base64_decode(body["data"]["object"].get<std::string>()), odd);
 }
 
+TEST(ApplicationEvents, AKnownFileInGitIsToldAndMakesNothingDue) {
+  const std::string text = "kind: Deployment # by hand\n";
+  const auto events_with = [&](json input, const std::string& files) {
+    Snapshot snapshot{.app = app_snapshot(input), .tree = input["tree"].dump()};
+    if (!files.empty()) {
+      snapshot.git_files = std::make_shared<const GitFiles>(GitFiles::parse(files).value());
+    }
+    return ApplicationEvents::make(std::move(snapshot), {}).value();
+  };
+  const auto source = [](const ApplicationEvents& events) {
+    return json::parse(events.resource_event(0, WallTime{}))["data"]["source"];
+  };
+  const auto file_of = [&](const std::string& kind, const std::string& group) {
+    return json{{"files",
+                 {{{"path", "guestbook/web.yaml"},
+                   {"text", text},
+                   {"objects", {{{"group", group}, {"kind", kind}, {"name", "guestbook-ui"}}}}}}}}
+        .dump();
+  };
+  const auto without = events_with(small_case(), "");
+  const auto with = events_with(small_case(), file_of("Deployment", "apps"));
+  EXPECT_EQ(source(with)["path"], "guestbook/web.yaml");
+  EXPECT_EQ(source(with)["gitManifest"], text);
+  EXPECT_EQ(source(without)["path"], "");
+  EXPECT_EQ(with.resources()[0].digest, without.resources()[0].digest);
+  EXPECT_EQ(with.application_digest(), without.application_digest());
+  const auto other = events_with(small_case(), file_of("Service", ""));
+  EXPECT_EQ(other.resource_event(0, WallTime{}), without.resource_event(0, WallTime{}))
+      << "as without the files";
+
+  // A Secret's text is never told.
+  auto secret = small_case();
+  const auto renamed = [](json& entry) {
+    entry["group"] = "";
+    entry["kind"] = "Secret";
+  };
+  renamed(secret["managed"][0]);
+  renamed(secret["application"]["status"]["resources"][0]);
+  const auto of_secret = source(events_with(secret, file_of("Secret", "")));
+  EXPECT_EQ(of_secret["path"], "guestbook/web.yaml");
+  EXPECT_NE(of_secret["gitManifest"], text);
+}
+
 TEST(ApplicationEvents, EscapesLikeGoDoes) {
   auto input = small_case();
   input["revisions"]["sync"][0]["metadata"]["message"] = "a<b> & \xe2\x80\xa8 \"q\" \\ \t";

@@ -55,21 +55,42 @@ TEST_F(ChangeTrackerTest, OnlyChangesInShardsHeldAreDue) {
   EXPECT_FALSE(dirty.contains("a/web"));
 }
 
-// Its watch may have been cut off, and tells what another replica has told already.
-TEST_F(ChangeTrackerTest, AnObjectThatIsNewToOneOfSeveralReplicasIsRead) {
+TEST_F(ChangeTrackerTest, AStateThatMayBeOutdatedIsReadInsteadOfItsText) {
+  using Report = ChangeTracker::Report;
   hold();
-  changes.changed("a/web", "u", digest(1), "one", {});
+  changes.changed("a/web", "u", digest(1), "one", {.state = 1});
+  changes.changed("a/web", "u", digest(2), "two", {.state = 2}, Report::as_read);
   auto work = dirty.take("a/web");
   EXPECT_TRUE(work.live);
   EXPECT_TRUE(work.states.empty());
   dirty.done("a/web");
-  changes.changed("a/web", "u", digest(2), "two", {});
+  changes.changed("a/web", "u", digest(3), "three", {.state = 3});
   EXPECT_EQ(dirty.take("a/web").states.size(), 1U);
-  ChangeTracker alone{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
-  ledger.set_note("term of shard 0", "0");
-  alone.claimed(0, 0);
-  alone.changed("b/web", "u", digest(1), "one", {});
-  EXPECT_EQ(dirty.take("b/web").states.size(), 1U);
+}
+
+TEST_F(ChangeTrackerTest, ATakeOverFromAnotherReplicaIsAnnouncedBeforeTheShardIsHeld) {
+  std::vector<std::string> calls;
+  ChangeTracker::Options options{.replicas = 3};
+  ChangeTracker* tracker = nullptr;
+  options.taken_over = [&](std::uint32_t taken) {
+    calls.push_back(std::to_string(taken) + (tracker->owns("a/web") ? " held" : " not held"));
+  };
+  test::run_coro([&]() -> Task<> {
+    TaskGroup group(co_await asio::this_coro::executor, [](const auto&, const auto&) {});
+    ledger.set_note("term of shard " + std::to_string(shard), "7");
+    ChangeTracker other{co_await asio::this_coro::executor, ledger, dirty, options, metrics};
+    tracker = &other;
+    other.start(group);
+    other.claimed(shard, 7);
+    EXPECT_TRUE(other.owns("a/web"));
+    EXPECT_TRUE(calls.empty()) << "nobody was between";
+    other.released(shard);
+    other.claimed(shard, 9);
+    while (!other.owns("a/web")) co_await sleep_for(std::chrono::milliseconds(1));
+    EXPECT_THAT(calls, testing::ElementsAre(std::to_string(shard) + " not held"));
+    group.cancel();
+    co_await group.join();
+  });
 }
 
 TEST_F(ChangeTrackerTest, WhatTheLedgerHasIsNotDue) {

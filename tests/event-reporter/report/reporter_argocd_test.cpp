@@ -1,11 +1,15 @@
 // What is reported while Argo CD does not answer, or not all of it.
 
 #include <algorithm>
+#include <ctime>
 #include <set>
+#include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "event-reporter/event/digest.hpp"
 #include "reporter_scene.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
@@ -447,6 +451,79 @@ TEST(Reporter, WhatFitsIsReportedOfAnApplicationWithAResourceThatDoesNot) {
                                                      "team/c 1", "shop/web 1"}));
     EXPECT_THAT(scene.events("Application"), ElementsAre("web"));
     EXPECT_FALSE(scene.ledger().known().at("argocd/web").change) << "it is still due";
+  });
+}
+
+// -- large answers --
+
+// Four applications with answers that take 0.9 of 2 MB each.
+TEST(Reporter, TheAnswersOfAllReportsTogetherTakeBoundedMemory) {
+  auto options = Scene::fast_options();
+  options.memory = 2'000'000;
+  play(options, [](Scene& scene) -> Task<> {
+    constexpr int kApplications = 4;
+    constexpr auto kAnswer = std::chrono::milliseconds(100);
+    co_await scene.start();
+    const auto put_all = [&scene](int content) {
+      for (int i = 0; i < kApplications; ++i) {
+        const auto number = std::to_string(i);
+        const SampleApp app{.name = "app-" + number,
+                            .uid = "uid-" + number,
+                            .revision = "r" + std::to_string(content),
+                            .resources = 1,
+                            .content = content};
+        scene.put(app);
+        auto managed = app.managed();
+        managed[0]["padding"] = std::string(900'000, 'x');
+        scene.argocd.set_managed_resources(app.name, managed);
+      }
+    };
+    put_all(1);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2 * kApplications));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    // Now the size of the answers is known.
+    scene.argocd.forget_requests();
+    scene.argocd.delay_answers(kAnswer, "/managed-resources");
+    put_all(2);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(4 * kApplications));
+    std::vector<Clock::time_point> reads;
+    for (const auto& request : scene.argocd.requests()) {
+      if (request.target.contains("/managed-resources")) reads.push_back(request.when);
+    }
+    CO_ASSERT_EQ(reads.size(), std::size_t{kApplications});
+    EXPECT_LT(reads[1] - reads[0], kAnswer) << "two fit";
+    EXPECT_GE(reads[2] - reads[0], kAnswer) << "three do not";
+  });
+}
+
+Clock::duration cpu_time(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+TEST(Reporter, LargeAnswersAreParsedBesideTheLoop) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const SampleApp app{.resources = 1};
+    auto tree = app.tree();
+    const auto node = tree["nodes"][0];
+    for (int i = 0; i < 30'000; ++i) {
+      tree["nodes"].push_back(node);
+      tree["nodes"].back()["uid"] = "uid-" + std::to_string(i);
+    }
+    const auto text = tree.dump();
+    CO_ASSERT_TRUE(text.size() > 2'000'000);
+    const auto own = [] { return cpu_time(CLOCK_THREAD_CPUTIME_ID); };
+    const auto of_others = [&own] { return cpu_time(CLOCK_PROCESS_CPUTIME_ID) - own(); };
+    auto begin = own();
+    std::ignore = tree_digest(text);
+    const auto part = own() - begin;  // of what the report does with it
+    scene.put(app);
+    scene.argocd.set_tree("web", tree);
+    begin = of_others();
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_GT(of_others() - begin, part / 2);
   });
 }
 

@@ -38,6 +38,48 @@ TEST(Reporter, AShardThatIsTakenOverIsReportedAndOneThatIsReleasedIsNot) {
   });
 }
 
+// The former holder's watch was ahead of this one, and told the deletion.
+TEST(Reporter, WhatTheWatchStillDeliversFromBeforeATakeOverIsNotTold) {
+  play(of_three(0), [](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const auto without = scene.kube.store().back_up();
+    scene.put({.name = "app-0", .uid = "uid-0", .resources = 0});
+    auto state = *scene.kube.find(k8s::resources::kApplications, {"argocd", "app-0"});
+    CO_ASSERT_TRUE(
+        co_await Scene::until([&] { return scene.reporter().applications().size() == 1; }));
+    // It is deleted, and the watch does not deliver that yet.
+    scene.kube.store().restore(without);
+    for (int i = 0; i < 5; ++i) scene.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
+    const auto reads = [&scene] {
+      return std::ranges::count_if(scene.kube.requests(), [](const auto& request) {
+        return request.target.ends_with("/applications/app-0");
+      });
+    };
+    const auto until_read = [&](std::ptrdiff_t count) {
+      return Scene::until(
+          [&, count] { return reads() == count || scene.platform.reports().size() > 1; });
+    };
+    scene.reporter().changes().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await until_read(1));
+    const auto deliver = [&scene, &state](const char* type, const char* sync_status) {
+      state["status"]["sync"]["status"] = sync_status;
+      state["metadata"]["resourceVersion"] =
+          std::to_string(std::stoull(state["metadata"]["resourceVersion"].get<std::string>()) + 1);
+      scene.kube.send_on_watches(k8s::resources::kApplications,
+                                 json{{"type", type}, {"object", state}}.dump() + "\n");
+    };
+    deliver("MODIFIED", "OutOfSync");
+    CO_ASSERT_TRUE(co_await until_read(2));
+    deliver("MODIFIED", "Unknown");
+    CO_ASSERT_TRUE(co_await until_read(3));
+    EXPECT_EQ(scene.platform.reports().size(), 1U);
+    deliver("DELETED", "Unknown");
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_THAT(scene.events("", 1), ElementsAre("app-0 gone"));
+  });
+}
+
 TEST(Reporter, ADeletionInAShardThatIsTakenOverAfterwardsIsReported) {
   play(of_three(0), [](Scene& scene) -> Task<> {
     co_await scene.start();
@@ -103,6 +145,12 @@ TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsAnothers) 
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_THAT(scene.events("", 3), ElementsAre("c-1 gone"));
+    // The shard's holder may have read c-1 just before, and not have told its deletion when it lost the
+    // shard again.
+    scene.reporter().changes().claimed(2, 3);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(7));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 4), UnorderedElementsAre("app-0", "c-0", "c-1 gone"));
   });
 }
 

@@ -56,6 +56,8 @@ struct Parts {
     ledger->start(tasks.emplace(executor));
     reporter->start(*tasks);
     reporter->changes().claimed(0, 0);
+    // Until the watch has caught up, the objects that it delivers are read.
+    CO_ASSERT_TRUE(co_await until([this] { return !reporter->status().contains("taken over"); }));
   }
   Task<> stop() {
     reporter->stop();

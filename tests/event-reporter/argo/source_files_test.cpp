@@ -1,0 +1,160 @@
+#include "event-reporter/argo/source_files.hpp"
+
+#include <gmock/gmock.h>
+
+#include "common/http/server.hpp"
+#include "common/net/resolve.hpp"
+#include "support/log_capture.hpp"
+#include "support/run_coro.hpp"
+#include "test_http/canned_server.hpp"
+
+namespace gitops::reporter {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kFiles =
+    R"({"files":[{"path":"a.yaml","text":"x","objects":[{"group":"","kind":"Service","namespace":"","name":"a"}]}]})";
+
+// An app-proxy that answers after `delay`.
+struct Bench {
+  explicit Bench(const Executor& executor)
+      : server(executor, {}, [this](http::Exchange& exchange) { return answer(exchange); }),
+        http(executor, resolver, {}),
+        tasks(executor) {
+    EXPECT_TRUE(server.listen());
+    SourceFiles::Options options;
+    options.app_proxy.scheme = "http";
+    options.app_proxy.host = "127.0.0.1";
+    options.app_proxy.port = server.port();
+    files.emplace(executor, http, [] { return Secret("canary-token"); }, options, metrics);
+    files->start(tasks);
+  }
+  Task<> answer(http::Exchange& exchange) {
+    ++requests;
+    token = exchange.request().headers.find("Authorization").value_or("");
+    target = exchange.request().target;
+    (void)co_await exchange.read_body(1 << 20);
+    if (delay.count() > 0) co_await sleep_for(delay);
+    (void)co_await exchange.reply({.status = status, .body = kFiles});
+  }
+  // What a report that begins now gets, and how long it waited.
+  Task<std::shared_ptr<const GitFiles>> report(std::string request = "{}") {
+    const auto begin = Clock::now();
+    files->ask(request);
+    auto found = co_await files->find(request, begin);
+    waited = Clock::now() - begin;
+    co_return found;
+  }
+  Task<> end() {
+    tasks.cancel();
+    co_await tasks.join();
+    http.close_idle();
+    co_await server.stop(Clock::now());
+  }
+
+  std::chrono::milliseconds delay{0};
+  int status = 200;
+  std::size_t requests = 0;
+  std::string token, target;
+  Clock::duration waited{};
+  http::Server server;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  http::Client http;
+  TaskGroup tasks;
+  std::optional<SourceFiles> files;
+};
+
+void with_bench(const std::function<Task<>(Bench&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor);
+    co_await body(bench);
+    co_await bench.end();
+  });
+}
+
+TEST(SourceFiles, AnAnswerIsAskedForOnce) {
+  with_bench([](Bench& bench) -> Task<> {
+    const auto files = co_await bench.report();
+    CO_ASSERT_TRUE(files != nullptr);
+    EXPECT_EQ(files->find(ResourceId::parse("/v1/Service/prod/a"))->path, "a.yaml");
+    EXPECT_EQ(bench.target, "/api/source-files");
+    EXPECT_EQ(bench.token, "canary-token");
+    EXPECT_EQ(co_await bench.report(), files);
+    EXPECT_EQ(bench.requests, 1U);
+    CO_ASSERT_TRUE(co_await bench.report(R"({"path":"b"})") != nullptr);
+    EXPECT_EQ(bench.requests, 2U);
+  });
+}
+
+TEST(SourceFiles, ASlowAnswerHoldsUpOneReportForAShortTime) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.delay = 10s;
+    EXPECT_EQ(co_await bench.report(), nullptr);
+    EXPECT_GE(bench.waited, 500ms);
+    EXPECT_LT(bench.waited, 600ms);
+    EXPECT_EQ(co_await bench.report(), nullptr);
+    EXPECT_EQ(co_await bench.report("another"), nullptr);
+    EXPECT_EQ(bench.waited, 0ms) << "nobody waits for some time";
+    co_await sleep_for(11s);
+    EXPECT_EQ(bench.requests, 2U);
+    CO_ASSERT_TRUE(co_await bench.report() != nullptr) << "the late answer is used later";
+    EXPECT_EQ(bench.waited, 0ms);
+  });
+}
+
+TEST(SourceFiles, AFailureHoldsUpNothing) {
+  test::LogCapture log;
+  with_bench([](Bench& bench) -> Task<> {
+    bench.status = 502;
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(co_await bench.report(), nullptr);
+    EXPECT_EQ(bench.requests, 1U);
+    EXPECT_EQ(bench.waited, 0ms);
+    bench.status = 200;
+    co_await sleep_for(31s);
+    CO_ASSERT_TRUE(co_await bench.report() != nullptr);
+  });
+  EXPECT_THAT(log.text(), HasSubstr("events go without them"));
+  EXPECT_THAT(log.text(), Not(HasSubstr("canary")));
+}
+
+TEST(SourceFiles, WhatAppProxyCannotReadIsAskedForLater) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.status = 404;
+    EXPECT_EQ(co_await bench.report(), nullptr);
+    bench.status = 200;
+    CO_ASSERT_TRUE(co_await bench.report("another") != nullptr) << "others are not concerned";
+    co_await sleep_for(60s);
+    EXPECT_EQ(co_await bench.report(), nullptr);
+    EXPECT_EQ(bench.requests, 2U);
+    co_await sleep_for(300s);
+    CO_ASSERT_TRUE(co_await bench.report() != nullptr);
+  });
+}
+
+TEST(SourceFiles, OnlySomeAreAskedForAtATime) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.delay = 1s;
+    for (int i = 0; i < 50; ++i) bench.files->ask(std::to_string(i));
+    co_await sleep_for(100ms);
+    EXPECT_EQ(bench.requests, 4U);
+    co_await sleep_for(5s);
+    EXPECT_EQ(bench.requests, 4U);
+  });
+}
+
+TEST(SourceFiles, AnAppProxyThatIsAwayHoldsUpNothing) {
+  with_bench([](Bench& bench) -> Task<> {
+    co_await bench.server.stop(Clock::now());
+    EXPECT_EQ(co_await bench.report(), nullptr);
+    EXPECT_LT(bench.waited, 600ms);
+    EXPECT_EQ(co_await bench.report("another"), nullptr);
+    EXPECT_EQ(bench.waited, 0ms);
+  });
+}
+
+}  // namespace
+}  // namespace gitops::reporter
