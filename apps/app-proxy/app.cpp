@@ -2,39 +2,34 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "app-proxy/actions/applications.hpp"
 #include "app-proxy/actions/rollouts.hpp"
-#include "app-proxy/actions/workflows.hpp"
+#include "app-proxy/argo_parts.hpp"
+#include "app-proxy/cluster_routes.hpp"
+#include "app-proxy/clusters/cluster_reporter.hpp"
+#include "app-proxy/clusters/managed_clusters.hpp"
 #include "app-proxy/config.hpp"
 #include "app-proxy/door.hpp"
-#include "app-proxy/git/clone_cache.hpp"
-#include "app-proxy/git/committer.hpp"
-#include "app-proxy/integrations/git_permissions.hpp"
-#include "app-proxy/integrations/validity_check.hpp"
+#include "app-proxy/git_parts.hpp"
+#include "app-proxy/image_routes.hpp"
 #include "app-proxy/log_routes.hpp"
 #include "app-proxy/logs/log_streams.hpp"
 #include "app-proxy/promotion_routes.hpp"
-#include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
-#include "app-proxy/runtime/config_repository_setup.hpp"
 #include "app-proxy/runtime/runtime_life.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"
-#include "common/argo/argocd_client.hpp"
-#include "common/argo/workflows_client.hpp"
 #include "common/core/credential.hpp"
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
 #include "common/core/process.hpp"
-#include "common/core/worker_pool.hpp"
 #include "common/graphql/engine.hpp"
 #include "common/http/client.hpp"
 #include "common/net/resolve.hpp"
@@ -60,17 +55,6 @@ std::string without_slashes(std::string url) {
   return url;
 }
 
-// `insecure`: accepts any certificate.
-http::ClientOptions client_options(const Config& config, http::ProxySettings proxy, bool insecure) {
-  http::ClientOptions options;
-  options.tls = {.ca_file = config.ca_file,
-                 .extra_ca_file = config.extra_ca_file,
-                 .insecure_skip_verify = insecure};
-  options.proxy = std::move(proxy);
-  options.user_agent = "gitops-app-proxy/" + std::string(version());
-  return options;
-}
-
 UserDirectory::Options user_options(const Config& config) {
   UserDirectory::Options options;
   options.ttl = config.user_cache_ttl;
@@ -90,14 +74,6 @@ Door::Options door_options(const Config& config) {
   return options;
 }
 
-// argocd-server refuses all logins to an account after five wrong ones within 300 s.
-constexpr auto kWrongPassword = std::chrono::seconds(310);
-constexpr const char* kServiceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-
-// Threads for Git's blocking work, and for clones, which take one each for their whole time.
-constexpr std::size_t kGitThreads = 4;
-constexpr std::size_t kCloneThreads = 6;
-
 // The Lease of the replica that does what must be done once.
 constexpr const char* kLease = "cap-app-proxy";
 
@@ -107,31 +83,6 @@ std::string identity(const Config& config) {
   std::array<char, 256> host{};
   (void)::gethostname(host.data(), host.size() - 1);
   return host.data();
-}
-
-// The folder for clones. The one below the temporary folder must be ours alone: settings of a clone
-// that somebody else put there could send a token elsewhere.
-Result<std::filesystem::path> clones_folder(const Config& config) {
-  if (!config.repos_dir.empty()) {
-    std::error_code failed;
-    std::filesystem::create_directories(config.repos_dir, failed);
-    if (failed || ::access(config.repos_dir.c_str(), W_OK) != 0) {
-      return fail(ErrorCode::unavailable, config.repos_dir + " cannot be written");
-    }
-    return config.repos_dir;
-  }
-  std::error_code failed;
-  auto folder = std::filesystem::temp_directory_path(failed);
-  if (failed) return fail(ErrorCode::unavailable, "there is no temporary folder; set REPOS_DIR");
-  folder /= "gitops-app-proxy-" + std::to_string(::geteuid());
-  (void)::mkdir(folder.c_str(), S_IRWXU);
-  struct stat found{};
-  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
-      found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return fail(ErrorCode::unavailable,
-                folder.string() + " is not a folder of this process alone; set REPOS_DIR");
-  }
-  return folder;
 }
 
 // Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
@@ -149,14 +100,9 @@ class App {
         store_iv_(config.runtime_store_iv_file.empty()
                       ? Credential::fixed(config.runtime_store_iv)
                       : Credential::file(config.runtime_store_iv_file)),
-        git_password_(config.git_password_file.empty()
-                          ? Credential::fixed(config.git_password)
-                          : Credential::file(config.git_password_file)),
         user_token_(config.user_token_file.empty() ? Credential::fixed(config.user_token)
                                                    : Credential::file(config.user_token_file)),
         names_(context.metrics),
-        argo_tasks_(context.executor),
-        git_tasks_(context.executor),
         life_tasks_(context.executor) {}
 
   Task<Result<void>> start() {
@@ -202,8 +148,20 @@ class App {
                     [this](http::Exchange& exchange, const auto&) {
                       return serve_promotion(exchange, PromotionKind::pull_request);
                     },
+                .clusters =
+                    [this](http::Exchange& exchange, const auto&) {
+                      return serve_cluster(exchange, *door_, audit_, parts_->clusters,
+                                           config_.runtime_name);
+                    },
+                .image_report = [this](http::Exchange& exchange,
+                                       const auto&) { return image_routes_->serve(exchange); },
                 .logs = [this](http::Exchange& exchange,
-                               const auto&) { return log_routes_->serve(exchange); }}),
+                               const auto&) { return log_routes_->serve(exchange); },
+                .source_files =
+                    [this](http::Exchange& exchange, const auto&) {
+                      return serve_source_files(exchange, *door_,
+                                                git_ ? git_->source_files() : nullptr);
+                    }}),
         rest_error);
     server_.emplace(context_.executor, server_options(config_),
                     [this](http::Exchange& exchange) { return serve(exchange); });
@@ -212,8 +170,10 @@ class App {
     log_.info("serving", {{"port", server_->port()}, {"control_plane", version_.platform_host}});
     users_->start();
     rules_->start();
-    start_argo(*proxy);
-    start_git(*proxy);
+    argo_.emplace(context_, config_, names_, *proxy, *rules_);
+    parts_->applications = argo_->applications();
+    parts_->workflows = argo_->workflows();
+    start_cluster(*proxy);
     start_life();
     logs_.emplace(context_.executor, parts_->applications, parts_->workflows,
                   cluster_ ? &*cluster_ : nullptr,
@@ -222,21 +182,18 @@ class App {
     log_routes_.emplace(*door_, *logs_,
                         LogRoutes::Options{.runtime = config_.runtime_name,
                                            .anonymous_archive = config_.logs_without_login});
+    image_routes_.emplace(*door_, audit_, cluster_ ? &*cluster_ : nullptr, image_options());
     co_return Result<void>{};
   }
 
   Task<> stop(Deadline deadline) {
     is_listening_ = false;
-    for (TaskGroup* group : {&life_tasks_, &argo_tasks_, &git_tasks_}) {
-      group->cancel();
-      co_await group->join();
-    }
+    life_tasks_.cancel();
+    co_await life_tasks_.join();
     if (server_) co_await server_->stop(deadline);
     if (logs_) co_await logs_->stop();
-    if (committer_) co_await committer_->stop();
-    if (clones_) co_await clones_->stop();
-    if (clone_pool_) clone_pool_->stop(std::chrono::seconds(2));
-    if (git_pool_) git_pool_->stop(std::chrono::seconds(2));
+    if (git_) co_await git_->stop();
+    if (argo_) co_await argo_->stop();
     if (rules_) co_await rules_->stop();
     if (users_) co_await users_->stop();
   }
@@ -255,110 +212,28 @@ class App {
       text += "rules for " + std::string(to_string(type)) + ": " +
               (trouble.empty() ? "fresh" : trouble) + "\n";
     }
-    text += "Argo CD: " +
-            (argocd_token_ ? config_.argocd_url + trouble_of(*argocd_token_)
-                           : std::string("not configured")) +
-            "\nArgo Workflows: " +
-            (workflows_token_ ? config_.workflows_url + trouble_of(*workflows_token_)
-                              : std::string("not configured")) +
-            "\n";
+    if (argo_) text += argo_->status();
     if (life_) {
       text += life_->status() +
               "leader: " + (election_->leading() ? "this one" : election_->holder()) + "\n";
     }
+    text += "report of clusters: " +
+            (!cluster_reporter_                     ? std::string("not available")
+             : cluster_reporter_->trouble().empty() ? std::string("well")
+                                                    : cluster_reporter_->trouble()) +
+            "\n";
     text += "logs being read: " + std::to_string(logs_ ? logs_->open() : 0) + "\n";
-    text += "Git integrations: " + (git_trouble_.empty() ? "available" : git_trouble_) + "\n";
-    text += "Git permissions of users: " +
-            (git_permissions_ ? git_permissions_->status() : "not available") + "\n";
-    text += "commits: " + status_of_commits();
-    text += "shared configuration repository: " +
-            (config_repository_ ? config_repository_->status() : "not available") + "\n";
+    text +=
+        "Git integrations: " + (cluster_trouble_.empty() ? "available" : cluster_trouble_) + "\n";
+    if (git_) text += git_->status();
     return text;
   }
 
  private:
-  static std::string trouble_of(const Credential& token) {
-    return token.trouble().empty() ? std::string() : " (" + token.trouble() + ")";
-  }
-
-  [[nodiscard]] std::string status_of_commits() const {
-    if (!committer_)
-      return "not available" + (clones_trouble_.empty() ? "" : ": " + clones_trouble_) + "\n";
-    const auto making = clones_->in_progress();
-    std::string text = std::to_string(committer_->waiting()) +
-                       " waiting; clones: " + std::to_string(clones_->bytes()) + " bytes, " +
-                       std::to_string(making.size()) + " in progress, " +
-                       std::to_string(clones_->to_prepare()) + " to be made ahead\n";
-    for (const auto& clone : making) {
-      text += "  " + clone.url + ": " + std::to_string(clone.progress.received_objects) + " of " +
-              std::to_string(clone.progress.total_objects) + " objects, " +
-              std::to_string(clone.progress.bytes) + " bytes, since " +
-              format_rfc3339(clone.since) + "\n";
-    }
-    return text;
-  }
-
-  // The servers of the Argo projects that are configured.
-  void start_argo(const http::ProxySettings& proxy) {
-    if (!config_.argocd_url.empty()) {
-      argocd_http_.emplace(context_.executor, names_,
-                           client_options(config_, proxy, config_.argocd_insecure));
-      argocd_.emplace(
-          *argocd_http_,
-          argo::ArgoCdClient::Options{.server = argo::parse_server(config_.argocd_url).value()},
-          [this] { return argocd_token_->current(); });
-      argocd_token_.emplace(argocd_credential());
-      argocd_token_->start(argo_tasks_);
-      applications_.emplace(*argocd_, *argocd_token_, *rules_, config_.runtime_name);
-      parts_->applications = &*applications_;
-    }
-    if (!config_.workflows_url.empty()) {
-      workflows_http_.emplace(context_.executor, names_,
-                              client_options(config_, proxy, config_.workflows_insecure));
-      workflows_token_.emplace(workflows_credential());
-      workflows_client_.emplace(*workflows_http_,
-                                argo::WorkflowsClient::Options{
-                                    .server = argo::parse_server(config_.workflows_url).value()},
-                                [this] { return workflows_token_->current(); });
-      workflows_.emplace(*workflows_client_, *workflows_token_, *rules_, config_.runtime_name);
-      parts_->workflows = &*workflows_;
-    }
-  }
-
-  Credential argocd_credential() {
-    if (!config_.argocd_token_file.empty()) return Credential::file(config_.argocd_token_file);
-    if (config_.argocd_username.empty()) return Credential::fixed(config_.argocd_token);
-    return Credential::fetched(
-        [this]() -> Task<Result<Secret>> {
-          // Read each time: it may have been changed with the account's password.
-          auto password = config_.argocd_password_file.empty()
-                              ? Credential::fixed(config_.argocd_password)
-                              : Credential::file(config_.argocd_password_file);
-          co_return co_await argocd_->log_in(config_.argocd_username, password.current(),
-                                             deadline_after(std::chrono::seconds(10)));
-        },
-        {.task = "login", .not_yet = "not logged in yet", .retry_lasting = kWrongPassword});
-  }
-
-  Credential workflows_credential() const {
-    if (!config_.workflows_token_file.empty())
-      return Credential::file(config_.workflows_token_file);
-    if (!config_.workflows_token.empty()) return Credential::fixed(config_.workflows_token);
-    // A server in mode `server` asks for none.
-    std::error_code missing;
-    return std::filesystem::exists(kServiceAccountToken, missing)
-               ? Credential::file(kServiceAccountToken)
-               : Credential::fixed({});
-  }
-
   // As it is registered now; before, as it was configured.
   RuntimeSecret runtime_secret() {
     if (life_ && !life_->secret().token.empty()) return life_->secret();
     return {.token = token_.current(), .iv = store_iv_.current()};
-  }
-  void use_seal() {
-    const auto secret = runtime_secret();
-    seal_.use(secret.token, secret.iv);
   }
 
   // With a user's token, the runtime registers itself.
@@ -388,178 +263,117 @@ class App {
       options.argocd_account = config_.argocd_username;
     }
     RuntimeLife::Parts parts{.cluster = *cluster_, .control_plane = *control_plane_};
-    if (argocd_) {
-      parts.argocd = &*argocd_;
-      parts.argocd_refused = [this] { return argocd_token_->refused(); };
+    if (auto* argocd = argo_->argocd()) {
+      parts.argocd = argocd;
+      parts.argocd_refused = [this] { return argo_->argocd_token()->refused(); };
     }
     life_.emplace(
         context_.executor, std::move(parts), [this] { return user_token_.current(); },
         RuntimeSecret{.token = token_.current(), .iv = store_iv_.current()},
         [this] { return election_->leading(); }, [this] { return facts(); }, std::move(options));
     life_->start(life_tasks_);
+    start_cluster_reports();
     election_->start(life_tasks_);
   }
 
+  void start_cluster_reports() {
+    auto* argocd = argo_->argocd();
+    if (argocd == nullptr) return;
+    cluster_reporter_.emplace(
+        context_.executor, *cluster_, *argocd, *control_plane_,
+        [this] { return election_->leading(); },
+        // Another token is another registration, whose clusters are not known yet.
+        [this]() -> std::string {
+          const auto token = runtime_secret().token;
+          if (token.empty()) return {};
+          constexpr std::size_t kBytes = 8;
+          return hex_encode(
+              bytes_of(sha256("clusters:" + std::string(token.reveal()))).substr(0, kBytes));
+        },
+        ClusterReporter::Options{
+            .own_namespace = parts_->files.runtime_namespace,
+            .runtime = config_.runtime_name,
+            .chunk_count = static_cast<std::size_t>(config_.cluster_chunk_size)});
+    cluster_reporter_->start(life_tasks_);
+  }
+
+  // Once there is a cluster.
   [[nodiscard]] RuntimeFacts facts() {
-    RuntimeFacts facts{.git_trouble = git_trouble_,
-                       .has_argocd = argocd_token_.has_value(),
-                       .has_git_token = !git_password_.current().empty()};
-    if (argocd_token_) facts.argocd_trouble = argocd_token_->trouble();
-    if (!config_repository_) {
-      facts.config_repository_trouble = clones_trouble_;
-    } else if (!config_repository_->status().starts_with("applied")) {
-      facts.config_repository_trouble = config_repository_->status();
+    RuntimeFacts facts{.git_trouble = cluster_trouble_,
+                       .config_repository_trouble = git_->config_repository_trouble(),
+                       .has_git_token = git_->has_own_token(),
+                       .sync_mode = config_.installation_type.starts_with("HELM") ? "HELM" : ""};
+    if (auto* token = argo_->argocd_token()) {
+      facts.has_argocd = true;
+      facts.argocd_trouble = token->trouble();
     }
     return facts;
   }
 
-  // Git integrations lie in Secrets of the runtime's namespace. Without a cluster the rest serves.
-  void start_git(const http::ProxySettings& proxy) {
+  // Without a cluster the rest serves.
+  void start_cluster(const http::ProxySettings& proxy) {
     auto cluster = k8s::load_cluster_config(config_.kubeconfig, config_.context,
                                             context_.environment, k8s::ExecPolicy::refuse);
     if (!cluster) {
-      git_trouble_ = cluster.error().message;
+      cluster_trouble_ = cluster.error().message;
       log_.warning("Git integrations are not available: the cluster is not configured",
-                   {{"reason", git_trouble_}});
+                   {{"reason", cluster_trouble_}});
       return;
     }
-    const auto ns =
+    parts_->files.runtime_namespace =
         config_.own_namespace.empty() ? cluster->default_namespace : config_.own_namespace;
-    parts_->files.runtime_namespace = ns;
     cluster_.emplace(context_.executor, names_, std::move(*cluster), proxy,
                      "gitops-app-proxy/" + std::string(version()));
     parts_->cluster = &*cluster_;
-    rollouts_.emplace(*cluster_, applications_ ? &*applications_ : nullptr);
+    if (auto* workflows = argo_->workflows()) workflows->name_users_in(*cluster_);
+    rollouts_.emplace(*cluster_, argo_->applications());
     parts_->rollouts = &*rollouts_;
-    git_http_.emplace(context_.executor, names_, client_options(config_, proxy, false));
-    git_hosts_.emplace(context_.executor, *git_http_, context_.metrics);
-    integrations_.emplace(*cluster_, ns);
-    git_.emplace(*integrations_, seal_, *git_hosts_,
-                 GitIntegrations::Options{
-                     .skip_permissions_validation = config_.skip_permissions_validation,
-                     .plain_http = config_.git_insecure_http ? PlainHttp::insecure_allowed
-                                                             : PlainHttp::refused});
-    validity_.emplace(*git_, ValidityCheck::Options{.period = config_.git_check_period});
-    use_seal();
-    // Either part may change; until there is a token, nothing can be sealed.
-    git_tasks_.spawn("key of Git tokens", [this]() -> Task<> {
-      while (true) {
-        const bool is_registered = !runtime_secret().token.empty();
-        co_await sleep_for(is_registered ? std::chrono::seconds(5)
-                                         : std::chrono::milliseconds(200));
-        use_seal();
-      }
-    });
-    git_tasks_.spawn("default Git integration", [this]() -> Task<> {
-      while (true) {
-        const auto own = users_->own();
-        const bool is_known = !own.account_id.empty();
-        if (is_known && own.git_provider.empty()) co_return;
-        if (is_known &&
-            co_await git_->ensure_default(own.account_id, own.git_provider, own.git_api_url,
-                                          deadline_after(std::chrono::seconds(10)))) {
-          co_return;
-        }
-        co_await sleep_for(std::chrono::seconds(1));
-      }
-    });
-    validity_->start(git_tasks_);
-    start_git_permissions();
-    parts_->git_integrations = &*git_;
-    start_commits();
-  }
-
-  void start_git_permissions() {
-    if (config_.runtime_name.empty()) return;
-    GitPermissions::Options options;
-    options.period = config_.git_check_period;
-    options.tick = std::min(options.tick, options.period);
-    git_permissions_.emplace(
-        *git_,
-        [this](Deadline deadline) -> Task<Result<std::vector<KnownGitSource>>> {
-          auto found = co_await control_plane_->git_sources(config_.runtime_name, deadline);
-          if (!found) co_return std::unexpected(std::move(found.error()));
-          std::vector<KnownGitSource> known;
-          for (auto& source : *found) {
-            auto& one = known.emplace_back(
-                KnownGitSource{.account_id = std::move(source.account_id),
-                               .name = std::move(source.name),
-                               .source_namespace = std::move(source.source_namespace),
-                               .repository_url = std::move(source.repository_url),
-                               .permissions = {}});
-            for (auto& may : source.permissions) {
-              one.permissions.push_back({std::move(may.user_id), may.read, may.write});
-            }
-          }
-          co_return known;
+    git_.emplace(context_, config_,
+                 GitParts::Around{.names = names_,
+                                  .proxy = proxy,
+                                  .cluster = *cluster_,
+                                  .users = *users_,
+                                  .rules = *rules_,
+                                  .control_plane = *control_plane_,
+                                  .files = parts_->files,
+                                  .runtime_secret = [this] { return runtime_secret(); }});
+    parts_->git_integrations = &git_->integrations();
+    parts_->committer = git_->committer();
+    parts_->reader = git_->reader();
+    // It was checked when it was read.
+    auto special = net::AddressList::parse(config_.special_cluster_addresses);
+    clusters_.emplace(
+        *cluster_, git_->committer(), [this] { return parts_->files.repository(); },
+        [this] { return git_->own_credential(); },
+        [this] {
+          if (cluster_reporter_) cluster_reporter_->wake();
         },
-        [this](const KnownGitSource& source, Deadline deadline) -> Task<Result<void>> {
-          control_plane::GitSource sent{.account_id = source.account_id,
-                                        .name = source.name,
-                                        .source_namespace = source.source_namespace,
-                                        .repository_url = source.repository_url,
-                                        .permissions = {}};
-          for (const auto& may : source.permissions) {
-            sent.permissions.push_back({may.user_id, may.read, may.write});
-          }
-          co_return co_await control_plane_->set_permissions(sent, deadline);
-        },
-        options);
-    git_permissions_->start(git_tasks_);
+        ManagedClusters::Options{
+            .own_namespace = parts_->files.runtime_namespace,
+            .special_addresses = special ? std::move(*special) : net::AddressList()});
+    parts_->clusters = &*clusters_;
   }
 
-  void start_commits() {
-    auto folder = clones_folder(config_);
-    if (!folder) {
-      clones_trouble_ = folder.error().message;
-      log_.warning("commits are not available", {{"reason", clones_trouble_}});
-      return;
-    }
-    git_pool_.emplace(WorkerPool::Options{.name = "git", .threads = kGitThreads}, context_.metrics);
-    clone_pool_.emplace(WorkerPool::Options{.name = "git_clones", .threads = kCloneThreads},
-                        context_.metrics);
-    clones_.emplace(
-        context_.executor, *git_pool_, *clone_pool_, context_.metrics,
-        CloneCache::Options{.folder = std::move(*folder), .boot_id = CloneCache::this_boot()});
-    Committer::Options options;
-    if (!config_.commit_signing_key_file.empty()) {
-      signing_key_.emplace(config_.commit_signing_key_file);
-      options.signer = [this] { return signing_key_->current(); };
-      if (const auto signer = signing_key_->current()) {
-        log_.info("commits are signed", {{"public_key", (*signer)->public_key()}});
-      } else {
-        log_.error("commits cannot be signed", {{"error", signer.error().message}});
-      }
-    }
-    committer_.emplace(context_.executor, *git_pool_, *clones_, *git_http_, context_.metrics,
-                       std::move(options));
-    parts_->committer = &*committer_;
-    config_repository_.emplace(
-        *committer_, *cluster_, [this] { return parts_->files.repository(); },
-        [this] { return own_git_credential(); }, ConfigRepositorySetup::Options{});
-    config_repository_->start(git_tasks_);
-    tree_reader_.emplace(*git_pool_, *clones_, *git_http_);
-    parts_->reader = &*tree_reader_;
-    promotions_.emplace(Promotions::Parts{
-        .control_plane = *control_plane_,
-        .rules = *rules_,
-        .reader = *tree_reader_,
-        .committer = *committer_,
-        .hosts = *git_hosts_,
-        .credential = [this] { return own_git_credential(); },
-        .account = [this] { return users_->own(); },
-        .runtime = config_.runtime_name,
-        .scheme = parts_->files.scheme,
-    });
-  }
-
-  [[nodiscard]] GitCredential own_git_credential() {
-    return {.username = config_.git_username, .password = git_password_.current()};
+  [[nodiscard]] ImageReportOptions image_options() const {
+    ImageReportOptions options;
+    options.own_namespace = parts_->files.runtime_namespace;
+    options.control_plane_url = version_.platform_host;
+    options.service_account = config_.image_service_account;
+    options.semaphore_config_map = config_.image_semaphore_config_map;
+    options.semaphore_key = config_.image_semaphore_key;
+    options.pod_gc = config_.image_pod_gc;
+    options.kept_after_completion = std::chrono::seconds(config_.image_kept);
+    options.longest = std::chrono::seconds(config_.image_longest);
+    options.heartbeat = std::chrono::seconds(config_.image_heartbeat);
+    if (!config_.image_report_task.empty()) options.report_image = config_.image_report_task;
+    if (!config_.image_git_task.empty()) options.git_image = config_.image_git_task;
+    if (!config_.image_jira_task.empty()) options.jira_image = config_.image_jira_task;
+    return options;
   }
 
   Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind) {
     return app_proxy::serve_promotion(exchange, kind, *door_, audit_,
-                                      promotions_ ? &*promotions_ : nullptr);
+                                      git_ ? git_->promotions() : nullptr);
   }
 
   Task<> serve(http::Exchange& exchange) {
@@ -578,48 +392,26 @@ class App {
   std::unique_ptr<graphql::Engine> engine_;
   Credential token_;
   Credential store_iv_;
-  Credential git_password_;
   Credential user_token_;
   net::Resolver names_;
   std::optional<http::Client> control_plane_http_;
   std::optional<control_plane::GraphqlClient> control_plane_;
   std::optional<UserDirectory> users_;
   std::optional<Rules> rules_;
-  std::optional<http::Client> argocd_http_;
-  std::optional<Credential> argocd_token_;
-  std::optional<argo::ArgoCdClient> argocd_;
-  std::optional<ApplicationActions> applications_;
-  std::optional<http::Client> workflows_http_;
-  std::optional<Credential> workflows_token_;
-  std::optional<argo::WorkflowsClient> workflows_client_;
-  std::optional<WorkflowActions> workflows_;
-  TaskGroup argo_tasks_;
+  std::optional<ArgoParts> argo_;
   std::optional<k8s::Client> cluster_;
+  std::string cluster_trouble_;
   std::optional<RolloutActions> rollouts_;
-  std::optional<http::Client> git_http_;
-  std::optional<GitHostClient> git_hosts_;
-  TokenSeal seal_;
-  std::optional<IntegrationStore> integrations_;
-  std::optional<GitIntegrations> git_;
-  std::optional<ValidityCheck> validity_;
-  std::optional<GitPermissions> git_permissions_;
-  std::string git_trouble_;
-  std::optional<WorkerPool> git_pool_;
-  std::optional<WorkerPool> clone_pool_;
-  std::optional<CloneCache> clones_;
-  std::optional<SigningKey> signing_key_;
-  std::optional<Committer> committer_;
-  std::string clones_trouble_;
-  std::optional<ConfigRepositorySetup> config_repository_;
-  std::optional<TreeReader> tree_reader_;
-  std::optional<Promotions> promotions_;
-  TaskGroup git_tasks_;
+  std::optional<GitParts> git_;
+  std::optional<ManagedClusters> clusters_;
   std::optional<k8s::LeaseElection> election_;
   std::optional<RuntimeLife> life_;
+  std::optional<ClusterReporter> cluster_reporter_;
   TaskGroup life_tasks_;
   std::optional<LogStreams> logs_;
   std::optional<Door> door_;
   std::optional<LogRoutes> log_routes_;
+  std::optional<ImageRoutes> image_routes_;
   std::optional<http::Router> router_;
   std::optional<http::Server> server_;
   bool is_listening_ = false;

@@ -1,6 +1,7 @@
 #include "app-proxy/config.hpp"
 
 #include "common/argo/argocd_client.hpp"
+#include "common/core/process.hpp"
 #include "common/core/time.hpp"
 #include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
@@ -237,6 +238,59 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add({"context", {}, "Context of the kubeconfig; empty means its current one"},
              config.context);
 
+  reader.group("Clusters");
+  reader.add({"cluster-chunk-size",
+              {"CLUSTER_CHUNK_SIZE"},
+              "Clusters in one report to the control plane; 0: all at once"},
+             config.cluster_chunk_size, 0, 10'000);
+  reader.add({"special-cluster-addresses",
+              {"SPECIAL_CLUSTER_ADDRESSES"},
+              "Addresses and networks where clusters may be that are refused otherwise: loopback, "
+              "link-local and the like"},
+             config.special_cluster_addresses);
+  reader.check({"special-cluster-addresses"}, [&config]() -> std::string {
+    const auto list = net::AddressList::parse(config.special_cluster_addresses);
+    return list ? std::string() : list.error().message;
+  });
+
+  reader.group("Reports of images");
+  reader.add({"image-report-service-account",
+              {"IRW_SERVICE_ACCOUNT"},
+              "ServiceAccount of the Workflows that report images"},
+             config.image_service_account);
+  reader.add({"image-report-semaphore",
+              {"IRW_CONCURRENCY_CM_NAME"},
+              "ConfigMap with the number of such Workflows at the same time"},
+             config.image_semaphore_config_map);
+  reader.add({"image-report-semaphore-key", {"IRW_CONCURRENCY_CM_KEY"}, "Key of that number"},
+             config.image_semaphore_key);
+  reader.add({"image-report-pod-gc", {"IRW_POD_GC_STRATEGY"}, "When their pods are deleted"},
+             config.image_pod_gc);
+  reader.add({"image-report-kept",
+              {"IRW_TTL_AFTER_COMPLETION_IN_SECONDS"},
+              "Seconds after which such a Workflow is deleted when it has ended"},
+             config.image_kept, 0, 31'536'000);
+  reader.add({"image-report-longest",
+              {"IRW_TTL_ACTIVE_IN_SECONDS"},
+              "Seconds after which such a Workflow is ended"},
+             config.image_longest, 1, 86'400);
+  reader.add({"image-report-heartbeat",
+              {"IRW_HEARTBEAT_INTERVAL_IN_SECONDS"},
+              "Seconds between signs of life for the client"},
+             config.image_heartbeat, 1, 50);
+  reader.add({"image-report-task-image",
+              {"IRW_REPORT_IMAGE_TASK_IMAGE"},
+              "Image of the task that reports; empty: the one this release was made for"},
+             config.image_report_task);
+  reader.add({"image-report-git-task-image",
+              {"IRW_GIT_ENRICHMENT_TASK_IMAGE"},
+              "Image of the task that adds commits; empty: the one this release was made for"},
+             config.image_git_task);
+  reader.add({"image-report-jira-task-image",
+              {"IRW_JIRA_ENRICHMENT_TASK_IMAGE"},
+              "Image of the task that adds issues; empty: the one this release was made for"},
+             config.image_jira_task);
+
   reader.group("Runtime");
   reader.add({"runtime-name", {"RUNTIME_NAME"}, "Name of the runtime"}, config.runtime_name);
   reader.add({"namespace", {"NAMESPACE"}, "Namespace of the runtime"}, config.own_namespace);
@@ -257,6 +311,16 @@ void bind(ConfigReader& reader, Config& config) {
               {"HELM_REPOSITORY"},
               "Helm repository with the chart of Argo Rollouts, for createArgoRollouts"},
              config.helm_repository);
+}
+
+http::ClientOptions client_options(const Config& config, http::ProxySettings proxy, bool insecure) {
+  http::ClientOptions options;
+  options.tls = {.ca_file = config.ca_file,
+                 .extra_ca_file = config.extra_ca_file,
+                 .insecure_skip_verify = insecure};
+  options.proxy = std::move(proxy);
+  options.user_agent = "gitops-app-proxy/" + std::string(version());
+  return options;
 }
 
 }  // namespace gitops::app_proxy

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/core/config_reader.hpp"
+#include "common/http/client.hpp"
 
 namespace gitops::app_proxy {
 
@@ -28,7 +29,7 @@ struct Config {
 
   std::chrono::milliseconds user_cache_ttl{30'000};
   std::chrono::milliseconds user_outage{300'000};
-  std::chrono::milliseconds rules_refresh{60'000};
+  std::chrono::milliseconds rules_refresh{20'000};
   std::chrono::milliseconds rules_max_age{900'000};
   std::string audit_file;  // empty: standard error
 
@@ -71,6 +72,22 @@ struct Config {
   bool has_external_argocd = false;
   std::string leader_id;  // empty: the name of the host, which is the pod's
 
+  std::int64_t cluster_chunk_size = 50;  // 0: no limit
+  std::vector<std::string> special_cluster_addresses;
+
+  // Of the Workflows that report images; times in seconds.
+  std::string image_service_account = "codefresh-image-enrichment-sa";
+  std::string image_semaphore_config_map = "workflow-synchronization-semaphores";
+  std::string image_semaphore_key = "imageReportExecutor";
+  std::string image_pod_gc = "OnWorkflowCompletion";
+  std::int64_t image_kept = 86'400;
+  std::int64_t image_longest = 900;
+  std::int64_t image_heartbeat = 5;
+  // Empty: those of images/image_report.hpp.
+  std::string image_report_task;
+  std::string image_git_task;
+  std::string image_jira_task;
+
   std::string runtime_name;
   bool is_configuration_runtime = false;
   std::string git_username = "username";
@@ -81,5 +98,8 @@ struct Config {
 };
 
 void bind(ConfigReader& reader, Config& config);
+
+// Of each client that the program makes. `insecure`: accepts any certificate.
+http::ClientOptions client_options(const Config& config, http::ProxySettings proxy, bool insecure);
 
 }  // namespace gitops::app_proxy

@@ -36,7 +36,11 @@ std::string user_key(const User& user) {
 }  // namespace
 
 http::Response refusal_response(const Error& error) {
-  const int status = error.http_status == 0 ? 503 : error.http_status;
+  const int status = error.http_status >= 400                    ? error.http_status
+                     : error.code == ErrorCode::invalid_argument ? 400
+                     : error.code == ErrorCode::forbidden        ? 403
+                     : error.code == ErrorCode::not_found        ? 404
+                                                                 : 503;
   auto response = rest_error(status, error.message);
   if (status == 401) {
     response.body = R"({"error":"Unauthorized: Invalid token."})";

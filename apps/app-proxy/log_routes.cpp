@@ -17,20 +17,6 @@ constexpr auto kOpenTimeout = std::chrono::seconds(30);
 constexpr auto kReadTimeout = std::chrono::seconds(60);  // of one container's log, for the archive
 constexpr std::size_t kMaxWrite = 16 * 1024;
 
-http::Response refusal_of(const Error& error) {
-  const int status = error.http_status >= 400                    ? error.http_status
-                     : error.code == ErrorCode::invalid_argument ? 400
-                     : error.code == ErrorCode::forbidden        ? 403
-                     : error.code == ErrorCode::not_found        ? 404
-                                                                 : 503;
-  auto response = rest_error(status, error.message);
-  if (error.retry_after.count() > 0) {
-    const auto wait = std::chrono::ceil<std::chrono::seconds>(error.retry_after);
-    response.headers.set("Retry-After", std::to_string(wait.count()));
-  }
-  return response;
-}
-
 std::optional<std::int64_t> number_of(const std::string& text) {
   std::int64_t value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -92,7 +78,7 @@ Task<> LogRoutes::serve_events(http::Exchange& exchange) {
     opened = co_await logs_.component(caller, component, std::move(choice), deadline);
   }
   if (!opened) {
-    (void)co_await exchange.reply(refusal_of(opened.error()));
+    (void)co_await exchange.reply(refusal_response(opened.error()));
     co_return;
   }
   // Proxies must pass each event on at once.
@@ -147,9 +133,10 @@ Task<> LogRoutes::serve_archive(http::Exchange& exchange) {
     }
   }
   if (archives_ >= options_.max_archives) {
-    auto response = rest_error(429, "others download the logs now");
-    response.headers.set("Retry-After", "5");
-    (void)co_await exchange.reply(std::move(response));
+    (void)co_await exchange.reply(refusal_response({.code = ErrorCode::too_many_requests,
+                                                    .message = "others download the logs now",
+                                                    .retry_after = std::chrono::seconds(5),
+                                                    .http_status = 429}));
     co_return;
   }
   ++archives_;
@@ -157,7 +144,7 @@ Task<> LogRoutes::serve_archive(http::Exchange& exchange) {
                                                                    [](auto* count) { --*count; });
   const auto parts = co_await logs_.parts(deadline_after(kOpenTimeout));
   if (!parts) {
-    (void)co_await exchange.reply(refusal_of(parts.error()));
+    (void)co_await exchange.reply(refusal_response(parts.error()));
     co_return;
   }
   const std::string name = (options_.runtime.empty() ? "runtime" : options_.runtime) + ".tar.gz";

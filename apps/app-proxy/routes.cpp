@@ -18,9 +18,12 @@ http::RouteHandler ok() {
   });
 }
 
-http::RouteHandler not_yet() {
+// The request names a user and brings no credential: anybody could give that user a token.
+http::RouteHandler no_oauth() {
   return http::answer_with([](const http::Exchange&, const http::RouteParameters&) {
-    return rest_error(501, "this route is not available in this version of app-proxy");
+    return rest_error(501,
+                      "this runtime does not obtain tokens by OAuth; register one with "
+                      "registerToGitIntegration");
   });
 }
 
@@ -30,8 +33,11 @@ enum class Does {
   graphql_opened,
   promotion_commit,
   promotion_pull_request,
+  clusters,
+  image_report,
   logs,
-  not_yet
+  source_files,
+  no_oauth
 };
 
 struct RouteRow {
@@ -41,21 +47,23 @@ struct RouteRow {
   const char* purpose;
 };
 
-// The one list of all routes. Those of `not_yet` are known to clients and come with a later version.
+// The one list of all routes.
 constexpr RouteRow kRoutes[] = {
     {"GET", "/api/readyz", Does::ok, "readiness: `OK`"},
     {"GET", "/api/healthz", Does::ok, "liveness: `OK`"},
     {"POST", "/api/graphql", Does::graphql, "GraphQL"},
     {"GET", "/api/graphql", Does::graphql_opened, "GraphQL over WebSocket; the page for queries"},
-    {"POST", "/api/clusters", Does::not_yet, "not yet: adds a cluster"},
+    {"POST", "/api/clusters", Does::clusters, "adds a cluster, or changes it"},
     {"GET", "/api/applications/logs", Does::logs,
      "a log as server-sent events; the runtime's own logs as an archive"},
-    {"GET", "/api/image-report", Does::not_yet, "not yet: reports of images"},
+    {"GET", "/api/image-report", Does::image_report, "reports an image, as server-sent events"},
     {"POST", "/api/promotions/commit", Does::promotion_commit, "promotes by a commit"},
     {"POST", "/api/promotions/pullRequest", Does::promotion_pull_request,
      "promotes by a pull request"},
-    {"GET", "/api/git-auth/{provider}", Does::not_yet, "not yet: OAuth of a Git host"},
-    {"GET", "/api/git-auth/{provider}/callback", Does::not_yet, "not yet: its answer"},
+    {"POST", "/api/source-files", Does::source_files,
+     "for event-reporter, with the runtime's token: the files of an Application's folder in Git"},
+    {"GET", "/api/git-auth/{provider}", Does::no_oauth, "not offered: OAuth of a Git host"},
+    {"GET", "/api/git-auth/{provider}/callback", Does::no_oauth, "not offered: its answer"},
 };
 
 }  // namespace
@@ -96,12 +104,18 @@ std::vector<http::Route> routes(RouteHandlers handlers) {
         return handlers.promotion_commit;
       case Does::promotion_pull_request:
         return handlers.promotion_pull_request;
+      case Does::clusters:
+        return handlers.clusters;
+      case Does::image_report:
+        return handlers.image_report;
       case Does::logs:
         return handlers.logs;
-      case Does::not_yet:
+      case Does::source_files:
+        return handlers.source_files;
+      case Does::no_oauth:
         break;
     }
-    return not_yet();
+    return no_oauth();
   };
   std::vector<http::Route> made;
   for (const RouteRow& row : kRoutes) {

@@ -22,7 +22,10 @@ struct RouteHandlers {
   // These ask by themselves who it is.
   http::RouteHandler promotion_commit = {};
   http::RouteHandler promotion_pull_request = {};
+  http::RouteHandler clusters = {};
+  http::RouteHandler image_report = {};
   http::RouteHandler logs = {};
+  http::RouteHandler source_files = {};
 };
 
 // All routes, by canonical path.

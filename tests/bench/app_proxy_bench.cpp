@@ -3,7 +3,8 @@
 // runs on one CPU, wrk on another; they work by turns in one run. Ratios hold within one run only.
 //
 // A list of repositories costs app-proxy the user, the integration's Secret and the Git host, which are doubles on a
-// thread of this process; the reference server has its list in memory. A sync costs it the user, a read of the
+// thread of this process; the reference server has its list in memory. The host calls its answer fresh for a minute, as
+// GitHub does, so app-proxy asks it once, and reads the Secret once a second. A sync costs it the user, a read of the
 // Application and the request to argocd-server, and a line of the audit stream.
 #include <chrono>
 #include <cstdio>
@@ -335,8 +336,9 @@ void run() {
       "http://127.0.0.1:" + std::to_string(with_git.port) + "/app-proxy/api/graphql";
   prepare(own_url, doubles, folder / "with-git");
   compare("app-proxy-graphql-repositories", with_git, post_script(folder, "list.lua", kListBody),
-          "a page of 100 repositories, read from the Git host each time; peer: npm graphql-http "
-          "with the same list in memory; 32 connections");
+          "a page of 100 repositories of one user, kept as long as the Git host calls it fresh, as "
+          "GitHub does for a minute; peer: npm graphql-http with the same list in memory; 32 "
+          "connections");
 
   const auto sync_script = post_script(folder, "sync.lua", kSyncBody);
   must(own_url, Json::parse(kSyncBody));

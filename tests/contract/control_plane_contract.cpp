@@ -205,6 +205,12 @@ Task<> git_sources_keep_their_permissions(Session& session) {
   EXPECT_FALSE(co_await session.client.set_permissions(source, Session::soon()));
 }
 
+Task<> git_permissions_filter_unless_the_account_says_otherwise(Session& session) {
+  const auto filters = co_await session.client.filters_by_git_permissions(Session::soon());
+  CO_ASSERT_OK(filters);
+  EXPECT_TRUE(*filters);
+}
+
 Task<> wrong_documents_are_errors(Session& session) {
   for (const char* document : {"{me{noSuchField}}", "{", "query($n: Int!){me{id}}"}) {
     const auto answer =
@@ -241,6 +247,8 @@ std::vector<ControlPlaneCase> control_plane_cases() {
       {"RulesOfOtherAccountsAreRefused", on(rules_of_other_accounts_are_refused)},
       {"TeamsNameTheirUsers", on(teams_name_their_users)},
       {"GitSourcesKeepTheirPermissions", on(git_sources_keep_their_permissions)},
+      {"GitPermissionsFilterUnlessTheAccountSaysOtherwise",
+       on(git_permissions_filter_unless_the_account_says_otherwise)},
       {"WrongDocumentsAreErrors", on(wrong_documents_are_errors)},
   };
 }

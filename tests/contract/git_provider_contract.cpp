@@ -66,7 +66,7 @@ Task<> pages_through_repositories(const GitHostPeer& host) {
       if (has_next) {
         EXPECT_EQ(got->value.repositories.size(), limit);
       }
-      for (const auto& repository : got->value.repositories) names.push_back(repository.full_name);
+      for (const auto& repository : got->value.repositories) names.push_back(repository->full_name);
     }
     const std::set<std::string> once(names.begin(), names.end());
     EXPECT_EQ(once.size(), names.size()) << "none comes twice";

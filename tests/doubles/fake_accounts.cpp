@@ -39,7 +39,14 @@ type Mutation {
   reportRuntimeErrors(reportErrorsArgs: ReportRuntimeErrorsArgs!): Int
   updateRuntimeStatus(args: UpdateRuntimeStatusArgs!): Int
   updateGitSourcePermissions(args: UpdateGitSourcePermissionsArgs!): Boolean
+  updateRuntimeClusters(clusters: [ClusterUpsertArgs]): Boolean
 }
+enum ClusterConnectionStatus { Failed Successful Unknown }
+input ConnectionStateInput { status: ClusterConnectionStatus! message: String attemptedAt: String }
+input CacheInfoInput { resourcesCount: Int apisCount: Int lastCacheSyncTime: String }
+input ClusterInfoInput { connectionState: ConnectionStateInput! serverVersion: String
+                         cacheInfo: CacheInfoInput applicationsCount: Int! apiVersions: [String] }
+input ClusterUpsertArgs { name: String! runtime: String! server: String! info: ClusterInfoInput! }
 enum InstallationType { HELM HELM_HOSTED CLI }
 input RuntimeInstallationArgs { runtimeName: String! runtimeNamespace: String! componentNames: [String!]!
                                 isExternalArgoCd: Boolean chartVersion: String cluster: String
@@ -62,7 +69,7 @@ type User { id: String name: String email: String isAdmin: Boolean runtimeName: 
             accounts: [Account] activeAccount: Account }
 type Account { id: String! name: String admins: [String] gitProvider: String gitApiUrl: String
                sharedConfigRepo: String csdpValidated: Boolean features: Features }
-type Features { gitopsPlanEnforcement: Boolean }
+type Features { gitopsPlanEnforcement: Boolean csdpFilterAppsByGitPermissions: Boolean }
 type Metadata { name: String namespace: String account: String cluster: String }
 type Application { metadata: Metadata! specSource: SpecSource }
 type SpecSource { repoURL: String targetRevision: String path: String }
@@ -215,6 +222,17 @@ graphql::Resolvers FakeAccounts::resolvers() {
        [this](graphql::Call& call) {
          return set_permissions(call.context<Owner>(), call["args"]);
        }},
+      {"updateRuntimeClusters",
+       [this](graphql::Call& call) -> Result<bool> {
+         auto clusters = Json::parse(call["clusters"].json());
+         for (const Json& cluster : clusters) {
+           if (cluster["runtime"] != call.context<Owner>().runtime) {
+             return fail(ErrorCode::forbidden, "another runtime's cluster");
+           }
+         }
+         life_.clusters.push_back(std::move(clusters));
+         return true;
+       }},
   });
   static constexpr std::array kPlainTypes{"RuntimeInstallationResponse",
                                           "User",
@@ -254,7 +272,9 @@ FakeAccounts::Json FakeAccounts::account_json(const std::string& id) const {
           {"gitApiUrl", account.git_api_url},
           {"sharedConfigRepo", account.shared_config_repo},
           {"csdpValidated", true},
-          {"features", {{"gitopsPlanEnforcement", false}}}};
+          {"features",
+           {{"gitopsPlanEnforcement", false},
+            {"csdpFilterAppsByGitPermissions", account.filters_by_git_permissions}}}};
 }
 
 graphql::Json FakeAccounts::me(const Owner& owner) const {

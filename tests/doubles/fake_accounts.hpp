@@ -31,6 +31,7 @@ class FakeAccounts {
     std::string git_provider = "GITHUB";
     std::string git_api_url = "https://api.github.com";
     std::string shared_config_repo = {};
+    Json filters_by_git_permissions = true;
   };
   struct User {
     std::string id;
@@ -83,13 +84,14 @@ class FakeAccounts {
   // [{glob, jsonPaths}], for every Application.
   void set_promotion_rules(Json rules) { promotion_rules_ = std::move(rules); }
 
-  // What runtimes have sent, in order of arrival: the arguments of createRuntime, reportRuntimeErrors and
-  // updateRuntimeStatus. A runtime that is registered gets the token "canary-runtime-token-N", and those before
+  // What runtimes have sent, in order of arrival: the arguments of createRuntime, reportRuntimeErrors,
+  // updateRuntimeStatus and updateRuntimeClusters. A runtime that is registered gets the token "canary-runtime-token-N", and those before
   // it are revoked.
   struct Life {
     std::vector<Json> registered;
     std::vector<Json> errors;
     std::vector<Json> statuses;
+    std::vector<Json> clusters;  // the lists of updateRuntimeClusters
     // Called when a registration was recorded, before its answer.
     std::function<void()> on_registration = [] {};
   };

@@ -171,6 +171,13 @@ Task<> FakeGitHost::handle(http::Exchange& exchange) {
   }
   auto response = answer(asked);
   if (request.method == "GET" && response.status == 200) {
+    if (kind_ == ProviderKind::github) {
+      response.headers.set("Cache-Control", "private, max-age=60, s-maxage=60");
+    } else if (kind_ == ProviderKind::gitlab || kind_ == ProviderKind::gitea) {
+      response.headers.set("Cache-Control", "max-age=0, private, must-revalidate");
+    }
+  }
+  if (request.method == "GET" && response.status == 200 && kind_ != ProviderKind::gitea) {
     // As GitHub does: an answer that has not changed costs nothing.
     const auto etag = "\"" + hex_encode(bytes_of(sha1(response.body))) + "\"";
     response.headers.set("ETag", etag);

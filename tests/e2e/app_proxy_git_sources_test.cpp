@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/core/task_group.hpp"
+#include "doubles/fake_argocd.hpp"
 #include "e2e/git_world.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
@@ -33,8 +34,9 @@ struct SourceWorld {
                                         .shared_config_repo = git.url("config")});
   }
 
-  Task<> start() {
-    world.start({{"REPOS_DIR", (folder / "clones").string()}});
+  Task<> start(Environment more = {}) {
+    more.insert({"REPOS_DIR", (folder / "clones").string()});
+    world.start(std::move(more));
     co_await world.base.account_known();
     EXPECT_EQ((co_await world.add()).code(), "");
     for (const auto& [user, token] :
@@ -362,6 +364,64 @@ TEST(AppProxyGitSources, ProductsPromotionEntitiesAndPipelinesAreFiles) {
               "apps/build/EventSource.yaml\napps/build/Sensor.yaml\n"
               "apps/build/WorkflowTemplate.yaml\n");
     EXPECT_EQ(w.git.git("builds", {"rev-list", "--count", "main"}).out, "1\n");
+  });
+}
+
+// The double prunes when the test says so.
+TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  in_git_world([](GitWorld& world) -> Task<> {
+    SourceWorld sources(world);
+    const auto executor = co_await asio::this_coro::executor;
+    FakeArgoCd argocd(executor, world.cluster, {.ns = "default"});
+    EXPECT_TRUE(argocd.start());
+    const auto put = [&](const std::string& name, const std::string& entity) {
+      argocd.set_tree(name, Json::object());
+      world.cluster.put(k8s::resources::kApplications,
+                        {{"apiVersion", "argoproj.io/v1alpha1"},
+                         {"kind", "Application"},
+                         {"metadata",
+                          {{"name", name},
+                           {"namespace", "default"},
+                           {"labels", {{"codefresh.io/entity", entity}}}}}});
+    };
+    co_await sources.start(
+        {{"ARGO_CD_URL", argocd.url().to_string()}, {"ARGO_CD_TOKEN", "argocd.double.token"}});
+    EXPECT_EQ((co_await sources.create(kBob, kShop)).code(), "");
+    put("shop", "git-source");
+    put("prod", "runtime");
+    bool is_answered = false;
+    TaskGroup users(executor);
+    users.spawn("user", [&]() -> Task<> {
+      const auto removed = co_await sources.remove(kAnn, "shop");
+      EXPECT_EQ(removed.json, (Json{{"data", {{"deleteApplication", nullptr}}}})) << removed.body;
+      is_answered = true;
+    });
+    // It has those compared that would prune it, the second time after it has seen that it is still there.
+    const auto compared = [&](const char* name) {
+      return argocd.count("GET", std::string("/applications/") + name + "?");
+    };
+    while (compared("in-cluster") < 2 && !is_answered) co_await sleep_for(5ms);
+    EXPECT_GE(compared("prod"), 2U);
+    EXPECT_FALSE(is_answered);
+    world.cluster.remove(k8s::resources::kApplications, {"default", "shop"});
+    co_await users.join();
+    EXPECT_TRUE(is_answered);
+
+    // An Application of that name that is no Git source stays, and nobody waits for it.
+    put("other", "");
+    EXPECT_EQ((co_await sources.remove(kAnn, "other")).code(), "");
+    // One that stays is told in time for the public CLI, which waits 30 s.
+    EXPECT_EQ((co_await sources.create(kBob, kShop)).code(), "");
+    put("shop", "git-source");
+    const auto begun = Clock::now();
+    const auto stuck = co_await sources.remove(kAnn, "shop");
+    EXPECT_EQ(stuck.code(), "STILL_PRUNING") << stuck.body;
+    EXPECT_LT(Clock::now() - begun, 28s);
+    EXPECT_THAT(sources.git_line({"ls-tree", "-r", "--name-only", "main"}),
+                Not(HasSubstr("shop.yaml")));
+    world.base.client.close_idle();
+    co_await argocd.stop();
   });
 }
 

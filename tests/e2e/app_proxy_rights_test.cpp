@@ -1,15 +1,16 @@
-// Every field of Query, Mutation and Subscription, asked for by each kind of caller: without a credential, of another
-// account, by a viewer, with a rule for another namespace, with a rule for this one, and by an
+// Every field of Query, Mutation and Subscription, and every route, asked for by each kind of caller: without a
+// credential, of another account, by a viewer, with a rule for another namespace, with a rule for this one, and by an
 // administrator. The doubles behind the daemon answer whatever is let through.
+#include <algorithm>
+#include <iostream>
 #include <map>
 #include <optional>
 
 #include <gmock/gmock.h>
 
 #include "app-proxy/resolvers/table.hpp"
+#include "app-proxy/routes.hpp"
 #include "app-proxy/users/rights.hpp"
-#include "common/graphql/socket_session.hpp"
-#include "common/http/websocket.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "e2e/git_world.hpp"
 
@@ -84,6 +85,7 @@ const std::map<std::string, Case>& cases() {
       {"editRestrictedGitSource", {kRestricted}},
       {"deleteApplication", {R"((args:{appName:"a"}))"}},
       {"createArgoRollouts", {R"((args:{destServer:"https://x.test",destNamespace:"a"}))"}},
+      {"removeCluster", {R"((server:"https://x.test",runtime:"prod"))"}},
       {"removeRuntimeFromIscRepo", {""}},
       {"applicationProxyQuery", {R"((name:"shop"))", "{metadata{name}}", as_view}},
       {"sync", {kApp, "{metadata{name}}", yes}},
@@ -189,6 +191,9 @@ struct RightsWorld {
     accounts.set_team("elsewhere", {"u-els"});
     accounts.set_team("here", {"u-her"});
     accounts.set_rules(rules());
+    for (const char* app : {"shop-dev", "shop-prod"}) {
+      accounts.set_application(app, {"https://git.example.test/acme/shop.git", "HEAD", app});
+    }
     put_objects();
   }
 
@@ -233,6 +238,9 @@ struct RightsWorld {
                 {"ARGO_CD_TOKEN", "argocd.double.token"},
                 {"ARGO_WORKFLOWS_URL", "http://127.0.0.1:" + std::to_string(workflows.port())},
                 {"TRUSTED_PROXIES", "127.0.0.1"},
+                {"REPOS_DIR", (folder / "clones").string()},
+                {"GIT_USERNAME", "canary-user"},
+                {"GIT_PASSWORD", "canary-password"},
                 {"USER_CACHE_TTL", "600"}});
     co_await base.base.account_known();
     const auto deadline = deadline_after(std::chrono::seconds(20));
@@ -248,35 +256,106 @@ struct RightsWorld {
   }
 
   GitWorld& base;
+  TempDir folder;
   FakeArgoCd argocd;
   http::Server workflows;
 };
 
-// The first answer to a subscription, in the form of an answer to a query. Status 401: no session was opened.
-Task<Answer> subscribe(AppProxyWorld& proxy, http::Headers headers, std::string document) {
-  Answer answer{.status = 401, .headers = {}, .body = {}, .json = {}};
-  const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = proxy.daemon->port()};
-  (void)co_await http::connect_websocket(
-      proxy.client, url, {.target = "/app-proxy/api/graphql", .headers = std::move(headers)},
-      graphql::kSocketProtocols, {}, deadline_after(std::chrono::seconds(20)),
-      [&](http::WebSocket& socket) -> Task<> {
-        (void)co_await socket.send(R"({"type":"connection_init"})");
-        while (auto message = co_await socket.receive()) {
-          const Json said = Json::parse(message->data, nullptr, false);
-          if (said["type"] == "connection_ack") {
-            answer.status = 200;
-            (void)co_await socket.send(
-                Json{{"id", "1"}, {"type", "subscribe"}, {"payload", {{"query", document}}}}
-                    .dump());
-          } else if (said["type"] == "next" || said["type"] == "error") {
-            answer.json =
-                said["type"] == "next" ? said["payload"] : Json{{"errors", said["payload"]}};
-            answer.body = answer.json.dump();
-            co_return;
+// A request to a route, and who may have it.
+struct RouteCase {
+  enum class Who {
+    anyone,
+    user,
+    ruled,  // whom a rule allows it
+    admin,
+    runtime,  // the runtime's other programs, by its own token
+  };
+  const char* method;
+  const char* route;  // as route_list() has it
+  const char* target;
+  Who who;
+  const char* body = "";
+};
+
+constexpr const char* kPromotion =
+    R"({"srcAppId":{"runtime":"prod","namespace":"argocd","name":"shop-dev"},)"
+    R"("destAppId":{"runtime":"prod","namespace":"argocd","name":"shop-prod"},)"
+    R"("message":"m","head":"h","title":"t"})";
+constexpr RouteCase kRouteCases[] = {
+    {"GET", "/api/readyz", "/api/readyz", RouteCase::Who::anyone},
+    {"GET", "/api/healthz", "/api/healthz", RouteCase::Who::anyone},
+    {"POST", "/api/graphql", "/api/graphql", RouteCase::Who::user,
+     R"({"query":"{gitIntegrations{name}}"})"},
+    {"POST", "/api/clusters", "/api/clusters", RouteCase::Who::admin, "{}"},
+    {"GET", "/api/applications/logs", "/api/applications/logs?applicationName=shop",
+     RouteCase::Who::ruled},
+    {"GET", "/api/applications/logs", "/api/applications/logs?workflowName=w&namespace=web",
+     RouteCase::Who::ruled},
+    {"GET", "/api/applications/logs", "/api/applications/logs?componentName=app-proxy",
+     RouteCase::Who::admin},
+    {"GET", "/api/applications/logs", "/api/applications/logs", RouteCase::Who::admin},
+    {"GET", "/api/image-report", "/api/image-report", RouteCase::Who::user},
+    {"POST", "/api/promotions/commit", "/api/promotions/commit", RouteCase::Who::ruled, kPromotion},
+    {"POST", "/api/promotions/pullRequest", "/api/promotions/pullRequest", RouteCase::Who::ruled,
+     kPromotion},
+    {"POST", "/api/source-files", "/api/source-files", RouteCase::Who::runtime, "{}"},
+    {"GET", "/api/git-auth/{provider}", "/api/git-auth/github", RouteCase::Who::user},
+    {"GET", "/api/git-auth/{provider}/callback", "/api/git-auth/github/callback",
+     RouteCase::Who::user},
+};
+
+TEST(AppProxyRights, AC37_EachRouteAsksEachCallerForItsRight) {
+  for (const auto& route : app_proxy::route_list()) {
+    // A WebSocket asks for each of its operations, see below.
+    if (route.method == "GET" && route.path == "/api/graphql") continue;
+    EXPECT_TRUE(std::ranges::any_of(kRouteCases,
+                                    [&](const RouteCase& wanted) {
+                                      return route.method == wanted.method &&
+                                             route.path == wanted.route;
+                                    }))
+        << "no case for " << route.method << " " << route.path;
+  }
+  in_git_world([](GitWorld& world) -> Task<> {
+    RightsWorld rights(world, co_await asio::this_coro::executor);
+    co_await play_in(rights, [](RightsWorld& w) -> Task<> {
+      co_await w.start();
+      auto& proxy = w.base.base;
+      int asked = 0;
+      for (const RouteCase& wanted : kRouteCases) {
+        SCOPED_TRACE(std::string(wanted.method) + " " + wanted.target);
+        const auto status_for = [&](http::Headers headers) -> Task<int> {
+          headers.add("Content-Type", "application/json");
+          // Without parameters it is the download of the runtime's own logs.
+          if (std::string_view(wanted.target).contains('?')) {
+            headers.add("Accept", "text/event-stream");
           }
-        }
-      });
-  co_return answer;
+          http::Request request{.method = wanted.method,
+                                .target = wanted.target,
+                                .headers = std::move(headers),
+                                .body = wanted.body};
+          co_return (co_await proxy.send(std::move(request))).status;
+        };
+        const int unknown = co_await status_for({});
+        constexpr int kNotOffered = 501;  // to everybody alike
+        const bool is_open = wanted.who == RouteCase::Who::anyone || unknown == kNotOffered;
+        EXPECT_EQ(unknown == 401, !is_open) << unknown;
+        auto stranger = AppProxyWorld::as(AppProxyWorld::kEve);
+        stranger.add("X-Forwarded-For", "203.0.113." + std::to_string(++asked));
+        EXPECT_EQ(co_await status_for(std::move(stranger)), is_open ? unknown : 401);
+        const auto expect = [&](const char* token, bool is_allowed) -> Task<> {
+          const int status = co_await status_for(AppProxyWorld::as(token));
+          EXPECT_NE(status, 401) << token;
+          EXPECT_EQ(status == 403, !is_allowed && !is_open) << token << " got " << status;
+        };
+        const bool is_for_users = wanted.who == RouteCase::Who::user;
+        co_await expect(kViewer, is_for_users);
+        co_await expect(kElsewhere, is_for_users);
+        co_await expect(kHere, is_for_users || wanted.who == RouteCase::Who::ruled);
+        co_await expect(AppProxyWorld::kAnn, wanted.who != RouteCase::Who::runtime);
+        if (wanted.who == RouteCase::Who::runtime) co_await expect(AppProxyWorld::kRuntime, true);
+      }
+    });
+  });
 }
 
 TEST(AppProxyRights, AC37_EachFieldAsksEachCallerForItsRight) {
@@ -298,7 +377,7 @@ TEST(AppProxyRights, AC37_EachFieldAsksEachCallerForItsRight) {
                                                                              : "mutation{") +
                                      row.field + wanted.arguments + wanted.selection + "}";
         const auto ask = [&](http::Headers headers = {}) -> Task<Answer> {
-          if (is_stream) co_return co_await subscribe(proxy, std::move(headers), document);
+          if (is_stream) co_return co_await proxy.subscribe(document, std::move(headers));
           co_return co_await proxy.ask(document, std::move(headers));
         };
         SCOPED_TRACE(document);
@@ -323,6 +402,33 @@ TEST(AppProxyRights, AC37_EachFieldAsksEachCallerForItsRight) {
       }
       // Nothing but what was allowed reached Argo CD: the deletion by the administrator.
       EXPECT_EQ(w.argocd.count("DELETE", "/applications/shop?"), 1U);
+    });
+  });
+}
+
+// With the settings that the program has by itself.
+TEST(AppProxyRights, AC33_ARuleThatIsTakenBackCountsWithinThirtySeconds) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    RightsWorld rights(world, co_await asio::this_coro::executor);
+    co_await play_in(rights, [](RightsWorld& w) -> Task<> {
+      co_await w.start();
+      const auto refresh = [&] {
+        return w.base.base.ask("mutation{refresh" + std::string(kApp) + "{metadata{name}}}",
+                               AppProxyWorld::as(kHere));
+      };
+      EXPECT_FALSE(is_forbidden(co_await refresh()));
+      w.base.base.platform.accounts().set_rules(Json::array());
+      const auto begun = Clock::now();
+      const auto limit = begun + std::chrono::seconds(30);
+      while (!is_forbidden(co_await refresh()) && Clock::now() < limit) {
+        co_await sleep_for(std::chrono::milliseconds(100));
+      }
+      std::cout
+          << "the right was gone after "
+          << std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun).count()
+          << " ms"
+          << "\n";
+      EXPECT_LT(Clock::now(), limit);
     });
   });
 }

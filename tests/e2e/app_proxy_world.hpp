@@ -12,7 +12,9 @@
 
 #include "common/core/encoding.hpp"
 #include "common/core/process.hpp"
+#include "common/graphql/socket_session.hpp"
 #include "common/http/client.hpp"
+#include "common/http/websocket.hpp"
 #include "daemons/app_proxy_process.hpp"
 #include "doubles/fake_platform.hpp"
 #include "support/play.hpp"
@@ -52,8 +54,7 @@ struct AppProxyWorld {
             {"KUBECONFIG", "/no/such/file"},
             {"CORS", std::string(kPage) + "/ , https://g.codefresh.io"},
             // Of the original, not known here.
-            {"STRIP_PREFIX", "true"},
-            {"CLUSTER_CHUNK_SIZE", "50"}};
+            {"STRIP_PREFIX", "true"}};
   }
   void start(Environment more = {}, std::vector<std::string> flags = {}) {
     more.merge(environment());
@@ -75,7 +76,7 @@ struct AppProxyWorld {
   Task<Answer> send(http::Request request) {
     http::Url url{.scheme = "http", .host = "127.0.0.1", .port = daemon->port()};
     auto response =
-        co_await client.send(url, std::move(request), deadline_after(std::chrono::seconds(20)));
+        co_await client.send(url, std::move(request), deadline_after(std::chrono::seconds(40)));
     if (!response) {
       ADD_FAILURE() << response.error().message;
       co_return Answer{};
@@ -95,6 +96,33 @@ struct AppProxyWorld {
                              .target = "/app-proxy/api/graphql",
                              .headers = std::move(headers),
                              .body = body.dump()});
+  }
+  // The first answer to a subscription, in the form of an answer to a query. Status 401: no session was
+  // opened.
+  Task<Answer> subscribe(std::string document, http::Headers headers) {
+    Answer answer{.status = 401, .headers = {}, .body = {}, .json = {}};
+    const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = daemon->port()};
+    (void)co_await http::connect_websocket(
+        client, url, {.target = "/app-proxy/api/graphql", .headers = std::move(headers)},
+        graphql::kSocketProtocols, {}, deadline_after(std::chrono::seconds(20)),
+        [&](http::WebSocket& socket) -> Task<> {
+          (void)co_await socket.send(R"({"type":"connection_init"})");
+          while (auto message = co_await socket.receive()) {
+            const Json said = Json::parse(message->data, nullptr, false);
+            if (said["type"] == "connection_ack") {
+              answer.status = 200;
+              (void)co_await socket.send(
+                  Json{{"id", "1"}, {"type", "subscribe"}, {"payload", {{"query", document}}}}
+                      .dump());
+            } else if (said["type"] == "next" || said["type"] == "error") {
+              answer.json =
+                  said["type"] == "next" ? said["payload"] : Json{{"errors", said["payload"]}};
+              answer.body = answer.json.dump();
+              co_return;
+            }
+          }
+        });
+    co_return answer;
   }
   static http::Headers as(const std::string& token) { return {{"Authorization", token}}; }
 

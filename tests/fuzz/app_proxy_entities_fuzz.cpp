@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/entities/plain_folder.hpp"
 #include "app-proxy/entities/promotion.hpp"
 
 namespace {
@@ -51,6 +52,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view all(reinterpret_cast<const char*>(data + 1), size - 1);
   const std::string text(all.substr(0, all.find('\0')));
   const std::string rest(text.size() < all.size() ? all.substr(text.size() + 1) : "");
+  (void)plain_folder_answer({{.path = "a.yaml", .text = text}});
+  if (const auto folder = read_plain_folder(text)) (void)is_manifest_file(*folder, rest);
+  (void)matches_pattern(text, rest.substr(0, 256));
   const GitSource source{.name = "shop", .source = repository().at, .server = "https://x.test"};
   switch (data[0] % 8) {
     case 0:

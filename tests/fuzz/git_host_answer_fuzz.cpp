@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "app-proxy/providers/answer_cache.hpp"
 #include "app-proxy/providers/bitbucket_api.hpp"
 #include "app-proxy/providers/bitbucket_server_api.hpp"
 #include "app-proxy/providers/git_error.hpp"
@@ -140,6 +141,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)github::missing_scopes(body, TokenUse::runtime);
   (void)bitbucket::missing_scopes(body);
   (void)next_link({{"Link", std::string(body)}});
+  const auto fresh = fresh_for({{"Cache-Control", std::string(body)}});
+  require(fresh.count() >= 0 && fresh <= std::chrono::minutes(1));
   RateBudget budget;
   const http::Response response{.status = 403,
                                 .headers = {{"X-RateLimit-Remaining", "0"},

@@ -1,11 +1,14 @@
 // State changes by the running app-proxy on the real controllers: Argo CD, Argo Workflows and Argo Rollouts
-// on one cluster, which the daemon enters with the rights of its ServiceAccount. The control plane is the double.
+// on one cluster, which the daemon enters with the rights of its ServiceAccount. The control plane is the double,
+// to which the running event-reporter tells what has changed.
 #include <iostream>
+#include <list>
 
 #include <gmock/gmock.h>
 
 #include "common/graphql/socket_session.hpp"
 #include "common/http/websocket.hpp"
+#include "daemons/reporter_process.hpp"
 #include "e2e/app_proxy_world.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
@@ -119,6 +122,49 @@ struct ActionWorld {
       co_await sleep_for(std::chrono::milliseconds(50));
     }
   }
+  // The event-reporter of this control plane, for Applications and for what else is reported.
+  Task<> start_reporters() {
+    write_file(folder / "token", "platform-token");
+    bed().cluster().apply(
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: reporter-token, namespace: " +
+        std::string(PeerArgoCd::kNamespace) + "}\nstringData: {token: \"" + bed().argocd().token() +
+        "\"}\n");
+    for (const char* mode : {"app", "resource"}) {
+      auto& reporter = reporters.emplace_back(
+          ReporterProcess::command({"--codefresh-token-file", (folder / "token").string()}),
+          Environment{{"REPORTER_MODE", mode},
+                      {"WORKFLOW_NAMESPACES", "*"},
+                      {"POD_NAMESPACE", PeerArgoCd::kNamespace},
+                      {"KUBECONFIG", bed().cluster().kubeconfig().string()},
+                      {"ARGOCD_SERVER", bed().argocd().url()},
+                      {"ARGO_CD_TOKEN_SECRET_NAME", "reporter-token"},
+                      {"CODEFRESH_URL", base.platform.url().to_string()},
+                      {"LEDGER_FILE", (folder / (std::string(mode) + ".db")).string()}},
+          kPatience);
+      CO_ASSERT_TRUE(co_await reporter.wait_for_readyz("ready\n")) << reporter.report();
+    }
+  }
+  Task<> stop_reporters() {
+    for (auto& reporter : reporters) EXPECT_EQ(co_await reporter.stop(), 0) << reporter.report();
+    reporters.clear();
+  }
+  // Waits for an event of this object that has, or has had, this value.
+  Task<> shown(std::string kind, std::string name, std::string pointer, std::string value) {
+    const auto* report = co_await base.platform.wait_for(
+        [&](const FakePlatform::Report& seen) {
+          if (seen.kind() != kind || seen.name() != name) return false;
+          if (pointer == "deleted" && kind == "Application") {
+            return seen.source("actualManifest").empty();
+          }
+          if (pointer == "deleted") return seen.data.value("deleted", false);
+          const Json found = seen.object.value(Pointer(pointer), Json());
+          return (found.is_string() ? found.get<std::string>() : found.dump()) == value;
+        },
+        deadline_after(kPatience));
+    EXPECT_NE(report, nullptr) << "no event of " << kind << " " << name << " with " << pointer
+                               << " = " << value;
+  }
+
   Task<Answer> ask(const char* user, std::string query, Json variables = {}) {
     return base.ask(std::move(query), AppProxyWorld::as(user), std::move(variables));
   }
@@ -149,6 +195,8 @@ struct ActionWorld {
   }
 
   AppProxyWorld& base;
+  TempDir folder;
+  std::list<ReporterProcess> reporters;
 };
 
 void in_action_world(const std::function<Task<>(ActionWorld&)>& body) {
@@ -159,7 +207,10 @@ void in_action_world(const std::function<Task<>(ActionWorld&)>& body) {
       [&]() -> Task<> {
         AppProxyWorld world(co_await asio::this_coro::executor);
         ActionWorld actions(world);
-        co_await play_in(world, [&](AppProxyWorld&) { return body(actions); });
+        co_await play_in(world, [&](AppProxyWorld&) -> Task<> {
+          co_await body(actions);
+          co_await actions.stop_reporters();
+        });
       },
       std::chrono::seconds(150));
 }
@@ -239,6 +290,7 @@ TEST(ArgoCdActions, SyncRefreshAndRollback) {
   in_action_world([&](ActionWorld& w) -> Task<> {
     w.allow("argocd", {"VIEW", "SYNC", "APP_ROLLBACK", "TERMINATE_SYNC"});
     co_await w.start();
+    co_await w.start_reporters();
     Json asked = co_await w.data(kBob, kSync,
                                  {{"applicationName", app.name},
                                   {"options", {{"prune", true}}},
@@ -266,6 +318,10 @@ TEST(ArgoCdActions, SyncRefreshAndRollback) {
                           {{"appName", app.name}, {"appNamespace", "argocd"}, {"historyId", 0}});
     EXPECT_TRUE(co_await ActionWorld::until([&] { return app.image() == "example.test/ui:1"; },
                                             "the first image again"));
+    constexpr const char* kHistory = "/status/history/2/id";
+    co_await w.shown("Application", app.name, "/status/sync/status", "Synced");
+    co_await w.shown("Application", app.name, "/status/sync/status", "OutOfSync");
+    co_await w.shown("Application", app.name, kHistory, text_at(app.read(), kHistory));
     // Who asked for what stands in the audit stream, also of a query that changes state.
     std::vector<std::string> actions;
     for (const auto& line : w.base.audit()) {
@@ -290,6 +346,7 @@ TEST(ArgoCdActions, AnOperationThatNeverEndsIsTerminated) {
   in_action_world([&](ActionWorld& w) -> Task<> {
     w.allow("argocd", {"VIEW", "SYNC", "TERMINATE_SYNC"});
     co_await w.start();
+    co_await w.start_reporters();
     constexpr const char* kTerminate =
         "mutation($n: String!){terminateApplicationOperation(applicationName:$n){terminated}}";
     EXPECT_EQ(co_await w.data(kBob, kTerminate, {{"n", app.name}}), (Json{{"terminated", false}}));
@@ -306,6 +363,8 @@ TEST(ArgoCdActions, AnOperationThatNeverEndsIsTerminated) {
         [&] { return text_at(app.read(), "/status/operationState/phase") == "Failed"; },
         "the operation to fail"));
     EXPECT_THAT(text_at(app.read(), "/status/operationState/message"), HasSubstr("terminated"));
+    co_await w.shown("Application", app.name, "/status/operationState/phase", "Running");
+    co_await w.shown("Application", app.name, "/status/operationState/phase", "Failed");
   });
 }
 
@@ -315,6 +374,7 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
   in_action_world([&](ActionWorld& w) -> Task<> {
     w.allow("argocd", {"VIEW", "SYNC", "RESTART", "DELETE_RESOURCE"});
     co_await w.start();
+    co_await w.start_reporters();
     (void)co_await w.data(kBob, kSync, {{"applicationName", app.name}});
     EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
     const Json names{{"application", app.name}, {"kind", "Deployment"}, {"name", "ui"},
@@ -345,6 +405,11 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
                                 "kubectl.kubernetes.io~1restartedAt"));
         },
         "the restart"));
+    constexpr const char* kRestarted =
+        "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
+    co_await w.shown(
+        "Deployment", "ui", kRestarted,
+        text_at(object("/apis/apps/v1/namespaces/" + app.name + "/deployments/ui"), kRestarted));
     EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kBob, act + "\"pause\") }", names)));
     // No rule is about patches.
     const std::string patch = "mutation" + given + "{ patchResource(" + passed +
@@ -352,10 +417,12 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
     EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kBob, patch, names)));
     Json patched = co_await w.data(kAnn, patch, names);
     EXPECT_EQ(Json::parse(patched.value("manifest", "{}"))["spec"]["replicas"], 2);
+    co_await w.shown("Deployment", "ui", "/spec/replicas", "2");
     EXPECT_EQ(
         co_await w.data(kBob, "mutation" + given + "{ deleteResource(" + passed + ") }", names),
         Json());
     EXPECT_TRUE(co_await ActionWorld::until([&] { return app.image().empty(); }, "the deletion"));
+    co_await w.shown("Application", app.name, "/status/sync/status", "OutOfSync");
 
     constexpr const char* kDelete =
         "mutation($n: String!){deleteArgoApplication(applicationName:$n)}";
@@ -363,6 +430,7 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
     EXPECT_EQ(co_await w.data(kAnn, kDelete, {{"n", app.name}}), Json());
     EXPECT_TRUE(co_await ActionWorld::until([&] { return app.read().is_null(); },
                                             "the end of the application"));
+    co_await w.shown("Application", app.name, "deleted", "");
     const auto gone = co_await w.ask(kAnn, kDelete, {{"n", app.name}});
     EXPECT_EQ(gone.code(), "NOT_FOUND_ERROR") << gone.body;
   });
@@ -472,6 +540,13 @@ Task<bool> has_phase(const Space& space, std::string name, std::string phase) {
   if (!came) std::cerr << workflow(space, name).dump() << "\n";
   co_return came;
 }
+// Its labels for the role of a user: id, address and name.
+std::string labels_of(const Json& workflow, const std::string& role) {
+  const auto label = [&](const std::string& suffix) {
+    return text_at(workflow, ("/metadata/labels/workflows.argoproj.io~1" + role + suffix).c_str());
+  };
+  return label("") + " " + label("-email") + " " + label("-preferred-username");
+}
 constexpr const char* kTwoWaits = R"({"entrypoint":"main","templates":[
   {"name":"main","steps":[[{"name":"one","template":"wait"}],[{"name":"two","template":"wait"}]]},
   {"name":"wait","suspend":{}}]})";
@@ -490,6 +565,7 @@ TEST(WorkflowActionsOfUsers, TheServiceNowPluginResumesAndTerminates) {
   in_action_world([&](ActionWorld& w) -> Task<> {
     w.allow(space.ns, {"TERMINATE", "RESTART"});
     co_await w.start(with_workflows());
+    co_await w.start_reporters();
     for (const char* name : {"one", "two"}) EXPECT_TRUE(co_await has_phase(space, name, "Running"));
     const auto plugin = [&](const std::string& verb, const char* name) {
       return w.data(kBob,
@@ -505,10 +581,14 @@ TEST(WorkflowActionsOfUsers, TheServiceNowPluginResumesAndTerminates) {
     (void)co_await plugin("terminateWorkflow", "two");
     EXPECT_TRUE(co_await has_phase(space, "two", "Failed"));
     EXPECT_EQ(text_at(workflow(space, "two"), "/spec/shutdown"), "Terminate");
-    // The server's labels say that it was changed through it.
-    EXPECT_THAT(workflow(space, "two")["metadata"]["labels"].dump(),
-                HasSubstr("workflows.argoproj.io/actor"));
+    // Who did it, where the server alone would have named app-proxy's account.
+    EXPECT_EQ(labels_of(workflow(space, "two"), "actor"), "u-bob  Bob");
+    EXPECT_EQ(text_at(workflow(space, "two"), "/metadata/labels/workflows.argoproj.io~1action"),
+              "Terminate");
     EXPECT_EQ((co_await plugin("terminateWorkflow", "two"))["changed"], false);
+    co_await w.shown("Workflow", "one", "/status/phase", "Succeeded");
+    co_await w.shown("Workflow", "two", "/status/phase", "Failed");
+    co_await w.shown("Workflow", "two", "/metadata/labels/workflows.argoproj.io~1actor", "u-bob");
   });
 }
 
@@ -523,6 +603,7 @@ TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
   in_action_world([&](ActionWorld& w) -> Task<> {
     w.allow(space.ns, {"TERMINATE", "STOP", "RESTART", "RESUBMIT", "CREATE"});
     co_await w.start(with_workflows());
+    co_await w.start_reporters();
     for (const char* name : {"stopped", "suspended", "deleted", "set"}) {
       EXPECT_TRUE(co_await has_phase(space, name, "Running"));
     }
@@ -574,6 +655,7 @@ TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
     EXPECT_EQ(text_at(workflow(space, name),
                       "/metadata/labels/workflows.argoproj.io~1resubmitted-from-workflow"),
               "stopped");
+    EXPECT_EQ(labels_of(workflow(space, name), "creator"), "u-bob  Bob");
 
     (void)co_await act("deleteWorkflow", "deleted");
     EXPECT_TRUE(co_await ActionWorld::until([&] { return workflow(space, "deleted").is_null(); },
@@ -592,6 +674,21 @@ TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
     const auto submitted = made.value("newWorkflowName", "");
     EXPECT_THAT(submitted, testing::StartsWith("tpl-"));
     EXPECT_EQ(text_at(workflow(space, submitted), "/spec/arguments/parameters/0/value"), "bob");
+    EXPECT_EQ(labels_of(workflow(space, submitted), "creator"), "u-bob  Bob");
+    // A user with an address, after one without.
+    (void)co_await w.data(kAnn, "mutation{stopWorkflow(namespace:\"" + space.ns +
+                                    "\",workflowName:\"" + submitted + "\")}");
+    EXPECT_EQ(labels_of(workflow(space, submitted), "actor"), "u-ann ann.at.example.test Ann");
+
+    co_await w.shown("Workflow", "stopped", "/spec/shutdown", "Stop");
+    co_await w.shown("Workflow", "stopped", "/status/phase", "Failed");
+    co_await w.shown("Workflow", "set", "/status/phase", "Failed");
+    co_await w.shown("Workflow", "retried", "/status/phase", "Running");
+    co_await w.shown("Workflow", "deleted", "deleted", "");
+    for (const auto& made_by_bob : {name, submitted}) {
+      co_await w.shown("Workflow", made_by_bob, "/metadata/labels/workflows.argoproj.io~1creator",
+                       "u-bob");
+    }
   });
 }
 
@@ -644,6 +741,7 @@ TEST(RolloutActionsOfUsers, EveryActionChangesTheRolloutAsTheCommandLineDoes) {
   apply_rollout(space, "example.test/shop:1");
   in_action_world([&](ActionWorld& w) -> Task<> {
     co_await w.start();
+    co_await w.start_reporters();
     const auto act = [&](const std::string& action) {
       return w.data(kAnn, "mutation{rolloutAction(namespace:\"" + space.ns +
                               "\",rolloutName:\"shop\",action:" + action + "){changed message}}");
@@ -718,6 +816,19 @@ TEST(RolloutActionsOfUsers, EveryActionChangesTheRolloutAsTheCommandLineDoes) {
         co_await w.ask(kAnn, "mutation{rolloutRollback(namespace:\"" + space.ns +
                                  "\",rolloutName:\"shop\",rolloutRevision:99){newRevision}}");
     EXPECT_EQ(none.code(), "NOT_POSSIBLE_NOW") << none.body;
+
+    const std::string image = "/spec/template/spec/containers/0/image";
+    for (int version = 1; version <= 5; ++version) {
+      co_await w.shown("Rollout", "shop", image, "example.test/shop:" + std::to_string(version));
+    }
+    for (const char* phase : {"Paused", "Healthy", "Degraded"}) {
+      co_await w.shown("Rollout", "shop", "/status/phase", phase);
+    }
+    co_await w.shown("Rollout", "shop", "/status/abort", "true");
+    co_await w.shown("Rollout", "shop", "/spec/paused", "true");
+    co_await w.shown("Rollout", "shop", "/spec/restartAt",
+                     text_at(rollout(space), "/spec/restartAt"));
+    co_await w.shown("Rollout", "shop", "/metadata/annotations/rollout.argoproj.io~1revision", "7");
   });
 }
 

@@ -111,7 +111,11 @@ TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
       {"query": "query VersionInfo { versionInfo { version __typename } }"},
       {"query": "query sync($applicationName: String!, $options: SyncOptions, $applicationNamespace: String) { sync(applicationName: $applicationName, options: $options, appNamespace: $applicationNamespace) { metadata { name __typename } __typename } }",
        "variables": {"applicationName": "shop", "options": {"prune": true}}},
-      {"query": "query status($name: String!) { applicationProxyQuery(name: $name) { metadata { name } spec { syncPolicy { automated { prune } } } status { health { status } sync { status } } } }",
+      {"query": "query appProxyQuery($name: String!) { applicationProxyQuery(name: $name) { metadata { name } spec { syncPolicy { automated { prune } } } status { health { status } sync { status } } } }",
+       "variables": {"name": "shop"}},
+      {"query": "query appProxyQuery($name: String!) { applicationProxyQuery(name: $name) { spec { syncPolicy { automated { prune } } } } }",
+       "variables": {"name": "shop"}},
+      {"query": "query appProxyQuery($name: String!) { applicationProxyQuery(name: $name) { status { health { status } sync { status } } } }",
        "variables": {"name": "shop"}},
       {"query": "query appRollback($appName: String!, $appNamespace: String!, $historyId: Int!, $dryRun: Boolean, $prune: Boolean) { appRollback(appName: $appName, appNamespace: $appNamespace, historyId: $historyId, dryRun: $dryRun, prune: $prune) }",
        "variables": {"appName": "shop", "appNamespace": "argocd", "historyId": 1}},
@@ -128,6 +132,13 @@ TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
       {"query": "mutation RemoveGitIntegration($name: String!) { removeGitIntegration(name: $name) }",
        "variables": {"name": "x"}}
     ])json");
+    // Every field that public clients but the Go SDK ask for; applyIntegration needs sealed secrets.
+    for (const char* field : {"sync", "applicationProxyQuery", "appRollback", "resource",
+                              "resumeWorkflow", "terminateWorkflow", "commitFiles"}) {
+      EXPECT_TRUE(std::ranges::any_of(operations, [&](const Json& operation) {
+        return operation.value("query", "").contains("{ " + std::string(field) + "(");
+      })) << field;
+    }
     // He is no administrator, and the world has neither a cluster nor Argo CD: what
     // counts is that each document is right by the schema, and how Python shows the answers.
     const auto results = co_await PythonClient::run(world, World::kBob, operations);

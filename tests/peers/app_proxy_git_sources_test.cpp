@@ -1,11 +1,15 @@
-// A Git source from the public Go SDK to a real cluster: app-proxy commits it to a repository of a real
-// Gitea, and a real Argo CD applies it. The control plane is the double.
+// Every operation of the public Go SDK: a Git source goes to a repository of a real Gitea, and a real Argo
+// CD applies it to a real cluster. The control plane is the double.
+#include <functional>
+
 #include <gmock/gmock.h>
 
+#include "common/core/process.hpp"
+#include "daemons/reporter_process.hpp"
 #include "doubles/fake_kube_api.hpp"
+#include "peers/gitea_account.hpp"
 #include "peers/go_sdk.hpp"
 #include "peers/peer_bed.hpp"
-#include "peers/peer_gitea.hpp"
 
 namespace gitops::test {
 namespace {
@@ -39,103 +43,169 @@ Task<bool> wait_for_argocd(const PeerArgoCd& argocd, const std::function<bool()>
   co_return true;
 }
 
-TEST(GitSources, ReachTheClusterThroughGitAndArgoCd) {
+// One operation of the SDK: the method, its command of go-sdk-client, and what it must have done.
+struct Operation {
+  const char* method;
+  const char* command;
+  std::string arguments;
+  std::function<Task<>(const Json& result)> check;
+};
+
+constexpr const char* kCluster = "https://10.1.2.3:6443";
+
+// All of them, in the order in which a runtime is set up, used and taken down.
+std::vector<Operation> every_operation(PeerBed& bed, const GiteaAccount& git) {
+  const auto has_config_map = [&](const std::string& name) {
+    return bed.cluster().request("GET", "/api/v1/namespaces/shop/configmaps/" + name).ok();
+  };
+  const auto field = [&](const char* app, const char* path) {
+    return bed.argocd().app_field(app, path);
+  };
+  const auto is = [](const char* key, const char* value) {
+    return [key, value](const Json& result) -> Task<> {
+      EXPECT_EQ(result.value(key, ""), value) << result.dump();
+      co_return;
+    };
+  };
+  const auto argocd_does = [&](std::function<bool()> done) -> Task<> {
+    EXPECT_TRUE(co_await wait_for_argocd(bed.argocd(), done));
+  };
+  return {
+      {"VersionInfo.VersionInfo", "version-info", "",
+       [](const Json& result) -> Task<> {
+         EXPECT_EQ(result.value("version", ""), gitops::version());
+         co_return;
+       }},
+      {"GitIntegration.Add", "add-git-integration",
+       Json{{"provider", "GITHUB"},
+            {"apiUrl", git.gitea.url() + "/api/v1"},
+            {"sharingPolicy", "ACCOUNT_ADMINS"}}
+           .dump(),
+       is("name", "default")},
+      {"GitIntegration.Edit", "edit-git-integration",
+       Json{{"apiUrl", ""}, {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}.dump(),
+       is("sharingPolicy", "ALL_USERS_IN_ACCOUNT")},
+      {"GitIntegration.Register", "register-to-git-integration",
+       Json{{"token", git.ann.token}}.dump(),
+       [](const Json& result) -> Task<> {
+         EXPECT_EQ(result["registeredUsers"], Json::array({"u-ann"}));
+         co_return;
+       }},
+      {"GitIntegration.List", "git-integrations", "",
+       [](const Json& result) -> Task<> {
+         CO_ASSERT_EQ(result.size(), 1U);
+         EXPECT_EQ(result[0]["users"][0]["userId"], "u-ann");
+       }},
+      {"GitIntegration.Get", "git-integration", "default",
+       is("sharingPolicy", "ALL_USERS_IN_ACCOUNT")},
+      {"GitSource.Create", "create-git-source",
+       Json{{"appName", "shop"},
+            {"appSpecifier", git.url("shop") + "/one?ref=main"},
+            {"destServer", "https://kubernetes.default.svc"},
+            {"destNamespace", "shop"},
+            {"isInternal", false},
+            {"include", ""},
+            {"exclude", ""},
+            {"createRepo", false}}
+           .dump(),
+       [&bed, &git, has_config_map, field, argocd_does](const Json&) -> Task<> {
+         // app-proxy has put the runtime's own Application into the cluster.
+         bed.argocd().request_ok("POST", "/api/v1/repositories", git.for_argocd("config"));
+         co_await argocd_does([&] { return has_config_map("from-one"); });
+         EXPECT_EQ(field("shop", "{.metadata.labels.codefresh\\.io/entity}"), "git-source");
+         EXPECT_EQ(field("shop", "{.spec.project}"), "cf-git-sources");
+         co_await argocd_does(
+             [&] { return field("default-git-source", "{.status.sync.status}") == "Synced"; });
+       }},
+      {"GitSource.Edit", "edit-git-source",
+       Json{{"appName", "shop"}, {"appSpecifier", git.url("shop") + "/two?ref=main"}}.dump(),
+       [has_config_map, argocd_does](const Json&) -> Task<> {
+         co_await argocd_does(
+             [&] { return has_config_map("from-two") && !has_config_map("from-one"); });
+       }},
+      {"GitSource.Delete", "delete-git-source", "shop",
+       [&bed, has_config_map](const Json&) -> Task<> {
+         // Nothing is left to wait for.
+         EXPECT_FALSE(has_config_map("from-two"));
+         EXPECT_NE(bed.argocd().request("GET", "/api/v1/applications/shop").status, 200);
+         co_return;
+       }},
+      {"Cluster.CreateArgoRollouts", "create-argo-rollouts",
+       Json{{"destServer", "https://kubernetes.default.svc"}, {"destNamespace", "argo-rollouts"}}
+           .dump(),
+       [&bed, argocd_does](const Json&) -> Task<> {
+         co_await argocd_does([&] {
+           return bed.argocd().request("GET", "/api/v1/applications/argo-rollouts-in-cluster").ok();
+         });
+       }},
+      {"Cluster.Delete", "remove-cluster", Json{{"server", kCluster}, {"runtime", "prod"}}.dump(),
+       [&bed](const Json&) -> Task<> {
+         EXPECT_FALSE(bed.argocd().request_ok("GET", "/api/v1/clusters").contains(kCluster));
+         co_return;
+       }},
+      {"ISC.RemoveRuntimeFromIscRepo", "remove-runtime-from-isc-repo", "",
+       [&git](const Json& result) -> Task<> {
+         EXPECT_EQ(result, 3);
+         EXPECT_EQ(git.gitea.git(git.ann, "config", {"ls-tree", "-r", "--name-only", "main"}).out,
+                   "git-sources/prod/default/README.md\nresources/README.md\n"
+                   "resources/app-projects/cf-git-sources.yaml\n");
+         co_return;
+       }},
+      {"GitIntegration.Deregister", "deregister-from-git-integration", "",
+       [](const Json& result) -> Task<> {
+         EXPECT_EQ(result["registeredUsers"], Json::array());
+         co_return;
+       }},
+      {"GitIntegration.Remove", "remove-git-integration", "default",
+       [](const Json& result) -> Task<> {
+         EXPECT_EQ(result, Json());
+         co_return;
+       }},
+  };
+}
+
+TEST(GoSdk, EveryOperationReachesTheRealPrograms) {
   GITOPS_REQUIRE_PEERS();
   GITOPS_REQUIRE_PEER(PeerGitea);
   GITOPS_REQUIRE_PEER(GoSdk);
   auto& bed = peer_bed();
-  PeerGitea gitea;
-  const auto ann = gitea.create_user("ann");
-  // The shared configuration repository has no commit yet.
-  ASSERT_TRUE(gitea.api(ann, "POST", "/user/repos", R"({"name":"config"})").ok());
-  const auto config = gitea.url() + "/ann/config.git";
-  const auto shop = gitea.create_repository(ann, "shop");
+  GiteaAccount git;
+  git.gitea.create_repository(git.ann, "shop");
   for (const std::string folder : {"one", "two"}) {
-    const Json file{{"content", base64_encode(config_map("from-" + folder))}};
-    ASSERT_TRUE(
-        gitea.api(ann, "POST", "/repos/ann/shop/contents/" + folder + "/cm.yaml", file.dump())
-            .ok());
+    git.put("shop", folder + "/cm.yaml", config_map("from-" + folder));
   }
-  // Argo CD refuses a repository without commits.
-  const auto add_to_argocd = [&](const std::string& url) {
-    bed.argocd().request_ok(
-        "POST", "/api/v1/repositories",
-        Json{{"repo", url}, {"username", ann.name}, {"password", ann.token}, {"insecure", true}}
-            .dump());
-  };
-  add_to_argocd(shop);
+  bed.argocd().request_ok("POST", "/api/v1/repositories", git.for_argocd("shop"));
   bed.cluster().create_namespace("shop");
+  // A cluster that Argo CD knows, and nobody has ever reached.
+  bed.cluster().apply(
+      "apiVersion: v1\nkind: Secret\nmetadata:\n  name: cluster-east\n  namespace: " +
+      std::string(PeerArgoCd::kNamespace) +
+      "\n  labels: {argocd.argoproj.io/secret-type: cluster}\n"
+      "stringData: {name: east, server: \"" +
+      std::string(kCluster) + "\", config: \"{}\"}\n");
   in_app_proxy_world(
       [&](AppProxyWorld& world) -> Task<> {
-        world.platform.accounts().add({.id = "acc-1",
-                                       .name = "acme",
-                                       .admins = {"u-ann"},
-                                       .git_provider = {},
-                                       .shared_config_repo = config});
+        git.tell(world.platform);
         TempDir folder;
-        world.start({{"KUBECONFIG", bed.cluster().kubeconfig().string()},
-                     {"NAMESPACE", PeerArgoCd::kNamespace},
-                     {"RUNTIME_STORE_IV", "canary-iv"},
-                     {"REPOS_DIR", (folder / "clones").string()},
-                     {"GIT_USERNAME", ann.name},
-                     {"GIT_PASSWORD", ann.token},
-                     {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
+        auto environment = git.environment(folder);
+        environment.merge(Environment{{"KUBECONFIG", bed.cluster().kubeconfig().string()},
+                                      {"NAMESPACE", PeerArgoCd::kNamespace},
+                                      {"RUNTIME_STORE_IV", "canary-iv"},
+                                      {"ARGO_CD_URL", bed.argocd().url()},
+                                      {"ARGO_CD_TOKEN", bed.argocd().token()}});
+        world.start(std::move(environment));
         co_await world.account_known();
-        co_await GoSdk::ok(world, kAnn, "add-git-integration",
-                           Json{{"provider", "GITHUB"},
-                                {"apiUrl", gitea.url() + "/api/v1"},
-                                {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}
-                               .dump());
-        co_await GoSdk::ok(world, kAnn, "register-to-git-integration",
-                           Json{{"token", ann.token}}.dump());
-
-        Json source{{"appName", "shop"},
-                    {"appSpecifier", shop + "/one?ref=main"},
-                    {"destServer", "https://kubernetes.default.svc"},
-                    {"destNamespace", "shop"},
-                    {"isInternal", false},
-                    {"include", ""},
-                    {"exclude", ""},
-                    {"createRepo", false}};
-        co_await GoSdk::ok(world, kAnn, "create-git-source", source.dump());
-        // app-proxy has put the runtime's own Application into the cluster.
-        add_to_argocd(config);
-        const auto has_config_map = [&](const std::string& name) {
-          return bed.cluster().request("GET", "/api/v1/namespaces/shop/configmaps/" + name).ok();
-        };
-        EXPECT_TRUE(
-            co_await wait_for_argocd(bed.argocd(), [&] { return has_config_map("from-one"); }));
-        EXPECT_EQ(bed.argocd().app_field("shop", "{.metadata.labels.codefresh\\.io/entity}"),
-                  "git-source");
-        EXPECT_EQ(bed.argocd().app_field("shop", "{.spec.project}"), "cf-git-sources");
-        EXPECT_TRUE(co_await wait_for_argocd(bed.argocd(), [&] {
-          return bed.argocd().app_field("default-git-source", "{.status.sync.status}") == "Synced";
-        }));
-
-        co_await GoSdk::ok(
-            world, kAnn, "edit-git-source",
-            Json{{"appName", "shop"}, {"appSpecifier", shop + "/two?ref=main"}}.dump());
-        EXPECT_TRUE(co_await wait_for_argocd(bed.argocd(), [&] {
-          return has_config_map("from-two") && !has_config_map("from-one");
-        }));
-
-        co_await GoSdk::ok(world, kAnn, "delete-git-source", "shop");
-        EXPECT_TRUE(co_await wait_for_argocd(bed.argocd(), [&] {
-          return !has_config_map("from-two") &&
-                 bed.argocd().request("GET", "/api/v1/applications/shop").status != 200;
-        }));
-
-        co_await GoSdk::ok(world, kAnn, "create-argo-rollouts",
-                           Json{{"destServer", "https://kubernetes.default.svc"},
-                                {"destNamespace", "argo-rollouts"}}
-                               .dump());
-        EXPECT_TRUE(co_await wait_for_argocd(bed.argocd(), [&] {
-          return bed.argocd().request("GET", "/api/v1/applications/argo-rollouts-in-cluster").ok();
-        }));
-        EXPECT_EQ(co_await GoSdk::ok(world, kAnn, "remove-runtime-from-isc-repo"), 3);
-        EXPECT_EQ(gitea.git(ann, "config", {"ls-tree", "-r", "--name-only", "main"}).out,
-                  "git-sources/prod/default/README.md\nresources/README.md\n"
-                  "resources/app-projects/cf-git-sources.yaml\n");
+        const auto operations = every_operation(bed, git);
+        // A method of the SDK without a row fails the test.
+        std::vector<std::string> methods;
+        for (const auto& operation : operations) methods.emplace_back(operation.method);
+        EXPECT_THAT(methods, testing::UnorderedElementsAreArray(GoSdk::methods()));
+        for (const auto& operation : operations) {
+          SCOPED_TRACE(operation.method);
+          const auto result =
+              co_await GoSdk::ok(world, kAnn, operation.command, operation.arguments);
+          co_await operation.check(result);
+        }
       },
       4 * kPatience);
 }
@@ -205,6 +275,81 @@ TEST(Promotions, ByCommitAndByPullRequest) {
         co_await cluster.stop();
       },
       kPatience);
+}
+
+// event-reporter tells the file of a real repository that a real Argo CD has applied; app-proxy reads it.
+TEST(SourceFiles, OfARepositoryAtGiteaReachTheEvents) {
+  GITOPS_REQUIRE_PEERS();
+  GITOPS_REQUIRE_PEER(PeerGitea);
+  auto& bed = peer_bed();
+  PeerGitea gitea;
+  const auto ann = gitea.create_user("ann");
+  const auto shop = gitea.create_repository(ann, "shop");
+  const std::string text = "# By hand.\n" + config_map("settings") + "# The end.\n";
+  ASSERT_TRUE(gitea
+                  .api(ann, "POST", "/repos/ann/shop/contents/apps/settings.yaml",
+                       Json{{"content", base64_encode(text)}}.dump())
+                  .ok());
+  std::string commit = gitea.git(ann, "shop", {"rev-parse", "main"}).out;
+  while (commit.ends_with('\n')) commit.pop_back();
+  bed.argocd().request_ok(
+      "POST", "/api/v1/repositories",
+      Json{{"repo", shop}, {"username", ann.name}, {"password", ann.token}, {"insecure", true}}
+          .dump());
+  bed.cluster().create_namespace("files");
+  in_app_proxy_world(
+      [&](AppProxyWorld& world) -> Task<> {
+        world.platform.set_token(AppProxyWorld::kRuntime);
+        auto& accounts = world.platform.accounts();
+        accounts.add(AppProxyWorld::kRuntime,
+                     FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
+        accounts.add({.id = "acc-1",
+                      .name = "acme",
+                      .admins = {"u-ann"},
+                      .git_provider = "GITHUB",
+                      .git_api_url = gitea.url() + "/api/v1"});
+        TempDir folder;
+        world.start({{"KUBECONFIG", bed.cluster().kubeconfig().string()},
+                     {"NAMESPACE", "files"},
+                     {"REPOS_DIR", (folder / "clones").string()},
+                     {"GIT_USERNAME", ann.name},
+                     {"GIT_PASSWORD", ann.token},
+                     {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
+        co_await world.account_known();
+        // The first clone, for which no report waits.
+        const auto files = co_await world.send(
+            {.method = "POST",
+             .target = "/api/source-files",
+             .headers = {{"Content-Type", "application/json"},
+                         {"Authorization", AppProxyWorld::kRuntime}},
+             .body = Json{{"repoURL", shop}, {"revision", commit}, {"path", "apps"}}.dump()});
+        EXPECT_EQ(files.status, 200) << files.body;
+
+        write_file(folder / "token", AppProxyWorld::kRuntime);
+        ReporterProcess reporter(
+            ReporterProcess::command({"--codefresh-token-file", (folder / "token").string()}),
+            {{"POD_NAMESPACE", PeerArgoCd::kNamespace},
+             {"KUBECONFIG", bed.cluster().kubeconfig().string()},
+             {"ARGOCD_SERVER", bed.argocd().url()},
+             {"ARGOCD_TOKEN", bed.argocd().token()},
+             {"CODEFRESH_URL", world.platform.url().to_string()},
+             {"APP_PROXY_URL", "http://127.0.0.1:" + std::to_string(world.daemon->port())}},
+            kPatience);
+        CO_ASSERT_TRUE(co_await reporter.wait_for_readyz("ready\n"));
+        bed.argocd().create_application("files", shop, "apps", "files", true);
+        const auto* synced = co_await world.platform.wait_for(
+            [](const FakePlatform::Report& report) {
+              return report.kind() == "ConfigMap" && report.name() == "settings" &&
+                     report.source("syncStatus") == "Synced";
+            },
+            deadline_after(kPatience));
+        CO_ASSERT_TRUE(synced != nullptr) << reporter.report();
+        EXPECT_EQ(synced->source("path"), "apps/settings.yaml") << reporter.report();
+        EXPECT_EQ(synced->source("gitManifest"), text);
+        EXPECT_EQ(synced->source("revision"), commit);
+        EXPECT_EQ(co_await reporter.stop(), 0);
+      },
+      4 * kPatience);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 
 #include "e2e/app_proxy_world.hpp"
+#include "peers/gitea_account.hpp"
 #include "peers/peer_bed.hpp"
-#include "peers/peer_gitea.hpp"
 
 namespace gitops::test {
 namespace {
@@ -46,15 +46,12 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
   GITOPS_REQUIRE_PEERS();
   GITOPS_REQUIRE_PEER(PeerGitea);
   auto& bed = peer_bed();
-  PeerGitea gitea;
-  const auto ann = gitea.create_user("ann");
-  // The shared configuration repository has no commit yet.
-  ASSERT_TRUE(gitea.api(ann, "POST", "/user/repos", R"({"name":"config"})").ok());
-  const auto config = gitea.url() + "/ann/config.git";
-  const auto shop = gitea.create_repository(ann, "shop");
-  const Json file{{"content", base64_encode("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "
-                                            "from-git}\ndata: {a: b}\n")}};
-  ASSERT_TRUE(gitea.api(ann, "POST", "/repos/ann/shop/contents/one/cm.yaml", file.dump()).ok());
+  // Its shared configuration repository has no commit yet.
+  GiteaAccount git;
+  const auto& ann = git.ann;
+  const auto shop = git.gitea.create_repository(ann, "shop");
+  git.put("shop", "one/cm.yaml",
+          "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git}\ndata: {a: b}\n");
   // As the administrator: the bot's own token ends when its password is changed.
   const auto session = Json::parse(bed.argocd().request_ok(
       "POST", "/api/v1/session",
@@ -67,16 +64,10 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
                                   "Content-Type: application/json"},
                       .body = body});
   };
-  const auto add_to_argocd = [&](const std::string& url) {
-    return argocd("POST", "/api/v1/repositories",
-                  Json{{"repo", url},
-                       {"username", ann.name},
-                       {"password", ann.token},
-                       {"insecure", true}}
-                      .dump())
-        .ok();
+  const auto add_to_argocd = [&](const std::string& repository) {
+    return argocd("POST", "/api/v1/repositories", git.for_argocd(repository)).ok();
   };
-  ASSERT_TRUE(add_to_argocd(shop));
+  ASSERT_TRUE(add_to_argocd("shop"));
   bed.cluster().create_namespace("life-shop");
   // An account with the capability apiKey.
   constexpr const char* kPassword = "canary-bot-password";
@@ -89,25 +80,19 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
   in_app_proxy_world(
       [&](AppProxyWorld& world) -> Task<> {
         auto& accounts = world.platform.accounts();
-        accounts.add({.id = "acc-1",
-                      .name = "acme",
-                      .admins = {"u-ann"},
-                      .git_provider = {},
-                      .shared_config_repo = config});
+        git.tell(world.platform);
         TempDir folder;
         const auto begin = Clock::now();
-        world.start({{"KUBECONFIG", bed.cluster().kubeconfig().string()},
-                     {"NAMESPACE", PeerArgoCd::kNamespace},
-                     {"RUNTIME_NAME", "fresh"},
-                     {"RUNTIME_TOKEN", ""},
-                     {"USER_TOKEN", kAnn},
-                     {"ARGO_CD_URL", bed.argocd().url()},
-                     {"ARGO_CD_USERNAME", "bot"},
-                     {"ARGO_CD_PASSWORD", kPassword},
-                     {"REPOS_DIR", (folder / "clones").string()},
-                     {"GIT_USERNAME", ann.name},
-                     {"GIT_PASSWORD", ann.token},
-                     {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
+        auto environment = git.environment(folder);
+        environment.merge(Environment{{"KUBECONFIG", bed.cluster().kubeconfig().string()},
+                                      {"NAMESPACE", PeerArgoCd::kNamespace},
+                                      {"RUNTIME_NAME", "fresh"},
+                                      {"RUNTIME_TOKEN", ""},
+                                      {"USER_TOKEN", kAnn},
+                                      {"ARGO_CD_URL", bed.argocd().url()},
+                                      {"ARGO_CD_USERNAME", "bot"},
+                                      {"ARGO_CD_PASSWORD", kPassword}});
+        world.start(std::move(environment));
         CO_ASSERT_TRUE(co_await until(
             [] {
               return secret_value("codefresh-token", "token") == "canary-runtime-token-1" &&
@@ -124,7 +109,7 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
             "mutation($args: AddGitIntegrationArgs!){addGitIntegration(args: $args){name}}",
             {{"args",
               {{"provider", "GITHUB"},
-               {"apiUrl", gitea.url() + "/api/v1"},
+               {"apiUrl", git.gitea.url() + "/api/v1"},
                {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}}});
         co_await done(
             "mutation($args: RegisterToGitIntegrationArgs!){registerToGitIntegration(args: "
@@ -137,7 +122,7 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
                          {"destServer", "https://kubernetes.default.svc"},
                          {"destNamespace", "life-shop"}}}});
         // Argo CD refuses a repository without commits, so it learns of this one now.
-        EXPECT_TRUE(add_to_argocd(config));
+        EXPECT_TRUE(add_to_argocd("config"));
         EXPECT_TRUE(co_await until(
             [&] {
               for (const char* name : {"fresh", "in-cluster", "life-shop"}) {

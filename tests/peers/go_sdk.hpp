@@ -28,6 +28,13 @@ struct GoSdk {
     if (std::filesystem::exists(peer_program("go-sdk-client"))) return std::nullopt;
     return "go-sdk is not built (./dev peers go-sdk)";
   }
+  /// All methods that the SDK has for an app-proxy, as "GitSource.Create".
+  static std::vector<std::string> methods() {
+    const auto result = run_command({peer_program("go-sdk-client"), "--methods"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto names = nlohmann::json::parse(result.out, nullptr, false);
+    return names.is_array() ? names.get<std::vector<std::string>>() : std::vector<std::string>();
+  }
   static Task<CommandResult> run(AppProxyWorld& world, std::string token, std::string operation,
                                  std::string arguments = {}) {
     world.platform.accounts().set_ingress_host("prod", world.daemon->url());

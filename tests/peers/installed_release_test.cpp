@@ -35,6 +35,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+constexpr const char* kImage = "gitops-runtime";
 constexpr const char* kNamespace = PeerArgoCd::kNamespace;
 constexpr const char* kApps = "runtime-event-reporter";
 constexpr const char* kResources = "cluster-event-reporter";
@@ -130,21 +131,20 @@ class AuditedCluster {
   PeerArgoCd argocd_;
 };
 
-// Images of the programs under test, and processes in their roots.
+// The image that the chart names, and processes in roots of it.
 class Images {
  public:
   Images() {
-    run_or_throw(
-        {"python3", source() / "build.py", "--bin", GITOPS_BIN_DIR, "--out", folder_.path(),
-         "--unhardened", "--level", "1", "event-reporter", "request-router", "app-proxy"},
-        {}, {}, std::chrono::seconds(120));
+    run_or_throw({"python3", source() / "build.py", "--bin", GITOPS_BIN_DIR, "--out",
+                  folder_.path(), "--unhardened", "--level", "1", kImage},
+                 {}, {}, std::chrono::seconds(120));
   }
-  // The command line that runs `argv` in the root of its image.
+  // The command line that runs `argv` in a root of the image.
   std::vector<std::string> enter(std::vector<std::string> argv, const fs::path& root,
                                  const std::string& hostname) const {
     std::vector<std::string> command{"python3",    source() / "start.py",
                                      "--out",      folder_.path(),
-                                     "--enter",    argv[0],
+                                     "--enter",    kImage,
                                      "--root",     root,
                                      "--hostname", hostname,
                                      "--"};

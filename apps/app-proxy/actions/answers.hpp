@@ -32,6 +32,7 @@ inline constexpr std::string_view kAutoSync = "ARGO_CD_AUTO_SYNC";
 inline constexpr std::string_view kNotAvailable = "ARGO_NOT_AVAILABLE";
 inline constexpr std::string_view kNotInstalled = "ARGO_NOT_INSTALLED";
 inline constexpr std::string_view kNotPossible = "NOT_POSSIBLE_NOW";
+inline constexpr std::string_view kPruning = "STILL_PRUNING";
 }  // namespace action_errors
 
 // The user may not do this, or there is no such object: the two are not told apart.

@@ -1,6 +1,8 @@
 #include "app-proxy/actions/applications.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "app-proxy/actions/entities.hpp"
@@ -12,6 +14,8 @@ namespace {
 
 constexpr std::string_view kPeer = "Argo CD";
 constexpr std::string_view kRolloutGroup = "argoproj.io";
+// Between looks whether an Application is gone.
+constexpr auto kPruneStep = std::chrono::milliseconds(500);
 
 Error refused(std::string_view reason, std::string message) {
   return {
@@ -47,6 +51,12 @@ std::string destination_namespace(std::string_view application) {
   simdjson::dom::parser parser;
   const auto root = parse_object(parser, application, "Application");
   return root ? std::string((*root)["spec"]["destination"]["namespace"].text()) : std::string();
+}
+
+bool is_git_source(std::string_view application) {
+  simdjson::dom::parser parser;
+  const auto root = parse_object(parser, application, "Application");
+  return root && (*root)["metadata"]["labels"]["codefresh.io/entity"].text() == "git-source";
 }
 
 // For administrators alone, since no rule is about it.
@@ -161,6 +171,35 @@ Task<Result<void>> ApplicationActions::remove(const User& user, argo::AppRef app
       co_await with_token([&] { return argocd_.remove(app, cascade, propagation, deadline); });
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
   co_return Result<void>();
+}
+
+Task<Result<void>> ApplicationActions::wait_until_pruned(std::string git_source,
+                                                         std::vector<argo::AppRef> parents,
+                                                         Deadline deadline) {
+  if (parents.empty()) co_return Result<void>();
+  const argo::AppRef app{.name = git_source, .ns = parents.front().ns};
+  while (true) {
+    const auto found = co_await with_token(
+        [&] { return argocd_.application(app, argo::Refresh::none, deadline); });
+    // A missing Application is `forbidden`.
+    const bool is_gone = !found && (found.error().code == ErrorCode::forbidden ||
+                                    found.error().code == ErrorCode::not_found);
+    if (is_gone || (found && !is_git_source(*found))) co_return Result<void>();
+    if (deadline - Clock::now() <= kPruneStep) {
+      co_return std::unexpected(
+          Error{.code = ErrorCode::timeout,
+                .message = "Git source " + git_source +
+                           " is removed from Git, and Argo CD has not pruned it yet; repeat this "
+                           "to wait on",
+                .reason = std::string(action_errors::kPruning)});
+    }
+    for (const auto& parent : parents) {
+      // The answer comes after the comparison. A parent that is not there cannot be asked.
+      (void)co_await with_token(
+          [&] { return argocd_.application(parent, argo::Refresh::normal, deadline); });
+    }
+    co_await sleep_for(std::min<Clock::duration>(kPruneStep, deadline - Clock::now()));
+  }
 }
 
 Task<Result<std::string>> ApplicationActions::resource(const User& user, argo::AppRef app,

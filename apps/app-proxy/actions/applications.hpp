@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "app-proxy/actions/answers.hpp"
 #include "app-proxy/users/caller.hpp"
@@ -43,6 +44,12 @@ class ApplicationActions {
   // Administrators only.
   Task<Result<void>> remove(const User& user, argo::AppRef app, bool cascade,
                             std::string propagation, Deadline deadline);
+
+  // After a commit that removes a Git source: has its `parents` compared with Git again, and waits until Argo CD
+  // has pruned its Application. Nothing to wait for when there is no such Application, or when it is of no
+  // Git source. Reason kPruning when the time does not suffice.
+  Task<Result<void>> wait_until_pruned(std::string git_source, std::vector<argo::AppRef> parents,
+                                       Deadline deadline);
 
   // An object of the Application. Its namespace and version may be left out when the Application has
   // deployed it. The answer is one item of argocd-server's managed-resources, or only its liveState when

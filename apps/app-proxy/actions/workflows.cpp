@@ -1,9 +1,12 @@
 #include "app-proxy/actions/workflows.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "app-proxy/actions/entities.hpp"
 #include "common/core/json_text.hpp"
+#include "common/core/log.hpp"
+#include "k8s-client/resource.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -114,7 +117,10 @@ Task<Result<WorkflowActions::Done>> WorkflowActions::act(const User& user, Workf
   auto done = co_await with_token(
       [&] { return workflows_.put(ns, name, std::string(to_string(action)), options, deadline); });
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
-  co_return Done{.outcome = {}, .name = name_in(*done)};
+  std::string changed = name_in(*done);
+  co_await name_user(user, action == WorkflowAction::resubmit ? "creator" : "actor", {ns, changed},
+                     deadline);
+  co_return Done{.outcome = {}, .name = std::move(changed)};
 }
 
 Task<Result<std::string>> WorkflowActions::permitted(const User& user, Action action,
@@ -174,7 +180,63 @@ Task<Result<std::string>> WorkflowActions::submit(const User& user, std::string 
   auto done = co_await with_token(
       [&] { return workflows_.submit(ns, workflow_template, options, deadline); });
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
-  co_return name_in(*done);
+  std::string made = name_in(*done);
+  co_await name_user(user, "creator", {ns, made}, deadline);
+  co_return made;
+}
+
+// The action has been done; trouble here is for the log only.
+Task<> WorkflowActions::name_user(const User& user, std::string_view role, k8s::ObjectKey key,
+                                  Deadline deadline) {
+  if (cluster_ == nullptr || key.name.empty()) co_return;
+  static const Log log("actions");
+  const auto patched = co_await cluster_->patch(
+      k8s::resources::kWorkflows, key, k8s::PatchType::merge, who_labels(user, role), deadline);
+  if (!patched) {
+    log.warning("a Workflow does not name its user", {{"namespace", key.ns},
+                                                      {"name", key.name},
+                                                      {"role", role},
+                                                      {"error", patched.error().message}});
+  }
+}
+
+std::string label_value(std::string_view text) {
+  const auto is_end = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  constexpr std::size_t kLongest = 63;
+  std::string value;
+  for (const char c : text) {
+    // One '-' for a whole character of UTF-8.
+    const bool is_continuation = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    if (is_continuation) continue;
+    value += is_end(c) || c == '-' || c == '_' || c == '.' ? c : '-';
+  }
+  if (value.size() > kLongest) value.erase(0, value.size() - kLongest);
+  value.erase(value.begin(), std::ranges::find_if(value, is_end));
+  while (!value.empty() && !is_end(value.back())) value.pop_back();
+  return value;
+}
+
+std::string who_labels(const User& user, std::string_view role) {
+  std::string email = user.email;
+  if (const auto at = email.find('@'); at != std::string::npos) email.replace(at, 1, ".at.");
+  std::string labels;
+  ObjectWriter writer(labels);
+  for (const auto& [suffix, text] :
+       {std::pair<std::string_view, std::string_view>("", user.id.empty() ? user.name : user.id),
+        {"-email", email},
+        {"-preferred-username", user.name}}) {
+    const std::string key = "workflows.argoproj.io/" + std::string(role) + std::string(suffix);
+    const std::string value = label_value(text);
+    if (value.empty()) {
+      writer.raw(key, "null");
+    } else {
+      writer.text(key, value);
+    }
+  }
+  writer.end();
+  return R"({"metadata":{"labels":)" + labels + "}}";
 }
 
 Result<Outcome> workflow_outcome(WorkflowAction action, std::string_view workflow) {

@@ -10,6 +10,7 @@
 #include "app-proxy/users/rules.hpp"
 #include "common/argo/workflows_client.hpp"
 #include "common/core/credential.hpp"
+#include "k8s-client/client.hpp"
 
 namespace gitops::app_proxy {
 
@@ -38,6 +39,10 @@ class WorkflowActions {
   WorkflowActions(argo::WorkflowsClient& workflows, Credential& token, const Rules& rules,
                   std::string runtime);
 
+  // From now on the changed Workflow names the user as its actor, and a new one as its creator, where the
+  // server has put the runtime's own account (see who_labels()). `cluster` has the Workflows.
+  void name_users_in(k8s::Client& cluster) { cluster_ = &cluster; }
+
   // `options`: a JSON object as the server's request of this verb has it. The changed Workflow's name, or
   // that of the new one.
   struct Done {
@@ -62,7 +67,10 @@ class WorkflowActions {
   Error missing(const User& user, Error error, std::string_view kind,
                 const std::string& name) const;
 
+  Task<> name_user(const User& user, std::string_view role, k8s::ObjectKey key, Deadline deadline);
+
   argo::WorkflowsClient& workflows_;
+  k8s::Client* cluster_ = nullptr;
   Credential& token_;
   const Rules& rules_;
   std::string runtime_;
@@ -71,5 +79,14 @@ class WorkflowActions {
 // Why nothing is to be done, because the Workflow is as wanted or has ended; an error when the action is
 // impossible in its state. `workflow` is its JSON. Pure.
 Result<Outcome> workflow_outcome(WorkflowAction action, std::string_view workflow);
+
+// A merge patch with the labels by which Argo Workflows names who changed ("actor") or made ("creator") a
+// Workflow: workflows.argoproj.io/ROLE, ROLE-email and ROLE-preferred-username. What is not known of the user is
+// removed. Pure.
+std::string who_labels(const User& user, std::string_view role);
+
+// A text as the value of a label, in the way of Argo Workflows (workflow/creator): other characters become '-', and
+// of a long one the last 63 stay. Pure.
+std::string label_value(std::string_view text);
 
 }  // namespace gitops::app_proxy

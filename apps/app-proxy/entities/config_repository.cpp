@@ -318,6 +318,10 @@ std::string ConfigRepository::in_cluster_file() const {
   return clusters_folder() + "/" + std::string(kInCluster) + ".yaml";
 }
 
+std::string ConfigRepository::cluster_file(std::string_view name) const {
+  return clusters_folder() + "/" + std::string(name) + ".yaml";
+}
+
 std::string ConfigRepository::git_source_file(std::string_view name) const {
   return below("resources/" + runtime + "/" + std::string(name) + ".yaml");
 }
@@ -429,15 +433,33 @@ std::string format_globs(const std::vector<std::string>& globs) {
   return text + "}";
 }
 
-std::string in_cluster_manifest(const ConfigRepository& repository) {
+namespace {
+
+// An Application that applies these globs of "resources" to a cluster.
+std::string resources_manifest(const ConfigRepository& repository, std::string_view name,
+                               std::string_view server, const std::vector<std::string>& globs) {
   RepositorySpecifier resources = repository.at;
   resources.path += resources.path.empty() ? "resources" : "/resources";
   Json source = source_of(resources);
-  source["directory"] = {{"recurse", true}, {"include", format_globs(common_globs(repository))}};
-  return yaml_of(application(
-      kInCluster, repository,
-      {{"codefresh.io/entity", "internal-config"}, {"codefresh.io/internal", "true"}},
-      std::move(source), {{"namespace", repository.runtime_namespace}, {"server", kOwnServer}}));
+  source["directory"] = {{"recurse", true}, {"include", format_globs(globs)}};
+  return yaml_of(
+      application(name, repository,
+                  {{"codefresh.io/entity", "internal-config"}, {"codefresh.io/internal", "true"}},
+                  std::move(source),
+                  {{"namespace", repository.runtime_namespace}, {"server", std::string(server)}}));
+}
+
+}  // namespace
+
+std::string in_cluster_manifest(const ConfigRepository& repository) {
+  return resources_manifest(repository, kInCluster, kOwnServer, common_globs(repository));
+}
+
+std::string cluster_manifest(const ConfigRepository& repository, std::string_view name,
+                             std::string_view server) {
+  std::vector<std::string> globs;
+  add_folder(globs, "all-runtimes-all-clusters");
+  return resources_manifest(repository, name, server, globs);
 }
 
 std::string runtime_application(const ConfigRepository& repository) {
@@ -580,6 +602,27 @@ std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
              });
            }},
       keep_resources(repository)};
+}
+
+std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repository,
+                                               std::string_view name, std::string_view server) {
+  return {{.path = repository.cluster_file(name),
+           .kind = FileChange::Kind::edit,
+           .edit = [manifest = cluster_manifest(repository, name, server),
+                    server = std::string(server)](
+                       std::optional<std::string_view> content) -> Result<std::string> {
+             if (!content) return manifest;
+             return with_values(std::string(*content),
+                                {{{"spec", "destination", "server"}, server}});
+           }},
+          keep_resources(repository)};
+}
+
+std::vector<FileChange> changes_to_remove_cluster(const ConfigRepository& repository,
+                                                  std::string_view name) {
+  // Argo CD refuses a path without files.
+  return {{.path = repository.cluster_file(name), .kind = FileChange::Kind::remove_folder},
+          add_globs(repository, {})};
 }
 
 std::vector<FileChange> changes_to_prepare(const ConfigRepository& repository) {

@@ -25,6 +25,8 @@ struct ConfigRepository {
   [[nodiscard]] std::string clusters_folder() const;
   // The Application that applies the resources of the runtime's own cluster.
   [[nodiscard]] std::string in_cluster_file() const;
+  // The one that applies the resources of every cluster to a managed cluster.
+  [[nodiscard]] std::string cluster_file(std::string_view name) const;
   [[nodiscard]] std::string git_source_file(std::string_view name) const;
   // The project of Git sources, which all runtimes apply.
   [[nodiscard]] std::string project_file() const;
@@ -112,6 +114,10 @@ std::string format_globs(const std::vector<std::string>& globs);
 
 // The runtime's in-cluster Application as YAML, with the globs that every runtime has.
 std::string in_cluster_manifest(const ConfigRepository& repository);
+// The Application of a managed cluster as YAML. What is meant for one runtime alone stays in its own cluster: Applications
+// lie there.
+std::string cluster_manifest(const ConfigRepository& repository, std::string_view name,
+                             std::string_view server);
 // The runtime's Application as JSON: it applies those of clusters_folder().
 std::string runtime_application(const ConfigRepository& repository);
 // The Application of a Git source as YAML.
@@ -166,6 +172,13 @@ std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
 std::vector<FileChange> changes_to_prepare(const ConfigRepository& repository);
 // The same, and those that make the default Git source and its folder. One that was edited stays.
 std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository);
+// Those that make the Application of a managed cluster, or point the one that is there to `server`; what people changed
+// in it otherwise stays.
+std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repository,
+                                               std::string_view name, std::string_view server);
+// They change nothing when there is none.
+std::vector<FileChange> changes_to_remove_cluster(const ConfigRepository& repository,
+                                                  std::string_view name);
 std::vector<FileChange> changes_to_remove_runtime(const ConfigRepository& repository);
 
 }  // namespace gitops::app_proxy

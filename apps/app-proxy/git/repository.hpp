@@ -17,6 +17,8 @@
 #include "common/core/error.hpp"
 #include "common/core/time.hpp"
 
+struct git_repository;  // of libgit2
+
 namespace gitops::app_proxy {
 
 struct GitAuthor {
@@ -118,6 +120,8 @@ class BareRepository::Session {
  private:
   friend class BareRepository;
   struct State;
+  static Result<Session> open(git_repository* repository, Wire& wire, Direction direction,
+                              std::vector<std::string> branches);
   explicit Session(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -10,6 +10,11 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kMaxToken = 4'096;
+constexpr std::size_t kListed = 100;  // repositories of a page
+
+std::unexpected<Error> throttled() {
+  return fail(ErrorCode::too_many_requests, "the host throttles this token");
+}
 
 Error no_usable_token(std::string_view integration, std::string_view reason) {
   const bool is_missing = reason == integration_errors::kNoToken;
@@ -20,6 +25,16 @@ Error no_usable_token(std::string_view integration, std::string_view reason) {
                                            std::string(integration) +
                                            "\" is not valid any more; register a new one",
                .reason = std::string(reason)};
+}
+
+GitAccount account_of(GitHostClient& hosts, const Integration& integration, const UserToken& token,
+                      Secret opened) {
+  return {.provider = make_provider(hosts, integration.root),
+          .root = integration.root,
+          .access = {std::move(opened), token.username},
+          .login = token.login,
+          .name = token.name,
+          .mail = token.mail};
 }
 
 }  // namespace
@@ -191,6 +206,16 @@ Task<Result<Integration>> GitIntegrations::deregister_user(Actor actor, std::str
 Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, Deadline deadline) {
   const auto named = integration_name(name);
   if (!named) co_return std::unexpected(named.error());
+  if (const auto read = co_await store_.recent(*named, actor.account_id, deadline)) {
+    const Integration& integration = **read;
+    const auto* token = is_visible(integration, actor) ? integration.find(actor.user_id) : nullptr;
+    if (token != nullptr && !token->sealed.text.empty()) {
+      if (auto opened = seal_.open(owner_of(integration, actor.user_id), token->sealed)) {
+        co_return account_of(hosts_, integration, *token, std::move(*opened));
+      }
+    }
+  }
+  // A refusal is never told from something that may have changed since.
   const auto integration = co_await store_.get(*named, actor.account_id, deadline);
   if (!integration) co_return std::unexpected(integration.error());
   if (!is_visible(*integration, actor)) co_return std::unexpected(unknown_integration(*named));
@@ -210,12 +235,7 @@ Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, De
     co_return std::unexpected(no_usable_token(*named, integration_errors::kInvalidToken));
   }
   // A token that was marked invalid is tried all the same: the host decides.
-  co_return GitAccount{.provider = make_provider(hosts_, integration->root),
-                       .root = integration->root,
-                       .access = {std::move(*opened), token->username},
-                       .login = token->login,
-                       .name = token->name,
-                       .mail = token->mail};
+  co_return account_of(hosts_, *integration, *token, std::move(*opened));
 }
 
 Task<Result<ApiRoot>> GitIntegrations::allowed_root(Actor actor, std::string_view provider,
@@ -278,25 +298,47 @@ Task<> GitIntegrations::check(Integration integration, std::string user_id, Dead
                 token->sealed, std::move(sealed_again), deadline);
 }
 
-Task<Result<Permissions>> GitIntegrations::permissions(Integration integration, std::string user_id,
-                                                       RepositoryName name, Deadline deadline) {
+Result<GitAccess> GitIntegrations::background_access(const Integration& integration,
+                                                     const std::string& user_id) const {
   const auto* token = integration.find(user_id);
   if (token == nullptr || token->sealed.text.empty()) {
-    co_return std::unexpected(no_usable_token(integration.name, integration_errors::kNoToken));
+    return std::unexpected(no_usable_token(integration.name, integration_errors::kNoToken));
   }
   auto opened = seal_.open(owner_of(integration, user_id), token->sealed);
-  if (!opened) co_return std::unexpected(opened.error());
-  const GitAccess access{std::move(*opened), token->username, Urgency::background};
+  if (!opened) return std::unexpected(opened.error());
+  return GitAccess{std::move(*opened), token->username, Urgency::background};
+}
+
+Task<Result<Permissions>> GitIntegrations::permissions(Integration integration, std::string user_id,
+                                                       RepositoryName name, Deadline deadline) {
+  const auto access = background_access(integration, user_id);
+  if (!access) co_return std::unexpected(access.error());
   const auto provider = make_provider(hosts_, integration.root);
-  const auto told = co_await provider->permissions(access, name, deadline);
+  const auto told = co_await provider->permissions(*access, name, deadline);
   if (!told) {
     if (told.error().reason == git_errors::kTokenRejected) co_return Permissions{};
     co_return std::unexpected(told.error());
   }
-  if (told->is_last_known) {
-    co_return fail(ErrorCode::too_many_requests, "the host throttles this token");
-  }
+  if (told->is_last_known) co_return throttled();
   co_return told->value;
+}
+
+Task<Result<GitIntegrations::ListedPermissions>> GitIntegrations::listed_permissions(
+    Integration integration, std::string user_id, std::size_t page, Deadline deadline) {
+  const auto access = background_access(integration, user_id);
+  if (!access) co_return std::unexpected(access.error());
+  const auto provider = make_provider(hosts_, integration.root);
+  const auto told = co_await provider->repositories(
+      *access, {.search = {}, .page = page, .limit = kListed}, deadline);
+  if (!told) co_return std::unexpected(told.error());
+  if (told->is_last_known) co_return throttled();
+  ListedPermissions out{.has_next = told->value.has_next};
+  for (const auto& repository : told->value.repositories) {
+    if (repository->permissions) {
+      out.by_name.emplace_back(repository->full_name, *repository->permissions);
+    }
+  }
+  co_return out;
 }
 
 Task<> GitIntegrations::mark(const Integration& integration, const std::string& user_id,

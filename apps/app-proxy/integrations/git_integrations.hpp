@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app-proxy/integrations/integration.hpp"
@@ -88,9 +90,21 @@ class GitIntegrations {
   // may do nothing; every other failure, and an answer that is not fresh, is an error.
   Task<Result<Permissions>> permissions(Integration integration, std::string user_id,
                                         RepositoryName name, Deadline deadline);
+  // The same for a page (from 1) of the token's own list of repositories: those whose permissions the
+  // host tells in lists.
+  struct ListedPermissions {
+    std::vector<std::pair<std::string, Permissions>> by_name =
+        {};  // "owner/name" as the host writes it
+    bool has_next = false;
+  };
+  Task<Result<ListedPermissions>> listed_permissions(Integration integration, std::string user_id,
+                                                     std::size_t page, Deadline deadline);
   [[nodiscard]] IntegrationStore& store() { return store_; }
 
  private:
+  // A stored token for background work.
+  [[nodiscard]] Result<GitAccess> background_access(const Integration& integration,
+                                                    const std::string& user_id) const;
   Task<Result<ApiRoot>> allowed_root(Actor actor, std::string_view provider,
                                      std::string_view api_url, Deadline deadline);
   Task<Result<Profile>> checked(const ApiRoot& root, const GitAccess& access, TokenUse use,

@@ -1,11 +1,23 @@
 #include "app-proxy/integrations/git_permissions.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/core/backoff.hpp"
 
 namespace gitops::app_proxy {
+namespace {
+
+// Hosts find repositories without regard to case.
+struct IgnoringCase {
+  bool operator()(std::string_view a, std::string_view b) const {
+    return std::ranges::lexicographical_compare(a, b, {}, lower, lower);
+  }
+  static char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+};
+
+}  // namespace
 
 std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_view clone_url) {
   const auto url = http::parse_url(clone_url);
@@ -27,9 +39,10 @@ std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_vie
   return std::move(*name);
 }
 
-GitPermissions::GitPermissions(GitIntegrations& integrations, List list, Report report,
-                               Options options)
+GitPermissions::GitPermissions(GitIntegrations& integrations, Filters filters, List list,
+                               Report report, Options options)
     : integrations_(integrations),
+      filters_(std::move(filters)),
       list_(std::move(list)),
       report_(std::move(report)),
       options_(options),
@@ -45,6 +58,7 @@ void GitPermissions::start(TaskGroup& group) {
 }
 
 std::string GitPermissions::status() const {
+  if (!wanted_) return "not wanted: the account does not filter by them";
   const auto known = std::ranges::count_if(
       answers_, [](const auto& entry) { return entry.second.permissions.has_value(); });
   return std::to_string(known) + " of " + std::to_string(answers_.size()) + " known, " +
@@ -68,7 +82,78 @@ Task<> GitPermissions::ask(const Integration& integration, const UserToken& toke
   answer.due = Clock::now() + around(told ? options_.period : options_.period / 4);
 }
 
+Task<bool> GitPermissions::are_wanted() {
+  if (Clock::now() < wanted_until_) co_return wanted_;
+  if (const auto told = co_await filters_(deadline_after(options_.patience))) {
+    wanted_ = *told;
+    wanted_until_ = Clock::now() + 10 * options_.tick;
+  }
+  co_return wanted_;
+}
+
+GitPermissions::Answer& GitPermissions::answer_to(const Question& question, const UserToken& token,
+                                                  const KnownGitSource& source) {
+  const auto [entry, is_new] = answers_.try_emplace(question);
+  auto& answer = entry->second;
+  const auto reported =
+      std::ranges::find(source.permissions, token.user_id, &UserPermission::user_id);
+  if (answer.sealed.empty() && reported != source.permissions.end()) {
+    // Found out before this process began, so there is no hurry.
+    answer = {.sealed = token.sealed.text,
+              .permissions = Permissions{.read = reported->read, .write = reported->write},
+              .due = Clock::now() + around(options_.period) / 2};
+  }
+  return answer;
+}
+
+Task<> GitPermissions::read_lists(const std::vector<Integration>& integrations,
+                                  const std::vector<KnownGitSource>& sources,
+                                  std::size_t& questions) {
+  for (const auto& integration : integrations) {
+    // The hosts of Bitbucket tell no permissions in lists.
+    const auto kind = integration.root.kind;
+    if (kind == ProviderKind::bitbucket || kind == ProviderKind::bitbucket_server) continue;
+    for (const auto& token : integration.users) {
+      co_await asio::post(co_await asio::this_coro::executor, use_task);
+      std::map<std::string, Question, IgnoringCase> due;  // by the repository's name
+      for (const auto& source : sources) {
+        if (integration.account_id != source.account_id) continue;
+        const auto name = repository_at(integration.root, source.repository_url);
+        if (!name) continue;
+        const Question question{integration.name, token.user_id, name->full()};
+        if (is_due(answer_to(question, token, source), token)) {
+          due.emplace(name->full(), question);
+        }
+      }
+      if (due.size() < options_.list_from) continue;
+      // A list that costs more than the questions alone is given up.
+      const auto most = std::min(options_.max_pages, due.size() / 2);
+      for (std::size_t page = 1; page <= most && !due.empty(); ++page) {
+        if (questions == options_.max_questions) co_return;
+        ++questions;
+        const auto told = co_await integrations_.listed_permissions(
+            integration, token.user_id, page, deadline_after(options_.patience));
+        if (!told) break;
+        for (const auto& [name, permissions] : told->by_name) {
+          const auto found = due.find(name);
+          if (found == due.end()) continue;
+          answers_[found->second] = {.sealed = token.sealed.text,
+                                     .permissions = permissions,
+                                     .due = Clock::now() + around(options_.period)};
+          due.erase(found);
+        }
+        if (!told->has_next) break;
+      }
+    }
+  }
+}
+
 Task<> GitPermissions::round() {
+  if (!co_await are_wanted()) {
+    answers_.clear();
+    sources_ = 0;
+    co_return;
+  }
   const auto sources = co_await list_(deadline_after(options_.patience));
   const auto integrations =
       sources ? co_await integrations_.store().list(deadline_after(options_.patience))
@@ -82,7 +167,8 @@ Task<> GitPermissions::round() {
   }
   sources_ = sources->size();
   std::size_t questions = 0;
-  std::map<Question, Answer> kept;  // what still has a token and a Git source
+  co_await read_lists(*integrations, *sources, questions);
+  std::set<Question> kept;  // what still has a token and a Git source
   for (const auto& source : *sources) {
     co_await asio::post(co_await asio::this_coro::executor, use_task);  // others have their turn
     std::map<std::string, Permissions> found;                           // by user
@@ -94,21 +180,13 @@ Task<> GitPermissions::round() {
         const Question question{integration.name, token.user_id, name->full()};
         const auto reported =
             std::ranges::find(source.permissions, token.user_id, &UserPermission::user_id);
-        auto& answer = kept[question];
-        if (const auto before = answers_.find(question); before != answers_.end()) {
-          answer = before->second;
-        } else if (answer.sealed.empty() && reported != source.permissions.end()) {
-          // Found out before this process began, so there is no hurry.
-          answer = {.sealed = token.sealed.text,
-                    .permissions = Permissions{.read = reported->read, .write = reported->write},
-                    .due = Clock::now() + around(options_.period) / 2};
-        }
-        const bool is_due = answer.due <= Clock::now() || answer.sealed != token.sealed.text;
-        if (is_due && questions < options_.max_questions) {
+        auto& answer = answer_to(question, token, source);
+        kept.insert(question);
+        if (is_due(answer, token) && questions < options_.max_questions) {
           ++questions;
+          // Nobody else changes the answers meanwhile.
           co_await ask(integration, token, *name, answer);
         }
-        answers_[question] = answer;  // for another Git source of the repository
         if (answer.permissions) {
           auto& all = found[token.user_id];
           all.read = all.read || answer.permissions->read;
@@ -134,7 +212,7 @@ Task<> GitPermissions::round() {
       }
     }
   }
-  answers_ = std::move(kept);
+  std::erase_if(answers_, [&](const auto& entry) { return !kept.contains(entry.first); });
 }
 
 }  // namespace gitops::app_proxy

@@ -38,8 +38,10 @@ struct KnownGitSource {
 std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_view clone_url);
 
 // Reports to the control plane which users may read and write the repositories of the runtime's Git
-// sources. Each registered token is asked about each repository of its host: at once when the token or
-// the Git source is new, then once in a period, as background work within the token's rate budget.
+// sources, unless the account does not filter by them. Each registered token is asked about each
+// repository of its host: at once when the token or the Git source is new, then once in a period, as
+// background work within the token's rate budget. Several questions of one token are answered by its
+// list of repositories, where the host tells permissions there; what the list lacks is asked one by one.
 // What a host does not tell now stays as it was. A report is sent only when it differs from what the
 // control plane has, so replicas and restarts send none. Loop thread; its parts outlive it.
 class GitPermissions {
@@ -49,10 +51,15 @@ class GitPermissions {
     std::chrono::milliseconds tick = std::chrono::minutes(1);       // of a look for what is new
     std::size_t max_questions = 60;                                 // in a tick
     std::chrono::milliseconds patience = std::chrono::seconds(20);  // for one question
+    std::size_t list_from = 4;                                      // questions of one token
+    std::size_t max_pages = 5;                                      // of such a list in a tick
   };
   using List = std::function<Task<Result<std::vector<KnownGitSource>>>(Deadline)>;
+  // Whether the account filters by Git permissions.
+  using Filters = std::function<Task<Result<bool>>(Deadline)>;
   using Report = std::function<Task<Result<void>>(const KnownGitSource&, Deadline)>;
-  GitPermissions(GitIntegrations& integrations, List list, Report report, Options options);
+  GitPermissions(GitIntegrations& integrations, Filters filters, List list, Report report,
+                 Options options);
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
@@ -69,11 +76,25 @@ class GitPermissions {
     std::optional<Permissions> permissions;
     Clock::time_point due{};
   };
+  // Whether permissions are wanted; asked once in the time of ten ticks. As last known while the control
+  // plane does not tell.
+  Task<bool> are_wanted();
+  [[nodiscard]] bool is_due(const Answer& answer, const UserToken& token) const {
+    return answer.due <= Clock::now() || answer.sealed != token.sealed.text;
+  }
+  // The answer to a question; at first as it was reported, perhaps by another process.
+  Answer& answer_to(const Question& question, const UserToken& token, const KnownGitSource& source);
+  // Answers what the lists of tokens tell, where enough is due.
+  Task<> read_lists(const std::vector<Integration>& integrations,
+                    const std::vector<KnownGitSource>& sources, std::size_t& questions);
   Task<> ask(const Integration& integration, const UserToken& token, RepositoryName name,
              Answer& answer);
   Clock::duration around(std::chrono::milliseconds period);
 
   GitIntegrations& integrations_;
+  Filters filters_;
+  bool wanted_ = true;
+  Clock::time_point wanted_until_{};
   List list_;
   Report report_;
   Options options_;

@@ -15,6 +15,16 @@ constexpr int kAttempts = 10;
 
 }  // namespace
 
+// Forgets what was read of an integration before and while it was written.
+struct IntegrationStore::Forgets {
+  IntegrationStore& store;
+  std::string key;
+  ~Forgets() {
+    ++store.writes_;
+    store.recent_.erase(key);
+  }
+};
+
 IntegrationStore::IntegrationStore(k8s::Client& cluster, std::string ns)
     : cluster_(cluster), ns_(std::move(ns)) {}
 
@@ -64,7 +74,29 @@ Task<Result<Integration>> IntegrationStore::get(std::string name, std::string ac
   co_return std::move(*integration);
 }
 
+Task<Result<std::shared_ptr<const Integration>>> IntegrationStore::recent(std::string name,
+                                                                          std::string account_id,
+                                                                          Deadline deadline) {
+  const auto key = secret_name(name, account_id);
+  if (const auto found = recent_.find(key); found != recent_.end()) {
+    if (found->second.until > Clock::now()) co_return found->second.integration;
+    recent_.erase(found);
+  }
+  const auto asked = Clock::now();
+  const auto writes = writes_;
+  auto integration = co_await get(std::move(name), std::move(account_id), deadline);
+  if (!integration) co_return std::unexpected(std::move(integration.error()));
+  auto kept = std::make_shared<const Integration>(std::move(*integration));
+  if (writes != writes_) co_return kept;
+  if (recent_.size() >= kMaxRecent) {
+    std::erase_if(recent_, [&](const auto& entry) { return entry.second.until <= Clock::now(); });
+  }
+  if (recent_.size() < kMaxRecent) recent_.insert_or_assign(key, Recent{kept, asked + kRecent});
+  co_return kept;
+}
+
 Task<Result<void>> IntegrationStore::create(Integration integration, Deadline deadline) {
+  const Forgets forgets{*this, secret_name(integration.name, integration.account_id)};
   const std::string context = "Git integration " + integration.name;
   auto created = co_await cluster_.create(k8s::resources::kSecrets, ns_,
                                           new_integration_secret(ns_, integration), deadline);
@@ -91,6 +123,7 @@ Task<Result<void>> IntegrationStore::create(Integration integration, Deadline de
 
 Task<Result<void>> IntegrationStore::remove(std::string name, std::string account_id,
                                             Deadline deadline) {
+  const Forgets forgets{*this, secret_name(name, account_id)};
   auto removed =
       co_await cluster_.remove(k8s::resources::kSecrets, key_of(name, account_id), deadline);
   if (removed) co_return Result<void>();
@@ -102,6 +135,7 @@ Task<Result<void>> IntegrationStore::remove(std::string name, std::string accoun
 
 Task<Result<Integration>> IntegrationStore::apply(std::string name, std::string account_id,
                                                   Change change, Deadline deadline) {
+  const Forgets forgets{*this, secret_name(name, account_id)};
   const auto key = key_of(name, account_id);
   Backoff backoff({.initial = std::chrono::milliseconds(20), .max = std::chrono::milliseconds(500)},
                   random_seed());

@@ -8,6 +8,7 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kMaxServerMessage = 500;
+constexpr std::size_t kShortLine = 16 * 1024;
 
 LogLine kubernetes_line(std::string_view line) {
   const auto space = line.find(' ');
@@ -97,7 +98,10 @@ void LineSplitter::end_line(std::vector<std::string>& lines) {
 Result<std::optional<LogLine>> parse_log_line(LogFormat format, std::string_view line) {
   if (format == LogFormat::kubernetes) return kubernetes_line(line);
   if (line.empty()) return std::nullopt;
-  simdjson::dom::parser parser;
+  // One for the short lines of all streams, which then take no memory of their own; it grows with its longest.
+  thread_local simdjson::dom::parser shared;
+  simdjson::dom::parser own;
+  simdjson::dom::parser& parser = line.size() <= kShortLine ? shared : own;
   const auto root = parse_object(parser, line, "a line of the stream");
   if (!root) return std::unexpected(root.error());
   return format == LogFormat::argo ? argo_line(*root) : event_line(*root);

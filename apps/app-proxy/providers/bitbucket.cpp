@@ -94,27 +94,34 @@ Task<Result<Answer<RepositoryPage>>> Bitbucket::repositories(const GitAccess& ac
     const std::string path = "/repositories/" + percent_encode(owner) + filter;
     bool has_next = true;
     for (std::size_t host_page = 1; has_next; ++host_page) {
-      auto answer = co_await calls_.send(
+      const auto answer = co_await calls_.page(
           access,
           {.path = path + "&page=" + std::to_string(host_page), .what = "repositories of " + owner},
-          deadline);
-      if (!answer) co_return std::unexpected(std::move(answer.error()));
-      auto found = bitbucket::read_repositories(answer->body);
-      if (!found) co_return std::unexpected(calls_.unreadable("repositories", found.error()));
+          deadline, [](std::string_view body, const http::Headers&) -> Result<HostPage> {
+            auto found = bitbucket::read_repositories(body);
+            if (!found) return std::unexpected(std::move(found.error()));
+            return HostPage{.repositories = std::move(found->items),
+                            .size = found->size,
+                            .has_next = found->has_next,
+                            .total = found->total};
+          });
+      if (!answer) co_return std::unexpected(answer.error());
+      const auto& found = *answer->value;
       out.is_last_known = out.is_last_known || answer->is_last_known;
-      has_next = found->has_next && found->size > 0;
-      if (host_page == 1 && found->total > 0 && found->total <= skip) {
-        skip -= found->total;
+      has_next = found.has_next && found.size > 0;
+      if (host_page == 1 && found.total > 0 && found.total <= skip) {
+        skip -= found.total;
         break;
       }
-      const auto from = std::min(skip, found->items.size());
+      const auto count = found.repositories.size();
+      const auto from = std::min(skip, count);
       skip -= from;
-      for (std::size_t i = from; i < found->items.size(); ++i) {
+      for (std::size_t i = from; i < count; ++i) {
         if (out.value.repositories.size() == limit) {
           out.value.has_next = true;
           co_return out;
         }
-        out.value.repositories.push_back(std::move(found->items[i]));
+        out.value.repositories.push_back(item_of(answer->value, i));
       }
       if (has_next && out.value.repositories.size() == limit) {
         out.value.has_next = true;

@@ -88,24 +88,30 @@ Task<Result<Answer<RepositoryPage>>> BitbucketServer::repositories(const GitAcce
   out.value.page = page;
   std::size_t left = limit;
   for (std::size_t start = (page - 1) * limit; left > 0;) {
-    auto answer = co_await calls_.send(
+    const auto answer = co_await calls_.page(
         access,
         {.path = path + "&limit=" + std::to_string(left) + "&start=" + std::to_string(start),
          .what = "repositories"},
-        deadline);
-    if (!answer) co_return std::unexpected(std::move(answer.error()));
-    auto found = bitbucket_server::read_repositories(answer->body);
-    if (!found) co_return std::unexpected(calls_.unreadable("repositories", found.error()));
+        deadline, [](std::string_view body, const http::Headers&) -> Result<HostPage> {
+          auto found = bitbucket_server::read_repositories(body);
+          if (!found) return std::unexpected(std::move(found.error()));
+          return HostPage{.repositories = std::move(found->items),
+                          .size = found->size,
+                          .has_next = found->next_start.has_value(),
+                          .next_start = found->next_start};
+        });
+    if (!answer) co_return std::unexpected(answer.error());
+    const auto& found = *answer->value;
     out.is_last_known = out.is_last_known || answer->is_last_known;
-    for (auto& item : found->items) {
+    for (std::size_t i = 0; i < found.repositories.size(); ++i) {
       if (out.value.repositories.size() < limit) {
-        out.value.repositories.push_back(std::move(item));
+        out.value.repositories.push_back(item_of(answer->value, i));
       }
     }
-    out.value.has_next = found->next_start.has_value();
-    left -= std::min(left, found->size);
-    if (!found->next_start || *found->next_start <= start) break;
-    start = *found->next_start;
+    out.value.has_next = found.has_next;
+    left -= std::min(left, found.size);
+    if (!found.next_start || *found.next_start <= start) break;
+    start = *found.next_start;
   }
   co_return out;
 }

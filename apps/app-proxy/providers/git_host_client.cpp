@@ -71,6 +71,15 @@ struct GitHostClient::TokenState {
   WaitLine line;
 };
 
+// One request for a page for all who ask for it meanwhile.
+struct GitHostClient::Flight {
+  explicit Flight(const Executor& executor) : landed(executor) {}
+  Event landed;
+  bool has_landed = false;
+  // Nothing when the one who asked left before the answer.
+  std::optional<Result<Answer<std::shared_ptr<const HostPage>>>> result;
+};
+
 // The right to have a request in flight: first among those of the token, then among all.
 class GitHostClient::Turn {
  public:
@@ -141,6 +150,9 @@ GitHostClient::GitHostClient(const Executor& executor, http::Client& http, Metri
                              "Requests that were sent to Git hosts.")),
       unchanged_(metrics.counter("gitops_app_proxy_git_host_unchanged_total",
                                  "Answers of Git hosts that said: not modified.")),
+      fresh_(metrics.counter("gitops_app_proxy_git_host_fresh_total",
+                             "Pages of repositories that were given without a question, while the "
+                             "Git host calls them fresh.")),
       throttled_(metrics.counter("gitops_app_proxy_git_host_throttled_total",
                                  "Requests to Git hosts that a rate limit prevented.")),
       last_known_(metrics.counter("gitops_app_proxy_git_host_last_known_total",
@@ -174,8 +186,70 @@ void GitHostClient::forget(const ApiRoot& root, const GitAccess& access) {
 }
 
 Task<Result<ApiAnswer>> GitHostClient::send(const ApiRoot& root, AuthStyle style,
-                                            const GitAccess& access, ApiRequest asked,
+                                            const GitAccess& access, ApiRequest request,
                                             Deadline deadline) {
+  auto got =
+      co_await ask(root, style, access, owner_of(root, access), std::move(request), {}, deadline);
+  if (!got) co_return std::unexpected(std::move(got.error()));
+  co_return std::move(got->answer);
+}
+
+Task<Result<Answer<std::shared_ptr<const HostPage>>>> GitHostClient::page(
+    const ApiRoot& root, AuthStyle style, const GitAccess& access, ApiRequest request,
+    ReadPage read, Deadline deadline) {
+  using Page = Answer<std::shared_ptr<const HostPage>>;
+  const auto owner = owner_of(root, access);
+  // People do not wait for background work, which a host's budget stops earlier.
+  const auto key =
+      owner + (access.urgency == Urgency::background ? "background " : "person ") + request.path;
+  while (true) {
+    const auto* kept = cache_.find(owner, request.path);
+    if (kept && kept->page && kept->fresh_until > Clock::now()) {
+      fresh_.Increment();
+      co_return Page{kept->page, false};
+    }
+    const auto found = flights_.find(key);
+    if (found == flights_.end()) break;
+    const auto flight = found->second;
+    while (!flight->has_landed) {
+      if (!co_await flight->landed.wait(deadline)) {
+        co_return std::unexpected(host_unreachable(
+            {root, request.what},
+            {.code = ErrorCode::timeout, .message = "deadline passed while others asked"}));
+      }
+    }
+    // The deadline of another says nothing about this one.
+    const bool is_late =
+        flight->result && !*flight->result && flight->result->error().code == ErrorCode::timeout;
+    if (flight->result && !is_late) co_return *flight->result;
+  }
+  const auto flight = std::make_shared<Flight>(executor_);
+  flights_.emplace(key, flight);
+  struct Landing {
+    GitHostClient& client;
+    const std::string& key;
+    Flight& flight;
+    ~Landing() {
+      client.flights_.erase(key);
+      flight.has_landed = true;
+      flight.landed.notify_all();
+    }
+  };
+  const Landing landing{*this, key, *flight};
+  auto got =
+      co_await ask(root, style, access, owner, std::move(request), std::move(read), deadline);
+  if (got) {
+    flight->result = Page{std::move(got->page), got->answer.is_last_known};
+  } else {
+    flight->result = std::unexpected(std::move(got.error()));
+  }
+  co_return *flight->result;
+}
+
+Task<Result<GitHostClient::Got>> GitHostClient::ask(const ApiRoot& root, AuthStyle style,
+                                                    const GitAccess& access,
+                                                    const std::string& owner, ApiRequest asked,
+                                                    ReadPage read, Deadline deadline) {
   const auto urgency = access.urgency;
   const GitErrorPlace place{root, asked.what};
   if (access.token.empty() || !http::is_field_value(access.token.reveal()) ||
@@ -187,15 +261,19 @@ Task<Result<ApiAnswer>> GitHostClient::send(const ApiRoot& root, AuthStyle style
                 .reason = std::string(git_errors::kTokenRejected)};
     co_return std::unexpected(std::move(error));
   }
-  const auto owner = owner_of(root, access);
   const auto state = state_of(owner);
   const bool is_cached = asked.method == "GET";
+  // What is kept, in the form that is wanted.
+  const auto find_kept = [&]() -> const AnswerCache::Entry* {
+    const auto* kept = is_cached ? cache_.find(owner, asked.path) : nullptr;
+    return kept && (kept->page != nullptr) == static_cast<bool>(read) ? kept : nullptr;
+  };
   // An answer from the cache, for a host that throttles; an error when there is none.
-  const auto throttled = [&](Clock::duration wait) -> Result<ApiAnswer> {
+  const auto throttled = [&](Clock::duration wait) -> Result<Got> {
     throttled_.Increment();
-    if (const auto* kept = is_cached ? cache_.find(owner, asked.path) : nullptr) {
+    if (const auto* kept = find_kept()) {
       last_known_.Increment();
-      return ApiAnswer{200, kept->headers, kept->body, true};
+      return Got{{200, kept->headers, kept->body, true}, kept->page};
     }
     return std::unexpected(
         host_throttles(place, std::chrono::ceil<std::chrono::milliseconds>(wait)));
@@ -229,9 +307,8 @@ Task<Result<ApiAnswer>> GitHostClient::send(const ApiRoot& root, AuthStyle style
   request.headers.set("Authorization", authorization(style, access));
   request.headers.set("Accept", asked.accept);
   if (!asked.body.empty()) request.headers.set("Content-Type", "application/json");
-  if (is_cached) {
-    const auto* kept = cache_.find(owner, asked.path);
-    if (kept && !kept->etag.empty()) request.headers.set("If-None-Match", kept->etag);
+  if (const auto* kept = find_kept(); kept && !kept->etag.empty()) {
+    request.headers.set("If-None-Match", kept->etag);
   }
   state->budget.spend(asked.resource);
   asked_.Increment();
@@ -246,22 +323,34 @@ Task<Result<ApiAnswer>> GitHostClient::send(const ApiRoot& root, AuthStyle style
         state->budget.wait(asked.resource, urgency, now).value_or(std::chrono::seconds(1)));
   }
   if (response->status == 304) {
-    if (const auto* kept = cache_.find(owner, asked.path)) {
+    cache_.renew(owner, asked.path, now + fresh_for(response->headers));
+    if (const auto* kept = find_kept()) {
       unchanged_.Increment();
-      co_return ApiAnswer{200, kept->headers, kept->body, false};
+      co_return Got{{200, kept->headers, kept->body, false}, kept->page};
     }
     co_return std::unexpected(bad_answer(place, "not modified, but nothing is known"));
   }
   const bool is_success = response->status >= 200 && response->status < 300;
+  std::shared_ptr<const HostPage> page;
+  if (is_success && read) {
+    auto told = read(response->body, response->headers);
+    if (!told) co_return std::unexpected(std::move(told.error()));
+    page = std::make_shared<const HostPage>(std::move(*told));
+  }
   if (is_success && is_cached) {
     cache_.put(owner, asked.path,
                {.etag = std::string(response->headers.find("ETag").value_or("")),
                 .headers = kept_fields(response->headers),
-                .body = response->body});
+                .body = page ? std::string() : response->body,
+                .page = page,
+                .fresh_until = now + fresh_for(response->headers)});
+  } else if (is_success && asked.method != "HEAD") {
+    cache_.expire(owner);
   }
   if (is_success || is_listed(asked.also, response->status)) {
-    co_return ApiAnswer{response->status, std::move(response->headers), std::move(response->body),
-                        false};
+    co_return Got{
+        {response->status, std::move(response->headers), std::move(response->body), false},
+        std::move(page)};
   }
   failed_.Increment();
   // The user must not see any more what the host does not show any more.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +51,9 @@ struct ApiAnswer {
   bool is_last_known = false;
 };
 
+// Reads a page of repositories from an answer. Pure.
+using ReadPage = std::function<Result<HostPage>(std::string_view body, const http::Headers&)>;
+
 // Asks Git hosts over REST, for all providers and all users: the one place that knows limits, caches
 // and redirects.
 //
@@ -57,6 +61,9 @@ struct ApiAnswer {
 //   short queue; only then a limit of all tokens counts.
 // - GET answers are kept with their ETag. A 304 gives the kept answer, and so does a host that
 //   throttles the token: the answer then says is_last_known.
+// - Pages of repositories are kept as they were read. While the host calls one fresh (fresh_for()) it
+//   is given without a question, until the token changes something at the host; those who ask for the
+//   same page of one token at the same time share one request.
 // - A redirect is followed, at most three times, only within scheme, host and port of the API root.
 //   What changes something is repeated there only after a 307 or 308.
 // - Errors are those of git_error.hpp. Tokens stand in no error, log line or metric.
@@ -83,6 +90,12 @@ class GitHostClient {
   Task<Result<ApiAnswer>> send(const ApiRoot& root, AuthStyle style, const GitAccess& access,
                                ApiRequest request, Deadline deadline);
 
+  // A page for people to choose from, which may be as old as the host allows. `request` is a GET.
+  Task<Result<Answer<std::shared_ptr<const HostPage>>>> page(const ApiRoot& root, AuthStyle style,
+                                                             const GitAccess& access,
+                                                             ApiRequest request, ReadPage read,
+                                                             Deadline deadline);
+
   // Drops the kept answers of a token, for one that was removed.
   void forget(const ApiRoot& root, const GitAccess& access);
   [[nodiscard]] std::size_t cached_bytes() const { return cache_.bytes(); }
@@ -90,6 +103,16 @@ class GitHostClient {
  private:
   struct TokenState;
   class Turn;
+  struct Flight;
+  // An answer, and the page that was read from it.
+  struct Got {
+    ApiAnswer answer;
+    std::shared_ptr<const HostPage> page = {};
+  };
+  // `read` is empty, or makes what is kept a page; `owner` is owner_of().
+  Task<Result<Got>> ask(const ApiRoot& root, AuthStyle style, const GitAccess& access,
+                        const std::string& owner, ApiRequest asked, ReadPage read,
+                        Deadline deadline);
 
   [[nodiscard]] std::string owner_of(const ApiRoot& root, const GitAccess& access) const;
   std::shared_ptr<TokenState> state_of(const std::string& owner);
@@ -102,10 +125,12 @@ class GitHostClient {
   std::string key_;  // of owner_of(); random for each process
   AnswerCache cache_;
   std::map<std::string, std::shared_ptr<TokenState>> tokens_;
+  std::map<std::string, std::shared_ptr<Flight>> flights_;  // by owner and path
   std::size_t in_flight_ = 0;
   WaitLine waiting_;
   Counter& asked_;
   Counter& unchanged_;
+  Counter& fresh_;
   Counter& throttled_;
   Counter& last_known_;
   Counter& failed_;

@@ -89,4 +89,18 @@ Result<void> check_webhook_id(std::string_view id) {
   return {};
 }
 
+std::size_t memory_of(const HostPage& page) {
+  std::size_t bytes = sizeof(HostPage);
+  for (const auto& of : page.repositories) {
+    bytes += sizeof(Repository);
+    for (const auto* text :
+         {&of.id, &of.full_name, &of.owner_login, &of.owner_avatar_url, &of.default_branch,
+          &of.clone_url, &of.ssh_url, &of.web_url, &of.pushed_at}) {
+      bytes += text->size();
+    }
+    bytes += of.organisation.value_or("").size() + of.project.value_or("").size();
+  }
+  return bytes;
+}
+
 }  // namespace gitops::app_proxy

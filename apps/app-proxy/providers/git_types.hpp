@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -100,10 +101,27 @@ struct RepositoryQuery {
 };
 
 struct RepositoryPage {
-  std::vector<Repository> repositories;
+  // Shared with the pages of the host that are kept (GitHostClient::page()); never null.
+  std::vector<std::shared_ptr<const Repository>> repositories;
   std::size_t page = 1;
   bool has_next = false;
 };
+
+// One page of repositories as a host gives it.
+struct HostPage {
+  std::vector<Repository> repositories;
+  std::size_t size = 0;  // items of the answer, readable or not
+  bool has_next = false;
+  std::size_t total = 0;                       // of all pages; 0: the host does not tell it
+  std::optional<std::size_t> next_start = {};  // of Bitbucket Server
+};
+// Roughly the memory that it takes.
+std::size_t memory_of(const HostPage& page);
+// One repository of a page, which it keeps.
+inline std::shared_ptr<const Repository> item_of(const std::shared_ptr<const HostPage>& page,
+                                                 std::size_t index) {
+  return {page, &page->repositories[index]};
+}
 
 struct BranchesAndTags {
   std::vector<std::string> branches;

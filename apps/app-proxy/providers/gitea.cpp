@@ -41,28 +41,19 @@ Task<Result<Answer<RepositoryPage>>> Gitea::repositories(const GitAccess& access
            http::query_string({{"q", query.search}, {"uid", profile->value.id}}) + "&";
   }
   co_return co_await gather_page(
-      query, {.items = kPageLimit, .is_certain = false},
-      [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
-        auto answer = co_await calls_.send(
+      query, {.items = kPageLimit, .is_certain = false}, [&](std::size_t page, std::size_t size) {
+        return calls_.page(
             access,
             {.path = path + "limit=" + std::to_string(size) + "&page=" + std::to_string(page),
              .what = "repositories"},
-            deadline);
-        if (!answer) co_return std::unexpected(std::move(answer.error()));
-        HostPage out;
-        out.is_last_known = answer->is_last_known;
-        if (query.search.empty()) {
-          auto found = github::read_repositories(answer->body);
-          if (!found) co_return std::unexpected(calls_.unreadable("repositories", found.error()));
-          out.repositories = std::move(*found);
-        } else {
-          auto found = github::read_search(answer->body);
-          if (!found) co_return std::unexpected(calls_.unreadable("repositories", found.error()));
-          out.repositories = std::move(found->repositories);
-        }
-        out.size = out.repositories.size();
-        out.has_next = next_link(answer->headers).has_value();
-        co_return out;
+            deadline,
+            [is_search = !query.search.empty()](std::string_view body,
+                                                const http::Headers& headers) -> Result<HostPage> {
+              if (!is_search) return linked_page(github::read_repositories(body), headers);
+              auto found = github::read_search(body);
+              if (!found) return std::unexpected(std::move(found.error()));
+              return linked_page(std::move(found->repositories), headers);
+            });
       });
 }
 

@@ -50,23 +50,15 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
                                                           Deadline deadline) {
   if (query.search.empty()) {
     co_return co_await gather_page(
-        query, {.items = kPageLimit},
-        [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
-          auto answer = co_await calls_.send(
-              access,
-              {.path = "/user/repos?sort=pushed&affiliation=owner,collaborator,"
-                       "organization_member&per_page=" +
-                       std::to_string(size) + "&page=" + std::to_string(page),
-               .what = "repositories"},
-              deadline);
-          if (!answer) co_return std::unexpected(std::move(answer.error()));
-          auto found = github::read_repositories(answer->body);
-          if (!found) co_return std::unexpected(calls_.unreadable("repositories", found.error()));
-          HostPage out{.repositories = std::move(*found)};
-          out.size = out.repositories.size();
-          out.has_next = next_link(answer->headers).has_value();
-          out.is_last_known = answer->is_last_known;
-          co_return out;
+        query, {.items = kPageLimit}, [&](std::size_t page, std::size_t size) {
+          return calls_.page(access,
+                             {.path = "/user/repos?sort=pushed&affiliation=owner,collaborator,"
+                                      "organization_member&per_page=" +
+                                      std::to_string(size) + "&page=" + std::to_string(page),
+                              .what = "repositories"},
+                             deadline, [](std::string_view body, const http::Headers& headers) {
+                               return linked_page(github::read_repositories(body), headers);
+                             });
         });
   }
   const auto profile = co_await who_am_i(access, deadline);
@@ -80,28 +72,25 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
   }
   const auto q = github::search_query(query.search, owners);
   co_return co_await gather_page(
-      query, {.items = kPageLimit},
-      [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
+      query, {.items = kPageLimit}, [&](std::size_t page, std::size_t size) {
         const auto number = std::to_string(page);
         const auto items = std::to_string(size);
-        auto answer = co_await calls_.send(
+        return calls_.page(
             access,
             {.path = "/search/repositories?" +
                      http::query_string(
                          {{"q", q}, {"sort", "updated"}, {"per_page", items}, {"page", number}}),
              .what = "search for repositories",
              .resource = "search"},
-            deadline);
-        if (!answer) co_return std::unexpected(std::move(answer.error()));
-        auto found = github::read_search(answer->body);
-        if (!found) {
-          co_return std::unexpected(calls_.unreadable("search for repositories", found.error()));
-        }
-        HostPage out{.repositories = std::move(found->repositories)};
-        out.size = out.repositories.size();
-        out.has_next = page * size < found->total;
-        out.is_last_known = answer->is_last_known;
-        co_return out;
+            deadline,
+            [page, size](std::string_view body, const http::Headers&) -> Result<HostPage> {
+              auto found = github::read_search(body);
+              if (!found) return std::unexpected(std::move(found.error()));
+              HostPage out{.repositories = std::move(found->repositories),
+                           .has_next = page * size < found->total};
+              out.size = out.repositories.size();
+              return out;
+            });
       });
 }
 
@@ -126,7 +115,7 @@ Task<Result<TokenCheck>> GitHub::probe(const GitAccess& access, TokenUse use, To
   check.rights_known = false;
   const auto page = co_await repositories(access, {.search = {}, .page = 1, .limit = 1}, deadline);
   if (!page || page->value.repositories.empty()) co_return check;
-  const auto name = parse_repository_name(page->value.repositories.front().full_name);
+  const auto name = parse_repository_name(page->value.repositories.front()->full_name);
   if (!name) co_return check;
   struct Probe {
     const char* method;

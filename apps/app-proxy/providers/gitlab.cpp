@@ -38,22 +38,14 @@ Task<Result<Answer<RepositoryPage>>> GitLab::repositories(const GitAccess& acces
   std::string path = "/projects?membership=true&simple=false&order_by=last_activity_at";
   if (!query.search.empty()) path += "&" + http::query_string({{"search", query.search}});
   co_return co_await gather_page(
-      query, {.items = kPageLimit},
-      [&](std::size_t page, std::size_t size) -> Task<Result<HostPage>> {
-        auto answer = co_await calls_.send(
+      query, {.items = kPageLimit}, [&](std::size_t page, std::size_t size) {
+        return calls_.page(
             access,
             {.path = path + "&per_page=" + std::to_string(size) + "&page=" + std::to_string(page),
              .what = "projects"},
-            deadline);
-        if (!answer) co_return std::unexpected(std::move(answer.error()));
-        auto found = gitlab::read_projects(answer->body);
-        if (!found) co_return std::unexpected(calls_.unreadable("projects", found.error()));
-        HostPage out;
-        out.repositories = std::move(*found);
-        out.size = out.repositories.size();
-        out.has_next = next_link(answer->headers).has_value();
-        out.is_last_known = answer->is_last_known;
-        co_return out;
+            deadline, [](std::string_view body, const http::Headers& headers) {
+              return linked_page(gitlab::read_projects(body), headers);
+            });
       });
 }
 

@@ -26,6 +26,22 @@ class HostCalls {
     return client_.send(root_, style_, access, std::move(request), deadline);
   }
 
+  // A page of repositories, perhaps a kept one (GitHostClient::page()). `decode` makes a HostPage of
+  // the answer's body and headers.
+  template <class Decode>
+  Task<Result<Answer<std::shared_ptr<const HostPage>>>> page(const GitAccess& access,
+                                                             ApiRequest request, Deadline deadline,
+                                                             Decode decode) {
+    if (request.accept == "application/json") request.accept = accept_;
+    auto read = [this, what = request.what, decode](
+                    std::string_view body, const http::Headers& headers) -> Result<HostPage> {
+      Result<HostPage> out = decode(body, headers);
+      if (!out) return std::unexpected(unreadable(what, std::move(out.error())));
+      return out;
+    };
+    return client_.page(root_, style_, access, std::move(request), std::move(read), deadline);
+  }
+
   // What `decode` makes of the answer's body.
   template <class T, class Decode>
   Task<Result<Answer<T>>> get(const GitAccess& access, std::string path, std::string what,

@@ -12,6 +12,15 @@ constexpr std::size_t kMaxLimit = 200;
 
 }  // namespace
 
+Result<HostPage> linked_page(Result<std::vector<Repository>> repositories,
+                             const http::Headers& headers) {
+  if (!repositories) return std::unexpected(std::move(repositories.error()));
+  HostPage out{.repositories = std::move(*repositories),
+               .has_next = next_link(headers).has_value()};
+  out.size = out.repositories.size();
+  return out;
+}
+
 Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, HostLimit host_limit,
                                                  FetchPage fetch) {
   const auto page = std::max<std::size_t>(query.page, 1);
@@ -23,31 +32,34 @@ Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, H
     std::size_t smaller = 0;  // the host's limit, when it turns out to be less
     std::size_t skip = range.skip;
     for (auto at = range.first; at <= range.last; ++at) {
-      auto got = co_await fetch(at, range.size);
-      if (!got) co_return std::unexpected(std::move(got.error()));
+      const auto got = co_await fetch(at, range.size);
+      if (!got) co_return std::unexpected(got.error());
+      const auto& given = *got->value;
       out.is_last_known = out.is_last_known || got->is_last_known;
-      if (!host_limit.is_certain && at == range.first && got->size < range.size) {
-        if (got->has_next) smaller = got->size;
-        if (!got->has_next && at > 1) {
+      if (!host_limit.is_certain && at == range.first && given.size < range.size) {
+        if (given.has_next) smaller = given.size;
+        if (!given.has_next && at > 1) {
           // The last page, or one of smaller pages: the first one tells.
           const auto first = co_await fetch(1, range.size);
           if (!first) co_return std::unexpected(first.error());
-          if (first->has_next && first->size < range.size) smaller = first->size;
+          if (first->value->has_next && first->value->size < range.size) {
+            smaller = first->value->size;
+          }
         }
         if (smaller > 0) break;
       }
-      auto& items = got->repositories;
-      const auto from = std::min(skip, items.size());
+      const auto count = given.repositories.size();
+      const auto from = std::min(skip, count);
       skip -= from;
-      out.value.has_next = got->has_next;
-      for (std::size_t i = from; i < items.size(); ++i) {
+      out.value.has_next = given.has_next;
+      for (std::size_t i = from; i < count; ++i) {
         if (out.value.repositories.size() == limit) {
           out.value.has_next = true;
           break;
         }
-        out.value.repositories.push_back(std::move(items[i]));
+        out.value.repositories.push_back(item_of(got->value, i));
       }
-      if (!got->has_next) break;
+      if (!given.has_next) break;
     }
     if (smaller == 0) co_return out;
     host_limit = {.items = smaller, .is_certain = true};

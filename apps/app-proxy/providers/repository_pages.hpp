@@ -2,21 +2,21 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "app-proxy/providers/git_types.hpp"
 #include "common/core/async.hpp"
+#include "common/http/message.hpp"
 
 namespace gitops::app_proxy {
 
-// One page of repositories as the host gives it.
-struct HostPage {
-  std::vector<Repository> repositories;
-  std::size_t size = 0;  // items of the answer, readable or not
-  bool has_next = false;
-  bool is_last_known = false;
-};
-using FetchPage = std::function<Task<Result<HostPage>>(std::size_t page, std::size_t size)>;
+using FetchPage = std::function<Task<Result<Answer<std::shared_ptr<const HostPage>>>>(
+    std::size_t page, std::size_t size)>;
+
+// The page of a host whose answers tell of the next one in a Link field.
+Result<HostPage> linked_page(Result<std::vector<Repository>> repositories,
+                             const http::Headers& headers);
 
 // What a host gives at most at once. Where an administrator of the host can set a smaller limit, that
 // shows in its answers: then it is asked again.

@@ -18,6 +18,12 @@ inline const User& user_of(graphql::Call& call) {
   return *call.context<Caller>().user;
 }
 
+// For the description of a commit.
+inline std::string requested_by(const User& user, const std::string& runtime) {
+  return "Requested by " + (user.name.empty() ? user.id : user.name) + " through runtime " +
+         runtime + ".";
+}
+
 // When a commit must have ended: some of the operation's time is left for the answer, so the caller
 // learns whether a commit may have been pushed, and not only that the time is over.
 inline Deadline commit_deadline(const graphql::Call& call) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -21,6 +22,9 @@ using graphql::InputView;
 
 // https://github.com/argoproj/argo-helm; the chart of Argo Rollouts 1.8.
 constexpr std::string_view kRolloutsChart = "2.40.5";
+
+// The public CLI waits 30 s for an answer.
+constexpr auto kPruneTime = std::chrono::seconds(25);
 
 Error mistake(std::string message) {
   return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
@@ -45,12 +49,10 @@ Task<Result<Target>> target_of(GitIntegrations* git, Committer* committer,
   // The token goes to its own host only.
   auto url = clone_url_of(account->root, repository->at.repository.to_string());
   if (!url) co_return std::unexpected(std::move(url.error()));
-  const User& user = user_of(call);
   co_return Target{
       .account = std::move(*account),
       .repository = std::move(*repository),
-      .requested_by = "Requested by " + (user.name.empty() ? user.id : user.name) +
-                      " through runtime " + files.runtime + ".",
+      .requested_by = requested_by(user_of(call), files.runtime),
   };
 }
 
@@ -334,8 +336,10 @@ Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* c
 }
 
 Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer,
-                                      const RuntimeFiles& files, Call& call) {
+                                      ApplicationActions* applications, const RuntimeFiles& files,
+                                      Call& call) {
   const auto args = call["args"];
+  const Deadline answer_by = deadline_after(kPruneTime);
   if (auto checked = checked_name(args["appName"]); !checked) co_return checked;
   const std::string name = text_of(args["appName"]);
   const Deadline deadline = commit_deadline(call);
@@ -345,7 +349,11 @@ Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer
       co_await commit(*target, *committer, changes_to_remove(target->repository, name),
                       "Delete Git source " + name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
-  co_return Result<void>();
+  if (applications == nullptr) co_return Result<void>();
+  const auto& ns = target->repository.runtime_namespace;
+  co_return co_await applications->wait_until_pruned(
+      name, {{.name = target->repository.runtime, .ns = ns}, {.name = "in-cluster", .ns = ns}},
+      answer_by);
 }
 
 Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committer,

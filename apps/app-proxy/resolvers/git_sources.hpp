@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "app-proxy/actions/applications.hpp"
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/tree_reader.hpp"
@@ -31,9 +32,11 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer*
                                                 graphql::Call& call);
 Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* committer,
                                               const RuntimeFiles& files, graphql::Call& call);
-// Removes a Git source of this runtime.
+// Removes a Git source of this runtime, and waits for Argo CD to prune it; not with `applications` null,
+// which they are without an Argo CD.
 Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer,
-                                      const RuntimeFiles& files, graphql::Call& call);
+                                      ApplicationActions* applications, const RuntimeFiles& files,
+                                      graphql::Call& call);
 Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committer,
                                         const RuntimeFiles& files, graphql::Call& call);
 // Returns the number of files that it removed; 0 when nothing was left of the runtime.

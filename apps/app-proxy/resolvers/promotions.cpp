@@ -143,20 +143,19 @@ Result<PromotionRequest> parse_promotion(PromotionKind kind, std::string_view te
   return request;
 }
 
-// A clone URL of the account's Git host: the runtime's token goes nowhere else.
-Result<RepositoryUrl> Promotions::own_repository(std::string_view text) const {
-  auto url = parse_repository_url(text, parts_.scheme);
+Result<RepositoryUrl> repository_of_account(const control_plane::Identity& account,
+                                            std::string_view text, Scheme scheme) {
+  auto url = parse_repository_url(text, scheme);
   if (!url) {
     return refuse(400, "the repository of an application is not usable: " + url.error().message);
   }
-  const auto account = parts_.account();
-  if (const auto config = parse_specifier(account.shared_config_repo, parts_.scheme);
+  if (const auto config = parse_specifier(account.shared_config_repo, scheme);
       config && config->repository.http.host_header() == url->http.host_header()) {
     return url;
   }
-  const auto root = make_api_root(
-      account.git_provider, account.git_api_url,
-      parts_.scheme == Scheme::http_too ? PlainHttp::insecure_allowed : PlainHttp::refused);
+  const auto root =
+      make_api_root(account.git_provider, account.git_api_url,
+                    scheme == Scheme::http_too ? PlainHttp::insecure_allowed : PlainHttp::refused);
   if (root && clone_url_of(*root, text)) return url;
   return refuse(400, "the repository of an application is at " + url->http.host +
                          ", which is not the account's Git host; the runtime's token is not sent "

@@ -38,6 +38,11 @@ Result<PromotionRequest> parse_promotion(PromotionKind kind, std::string_view bo
 inline constexpr std::string_view kNothingToPromote =
     "no changes found between source and destination applications";
 
+// A clone URL of an application, if it is at the account's Git host: the runtime's token goes nowhere
+// else. Errors have the HTTP status 400. Pure.
+Result<RepositoryUrl> repository_of_account(const control_plane::Identity& account,
+                                            std::string_view url, Scheme scheme);
+
 // Promotes with the runtime's own Git token, which therefore goes to the account's Git host alone.
 // Loop thread.
 class Promotions {
@@ -67,7 +72,9 @@ class Promotions {
   Task<Result<control_plane::PromotionData>> allowed_data(const User& user,
                                                           const PromotionRequest& request,
                                                           Deadline deadline);
-  [[nodiscard]] Result<RepositoryUrl> own_repository(std::string_view url) const;
+  [[nodiscard]] Result<RepositoryUrl> own_repository(std::string_view url) const {
+    return repository_of_account(parts_.account(), url, parts_.scheme);
+  }
   Task<Result<CommitRequest>> plan(const User& user, const PromotionRequest& request,
                                    const control_plane::PromotionData& data, Deadline deadline);
   Task<Result<std::string>> open_pull_request(const PromotionRequest& request, CommitRequest commit,

@@ -78,6 +78,7 @@ Task<Result<ShownPage>> git_repositories(GitIntegrations* git, Call& call) {
   auto found = co_await account->provider->repositories(account->access, query, call.deadline());
   if (!found) co_return std::unexpected(shown(std::move(found.error())));
   ShownPage page{.data = {}, .page = found->value.page, .has_next = found->value.has_next};
+  page.data.reserve(found->value.repositories.size());
   for (auto& repository : found->value.repositories) {
     page.data.push_back({std::move(repository), account->root.kind});
   }
@@ -160,7 +161,7 @@ void add_repository_types(graphql::Resolvers& to) {
   // A text of the repository, borrowed.
   const auto text = [](std::string Repository::* member) {
     return [member](const ShownRepository& shown) -> const std::string& {
-      return shown.repository.*member;
+      return (*shown.repository).*member;
     };
   };
   to.type<ShownRepository>(
@@ -170,24 +171,31 @@ void add_repository_types(graphql::Resolvers& to) {
           {"provider", [](const ShownRepository& shown) { return wire_name(shown.provider); }},
           {"fullName", text(&Repository::full_name)},
           {"isRepoPrivate",
-           [](const ShownRepository& shown) { return shown.repository.is_private; }},
+           [](const ShownRepository& shown) { return shown.repository->is_private; }},
           {"pushedAt", text(&Repository::pushed_at)},
-          {"openIssues", [](const ShownRepository& shown) { return shown.repository.open_issues; }},
+          {"openIssues",
+           [](const ShownRepository& shown) { return shown.repository->open_issues; }},
           {"cloneUrl", text(&Repository::clone_url)},
           {"sshUrl", text(&Repository::ssh_url)},
           {"ownerLogin", text(&Repository::owner_login)},
           {"ownerAvatarUrl", text(&Repository::owner_avatar_url)},
           {"repoCreator", [](const ShownRepository&) { return nullptr; }},
-          {"org", [](const ShownRepository& shown) { return shown.repository.organisation; }},
+          {"org",
+           [](const ShownRepository& shown) -> const std::optional<std::string>& {
+             return shown.repository->organisation;
+           }},
           {"defaultBranch", text(&Repository::default_branch)},
           {"isRepoAdmin",
            [](const ShownRepository& shown) -> std::optional<bool> {
-             const auto& permissions = shown.repository.permissions;
+             const auto& permissions = shown.repository->permissions;
              if (!permissions) return std::nullopt;
              return permissions->admin;
            }},
           {"webUrl", text(&Repository::web_url)},
-          {"project", [](const ShownRepository& shown) { return shown.repository.project; }},
+          {"project",
+           [](const ShownRepository& shown) -> const std::optional<std::string>& {
+             return shown.repository->project;
+           }},
       });
   to.type<BranchesAndTags>(
       "RepositoryBranchesAndTagsOutput",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@ namespace gitops::app_proxy {
 
 // A page of repositories, as gitRepositories shows it.
 struct ShownRepository {
-  Repository repository;
+  std::shared_ptr<const Repository> repository;  // never null
   ProviderKind provider = ProviderKind::github;
 };
 struct ShownPage {

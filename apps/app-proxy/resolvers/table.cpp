@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app-proxy/resolvers/applications.hpp"
+#include "app-proxy/resolvers/clusters.hpp"
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "app-proxy/resolvers/logs.hpp"
@@ -324,9 +325,15 @@ std::vector<FieldRow> table(const Parts& parts) {
       change("editRestrictedGitSource", admin,
              {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
              of_files(edit_restricted_git_source)),
-      change("deleteApplication", admin, {"args.appName"}, of_files(delete_application)),
+      change("deleteApplication", admin, {"args.appName"},
+             [&parts](Call& call) {
+               return delete_application(parts.git_integrations, parts.committer,
+                                         parts.applications, parts.files, call);
+             }),
       change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
              of_files(create_argo_rollouts)),
+      change("removeCluster", admin, {"server", "runtime"},
+             [&parts](Call& call) { return remove_cluster(parts.clusters, parts.files, call); }),
       change("removeRuntimeFromIscRepo", admin, {},
              [&parts](Call& call) {
                return remove_runtime_from_isc_repo(parts.git_integrations, parts.committer,

@@ -14,6 +14,7 @@ class ApplicationActions;
 class Committer;
 class GitIntegrations;
 class LogStreams;
+class ManagedClusters;
 class RolloutActions;
 class TreeReader;
 class WorkflowActions;
@@ -26,6 +27,7 @@ struct Parts {
   TreeReader* reader = nullptr;                 // null: with the committer
   k8s::Client* cluster = nullptr;               // null: no access to the cluster
   RuntimeFiles files = {};
+  ManagedClusters* clusters = nullptr;         // null: no access to the cluster
   ApplicationActions* applications = nullptr;  // null: no Argo CD is configured
   WorkflowActions* workflows = nullptr;        // null: no Argo Workflows are configured
   RolloutActions* rollouts = nullptr;          // null: no access to the cluster

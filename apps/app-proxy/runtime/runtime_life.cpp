@@ -252,7 +252,16 @@ std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,
                       : unknown("runtimeGitToken", "the runtime has no Git token (GIT_PASSWORD)"));
   items.push_back(facts.has_git_token ? item("isc", facts.config_repository_trouble)
                                       : unknown("isc", "it is not prepared without a Git token"));
+  // The default Git source is made with the runtime's other files.
+  items.push_back(facts.has_git_token
+                      ? item("gitSourceConfigured", facts.config_repository_trouble)
+                      : unknown("gitSourceConfigured", "it is not made without a Git token"));
   items.push_back(item("defaultGitIntegration", facts.git_trouble));
+  items.push_back(facts.sync_mode.empty()
+                      ? unknown("syncMode", "how the runtime was installed is not known")
+                      : RuntimeStatusItem{.name = "syncMode",
+                                          .state = State::successful,
+                                          .description = facts.sync_mode});
   return items;
 }
 

@@ -20,6 +20,7 @@ struct RuntimeFacts {
   std::string config_repository_trouble = {};
   bool has_argocd = false;
   bool has_git_token = false;  // of the runtime itself
+  std::string sync_mode = {};  // GITOPS or HELM; empty: not known
 };
 
 // Keeps what the runtime is registered by: Secret codefresh-token, which other programs wait for, and

@@ -155,5 +155,28 @@ TEST(WorkflowActions, NeedTheNearestRight) {
   EXPECT_EQ(right_for(RolloutAction::promote), Action::rollout_resume);
 }
 
+TEST(WorkflowActions, NameTheUserInTheLabelsOfArgoWorkflows) {
+  EXPECT_EQ(label_value("u-ann"), "u-ann");
+  EXPECT_EQ(label_value("Ann Müller (ops)"), "Ann-M-ller--ops");
+  EXPECT_EQ(label_value("--.x_1.--"), "x_1");
+  EXPECT_EQ(label_value("über"), "ber");
+  EXPECT_EQ(label_value(""), "");
+  EXPECT_EQ(label_value("@@"), "");
+  EXPECT_EQ(label_value(std::string(70, 'a') + "b"), std::string(62, 'a') + "b");
+  EXPECT_EQ(label_value("." + std::string(63, '-') + "b"), "b");
+
+  const User ann{.id = "u-ann", .name = "Ann Ex", .email = "ann@example.test"};
+  EXPECT_EQ(Json::parse(who_labels(ann, "actor")), Json::parse(R"({"metadata":{"labels":{
+              "workflows.argoproj.io/actor":"u-ann",
+              "workflows.argoproj.io/actor-email":"ann.at.example.test",
+              "workflows.argoproj.io/actor-preferred-username":"Ann-Ex"}}})"));
+  // The runtime itself has a name only; what another user has left goes.
+  EXPECT_EQ(Json::parse(who_labels({.name = "prod", .is_runtime = true}, "creator")),
+            Json::parse(R"({"metadata":{"labels":{
+              "workflows.argoproj.io/creator":"prod",
+              "workflows.argoproj.io/creator-email":null,
+              "workflows.argoproj.io/creator-preferred-username":"prod"}}})"));
+}
+
 }  // namespace
 }  // namespace gitops::app_proxy

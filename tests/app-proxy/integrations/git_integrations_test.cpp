@@ -41,6 +41,35 @@ TEST(GitIntegrations, AnAdministratorAddsAndUsersRegister) {
   });
 }
 
+TEST(GitIntegrations, ATokenInUseIsReadOnceASecond) {
+  with_integrations([](IntegrationsBench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.add());
+    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
+    const auto reads = [&] { return bench.cluster.count("GET"); };
+    CO_ASSERT_OK(co_await bench.integrations.open(kUser, "", soon()));
+    const auto before = reads();
+    for (int i = 0; i < 20; ++i) CO_ASSERT_OK(co_await bench.integrations.open(kUser, "", soon()));
+    EXPECT_EQ(reads(), before);
+    co_await sleep_for(std::chrono::seconds(2));
+    CO_ASSERT_OK(co_await bench.integrations.open(kUser, "", soon()));
+    EXPECT_EQ(reads(), before + 1);
+    CO_ASSERT_OK(co_await bench.integrations.deregister_user(kUser, "", soon()));
+    EXPECT_FALSE(co_await bench.integrations.open(kUser, "", soon())) << "as this replica wrote it";
+  });
+}
+
+TEST(GitIntegrations, ARefusalIsNotToldFromWhatAnotherReplicaMayHaveChanged) {
+  with_integrations([](IntegrationsBench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.add());
+    EXPECT_FALSE(co_await bench.integrations.open(kUser, "", soon()));
+    IntegrationStore other_store(bench.kube, "default");
+    GitIntegrations other(other_store, bench.seal, bench.hosts, {});
+    CO_ASSERT_OK(
+        co_await other.register_user(kUser, "", GitAccess{Secret(FakeGitHost::kToken)}, soon()));
+    CO_ASSERT_OK(co_await bench.integrations.open(kUser, "", soon()));
+  });
+}
+
 // [AC-28]
 TEST(GitIntegrations, AC28_TokensAreStoredSealedAndStandNowhereElse) {
   test::LogCapture log;

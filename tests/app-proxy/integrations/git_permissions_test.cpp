@@ -38,6 +38,10 @@ struct PermissionsBench {
       : bench(b),
         permissions(
             b.integrations,
+            [this](Deadline) -> Task<Result<bool>> {
+              if (!failure.message.empty()) co_return std::unexpected(failure);
+              co_return filters;
+            },
             [this](Deadline) -> Task<Result<std::vector<KnownGitSource>>> {
               if (!failure.message.empty()) co_return std::unexpected(failure);
               co_return sources;
@@ -71,6 +75,7 @@ struct PermissionsBench {
       bench.hosts,
       {.skip_permissions_validation = true, .plain_http = PlainHttp::insecure_allowed}};
   std::vector<KnownGitSource> sources;
+  bool filters = true;
   Error failure = {.message = ""};
   std::size_t reports = 0;
   GitPermissions permissions;
@@ -192,7 +197,9 @@ TEST(GitPermissions, ATickAsksLittle) {
       w.bench.host.add_repository("acme", name);
       w.add(name, "acme/" + name);
     }
-    for (const std::size_t reports : {5U, 10U, 12U, 12U}) {
+    // Its list is not to be had.
+    w.bench.host.fail_next(1'000, 500, {}, "/user/repos");
+    for (const std::size_t reports : {4U, 8U, 12U, 12U}) {
       const auto before = w.asked();
       co_await w.permissions.round();
       EXPECT_LE(w.asked() - before, 5U);
@@ -200,6 +207,99 @@ TEST(GitPermissions, ATickAsksLittle) {
     }
   });
 }
+
+TEST(GitPermissions, ManyQuestionsOfATokenAreAnsweredByItsList) {
+  with_permissions([](PermissionsBench& w) -> Task<> {
+    CO_ASSERT_OK(co_await w.register_reader(kOther));
+    for (int i = 0; i < 120; ++i) {
+      w.bench.host.add_repository("acme", "extra-" + std::to_string(i));
+    }
+    for (int i = 0; i < 8; ++i) {
+      const auto name = (i % 2 == 0 ? "Extra-" : "extra-") + std::to_string(i * 15);
+      w.add(name, "acme/" + name);
+    }
+    w.add("none", "acme/none");  // in no list
+    const auto before = w.asked();
+    co_await w.permissions.round();
+    for (int i = 0; i < 8; ++i)
+      EXPECT_THAT(w.sources[static_cast<std::size_t>(i)].permissions,
+                  ElementsAre(kWriter, kReader));
+    EXPECT_THAT(w.sources[8].permissions, ElementsAre(kNobody));
+    EXPECT_EQ(w.asked() - before, 5U) << "two pages each, and one question, the tick's fifth";
+    co_await w.permissions.round();
+    EXPECT_EQ(w.asked() - before, 6U) << "only the last one is left";
+    EXPECT_EQ(w.reports, 10U);
+    const UserPermission unknown{"user-2", false, false};
+    EXPECT_THAT(w.sources[8].permissions, ElementsAre(kNobody, unknown));
+  });
+}
+
+TEST(GitPermissions, AnAccountThatDoesNotFilterByThemIsToldNone) {
+  with_permissions([](PermissionsBench& w) -> Task<> {
+    w.add("shop", "acme/shop");
+    w.filters = false;
+    const auto before = w.asked();
+    co_await w.permissions.round();
+    EXPECT_EQ(w.asked(), before);
+    EXPECT_EQ(w.reports, 0U);
+    EXPECT_TRUE(w.permissions.status().contains("not wanted"));
+    w.filters = true;
+    co_await sleep_for(11min);
+    co_await w.permissions.round();
+    EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter));
+    // A control plane that is away changes nothing.
+    w.failure = {.code = ErrorCode::unavailable, .message = "away"};
+    co_await sleep_for(11min);
+    co_await w.permissions.round();
+    EXPECT_TRUE(w.permissions.status().contains("1 of 1 known"));
+  });
+}
+
+// The same on every kind of host.
+class GitPermissionsOfHosts : public ::testing::TestWithParam<ProviderKind> {};
+
+TEST_P(GitPermissionsOfHosts, AreWhatTheHostSays) {
+  with_integrations(
+      [](IntegrationsBench& bench) -> Task<> {
+        const auto owner = bench.host.organisation();
+        bench.host.add_repository(owner, "shop");
+        CO_ASSERT_OK(co_await bench.add());
+        CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
+        PermissionsBench w(bench);
+        CO_ASSERT_OK(co_await w.register_reader(kOther));
+        w.add("shop", owner + "/shop");
+        w.add("none", owner + "/none");
+        const UserPermission unknown{"user-2", false, false};
+        co_await w.permissions.round();
+        EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter, kReader));
+        EXPECT_THAT(w.sources[1].permissions, ElementsAre(kNobody, unknown));
+        EXPECT_EQ(w.reports, 2U);
+        // What the host does not tell now stays as it was.
+        for (const int status : {500, 429}) {
+          co_await sleep_for(91min);
+          bench.host.fail_next(1'000, status);
+          co_await w.permissions.round();
+          bench.host.end_faults();
+        }
+        EXPECT_EQ(w.reports, 2U);
+        // A repository that appears, and tokens that the host does not accept any more.
+        bench.host.add_repository(owner, "none");
+        co_await sleep_for(91min);
+        co_await w.permissions.round();
+        EXPECT_THAT(w.sources[1].permissions, ElementsAre(kWriter, kReader));
+        bench.host.refuse_tokens(true);
+        co_await sleep_for(91min);
+        co_await w.permissions.round();
+        EXPECT_THAT(w.sources[0].permissions, ElementsAre(kNobody, unknown));
+      },
+      GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, GitPermissionsOfHosts,
+                         ::testing::Values(ProviderKind::github, ProviderKind::gitea,
+                                           ProviderKind::gitlab, ProviderKind::bitbucket,
+                                           ProviderKind::bitbucket_server),
+                         [](const auto& kind) { return provider_name(kind.param); });
 
 }  // namespace
 }  // namespace gitops::app_proxy

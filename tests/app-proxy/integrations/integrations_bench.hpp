@@ -20,11 +20,17 @@ inline Deadline soon() {
   return deadline_after(std::chrono::seconds(20));
 }
 
-// Git integrations on doubles of an API server and of GitHub.
+// The word of settings and of the API.
+inline std::string provider_name(ProviderKind kind) {
+  return kind == ProviderKind::gitea ? "GITEA" : std::string(wire_name(kind));
+}
+
+// Git integrations on doubles of an API server and of a Git host.
 struct IntegrationsBench {
-  explicit IntegrationsBench(const Executor& executor)
-      : cluster(executor),
-        host(executor, ProviderKind::github),
+  explicit IntegrationsBench(const Executor& executor, ProviderKind kind = ProviderKind::github)
+      : provider(provider_name(kind)),
+        cluster(executor),
+        host(executor, kind),
         kube(executor, resolver, started(cluster), {}, "test"),
         http(executor, resolver, {}),
         hosts(executor, http, metrics),
@@ -42,7 +48,7 @@ struct IntegrationsBench {
                                 SharingPolicy sharing = SharingPolicy::all_users) {
     return integrations.add(kAdmin,
                             {.name = std::move(name),
-                             .provider = "GITHUB",
+                             .provider = provider,
                              .api_url = host.api_root().text(),
                              .sharing = sharing},
                             soon());
@@ -52,6 +58,7 @@ struct IntegrationsBench {
                                       soon());
   }
 
+  std::string provider;
   test::FakeKubeApi cluster;
   test::FakeGitHost host;
   Metrics metrics;
@@ -64,9 +71,10 @@ struct IntegrationsBench {
   GitIntegrations integrations;
 };
 
-inline void with_integrations(const std::function<Task<>(IntegrationsBench&)>& body) {
+inline void with_integrations(const std::function<Task<>(IntegrationsBench&)>& body,
+                              ProviderKind kind = ProviderKind::github) {
   test::run_in_test_time([&]() -> Task<> {
-    IntegrationsBench bench(co_await asio::this_coro::executor);
+    IntegrationsBench bench(co_await asio::this_coro::executor, kind);
     co_await body(bench);
     bench.http.close_idle();
     co_await bench.host.stop();

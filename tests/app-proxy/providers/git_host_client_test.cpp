@@ -41,6 +41,22 @@ struct Bench {
         {.method = "POST", .path = std::move(path), .body = "{}", .what = "new repository"},
         deadline_after(5s));
   }
+  // A page with as many repositories as the body has characters.
+  Task<Result<Answer<std::shared_ptr<const HostPage>>>> page(
+      std::string token = kToken, std::string path = "/user/repos",
+      Deadline deadline = deadline_after(5s)) {
+    const GitAccess access{Secret(std::move(token))};
+    co_return co_await client.page(
+        root, AuthStyle::bearer, access, {.path = std::move(path), .what = "repositories"},
+        [this](std::string_view body, const http::Headers&) -> Result<HostPage> {
+          ++reads;
+          if (body == "broken") return fail(ErrorCode::invalid_data, "no JSON");
+          HostPage out;
+          out.repositories.resize(body.size());
+          return out;
+        },
+        deadline);
+  }
   [[nodiscard]] std::string header(std::size_t request, std::string_view name) const {
     return std::string(server.seen().at(request).headers.find(name).value_or("(none)"));
   }
@@ -51,6 +67,7 @@ struct Bench {
   http::Client http;
   GitHostClient client;
   ApiRoot root;
+  std::size_t reads = 0;
 };
 
 void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body,
@@ -230,6 +247,108 @@ TEST(GitHostClient, LargeAnswersAreRefused) {
   });
 }
 
+const http::Headers kMinute = {{"ETag", "\"v1\""}, {"Cache-Control", "private, max-age=60"}};
+
+TEST(GitHostClient, AFreshPageNeedsNoQuestion) {
+  with_bench({ok("xx", kMinute), ok("xxx", kMinute), ok("x")}, [](Bench& bench) -> Task<> {
+    const auto first = co_await bench.page();
+    CO_ASSERT_OK(first);
+    EXPECT_EQ(first->value->repositories.size(), 2U);
+    co_await sleep_for(59s);
+    const auto second = co_await bench.page();
+    CO_ASSERT_OK(second);
+    EXPECT_EQ(second->value, first->value) << "the same one, and no copy of it";
+    EXPECT_FALSE(second->is_last_known);
+    EXPECT_EQ(bench.server.seen().size(), 1U);
+    const auto other = co_await bench.page("another-token");
+    CO_ASSERT_OK(other);
+    EXPECT_EQ(other->value->repositories.size(), 3U) << "another token is asked for";
+    co_await sleep_for(2s);
+    const auto third = co_await bench.page();
+    CO_ASSERT_OK(third);
+    EXPECT_EQ(third->value->repositories.size(), 1U);
+    EXPECT_EQ(bench.reads, 3U);
+  });
+}
+
+TEST(GitHostClient, AnUnchangedPageIsNotReadAgain) {
+  with_bench({ok("xx", kMinute),
+              {.status = 304, .headers = {{"Cache-Control", "private, max-age=60"}}},
+              {.status = 304},
+              ok("x", {{"ETag", "\"v2\""}}),
+              {.status = 304}},
+             [](Bench& bench) -> Task<> {
+               const auto first = co_await bench.page();
+               CO_ASSERT_OK(first);
+               co_await sleep_for(61s);
+               const auto same = co_await bench.page();
+               CO_ASSERT_OK(same);
+               EXPECT_EQ(same->value, first->value);
+               EXPECT_EQ(bench.header(1, "If-None-Match"), "\"v1\"");
+               CO_ASSERT_OK(co_await bench.page());
+               EXPECT_EQ(bench.server.seen().size(), 2U) << "the 304 made it fresh again";
+               co_await sleep_for(61s);
+               CO_ASSERT_OK(co_await bench.page());
+               EXPECT_EQ(bench.reads, 1U);
+               const auto changed = co_await bench.page();
+               CO_ASSERT_OK(changed);
+               EXPECT_EQ(changed->value->repositories.size(), 1U)
+                   << "the second 304 did not call it fresh";
+               CO_ASSERT_OK(co_await bench.page());
+               EXPECT_EQ(bench.header(4, "If-None-Match"), "\"v2\"");
+               EXPECT_EQ(bench.reads, 2U);
+             });
+}
+
+TEST(GitHostClient, AChangeByTheTokenEndsTheFreshness) {
+  with_bench({ok("x", kMinute), {.status = 422}, {.status = 201}, ok("xx", kMinute)},
+             [](Bench& bench) -> Task<> {
+               CO_ASSERT_OK(co_await bench.page());
+               CO_ASSERT_TRUE(!co_await bench.post());
+               CO_ASSERT_OK(co_await bench.page());
+               EXPECT_EQ(bench.server.seen().size(), 2U) << "nothing was changed";
+               CO_ASSERT_OK(co_await bench.post());
+               const auto page = co_await bench.page();
+               CO_ASSERT_OK(page);
+               EXPECT_EQ(page->value->repositories.size(), 2U);
+             });
+}
+
+TEST(GitHostClient, ARejectedOrRemovedTokenLosesItsPages) {
+  with_bench({ok("x", kMinute), {.status = 401}, {.status = 401}, ok("x", kMinute), ok("xx")},
+             [](Bench& bench) -> Task<> {
+               CO_ASSERT_OK(co_await bench.page());
+               CO_ASSERT_TRUE(!co_await bench.get());
+               CO_ASSERT_TRUE(!co_await bench.page());
+               CO_ASSERT_OK(co_await bench.page());
+               bench.client.forget(bench.root, GitAccess{Secret(kToken)});
+               EXPECT_EQ(bench.client.cached_bytes(), 0U);
+               CO_ASSERT_OK(co_await bench.page());
+               EXPECT_EQ(bench.server.seen().size(), 5U);
+             });
+}
+
+TEST(GitHostClient, AThrottledTokenGetsItsLastKnownPage) {
+  with_bench({ok("xx", {{"Cache-Control", "max-age=1"}}), {.status = 429}},
+             [](Bench& bench) -> Task<> {
+               CO_ASSERT_OK(co_await bench.page());
+               co_await sleep_for(2s);
+               const auto page = co_await bench.page();
+               CO_ASSERT_OK(page);
+               EXPECT_TRUE(page->is_last_known);
+               EXPECT_EQ(page->value->repositories.size(), 2U);
+             });
+}
+
+TEST(GitHostClient, APageThatCannotBeReadIsNotKept) {
+  with_bench({ok("broken", kMinute), ok("x")}, [](Bench& bench) -> Task<> {
+    const auto broken = co_await bench.page();
+    CO_ASSERT_TRUE(!broken);
+    EXPECT_EQ(bench.client.cached_bytes(), 0U);
+    CO_ASSERT_OK(co_await bench.page());
+  });
+}
+
 // A host that answers only when it is told to.
 struct SlowHost {
   explicit SlowHost(const Executor& executor)
@@ -298,6 +417,88 @@ TEST(GitHostClient, OneTokenCannotTakeAllPlaces) {
     EXPECT_LE(host.most, 4U);
     http.close_idle();
     co_await host.server.stop(Clock::now());
+  });
+}
+
+// A slow host and a client, and what those who ask for a page of it get.
+struct PageRace {
+  explicit PageRace(const Executor& executor)
+      : host(executor),
+        http(executor, resolver, {}),
+        client(executor, http, metrics),
+        group(executor) {
+    root.url.scheme = "http";
+    root.url.host = "127.0.0.1";
+    root.url.port = host.server.port();
+  }
+  void ask(std::string token, Deadline deadline, Urgency urgency = Urgency::person) {
+    group.spawn("ask", [this, token, deadline, urgency]() -> Task<> {
+      const GitAccess access{Secret(token), {}, urgency};
+      const auto page = co_await client.page(
+          root, AuthStyle::bearer, access, {.path = "/user/repos", .what = "repositories"},
+          [](std::string_view, const http::Headers&) -> Result<HostPage> { return HostPage(); },
+          deadline);
+      ++(page ? answered : refused);
+    });
+  }
+  Task<> release() {
+    host.open = true;
+    host.released.notify_all();
+    co_await group.join();
+    http.close_idle();
+    co_await host.server.stop(Clock::now());
+  }
+  SlowHost host;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  http::Client http;
+  GitHostClient client;
+  ApiRoot root{ProviderKind::github, {}};
+  TaskGroup group;
+  std::size_t answered = 0;
+  std::size_t refused = 0;
+};
+
+TEST(GitHostClient, ThoseWhoAskForAPageAtTheSameTimeShareOneRequest) {
+  run_in_test_time([]() -> Task<> {
+    PageRace race(co_await asio::this_coro::executor);
+    for (int i = 0; i < 100; ++i) race.ask("anna", deadline_after(30s));
+    race.ask("ben", deadline_after(30s));
+    co_await sleep_for(1s);
+    EXPECT_EQ(race.host.by_token["Bearer anna"], 1U);
+    EXPECT_EQ(race.host.by_token["Bearer ben"], 1U) << "tokens never share";
+    co_await race.release();
+    EXPECT_EQ(race.answered, 101U);
+    EXPECT_EQ(race.host.by_token["Bearer anna"], 1U);
+  });
+}
+
+TEST(GitHostClient, PeopleDoNotJoinRequestsOfBackgroundWork) {
+  run_in_test_time([]() -> Task<> {
+    PageRace race(co_await asio::this_coro::executor);
+    for (int i = 0; i < 5; ++i) race.ask("anna", deadline_after(30s), Urgency::background);
+    for (int i = 0; i < 5; ++i) race.ask("anna", deadline_after(30s));
+    co_await sleep_for(1s);
+    EXPECT_EQ(race.host.by_token["Bearer anna"], 2U);
+    co_await race.release();
+    EXPECT_EQ(race.answered, 10U);
+  });
+}
+
+TEST(GitHostClient, WhoJoinsARequestKeepsAnOwnDeadline) {
+  run_in_test_time([]() -> Task<> {
+    PageRace race(co_await asio::this_coro::executor);
+    race.ask("anna", deadline_after(10s));
+    co_await sleep_for(1s);
+    race.ask("anna", deadline_after(2s));
+    race.ask("anna", deadline_after(60s));
+    co_await sleep_for(3s);
+    EXPECT_EQ(race.refused, 1U) << "the second one waits no longer than it may";
+    co_await sleep_for(10s);
+    EXPECT_EQ(race.refused, 2U) << "the one who asked";
+    EXPECT_EQ(race.host.by_token["Bearer anna"], 2U) << "the third one asks again";
+    co_await race.release();
+    EXPECT_EQ(race.answered, 1U);
   });
 }
 

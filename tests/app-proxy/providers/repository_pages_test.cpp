@@ -19,7 +19,8 @@ Gathered gather(std::size_t total, std::size_t most, std::size_t announced, Repo
   test::run_in_test_time([&]() -> Task<> {
     const auto page = co_await gather_page(
         query, {.items = announced, .is_certain = most == announced},
-        [&](std::size_t number, std::size_t size) -> Task<Result<HostPage>> {
+        [&](std::size_t number,
+            std::size_t size) -> Task<Result<Answer<std::shared_ptr<const HostPage>>>> {
           ++out.requests;
           const auto given = std::min(size, most);
           HostPage host;
@@ -28,11 +29,12 @@ Gathered gather(std::size_t total, std::size_t most, std::size_t announced, Repo
           }
           host.size = host.repositories.size();
           host.has_next = number * given < total;
-          co_return host;
+          co_return Answer<std::shared_ptr<const HostPage>>{
+              std::make_shared<const HostPage>(std::move(host))};
         });
     CO_ASSERT_OK(page);
     for (const auto& repository : page->value.repositories) {
-      out.ids.push_back(std::stoul(repository.id));
+      out.ids.push_back(std::stoul(repository->id));
     }
     out.has_next = page->value.has_next;
   });

@@ -1,5 +1,8 @@
 #include "app-proxy/runtime/runtime_life.hpp"
 
+#include <set>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -78,14 +81,24 @@ TEST(RuntimeStatus, SaysWhatIsWrong) {
     return RuntimeStatusItem::State::unknown;
   };
   using enum RuntimeStatusItem::State;
-  const auto good = status_items({.has_argocd = true, .has_git_token = true},
+  const auto good = status_items({.has_argocd = true, .has_git_token = true, .sync_mode = "HELM"},
                                  {.has_runtime_secret = true, .argocd_token_trouble = ""});
   for (const auto& item : good) EXPECT_EQ(item.state, successful) << item.name;
   EXPECT_THAT(troubles_of(good), IsEmpty());
+  // All that the public type RuntimeStatus has.
+  std::set<std::string> names;
+  for (const auto& item : good) names.insert(item.name);
+  EXPECT_EQ(names, (std::set<std::string>{"appProxyStarted", "gitSourceConfigured",
+                                          "defaultGitIntegration", "encryptionKey", "encryptionIv",
+                                          "eventReporterArgoCDToken", "isc", "runtimeGitToken",
+                                          "syncMode", "argoCdState"}));
+  EXPECT_EQ(good.size(), names.size());
 
   const auto bare = status_items({}, {.has_runtime_secret = true, .argocd_token_trouble = ""});
   EXPECT_EQ(state_of(bare, "argoCdState"), unknown);
   EXPECT_EQ(state_of(bare, "isc"), unknown);
+  EXPECT_EQ(state_of(bare, "gitSourceConfigured"), unknown);
+  EXPECT_EQ(state_of(bare, "syncMode"), unknown);
   EXPECT_THAT(troubles_of(bare), IsEmpty());
 
   const auto bad =

@@ -2,9 +2,11 @@
 // the control plane, and prints its result as JSON.
 //
 //	go-sdk-client CONTROL_PLANE RUNTIME OPERATION [ARGUMENTS]
+//	go-sdk-client --methods
 //
 // The API key is in CF_API_KEY. ARGUMENTS is the JSON of the operation's input, or a name. Exit
 // codes: 0, 1 when the SDK reports an error (which is on standard error), 2 for wrong usage.
+// --methods prints all methods that the SDK has for an app-proxy, also those without an OPERATION here.
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/codefresh-io/go-sdk/pkg/appproxy"
@@ -64,6 +67,9 @@ func run(ctx context.Context, proxy appproxy.AppProxyAPI, operation, arguments s
 	case "create-argo-rollouts":
 		target := decode[model.CreateArgoRolloutsInput](arguments)
 		return nil, proxy.Cluster().CreateArgoRollouts(ctx, target.DestServer, target.DestNamespace)
+	case "remove-cluster":
+		target := decode[struct{ Server, Runtime string }](arguments)
+		return nil, proxy.Cluster().Delete(ctx, target.Server, target.Runtime)
 	case "remove-runtime-from-isc-repo":
 		return proxy.ISC().RemoveRuntimeFromIscRepo(ctx)
 	}
@@ -72,7 +78,25 @@ func run(ctx context.Context, proxy appproxy.AppProxyAPI, operation, arguments s
 	return nil, nil
 }
 
+// methods returns "Part.Method" for each method of each part of the SDK's interface of an app-proxy.
+func methods() []string {
+	names := []string{}
+	proxy := reflect.TypeFor[appproxy.AppProxyAPI]()
+	for i := range proxy.NumMethod() {
+		part := proxy.Method(i)
+		of := part.Type.Out(0)
+		for j := range of.NumMethod() {
+			names = append(names, part.Name+"."+of.Method(j).Name)
+		}
+	}
+	return names
+}
+
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--methods" {
+		json.NewEncoder(os.Stdout).Encode(methods())
+		return
+	}
 	if len(os.Args) < 4 {
 		fmt.Fprintln(os.Stderr, "usage: go-sdk-client CONTROL_PLANE RUNTIME OPERATION [ARGUMENTS]")
 		os.Exit(2)

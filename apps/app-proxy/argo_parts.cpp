@@ -1,0 +1,88 @@
+#include "app-proxy/argo_parts.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include <system_error>
+
+namespace gitops::app_proxy {
+namespace {
+
+// argocd-server refuses all logins to an account after five wrong ones within 300 s.
+constexpr auto kWrongPassword = std::chrono::seconds(310);
+constexpr const char* kServiceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+std::string trouble_of(const Credential& token) {
+  return token.trouble().empty() ? std::string() : " (" + token.trouble() + ")";
+}
+
+}  // namespace
+
+ArgoParts::ArgoParts(const DaemonContext& context, const Config& config, net::Resolver& names,
+                     const http::ProxySettings& proxy, const Rules& rules)
+    : config_(config), tasks_(context.executor) {
+  if (!config.argocd_url.empty()) {
+    argocd_http_.emplace(context.executor, names,
+                         client_options(config, proxy, config.argocd_insecure));
+    argocd_.emplace(
+        *argocd_http_,
+        argo::ArgoCdClient::Options{.server = argo::parse_server(config.argocd_url).value()},
+        [this] { return argocd_token_->current(); });
+    argocd_token_.emplace(argocd_credential());
+    argocd_token_->start(tasks_);
+    applications_.emplace(*argocd_, *argocd_token_, rules, config.runtime_name);
+  }
+  if (!config.workflows_url.empty()) {
+    workflows_http_.emplace(context.executor, names,
+                            client_options(config, proxy, config.workflows_insecure));
+    workflows_token_.emplace(workflows_credential());
+    workflows_client_.emplace(
+        *workflows_http_,
+        argo::WorkflowsClient::Options{.server = argo::parse_server(config.workflows_url).value()},
+        [this] { return workflows_token_->current(); });
+    workflows_.emplace(*workflows_client_, *workflows_token_, rules, config.runtime_name);
+  }
+}
+
+Task<> ArgoParts::stop() {
+  tasks_.cancel();
+  co_await tasks_.join();
+}
+
+std::string ArgoParts::status() const {
+  return "Argo CD: " +
+         (argocd_token_ ? config_.argocd_url + trouble_of(*argocd_token_)
+                        : std::string("not configured")) +
+         "\nArgo Workflows: " +
+         (workflows_token_ ? config_.workflows_url + trouble_of(*workflows_token_)
+                           : std::string("not configured")) +
+         "\n";
+}
+
+Credential ArgoParts::argocd_credential() {
+  if (!config_.argocd_token_file.empty()) return Credential::file(config_.argocd_token_file);
+  if (config_.argocd_username.empty()) return Credential::fixed(config_.argocd_token);
+  return Credential::fetched(
+      [this]() -> Task<Result<Secret>> {
+        // Read each time: it may have been changed with the account's password.
+        auto password = config_.argocd_password_file.empty()
+                            ? Credential::fixed(config_.argocd_password)
+                            : Credential::file(config_.argocd_password_file);
+        co_return co_await argocd_->log_in(config_.argocd_username, password.current(),
+                                           deadline_after(std::chrono::seconds(10)));
+      },
+      {.task = "login", .not_yet = "not logged in yet", .retry_lasting = kWrongPassword});
+}
+
+Credential ArgoParts::workflows_credential() const {
+  if (!config_.workflows_token_file.empty()) return Credential::file(config_.workflows_token_file);
+  if (!config_.workflows_token.empty()) return Credential::fixed(config_.workflows_token);
+  // A server in mode `server` asks for none.
+  std::error_code missing;
+  return std::filesystem::exists(kServiceAccountToken, missing)
+             ? Credential::file(kServiceAccountToken)
+             : Credential::fixed({});
+}
+
+}  // namespace gitops::app_proxy

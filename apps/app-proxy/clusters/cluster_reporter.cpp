@@ -1,0 +1,102 @@
+#include "app-proxy/clusters/cluster_reporter.hpp"
+
+#include <iterator>
+#include <utility>
+
+#include "k8s-client/resource.hpp"
+
+namespace gitops::app_proxy {
+
+using control_plane::ClusterState;
+
+ClusterReporter::ClusterReporter(const Executor& executor, k8s::Client& cluster,
+                                 argo::ArgoCdClient& argocd,
+                                 control_plane::GraphqlClient& control_plane,
+                                 std::function<bool()> is_leader,
+                                 std::function<std::string()> registration, Options options)
+    : cluster_(cluster),
+      argocd_(argocd),
+      control_plane_(control_plane),
+      is_leader_(std::move(is_leader)),
+      registration_(std::move(registration)),
+      options_(std::move(options)),
+      woken_(executor) {}
+
+void ClusterReporter::start(TaskGroup& group) {
+  group.spawn("report of clusters", [this]() -> Task<> {
+    while (true) {
+      const auto done = co_await round();
+      const std::string trouble = done ? std::string() : done.error().message;
+      if (trouble != trouble_ && !trouble.empty()) {
+        log_.warning("clusters could not be reported", {{"reason", trouble}});
+      }
+      trouble_ = trouble;
+      (void)co_await woken_.wait(deadline_after(options_.period));
+    }
+  });
+}
+
+Task<Result<void>> ClusterReporter::round() {
+  if (!is_leader_() || registration_().empty()) co_return Result<void>();
+  const Deadline deadline = deadline_after(options_.timeout);
+  const auto list = co_await argocd_.clusters(deadline);
+  if (!list) co_return std::unexpected(list.error());
+  const auto now = parse_clusters(*list);
+  if (!now) co_return std::unexpected(now.error());
+  auto object = co_await cluster_.get(
+      k8s::resources::kConfigMaps, {options_.own_namespace, std::string(kClusterRecord)}, deadline);
+  if (!object && object.error().code != ErrorCode::not_found) {
+    co_return fail("ConfigMap of reported clusters", std::move(object.error()));
+  }
+  std::string stored = object ? std::move(*object) : std::string();
+  auto record = read_cluster_record(stored);
+  if (record.registration != registration_()) record = {.registration = registration_()};
+  if (now->empty() && !record.told.empty()) {
+    // argocd-server leaves out of its list what its account may not see.
+    co_return fail(ErrorCode::forbidden,
+                   "Argo CD shows no cluster; its account needs the right to get clusters");
+  }
+  auto due = due_clusters(*now, record.told, record.names);
+  auto all = std::move(due.changed);
+  std::ranges::move(due.gone, std::back_inserter(all));
+  for (auto& chunk : in_chunks(std::move(all), options_.chunk_count, options_.chunk_bytes)) {
+    // After a pause of the process another replica may lead, and may have told this already.
+    if (!is_leader_()) co_return Result<void>();
+    auto told = co_await tell(std::move(chunk), record, stored, deadline);
+    if (!told) co_return told;
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> ClusterReporter::tell(std::vector<ClusterState> chunk, ClusterRecord& record,
+                                         std::string& stored, Deadline deadline) {
+  auto told = co_await control_plane_.report_clusters(options_.runtime, chunk, deadline);
+  if (!told) co_return told;
+  for (const auto& cluster : chunk) {
+    if (cluster.is_gone) {
+      record.told.erase(cluster.server);
+      record.names.erase(cluster.server);
+    } else {
+      record.told[cluster.server] = digest_of(cluster);
+      record.names[cluster.server] = cluster.name;
+    }
+  }
+  co_return co_await store(record, stored, deadline);
+}
+
+// A conflict means that another replica has written since: the rest is its business.
+Task<Result<void>> ClusterReporter::store(const ClusterRecord& record, std::string& stored,
+                                          Deadline deadline) {
+  const auto& ns = options_.own_namespace;
+  auto object = cluster_record_object(ns, record, stored);
+  auto written =
+      stored.empty()
+          ? co_await cluster_.create(k8s::resources::kConfigMaps, ns, std::move(object), deadline)
+          : co_await cluster_.update(k8s::resources::kConfigMaps, {ns, std::string(kClusterRecord)},
+                                     std::move(object), deadline);
+  if (!written) co_return fail("ConfigMap of reported clusters", std::move(written.error()));
+  stored = std::move(*written);
+  co_return Result<void>();
+}
+
+}  // namespace gitops::app_proxy

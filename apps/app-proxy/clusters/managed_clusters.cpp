@@ -1,0 +1,158 @@
+#include "app-proxy/clusters/managed_clusters.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/json_value.hpp"
+#include "k8s-client/cluster_secret.hpp"
+#include "k8s-client/resource.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+// Makes the controller compare with Git at once (argo-cd.readthedocs.io, annotation of that name).
+constexpr const char* kRefresh =
+    R"({"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}})";
+
+}  // namespace
+
+ManagedClusters::ManagedClusters(k8s::Client& cluster, Committer* committer,
+                                 std::function<Result<ConfigRepository>()> repository,
+                                 std::function<GitCredential()> credential,
+                                 std::function<void()> changed, Options options)
+    : cluster_(cluster),
+      committer_(committer),
+      repository_(std::move(repository)),
+      credential_(std::move(credential)),
+      changed_(std::move(changed)),
+      options_(std::move(options)) {}
+
+bool ManagedClusters::has_files() const {
+  return committer_ != nullptr && repository_() && !credential_().password.empty();
+}
+
+Result<AddedCluster> ManagedClusters::parse(std::string_view body) const {
+  auto added = parse_added_cluster(body, options_.special_addresses);
+  if (!added) return added;
+  if (k8s::is_own_cluster(added->server, cluster_.config().server)) {
+    return fail(ErrorCode::invalid_argument, "the runtime's own cluster needs not be added");
+  }
+  if (const auto repository = repository_(); repository && added->name == repository->runtime) {
+    return fail(ErrorCode::invalid_argument,
+                "name: the runtime itself has an Application " + added->name);
+  }
+  return added;
+}
+
+Task<Result<std::vector<KnownCluster>>> ManagedClusters::known(Deadline deadline) {
+  k8s::ListOptions options;
+  options.label_selector = k8s::kClusterSecretSelector;
+  std::vector<KnownCluster> all;
+  do {
+    const auto page =
+        co_await cluster_.list(k8s::resources::kSecrets, options_.own_namespace, options, deadline);
+    if (!page) co_return fail("Secrets of clusters", page.error());
+    std::ranges::move(parse_known_clusters(*page), std::back_inserter(all));
+    options.continue_token = string_at(parse_json_object(*page), {"metadata", "continue"});
+  } while (!options.continue_token.empty());
+  co_return all;
+}
+
+Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string requested_by,
+                                        Deadline deadline) {
+  const auto all = co_await known(deadline);
+  if (!all) co_return std::unexpected(all.error());
+  const auto before = replaced_by(cluster, *all);
+  if (!before) co_return std::unexpected(before.error());
+  const auto& ns = options_.own_namespace;
+  const Secret object =
+      cluster_secret_object(ns, cluster, *before ? (*before)->object : std::string());
+  auto stored = *before
+                    ? co_await cluster_.update(k8s::resources::kSecrets, {ns, (*before)->secret},
+                                               std::string(object.reveal()), deadline)
+                    : co_await cluster_.create(k8s::resources::kSecrets, ns,
+                                               std::string(object.reveal()), deadline);
+  if (!stored) co_return fail("Secret of cluster " + cluster.name, std::move(stored.error()));
+  log_.info("a cluster was added", {{"cluster", cluster.name}, {"server", cluster.server}});
+  changed_();
+  if (!has_files()) co_return Result<void>();
+  auto changes = changes_to_add_cluster(*repository_(), cluster.name, cluster.server);
+  if (*before && (*before)->name != cluster.name) {
+    auto more = changes_to_remove_cluster(*repository_(), (*before)->name);
+    std::ranges::move(more, std::back_inserter(changes));
+  }
+  const auto done = co_await commit(std::move(changes), "Add cluster " + cluster.name,
+                                    std::move(requested_by), deadline);
+  if (!done) co_return fail("file of cluster " + cluster.name, done.error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> ManagedClusters::remove(std::string server, std::string requested_by,
+                                           Deadline deadline) {
+  const auto all = co_await known(deadline);
+  if (!all) co_return std::unexpected(all.error());
+  const auto found = std::ranges::find(*all, normal_server(server), &KnownCluster::server);
+  if (found == all->end()) {
+    co_return fail(ErrorCode::not_found, "this runtime has no such cluster");
+  }
+  // A name that was not given here may be no name of a file.
+  if (has_files() && check_entity_name(found->name)) {
+    const auto done =
+        co_await commit(changes_to_remove_cluster(*repository_(), found->name),
+                        "Remove cluster " + found->name, std::move(requested_by), deadline);
+    if (!done) co_return fail("file of cluster " + found->name, done.error());
+    co_await settle(found->name, std::min(deadline, deadline_after(options_.settling)));
+  }
+  auto removed = co_await cluster_.remove(k8s::resources::kSecrets,
+                                          {options_.own_namespace, found->secret}, deadline);
+  if (!removed && removed.error().code != ErrorCode::not_found) {
+    co_return fail("Secret of cluster " + found->name, std::move(removed.error()));
+  }
+  log_.info("a cluster was removed", {{"cluster", found->name}, {"server", found->server}});
+  changed_();
+  co_return Result<void>();
+}
+
+Task<Result<bool>> ManagedClusters::commit(std::vector<FileChange> changes, std::string message,
+                                           std::string requested_by, Deadline deadline) {
+  const auto repository = repository_();
+  if (!repository) co_return std::unexpected(repository.error());
+  CommitRequest request{.repository = repository->at.repository,
+                        .branch = repository->at.ref,
+                        .changes = std::move(changes),
+                        .message = std::move(message) + " of runtime " + repository->runtime,
+                        .description = std::move(requested_by),
+                        .author = {.name = "GitOps runtime " + repository->runtime,
+                                   .email = "gitops-runtime@noreply.invalid"},
+                        .credential = credential_()};
+  auto made = co_await committer_->commit(std::move(request), deadline);
+  if (made) co_return true;
+  if (made.error().reason == kNothingToCommit) co_return false;
+  co_return std::unexpected(std::move(made.error()));
+}
+
+// Argo CD looks at Git now, and then the Application goes with what it had applied. A cluster that does not answer is
+// removed without that.
+Task<> ManagedClusters::settle(std::string name, Deadline deadline) {
+  const auto repository = repository_();
+  if (!repository) co_return;
+  const k8s::ObjectKey application{repository->runtime_namespace, std::move(name)};
+  auto there = co_await cluster_.get(k8s::resources::kApplications, application, deadline);
+  if (!there) co_return;
+  (void)co_await cluster_.patch(k8s::resources::kApplications,
+                                {repository->runtime_namespace, repository->runtime},
+                                k8s::PatchType::merge, kRefresh, deadline);
+  while (there && Clock::now() < deadline) {
+    co_await sleep_for(options_.poll);
+    there = co_await cluster_.get(k8s::resources::kApplications, application, deadline);
+  }
+  if (there) {
+    log_.warning("Argo CD has not removed the cluster's Application yet",
+                 {{"application", application.name}});
+  }
+}
+
+}  // namespace gitops::app_proxy

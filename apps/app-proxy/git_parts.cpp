@@ -1,0 +1,228 @@
+#include "app-proxy/git_parts.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace gitops::app_proxy {
+namespace {
+
+// Threads for Git's blocking work, and for clones, which take one each for their whole time.
+constexpr std::size_t kGitThreads = 4;
+constexpr std::size_t kCloneThreads = 6;
+
+// The folder for clones. The one below the temporary folder must be ours alone: settings of a clone
+// that somebody else put there could send a token elsewhere.
+Result<std::filesystem::path> clones_folder(const Config& config) {
+  if (!config.repos_dir.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(config.repos_dir, failed);
+    if (failed || ::access(config.repos_dir.c_str(), W_OK) != 0) {
+      return fail(ErrorCode::unavailable, config.repos_dir + " cannot be written");
+    }
+    return config.repos_dir;
+  }
+  std::error_code failed;
+  auto folder = std::filesystem::temp_directory_path(failed);
+  if (failed) return fail(ErrorCode::unavailable, "there is no temporary folder; set REPOS_DIR");
+  folder /= "gitops-app-proxy-" + std::to_string(::geteuid());
+  (void)::mkdir(folder.c_str(), S_IRWXU);
+  struct stat found{};
+  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
+      found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return fail(ErrorCode::unavailable,
+                folder.string() + " is not a folder of this process alone; set REPOS_DIR");
+  }
+  return folder;
+}
+
+GitIntegrations::Options integration_options(const Config& config) {
+  return {
+      .skip_permissions_validation = config.skip_permissions_validation,
+      .plain_http = config.git_insecure_http ? PlainHttp::insecure_allowed : PlainHttp::refused};
+}
+
+}  // namespace
+
+GitParts::GitParts(const DaemonContext& context, const Config& config, Around around)
+    : context_(context),
+      config_(config),
+      around_(std::move(around)),
+      password_(config.git_password_file.empty() ? Credential::fixed(config.git_password)
+                                                 : Credential::file(config.git_password_file)),
+      client_(context.executor, around_.names, client_options(config, around_.proxy, false)),
+      hosts_(context.executor, client_, context.metrics),
+      store_(around_.cluster, around_.files.runtime_namespace),
+      integrations_(store_, seal_, hosts_, integration_options(config)),
+      validity_(integrations_, {.period = config.git_check_period}),
+      tasks_(context.executor) {
+  use_seal();
+  // Either part may change; until there is a token, nothing can be sealed.
+  tasks_.spawn("key of Git tokens", [this]() -> Task<> {
+    while (true) {
+      const bool is_registered = !around_.runtime_secret().token.empty();
+      co_await sleep_for(is_registered ? std::chrono::seconds(5) : std::chrono::milliseconds(200));
+      use_seal();
+    }
+  });
+  tasks_.spawn("default Git integration", [this]() -> Task<> {
+    while (true) {
+      const auto own = around_.users.own();
+      const bool is_known = !own.account_id.empty();
+      if (is_known && own.git_provider.empty()) co_return;
+      if (is_known &&
+          co_await integrations_.ensure_default(own.account_id, own.git_provider, own.git_api_url,
+                                                deadline_after(std::chrono::seconds(10)))) {
+        co_return;
+      }
+      co_await sleep_for(std::chrono::seconds(1));
+    }
+  });
+  validity_.start(tasks_);
+  start_permissions();
+  start_commits();
+}
+
+Task<> GitParts::stop() {
+  tasks_.cancel();
+  co_await tasks_.join();
+  if (!committer_) co_return;
+  co_await committer_->stop();
+  co_await clones_->stop();
+  clone_pool_->stop(std::chrono::seconds(2));
+  pool_->stop(std::chrono::seconds(2));
+}
+
+void GitParts::use_seal() {
+  const auto secret = around_.runtime_secret();
+  seal_.use(secret.token, secret.iv);
+}
+
+GitCredential GitParts::own_credential() {
+  return {.username = config_.git_username, .password = password_.current()};
+}
+
+std::string GitParts::config_repository_trouble() const {
+  if (!config_repository_) return clones_trouble_;
+  const auto& status = config_repository_->status();
+  return status.starts_with("applied") ? std::string() : status;
+}
+
+std::string GitParts::status() const {
+  return "Git permissions of users: " + (permissions_ ? permissions_->status() : "not available") +
+         "\ncommits: " + status_of_commits() + "shared configuration repository: " +
+         (config_repository_ ? config_repository_->status() : "not available") + "\n";
+}
+
+std::string GitParts::status_of_commits() const {
+  if (!committer_)
+    return "not available" + (clones_trouble_.empty() ? "" : ": " + clones_trouble_) + "\n";
+  const auto making = clones_->in_progress();
+  std::string text = std::to_string(committer_->waiting()) +
+                     " waiting; clones: " + std::to_string(clones_->bytes()) + " bytes, " +
+                     std::to_string(making.size()) + " in progress, " +
+                     std::to_string(clones_->to_prepare()) + " to be made ahead\n";
+  for (const auto& clone : making) {
+    text += "  " + clone.url + ": " + std::to_string(clone.progress.received_objects) + " of " +
+            std::to_string(clone.progress.total_objects) + " objects, " +
+            std::to_string(clone.progress.bytes) + " bytes, since " + format_rfc3339(clone.since) +
+            "\n";
+  }
+  return text;
+}
+
+void GitParts::start_permissions() {
+  if (config_.runtime_name.empty()) return;
+  GitPermissions::Options options;
+  options.period = config_.git_check_period;
+  options.tick = std::min(options.tick, options.period);
+  permissions_.emplace(
+      integrations_,
+      [this](Deadline deadline) {
+        return around_.control_plane.filters_by_git_permissions(deadline);
+      },
+      [this](Deadline deadline) -> Task<Result<std::vector<KnownGitSource>>> {
+        auto found = co_await around_.control_plane.git_sources(config_.runtime_name, deadline);
+        if (!found) co_return std::unexpected(std::move(found.error()));
+        std::vector<KnownGitSource> known;
+        for (auto& source : *found) {
+          auto& one = known.emplace_back(
+              KnownGitSource{.account_id = std::move(source.account_id),
+                             .name = std::move(source.name),
+                             .source_namespace = std::move(source.source_namespace),
+                             .repository_url = std::move(source.repository_url),
+                             .permissions = {}});
+          for (auto& may : source.permissions) {
+            one.permissions.push_back({std::move(may.user_id), may.read, may.write});
+          }
+        }
+        co_return known;
+      },
+      [this](const KnownGitSource& source, Deadline deadline) -> Task<Result<void>> {
+        control_plane::GitSource sent{.account_id = source.account_id,
+                                      .name = source.name,
+                                      .source_namespace = source.source_namespace,
+                                      .repository_url = source.repository_url,
+                                      .permissions = {}};
+        for (const auto& may : source.permissions) {
+          sent.permissions.push_back({may.user_id, may.read, may.write});
+        }
+        co_return co_await around_.control_plane.set_permissions(sent, deadline);
+      },
+      options);
+  permissions_->start(tasks_);
+}
+
+void GitParts::start_commits() {
+  auto folder = clones_folder(config_);
+  if (!folder) {
+    clones_trouble_ = folder.error().message;
+    log_.warning("commits are not available", {{"reason", clones_trouble_}});
+    return;
+  }
+  pool_.emplace(WorkerPool::Options{.name = "git", .threads = kGitThreads}, context_.metrics);
+  clone_pool_.emplace(WorkerPool::Options{.name = "git_clones", .threads = kCloneThreads},
+                      context_.metrics);
+  clones_.emplace(
+      context_.executor, *pool_, *clone_pool_, context_.metrics,
+      CloneCache::Options{.folder = std::move(*folder), .boot_id = CloneCache::this_boot()});
+  Committer::Options options;
+  if (!config_.commit_signing_key_file.empty()) {
+    signing_key_.emplace(config_.commit_signing_key_file);
+    options.signer = [this] { return signing_key_->current(); };
+    if (const auto signer = signing_key_->current()) {
+      log_.info("commits are signed", {{"public_key", (*signer)->public_key()}});
+    } else {
+      log_.error("commits cannot be signed", {{"error", signer.error().message}});
+    }
+  }
+  committer_.emplace(context_.executor, *pool_, *clones_, client_, context_.metrics,
+                     std::move(options));
+  config_repository_.emplace(
+      *committer_, around_.cluster, [this] { return around_.files.repository(); },
+      [this] { return own_credential(); }, ConfigRepositorySetup::Options{});
+  config_repository_->start(tasks_);
+  reader_.emplace(*pool_, *clones_, client_);
+  source_files_.emplace(SourceFiles::Parts{.reader = *reader_,
+                                           .credential = [this] { return own_credential(); },
+                                           .account = [this] { return around_.users.own(); },
+                                           .scheme = around_.files.scheme});
+  promotions_.emplace(Promotions::Parts{
+      .control_plane = around_.control_plane,
+      .rules = around_.rules,
+      .reader = *reader_,
+      .committer = *committer_,
+      .hosts = hosts_,
+      .credential = [this] { return own_credential(); },
+      .account = [this] { return around_.users.own(); },
+      .runtime = config_.runtime_name,
+      .scheme = around_.files.scheme,
+  });
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "app-proxy/config.hpp"
+#include "app-proxy/git/clone_cache.hpp"
+#include "app-proxy/git/committer.hpp"
+#include "app-proxy/git/tree_reader.hpp"
+#include "app-proxy/integrations/git_integrations.hpp"
+#include "app-proxy/integrations/git_permissions.hpp"
+#include "app-proxy/integrations/validity_check.hpp"
+#include "app-proxy/resolvers/promotions.hpp"
+#include "app-proxy/runtime/config_repository_setup.hpp"
+#include "app-proxy/runtime/owned_secrets.hpp"
+#include "app-proxy/source_files.hpp"
+#include "app-proxy/users/directory.hpp"
+#include "app-proxy/users/rules.hpp"
+#include "common/control_plane/graphql.hpp"
+#include "common/core/credential.hpp"
+#include "common/core/log.hpp"
+#include "common/core/task_group.hpp"
+#include "common/core/worker_pool.hpp"
+#include "common/daemon/daemon.hpp"
+#include "common/http/client.hpp"
+#include "common/net/resolve.hpp"
+#include "k8s-client/client.hpp"
+
+namespace gitops::app_proxy {
+
+// All that the program does with Git: integrations of users with Git hosts, and commits. It needs a
+// cluster, since integrations lie in Secrets. Loop thread; what it works with outlives it.
+class GitParts {
+ public:
+  // The parts of the program that it works with.
+  struct Around {
+    net::Resolver& names;
+    http::ProxySettings proxy;
+    k8s::Client& cluster;
+    UserDirectory& users;
+    Rules& rules;
+    control_plane::GraphqlClient& control_plane;
+    const RuntimeFiles& files;
+    std::function<RuntimeSecret()> runtime_secret;  // what tokens are sealed with
+  };
+  // Starts at once.
+  GitParts(const DaemonContext& context, const Config& config, Around around);
+
+  // Waits for the commits that are under way.
+  Task<> stop();
+
+  [[nodiscard]] GitIntegrations& integrations() { return integrations_; }
+  // Null, as the three below: there is no folder for clones.
+  [[nodiscard]] Committer* committer() { return committer_ ? &*committer_ : nullptr; }
+  [[nodiscard]] TreeReader* reader() { return reader_ ? &*reader_ : nullptr; }
+  [[nodiscard]] SourceFiles* source_files() { return source_files_ ? &*source_files_ : nullptr; }
+  [[nodiscard]] Promotions* promotions() { return promotions_ ? &*promotions_ : nullptr; }
+  // The runtime's own; without a password when it has none.
+  [[nodiscard]] GitCredential own_credential();
+  // Whether the runtime has a Git token of its own.
+  [[nodiscard]] bool has_own_token() { return !password_.current().empty(); }
+  // Empty: the shared configuration repository is applied.
+  [[nodiscard]] std::string config_repository_trouble() const;
+  // Lines for people.
+  [[nodiscard]] std::string status() const;
+
+ private:
+  void use_seal();
+  void start_permissions();
+  void start_commits();
+  [[nodiscard]] std::string status_of_commits() const;
+
+  DaemonContext context_;
+  const Config& config_;
+  Around around_;
+  Credential password_;  // of the runtime itself
+  http::Client client_;
+  GitHostClient hosts_;
+  TokenSeal seal_;
+  IntegrationStore store_;
+  GitIntegrations integrations_;
+  ValidityCheck validity_;
+  std::optional<GitPermissions> permissions_;
+  std::optional<WorkerPool> pool_;
+  std::optional<WorkerPool> clone_pool_;
+  std::optional<CloneCache> clones_;
+  std::optional<SigningKey> signing_key_;
+  std::optional<Committer> committer_;
+  std::string clones_trouble_;
+  std::optional<ConfigRepositorySetup> config_repository_;
+  std::optional<TreeReader> reader_;
+  std::optional<SourceFiles> source_files_;
+  std::optional<Promotions> promotions_;
+  TaskGroup tasks_;
+  Log log_{"app-proxy"};
+};
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+
+// Reports of images: the parameters that the public image reporter sends, and the Workflow that carries a report out.
+// Pure.
+namespace gitops::app_proxy {
+
+// What the tasks of a report get as their environment. Values may be credentials.
+struct ImageReport {
+  std::string image = {};                          // "registry/name:tag"
+  std::map<std::string, Secret> environment = {};  // IMAGE_NAME, GIT_PROVIDER, REGISTRY_PASSWORD, …
+  std::string warning = {};                        // for the client; empty: none
+  bool has_git = false;                            // the commits of the image are wanted
+  bool has_jira = false;
+};
+
+// The query of GET /api/image-report: the reporter's variables CF_*, or a parameter `data`, base64 of the zlib form of
+// such a query, whose CF_DOCKERFILE_CONTENT is compressed once more. Variables that tasks do not know are left out.
+// `invalid_argument` for what is malformed, `too_large` for more than a report needs, also after it was inflated.
+Result<ImageReport> parse_image_report(std::string_view query);
+// The variables that there are, as JSON: {"sections":[…]}.
+std::string image_report_catalogue();
+
+struct ImageReportOptions {
+  std::string own_namespace = {};
+  std::string control_plane_url = {};
+  std::string service_account = "codefresh-image-enrichment-sa";
+  std::string semaphore_config_map = "workflow-synchronization-semaphores";
+  std::string semaphore_key = "imageReportExecutor";
+  std::string pod_gc = "OnWorkflowCompletion";
+  std::chrono::seconds kept_after_completion{86'400};
+  std::chrono::seconds longest{900};
+  std::chrono::milliseconds heartbeat{5'000};
+  std::string report_image =
+      "quay.io/codefreshplugins/argo-hub-codefresh-csdp-report-image-info:1.1.31";
+  std::string git_image =
+      "quay.io/codefreshplugins/argo-hub-codefresh-csdp-image-enricher-git-info:1.1.31";
+  std::string jira_image =
+      "quay.io/codefreshplugins/argo-hub-codefresh-csdp-image-enricher-jira-info:1.1.31";
+};
+// The Workflow `name`; its tasks have their environment from the Secret of the same name.
+std::string image_report_workflow(const ImageReportOptions& options, const ImageReport& report,
+                                  std::string_view name);
+// That Secret, with the key of the user who reports. It goes with the Workflow, whose uid is given.
+Secret image_report_secret(const ImageReportOptions& options, const ImageReport& report,
+                           const Secret& api_key, std::string_view name, std::string_view uid);
+
+// How a Workflow is doing.
+struct ImageReportState {
+  std::string phase = {};  // empty: it has not begun
+  std::string message = {};
+
+  [[nodiscard]] bool is_over() const;
+  [[nodiscard]] bool is_success() const { return phase == "Succeeded"; }
+};
+ImageReportState image_report_state(std::string_view workflow);
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "app-proxy/clusters/managed_clusters.hpp"
+#include "common/graphql/resolvers.hpp"
+
+namespace gitops::app_proxy {
+
+// removeCluster: of this runtime, by the URL of its API server. `clusters` is null while the runtime has no access to
+// its own cluster.
+Task<Result<void>> remove_cluster(ManagedClusters* clusters, const RuntimeFiles& files,
+                                  graphql::Call& call);
+
+}  // namespace gitops::app_proxy

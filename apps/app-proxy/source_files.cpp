@@ -1,0 +1,119 @@
+#include "app-proxy/source_files.hpp"
+
+#include <utility>
+
+#include "app-proxy/resolvers/promotions.hpp"
+#include "app-proxy/routes.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr std::size_t kMaxFolder = std::size_t{4} * 1024 * 1024;  // of all files that are read
+constexpr std::size_t kMaxBody = std::size_t{64} * 1024;
+// A first clone takes its time; it goes on when nobody waits any more.
+constexpr auto kTime = std::chrono::seconds(50);
+
+std::string key_of(const PlainFolder& folder) {
+  std::string key;
+  for (const auto* part :
+       {&folder.repository, &folder.commit, &folder.folder, &folder.include, &folder.exclude}) {
+    key += std::to_string(part->size()) + ':' + *part;
+  }
+  return key + (folder.is_recursive ? "r" : "");
+}
+
+}  // namespace
+
+// A branch that is no branch may be a tag or a commit: then the commit may be in the default branch.
+Task<Result<FolderContent>> SourceFiles::content(FolderRequest request, Deadline deadline) {
+  auto fallback = request;
+  const bool has_branch = !request.branch.empty();
+  auto found = co_await parts_.reader.read(std::move(request), deadline);
+  if (found || !has_branch || found.error().code != ErrorCode::not_found) co_return found;
+  fallback.branch.clear();
+  co_return co_await parts_.reader.read(std::move(fallback), deadline);
+}
+
+Task<Result<std::shared_ptr<const std::string>>> SourceFiles::read(PlainFolder folder,
+                                                                   Deadline deadline) {
+  auto key = key_of(folder);
+  if (const auto* kept = kept_.find(key)) co_return *kept;
+  auto url = repository_of_account(parts_.account(), folder.repository, parts_.scheme);
+  if (!url) co_return std::unexpected(std::move(url.error()));
+  if (parts_.credential().password.empty()) {
+    co_return std::unexpected(Error{.code = ErrorCode::unavailable,
+                                    .message = "the runtime has no Git token (GIT_PASSWORD)",
+                                    .http_status = 503});
+  }
+  // Written on a thread of the pool, and read when that has ended.
+  const auto is_plain = std::make_shared<bool>(true);
+  auto found = co_await content({.repository = std::move(*url),
+                                 .branch = folder.branch,
+                                 .commit = folder.commit,
+                                 .folder = folder.folder,
+                                 .credential = parts_.credential(),
+                                 .wanted =
+                                     [folder, is_plain](std::string_view path) {
+                                       if (is_other_source(path)) *is_plain = false;
+                                       return *is_plain && is_manifest_file(folder, path);
+                                     },
+                                 .max_bytes = kMaxFolder},
+                                deadline);
+  if (!found) co_return std::unexpected(std::move(found.error()));
+  std::vector<PlainFile> files;
+  for (auto& file : found->files) {
+    if (!*is_plain) break;
+    files.push_back(
+        {.path = folder.folder.empty() ? std::move(file.path) : folder.folder + "/" + file.path,
+         .text = std::move(file.content)});
+  }
+  auto answer = std::make_shared<const std::string>(plain_folder_answer(files));
+  kept_.put(std::move(key), answer, answer->size());
+  co_return answer;
+}
+
+Task<> serve_source_files(http::Exchange& exchange, Door& door, SourceFiles* files) {
+  if (exchange.path().contains("app-proxy/")) {
+    (void)co_await exchange.reply(rest_error(404, "there is no such route"));
+    co_return;
+  }
+  const auto entered = co_await door.admit(exchange);
+  if (!entered) co_return;
+  if (!entered->caller.user->is_runtime) {
+    (void)co_await exchange.reply(rest_error(403, "this route is for the runtime itself"));
+    co_return;
+  }
+  const auto body = co_await exchange.read_body(kMaxBody);
+  if (!body) {
+    (void)co_await exchange.reply(rest_error(413, body.error().message));
+    co_return;
+  }
+  auto folder = read_plain_folder(*body);
+  if (!folder) {
+    (void)co_await exchange.reply(rest_error(400, folder.error().message));
+    co_return;
+  }
+  if (files == nullptr) {
+    (void)co_await exchange.reply(
+        rest_error(503, "the runtime has no folder for clones; see its log"));
+    co_return;
+  }
+  const auto answer = co_await files->read(std::move(*folder), deadline_after(kTime));
+  if (!answer) {
+    const auto& error = answer.error();
+    const int status = error.http_status != 0               ? error.http_status
+                       : error.code == ErrorCode::not_found ? 404
+                       : error.code == ErrorCode::too_large ? 413
+                       : error.code == ErrorCode::timeout   ? 504
+                                                            : 502;
+    (void)co_await exchange.reply(rest_error(status, error.message));
+    co_return;
+  }
+  http::Response response{.status = 200,
+                          .headers = {{"Content-Type", "application/json; charset=utf-8"},
+                                      {"Cache-Control", "no-store"}},
+                          .body = **answer};
+  (void)co_await exchange.reply(std::move(response));
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,380 @@
+// Managed clusters by the running app-proxy: added by the request of the add-cluster Job, reported to the control
+// plane, and removed. The control plane, the API server and argocd-server are doubles; the Git server is real.
+#include <csignal>
+#include <memory>
+
+#include <gmock/gmock.h>
+
+#include "common/core/task_group.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "e2e/app_proxy_world.hpp"
+#include "support/git_server.hpp"
+
+namespace gitops::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+using Answer = AppProxyWorld::Answer;
+constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kBob = AppProxyWorld::kBob;
+
+std::vector<Json> secrets_in(const FakeKubeApi& cluster) {
+  std::vector<Json> found;
+  const auto* type = cluster.store().find_type("", "v1", "secrets");
+  for (const auto& object : cluster.store().list(*type, "default")) found.push_back(object->json);
+  return found;
+}
+
+// argocd-server's list of clusters: what the Secrets say.
+struct ClusterServer {
+  ClusterServer(const Executor& executor, FakeKubeApi& kube)
+      : cluster(kube), server(executor, {.address = "127.0.0.1"}, [this](http::Exchange& exchange) {
+          return serve(exchange);
+        }) {
+    EXPECT_TRUE(server.listen());
+  }
+  Task<> serve(http::Exchange& exchange) {
+    (void)co_await exchange.read_body(64 * 1024);
+    const bool is_list = exchange.path() == "/api/v1/clusters";
+    (void)co_await exchange.reply({.status = is_list ? 200 : 404,
+                                   .headers = {{"Content-Type", "application/json"}},
+                                   .body = is_list ? list() : "{}"});
+  }
+  [[nodiscard]] std::string list() const {
+    Json items = Json::array();
+    for (const auto& name : names) {
+      items.push_back({{"name", name}, {"server", "https://" + name + ".example.test"}});
+    }
+    for (const Json& secret : secrets_in(cluster)) {
+      if (secret["metadata"]["labels"].value("argocd.argoproj.io/secret-type", "") != "cluster") {
+        continue;
+      }
+      const auto value = [&](const char* key) {
+        return base64_decode(secret["data"][key].get<std::string>()).value();
+      };
+      items.push_back({{"name", value("name")}, {"server", value("server")}});
+    }
+    for (Json& item : items) {
+      const bool is_well = item["name"] != failed;
+      item["info"] = {{"connectionState", {{"status", is_well ? "Successful" : "Failed"}}},
+                      {"applicationsCount", "0"}};
+    }
+    return Json{{"items", items}}.dump();
+  }
+
+  FakeKubeApi& cluster;
+  std::vector<std::string> names;  // of clusters without a Secret here
+  std::string failed;              // name of one that cannot be reached
+  http::Server server;
+};
+
+struct ClustersWorld {
+  explicit ClustersWorld(const Executor& executor)
+      : base(executor), cluster(executor), argocd(executor, cluster) {
+    git.create_repository("config");
+    git.add_user("robot", "canary-git");
+    base.platform.accounts().add({.id = "acc-1",
+                                  .name = "acme",
+                                  .admins = {"u-ann"},
+                                  .git_provider = {},
+                                  .shared_config_repo = git.url("config")});
+    EXPECT_TRUE(cluster.start());
+    write_file(folder / "kubeconfig", cluster.kubeconfig());
+  }
+  [[nodiscard]] Environment settings(const std::string& leader_id = "pod-a") const {
+    return {{"KUBECONFIG", (folder / "kubeconfig").string()},
+            {"NAMESPACE", "default"},
+            {"USER_TOKEN", kAnn},
+            {"RUNTIME_STORE_IV", "canary-iv"},
+            {"LEADER_ID", leader_id},
+            {"REPOS_DIR", (folder / ("clones-" + leader_id)).string()},
+            {"GIT_INSECURE_HTTP", "true"},
+            {"GIT_USERNAME", "robot"},
+            {"GIT_PASSWORD", "canary-git"},
+            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.server.port())},
+            {"ARGO_CD_TOKEN", "canary-argocd"}};
+  }
+  Task<> start(Environment more = {}) {
+    more.merge(settings());
+    base.start(std::move(more));
+    co_await base.account_known();
+  }
+
+  // The request of the Job.
+  Task<Answer> add(const char* key, const std::string& server, Json user) {
+    const Json config{
+        {"kind", "Config"},
+        {"apiVersion", "v1"},
+        {"clusters", {{{"name", "edge"}, {"cluster", {{"server", server}}}}}},
+        {"users", {{{"name", "edge"}, {"user", std::move(user)}}}},
+        {"contexts", {{{"name", "edge"}, {"context", {{"cluster", "edge"}, {"user", "edge"}}}}}},
+        {"current-context", "edge"}};
+    return post(key, Json{{"name", "edge"},
+                          {"kubeConfig", base64_encode(config.dump())},
+                          {"annotations", ""},
+                          {"labels", base64_encode("env: prod\n")}}
+                         .dump());
+  }
+  Task<Answer> add(const char* key = kAnn) {
+    return add(key, kEdge, {{"token", "canary-cluster-token"}});
+  }
+  Task<Answer> post(const char* key, std::string body) {
+    http::Headers headers{{"Content-Type", "application/json"}};
+    if (*key != '\0') headers.add("Authorization", key);
+    co_return co_await base.send({.method = "POST",
+                                  .target = "/app-proxy/api/clusters",
+                                  .headers = std::move(headers),
+                                  .body = std::move(body)});
+  }
+  // The public SDK's document.
+  Task<Answer> remove(const char* key, const std::string& server, const char* runtime = "prod") {
+    return base.ask(
+        "mutation RemoveCluster($server: String!, $runtime: String!) {\n\tremoveCluster(server: "
+        "$server, runtime: $runtime)\n}\n",
+        AppProxyWorld::as(key), {{"server", server}, {"runtime", runtime}});
+  }
+
+  // Secrets of clusters.
+  [[nodiscard]] std::vector<Json> secrets() const {
+    std::vector<Json> found;
+    for (const Json& secret : secrets_in(cluster)) {
+      if (secret["metadata"]["name"].get<std::string>().starts_with("cluster-")) {
+        found.push_back(secret);
+      }
+    }
+    return found;
+  }
+  [[nodiscard]] std::string file(const std::string& path) const {
+    return git.file_at_head("config", path).value_or("");
+  }
+  [[nodiscard]] std::string log_of(const std::string& path) const {
+    return git.git("config", {"log", "--format=%an|%s|%b", "main", "--", path}).out;
+  }
+  // "edge Successful", in order of arrival; a list in brackets for each report.
+  [[nodiscard]] std::vector<std::string> told() const {
+    std::vector<std::string> lines;
+    for (const Json& list : base.platform.accounts().life().clusters) {
+      std::string line;
+      for (const Json& one : list) {
+        line += (line.empty() ? "" : ", ") + one["name"].get<std::string>() + " " +
+                one["info"]["connectionState"]["status"].get<std::string>();
+      }
+      lines.push_back(line);
+    }
+    return lines;
+  }
+  Task<bool> until(std::function<bool()> condition, const char* what,
+                   Clock::duration patience = 60s) {
+    const auto deadline = deadline_after(patience);
+    while (!condition()) {
+      if (Clock::now() > deadline) {
+        ADD_FAILURE() << "waited in vain for " << what;
+        co_return false;
+      }
+      co_await sleep_for(20ms);
+    }
+    co_return true;
+  }
+
+  [[nodiscard]] std::string logs() const { return base.logs(); }
+  Task<> stop() {
+    co_await base.stop();
+    co_await argocd.server.stop(Clock::now());
+    co_await cluster.stop();
+  }
+
+  static constexpr const char* kEdge = "https://edge.example.test:6443";
+  mutable AppProxyWorld base;
+  FakeKubeApi cluster;
+  ClusterServer argocd;
+  GitServer git;
+  TempDir folder;
+};
+
+void in_clusters_world(const std::function<Task<>(ClustersWorld&)>& body) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  run_coro(
+      [&]() -> Task<> {
+        ClustersWorld world(co_await asio::this_coro::executor);
+        co_await play_in(world, body);
+      },
+      std::chrono::seconds(150));
+}
+
+TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
+  in_clusters_world([](ClustersWorld& w) -> Task<> {
+    w.argocd.names = {"here"};
+    co_await w.start();
+    CO_ASSERT_TRUE(co_await w.until([&] { return !w.told().empty(); }, "the first report"));
+    const auto added = co_await w.add();
+    EXPECT_EQ(added.status, 201) << added.body;
+    CO_ASSERT_EQ(w.secrets().size(), 1U);
+    const auto labels = w.secrets()[0]["metadata"]["labels"];
+    EXPECT_EQ(labels, (Json{{"argocd.argoproj.io/secret-type", "cluster"}, {"env", "prod"}}));
+    const auto file = w.file("runtimes/prod/edge.yaml");
+    EXPECT_THAT(file, HasSubstr("server: https://edge.example.test:6443\n"));
+    EXPECT_THAT(file, HasSubstr("all-runtimes-all-clusters/*.yaml"));
+    EXPECT_THAT(file, Not(HasSubstr("control-planes")));
+    const auto log = w.log_of("runtimes/prod/edge.yaml");
+    EXPECT_EQ(log,
+              "GitOps runtime prod|Add cluster edge of runtime prod|Requested by Ann through "
+              "runtime prod.\n\n");
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 2; }, "the report"));
+    EXPECT_THAT(w.told(), ElementsAre("here Successful", "edge Successful"));
+
+    // Again: nothing is there twice.
+    EXPECT_EQ((co_await w.add()).status, 201);
+    EXPECT_EQ(w.secrets().size(), 1U);
+    EXPECT_EQ(w.log_of("runtimes/prod/edge.yaml"), log);
+    // The cluster has moved: the same Secret and file.
+    const auto moved =
+        co_await w.add(kAnn, "https://moved.example.test", {{"token", "canary-other"}});
+    EXPECT_EQ(moved.status, 201) << moved.body;
+    EXPECT_EQ(w.secrets().size(), 1U);
+    EXPECT_THAT(w.file("runtimes/prod/edge.yaml"), HasSubstr("https://moved.example.test\n"));
+    EXPECT_EQ((co_await w.add()).status, 201);
+
+    // Argo CD has made the Application, which it removes when its file has gone.
+    for (const char* name : {"prod", "edge"}) {
+      w.cluster.put(k8s::resources::kApplications,
+                    {{"apiVersion", "argoproj.io/v1alpha1"},
+                     {"kind", "Application"},
+                     {"metadata", {{"name", name}, {"namespace", "default"}}}});
+    }
+    EXPECT_EQ((co_await w.remove(kAnn, "https://none.example.test")).code(), "NOT_FOUND");
+    EXPECT_EQ((co_await w.remove(kAnn, ClustersWorld::kEdge, "other")).code(), "INVALID_ARGUMENT");
+    TaskGroup group(co_await asio::this_coro::executor);
+    group.spawn("argo cd", [&w]() -> Task<> {
+      (void)co_await w.until(
+          [&] {
+            const auto app = w.cluster.find(k8s::resources::kApplications, {"default", "prod"});
+            return app && app->dump().contains(R"("argocd.argoproj.io/refresh":"normal")");
+          },
+          "a refresh");
+      EXPECT_EQ(w.file("runtimes/prod/edge.yaml"), "");
+      EXPECT_EQ(w.secrets().size(), 1U) << "Argo CD can still clean up";
+      w.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
+    });
+    const auto removed = co_await w.remove(kAnn, std::string(ClustersWorld::kEdge) + "/");
+    co_await group.join();
+    EXPECT_EQ(removed.json, (Json{{"data", {{"removeCluster", nullptr}}}})) << removed.body;
+    EXPECT_TRUE(w.secrets().empty());
+    EXPECT_NE(w.file("runtimes/prod/in-cluster.yaml"), "");
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().back() == "edge Unknown"; },
+                                    "the end of the cluster"));
+    // A list that shows nothing is one that may not be seen, and no removal.
+    const auto reports = w.told().size();
+    w.argocd.names.clear();
+    CO_ASSERT_TRUE(co_await w.until(
+        [&] { return w.base.daemon->admin("/statusz").body.contains("Argo CD shows no cluster"); },
+        "the trouble"));
+    EXPECT_EQ(w.told().size(), reports);
+  });
+}
+
+// AC-02, AC-28, AC-30, AC-36: nothing of it is stored, committed or shown.
+TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
+  in_clusters_world([](ClustersWorld& w) -> Task<> {
+    co_await w.start();
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
+                                    "the runtime's files"));
+    const auto head = w.git.git("config", {"rev-parse", "main"}).out;
+    EXPECT_EQ((co_await w.add("")).status, 401);
+    EXPECT_EQ((co_await w.add("canary-wrong")).status, 401);
+    EXPECT_EQ((co_await w.add(AppProxyWorld::kEve)).status, 401);
+    EXPECT_EQ((co_await w.add(kBob)).status, 403);
+    const Json token{{"token", "canary-cluster-token"}};
+    for (const char* server :
+         {"https://169.254.169.254", "https://127.0.0.1:6443", "https://[::1]", "https://localhost",
+          "https://kubernetes.default.svc", "http://edge.example.test", "gopher://x"}) {
+      const auto answer = co_await w.add(kAnn, server, token);
+      EXPECT_EQ(answer.status, 400) << server << answer.body;
+    }
+    const auto marker = (w.folder / "was-run").string();
+    const Json exec{{"apiVersion", "client.authentication.k8s.io/v1"},
+                    {"command", "/usr/bin/touch"},
+                    {"args", {marker}}};
+    for (const Json& user : {Json{{"exec", exec}}, Json{{"tokenFile", "/etc/hostname"}},
+                             Json{{"client-certificate", "/etc/hostname"}},
+                             Json{{"auth-provider", {{"name", "gcp"}}}}, Json::object()}) {
+      EXPECT_EQ((co_await w.add(kAnn, ClustersWorld::kEdge, user)).status, 400) << user;
+    }
+    EXPECT_FALSE(std::filesystem::exists(marker));
+    for (const std::string& body :
+         {std::string("["), std::string("{}"), std::string(R"({"name":"../x"})"),
+          "{\"a\":" + std::string(100'000, '[')}) {
+      EXPECT_EQ((co_await w.post(kAnn, body)).status, 400);
+    }
+    EXPECT_EQ((co_await w.post(kAnn, std::string(3'000'000, ' '))).status, 413);
+    EXPECT_TRUE(w.secrets().empty());
+    EXPECT_EQ(w.git.git("config", {"rev-parse", "main"}).out, head);
+    // Whoever was refused stands in the audit stream.
+    std::map<std::string, int> results;
+    for (const Json& line : w.base.audit()) {
+      if (line["action"] == "clusters") ++results[line["result"]];
+    }
+    EXPECT_EQ(results["forbidden"], 1);
+    EXPECT_EQ(results["invalid_argument"], 16);
+    EXPECT_EQ(results.size(), 2U);
+  });
+}
+
+TEST(AppProxyClusters, ReportsComeInChunksAndOnlyWhatChanged) {
+  in_clusters_world([](ClustersWorld& w) -> Task<> {
+    w.argocd.names = {"a", "b", "c", "d", "e"};
+    co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 3; }, "three reports"));
+    EXPECT_THAT(w.told(), ElementsAre("a Successful, b Successful", "c Successful, d Successful",
+                                      "e Successful"));
+    w.argocd.failed = "c";
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 4; }, "the change"));
+    EXPECT_EQ(w.told().back(), "c Failed");
+    // A restart tells nothing again; what changed meanwhile is told.
+    EXPECT_EQ(w.base.daemon->process().stop(), 0);
+    w.argocd.names = {"a", "b", "c", "d"};
+    co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 5; }, "the removed one"));
+    EXPECT_EQ(w.told().back(), "e Unknown");
+    EXPECT_EQ(w.told().size(), 5U);
+  });
+}
+
+// The leader is frozen after its first report. Another replica takes over and tells the rest; the first one, when it
+// comes back, tells nothing a second time.
+TEST(AppProxyClusters, ALeaderThatComesBackTellsNothingTwice) {
+  in_clusters_world([](ClustersWorld& w) -> Task<> {
+    w.argocd.names = {"a", "b", "c"};
+    const auto is_frozen = std::make_shared<bool>(false);
+    w.cluster.set_access([is_frozen, &w](const FakeKubeApi::Access& access) {
+      if (access.resource == "configmaps" && access.verb == "create" &&
+          !std::exchange(*is_frozen, true)) {
+        w.base.daemon->process().signal(SIGSTOP);
+      }
+      return true;
+    });
+    co_await w.start({{"CLUSTER_CHUNK_SIZE", "1"}});
+    CO_ASSERT_TRUE(co_await w.until([&] { return *is_frozen; }, "the first report"));
+    auto environment = w.settings("pod-b");
+    environment["CLUSTER_CHUNK_SIZE"] = "1";
+    environment.merge(w.base.environment());
+    AppProxyProcess second(std::move(environment));
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 3; }, "the second replica"));
+    w.base.daemon->process().signal(SIGCONT);
+    CO_ASSERT_TRUE(co_await w.until(
+        [&] { return w.base.daemon->admin("/statusz").body.contains("leader: pod-b"); },
+        "the first replica"));
+    // A change is told once, by the one that leads.
+    w.argocd.failed = "b";
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 4; }, "the change"));
+    EXPECT_THAT(w.told(), ElementsAre("a Successful", "b Successful", "c Successful", "b Failed"));
+    EXPECT_EQ(second.process().stop(), 0) << second.log();
+    EXPECT_THAT(second.log(), Not(HasSubstr("canary")));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::test

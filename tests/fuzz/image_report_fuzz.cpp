@@ -1,0 +1,44 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "app-proxy/images/image_report.hpp"
+#include "common/core/encoding.hpp"
+#include "common/core/json_value.hpp"
+
+namespace {
+
+void check(std::string_view query) {
+  const auto report = gitops::app_proxy::parse_image_report(query);
+  if (!report) {
+    if (report.error().message.empty()) std::abort();
+    return;
+  }
+  if (report->image.empty() || report->environment.size() > 200) std::abort();
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : report->environment) {
+    if (name.empty() || name.starts_with("CF_")) std::abort();
+    bytes += value.reveal().size();
+  }
+  // Twice the largest query: base64 of the Dockerfile is larger than what came.
+  if (bytes > std::size_t{512} * 1024) std::abort();
+  const gitops::app_proxy::ImageReportOptions options{.own_namespace = "runtime"};
+  const auto workflow =
+      gitops::parse_json_object(gitops::app_proxy::image_report_workflow(options, *report, "w"));
+  if (!workflow.is_object() || workflow["spec"]["entrypoint"] != "main") std::abort();
+}
+
+}  // namespace
+
+// The query of GET /api/image-report; and, so that base64 is no hurdle, the same bytes as its compressed form.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  check(text);
+  check("data=" + gitops::percent_encode(gitops::base64_encode(text)));
+  (void)gitops::app_proxy::image_report_state(text);
+  return 0;
+}

@@ -1,0 +1,182 @@
+// A managed cluster: a second API server that the running app-proxy adds to a real Argo CD by the request of the
+// add-cluster Job, to which Argo CD deploys, and which is removed again. The control plane is the double.
+#include <gmock/gmock.h>
+
+#include "e2e/app_proxy_world.hpp"
+#include "peers/peer_bed.hpp"
+
+namespace gitops::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kPatience = std::chrono::seconds(90);
+// The context of the clusters' kubeconfigs.
+constexpr const char* kName = "test";
+
+Task<bool> until(std::function<bool()> condition, const char* what) {
+  const auto deadline = deadline_after(kPatience);
+  while (!condition()) {
+    if (Clock::now() > deadline) {
+      ADD_FAILURE() << "waited in vain for " << what;
+      co_return false;
+    }
+    co_await sleep_for(std::chrono::milliseconds(200));
+  }
+  co_return true;
+}
+
+std::string config_map(const std::string& name) {
+  return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name +
+         ", namespace: default}\ndata: {a: b}\n";
+}
+
+bool has_config_map(const PeerCluster& cluster, const std::string& name) {
+  return cluster.request("GET", "/api/v1/namespaces/default/configmaps/" + name).ok();
+}
+
+TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
+  GITOPS_REQUIRE_PEERS();
+  auto& bed = peer_bed();
+  const PeerCluster edge;
+  const auto config = bed.git().create_repository("clusters-config");
+  bed.git().commit(
+      "clusters-config",
+      {{"resources/all-runtimes-all-clusters/everywhere.yaml", config_map("everywhere")}},
+      "what every cluster has");
+  const auto shop = bed.git().create_repository("clusters-shop");
+  bed.git().commit("clusters-shop", {{"shop/cm.yaml", config_map("from-shop")}}, "shop");
+  const auto session = Json::parse(bed.argocd().request_ok(
+      "POST", "/api/v1/session",
+      Json{{"username", "admin"}, {"password", bed.argocd().admin_password()}}.dump()));
+  const std::string token = session.value("token", "");
+  const auto argocd = [&](const std::string& method, const std::string& path,
+                          const std::string& body = {}) {
+    return http_call(
+        {.method = method,
+         .url = bed.argocd().url() + path,
+         .headers = {"Authorization: Bearer " + token, "Content-Type: application/json"},
+         .body = body});
+  };
+  for (const auto& url : {config, shop}) {
+    const auto added = argocd(
+        "POST", "/api/v1/repositories?upsert=true",
+        Json{{"repo", url}, {"username", bed.git().username()}, {"password", bed.git().password()}}
+            .dump());
+    ASSERT_TRUE(added.ok()) << added.body;
+  }
+  in_app_proxy_world(
+      [&](AppProxyWorld& world) -> Task<> {
+        auto& accounts = world.platform.accounts();
+        accounts.add({.id = "acc-1",
+                      .name = "acme",
+                      .admins = {"u-ann"},
+                      .git_provider = {},
+                      .shared_config_repo = config});
+        TempDir folder;
+        world.start({{"KUBECONFIG", bed.cluster().kubeconfig().string()},
+                     {"NAMESPACE", PeerArgoCd::kNamespace},
+                     {"USER_TOKEN", kAnn},
+                     {"RUNTIME_STORE_IV", "canary-iv"},
+                     {"SPECIAL_CLUSTER_ADDRESSES", "127.0.0.0/8"},
+                     {"ARGO_CD_URL", bed.argocd().url()},
+                     {"ARGO_CD_TOKEN", token},
+                     {"REPOS_DIR", (folder / "clones").string()},
+                     {"GIT_INSECURE_HTTP", "true"},
+                     {"GIT_USERNAME", bed.git().username()},
+                     {"GIT_PASSWORD", bed.git().password()}});
+        co_await world.account_known();
+        // As the Job makes it of the cluster's kubeconfig.
+        const auto kubeconfig =
+            edge.kubectl_ok({"config", "view", "--minify", "--flatten", "--output", "json"});
+        const Json body{{"name", kName},
+                        {"kubeConfig", base64_encode(kubeconfig)},
+                        {"annotations", ""},
+                        {"labels", base64_encode("env: edge\n")}};
+        const auto added = co_await world.send(
+            {.method = "POST",
+             .target = "/app-proxy/api/clusters",
+             .headers = {{"Authorization", kAnn}, {"Content-Type", "application/json"}},
+             .body = body.dump()});
+        CO_ASSERT_EQ(added.status, 201) << added.body;
+        // Argo CD takes the Secret for one of its own.
+        const auto listed = argocd("GET", "/api/v1/clusters").body;
+        EXPECT_THAT(listed, HasSubstr(edge.server_url()));
+
+        // What every cluster has, by the shared configuration repository; and an Application of a user.
+        const auto created = argocd(
+            "POST", "/api/v1/applications",
+            Json{{"metadata",
+                  {{"name", "clusters-shop"},
+                   {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}},
+                 {"spec",
+                  {{"project", "default"},
+                   {"source", {{"repoURL", shop}, {"path", "shop"}, {"targetRevision", "main"}}},
+                   {"destination", {{"name", kName}, {"namespace", "default"}}},
+                   {"syncPolicy", {{"automated", Json::object()}}}}}}
+                .dump());
+        EXPECT_TRUE(created.ok()) << created.body;
+        const bool is_deployed = co_await until(
+            [&] {
+              for (const char* name : {"prod", kName, "clusters-shop"}) {
+                (void)argocd("GET",
+                             "/api/v1/applications/" + std::string(name) + "?refresh=normal");
+              }
+              return has_config_map(edge, "everywhere") && has_config_map(edge, "from-shop");
+            },
+            "what is deployed to the cluster");
+        if (!is_deployed) {
+          ADD_FAILURE() << argocd("GET", "/api/v1/applications/prod").body << "\n"
+                        << argocd("GET", std::string("/api/v1/applications/") + kName).body << "\n"
+                        << world.daemon->admin("/statusz").body;
+        }
+
+        // The control plane learns what Argo CD finds out about the cluster.
+        const auto& told = accounts.life().clusters;
+        const auto last = [&]() -> Json {
+          Json found;
+          for (const Json& list : told) {
+            for (const Json& one : list) {
+              if (one["server"] == edge.server_url()) found = one;
+            }
+          }
+          return found;
+        };
+        EXPECT_TRUE(co_await until(
+            [&] {
+              const auto info = last().value("info", Json::object());
+              return info.value("/connectionState/status"_json_pointer, "") == "Successful" &&
+                     info.value("applicationsCount", 0) == 2 &&
+                     !info.value("serverVersion", "").empty();
+            },
+            "the report of the cluster"))
+            << last();
+
+        (void)argocd("DELETE", "/api/v1/applications/clusters-shop");
+        EXPECT_TRUE(co_await until([&] { return !has_config_map(edge, "from-shop"); },
+                                   "the end of the Application"));
+        const auto removed = co_await world.ask(
+            "mutation RemoveCluster($server: String!, $runtime: String!) "
+            "{\n\tremoveCluster(server: "
+            "$server, runtime: $runtime)\n}\n",
+            AppProxyWorld::as(kAnn), {{"server", edge.server_url()}, {"runtime", "prod"}});
+        EXPECT_FALSE(removed.json.contains("errors")) << removed.body;
+        // Argo CD had removed what it had applied, before its credentials went.
+        EXPECT_FALSE(has_config_map(edge, "everywhere"));
+        EXPECT_THAT(argocd("GET", "/api/v1/clusters").body, Not(HasSubstr(edge.server_url())));
+        EXPECT_EQ(bed.git().file_at_head("clusters-config", "runtimes/prod/test.yaml"),
+                  std::nullopt);
+        EXPECT_TRUE(co_await until(
+            [&] {
+              return last().value("/info/connectionState/status"_json_pointer, "") == "Unknown";
+            },
+            "the end of the cluster"));
+        EXPECT_THAT(world.daemon->log(), Not(HasSubstr(edge.admin_token())));
+      },
+      4 * kPatience);
+}
+
+}  // namespace
+}  // namespace gitops::test
