@@ -625,10 +625,11 @@ TEST_F(ChartInstallTest, TakesOverAnOlderReleaseAndDeletesNothingUnasked) {
 // The server knows every field of every object, and its values; with strict validation it refuses others.
 TEST_F(ChartInstallTest, TheServerKnowsEveryFieldOfEveryObject) {
   cluster_->apply_crds("argo-events");
-  // The pod of helm test is refused without its account, and nothing is made here.
-  cluster_->apply(R"({"apiVersion": "v1", "kind": "ServiceAccount",
-    "metadata": {"name": "runtime-event-reporter", "namespace": ")" +
-                  ns_ + R"("}})");
+  // The pods of helm test are refused without their accounts, and nothing is made here.
+  for (const std::string account : {"runtime-event-reporter", "cap-app-proxy"}) {
+    cluster_->apply(R"({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ")" +
+                    account + R"(", "namespace": ")" + ns_ + R"("}})");
+  }
   const auto check = [&](const std::string& objects) {
     return cluster_->kubectl({"apply", "--dry-run=server", "--validate=strict", "-f", "-"},
                              objects);
@@ -656,6 +657,7 @@ TEST_F(ChartInstallTest, TheServerKnowsEveryFieldOfEveryObject) {
   const json ingress{{"enabled", true}, {"className", "traefik"}, {"hosts", {"a.example.com"}}};
   const json confined{{"singleNamespace", true}, {"ingress", ingress}};
   const json argo_events{
+      {"global", {{"networkPolicy", {{"enabled", true}}}}},
       {"event-reporters",
        {{"cluster-event-reporter",
          {{"form", "argo-events"}, {"argoEvents", {{"storageClassName", "fast"}}}}}}}};

@@ -202,6 +202,15 @@ TEST(ChartValues, AnyOtherKeyIsAnError) {
   EXPECT_EQ(outside, expected);
 }
 
+// One wrong value for each rule of the schema and of the forms, each with a message that names the key and the rule.
+TEST_F(ChartTest, EveryRuleAboutValuesIsExplainedToWhoBreaksIt) {
+  const auto script = fs::path(GITOPS_SOURCE_DIR) / "tests/chart/wrong_values.py";
+  const auto result =
+      run_command({"python3", script, Helm::program("helm"), values_file("minimal.yaml")});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, testing::AllOf(HasSubstr("schema: "), HasSubstr("forms: ")));
+}
+
 TEST_F(ChartTest, HasAnEntryInTheSupportedRangeOfKubernetes) {
   const std::vector<std::string> with{"template", "rt", chart_folder(), "-f",
                                       values_file("minimal.yaml")};

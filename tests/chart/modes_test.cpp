@@ -2,6 +2,7 @@
 // combination rendered and checked for what must hold in all of them.
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 
 #include "chart/helm.hpp"
+#include "chart/known_fields.hpp"
 #include "support/process.hpp"
 
 namespace gitops::test {
@@ -122,14 +124,17 @@ class ChartModes : public testing::Test {
     if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
   }
 
-  std::vector<json> render(const std::vector<json>& layers) {
+  std::vector<json> render(const std::vector<json>& layers,
+                           const std::vector<std::string>& more = {}) {
     json values{
         {"global",
          {{"codefresh", {{"url", "https://cp.example.com"}}}, {"runtime", {{"name", "demo"}}}}}};
     // As files given one after the other: a null removes a key.
     for (const auto& layer : layers) values = merged(values, layer);
     write_file(folder_ / "values.json", values.dump());
-    return helm_.render({"-f", folder_ / "values.json"});
+    std::vector<std::string> arguments{"-f", folder_ / "values.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return helm_.render(arguments);
   }
 
   static json merged(json base, const json& over) {
@@ -240,6 +245,77 @@ TEST_F(ChartModes, RenderInEveryCombination) {
   }
   EXPECT_EQ(sets, 75);
 }
+
+// The versions at both ends of what the chart supports: kubeVersion in Chart.yaml, and the newest release.
+struct Version {
+  const char* peer;
+  const char* version;
+};
+
+// Read once.
+const KnownFields& fields_of(const std::string& peer) {
+  static std::map<std::string, KnownFields> all;
+  return all.try_emplace(peer, peer).first->second;
+}
+
+class ChartInVersions : public ChartModes, public testing::WithParamInterface<Version> {};
+
+TEST_P(ChartInVersions, RendersOnlyKindsAndFieldsThatKubernetesKnows) {
+  const auto& [peer, version] = GetParam();
+  if (const auto lacking = KnownFields::missing(peer)) GTEST_SKIP() << "peers: " << *lacking;
+  const KnownFields& fields = fields_of(peer);
+  int checked = 0;
+  const auto check = [&](const std::vector<json>& layers) {
+    for (const auto& one : render(layers, {"--kube-version", version})) {
+      if (!KnownFields::covers(one)) continue;
+      ++checked;
+      EXPECT_THAT(fields.mistakes(one), testing::IsEmpty());
+    }
+  };
+  for (const auto& access : access_modes()) {
+    for (const auto& argo_cd : argo_cds()) {
+      for (const auto& around : surroundings()) {
+        check({access.values, argo_cd.values, around.values});
+      }
+    }
+  }
+  check({{{"tunnel-server",
+           {{"enabled", true},
+            {"subdomainHost", "tunnels.example.com"},
+            {"auth", {{"token", {{"secretKeyRef", {{"name", "t"}, {"key", "t"}}}}}}},
+            {"users", {{"ingress", {{"enabled", true}}}}}}},
+          {"app-proxy", {{"enabled", true}, {"actions", {{"enabled", true}}}}}}});
+  EXPECT_GE(checked, 2000);
+}
+
+TEST_P(ChartInVersions, FindsWhatKubernetesDoesNotKnow) {
+  const auto& [peer, version] = GetParam();
+  if (const auto lacking = KnownFields::missing(peer)) GTEST_SKIP() << "peers: " << *lacking;
+  const KnownFields& fields = fields_of(peer);
+  const auto mistakes = [&](const char* api, const char* kind, json more) {
+    more["apiVersion"] = api;
+    more["kind"] = kind;
+    return fields.mistakes(more);
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(mistakes("batch/v1beta1", "CronJobs", {}),
+              ElementsAre("no kind CronJobs in batch/v1beta1"));
+  EXPECT_THAT(mistakes("v1", "Service", {{"spec", {{"ports", {{{"prot", "TCP"}}}}}}}),
+              ElementsAre("Service.spec.ports[0].prot is not known"));
+  EXPECT_THAT(mistakes("apps/v1", "Deployment", {{"spec", {{"replicas", "2"}}}}),
+              ElementsAre("Deployment.spec.replicas is no numeric: \"2\""));
+  // Of Kubernetes 1.26 and later.
+  const auto eviction = mistakes("policy/v1", "PodDisruptionBudget",
+                                 {{"spec", {{"unhealthyPodEvictionPolicy", "AlwaysAllow"}}}});
+  EXPECT_EQ(eviction.empty(), std::string_view(peer) == "kubernetes-newest");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kubernetes, ChartInVersions,
+                         testing::Values(Version{"kubernetes-oldest", "v1.25.0"},
+                                         Version{"kubernetes-newest", "v1.37.0"}),
+                         [](const auto& info) {
+                           return std::string(info.param.peer).substr(sizeof("kubernetes"));
+                         });
 
 TEST_F(ChartModes, AC45_InstallNoCacheAndNothingOfArgo) {
   for (const auto& one : render({})) {

@@ -129,76 +129,31 @@ metadata:
 automountServiceAccountToken: false
 {{- end -}}
 
-{{/* The template of its pods. Besides: program, port (of its main listener, where there is one), readiness (path of the probe), token (of the
-API mounted?), env (rendered), mounts and volumes; where there are any labels, checksums, securityContext, args, morePorts (by name). */}}
-{{- define "gitops-runtime.pod" -}}
-{{- $values := .values -}}
+{{/* The labels of its pods: the chart's, and the user's. Besides: labels, where the pods have more than the selector's. */}}
+{{- define "gitops-runtime.podLabels" -}}
 {{- $labels := merge (include "gitops-runtime.selectorLabels" . | fromYaml) (.labels | default dict) -}}
-{{- $annotations := .checksums | default dict -}}
-metadata:
-  labels: {{- include "gitops-runtime.strings" (merge $labels $values.podLabels) | nindent 4 }}
-  {{- with merge $annotations $values.podAnnotations }}
-  annotations: {{- include "gitops-runtime.strings" . | nindent 4 }}
-  {{- end }}
-spec:
-  serviceAccountName: {{ include "gitops-runtime.serviceAccountName" . | quote }}
-  automountServiceAccountToken: {{ .token }}
-  # A Service named "listen" or "admin" would otherwise set LISTEN_PORT or ADMIN_PORT.
-  enableServiceLinks: false
-  terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds | int }}
-  {{- with $values.imagePullSecrets | default .root.Values.global.imagePullSecrets }}
-  imagePullSecrets: {{- toYaml . | nindent 4 }}
-  {{- end }}
-  securityContext: {{- .securityContext | default $values.podSecurityContext | toYaml | nindent 4 }}
-  {{- with include "gitops-runtime.scheduling" . | trim }}
-  {{- . | nindent 2 }}
-  {{- end }}
-  containers:
-    - name: {{ .program }}
-      image: {{ include "gitops-runtime.image" (dict "root" .root "image" $values.image) | quote }}
-      imagePullPolicy: {{ (include "gitops-runtime.imageValues" (dict "root" .root "image" $values.image) | fromJson).pullPolicy | quote }}
-      command: {{- $values.command | default (list .program) | toYaml | nindent 8 }}
-      {{- with concat (.args | default list) ($values.extraArgs | default list) }}
-      args: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      env: {{- .env | nindent 8 }}
-      ports:
-        {{- with .port }}
-        - name: http
-          containerPort: {{ . }}
-          protocol: TCP
-        {{- end }}
-        {{- range $name, $port := .morePorts }}
-        - name: {{ $name }}
-          containerPort: {{ $port }}
-          protocol: TCP
-        {{- end }}
-        - name: metrics
-          containerPort: 8087
-          protocol: TCP
-      startupProbe:
-        httpGet:
-          path: /healthz
-          port: metrics
-        {{- toYaml $values.startupProbe | nindent 8 }}
-      readinessProbe:
-        httpGet:
-          path: {{ .readiness }}
-          port: metrics
-        {{- toYaml $values.readinessProbe | nindent 8 }}
-      livenessProbe:
-        httpGet:
-          path: /healthz
-          port: metrics
-        {{- toYaml $values.livenessProbe | nindent 8 }}
-      resources: {{- toYaml $values.resources | nindent 8 }}
-      securityContext: {{- toYaml $values.securityContext | nindent 8 }}
-      {{- with concat .mounts ($values.extraVolumeMounts | default list) }}
-      volumeMounts: {{- toYaml . | nindent 8 }}
-      {{- end }}
-  {{- with concat .volumes ($values.extraVolumes | default list) }}
-  volumes: {{- toYaml . | nindent 4 }}
-  {{- end }}
+{{- include "gitops-runtime.strings" (merge $labels .values.podLabels) -}}
+{{- end -}}
+
+{{/* Of a pod: its account, the Secrets for the registry, where it runs, and how long it may take to stop. */}}
+{{- define "gitops-runtime.podBasics" -}}
+serviceAccountName: {{ include "gitops-runtime.serviceAccountName" . | quote }}
+# A Service named "listen" or "admin" would otherwise set LISTEN_PORT or ADMIN_PORT.
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds | int }}
+{{- with .values.imagePullSecrets | default .root.Values.global.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with include "gitops-runtime.scheduling" . | trim }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* The image of a container, and when it is pulled. */}}
+{{- define "gitops-runtime.containerImage" -}}
+{{- $image := dict "root" .root "image" .values.image -}}
+image: {{ include "gitops-runtime.image" $image | quote }}
+imagePullPolicy: {{ (include "gitops-runtime.imageValues" $image | fromJson).pullPolicy | quote }}
 {{- end -}}
 
 {{/* Besides: pods, the least number of them; selector, where that is another than the labels. Nothing for one pod. */}}

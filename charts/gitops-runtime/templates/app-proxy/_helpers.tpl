@@ -10,6 +10,14 @@ app-proxy as a component, in JSON. Its objects, labels and values have the names
 app: cap-app-proxy
 {{- end -}}
 
+{{/* Does the Application reporter ask app-proxy for files in Git? Argument: the root. */}}
+{{- define "gitops-runtime.sourceFiles" -}}
+{{- $proxy := index .Values "app-proxy" -}}
+{{- if and $proxy.enabled $proxy.sourceFiles.enabled -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* The origins of web pages that may ask app-proxy and read the router's own answers, comma separated. Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.cors" -}}
 {{- (index .Values "app-proxy").config.cors | default (regexReplaceAll "^(https?://[^/]*).*$" .Values.global.codefresh.url "${1}") -}}
@@ -112,7 +120,6 @@ app-proxy. Argument: the root. */}}
 {{- $env := dict "ARGO_CD_URL" (printf "%s://%s:%s%s" $argocd.protocol $argocd.host $argocd.port (ternary (printf "/%s" (trimAll "/" $argocd.rootpath)) "" (ne (trimAll "/" $argocd.rootpath) ""))) -}}
 {{- with include "gitops-runtime.argocd.passwordSecret" . | fromJson -}}
 {{- $_ := set $env "ARGO_CD_USERNAME" $argocd.auth.username -}}
-{{- $_ := set $env "ARGO_CD_PASSWORD" (dict "valueFrom" (dict "secretKeyRef" .)) -}}
 {{- end -}}
 {{- if $argocd.tls.insecure -}}
 {{- $_ := set $env "ARGO_CD_INSECURE" true -}}
@@ -137,9 +144,9 @@ to the pod, and five seconds are left in the end. */}}
   "DRAIN_DELAY" (printf "%ds" $delay)
   "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub $grace (add $delay 5))))
 -}}
-{{- range $name, $key := dict "CORS" "cors" "LOG_LEVEL" "logLevel" "RUNTIME_NAME" "runtimeName" "SKIP_PERMISSIONS_VALIDATION" "skipGitPermissionValidation" "GRAPHQL_PLAYGROUND" "graphqlPlayground" -}}
+{{- range $name, $key := dict "CORS" "cors" "LOG_LEVEL" "logLevel" "RUNTIME_NAME" "runtimeName" "SKIP_PERMISSIONS_VALIDATION" "skipGitPermissionValidation" "CLUSTER_CHUNK_SIZE" "clusterChunkSize" "GRAPHQL_PLAYGROUND" "graphqlPlayground" -}}
 {{- $ref := dict "name" "cap-app-proxy-cm" "key" $key -}}
-{{- if eq $key "graphqlPlayground" -}}
+{{- if has $key (list "clusterChunkSize" "graphqlPlayground") -}}
 {{- $_ := set $ref "optional" true -}}
 {{- end -}}
 {{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
@@ -169,6 +176,9 @@ to the pod, and five seconds are left in the end. */}}
 
 {{/* Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.mistakes" -}}
+{{- if eq "codefresh-token" (dig "password" "secretKeyRef" "name" "" .Values.global.runtime.gitCredentials | toString) }}
+- "global.runtime.gitCredentials.password.secretKeyRef.name: codefresh-token is the Secret that app-proxy makes for the runtime's own token; put the Git token into another one"
+{{- end }}
 {{- with (.Values.global.codefresh.userToken | default dict).secretKeyRef }}
 {{- if not (and .name .key) }}
 - "global.codefresh.userToken.secretKeyRef must have both name and key"

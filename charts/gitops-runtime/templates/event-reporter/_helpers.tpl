@@ -92,6 +92,9 @@ true
 -}}
 {{- if eq .mode "app" -}}
 {{- $env = merge $env (include "gitops-runtime.event-reporter.argocdEnv" . | fromJson) -}}
+{{- if include "gitops-runtime.sourceFiles" $root -}}
+{{- $_ := set $env "APP_PROXY_URL" (printf "http://cap-app-proxy:%d" ((index $root.Values "app-proxy").service.port | int)) -}}
+{{- end -}}
 {{- $settings = merge $settings (dict
   "ARGOCD_SERVER" "argocd.server"
   "ARGOCD_SERVER_ROOTPATH" "argocd.server.rootpath"
