@@ -40,9 +40,11 @@ APP_FOLDERS = {
         "integrations": ["providers"],
         "entities": ["git"],
         "runtime": ["git", "entities"],
+        "clusters": ["git", "entities"],
+        "images": [],
         "actions": ["users"],
         "logs": ["users", "actions"],
-        "resolvers": ["users", "providers", "git", "integrations", "entities", "actions", "logs"],
+        "resolvers": ["users", "providers", "git", "integrations", "entities", "clusters", "actions", "logs"],
     },
     "apps/event-reporter": {
         "ledger": [],
@@ -58,9 +60,8 @@ APP_FOLDERS = {
 # A third-party header -> the only files that may include it.
 FENCES = {
     r"boost/beast": r"libs/common/http/[a-z_]+\.cpp",
-    r"spdlog/": r"libs/common/core/log\.cpp",
-    r"yaml-cpp/": r"(libs/common/core/config_yaml|libs/k8s-client/config|apps/app-proxy/git/manifest_edit)\.cpp|tests/.*",
-    r"git2": r"apps/app-proxy/git/(repository|transport)\.cpp",
+    r"yaml-cpp/": r"(libs/common/core/config_yaml|libs/k8s-client/config|apps/app-proxy/git/manifest_edit|apps/app-proxy/entities/plain_folder)\.cpp|tests/.*",
+    r"git2": r"apps/app-proxy/git/(libgit2|repository|transport)\.[ch]pp",
     # Besides core/crypto the TLS files; stream and wire go with the move to net/tls_*.
     r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/common/.*",
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
