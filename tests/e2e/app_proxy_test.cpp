@@ -75,9 +75,12 @@ TEST(AppProxy, AnswersErrorsOfRestInTheFormThatClientsKnow) {
     EXPECT_EQ(missing.status, 404);
     EXPECT_EQ(missing.json,
               (Json{{"statusCode", 404}, {"message", "not found"}, {"error", "Not Found"}}));
+    const auto not_offered = co_await world.send({.target = "/api/git-auth/github"});
+    EXPECT_EQ(not_offered.status, 501);
+    EXPECT_EQ(not_offered.json["statusCode"], 501);
     const auto anonymous = co_await world.send({.method = "POST", .target = "/api/clusters"});
     EXPECT_EQ(anonymous.status, 401);
-    EXPECT_EQ(anonymous.json["statusCode"], 401);
+    EXPECT_EQ(anonymous.json, (Json{{"error", "Unauthorized: Invalid token."}}));
     const auto method = co_await world.send({.method = "DELETE", .target = "/api/graphql"});
     EXPECT_EQ(method.status, 405);
     EXPECT_EQ(method.json["error"], "Method Not Allowed");
