@@ -1,7 +1,9 @@
 // A managed cluster: a second API server that the running app-proxy adds to a real Argo CD by the request of the
-// add-cluster Job, to which Argo CD deploys, and which is removed again. The control plane is the double.
+// add-cluster Job, to which Argo CD deploys, of which the event-reporter tells, and which is removed again. The control
+// plane is the double.
 #include <gmock/gmock.h>
 
+#include "daemons/reporter_process.hpp"
 #include "e2e/app_proxy_world.hpp"
 #include "peers/peer_bed.hpp"
 
@@ -105,6 +107,23 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         const auto listed = argocd("GET", "/api/v1/clusters").body;
         EXPECT_THAT(listed, HasSubstr(edge.server_url()));
 
+        write_file(folder / "platform-token", "platform-token");
+        bed.cluster().apply(
+            R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"reporter-token","namespace":")" +
+            std::string(PeerArgoCd::kNamespace) + R"("},"stringData":{"token":")" + token +
+            R"("}})");
+        ReporterProcess reporter(ReporterProcess::command({"--codefresh-token-file",
+                                                           (folder / "platform-token").string()}),
+                                 {{"REPORTER_MODE", "app"},
+                                  {"POD_NAMESPACE", PeerArgoCd::kNamespace},
+                                  {"KUBECONFIG", bed.cluster().kubeconfig().string()},
+                                  {"ARGOCD_SERVER", bed.argocd().url()},
+                                  {"ARGO_CD_TOKEN_SECRET_NAME", "reporter-token"},
+                                  {"CODEFRESH_URL", world.platform.url().to_string()},
+                                  {"LEDGER_FILE", (folder / "ledger.db").string()}},
+                                 kPatience);
+        CO_ASSERT_TRUE(co_await reporter.wait_for_readyz("ready\n")) << reporter.report();
+
         // What every cluster has, by the shared configuration repository; and an Application of a user.
         const auto created = argocd(
             "POST", "/api/v1/applications",
@@ -114,7 +133,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
                  {"spec",
                   {{"project", "default"},
                    {"source", {{"repoURL", shop}, {"path", "shop"}, {"targetRevision", "main"}}},
-                   {"destination", {{"name", kName}, {"namespace", "default"}}},
+                   {"destination", {{"server", edge.server_url()}, {"namespace", "default"}}},
                    {"syncPolicy", {{"automated", Json::object()}}}}}}
                 .dump());
         EXPECT_TRUE(created.ok()) << created.body;
@@ -132,6 +151,17 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
                         << argocd("GET", std::string("/api/v1/applications/") + kName).body << "\n"
                         << world.daemon->admin("/statusz").body;
         }
+
+        // What the user's Application has there is told, and of which cluster it is.
+        const auto told_from_edge = [&](bool deleted) {
+          return [&, deleted](const FakePlatform::Report& report) {
+            return report.name() == "from-shop" && report.data.value("deleted", false) == deleted;
+          };
+        };
+        const auto* synced =
+            co_await world.platform.wait_for(told_from_edge(false), deadline_after(kPatience));
+        CO_ASSERT_TRUE(synced != nullptr) << reporter.report();
+        EXPECT_EQ(synced->source("cluster"), edge.server_url()) << synced->data;
 
         // The control plane learns what Argo CD finds out about the cluster.
         const auto& told = accounts.life().clusters;
@@ -157,6 +187,10 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         (void)argocd("DELETE", "/api/v1/applications/clusters-shop");
         EXPECT_TRUE(co_await until([&] { return !has_config_map(edge, "from-shop"); },
                                    "the end of the Application"));
+        EXPECT_NE(co_await world.platform.wait_for(told_from_edge(true), deadline_after(kPatience)),
+                  nullptr)
+            << reporter.report();
+        EXPECT_EQ(co_await reporter.stop(), 0);
         const auto removed = co_await world.ask(
             "mutation RemoveCluster($server: String!, $runtime: String!) "
             "{\n\tremoveCluster(server: "
