@@ -140,6 +140,9 @@ class History {
   static void write_other_objects(FakeKubeApi& api);
   // Waits until the pod is ready; false with a failure that says why it is not.
   Task<bool> ready(ReporterPod& pod);
+  // Waits until the pod is ready and has reported all that is due; false with a failure that tells its
+  // status.
+  Task<bool> idle(ReporterPod& pod);
   void observe_leases();
   // Each connection to the control plane may carry a post whose answer gets lost.
   void allow_unanswered(ReporterPod& pod);

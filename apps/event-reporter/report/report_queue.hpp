@@ -67,8 +67,10 @@ class ReportQueue {
   [[nodiscard]] bool is_idle() const;
   // Whether a heartbeat is due. True restarts the interval.
   [[nodiscard]] bool heartbeat_due();
+  // What is due, for the ChangeTracker that fills it.
   [[nodiscard]] DirtySet& dirty() { return dirty_; }
-  [[nodiscard]] const DirtySet& dirty() const { return dirty_; }
+  // Whether a report of the object waits or is under way.
+  [[nodiscard]] bool is_due(const std::string& key) const { return dirty_.contains(key); }
   // Ends the delays of failed objects, at a bounded rate: the peer that they failed for answers again.
   void bring_forward() { forward_ = queue_.delayed(); }
   // Lines for /statusz.

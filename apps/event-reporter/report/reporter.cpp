@@ -199,7 +199,7 @@ Task<> Reporter::find_deleted() {
     for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
       for (const auto& child : children_.of(mark)) {
         // The report of a child that is due sees the parent, which was made before.
-        if (!queue_.dirty().contains(child)) changes_.compare_anew(child);
+        if (!queue_.is_due(child)) changes_.compare_anew(child);
       }
     }
   }
@@ -310,13 +310,12 @@ Task<> Reporter::sweep() {
 }
 
 Task<> Reporter::check_tree(std::string key, std::string project) {
-  if (!changes_.owns(key) || queue_.dirty().contains(key) || !gatherer_.argocd_trouble().empty())
-    co_return;
+  if (!changes_.owns(key) || queue_.is_due(key) || !gatherer_.argocd_trouble().empty()) co_return;
   const auto changed = co_await application_reporter_.tree_changed(key, std::move(project));
-  if (!changed || !*changed || !changes_.owns(key) || queue_.dirty().contains(key)) co_return;
+  if (!changed || !*changed || !changes_.owns(key) || queue_.is_due(key)) co_return;
   if (informer_.find(application_key(key)) == nullptr) co_return;
   sweeps_.Increment();
-  queue_.dirty().changed(key, {}, {}, Clock::now());
+  changes_.compare_anew(key);
 }
 
 Task<> Reporter::tick() {
