@@ -154,7 +154,9 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
     }
     return;
   }
-  if (owns(key) && first && is_reported(key, digest) && !peers_.contains(key)) {
+  // What is due may be its deletion, which ends what the ledger says.
+  if (owns(key) && first && is_reported(key, digest) && !peers_.contains(key) &&
+      !dirty_.contains(key)) {
     unchanged_.Increment();
     return;
   }

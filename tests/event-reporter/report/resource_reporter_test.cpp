@@ -1,6 +1,7 @@
 #include "event-reporter/report/resource_reporter.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -436,6 +437,28 @@ TEST(ResourceReporter, ADeletedObjectThatIsBackUnderItsUidHasHigherSequences) {
       EXPECT_GT(report.sequence, last) << report.event_id;
       last = report.sequence;
     }
+  });
+}
+
+// A read that is ahead of the watch tells the object that is back before the watch tells its deletion.
+TEST(ResourceReporter, TheDeletionOfAnObjectThatIsBackUnderItsUidIsToldAlsoAfterARead) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    parts.kube.stall_watches(true);
+    EXPECT_TRUE(parts.remove());
+    parts.put("u", "two");
+    // Reads the object.
+    parts.reporter->changes().claimed(0, 9);
+    CO_ASSERT_TRUE(co_await parts.wait_for("u two"));
+    parts.kube.stall_watches(false);
+    EXPECT_TRUE(co_await Parts::until([&] { return parts.events().size() == 4; }));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_THAT(parts.events(), ElementsAre("u one", "u two", "u gone", "u two"));
+    const auto& reports = parts.platform_double.reports();
+    EXPECT_EQ(std::ranges::adjacent_find(reports, std::greater_equal{},
+                                         &test::FakePlatform::Report::sequence),
+              reports.end());
   });
 }
 
