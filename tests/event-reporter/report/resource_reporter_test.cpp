@@ -32,7 +32,8 @@ struct Parts {
   explicit Parts(const Executor& executor) : kube(executor), platform_double(executor) {
     kube.add_type(r::kRollouts);
   }
-  Task<> start(ResourceReporter::Options options) {
+  // `prepare` runs before the reporter starts.
+  Task<> start(ResourceReporter::Options options, std::function<void(Parts&)> prepare = {}) {
     CO_ASSERT_OK(kube.start());
     CO_ASSERT_OK(platform_double.start());
     const auto executor = co_await asio::this_coro::executor;
@@ -55,6 +56,7 @@ struct Parts {
     reporter.emplace(executor, *client, *ledger, *delivery, std::move(options), metrics);
     CO_ASSERT_OK(co_await ledger->open());
     ledger->start(tasks.emplace(executor));
+    if (prepare) prepare(*this);
     reporter->start(*tasks);
     reporter->changes().claimed(0, 0);
     // Until the watch has caught up, the objects that it delivers are read.
@@ -127,12 +129,13 @@ struct Parts {
   std::optional<TaskGroup> tasks;
 };
 
-void play(ResourceReporter::Options options, const std::function<Task<>(Parts&)>& body) {
+void play(ResourceReporter::Options options, const std::function<Task<>(Parts&)>& body,
+          const std::function<void(Parts&)>& prepare = {}) {
   const test::LogCapture quiet;
   test::run_in_test_time(
       [&]() -> Task<> {
         Parts parts(co_await asio::this_coro::executor);
-        co_await parts.start(options);
+        co_await parts.start(options, prepare);
         co_await body(parts);
         co_await parts.stop();
         EXPECT_THAT(parts.platform_double.refused(), IsEmpty());
@@ -213,26 +216,34 @@ TEST(ResourceReporter, WhatAnotherReplicaReportedIsReportedGone) {
   const auto row = [](const auto* uid) {
     return inventory_row("in-cluster/rollouts/shop/web", uid);
   };
-  play({}, [row](Parts& parts) -> Task<> {
-    parts.ledger->store(row("other"), {.uid = "other"});
-    EXPECT_TRUE(co_await parts.wait_for("other gone"));
-    while (!parts.ledger->inventory().empty()) co_await sleep_for(milliseconds(5));
-  });
-  play({}, [row](Parts& parts) -> Task<> {
-    parts.ledger->store(row("other"), {.uid = "other"});
-    parts.put("u", "one");
+  const auto prepare = [row](Parts& parts) { parts.ledger->store(row("other"), {.uid = "other"}); };
+  const auto is_told = [](const Parts& parts) {
+    return Parts::until([&parts] { return parts.ledger->inventory().empty(); });
+  };
+  const auto alone = [is_told](Parts& parts) -> Task<> {
+    EXPECT_TRUE(co_await is_told(parts));
+    EXPECT_THAT(parts.events(), ElementsAre("other gone"));
+  };
+  const auto with_successor = [is_told](Parts& parts) -> Task<> {
     EXPECT_TRUE(co_await parts.wait_for("u one"));
     EXPECT_THAT(parts.events(), ElementsAre("other gone", "u one"));
-    while (!parts.ledger->inventory().empty()) co_await sleep_for(milliseconds(5));
+    EXPECT_TRUE(co_await is_told(parts));
+  };
+  play({}, alone, prepare);
+  play({}, with_successor, [&](Parts& parts) {
+    prepare(parts);
+    parts.put("u", "one");
   });
 }
 
 // The answer that the old object is gone comes late.
 TEST(ResourceReporter, WhatIsMadeAnewWhileAMissingObjectIsLookedForIsNotReportedGone) {
-  play({}, [](Parts& parts) -> Task<> {
+  const auto prepare = [](Parts& parts) {
     parts.ledger->store("in-cluster/rollouts/shop/web", {.uid = "old"});
     parts.kube.fail_next(1, 404, {}, "/rollouts/web");
     parts.kube.delay_answers(seconds(5), "/rollouts/web");
+  };
+  const auto body = [](Parts& parts) -> Task<> {
     CO_ASSERT_TRUE(co_await parts.kube.wait_until(
         [&] { return parts.kube.count("GET", "/rollouts/web") == 1; },
         deadline_after(seconds(10))));
@@ -241,7 +252,8 @@ TEST(ResourceReporter, WhatIsMadeAnewWhileAMissingObjectIsLookedForIsNotReported
     co_await sleep_for(seconds(10));
     EXPECT_THAT(parts.events(), ElementsAre("old gone", "new one"));
     EXPECT_EQ(parts.ledger->known().at("in-cluster/rollouts/shop/web").uid, "new");
-  });
+  };
+  play({}, body, prepare);
 }
 
 // After a restart: the deletion of another object with the name was refused, and is retried before
