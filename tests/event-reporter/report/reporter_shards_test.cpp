@@ -363,6 +363,32 @@ TEST(Reporter, AfterARestoreOfTheClusterEverythingIsComparedAnew) {
   });
 }
 
+// The control plane takes no events meanwhile. The application is back in the state that was told last.
+TEST(Reporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReported) {
+  play([](Scene& scene) -> Task<> {
+    co_await scene.start();
+    const auto sees = [&scene](std::size_t count) {
+      return Scene::until(
+          [&scene, count] { return scene.reporter().applications().size() == count; });
+    };
+    const SampleApp app{.name = "web", .resources = 1};
+    scene.put(app);
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    const auto backup = scene.kube.store().back_up();
+    co_await scene.platform.stop();
+    scene.remove(app);
+    CO_ASSERT_TRUE(co_await sees(0));
+    scene.kube.restore(backup);
+    CO_ASSERT_TRUE(co_await sees(1));
+    CO_ASSERT_OK(scene.platform.start());
+    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("web gone", "c-0 gone", "web", "c-0"));
+    EXPECT_EQ(scene.events("", 4).front(), "web");
+  });
+}
+
 // etcd was restored while the watch stayed open, so nothing shows that versions are given out again.
 TEST(Reporter, AStateThatLooksOlderThanOneThatWasReadIsNotLost) {
   play([](Scene& scene) -> Task<> {

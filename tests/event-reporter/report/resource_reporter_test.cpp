@@ -535,6 +535,30 @@ TEST(ResourceReporter, AfterARestoreOfTheClusterEverythingIsComparedAnew) {
   });
 }
 
+// The control plane takes no events meanwhile. The object is back in the state that was told last.
+TEST(ResourceReporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReported) {
+  play({}, [](Parts& parts) -> Task<> {
+    const auto sees = [&parts](const char* count) {
+      return Parts::until([&parts, text = std::string("rollouts: ") + count + " objects"] {
+        return parts.reporter->status().contains(text);
+      });
+    };
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    const auto backup = parts.kube.store().back_up();
+    co_await parts.platform_double.stop();
+    EXPECT_TRUE(parts.remove());
+    CO_ASSERT_TRUE(co_await sees("0"));
+    parts.kube.restore(backup);
+    CO_ASSERT_TRUE(co_await sees("1"));
+    CO_ASSERT_OK(parts.platform_double.start());
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(3, deadline_after(seconds(20))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_THAT(parts.events(), ElementsAre("u one", "u gone", "u one"));
+  });
+}
+
 TEST(ResourceReporter, ARestoreEndsTheReportsUnderWay) {
   play({}, [](Parts& parts) -> Task<> {
     parts.put("u", "one");
