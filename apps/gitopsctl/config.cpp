@@ -147,6 +147,9 @@ void add_installation(ConfigReader& reader, Installation& installation) {
   reader.add({.flag = "app-proxy-actions",
               .help = "app-proxy changes state, too (app-proxy.actions.enabled)"},
              installation.app_proxy_actions);
+  reader.add({.flag = "image-reports",
+              .help = "Pipelines report images by app-proxy (app-proxy.image-enrichment.enabled)"},
+             installation.image_reports);
   reader.add({.flag = "git-credentials",
               .help = "The runtime has a Git token (global.runtime.gitCredentials)"},
              installation.git_credentials);

@@ -12,6 +12,7 @@ namespace {
 constexpr const char* kAppReporter = "runtime-event-reporter";
 constexpr const char* kResourceReporter = "cluster-event-reporter";
 constexpr const char* kAppProxy = "cap-app-proxy";
+constexpr const char* kImageReports = "cap-app-proxy-enrichment";
 constexpr const char* kArgo = "argoproj.io";
 constexpr const char* kLeases = "coordination.k8s.io";
 const std::vector<std::string> kRead = {"get", "list", "watch"};
@@ -197,6 +198,18 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .verbs = {"get", "update"},
                       .names = {"cap-app-proxy-clusters"},
                       .purpose = "report clusters once"});
+  }
+  if (installation.app_proxy && installation.image_reports) {
+    rights.push_back({.daemon = kAppProxy,
+                      .group = kArgo,
+                      .resource = "workflows",
+                      .verbs = {"create", "delete", "get"},
+                      .purpose = "report images"});
+    rights.push_back({.daemon = kImageReports,
+                      .group = kArgo,
+                      .resource = "workflowtaskresults",
+                      .verbs = {"create", "patch"},
+                      .purpose = "tell what the tasks of an image's report have put out"});
   }
   if (installation.app_proxy && installation.app_proxy_actions) {
     add_actions(rights, !installation.single_namespace);

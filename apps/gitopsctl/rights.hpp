@@ -16,6 +16,7 @@ struct Installation {
   bool argo_events = false;  // form argo-events of cluster-event-reporter: its accounts instead
   bool app_proxy = false;    // app-proxy.enabled
   bool app_proxy_actions = false;  // app-proxy.actions.enabled
+  bool image_reports = false;      // app-proxy.image-enrichment.enabled
   bool git_credentials = false;    // global.runtime.gitCredentials.password is set
   bool registration = false;       // global.codefresh.userToken is set
   std::int64_t replicas = 1;       // replicaCount of both reporters

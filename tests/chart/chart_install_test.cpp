@@ -385,6 +385,33 @@ TEST_F(ChartInstallTest, GrantsAppProxyTheSecretsAndLogsOfItsNamespaceAndNothing
   EXPECT_FALSE(cluster_->kubectl({"-n", ns_, "get", "role", "cap-app-proxy"}).ok());
 }
 
+TEST_F(ChartInstallTest, GrantsWorkflowsThatReportImagesTheirResultsAndNothingElse) {
+  const std::vector<std::string> reports{"--set", "app-proxy.enabled=true", "--set",
+                                         "app-proxy.image-enrichment.enabled=true"};
+  ASSERT_TRUE(helm("install", ns_, reports).ok());
+  const std::string account = "codefresh-image-enrichment-sa";
+  EXPECT_EQ(granted(ns_, ns_, account),
+            (std::set<std::string>{"create workflowtaskresults.argoproj.io",
+                                   "patch workflowtaskresults.argoproj.io"}));
+  EXPECT_THAT(granted(ns_, "kube-system", account), IsEmpty());
+  EXPECT_THAT(granted(ns_, ns_, "cap-app-proxy"),
+              IsSupersetOf({"create workflows.argoproj.io", "delete workflows.argoproj.io",
+                            "get workflows.argoproj.io"}));
+  EXPECT_THAT(granted(ns_, "kube-system", "cap-app-proxy"), IsEmpty());
+  const std::string limits = "workflow-synchronization-semaphores";
+  EXPECT_EQ(get(ns_, "configmap", limits).at("data"), json({{"imageReportExecutor", "5"}}));
+
+  ASSERT_TRUE(helm_.run({"uninstall", "rt", "-n", ns_}, cluster_->kubeconfig()).ok());
+  EXPECT_FALSE(cluster_->kubectl({"-n", ns_, "get", "serviceaccount", account}).ok());
+
+  // A ConfigMap of that name which others keep stays theirs.
+  cluster_->kubectl_ok(
+      {"-n", ns_, "create", "configmap", limits, "--from-literal=imageReportExecutor=1"});
+  const auto installed = helm("install", ns_, reports);
+  ASSERT_TRUE(installed.ok()) << installed.err;
+  EXPECT_EQ(get(ns_, "configmap", limits).at("data"), json({{"imageReportExecutor", "1"}}));
+}
+
 TEST_F(ChartInstallTest, GrantsTheLeasesOfItsShardsAndNoOther) {
   ASSERT_TRUE(helm("install", ns_, {"--set", "global.event-reporters.replicaCount=2"}).ok());
   const auto all = granted(ns_, ns_);
@@ -648,7 +675,11 @@ TEST_F(ChartInstallTest, TheServerKnowsEveryFieldOfEveryObject) {
         {"event-reporters", {{"replicaCount", 3}, {"persistence", {{"enabled", true}}}}}}},
       {"event-reporters", {{"cluster-event-reporter", {{"managedClusters", true}}}}},
       {"internal-router", {{"replicaCount", 2}, {"hpa", {{"enabled", true}}}}},
-      {"app-proxy", {{"enabled", true}, {"replicaCount", 2}, {"actions", {{"enabled", true}}}}},
+      {"app-proxy",
+       {{"enabled", true},
+        {"replicaCount", 2},
+        {"actions", {{"enabled", true}}},
+        {"image-enrichment", {{"enabled", true}}}}},
       {"tunnel-client", {{"tunnelServer", {{"subdomainHost", "t.example.com"}}}}},
       {"tunnel-server",
        {{"enabled", true},

@@ -284,7 +284,10 @@ TEST_P(ChartInVersions, RendersOnlyKindsAndFieldsThatKubernetesKnows) {
             {"subdomainHost", "tunnels.example.com"},
             {"auth", {{"token", {{"secretKeyRef", {{"name", "t"}, {"key", "t"}}}}}}},
             {"users", {{"ingress", {{"enabled", true}}}}}}},
-          {"app-proxy", {{"enabled", true}, {"actions", {{"enabled", true}}}}}}});
+          {"app-proxy",
+           {{"enabled", true},
+            {"actions", {{"enabled", true}}},
+            {"image-enrichment", {{"enabled", true}}}}}}});
   EXPECT_GE(checked, 2000);
 }
 

@@ -23,9 +23,64 @@ true
 {{- (index .Values "app-proxy").config.cors | default (regexReplaceAll "^(https?://[^/]*).*$" .Values.global.codefresh.url "${1}") -}}
 {{- end -}}
 
+{{/* What runs the Workflows that report images, as a component, in JSON: a ServiceAccount with its Role. {} where they are not
+wanted. Argument: the root. */}}
+{{- define "gitops-runtime.image-reports" -}}
+{{- $proxy := index .Values "app-proxy" -}}
+{{- $reports := index $proxy "image-enrichment" -}}
+{{- ternary (dict "name" "cap-app-proxy-enrichment" "values" $reports) dict (and $proxy.enabled $reports.enabled) | toJson -}}
+{{- end -}}
+
+{{/* The keys of ConfigMap cap-app-proxy-cm about reports of images, by the variable that each becomes, as JSON; {} where they are
+not wanted. Argument: the root. */}}
+{{- define "gitops-runtime.image-reports.keys" -}}
+{{- $keys := dict -}}
+{{- if include "gitops-runtime.image-reports" . | fromJson -}}
+{{- $keys = dict
+  "IRW_SERVICE_ACCOUNT" "enrichmentServiceAccountName"
+  "IRW_CONCURRENCY_CM_NAME" "enrichmentConcurrencyCmName"
+  "IRW_CONCURRENCY_CM_KEY" "enrichmentConcurrencyCmKey"
+  "IRW_POD_GC_STRATEGY" "enrichmentPodGcStrategy"
+  "IRW_TTL_AFTER_COMPLETION_IN_SECONDS" "enrichmentTtlAfterCompletionInSeconds"
+  "IRW_TTL_ACTIVE_IN_SECONDS" "enrichmentTtlActiveInSeconds"
+  "IRW_HEARTBEAT_INTERVAL_IN_SECONDS" "enrichmentClientHeartbeatIntervalInSeconds"
+  "IRW_REPORT_IMAGE_TASK_IMAGE" "enrichmentImageReportingImage"
+  "IRW_GIT_ENRICHMENT_TASK_IMAGE" "enrichmentGitEnrichmentImage"
+  "IRW_JIRA_ENRICHMENT_TASK_IMAGE" "enrichmentJiraEnrichmentImage" -}}
+{{- end -}}
+{{- $keys | toJson -}}
+{{- end -}}
+
+{{/* Their values, by key, as JSON. Argument: the root. */}}
+{{- define "gitops-runtime.image-reports.data" -}}
+{{- $data := dict -}}
+{{- with include "gitops-runtime.image-reports" . | fromJson -}}
+{{- $config := .values.config -}}
+{{- $data = dict
+  "enrichmentServiceAccountName" .values.serviceAccount.name
+  "enrichmentConcurrencyCmName" $config.concurrencyCmName
+  "enrichmentConcurrencyCmKey" $config.concurrencyCmKey
+  "enrichmentPodGcStrategy" $config.podGcStrategy
+  "enrichmentTtlAfterCompletionInSeconds" $config.ttlAfterCompletionInSeconds
+  "enrichmentTtlActiveInSeconds" $config.ttlActiveInSeconds
+  "enrichmentClientHeartbeatIntervalInSeconds" $config.clientHeartbeatIntervalInSeconds -}}
+{{- range $key, $name := dict "enrichmentImageReportingImage" "reportImage" "enrichmentGitEnrichmentImage" "gitEnrichment" "enrichmentJiraEnrichmentImage" "jiraEnrichment" -}}
+{{- $image := index $config.images $name -}}
+{{- $version := printf ":%s" (include "gitops-runtime.text" $image.tag) -}}
+{{- with $image.digest -}}
+{{- $version = printf "@%s" . -}}
+{{- end -}}
+{{- $registry := $.Values.global.imageRegistry | default $image.registry | default "" | trimSuffix "/" -}}
+{{- $_ := set $data $key (printf "%s/%s%s" $registry $image.repository $version | trimPrefix "/") -}}
+{{- end -}}
+{{- end -}}
+{{- $data | toJson -}}
+{{- end -}}
+
 {{/* The data of ConfigMap cap-app-proxy-cm: what is computed, and config over it. Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.data" -}}
 {{- $data := dict "runtimeName" .Values.global.runtime.name "logLevel" "info" "skipGitPermissionValidation" false -}}
+{{- $data = merge $data (include "gitops-runtime.image-reports.data" . | fromJson) -}}
 {{- range $key, $value := (index .Values "app-proxy").config -}}
 {{- if not (kindIs "invalid" $value) -}}
 {{- $_ := set $data $key $value -}}
@@ -151,6 +206,9 @@ to the pod, and five seconds are left in the end. */}}
 {{- end -}}
 {{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
 {{- end -}}
+{{- range $name, $key := include "gitops-runtime.image-reports.keys" $root | fromJson -}}
+{{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "cap-app-proxy-cm" "key" $key))) -}}
+{{- end -}}
 {{- if include "gitops-runtime.app-proxy.gitPassword" $root | fromJson -}}
 {{- $_ := set $env "GIT_USERNAME" $root.Values.global.runtime.gitCredentials.username -}}
 {{- end -}}
@@ -198,7 +256,10 @@ to the pod, and five seconds are left in the end. */}}
 {{- $values := $proxy.values }}
 {{- if $values.enabled }}
 {{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "app-proxy") $proxy) }}
-{{- else if or (omit $values.config "cors" "logLevel" "skipGitPermissionValidation") $values.env (ne ($values.replicaCount | int) 1) }}
+{{- if and (index $values "image-enrichment").enabled (not (index .Values "argo-workflows").enabled) (not (.Capabilities.APIVersions.Has "argoproj.io/v1alpha1/Workflow")) }}
+- "app-proxy.image-enrichment: the cluster does not know the kind Workflow, so no image is reported; install Argo Workflows"
+{{- end }}
+{{- else if or (omit $values.config "cors" "logLevel" "skipGitPermissionValidation") $values.env (index $values "image-enrichment").enabled (ne ($values.replicaCount | int) 1) }}
 - "app-proxy: nothing but config.cors is read while app-proxy.enabled is false"
 {{- end }}
 {{- $user := .Values.global.codefresh.userToken | default dict }}
