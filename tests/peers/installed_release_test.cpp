@@ -8,7 +8,6 @@
 #include <set>
 #include <sstream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -20,6 +19,7 @@
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
 #include "peers/rendered_workload.hpp"
+#include "peers/rights_audit.hpp"
 #include "support/play.hpp"
 #include "support/run_on.hpp"
 #include "support/yaml_manifests.hpp"
@@ -53,79 +53,19 @@ struct Programs {
   }
 };
 
-// One verb on one resource ("secrets", "rollouts/status") by one ServiceAccount.
-using Use = std::tuple<std::string, std::string, std::string, std::string>;
-
-// The rules of the release's Roles and ClusterRoles.
-std::set<Use> grants_in(const std::vector<Json>& objects) {
-  std::set<Use> grants;
-  for (const auto& object : objects) {
-    if (object["kind"] != "Role" && object["kind"] != "ClusterRole") continue;
-    std::string account = object["metadata"]["name"];
-    if (object["kind"] == "ClusterRole") account.erase(0, std::string(kNamespace).size() + 1);
-    for (const auto& rule : object["rules"]) {
-      for (const auto& group : rule["apiGroups"]) {
-        for (const auto& resource : rule["resources"]) {
-          for (const auto& verb : rule["verbs"]) grants.emplace(account, group, resource, verb);
-        }
-      }
-    }
-  }
-  return grants;
-}
-
 // The cluster with an audit log of all that the ServiceAccounts of the namespace ask for.
 class AuditedCluster {
  public:
-  AuditedCluster() : cluster_({.api_server_flags = flags()}), argocd_(cluster_) {}
+  AuditedCluster() : cluster_({.api_server_flags = audit_.flags()}), argocd_(cluster_) {}
 
   PeerCluster& cluster() { return cluster_; }
   PeerArgoCd& argocd() { return argocd_; }
   GitServer& git() { return git_; }
 
-  // What was asked and granted; into `refused`, what was not.
-  std::set<Use> uses(std::vector<std::string>& refused) const {
-    std::set<Use> uses;
-    std::istringstream lines(read_file(folder_ / "audit.log"));
-    const std::string prefix = std::string("system:serviceaccount:") + kNamespace + ":";
-    for (std::string line; std::getline(lines, line);) {
-      const auto event = Json::parse(line, nullptr, false);
-      if (event.is_discarded() || !event.contains("objectRef"))
-        continue;  // the last line, half written
-      const auto user = event.value("/user/username"_json_pointer, "");
-      if (!user.starts_with(prefix)) continue;
-      const auto& object = event.at("objectRef");
-      auto resource = object.value("resource", "");
-      if (object.contains("subresource"))
-        resource += "/" + object["subresource"].get<std::string>();
-      const auto account = user.substr(prefix.size());
-      if (event.value("/responseStatus/code"_json_pointer, 0) == 403) {
-        refused.push_back(account + ": " + event.value("verb", "") + " " +
-                          event.value("requestURI", ""));
-      } else {
-        uses.emplace(account, object.value("apiGroup", ""), resource, event.value("verb", ""));
-      }
-    }
-    return uses;
-  }
+  const RightsAudit& audit() const { return audit_; }
 
  private:
-  std::vector<std::string> flags() const {
-    const Json policy{{"apiVersion", "audit.k8s.io/v1"},
-                      {"kind", "Policy"},
-                      {"omitStages", {"RequestReceived"}},
-                      {"rules",
-                       {{{"level", "Metadata"},
-                         {"userGroups", {std::string("system:serviceaccounts:") + kNamespace}}},
-                        {{"level", "None"}}}}};
-    write_file(folder_ / "policy.json", policy.dump());
-    return {"--audit-policy-file", folder_ / "policy.json", "--audit-log-path",
-            folder_ / "audit.log",
-            // Without streaming lists, as before Kubernetes 1.32: only then a list is asked for.
-            "--feature-gates=WatchList=false"};
-  }
-
-  TempDir folder_;
+  RightsAudit audit_{{kNamespace}};
   GitServer git_;
   PeerCluster cluster_;
   PeerArgoCd argocd_;
@@ -480,22 +420,6 @@ void make_objects(AuditedCluster& bed) {
   }
 }
 
-void expect_least_rights(const AuditedCluster& bed, const std::set<Use>& granted) {
-  std::vector<std::string> refused;
-  const auto used = bed.uses(refused);
-  EXPECT_THAT(refused, IsEmpty());
-  EXPECT_THAT(granted, Not(IsEmpty()));
-  for (const auto& right : granted) {
-    EXPECT_TRUE(used.contains(right))
-        << testing::PrintToString(right) << " is granted, and no call needs it";
-  }
-  for (const auto& use : used) {
-    // Everybody may ask what he may do.
-    if (std::get<1>(use) == "authorization.k8s.io") continue;
-    EXPECT_TRUE(granted.contains(use)) << testing::PrintToString(use) << " is from elsewhere";
-  }
-}
-
 TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
   GITOPS_REQUIRE_PEER(Programs);
   AuditedCluster bed;
@@ -531,7 +455,11 @@ TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
           co_await world.aside([&] {
             const auto manifests = parse_manifests(world.command({"get", "manifest", "rt"}));
             if (!manifests) throw std::runtime_error(manifests.error().message);
-            expect_least_rights(bed, grants_in(*manifests));
+            const auto granted = rights_granted(*manifests, kNamespace);
+            const auto used = bed.audit().used(kNamespace);
+            expect_each_used(granted, used);
+            expect_each_granted(used, granted);
+            EXPECT_THAT(bed.audit().refused(kNamespace), IsEmpty());
 
             world.command({"uninstall", "rt", "--wait"});
             auto stays = objects(bed.cluster());

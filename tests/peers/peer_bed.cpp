@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <utility>
 
 namespace gitops::test {
 namespace {
@@ -13,8 +14,9 @@ std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-PeerBed::PeerBed(ArgoCdRelease release)
-    : cluster_start_time_(since(started_)),
+PeerBed::PeerBed(ArgoCdRelease release, PeerClusterOptions options)
+    : cluster_(std::move(options)),
+      cluster_start_time_(since(started_)),
       argocd_(cluster_, release),
       start_time_(since(started_)) {}
 
@@ -24,13 +26,13 @@ std::optional<std::string> PeerBed::missing(ArgoCdRelease release) {
   return PeerArgoCd::missing(release);
 }
 
-PeerBed& peer_bed(ArgoCdRelease release) {
+PeerBed& peer_bed(ArgoCdRelease release, PeerClusterOptions options) {
   static std::unique_ptr<PeerBed> bed;  // destroyed at exit, whatever the tests' results
   static std::exception_ptr failure;
   if (failure) std::rethrow_exception(failure);
   if (!bed) {
     try {
-      bed = std::make_unique<PeerBed>(release);
+      bed = std::make_unique<PeerBed>(release, std::move(options));
     } catch (...) {
       failure = std::current_exception();
       throw;

@@ -15,7 +15,7 @@ namespace gitops::test {
 class PeerBed {
  public:
   /// Starts everything (about ten seconds); throws when a program doesn't come up.
-  explicit PeerBed(ArgoCdRelease release = ArgoCdRelease::v3_2);
+  explicit PeerBed(ArgoCdRelease release = ArgoCdRelease::v3_2, PeerClusterOptions options = {});
 
   /// What this machine lacks for the bed, in one line; nullopt: nothing.
   static std::optional<std::string> missing(ArgoCdRelease release = ArgoCdRelease::v3_2);
@@ -36,10 +36,10 @@ class PeerBed {
   std::chrono::milliseconds start_time_;
 };
 
-/// The one bed of this process: started by the first call, which decides about the release, torn
-/// down at exit. When the start fails every call throws what the first one did. Call it on the main
-/// thread.
-PeerBed& peer_bed(ArgoCdRelease release = ArgoCdRelease::v3_2);
+/// The one bed of this process: started by the first call, which decides about the release and
+/// the cluster, torn down at exit. When the start fails every call throws what the first one did. Call
+/// it on the main thread.
+PeerBed& peer_bed(ArgoCdRelease release = ArgoCdRelease::v3_2, PeerClusterOptions options = {});
 
 }  // namespace gitops::test
 
