@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "chart/helm.hpp"
 #include "common/graphql/socket_session.hpp"
 #include "common/http/websocket.hpp"
 #include "daemons/reporter_process.hpp"
@@ -13,6 +14,7 @@
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
+#include "peers/rights_audit.hpp"
 
 namespace gitops::test {
 namespace {
@@ -37,57 +39,62 @@ struct Programs {
   static std::optional<std::string> missing() {
     if (auto lacking = PeerBed::missing(kRelease)) return lacking;
     if (auto lacking = PeerWorkflows::missing()) return lacking;
+    if (auto lacking = Helm::missing()) return lacking;
     return PeerRollouts::missing();
   }
 };
 
+// The namespaces of two releases: one that acts, and one that reports images.
+constexpr const char* kNamespace = "app-proxy";
+constexpr const char* kReports = "image-reports";
+
+RightsAudit& audit() {
+  static RightsAudit made({kNamespace, kReports});
+  return made;
+}
 PeerBed& bed() {
-  return peer_bed(kRelease);
+  return peer_bed(kRelease, {.api_server_flags = audit().flags()});
 }
 
-// The rights of the chart's Role, for a ServiceAccount of its own.
-constexpr const char* kAccount = R"(
-apiVersion: v1
-kind: Namespace
-metadata: {name: app-proxy}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: app-proxy, namespace: app-proxy}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: app-proxy}
-rules:
-- {apiGroups: [argoproj.io], resources: [rollouts, analysisruns, experiments], verbs: [get, patch]}
-- {apiGroups: [argoproj.io], resources: [rollouts/status], verbs: [patch]}
-- {apiGroups: [apps], resources: [replicasets], verbs: [get, list, patch]}
-- {apiGroups: [apps], resources: [deployments], verbs: [get, patch]}
-- {apiGroups: [""], resources: [podtemplates], verbs: [get, patch]}
-- {apiGroups: [argoproj.io], resources: [workflows], verbs: [get, list, watch, create, update, patch, delete]}
-- {apiGroups: [argoproj.io], resources: [workflowtemplates], verbs: [get]}
-- {apiGroups: [""], resources: [pods], verbs: [delete, get, list, watch]}
-- {apiGroups: [""], resources: [pods/log], verbs: [get]}
-- {apiGroups: [""], resources: [events], verbs: [watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: app-proxy}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: app-proxy}
-subjects: [{kind: ServiceAccount, name: app-proxy, namespace: app-proxy}]
-)";
+// What the chart renders for app-proxy with these values.
+std::vector<Json> rendered(const std::string& ns, const std::vector<std::string>& values) {
+  std::vector<std::string> arguments{
+      "--namespace", ns, "-f", values_file("minimal.yaml"), "--set", "app-proxy.enabled=true"};
+  for (const auto& value : values) arguments.insert(arguments.end(), {"--set", value});
+  auto objects = Helm().render(arguments);
+  std::erase_if(objects, [](const Json& one) {
+    return !one["metadata"]["name"].get<std::string>().contains("cap-app-proxy") &&
+           one["kind"] != "ServiceAccount" && one["kind"] != "ConfigMap";
+  });
+  return objects;
+}
+std::set<RightUse> rights(const std::string& ns, const std::vector<std::string>& values) {
+  return rights_granted(rendered(ns, values), ns);
+}
+
+constexpr const char* kActions = "app-proxy.actions.enabled=true";
+constexpr const char* kImages = "app-proxy.image-enrichment.enabled=true";
 
 struct Account {
   std::string token;
   std::string kubeconfig;
 };
+// The ServiceAccount of app-proxy in this namespace, with the rights of the chart.
+Account make_account(const std::string& ns, const std::vector<std::string>& values) {
+  auto& cluster = bed().cluster();
+  cluster.create_namespace(ns);
+  for (const Json& object : rendered(ns, values)) {
+    const std::string kind = object["kind"];
+    if (kind.contains("Role") || kind == "ServiceAccount" ||
+        object["metadata"]["name"] == "workflow-synchronization-semaphores") {
+      cluster.apply(object.dump());
+    }
+  }
+  const auto token = cluster.service_account_token(ns, "cap-app-proxy");
+  return {.token = token, .kubeconfig = cluster.write_kubeconfig(ns, token).string()};
+}
 const Account& account() {
-  static const Account made = [] {
-    bed().cluster().apply(kAccount);
-    const auto token = bed().cluster().service_account_token("app-proxy", "app-proxy");
-    return Account{.token = token,
-                   .kubeconfig = bed().cluster().write_kubeconfig("app-proxy", token).string()};
-  }();
+  static const Account made = make_account(kNamespace, {kActions});
   return made;
 }
 
@@ -110,7 +117,7 @@ struct ActionWorld {
   }
   Task<> start(Environment more = {}) {
     more.insert({{"KUBECONFIG", account().kubeconfig},
-                 {"NAMESPACE", "app-proxy"},
+                 {"NAMESPACE", kNamespace},
                  {"ARGO_CD_URL", bed().argocd().url()},
                  {"ARGO_CD_TOKEN", bed().argocd().token()},
                  {"RULES_REFRESH", "1s"}});
@@ -873,6 +880,86 @@ TEST(RolloutActionsOfUsers, UndoChangesTheDeploymentThatARolloutRefersTo) {
   });
 }
 
+TEST(RolloutActionsOfUsers, TheImageIsSetInWhateverARolloutRefersTo) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)rollouts();
+  const Space space("ro");
+  const Json pod{
+      {"metadata", {{"labels", {{"app", "shop"}}}}},
+      {"spec", {{"containers", {{{"name", "main"}, {"image", "example.test/shop:1"}}}}}}};
+  const Json selector{{"matchLabels", {{"app", "shop"}}}};
+  const auto make = [&](const char* version, const char* kind, const char* name, Json rest) {
+    rest["apiVersion"] = version;
+    rest["kind"] = kind;
+    rest["metadata"] = {{"name", name}, {"namespace", space.ns}};
+    bed().cluster().apply(rest.dump());
+  };
+  make("apps/v1", "ReplicaSet", "set",
+       {{"spec", {{"replicas", 0}, {"selector", selector}, {"template", pod}}}});
+  make("v1", "PodTemplate", "template", {{"template", pod}});
+  struct Reference {
+    const char* rollout;
+    const char* version;
+    const char* kind;
+    const char* name;
+    std::string path;
+    const char* image;
+  };
+  const std::vector<Reference> references{
+      {"by-set", "apps/v1", "ReplicaSet", "set",
+       "/apis/apps/v1/namespaces/" + space.ns + "/replicasets/set",
+       "/spec/template/spec/containers/0/image"},
+      {"by-template", "v1", "PodTemplate", "template",
+       "/api/v1/namespaces/" + space.ns + "/podtemplates/template",
+       "/template/spec/containers/0/image"}};
+  for (const auto& one : references) {
+    make("argoproj.io/v1alpha1", "Rollout", one.rollout,
+         {{"spec",
+           {{"replicas", 0},
+            {"selector", selector},
+            {"workloadRef", {{"apiVersion", one.version}, {"kind", one.kind}, {"name", one.name}}},
+            {"strategy", {{"canary", Json::object()}}}}}});
+  }
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    co_await w.start();
+    for (const auto& one : references) {
+      const auto done = co_await w.data(
+          kAnn, "mutation{setRolloutImage(namespace:\"" + space.ns + "\",rolloutName:\"" +
+                    one.rollout + "\",container:\"main\",image:\"example.test/shop:2\"){changed}}");
+      EXPECT_EQ(done, (Json{{"changed", true}})) << one.kind;
+      EXPECT_EQ(text_at(object(one.path), one.image), "example.test/shop:2") << one.kind;
+    }
+  });
+}
+
+TEST(RolloutActionsOfUsers, AnExperimentIsTerminated) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)rollouts();
+  const Space space("ro");
+  const Json pod{{"metadata", {{"labels", {{"app", "try"}}}}},
+                 {"spec", {{"containers", {{{"name", "main"}, {"image", "example.test/try:1"}}}}}}};
+  bed().cluster().apply(Json{{"apiVersion", "argoproj.io/v1alpha1"},
+                             {"kind", "Experiment"},
+                             {"metadata", {{"name", "try"}, {"namespace", space.ns}}},
+                             {"spec",
+                              {{"templates",
+                                {{{"name", "one"},
+                                  {"selector", {{"matchLabels", {{"app", "try"}}}}},
+                                  {"template", pod}}}}}}}
+                            .dump());
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    co_await w.start();
+    const auto path = "/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/experiments/try";
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return text_at(object(path), "/status/phase") == "Running"; }, "the experiment"));
+    const auto done = co_await w.data(kAnn, "mutation{terminateExperiment(namespace:\"" + space.ns +
+                                                "\",name:\"try\"){changed message}}");
+    EXPECT_EQ(done["changed"], true) << done;
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return text_at(object(path), "/status/phase") == "Successful"; }, "its end"));
+  });
+}
+
 TEST(RolloutActionsOfUsers, AUsersRightIsThatForTheApplicationWhichHasDeployedIt) {
   GITOPS_REQUIRE_PEER(Programs);
   (void)rollouts();
@@ -1032,6 +1119,90 @@ TEST(LogsOfUsers, ComeFromArgoCdArgoServerAndTheApiServer) {
         });
     EXPECT_TRUE(has_event);
   });
+}
+
+// --- reports of images --------------------------------------------------------------------------
+
+// The settings that the chart hands over.
+Environment image_settings() {
+  const auto objects = rendered(kReports, {kImages});
+  const auto& data = test::object(objects, "ConfigMap", "cap-app-proxy-cm").at("data");
+  const auto& deployment = test::object(objects, "Deployment", "cap-app-proxy");
+  Environment settings;
+  for (const Json& one : deployment.at(Pointer("/spec/template/spec/containers/0/env"))) {
+    const std::string name = one["name"];
+    if (!name.starts_with("IRW_")) continue;
+    settings[name] = data.at(one.at(Pointer("/valueFrom/configMapKeyRef/key")));
+  }
+  return settings;
+}
+
+TEST(ImageReportsOfPipelines, RunAsTheAccountOfTheChartWithinItsLimit) {
+  GITOPS_REQUIRE_PEER(Programs);
+  (void)workflows();
+  const auto reports = make_account(kReports, {kImages});
+  auto settings = image_settings();
+  EXPECT_EQ(settings.size(), 10U);
+  settings["KUBECONFIG"] = reports.kubeconfig;
+  settings["NAMESPACE"] = kReports;
+  settings["IRW_HEARTBEAT_INTERVAL_IN_SECONDS"] = "1";
+  in_action_world([&](ActionWorld& w) -> Task<> {
+    co_await w.start(settings);
+    const auto report = [&]() -> Task<std::string> {
+      const auto answer =
+          co_await w.base.send({.method = "GET",
+                                .target = "/app-proxy/api/image-report?CF_IMAGE=reg.test/shop:1",
+                                .headers = {{"authorization", kBob}}});
+      EXPECT_EQ(answer.status, 200) << answer.body;
+      co_return answer.body;
+    };
+    EXPECT_THAT(co_await report(), HasSubstr("event: end\ndata: the image is reported"));
+    const auto all = object("/apis/argoproj.io/v1alpha1/namespaces/image-reports/workflows");
+    CO_ASSERT_EQ(all["items"].size(), 1U);
+    const Json& made = all["items"][0];
+    EXPECT_EQ(text_at(made, "/spec/serviceAccountName"), "codefresh-image-enrichment-sa");
+    EXPECT_EQ(text_at(made, "/spec/synchronization/semaphore/configMapKeyRef/name"),
+              "workflow-synchronization-semaphores");
+    // Where its Secret is refused, no Workflow is left.
+    bed().cluster().apply(
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none, namespace: image-reports}\n"
+        "spec: {hard: {secrets: \"0\"}}\n");
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [] {
+          return text_at(object("/api/v1/namespaces/image-reports/resourcequotas/none"),
+                         "/status/hard/secrets") == "0";
+        },
+        "the quota"));
+    EXPECT_THAT(co_await report(), HasSubstr("the report's Secret"));
+    EXPECT_EQ(
+        object("/apis/argoproj.io/v1alpha1/namespaces/image-reports/workflows")["items"].size(),
+        1U);
+  });
+}
+
+// --- the rights ---------------------------------------------------------------------------------
+
+// After all others: each right of the chart was needed, and none was wanting.
+TEST(RightsOfActions, AreThoseThatCallsNeedAndNoOther) {
+  GITOPS_REQUIRE_PEER(Programs);
+  const auto& run = *testing::UnitTest::GetInstance();
+  if (run.test_to_run_count() != run.total_test_count()) GTEST_SKIP() << "needs the calls of all";
+  std::set<RightUse> everywhere;
+  for (const Json& one : rendered(kNamespace, {kActions})) {
+    if (one["kind"] == "ClusterRole") everywhere.merge(rights_granted({one}, kNamespace));
+  }
+  expect_each_used(everywhere, audit().used_outside(kNamespace));
+  expect_each_granted(audit().used(kNamespace), rights(kNamespace, {kActions}));
+  EXPECT_THAT(audit().refused(kNamespace), testing::IsEmpty());
+
+  auto of_reports = rights(kReports, {kImages});
+  for (const auto& without : rights(kReports, {})) of_reports.erase(without);
+  // What runs in the pods of a Workflow; the simulated node runs nothing.
+  std::erase_if(of_reports,
+                [](const RightUse& use) { return std::get<0>(use) == "cap-app-proxy-enrichment"; });
+  expect_each_used(of_reports, audit().used(kReports));
+  expect_each_granted(audit().used(kReports), rights(kReports, {kImages}));
+  EXPECT_THAT(audit().refused(kReports), testing::IsEmpty());
 }
 
 #endif

@@ -1,11 +1,14 @@
 // A managed cluster: a second API server that the running app-proxy adds to a real Argo CD by the request of the
-// add-cluster Job, to which Argo CD deploys, of which the event-reporter tells, and which is removed again. The control
-// plane is the double.
+// add-cluster Job, to which Argo CD deploys, of which the event-reporter tells, and which is removed again. app-proxy has
+// the rights that the chart gives it, and the API server's audit log tells which it used. The control plane is the
+// double.
 #include <gmock/gmock.h>
 
+#include "chart/helm.hpp"
 #include "daemons/reporter_process.hpp"
 #include "e2e/app_proxy_world.hpp"
 #include "peers/peer_bed.hpp"
+#include "peers/rights_audit.hpp"
 
 namespace gitops::test {
 namespace {
@@ -39,9 +42,40 @@ bool has_config_map(const PeerCluster& cluster, const std::string& name) {
   return cluster.request("GET", "/api/v1/namespaces/default/configmaps/" + name).ok();
 }
 
+constexpr const char* kNamespace = PeerArgoCd::kNamespace;
+constexpr const char* kRegistration = "global.codefresh.userToken.token=x";
+constexpr const char* kGitToken = "global.runtime.gitCredentials.password.value=x";
+
+struct Programs {
+  static std::optional<std::string> missing() {
+    if (auto lacking = Helm::missing()) return lacking;
+    return PeerBed::missing();
+  }
+};
+
+// The ServiceAccount of app-proxy and its rights, as the chart renders them with these values.
+std::vector<Json> account(const std::vector<std::string>& values) {
+  std::vector<std::string> arguments{"--namespace", kNamespace,
+                                     "-f",          values_file("minimal.yaml"),
+                                     "--set",       "app-proxy.enabled=true"};
+  for (const auto& value : values) arguments.insert(arguments.end(), {"--set", value});
+  auto objects = Helm().render(arguments);
+  std::erase_if(objects, [](const Json& one) {
+    const std::string kind = one["kind"];
+    return one["metadata"]["name"] != "cap-app-proxy" ||
+           (kind != "ServiceAccount" && !kind.starts_with("Role"));
+  });
+  return objects;
+}
+
 TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
-  GITOPS_REQUIRE_PEERS();
-  auto& bed = peer_bed();
+  GITOPS_REQUIRE_PEER(Programs);
+  const RightsAudit audit({kNamespace});
+  PeerBed bed(ArgoCdRelease::v3_2, {.api_server_flags = audit.flags()});
+  const auto objects = account({kRegistration, kGitToken});
+  for (const Json& one : objects) bed.cluster().apply(one.dump());
+  const auto own_kubeconfig = bed.cluster().write_kubeconfig(
+      "cap-app-proxy", bed.cluster().service_account_token(kNamespace, "cap-app-proxy"));
   const PeerCluster edge;
   const auto config = bed.git().create_repository("clusters-config");
   bed.git().commit(
@@ -78,8 +112,8 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
                       .git_provider = {},
                       .shared_config_repo = config});
         TempDir folder;
-        world.start({{"KUBECONFIG", bed.cluster().kubeconfig().string()},
-                     {"NAMESPACE", PeerArgoCd::kNamespace},
+        world.start({{"KUBECONFIG", own_kubeconfig.string()},
+                     {"NAMESPACE", kNamespace},
                      {"USER_TOKEN", kAnn},
                      {"RUNTIME_STORE_IV", "canary-iv"},
                      {"SPECIAL_CLUSTER_ADDRESSES", "127.0.0.0/8"},
@@ -210,6 +244,21 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         EXPECT_THAT(world.daemon->log(), Not(HasSubstr(edge.admin_token())));
       },
       4 * kPatience);
+  // What the registration and the Git token add to the rights is used, and nothing was wanting.
+  const auto granted = rights_granted(objects, kNamespace);
+  auto added = granted;
+  for (const auto& without : rights_granted(account({}), kNamespace)) added.erase(without);
+  const auto used = audit.used(kNamespace);
+  expect_each_used(added, used);
+  // Argo CD's own accounts are in this namespace, too.
+  std::set<RightUse> of_app_proxy;
+  for (const auto& use : used) {
+    if (std::get<0>(use) == "cap-app-proxy") of_app_proxy.insert(use);
+  }
+  expect_each_granted(of_app_proxy, granted);
+  for (const auto& refused : audit.refused(kNamespace)) {
+    EXPECT_FALSE(refused.starts_with("cap-app-proxy:")) << refused;
+  }
 }
 
 }  // namespace

@@ -46,12 +46,12 @@ std::set<RightUse> rights_granted(const std::vector<Json>& objects, const std::s
 
 RightsAudit::RightsAudit(std::vector<std::string> namespaces) {
   for (auto& ns : namespaces) ns.insert(0, "system:serviceaccounts:");
-  const Json policy{{"apiVersion", "audit.k8s.io/v1"},
-                    {"kind", "Policy"},
-                    {"omitStages", {"RequestReceived"}},
-                    {"rules",
-                     {{{"level", "Metadata"}, {"userGroups", std::move(namespaces)}},
-                      {{"level", "None"}}}}};
+  const Json policy{
+      {"apiVersion", "audit.k8s.io/v1"},
+      {"kind", "Policy"},
+      {"omitStages", {"RequestReceived"}},
+      {"rules",
+       {{{"level", "Metadata"}, {"userGroups", std::move(namespaces)}}, {{"level", "None"}}}}};
   write_file(folder_ / "policy.json", policy.dump());
   flags_ = {"--audit-policy-file", folder_ / "policy.json", "--audit-log-path",
             folder_ / "audit.log",
