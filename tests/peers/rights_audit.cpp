@@ -17,12 +17,18 @@ bool is_allowed(const Json& event) {
   return event.value("/annotations/authorization.k8s.io~1decision"_json_pointer, "") == "allow";
 }
 
-RightUse use_of(const Json& event) {
+void add_use(const Json& event, std::set<RightUse>& uses) {
   const auto& object = event.at("objectRef");
   auto resource = object.value("resource", "");
   if (object.contains("subresource")) resource += "/" + object.value("subresource", "");
-  return {event.value("account", ""), object.value("apiGroup", ""), resource,
-          event.value("verb", "")};
+  const auto account = event.value("account", "");
+  const auto group = object.value("apiGroup", "");
+  const auto verb = event.value("verb", "");
+  uses.emplace(account, group, resource, verb);
+  // An apply that creates the object needs both rights, and is logged once.
+  if (verb == "patch" && event.value("/responseStatus/code"_json_pointer, 0) == 201) {
+    uses.emplace(account, group, resource, "create");
+  }
 }
 
 }  // namespace
@@ -80,7 +86,7 @@ std::set<RightUse> RightsAudit::used(const std::string& ns) const {
   for (const auto& event : events(ns)) {
     // Everybody may ask what he may do.
     const auto group = event.value("/objectRef/apiGroup"_json_pointer, "");
-    if (is_allowed(event) && group != "authorization.k8s.io") uses.insert(use_of(event));
+    if (is_allowed(event) && group != "authorization.k8s.io") add_use(event, uses);
   }
   return uses;
 }
@@ -89,7 +95,7 @@ std::set<RightUse> RightsAudit::used_outside(const std::string& ns) const {
   std::set<RightUse> uses;
   for (const auto& event : events(ns)) {
     const auto where = event.value("/objectRef/namespace"_json_pointer, "");
-    if (is_allowed(event) && where != ns) uses.insert(use_of(event));
+    if (is_allowed(event) && where != ns) add_use(event, uses);
   }
   return uses;
 }
