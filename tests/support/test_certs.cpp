@@ -95,6 +95,16 @@ Certificate CertificateAuthority::issue(const CertificateRequest& request) {
                           request.days);
 }
 
+RsaCertificate make_rsa_certificate(int bits) {
+  const TempDir folder("gitops-rsa");
+  const auto key = folder / "key.pem";
+  const auto cert = folder / "cert.pem";
+  run_or_throw({"openssl", "genrsa", "-traditional", "-out", key.string(), std::to_string(bits)});
+  run_or_throw({"openssl", "req", "-x509", "-new", "-key", key.string(), "-subj", "/", "-days",
+                "3650", "-out", cert.string()});
+  return {.certificate = read_file(cert), .private_key = read_file(key)};
+}
+
 void make_rsa_key(const std::filesystem::path& file) {
   run_or_throw({"openssl", "genrsa", "-out", file.string(), "2048"});
 }

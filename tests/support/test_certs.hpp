@@ -40,6 +40,13 @@ class CertificateAuthority {
   int issued_ = 0;
 };
 
+/// A self-signed certificate of an RSA key, and the key, both in PEM.
+struct RsaCertificate {
+  std::string certificate;
+  std::string private_key;
+};
+RsaCertificate make_rsa_certificate(int bits = 2048);
+
 /// Writes a new RSA private key, for signers of tokens.
 void make_rsa_key(const std::filesystem::path& file);
 

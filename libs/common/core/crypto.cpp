@@ -3,12 +3,17 @@
 #include <limits>
 #include <stdexcept>
 
+#include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/rsa.h>
+#include <openssl/x509.h>
 
 namespace gitops {
 namespace {
@@ -71,6 +76,37 @@ Key ed25519_key(const Secret& seed) {
   check(key ? 1 : 0, "Ed25519");
   return key;
 }
+
+struct FreeBio {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+};
+using Bio = std::unique_ptr<BIO, FreeBio>;
+
+Bio reader_of(std::string_view pem) {
+  Bio bio(BIO_new_mem_buf(bytes(pem), int_size(pem.size())));
+  check(bio ? 1 : 0, "memory");
+  return bio;
+}
+
+// Without it OpenSSL asks for a password at the terminal.
+int no_password(char*, int, int, void*) {
+  return -1;
+}
+
+struct FreeCertificate {
+  void operator()(X509* certificate) const { X509_free(certificate); }
+};
+using Certificate = std::unique_ptr<X509, FreeCertificate>;
+
+Certificate certificate_of(std::string_view pem) {
+  Certificate certificate(PEM_read_bio_X509(reader_of(pem).get(), nullptr, no_password, nullptr));
+  ERR_clear_error();
+  return certificate;
+}
+
+struct FreeKeyContext {
+  void operator()(EVP_PKEY_CTX* context) const { EVP_PKEY_CTX_free(context); }
+};
 
 enum class Direction { open, seal };
 
@@ -271,6 +307,59 @@ std::string ed25519_public_key(const Secret& seed) {
   std::size_t size = out.size();
   check(EVP_PKEY_get_raw_public_key(key.get(), bytes(out), &size), "Ed25519");
   return out;
+}
+
+Result<std::string> rsa_oaep_encrypt(std::string_view certificate, std::string_view plain,
+                                     std::string_view label) {
+  constexpr int kFewestBits = 2'048;
+  constexpr int kMostBits = 16'384;
+  const auto found = certificate_of(certificate);
+  EVP_PKEY* const key = found ? X509_get0_pubkey(found.get()) : nullptr;
+  if (key == nullptr || EVP_PKEY_is_a(key, "RSA") != 1) {
+    return fail(ErrorCode::invalid_data, "there is no certificate of an RSA key in PEM");
+  }
+  if (const int bits = EVP_PKEY_get_bits(key); bits < kFewestBits || bits > kMostBits) {
+    return fail(ErrorCode::invalid_data,
+                "the certificate's RSA key has " + std::to_string(bits) + " bits");
+  }
+  if (X509_cmp_current_time(X509_get0_notAfter(found.get())) <= 0) {
+    return fail(ErrorCode::invalid_data, "the certificate has expired");
+  }
+  const std::unique_ptr<EVP_PKEY_CTX, FreeKeyContext> context(
+      EVP_PKEY_CTX_new_from_pkey(nullptr, key, nullptr));
+  check(EVP_PKEY_encrypt_init(context.get()), "RSA-OAEP");
+  check(EVP_PKEY_CTX_set_rsa_padding(context.get(), RSA_PKCS1_OAEP_PADDING), "RSA-OAEP");
+  check(EVP_PKEY_CTX_set_rsa_oaep_md(context.get(), EVP_sha256()), "RSA-OAEP");
+  check(EVP_PKEY_CTX_set_rsa_mgf1_md(context.get(), EVP_sha256()), "RSA-OAEP");
+  if (!label.empty()) {
+    // OpenSSL takes it as its own to free.
+    void* const copy = OPENSSL_memdup(label.data(), label.size());
+    check(copy != nullptr ? 1 : 0, "memory");
+    check(EVP_PKEY_CTX_set0_rsa_oaep_label(context.get(), copy, int_size(label.size())),
+          "RSA-OAEP");
+  }
+  std::size_t size = static_cast<std::size_t>(EVP_PKEY_get_size(key));
+  std::string out(size, '\0');
+  if (EVP_PKEY_encrypt(context.get(), bytes(out), &size, bytes(plain), plain.size()) != 1) {
+    ERR_clear_error();
+    return fail(ErrorCode::invalid_argument, "the text is too long for RSA-OAEP with this key");
+  }
+  out.resize(size);
+  return out;
+}
+
+Result<bool> is_key_of(const Secret& private_key, std::string_view certificate) {
+  const auto found = certificate_of(certificate);
+  const Key key(PEM_read_bio_PrivateKey(reader_of(private_key.reveal()).get(), nullptr, no_password,
+                                        nullptr));
+  ERR_clear_error();
+  if (!key || EVP_PKEY_is_a(key.get(), "RSA") != 1) {
+    return fail(ErrorCode::invalid_data, "there is no RSA private key in PEM");
+  }
+  if (!found) return fail(ErrorCode::invalid_data, "there is no certificate in PEM");
+  const bool fits = X509_check_private_key(found.get(), key.get()) == 1;
+  ERR_clear_error();
+  return fits;
 }
 
 std::string random_bytes(std::size_t size) {

@@ -118,6 +118,15 @@ inline constexpr std::size_t kEd25519KeySize = 32;
 [[nodiscard]] std::string ed25519_sign(const Secret& seed, std::string_view message);
 [[nodiscard]] std::string ed25519_public_key(const Secret& seed);
 
+// Encrypts `plain` by RSA-OAEP with SHA-256 (RFC 8017) for the key of an X.509 certificate in PEM. Who
+// decrypts it must know the label. invalid_data: no certificate of an RSA key of 2,048 to 16,384 bits, or
+// one that has expired; invalid_argument: `plain` is too long for the key.
+[[nodiscard]] Result<std::string> rsa_oaep_encrypt(std::string_view certificate,
+                                                   std::string_view plain, std::string_view label);
+// Whether an RSA private key in PEM, without a password, belongs to a certificate. invalid_data: one
+// of them is none.
+[[nodiscard]] Result<bool> is_key_of(const Secret& private_key, std::string_view certificate);
+
 // Unpredictable bytes for keys, nonces and tokens.
 [[nodiscard]] std::string random_bytes(std::size_t size);
 

@@ -4,10 +4,13 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "common/core/encoding.hpp"
+#include "support/process.hpp"
+#include "support/test_certs.hpp"
 
 namespace gitops {
 namespace {
@@ -229,6 +232,75 @@ TEST(Ed25519, SignsAsItsSpecificationSays) {
             "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
             "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00");
   EXPECT_THROW((void)ed25519_sign(Secret("short"), ""), std::invalid_argument);
+}
+
+// Decrypted by the openssl command.
+TEST(RsaOaep, IsReadByWhoHasTheKeyAndTheLabel) {
+  const auto key = test::make_rsa_certificate();
+  const test::TempDir folder;
+  test::write_file(folder / "key.pem", key.private_key);
+  const auto decrypted = [&](const std::string& hidden, const std::string& label) {
+    test::write_file(folder / "hidden", hidden);
+    std::vector<std::string> argv{"openssl",
+                                  "pkeyutl",
+                                  "-decrypt",
+                                  "-inkey",
+                                  (folder / "key.pem").string(),
+                                  "-in",
+                                  (folder / "hidden").string()};
+    for (const std::string& option :
+         {std::string("rsa_padding_mode:oaep"), std::string("rsa_oaep_md:sha256"),
+          std::string("rsa_mgf1_md:sha256"), "rsa_oaep_label:" + hex_encode(label)}) {
+      if (option.ends_with("label:")) continue;
+      argv.insert(argv.end(), {"-pkeyopt", option});
+    }
+    const auto result = test::run_command(argv);
+    return result.exit_code == 0 ? result.out : "refused";
+  };
+  const auto labelled = rsa_oaep_encrypt(key.certificate, "a key", "ns/name");
+  ASSERT_TRUE(labelled);
+  EXPECT_EQ(labelled->size(), 256U);
+  EXPECT_EQ(decrypted(*labelled, "ns/name"), "a key");
+  EXPECT_EQ(decrypted(*labelled, "ns/other"), "refused");
+  EXPECT_EQ(decrypted(*labelled, ""), "refused");
+  const auto plain = rsa_oaep_encrypt(key.certificate, "a key", "");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(decrypted(*plain, ""), "a key");
+  EXPECT_NE(*rsa_oaep_encrypt(key.certificate, "a key", ""), *plain);
+}
+
+TEST(RsaOaep, RefusesWhatCannotBe) {
+  const auto key = test::make_rsa_certificate();
+  const auto too_long = rsa_oaep_encrypt(key.certificate, std::string(191, 'x'), "");
+  ASSERT_FALSE(too_long);
+  EXPECT_EQ(too_long.error().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(rsa_oaep_encrypt(key.certificate, std::string(190, 'x'), ""));
+  test::CertificateAuthority authority;
+  const auto elliptic = test::read_file(authority.ca_file());
+  const auto small = test::make_rsa_certificate(1024);
+  for (const auto& wrong : {std::string(), std::string("x"), key.private_key, elliptic,
+                            small.certificate, key.certificate.substr(0, 200)}) {
+    const auto refused = rsa_oaep_encrypt(wrong, "a key", "");
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid_data);
+  }
+}
+
+TEST(RsaOaep, KnowsTheKeyOfACertificate) {
+  const auto key = test::make_rsa_certificate();
+  const auto other = test::make_rsa_certificate();
+  EXPECT_EQ(is_key_of(Secret(key.private_key), key.certificate), true);
+  EXPECT_EQ(is_key_of(Secret(other.private_key), key.certificate), false);
+  EXPECT_FALSE(is_key_of(Secret("x"), key.certificate));
+  EXPECT_FALSE(is_key_of(Secret(key.certificate), key.certificate));
+  EXPECT_FALSE(is_key_of(Secret(key.private_key), key.private_key));
+  // A key with a password is refused; nobody is asked for it.
+  const test::TempDir folder;
+  test::write_file(folder / "key.pem", key.private_key);
+  const auto locked = test::run_command(
+      {"openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", (folder / "key.pem").string()});
+  ASSERT_EQ(locked.exit_code, 0) << locked.err;
+  EXPECT_FALSE(is_key_of(Secret(locked.out), key.certificate));
 }
 
 }  // namespace
