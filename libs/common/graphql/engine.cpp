@@ -153,7 +153,12 @@ std::expected<std::unique_ptr<Prepared>, Refusal> Engine::prepare_with(
   auto values =
       coerce_variables(*schema_, text, **operation, variables, prepared->arena_,
                        {.names = !options_.allows_introspection, .values = options_.hides_values});
-  if (!values) return std::unexpected(Refusal{std::move(values.error())});
+  if (!values) {
+    if (options_.plain_variable_errors) {
+      for (auto& error : values.error()) std::erase(error.message, '"');
+    }
+    return std::unexpected(Refusal{std::move(values.error())});
+  }
   prepared->execution_ =
       std::make_unique<Execution>(*schema_, bindings_, text, **operation, std::move(*values),
                                   ExecutionOptions{.context = context,

@@ -26,6 +26,9 @@ struct EngineOptions {
   bool allows_introspection = true;
   // True: messages about variables do not quote their values, among which may be secrets.
   bool hides_values = false;
+  // True: messages about variables have no double quotes. A public client turns Python's text of an error into JSON by
+  // swapping quotes.
+  bool plain_variable_errors = false;
   std::size_t max_parallel = 16;                     // see ExecutionOptions
   std::size_t max_cached_bytes = 4UL * 1024 * 1024;  // of valid documents, by their text; 0: none
 };

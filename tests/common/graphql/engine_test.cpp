@@ -97,6 +97,18 @@ TEST(GraphqlEngine, KeepsValidDocumentsOnly) {
   EXPECT_GT(engine->cached_documents(), 5u);
 }
 
+// A public client makes JSON of Python's text of an error: ' becomes ", and a " of the message would end it.
+TEST(GraphqlEngine, TellsOfVariablesWithoutDoubleQuotes) {
+  const auto engine = make({.hides_values = true, .plain_variable_errors = true});
+  EXPECT_EQ(ask(*engine, R"({"query":"query($n:Int!){echo(int:$n)}","variables":{"m":1}})"),
+            R"({"errors":[{"message":"Variable $n of required type Int! was not provided.",)"
+            R"("locations":[{"line":1,"column":7}]}]})");
+  EXPECT_EQ(
+      ask(*engine, R"({"query":"query($n:Int!){echo(int:$n)}","variables":{"n":"x"}})"),
+      R"({"errors":[{"message":"Variable $n got invalid value (hidden); Int cannot represent )"
+      R"(non-integer value","locations":[{"line":1,"column":7}]}]})");
+}
+
 TEST(GraphqlEngine, ChecksVariables) {
   const auto engine = make();
   EXPECT_EQ(
