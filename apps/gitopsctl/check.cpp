@@ -168,6 +168,10 @@ class Check {
     } else {
       argocd_.rows.push_back(
           argocd_token_row(co_await client.can_i("applications", "get", "*/*", context_.deadline)));
+      if (settings_.installation.registration && argocd_.rows.back().status == Status::ok) {
+        argocd_.rows.push_back(
+            argocd_clusters_row(co_await client.can_i("clusters", "get", "*", context_.deadline)));
+      }
     }
   }
 

@@ -179,6 +179,15 @@ Row argocd_token_row(const Result<bool>& may_get_applications) {
                 "p, role:NAME, applications, get, */*, allow");
 }
 
+Row argocd_clusters_row(const Result<bool>& may_get_clusters) {
+  constexpr const char* kName = "clusters";
+  if (!may_get_clusters) return not_known(kName, may_get_clusters.error(), {});
+  if (*may_get_clusters) return ok(kName, "the token may get all clusters");
+  return denied(kName, "the token may not get all clusters, so app-proxy reports none or some",
+                "add a policy for its account to argocd-rbac-cm: "
+                "p, role:NAME, clusters, get, *, allow");
+}
+
 std::vector<Row> control_plane_rows(const Result<std::string>& account, milliseconds took) {
   constexpr const char* kPeer = "control plane";
   constexpr const char* kToken = "token";

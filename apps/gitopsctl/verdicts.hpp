@@ -34,6 +34,8 @@ Row argocd_row(const Result<std::string>& answer, std::chrono::milliseconds took
 
 // Whether the token may get all Applications; false when it may get only some.
 Row argocd_token_row(const Result<bool>& may_get_applications);
+// For app-proxy, which reports clusters when it registers the runtime.
+Row argocd_clusters_row(const Result<bool>& may_get_clusters);
 
 // The account of the token, from one call to the control plane. Two rows: reachability and token.
 std::vector<Row> control_plane_rows(const Result<std::string>& account,

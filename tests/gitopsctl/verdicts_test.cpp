@@ -144,6 +144,15 @@ TEST(ArgoCdRow, HintsFollowTheReason) {
   EXPECT_THAT(argocd_row(fails(ErrorCode::not_found), kTook).hint, HasSubstr("port-forward"));
 }
 
+TEST(ArgoCdClustersRow, NamesThePolicyThatIsMissing) {
+  EXPECT_EQ(argocd_clusters_row(true).status, Status::ok);
+  const Row weak = argocd_clusters_row(false);
+  EXPECT_EQ(weak.status, Status::failed);
+  EXPECT_EQ(weak.reason, "denied");
+  EXPECT_NE(weak.hint.find("clusters, get, *, allow"), std::string::npos) << weak.hint;
+  EXPECT_EQ(argocd_clusters_row(fails(ErrorCode::timeout)).status, Status::not_known);
+}
+
 TEST(ArgoCdTokenRow, TellsAcceptedRefusedAndTooWeakApart) {
   EXPECT_EQ(argocd_token_row(true).status, Status::ok);
   const Row weak = argocd_token_row(false);

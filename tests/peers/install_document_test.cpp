@@ -142,7 +142,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
                         "pod-security.kubernetes.io/warn=restricted"});
   const auto before = objects();
   const auto steps = blocks("docs/install.md", "sh");
-  ASSERT_EQ(steps.size(), 4U);
+  ASSERT_EQ(steps.size(), 5U);
 
   // 1. The account. The page's login names an address of its own.
   run(steps[0]);
@@ -176,10 +176,21 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
                 .out,
             "403");
 
-  // 2. and 3. Secrets and release.
+  // The clusters that app-proxy reports: Argo CD leaves out those that the account may not get.
+  const auto clusters = [&] {
+    return shell("curl -s -H \"Authorization: Bearer $(cat argocd-token)\" " + argocd().url() +
+                 "/api/v1/clusters")
+        .out;
+  };
+  EXPECT_THAT(clusters(), Not(HasSubstr("in-cluster")));
   run(steps[1]);
+  EXPECT_TRUE(wait_until([&] { return clusters().contains("in-cluster"); }, kPatience,
+                         "the account to read clusters", std::chrono::milliseconds(500)));
+
+  // 2. and 3. Secrets and release.
   run(steps[2]);
-  EXPECT_THAT(read_file(fs::path(GITOPS_SOURCE_DIR) / "README.md"), HasSubstr(steps[2]))
+  run(steps[3]);
+  EXPECT_THAT(read_file(fs::path(GITOPS_SOURCE_DIR) / "README.md"), HasSubstr(steps[3]))
       << "the README has the same command";
   for (const auto* pod : {"runtime-event-reporter-0", "cluster-event-reporter-0"}) {
     EXPECT_TRUE(wait_until([&] { return pod_exists(pod); }, kPatience, pod,
@@ -196,7 +207,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
       cluster().kubectl({"-n", kNamespace, "get", "pvc", "ledger-runtime-event-reporter-0"}).ok());
 
   // 4. What the page looks at.
-  EXPECT_THAT(shell(steps[3]).out,
+  EXPECT_THAT(shell(steps[4]).out,
               AllOf(HasSubstr("runtime-event-reporter-0"), HasSubstr("cluster-event-reporter-0"),
                     HasSubstr("internal-router-")));
 
