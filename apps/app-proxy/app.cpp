@@ -23,6 +23,7 @@
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
 #include "app-proxy/runtime/runtime_life.hpp"
+#include "app-proxy/sealing/sealing_keys.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"
@@ -116,7 +117,7 @@ class App {
     };
     rows_ = table(*parts_);
     auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows_, audit_),
-                                        {.hides_values = true});
+                                        {.hides_values = true, .plain_variable_errors = true});
     if (!engine) co_return fail("schema", engine.error());
     engine_ = std::move(*engine);
     auto proxy = http::proxy_settings(context_.environment);
@@ -222,6 +223,7 @@ class App {
              : cluster_reporter_->trouble().empty() ? std::string("well")
                                                     : cluster_reporter_->trouble()) +
             "\n";
+    text += "sealing key: " + (keys_ ? keys_->status() : "not available") + "\n";
     text += "logs being read: " + std::to_string(logs_ ? logs_->open() : 0) + "\n";
     text +=
         "Git integrations: " + (cluster_trouble_.empty() ? "available" : cluster_trouble_) + "\n";
@@ -352,6 +354,33 @@ class App {
             .own_namespace = parts_->files.runtime_namespace,
             .special_addresses = special ? std::move(*special) : net::AddressList()});
     parts_->clusters = &*clusters_;
+    start_integrations();
+  }
+
+  // With other tools.
+  void start_integrations() {
+    keys_.emplace(
+        SealingKeys::Parts{.cluster = *cluster_,
+                           .control_plane = *control_plane_,
+                           .committer = git_->committer(),
+                           .reader = git_->reader(),
+                           .repository = [this] { return parts_->files.repository(); },
+                           .credential = [this] { return git_->own_credential(); },
+                           .is_leader = [this] { return !election_ || election_->leading(); }},
+        SealingKeys::Options{.own_namespace = parts_->files.runtime_namespace,
+                             .is_shared = config_.share_sealing_key});
+    keys_->start(life_tasks_);
+    parts_->tools = {.git = &git_->integrations(),
+                     .committer = git_->committer(),
+                     .reader = git_->reader(),
+                     .keys = &*keys_,
+                     .digest_key = [this] {
+                       const auto secret = runtime_secret();
+                       if (secret.token.empty()) return Secret();
+                       return hkdf_sha256(secret.token.reveal(), secret.iv.reveal(),
+                                          "gitops-runtime: credentials of integrations",
+                                          sizeof(Sha256Sum));
+                     }};
   }
 
   [[nodiscard]] ImageReportOptions image_options() const {
@@ -404,6 +433,7 @@ class App {
   std::optional<RolloutActions> rollouts_;
   std::optional<GitParts> git_;
   std::optional<ManagedClusters> clusters_;
+  std::optional<SealingKeys> keys_;
   std::optional<k8s::LeaseElection> election_;
   std::optional<RuntimeLife> life_;
   std::optional<ClusterReporter> cluster_reporter_;

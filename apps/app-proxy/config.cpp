@@ -307,6 +307,11 @@ void bind(ConfigReader& reader, Config& config) {
        "Git token of the runtime, with which it puts its files into the shared configuration "
        "repository"},
       config.git_password, &config.git_password_file);
+  reader.add({"share-sealing-key",
+              {"SHARE_SEALING_KEY"},
+              "Keep a private key of this namespace's Sealed Secrets at the control plane, so that "
+              "all runtimes of the account can unseal integrations"},
+             config.share_sealing_key);
   reader.add({"helm-repository",
               {"HELM_REPOSITORY"},
               "Helm repository with the chart of Argo Rollouts, for createArgoRollouts"},

@@ -93,6 +93,7 @@ struct Config {
   std::string git_username = "username";
   Secret git_password;
   std::string git_password_file;
+  bool share_sealing_key = false;
   std::string helm_repository = "https://argoproj.github.io/argo-helm";
   std::string own_namespace;
 };

@@ -21,6 +21,7 @@ type Query {
   promotionTemplate(runtime: String!, namespace: String!, name: String!): PromotionTemplate
   abacRules(accountId: String!, entityType: AbacEntityValues!): [EntityAbacRules!]!
   gitSources(pagination: SlicePaginationArgs, project: String, runtime: String): GitSourceSlice!
+  getSealingKey(id: String!): String
 }
 input SlicePaginationArgs { after: String before: String first: Int last: Int }
 input UpdateGitSourcePermissionsArgs { gitSource: String! namespace: String!
@@ -40,6 +41,7 @@ type Mutation {
   updateRuntimeStatus(args: UpdateRuntimeStatusArgs!): Int
   updateGitSourcePermissions(args: UpdateGitSourcePermissionsArgs!): Boolean
   updateRuntimeClusters(clusters: [ClusterUpsertArgs]): Boolean
+  saveSealingKey(privateKey: String!): String
 }
 enum ClusterConnectionStatus { Failed Successful Unknown }
 input ConnectionStateInput { status: ClusterConnectionStatus! message: String attemptedAt: String }
@@ -204,6 +206,19 @@ graphql::Resolvers FakeAccounts::resolvers() {
                                   after.empty() ? 0 : std::stoul(std::string(after)),
                                   std::stoul(page["first"].json()));
              }}});
+  to.query({{"getSealingKey", [this](graphql::Call& call) -> Result<std::string> {
+               for (std::size_t i = 0; i < sealing_keys_.size(); ++i) {
+                 if (call["id"].text() == "key-" + std::to_string(i + 1)) return sealing_keys_[i];
+               }
+               return fail(ErrorCode::not_found, "no such key");
+             }}});
+  to.mutation({{"saveSealingKey", [this](graphql::Call& call) -> Result<std::string> {
+                  if (call.context<Owner>().runtime.empty()) {
+                    return fail(ErrorCode::forbidden, "no runtime");
+                  }
+                  sealing_keys_.emplace_back(call["privateKey"].text());
+                  return "key-" + std::to_string(sealing_keys_.size());
+                }}});
   const auto take = [](std::vector<Json>& into) {
     return [&into](graphql::Call& call) -> Result<std::int64_t> {
       if (call.context<Owner>().runtime.empty()) return fail(ErrorCode::forbidden, "no runtime");

@@ -98,6 +98,9 @@ class FakeAccounts {
   Life& life() { return life_; }
   [[nodiscard]] std::size_t runtimes() const { return runtimes_.size(); }
 
+  // The keys of saveSealingKey, in base64; their ids are "key-1" and so on.
+  std::vector<std::string>& sealing_keys() { return sealing_keys_; }
+
   // Fault: answers GraphQL with these bytes and status 200; nothing ends it.
   void answer_with(std::optional<std::string> bytes) { garbage_ = std::move(bytes); }
 
@@ -141,6 +144,7 @@ class FakeAccounts {
   std::map<std::string, Source> applications_;
   Json promotion_rules_ = Json::array();
   Life life_;
+  std::vector<std::string> sealing_keys_;
   std::optional<std::string> garbage_;
   std::vector<std::string> asked_;
   std::unique_ptr<graphql::Engine> engine_;

@@ -117,6 +117,15 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
     EXPECT_EQ((co_await w.create(kAnn, other)).code(), "GIT_SOURCE_EXISTS");
     EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "1");
 
+    // The name of a managed cluster.
+    w.git.commit("config", {{"runtimes/prod/east.yaml", "kind: Application\n"}}, "somebody");
+    Json east = kShop;
+    east["appName"] = "east";
+    EXPECT_EQ((co_await w.create(kAnn, east)).code(), "NAME_TAKEN");
+    east["appName"] = "prod";
+    EXPECT_THAT((co_await w.create(kAnn, east)).body,
+                HasSubstr("the runtime itself has an Application prod"));
+
     const Json edit{{"appName", "shop"},
                     {"appSpecifier", "https://git.example.test/acme/store.git"}};
     const auto edited = co_await w.edit(kBob, edit);
@@ -134,7 +143,7 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
     EXPECT_THAT(w.git_line({"ls-tree", "-r", "--name-only", "main"}), Not(HasSubstr("shop")));
     EXPECT_THAT(w.file("runtimes/prod/in-cluster.yaml"), Not(HasSubstr("shop")));
     EXPECT_EQ((co_await w.remove(kAnn, "shop")).code(), "");
-    EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "3");
+    EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "4");
 
     std::vector<std::string> fields;
     for (const auto& line : w.world.base.audit()) fields.push_back(line.value("action", ""));

@@ -87,6 +87,9 @@ const std::map<std::string, Case>& cases() {
       {"createArgoRollouts", {R"((args:{destServer:"https://x.test",destNamespace:"a"}))"}},
       {"removeCluster", {R"((server:"https://x.test",runtime:"prod"))"}},
       {"removeRuntimeFromIscRepo", {""}},
+      {"applyIntegration",
+       {R"((input:{metadata:{name:"a",type:"issue.jira",runtimes:[],isAllRuntimes:true},)"
+        R"(operation:CREATE,providerInfo:"{}"}))"}},
       {"applicationProxyQuery", {R"((name:"shop"))", "{metadata{name}}", as_view}},
       {"sync", {kApp, "{metadata{name}}", yes}},
       {"refresh", {kApp, "{metadata{name}}", yes}},

@@ -193,8 +193,14 @@ TEST(AppProxyAttacks, AC28_ErrorsQuoteNoSecrets) {
     const auto first = co_await world.ask(document, World::as(World::kAnn),
                                           {{"args", {{"token", "canary-git"}, {"nme", "x"}}}});
     EXPECT_EQ(first.json["errors"][0]["message"],
-              "Variable \"$args\" got invalid value (hidden); Field \"nme\" is not defined by type "
-              "\"RegisterToGitIntegrationArgs\". Did you mean \"name\"?");
+              "Variable $args got invalid value (hidden); Field nme is not defined by type "
+              "RegisterToGitIntegrationArgs. Did you mean name?");
+    // As the status document of the public step, which supplies another name than it declares.
+    const auto missing = co_await world.ask(
+        "query appProxyQuery($name: String!){applicationProxyQuery(name: $name){metadata{name}}}",
+        World::as(World::kAnn), {{"applicationName", "shop"}});
+    EXPECT_EQ(missing.json["errors"][0]["message"],
+              "Variable $name of required type String! was not provided.");
     (void)co_await world.send({.target = "/api/graphql?token=canary-query"});
   });
 }

@@ -130,11 +130,16 @@ TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
       {"query": "mutation CreateGitSource($args: CreateGitSourceInput!) { createGitSource(args: $args) }",
        "variables": {"args": {"appName": "shop", "appSpecifier": "https://git.example.test/a/b.git", "destServer": "https://kubernetes.default.svc"}}},
       {"query": "mutation RemoveGitIntegration($name: String!) { removeGitIntegration(name: $name) }",
-       "variables": {"name": "x"}}
+       "variables": {"name": "x"}},
+      {"query": "query appProxyQuery($name: String!) { applicationProxyQuery(name: $name) { status { health { status } sync { status } } } }",
+       "variables": {"applicationName": "shop"}},
+      {"query": "mutation IntegrationFlow($input: IntegrationFlowInput!) { applyIntegration(input: $input) }",
+       "variables": {"input": {"metadata": {"name": "jira", "type": "issue.jira", "runtimes": [], "isAllRuntimes": true}, "operation": "CREATE", "providerInfo": "{}", "secureData": "{}"}}}
     ])json");
-    // Every field that public clients but the Go SDK ask for; applyIntegration needs sealed secrets.
-    for (const char* field : {"sync", "applicationProxyQuery", "appRollback", "resource",
-                              "resumeWorkflow", "terminateWorkflow", "commitFiles"}) {
+    // Every field that public clients but the Go SDK ask for.
+    for (const char* field :
+         {"sync", "applicationProxyQuery", "appRollback", "resource", "resumeWorkflow",
+          "terminateWorkflow", "commitFiles", "applyIntegration"}) {
       EXPECT_TRUE(std::ranges::any_of(operations, [&](const Json& operation) {
         return operation.value("query", "").contains("{ " + std::string(field) + "(");
       })) << field;

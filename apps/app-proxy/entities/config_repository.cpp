@@ -167,6 +167,25 @@ FileChange create_file(std::string path, std::string_view name, std::string mani
           }};
 }
 
+// Refuses an Application whose name that of this file has: all of a runtime lie in one namespace.
+FileChange keep_name_free(std::string path, std::string taken) {
+  return {.path = std::move(path),
+          .kind = FileChange::Kind::look,
+          .edit = [taken = std::move(taken)](
+                      std::optional<std::string_view> content) -> Result<std::string> {
+            if (!content) return std::string();
+            return std::unexpected(Error{.code = ErrorCode::conflict,
+                                         .message = taken,
+                                         .reason = std::string(git_source_errors::kNameTaken)});
+          }};
+}
+
+FileChange keep_free_of_cluster(const ConfigRepository& repository, const std::string& name) {
+  return keep_name_free(
+      repository.cluster_file(name),
+      "this runtime has a managed cluster " + name + "; choose another name for the Git source");
+}
+
 Error unknown_git_source(std::string_view name) {
   return {.code = ErrorCode::not_found,
           .message = "there is no Git source " + std::string(name) + " in this runtime",
@@ -338,8 +357,12 @@ std::string ConfigRepository::own_resource_file(std::string_view name) const {
   return below("resources/runtimes/" + runtime + "/" + std::string(name) + ".yaml");
 }
 
+std::string ConfigRepository::resources_folder() const {
+  return below("resources");
+}
+
 std::string ConfigRepository::readme_file() const {
-  return below("resources/README.md");
+  return resources_folder() + "/README.md";
 }
 
 std::vector<std::string> ConfigRepository::own_folders() const {
@@ -437,11 +460,13 @@ namespace {
 
 // An Application that applies these globs of "resources" to a cluster.
 std::string resources_manifest(const ConfigRepository& repository, std::string_view name,
-                               std::string_view server, const std::vector<std::string>& globs) {
+                               std::string_view server, const std::vector<std::string>& globs,
+                               std::string_view exclude = {}) {
   RepositorySpecifier resources = repository.at;
-  resources.path += resources.path.empty() ? "resources" : "/resources";
+  resources.path = repository.resources_folder();
   Json source = source_of(resources);
   source["directory"] = {{"recurse", true}, {"include", format_globs(globs)}};
+  if (!exclude.empty()) source["directory"]["exclude"] = exclude;
   return yaml_of(
       application(name, repository,
                   {{"codefresh.io/entity", "internal-config"}, {"codefresh.io/internal", "true"}},
@@ -459,7 +484,8 @@ std::string cluster_manifest(const ConfigRepository& repository, std::string_vie
                              std::string_view server) {
   std::vector<std::string> globs;
   add_folder(globs, "all-runtimes-all-clusters");
-  return resources_manifest(repository, name, server, globs);
+  return resources_manifest(repository, name, server, globs,
+                            "all-runtimes-all-clusters/integrations/**");
 }
 
 std::string runtime_application(const ConfigRepository& repository) {
@@ -555,8 +581,8 @@ std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
   globs.push_back(glob_of(repository, source.name));
   return {create_file(repository.git_source_file(source.name), source.name,
                       git_source_manifest(repository, source)),
-          add_globs(repository, std::move(globs)), keep_project(repository),
-          keep_resources(repository)};
+          keep_free_of_cluster(repository, source.name), add_globs(repository, std::move(globs)),
+          keep_project(repository), keep_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
@@ -565,7 +591,8 @@ std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
   globs.push_back(glob_of(repository, source.name));
   return {create_file(repository.git_source_file(source.name), source.name,
                       restricted_git_source_manifest(repository, source, api)),
-          add_globs(repository, std::move(globs)), keep_resources(repository)};
+          keep_free_of_cluster(repository, source.name), add_globs(repository, std::move(globs)),
+          keep_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
@@ -606,16 +633,19 @@ std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
 
 std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repository,
                                                std::string_view name, std::string_view server) {
-  return {{.path = repository.cluster_file(name),
-           .kind = FileChange::Kind::edit,
-           .edit = [manifest = cluster_manifest(repository, name, server),
-                    server = std::string(server)](
-                       std::optional<std::string_view> content) -> Result<std::string> {
-             if (!content) return manifest;
-             return with_values(std::string(*content),
-                                {{{"spec", "destination", "server"}, server}});
-           }},
-          keep_resources(repository)};
+  return {
+      {.path = repository.cluster_file(name),
+       .kind = FileChange::Kind::edit,
+       .edit = [manifest = cluster_manifest(repository, name, server),
+                server = std::string(server)](
+                   std::optional<std::string_view> content) -> Result<std::string> {
+         if (!content) return manifest;
+         return with_values(std::string(*content), {{{"spec", "destination", "server"}, server}});
+       }},
+      keep_name_free(repository.git_source_file(name), "this runtime has a Git source " +
+                                                           std::string(name) +
+                                                           "; choose another name for the cluster"),
+      keep_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_remove_cluster(const ConfigRepository& repository,

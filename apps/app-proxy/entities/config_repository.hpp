@@ -34,6 +34,8 @@ struct ConfigRepository {
   [[nodiscard]] std::string default_source_folder() const;
   // Resources for clusters of this runtime alone. They need no glob of their own.
   [[nodiscard]] std::string own_resource_file(std::string_view name) const;
+  // All that lies in it is applied somewhere, by the globs of Applications.
+  [[nodiscard]] std::string resources_folder() const;
   // Tells people what lies where.
   [[nodiscard]] std::string readme_file() const;
   // All that concerns only this runtime.
@@ -99,6 +101,7 @@ inline constexpr std::string_view kDefaultGitSource = "default-git-source";
 // Values of Error::reason.
 namespace git_source_errors {
 inline constexpr std::string_view kExists = "GIT_SOURCE_EXISTS";
+inline constexpr std::string_view kNameTaken = "NAME_TAKEN";
 inline constexpr std::string_view kUnknown = "GIT_SOURCE_NOT_FOUND";
 inline constexpr std::string_view kForm = "GIT_SOURCE_UNREADABLE";
 }  // namespace git_source_errors
@@ -140,8 +143,8 @@ std::string rollouts_manifest(const ConfigRepository& repository,
                               const RolloutsInstallation& wanted);
 
 // The changes of the commit that makes a Git source. They change nothing when it is there as wanted,
-// and fail with `conflict` when there is another of that name. The in-cluster Application is made
-// when there is none.
+// and fail with `conflict` when there is another of that name, or a managed cluster, whose Application
+// has that name. The in-cluster Application is made when there is none.
 std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
                                           const GitSource& source);
 std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
@@ -173,7 +176,7 @@ std::vector<FileChange> changes_to_prepare(const ConfigRepository& repository);
 // The same, and those that make the default Git source and its folder. One that was edited stays.
 std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository);
 // Those that make the Application of a managed cluster, or point the one that is there to `server`; what people changed
-// in it otherwise stays.
+// in it otherwise stays. They fail with `conflict` when a Git source of this runtime has that name.
 std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repository,
                                                std::string_view name, std::string_view server);
 // They change nothing when there is none.

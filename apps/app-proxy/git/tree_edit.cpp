@@ -83,7 +83,7 @@ Result<std::optional<git_tree_update>> update_of(git_repository* repository, con
   }
   std::string edited;
   std::string_view content = change.content;
-  if (change.kind == FileChange::Kind::edit) {
+  if (change.kind == FileChange::Kind::edit || change.kind == FileChange::Kind::look) {
     std::optional<std::string> before;
     if (kind == Found::Kind::file) {
       auto read = content_of(repository, present->file.blob, kMaxEditedFile);
@@ -92,6 +92,7 @@ Result<std::optional<git_tree_update>> update_of(git_repository* repository, con
     }
     auto after = change.edit(before ? std::optional<std::string_view>(*before) : std::nullopt);
     if (!after) return std::unexpected(std::move(after.error()));
+    if (change.kind == FileChange::Kind::look) return std::nullopt;
     edited = std::move(*after);
     content = edited;
   }

@@ -17,6 +17,7 @@ struct FileChange {
   enum class Kind {
     write,          // `content` becomes the whole file; an existing file keeps its mode
     edit,           // `edit` makes the new content
+    look,           // nothing changes; `edit` may refuse, and what it returns is not used
     remove,         // the file must exist
     remove_folder,  // the file or folder and all that is in it; nothing to do when there is none
   };

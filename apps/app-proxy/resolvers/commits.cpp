@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/providers/git_error.hpp"
 #include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
@@ -130,7 +131,11 @@ Error shown_commit_error(Error error) {
                 "see its log"};
   }
   if (error.reason == kStopping) return {.code = unavailable, .message = error.message};
-  if (error.reason.starts_with("GIT_")) return error;  // of an edit
+  // Of an edit.
+  if (error.reason.starts_with("GIT_") || error.reason.starts_with("INTEGRATION_") ||
+      error.reason == git_source_errors::kNameTaken) {
+    return error;
+  }
   switch (error.code) {
     case conflict:
       return as(git_errors::kConflict, "read it again, and repeat");

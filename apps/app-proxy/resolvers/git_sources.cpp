@@ -10,6 +10,7 @@
 
 #include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/commits.hpp"
+#include "app-proxy/resolvers/config_commit.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "common/core/json_value.hpp"
 #include "k8s-client/client.hpp"
@@ -30,34 +31,9 @@ Error mistake(std::string message) {
   return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
 }
 
-// The caller and the repository that the commit goes to.
-struct Target {
-  GitAccount account;
-  ConfigRepository repository;
-  std::string requested_by;
-};
-
-Task<Result<Target>> target_of(GitIntegrations* git, Committer* committer,
-                               const RuntimeFiles& files, Call& call, Deadline deadline) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
-  if (const auto there = require(committer); !there) co_return std::unexpected(there.error());
-  auto repository = files.repository();
-  if (!repository) co_return std::unexpected(std::move(repository.error()));
-  auto account = shown(co_await (*known)->open(actor_of(call), {}, deadline));
-  if (!account) co_return std::unexpected(account.error());
-  // The token goes to its own host only.
-  auto url = clone_url_of(account->root, repository->at.repository.to_string());
-  if (!url) co_return std::unexpected(std::move(url.error()));
-  co_return Target{
-      .account = std::move(*account),
-      .repository = std::move(*repository),
-      .requested_by = requested_by(user_of(call), files.runtime),
-  };
-}
-
 // How many files of the repository concern this runtime alone.
-Task<Result<std::int64_t>> own_files(const Target& target, TreeReader& reader, Deadline deadline) {
+Task<Result<std::int64_t>> own_files(const ConfigTarget& target, TreeReader& reader,
+                                     Deadline deadline) {
   // The job on the pool may outlive this coroutine.
   const auto count = std::make_shared<std::atomic<std::int64_t>>(0);
   for (auto& folder : target.repository.own_folders()) {
@@ -80,23 +56,13 @@ Task<Result<std::int64_t>> own_files(const Target& target, TreeReader& reader, D
   co_return count->load();
 }
 
-// True when there was something to commit.
-Task<Result<bool>> commit(const Target& target, Committer& committer,
-                          std::vector<FileChange> changes, std::string message, Deadline deadline) {
-  CommitRequest request{.repository = target.repository.at.repository,
-                        .branch = target.repository.at.ref,
-                        .changes = std::move(changes),
-                        .message = std::move(message),
-                        .description = target.requested_by};
-  const auto made = co_await commit_as(target.account, committer, std::move(request), deadline);
-  if (made) co_return true;
-  if (made.error().reason == kShownNothingToCommit) co_return false;
-  co_return std::unexpected(made.error());
-}
-
-Result<void> checked_name(InputView name) {
+Result<void> checked_name(InputView name, const RuntimeFiles& files) {
   if (auto checked = check_entity_name(name.text()); !checked) {
     return std::unexpected(mistake("appName: " + checked.error().message));
+  }
+  if (name.text() == files.runtime) {
+    return std::unexpected(
+        mistake("appName: the runtime itself has an Application " + files.runtime));
   }
   return {};
 }
@@ -138,7 +104,7 @@ Result<void> check_namespace(InputView name) {
 }
 
 // Makes the repository of a Git source unless it is there.
-Task<Result<void>> ensure_repository(const Target& target, Committer& committer,
+Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& committer,
                                      const RepositorySpecifier& source, Deadline deadline) {
   auto url = clone_url_of(target.account.root, source.repository.to_string());
   if (!url) co_return std::unexpected(std::move(url.error()));
@@ -246,8 +212,9 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
                    .include = text_of(args["include"]),
                    .exclude = text_of(args["exclude"]),
                    .is_internal = args["isInternal"].is_true()};
-  for (const auto& checked : {checked_name(args["appName"]), check_server(args["destServer"]),
-                              check_namespace(args["destNamespace"])}) {
+  for (const auto& checked :
+       {checked_name(args["appName"], files), check_server(args["destServer"]),
+        check_namespace(args["destNamespace"])}) {
     if (!checked) co_return std::unexpected(checked.error());
   }
   auto specifier = specifier_of(args["appSpecifier"], files.scheme);
@@ -257,13 +224,13 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
   if (!labels) co_return std::unexpected(labels.error());
   source.labels = std::move(*labels);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await target_of(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   if (args["createRepo"].is_true()) {
     auto ensured = co_await ensure_repository(*target, *committer, source.source, deadline);
     if (!ensured) co_return ensured;
   }
-  const auto done = co_await commit(
+  const auto done = co_await commit_config(
       *target, *committer, changes_to_create(target->repository, source),
       "Create Git source " + source.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
@@ -274,18 +241,18 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
 Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
                                    const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
-  if (auto checked = checked_name(args["appName"]); !checked) co_return checked;
+  if (auto checked = checked_name(args["appName"], files); !checked) co_return checked;
   auto specifier = specifier_of(args["appSpecifier"], files.scheme);
   if (!specifier) co_return std::unexpected(specifier.error());
   GitSourceEdit edit{.name = text_of(args["appName"]), .source = std::move(*specifier)};
   if (args["include"].exists()) edit.include = text_of(args["include"]);
   if (args["exclude"].exists()) edit.exclude = text_of(args["exclude"]);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await target_of(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
-  const auto done =
-      co_await commit(*target, *committer, changes_to_edit(target->repository, edit),
-                      "Edit Git source " + edit.name + " of runtime " + files.runtime, deadline);
+  const auto done = co_await commit_config(
+      *target, *committer, changes_to_edit(target->repository, edit),
+      "Edit Git source " + edit.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
   prepare_clone(target->account, *committer, edit.source.repository);
   co_return Result<void>();
@@ -300,7 +267,7 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer*
   source->include = text_of(args["include"]);
   source->exclude = text_of(args["exclude"]);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await target_of(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const auto api = co_await restricted_api(cluster, deadline);
   if (!api) co_return std::unexpected(api.error());
@@ -308,7 +275,7 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer*
     auto ensured = co_await ensure_repository(*target, *committer, source->source, deadline);
     if (!ensured) co_return ensured;
   }
-  const auto done = co_await commit(
+  const auto done = co_await commit_config(
       *target, *committer, changes_to_create(target->repository, *source, *api),
       "Create restricted Git source " + source->name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
@@ -325,9 +292,9 @@ Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* c
   if (args["include"].exists()) edit.include = text_of(args["include"]);
   if (args["exclude"].exists()) edit.exclude = text_of(args["exclude"]);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await target_of(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
-  const auto done = co_await commit(
+  const auto done = co_await commit_config(
       *target, *committer, changes_to_edit(target->repository, edit),
       "Edit restricted Git source " + edit.wanted.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
@@ -340,14 +307,14 @@ Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer
                                       Call& call) {
   const auto args = call["args"];
   const Deadline answer_by = deadline_after(kPruneTime);
-  if (auto checked = checked_name(args["appName"]); !checked) co_return checked;
+  if (auto checked = checked_name(args["appName"], files); !checked) co_return checked;
   const std::string name = text_of(args["appName"]);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await target_of(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
-  const auto done =
-      co_await commit(*target, *committer, changes_to_remove(target->repository, name),
-                      "Delete Git source " + name + " of runtime " + files.runtime, deadline);
+  const auto done = co_await commit_config(
+      *target, *committer, changes_to_remove(target->repository, name),
+      "Delete Git source " + name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
   if (applications == nullptr) co_return Result<void>();
   const auto& ns = target->repository.runtime_namespace;
@@ -367,7 +334,7 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committ
     co_return std::unexpected(mistake("destNamespace: expected the name of a namespace"));
   }
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await target_of(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const std::string server = text_of(args["destServer"]);
   const std::string name = "argo-rollouts-" + cluster_word(server);
@@ -380,8 +347,8 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committ
                                      .destination_namespace = text_of(args["destNamespace"]),
                                      .chart_repository = files.chart_repository,
                                      .chart_version = std::string(kRolloutsChart)})});
-  const auto done = co_await commit(*target, *committer, std::move(changes),
-                                    "Install Argo Rollouts on " + server, deadline);
+  const auto done = co_await commit_config(*target, *committer, std::move(changes),
+                                           "Install Argo Rollouts on " + server, deadline);
   if (!done) co_return std::unexpected(done.error());
   co_return Result<void>();
 }
@@ -390,13 +357,13 @@ Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Co
                                                         TreeReader* reader,
                                                         const RuntimeFiles& files, Call& call) {
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await target_of(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const auto count = co_await own_files(*target, *reader, deadline);
   if (!count) co_return std::unexpected(count.error());
   const auto done =
-      co_await commit(*target, *committer, changes_to_remove_runtime(target->repository),
-                      "Remove runtime " + files.runtime, deadline);
+      co_await commit_config(*target, *committer, changes_to_remove_runtime(target->repository),
+                             "Remove runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
   co_return *done ? *count : 0;
 }

@@ -334,6 +334,11 @@ std::vector<FieldRow> table(const Parts& parts) {
              of_files(create_argo_rollouts)),
       change("removeCluster", admin, {"server", "runtime"},
              [&parts](Call& call) { return remove_cluster(parts.clusters, parts.files, call); }),
+      // Neither what it tells of the tool nor the credentials stand in the audit stream.
+      change("applyIntegration", admin,
+             {"input.operation", "input.metadata.name", "input.metadata.type",
+              "input.metadata.isAllRuntimes", "input.metadata.runtimes"},
+             [&parts](Call& call) { return apply_integration(parts.tools, parts.files, call); }),
       change("removeRuntimeFromIscRepo", admin, {},
              [&parts](Call& call) {
                return remove_runtime_from_isc_repo(parts.git_integrations, parts.committer,

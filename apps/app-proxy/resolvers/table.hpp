@@ -5,6 +5,7 @@
 
 #include "app-proxy/resolvers/field_row.hpp"
 #include "app-proxy/resolvers/git_sources.hpp"
+#include "app-proxy/resolvers/tool_integrations.hpp"
 #include "app-proxy/resolvers/version.hpp"
 #include "app-proxy/users/audit.hpp"
 
@@ -27,6 +28,7 @@ struct Parts {
   TreeReader* reader = nullptr;                 // null: with the committer
   k8s::Client* cluster = nullptr;               // null: no access to the cluster
   RuntimeFiles files = {};
+  ToolIntegrationParts tools = {};
   ManagedClusters* clusters = nullptr;         // null: no access to the cluster
   ApplicationActions* applications = nullptr;  // null: no Argo CD is configured
   WorkflowActions* workflows = nullptr;        // null: no Argo Workflows are configured

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/core/encoding.hpp"
 #include "common/http/message.hpp"
 #include "common/http/url.hpp"
 
@@ -261,6 +262,29 @@ Task<Result<void>> GraphqlClient::report_errors(const std::string& runtime,
       deadline);
   if (!data) co_return std::unexpected(data.error());
   co_return Result<void>();
+}
+
+Task<Result<std::string>> GraphqlClient::save_sealing_key(const Secret& private_key,
+                                                          Deadline deadline) {
+  // In base64, as Secrets have it and as getSealingKey answers.
+  const auto data = co_await ask(
+      "mutation saveSealingKey($privateKey: String!){saveSealingKey(privateKey: $privateKey)}",
+      Json{{"privateKey", base64_encode(private_key.reveal())}}, own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  auto id = text_at(*data, {"saveSealingKey"});
+  if (id.empty()) co_return fail(ErrorCode::protocol, "control plane: no id of the key came");
+  co_return id;
+}
+
+Task<Result<Secret>> GraphqlClient::sealing_key(const std::string& id, Deadline deadline) {
+  const auto data = co_await ask("query getSealingKey($id: String!) { getSealingKey(id: $id) }",
+                                 Json{{"id", id}}, own(), deadline);
+  if (!data) co_return std::unexpected(data.error());
+  auto key = base64_decode(text_at(*data, {"getSealingKey"}));
+  if (!key || key->empty()) {
+    co_return fail(ErrorCode::protocol, "control plane: the answer has no key in base64");
+  }
+  co_return Secret(std::move(*key));
 }
 
 Task<Result<void>> GraphqlClient::report_status(const std::string& runtime,

@@ -186,6 +186,10 @@ class GraphqlClient {
   // argument is the public type ClusterUpsertArgs.
   Task<Result<void>> report_clusters(const std::string& runtime,
                                      const std::vector<ClusterState>& clusters, Deadline deadline);
+  // The mutation saveSealingKey: keeps an RSA private key in PEM for the runtimes of the account. Returns its id.
+  Task<Result<std::string>> save_sealing_key(const Secret& private_key, Deadline deadline);
+  // The query getSealingKey: such a key.
+  Task<Result<Secret>> sealing_key(const std::string& id, Deadline deadline);
   // The rules of an account for one type of entity, as "gitopsApplications". The documents are those
   // of the public Terraform provider.
   Task<Result<std::vector<AbacRule>>> abac_rules(const std::string& account_id,

@@ -43,6 +43,7 @@ struct Files {
           change.edit(found == files.end() ? std::optional<std::string_view>()
                                            : std::optional<std::string_view>(found->second));
       if (!made) return made.error().reason;
+      if (change.kind == FileChange::Kind::look) continue;
       files[change.path] = *made;
     }
     return {};
@@ -290,6 +291,39 @@ spec:
   EXPECT_EQ(files.apply(changes_to_remove(repository(), "default-git-source")), "");
   EXPECT_EQ(files.apply(changes_to_bring_up(repository())), "");
   EXPECT_EQ(files.files, once);
+}
+
+// Both would be Applications of that name in the runtime's namespace.
+TEST(ConfigRepository, AGitSourceAndAClusterHaveDifferentNames) {
+  Files files;
+  const auto restricted = RestrictedGitSource{.name = "east",
+                                              .source = source().source,
+                                              .source_namespace = "cf-east",
+                                              .destinations = {{.server = "https://x.test"}}};
+  EXPECT_EQ(files.apply(changes_to_add_cluster(repository(), "east", "https://east.test")), "");
+  auto before = files.files;
+  EXPECT_EQ(files.apply(changes_to_create(repository(), source("west"))), "");
+  files.files = before;
+  EXPECT_EQ(files.apply(changes_to_create(repository(), source("east"))), "NAME_TAKEN");
+  files.files = before;
+  EXPECT_EQ(files.apply(changes_to_create(repository(), restricted, kRestrictedGitSourceApi)),
+            "NAME_TAKEN");
+  files.files.clear();
+  EXPECT_EQ(files.apply(changes_to_create(repository(), source("east"))), "");
+  before = files.files;
+  EXPECT_EQ(files.apply(changes_to_add_cluster(repository(), "east", "https://east.test")),
+            "NAME_TAKEN");
+  // Once the one is gone, the other may have the name.
+  files.files = before;
+  EXPECT_EQ(files.apply(changes_to_remove(repository(), "east")), "");
+  EXPECT_EQ(files.apply(changes_to_add_cluster(repository(), "east", "https://east.test")), "");
+}
+
+// Managed clusters have no sealing key, nor the kind SealedSecret.
+TEST(ConfigRepository, ManagedClustersDoNotGetIntegrations) {
+  EXPECT_THAT(cluster_manifest(repository(), "east", "https://east.test"),
+              HasSubstr("      exclude: all-runtimes-all-clusters/integrations/**\n"));
+  EXPECT_THAT(in_cluster_manifest(repository()), Not(HasSubstr("exclude")));
 }
 
 // The forms of the product's own files: a folded list of globs, and sources in a list.

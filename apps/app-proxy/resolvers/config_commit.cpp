@@ -1,0 +1,45 @@
+#include "app-proxy/resolvers/config_commit.hpp"
+
+#include <utility>
+
+#include "app-proxy/resolvers/arguments.hpp"
+#include "app-proxy/resolvers/commits.hpp"
+#include "app-proxy/resolvers/git_integrations.hpp"
+
+namespace gitops::app_proxy {
+
+Task<Result<ConfigTarget>> config_target(GitIntegrations* git, Committer* committer,
+                                         const RuntimeFiles& files, graphql::Call& call,
+                                         Deadline deadline) {
+  const auto known = require(git);
+  if (!known) co_return std::unexpected(known.error());
+  if (const auto there = require(committer); !there) co_return std::unexpected(there.error());
+  auto repository = files.repository();
+  if (!repository) co_return std::unexpected(std::move(repository.error()));
+  auto account = shown(co_await (*known)->open(actor_of(call), {}, deadline));
+  if (!account) co_return std::unexpected(account.error());
+  // The token goes to its own host only.
+  auto url = clone_url_of(account->root, repository->at.repository.to_string());
+  if (!url) co_return std::unexpected(std::move(url.error()));
+  co_return ConfigTarget{
+      .account = std::move(*account),
+      .repository = std::move(*repository),
+      .requested_by = requested_by(user_of(call), files.runtime),
+  };
+}
+
+Task<Result<bool>> commit_config(const ConfigTarget& target, Committer& committer,
+                                 std::vector<FileChange> changes, std::string message,
+                                 Deadline deadline) {
+  CommitRequest request{.repository = target.repository.at.repository,
+                        .branch = target.repository.at.ref,
+                        .changes = std::move(changes),
+                        .message = std::move(message),
+                        .description = target.requested_by};
+  const auto made = co_await commit_as(target.account, committer, std::move(request), deadline);
+  if (made) co_return true;
+  if (made.error().reason == kShownNothingToCommit) co_return false;
+  co_return std::unexpected(made.error());
+}
+
+}  // namespace gitops::app_proxy

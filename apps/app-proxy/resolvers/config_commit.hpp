@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/git/committer.hpp"
+#include "app-proxy/integrations/git_integrations.hpp"
+#include "common/graphql/resolvers.hpp"
+
+// What the fields have in common that change the shared configuration repository by a commit of the caller.
+namespace gitops::app_proxy {
+
+// The caller and the repository that the commit goes to.
+struct ConfigTarget {
+  GitAccount account;
+  ConfigRepository repository;
+  std::string requested_by;
+};
+
+Task<Result<ConfigTarget>> config_target(GitIntegrations* git, Committer* committer,
+                                         const RuntimeFiles& files, graphql::Call& call,
+                                         Deadline deadline);
+// True when there was something to commit. The message gets a line on who asked.
+Task<Result<bool>> commit_config(const ConfigTarget& target, Committer& committer,
+                                 std::vector<FileChange> changes, std::string message,
+                                 Deadline deadline);
+
+}  // namespace gitops::app_proxy
