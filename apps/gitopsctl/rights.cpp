@@ -111,7 +111,7 @@ void add_actions(std::vector<Right>& rights, bool everywhere) {
   add("apps", "replicasets", {"get", "list", "patch"}, "roll Rollouts back");
   add("apps", "deployments", {"get", "patch"}, "roll back Rollouts that refer to Deployments");
   add("", "podtemplates", {"get", "patch"}, "roll back Rollouts that refer to PodTemplates");
-  add(kArgo, "workflows", {"create", "delete", "get", "list", "patch", "update", "watch"},
+  add(kArgo, "workflows", {"create", "delete", "get", "patch", "update", "watch"},
       "act on Workflows");
   add(kArgo, "workflowtemplates", {"get"}, "submit Workflows");
   add("", "pods", {"delete", "get", "list", "watch"}, "retry Workflows, read their logs");

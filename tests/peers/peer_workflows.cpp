@@ -16,6 +16,9 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: workflow-controller-configmap, namespace: argo}
 data:
+  # The controller looks for the commands of images at their registries unless it is told them.
+  images: |
+    registry.test/report-image-info:1: {entrypoint: ["true"]}
   metricsConfig: "{enabled: false}"
   telemetryConfig: "{enabled: false}"
 )";
