@@ -189,7 +189,10 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         // What the user's Application has there is told, and of which cluster it is.
         const auto told_from_edge = [&](bool deleted) {
           return [&, deleted](const FakePlatform::Report& report) {
-            return report.name() == "from-shop" && report.data.value("deleted", false) == deleted;
+            // Two empty manifests tell the deletion of a resource.
+            return report.name() == "from-shop" &&
+                   (report.source("actualManifest").empty() &&
+                    report.source("desiredManifest").empty()) == deleted;
           };
         };
         const auto* synced =

@@ -214,7 +214,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   checks_itself();
 
   // Again, as an upgrade that changes nothing.
-  run(steps[2]);
+  run(steps[3]);
 
   // What daemons and app-proxy would leave.
   cluster().apply(R"({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
