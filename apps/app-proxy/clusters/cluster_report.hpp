@@ -16,7 +16,8 @@ namespace gitops::app_proxy {
 // no list.
 Result<std::vector<control_plane::ClusterState>> parse_clusters(std::string_view list);
 
-// What was told, and acknowledged: server → digest. The digest covers everything but times that change by themselves.
+// The digests of the states that the control plane has acknowledged, by server. A digest leaves out times that change by
+// themselves.
 using ToldClusters = std::map<std::string, std::string>;
 std::string digest_of(const control_plane::ClusterState& cluster);
 
@@ -34,7 +35,7 @@ DueClusters due_clusters(const std::vector<control_plane::ClusterState>& now,
 std::vector<std::vector<control_plane::ClusterState>> in_chunks(
     std::vector<control_plane::ClusterState> clusters, std::size_t count, std::size_t bytes);
 
-// The record of what was told, as a ConfigMap that all replicas read.
+// The acknowledged states as a ConfigMap, which all replicas read.
 struct ClusterRecord {
   std::string registration = {};  // of the runtime; another one has been told nothing
   ToldClusters told = {};

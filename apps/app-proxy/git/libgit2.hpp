@@ -9,7 +9,7 @@
 #include "common/core/error.hpp"
 
 // What repository, repository_session and tree_edit share of libgit2: owners of its objects and its
-// errors. Nobody else includes it.
+// errors. No other file includes it.
 namespace gitops::app_proxy::libgit2 {
 
 // unique_ptr for an object that a function of the library releases.
