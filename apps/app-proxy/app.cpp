@@ -183,7 +183,17 @@ class App {
     log_routes_.emplace(*door_, *logs_,
                         LogRoutes::Options{.runtime = config_.runtime_name,
                                            .anonymous_archive = config_.logs_without_login});
-    image_routes_.emplace(*door_, audit_, cluster_ ? &*cluster_ : nullptr, image_options());
+    image_routes_.emplace(
+        ImageRoutes::Parts{
+            .door = *door_,
+            .audit = audit_,
+            .logs = *logs_,
+            .cluster = cluster_ ? &*cluster_ : nullptr,
+            .git_host =
+                [this](const User& user, std::string integration, Deadline deadline) {
+                  return git_host_for(user, std::move(integration), deadline);
+                }},
+        image_options());
     co_return Result<void>{};
   }
 
@@ -398,6 +408,34 @@ class App {
     if (!config_.image_git_task.empty()) options.git_image = config_.image_git_task;
     if (!config_.image_jira_task.empty()) options.jira_image = config_.image_jira_task;
     return options;
+  }
+
+  // For the tasks of image reports, once there is a cluster: the user's own token. Without one, and without a name,
+  // administrators may use that of the runtime, which reads all that the runtime reads.
+  Task<Result<GitHostAccess>> git_host_for(const User& user, std::string integration,
+                                           Deadline deadline) {
+    const bool is_named = !integration.empty();
+    auto account = co_await git_->integrations().open(
+        Actor{.user_id = user.id, .account_id = user.account_id, .is_admin = user.is_admin},
+        std::move(integration), deadline);
+    if (account) {
+      co_return GitHostAccess{.provider = std::string(wire_name(account->root.kind)),
+                              .api_url = account->root.text(),
+                              .username = account->login,
+                              .token = account->access.token};
+    }
+    const bool may_use_runtimes = (user.is_admin || user.is_runtime) && git_->has_own_token();
+    if (is_named || !may_use_runtimes) co_return std::unexpected(std::move(account.error()));
+    const auto& own = users_->own();
+    const auto root =
+        make_api_root(own.git_provider, own.git_api_url,
+                      config_.git_insecure_http ? PlainHttp::insecure_allowed : PlainHttp::refused);
+    if (!root) co_return std::unexpected(root.error());
+    auto credential = git_->own_credential();
+    co_return GitHostAccess{.provider = std::string(wire_name(root->kind)),
+                            .api_url = root->text(),
+                            .username = std::move(credential.username),
+                            .token = std::move(credential.password)};
   }
 
   Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind) {

@@ -205,6 +205,11 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
                       .resource = "workflows",
                       .verbs = {"create", "delete", "get"},
                       .purpose = "report images"});
+    rights.push_back({.daemon = kAppProxy,
+                      .group = "",
+                      .resource = "configmaps",
+                      .verbs = {"get"},
+                      .purpose = "read the integrations that reports of images name"});
     rights.push_back({.daemon = kImageReports,
                       .group = kArgo,
                       .resource = "workflowtaskresults",

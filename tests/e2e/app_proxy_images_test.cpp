@@ -17,10 +17,11 @@ using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
 using Answer = AppProxyWorld::Answer;
+constexpr auto kAnn = AppProxyWorld::kAnn;
 constexpr auto kBob = AppProxyWorld::kBob;
 const std::string kQuery =
     "CF_IMAGE=registry.example.test%2Fshop%3A1.0&CF_GIT_PROVIDER=github&CF_GIT_REPO=acme%2Fshop&"
-    "CF_GITHUB_TOKEN=canary-git&CF_CONTAINER_REGISTRY_INTEGRATION=hub";
+    "CF_GITHUB_TOKEN=canary-git&CF_INSECURE=true";
 
 std::string deflated(const std::string& text) {
   uLongf size = compressBound(text.size());
@@ -32,21 +33,75 @@ std::string deflated(const std::string& text) {
   return percent_encode(base64_encode(out));
 }
 
+// argo-server, as far as the logs of a Workflow's tasks are concerned.
+struct ArgoServer {
+  explicit ArgoServer(const Executor& executor)
+      : server(executor, {.address = "127.0.0.1"},
+               [this](http::Exchange& exchange) { return serve(exchange); }) {
+    EXPECT_TRUE(server.listen());
+  }
+  Task<> serve(http::Exchange& exchange) {
+    const std::string path(exchange.path());
+    if (!path.ends_with("/log")) {
+      (void)co_await exchange.reply({.status = 200,
+                                     .headers = {{"Content-Type", "application/json"}},
+                                     .body = R"({"metadata":{"name":"w","namespace":"default"}})"});
+      co_return;
+    }
+    ++asked;
+    (void)co_await exchange.start({.status = 200});
+    for (const char* content : {"starting image reporter", "image reported successfully"}) {
+      (void)co_await exchange.write(
+          Json{{"result", {{"content", content}, {"podName", "report-1"}}}}.dump() + "\n");
+    }
+    (void)co_await exchange.finish();
+  }
+
+  int asked = 0;
+  http::Server server;
+};
+
 struct ImagesWorld {
-  explicit ImagesWorld(const Executor& executor) : base(executor), cluster(executor) {
+  explicit ImagesWorld(const Executor& executor)
+      : base(executor), cluster(executor), argo(executor) {
     base.platform.accounts().add(
-        {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = {}});
+        {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = "GITHUB"});
     EXPECT_TRUE(cluster.start());
     cluster.add_type(k8s::resources::kWorkflows);
     write_file(folder / "kubeconfig", cluster.kubeconfig());
   }
-  Task<> start() {
-    base.start({{"KUBECONFIG", (folder / "kubeconfig").string()},
-                {"NAMESPACE", "default"},
-                {"IRW_HEARTBEAT_INTERVAL_IN_SECONDS", "1"},
-                {"IRW_SERVICE_ACCOUNT", "reporter"},
-                {"RUNTIME_STORE_IV", "canary-iv"}});
+  Task<> start(Environment more = {}) {
+    more.insert({{"KUBECONFIG", (folder / "kubeconfig").string()},
+                 {"NAMESPACE", "default"},
+                 {"IRW_HEARTBEAT_INTERVAL_IN_SECONDS", "1"},
+                 {"IRW_SERVICE_ACCOUNT", "reporter"},
+                 {"RUNTIME_STORE_IV", "canary-iv"}});
+    base.start(std::move(more));
     co_await base.account_known();
+  }
+  // An integration as applyIntegration, Argo CD and Sealed Secrets leave it in the cluster.
+  void put_integration(const std::string& name, const char* type, const Json& info,
+                       const std::map<std::string, std::string>& credentials) {
+    Json metadata{{"name", "codefresh-integration-" + name},
+                  {"namespace", "default"},
+                  {"labels", {{"io.codefresh.integration-type", type}}}};
+    cluster.put(
+        k8s::resources::kConfigMaps,
+        {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", metadata}, {"data", info}});
+    Json data = Json::object();
+    for (const auto& [key, value] : credentials) data[key] = base64_encode(value);
+    cluster.put(k8s::resources::kSecrets,
+                {{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", metadata}, {"data", data}});
+  }
+  // What the tasks of the only report get.
+  [[nodiscard]] std::map<std::string, std::string> task_environment() const {
+    std::map<std::string, std::string> values;
+    for (const Json& secret : objects(k8s::resources::kSecrets)) {
+      for (const auto& [key, value] : secret["data"].items()) {
+        values[key] = base64_decode(value.get<std::string>()).value_or("?");
+      }
+    }
+    return values;
   }
   Task<Answer> report(std::string query, http::Headers headers = {{"authorization", kBob}}) {
     co_return co_await base.send(
@@ -85,11 +140,13 @@ struct ImagesWorld {
   [[nodiscard]] std::string logs() const { return base.logs(); }
   Task<> stop() {
     co_await base.stop();
+    co_await argo.server.stop(Clock::now());
     co_await cluster.stop();
   }
 
   AppProxyWorld base;
   FakeKubeApi cluster;
+  ArgoServer argo;
   TempDir folder;
 };
 
@@ -145,6 +202,107 @@ TEST(AppProxyImages, AReportIsAWorkflowWhoseEndIsTold) {
                                     line["subject"]["image"] == "registry.example.test/shop:1.0");
     }
     EXPECT_TRUE(is_in_audit);
+  });
+}
+
+// AC-28: what is named instead of given reaches the tasks, beside nothing that the client chose, and nobody else.
+TEST(AppProxyImages, AC28_CredentialsOfTheRuntimeReachTheTasksAlone) {
+  in_images_world([](ImagesWorld& w) -> Task<> {
+    w.put_integration("hub", "registry.docker-hub", {{"username", "acme"}},
+                      {{"password", "canary-hub"}});
+    w.put_integration("my-jira", "issue.jira",
+                      {{"host_url", "https://jira.example.test"}, {"email", "a@b.test"}},
+                      {{"api_token", "canary-jira"}});
+    co_await w.start({{"GIT_USERNAME", "robot"}, {"GIT_PASSWORD", "canary-own"}});
+    TaskGroup group(co_await asio::this_coro::executor);
+    group.spawn("controller",
+                [&w]() -> Task<> { co_await w.set_status({{"phase", "Succeeded"}}); });
+    const auto answer = co_await w.report(
+        "CF_IMAGE=acme/shop:1&CF_CONTAINER_REGISTRY_INTEGRATION=hub&CF_REGISTRY_DOMAIN=evil.test&"
+        "CF_ISSUE_TRACKING_INTEGRATION=my-jira&CF_JIRA_MESSAGE=CR-1&CF_GIT_REPO=acme/shop&"
+        "CF_GITHUB_API_HOST_URL=https://evil.test",
+        {{"authorization", kAnn}});
+    co_await group.join();
+    EXPECT_EQ(ImagesWorld::events_of(answer).back().event, "end") << answer.body;
+    EXPECT_EQ(w.task_environment(),
+              (std::map<std::string, std::string>{{"CF_API_KEY", kAnn},
+                                                  {"IMAGE_NAME", "acme/shop:1"},
+                                                  {"DOCKERHUB_USERNAME", "acme"},
+                                                  {"DOCKERHUB_PASSWORD", "canary-hub"},
+                                                  {"JIRA_HOST_URL", "https://jira.example.test"},
+                                                  {"JIRA_EMAIL", "a@b.test"},
+                                                  {"JIRA_API_TOKEN", "canary-jira"},
+                                                  {"JIRA_MESSAGE", "CR-1"},
+                                                  {"REPO", "acme/shop"},
+                                                  {"GIT_PROVIDER", "github"},
+                                                  {"GITHUB_API_HOST_URL", "https://api.github.com"},
+                                                  {"GITHUB_TOKEN", "canary-own"}}));
+    EXPECT_THAT(w.objects(k8s::resources::kWorkflows).at(0).dump(), Not(HasSubstr("canary")));
+    EXPECT_THAT(w.base.audit().back().dump(), HasSubstr(R"("registry":"hub")"));
+  });
+}
+
+TEST(AppProxyImages, AMissingIntegrationIsToldAndNothingIsMade) {
+  in_images_world([](ImagesWorld& w) -> Task<> {
+    co_await w.start();
+    for (const char* query :
+         {"CF_CONTAINER_REGISTRY_INTEGRATION=none", "CF_CONTAINER_REGISTRY_INTEGRATION=..%2Fx",
+          "CF_GIT_REPO=a/b&CF_GIT_INTEGRATION=none"}) {
+      const auto answer = co_await w.report(std::string("CF_IMAGE=a&") + query);
+      const auto events = ImagesWorld::events_of(answer);
+      CO_ASSERT_EQ(events.size(), 1U) << answer.body;
+      EXPECT_EQ(events[0].event, "error");
+    }
+    EXPECT_TRUE(w.objects(k8s::resources::kWorkflows).empty());
+    // A failed read is not known: the report is not begun without the credentials.
+    w.cluster.set_access(
+        [](const FakeKubeApi::Access& access) { return access.resource != "configmaps"; });
+    const auto refused = co_await w.report("CF_IMAGE=a&CF_JIRA_INTEGRATION=my-jira");
+    EXPECT_THAT(refused.body, HasSubstr("event: error"));
+    EXPECT_TRUE(w.objects(k8s::resources::kWorkflows).empty());
+    w.cluster.set_access({});
+    // An integration of issues that the runtime lacks may be one of the control plane. Commits are no reason to fail,
+    // and Bob, who has no Git token here, does not get that of the runtime.
+    TaskGroup group(co_await asio::this_coro::executor);
+    group.spawn("controller",
+                [&w]() -> Task<> { co_await w.set_status({{"phase", "Succeeded"}}); });
+    const auto answer =
+        co_await w.report("CF_IMAGE=a&CF_JIRA_INTEGRATION=my-jira&CF_GIT_REPO=acme/shop");
+    co_await group.join();
+    EXPECT_EQ(ImagesWorld::events_of(answer).back().event, "end") << answer.body;
+    EXPECT_THAT(answer.body, HasSubstr("event: warn\ndata: no commits are added"));
+    EXPECT_EQ(w.task_environment()["JIRA_CONTEXT"], "my-jira");
+    std::vector<std::string> templates;
+    for (const Json& one : w.objects(k8s::resources::kWorkflows).at(0)["spec"]["templates"]) {
+      templates.push_back(one["name"]);
+    }
+    EXPECT_THAT(templates, testing::ElementsAre("report-image-info", "jira-info", "main"));
+  });
+}
+
+TEST(AppProxyImages, TheLogsOfTheTasksAreShown) {
+  in_images_world([](ImagesWorld& w) -> Task<> {
+    co_await w.start(
+        {{"ARGO_WORKFLOWS_URL", "http://127.0.0.1:" + std::to_string(w.argo.server.port())}});
+    TaskGroup group(co_await asio::this_coro::executor);
+    group.spawn("controller", [&w]() -> Task<> {
+      co_await w.set_status({{"phase", "Running"}});
+      const auto deadline = deadline_after(30s);
+      while (w.argo.asked == 0 && Clock::now() < deadline) co_await sleep_for(20ms);
+      co_await w.set_status({{"phase", "Succeeded"}});
+    });
+    const auto answer = co_await w.report("CF_IMAGE=a");
+    co_await group.join();
+    const auto events = ImagesWorld::events_of(answer);
+    std::vector<std::string> lines;
+    for (const auto& event : events) {
+      if (event.event == "workflow-log") lines.push_back(event.data);
+    }
+    EXPECT_THAT(lines, testing::ElementsAre(
+                           R"({"content":"starting image reporter","podName":"report-1"})",
+                           R"({"content":"image reported successfully","podName":"report-1"})"));
+    EXPECT_EQ(events.back().event, "end");
+    EXPECT_EQ(w.argo.asked, 1);
   });
 }
 

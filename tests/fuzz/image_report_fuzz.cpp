@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app-proxy/images/image_report.hpp"
+#include "app-proxy/images/report_credentials.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
 
@@ -32,6 +33,19 @@ void check(std::string_view query) {
   if (!workflow.is_object() || workflow["spec"]["entrypoint"] != "main") std::abort();
 }
 
+// The objects of an integration, as anybody with access to the repository may write them.
+void use_integration(std::string_view object) {
+  using namespace gitops::app_proxy;
+  const auto stored = stored_integration("x", object, object);
+  for (const auto use : {use_registry, use_issue_tracker}) {
+    ImageReport report;
+    if (const auto used = use(report, stored); !used && used.error().message.empty()) std::abort();
+    if (report.environment.size() > 4) std::abort();
+  }
+  ImageReport report;
+  (void)use_git_host(report, {.provider = "GITHUB", .api_url = std::string(object)});
+}
+
 }  // namespace
 
 // The query of GET /api/image-report; and, so that base64 is no hurdle, the same bytes as its compressed form.
@@ -40,5 +54,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(text);
   check("data=" + gitops::percent_encode(gitops::base64_encode(text)));
   (void)gitops::app_proxy::image_report_state(text);
+  use_integration(text);
   return 0;
 }

@@ -25,16 +25,20 @@ constexpr std::string_view kPrefix = "CF_";
 constexpr const char* kDockerfile = "CF_DOCKERFILE_CONTENT";
 
 // The variables whose names differ between the reporter and the tasks; of the others, only the prefix.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kRenamed{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kRenamed{
     {{"CF_IMAGE", "IMAGE_NAME"},
      {"CF_GIT_REPO", "REPO"},
      {"CF_GIT_BRANCH", "BRANCH"},
      {"CF_GIT_REVISION", "REVISION"},
-     {"CF_JIRA_INTEGRATION", "JIRA_CONTEXT"},
      {"CF_JIRA_FAIL_ON_NOT_FOUND", "FAIL_ON_NOT_FOUND"},
      {"CF_DOCKERFILE_CONTENT", "DOCKERFILE_CONTENT"}}};
-// Its value is the name of an integration, which is not looked up.
-constexpr const char* kRegistryIntegration = "CF_CONTAINER_REGISTRY_INTEGRATION";
+// Those whose values are names of integrations. The older name for issues is the last one.
+constexpr std::array<std::pair<std::string_view, std::string ImageReport::*>, 4> kIntegrations{
+    {{"CF_CONTAINER_REGISTRY_INTEGRATION", &ImageReport::registry_integration},
+     {"CF_GIT_INTEGRATION", &ImageReport::git_integration},
+     {"CF_ISSUE_TRACKING_INTEGRATION", &ImageReport::jira_integration},
+     {"CF_JIRA_INTEGRATION", &ImageReport::jira_integration}}};
+constexpr std::string_view kInsecure = "CF_INSECURE";
 constexpr std::array<std::string_view, 4> kNames{"WORKFLOW_NAME", "WORKFLOW_URL", "LOGS_URL",
                                                  "GIT_PROVIDER"};
 constexpr std::array<std::string_view, 11> kFamilies{
@@ -101,6 +105,16 @@ Result<std::string> inflated(std::string text, std::size_t limit, const char* wh
   return out;
 }
 
+// Whether the variable names an integration, which is noted.
+bool note_integration(ImageReport& report, std::string_view name, const std::string& value) {
+  const auto* found = std::ranges::find(
+      kIntegrations, name, &std::pair<std::string_view, std::string ImageReport::*>::first);
+  if (found == kIntegrations.end()) return false;
+  auto& noted = report.*found->second;
+  if (noted.empty()) noted = value;
+  return true;
+}
+
 // The name that tasks have for a variable; empty when they do not know it.
 std::string task_name(std::string_view name) {
   for (const auto& [from, to] : kRenamed) {
@@ -150,9 +164,9 @@ Result<ImageReport> parse_image_report(std::string_view query) {
   }
   ImageReport report;
   for (auto& [name, value] : *parameters) {
-    if (name == kRegistryIntegration && !value.empty()) {
-      report.warning = std::string(kRegistryIntegration) +
-                       " is not read: give the registry's credentials themselves";
+    if (note_integration(report, name, value)) continue;
+    if (name == kInsecure && value == "true") {
+      report.warnings.emplace_back("CF_INSECURE is ignored: the tasks check certificates");
     }
     auto known = task_name(name);
     if (known.empty() || value.empty()) continue;
@@ -171,9 +185,13 @@ Result<ImageReport> parse_image_report(std::string_view query) {
       value = base64_encode(*content);
     }
     if (known == "IMAGE_NAME") report.image = value;
-    report.has_git = report.has_git || known == "GIT_PROVIDER" || known == "REPO";
+    report.has_git = report.has_git || known == "REPO";
     report.has_jira = report.has_jira || known.starts_with("JIRA_");
     report.environment[std::move(known)] = Secret(std::move(value));
+  }
+  report.has_jira = report.has_jira || !report.jira_integration.empty();
+  if (!report.has_git && report.environment.contains("GIT_PROVIDER")) {
+    report.warnings.emplace_back("no commits are added: CF_GIT_REPO is missing");
   }
   if (!is_image(report.image)) return mistake("CF_IMAGE is missing, or not the name of an image");
   return report;
@@ -187,15 +205,16 @@ std::string image_report_catalogue() {
   const Section sections[] = {
       {"Image", {"CF_IMAGE", "CF_WORKFLOW_NAME", "CF_WORKFLOW_URL", "CF_LOGS_URL", kDockerfile}},
       {"Registry",
-       {"CF_REGISTRY_DOMAIN", "CF_REGISTRY_USERNAME", "CF_REGISTRY_PASSWORD",
-        "CF_DOCKERHUB_USERNAME", "CF_DOCKERHUB_PASSWORD", "CF_AWS_ACCESS_KEY", "CF_AWS_SECRET_KEY",
-        "CF_AWS_REGION", "CF_GCR_KEY_FILE_PATH"}},
+       {"CF_CONTAINER_REGISTRY_INTEGRATION", "CF_REGISTRY_DOMAIN", "CF_REGISTRY_USERNAME",
+        "CF_REGISTRY_PASSWORD", "CF_DOCKERHUB_USERNAME", "CF_DOCKERHUB_PASSWORD", "CF_AWS_ROLE",
+        "CF_AWS_ACCESS_KEY", "CF_AWS_SECRET_KEY", "CF_AWS_REGION", "CF_GOOGLE_REGISTRY_HOST",
+        "CF_GOOGLE_JSON_KEY"}},
       {"Git",
-       {"CF_GIT_PROVIDER", "CF_GIT_REPO", "CF_GIT_BRANCH", "CF_GITHUB_TOKEN", "CF_GITLAB_TOKEN",
-        "CF_BITBUCKET_USERNAME", "CF_BITBUCKET_PASSWORD"}},
+       {"CF_GIT_PROVIDER", "CF_GIT_REPO", "CF_GIT_BRANCH", "CF_GIT_INTEGRATION", "CF_GITHUB_TOKEN",
+        "CF_GITLAB_TOKEN", "CF_BITBUCKET_USERNAME", "CF_BITBUCKET_PASSWORD"}},
       {"Jira",
-       {"CF_JIRA_HOST_URL", "CF_JIRA_EMAIL", "CF_JIRA_API_TOKEN", "CF_JIRA_MESSAGE",
-        "CF_JIRA_PROJECT_PREFIX"}}};
+       {"CF_ISSUE_TRACKING_INTEGRATION", "CF_JIRA_HOST_URL", "CF_JIRA_EMAIL", "CF_JIRA_API_TOKEN",
+        "CF_JIRA_SERVER_PAT", "CF_JIRA_MESSAGE", "CF_JIRA_PROJECT_PREFIX"}}};
   Json list = Json::array();
   for (const auto& section : sections) {
     Json parameters = Json::array();

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
@@ -16,9 +17,13 @@ namespace gitops::app_proxy {
 struct ImageReport {
   std::string image = {};                          // "registry/name:tag"
   std::map<std::string, Secret> environment = {};  // IMAGE_NAME, GIT_PROVIDER, REGISTRY_PASSWORD, …
-  std::string warning = {};                        // for the client; empty: none
+  std::vector<std::string> warnings = {};          // for the client
   bool has_git = false;                            // the commits of the image are wanted
   bool has_jira = false;
+  // Names of integrations whose credentials the tasks get (report_credentials.hpp). Empty: none is named.
+  std::string registry_integration = {};
+  std::string jira_integration = {};
+  std::string git_integration = {};
 };
 
 // The query of GET /api/image-report: the reporter's variables CF_*, or a parameter `data`, base64 of the zlib form of
