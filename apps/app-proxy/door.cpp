@@ -247,9 +247,9 @@ Task<> Door::serve_socket(http::Exchange& exchange) {
         rest_error(403, "WebSockets are only opened for origins of the setting CORS"));
     co_return;
   }
-  Caller caller = caller_of(exchange);
+  const Caller session = caller_of(exchange);
   RequestCredential credential;
-  const auto check = [&]() -> Task<Result<void>> {
+  const auto check = [&](Caller& caller) -> Task<Result<void>> {
     auto user = co_await user_of(credential, request, caller.peer, deadline_after(kUserTimeout));
     if (!user) co_return std::unexpected(user.error());
     caller.user = std::move(*user);
@@ -260,18 +260,28 @@ Task<> Door::serve_socket(http::Exchange& exchange) {
   options.session.max_operations = options_.max_operations;
   options.websocket.session.max_message = kMaxSocketMessage;
   // Who lost the right to be here since the session began is refused here.
-  options.admission = [&](const graphql::Prepared&) -> Task<Result<std::shared_ptr<void>>> {
-    if (auto checked = co_await check(); !checked) co_return std::unexpected(checked.error());
+  options.admission = [&](const graphql::Prepared&,
+                          const graphql::Context& context) -> Task<Result<std::shared_ptr<void>>> {
+    auto& caller = context.get<Caller>();
+    if (auto checked = co_await check(caller); !checked) co_return std::unexpected(checked.error());
     auto entered = enter(caller);
     if (entered) operations_.Increment();
     co_return entered;
   };
-  const auto open = [&](std::string_view payload) -> Task<Result<graphql::Context>> {
+  // Each operation has its own caller: an admission replaces the user, and resolvers of other operations
+  // still work with theirs.
+  const auto make_context = [&session] {
+    auto caller = std::make_shared<Caller>(session);
+    const graphql::Context context(*caller);
+    return graphql::OperationContext{.context = context, .owner = std::move(caller)};
+  };
+  const auto open = [&](std::string_view payload) -> Task<Result<graphql::MakeContext>> {
     credential = credential_of_payload(payload);
     if (credential.kind == RequestCredential::Kind::none)
       credential = credential_of(request.headers);
-    if (auto checked = co_await check(); !checked) co_return std::unexpected(checked.error());
-    co_return graphql::Context(caller);
+    Caller caller = session;
+    if (auto checked = co_await check(caller); !checked) co_return std::unexpected(checked.error());
+    co_return graphql::MakeContext(make_context);
   };
   co_await graphql::serve_socket(exchange, engine_, open, options);
 }

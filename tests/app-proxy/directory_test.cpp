@@ -153,6 +153,73 @@ TEST(UserDirectory, ForgetsWhoAskedLongestAgo) {
   });
 }
 
+// At a fresh installation the repository is set long after the start.
+TEST(UserDirectory, FollowsTheOwnAccount) {
+  with_directory(
+      {.own_refresh = 60s, .own_incomplete = 5s},
+      [](UsersBench& bench, UserDirectory& users) -> Task<> {
+        EXPECT_EQ(users.own().shared_config_repo, "");
+        co_await sleep_for(10min);
+        test::FakeAccounts::Account account{
+            .id = "a1", .name = "acme", .shared_config_repo = "https://git.test/acme/config"};
+        bench.platform.accounts().add(account);
+        co_await sleep_for(6s);
+        EXPECT_EQ(users.own().shared_config_repo, "https://git.test/acme/config");
+        EXPECT_EQ(users.own().git_provider, "GITHUB");
+        // Nothing is missing any more.
+        const auto asked = bench.asked("me");
+        co_await sleep_for(10min);
+        EXPECT_GE(bench.asked("me") - asked, 8U);
+        EXPECT_LE(bench.asked("me") - asked, 11U);
+        account.git_provider = "GITLAB";
+        account.git_api_url = "https://git.test/api/v4";
+        bench.platform.accounts().add(account);
+        co_await sleep_for(67s);
+        EXPECT_EQ(users.own().git_provider, "GITLAB");
+        EXPECT_EQ(users.own().git_api_url, "https://git.test/api/v4");
+        EXPECT_THAT(bench.log.text(), testing::HasSubstr("the account has changed"));
+      });
+}
+
+TEST(UserDirectory, AFailedQuestionLeavesTheOwnAccountAsItWas) {
+  with_directory({}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+    test::FakeAccounts::Account account{
+        .id = "a1", .name = "acme", .shared_config_repo = "https://git.test/acme/config"};
+    auto& accounts = bench.platform.accounts();
+    accounts.add(account);
+    while (users.own().shared_config_repo.empty()) co_await sleep_for(1s);
+    account.shared_config_repo = "https://git.test/acme/other";
+    accounts.add(account);
+    bench.platform.fail_next(1000, 503, 0s, "graphql");
+    co_await sleep_for(10min);
+    bench.platform.end_faults();
+    for (const char* odd : {"{}", R"({"data":{"me":null}})", "<html>not today</html>",
+                            R"({"data":{"me":{"runtimeName":"prod","activeAccount":null}}})"}) {
+      accounts.answer_with(odd);
+      co_await sleep_for(2min);
+      EXPECT_EQ(users.own().account_id, "a1") << odd;
+      EXPECT_EQ(users.own().shared_config_repo, "https://git.test/acme/config") << odd;
+    }
+    accounts.answer_with(std::nullopt);
+    co_await sleep_for(67s);
+    EXPECT_EQ(users.own().shared_config_repo, "https://git.test/acme/other");
+  });
+}
+
+// The token of the runtime may become that of another account.
+TEST(UserDirectory, UsersOfTheAccountBeforeAreForgotten) {
+  with_directory({.ttl = 1h, .outage = 1h}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+    EXPECT_TRUE(co_await find(users, "ann.1"));
+    bench.platform.accounts().add({.id = "a2", .name = "other"});
+    bench.platform.accounts().add("runtime.1",
+                                  test::FakeAccounts::Runtime{.name = "prod", .account_id = "a2"});
+    while (users.own().account_id != "a2") co_await sleep_for(1s);
+    const auto ann = co_await find(users, "ann.1");
+    CO_ASSERT_TRUE(!ann);
+    EXPECT_EQ(ann.error().code, ErrorCode::unauthenticated);
+  });
+}
+
 TEST(UserDirectory, NobodyIsKnownBeforeTheOwnAccount) {
   with_users_bench([](UsersBench& bench) -> Task<> {
     bench.platform.fail_next(3, 500, 0s, "graphql");

@@ -13,7 +13,8 @@ inline std::string text_of(graphql::InputView value) {
   return std::string(value.text());
 }
 
-// The caller of an operation that passed the check of its permission.
+// The caller of an operation that passed the check of its permission. The reference holds until the
+// resolver has returned.
 inline const User& user_of(graphql::Call& call) {
   return *call.context<Caller>().user;
 }

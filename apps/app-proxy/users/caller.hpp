@@ -16,10 +16,12 @@ struct User {
   bool is_runtime = false;
 };
 
-// Who asks: what every resolver finds in call.context<Caller>(). Lives as long as the request, or as
-// the WebSocket.
+// Who asks: what every resolver finds in call.context<Caller>(). Each request and each operation of a
+// WebSocket has its own.
 struct Caller {
-  std::shared_ptr<const User> user = {};  // null: only fields that anyone may ask for are run
+  // Null: only fields that anyone may ask for are run. Replaced between two events of a stream, when its
+  // credential is checked again; never while a resolver runs.
+  std::shared_ptr<const User> user = {};
   std::string request_id = {};
   std::string peer = {};  // address
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "common/core/backoff.hpp"
@@ -49,7 +50,7 @@ UserDirectory::UserDirectory(const Executor& executor, control_plane::GraphqlCli
       tasks_(executor) {}
 
 void UserDirectory::start() {
-  tasks_.spawn("own account", [this] { return learn_own_account(); });
+  tasks_.spawn("own account", [this] { return follow_own_account(); });
 }
 
 Task<> UserDirectory::stop() {
@@ -57,24 +58,50 @@ Task<> UserDirectory::stop() {
   co_await tasks_.join();
 }
 
-Task<> UserDirectory::learn_own_account() {
+Task<> UserDirectory::follow_own_account() {
   Backoff backoff({.initial = std::chrono::seconds(1)}, random_seed());
   while (true) {
+    bool is_told = false;
     if (!own_token_().empty()) {
-      auto identity = co_await control_plane_.own_identity(deadline_after(options_.timeout));
-      if (identity) {
-        own_ = std::move(*identity);
-        log_.info("the account is known",
-                  {{"account", own_.account_id}, {"runtime", own_.runtime_name}});
-        co_return;
-      }
-      if (const auto verdict = repeated_.check("own", Clock::now()); verdict.pass) {
+      auto told = co_await control_plane_.own_identity(deadline_after(options_.timeout));
+      is_told = told.has_value();
+      if (is_told) {
+        take_own_account(std::move(*told));
+      } else if (const auto verdict = repeated_.check("own", Clock::now()); verdict.pass) {
+        // What was told before stays.
         log_.warning("the control plane does not tell the runtime's account",
-                     {{"error", identity.error().message}, {"suppressed", verdict.suppressed}});
+                     {{"error", told.error().message}, {"suppressed", verdict.suppressed}});
       }
     }
-    co_await sleep_for(backoff.next());
+    if (!is_told) {
+      co_await sleep_for(backoff.next());
+      continue;
+    }
+    backoff.reset();
+    const bool is_complete = !own_.git_provider.empty() && !own_.shared_config_repo.empty();
+    co_await sleep_for(backoff.next(is_complete ? options_.own_refresh : options_.own_incomplete));
+    backoff.reset();
   }
+}
+
+void UserDirectory::take_own_account(control_plane::Identity told) {
+  const auto parts = [](const control_plane::Identity& own) {
+    return std::tie(own.account_id, own.runtime_name, own.git_provider, own.git_api_url,
+                    own.shared_config_repo);
+  };
+  const bool is_first = own_.account_id.empty();
+  if (!is_first && parts(told) == parts(own_)) return;
+  if (told.account_id != own_.account_id || told.runtime_name != own_.runtime_name) {
+    // Users were compared with the account before.
+    entries_.clear();
+    order_.clear();
+  }
+  own_ = std::move(told);
+  log_.info(is_first ? "the account is known" : "the account has changed",
+            {{"account", own_.account_id},
+             {"runtime", own_.runtime_name},
+             {"git_provider", own_.git_provider},
+             {"has_config_repository", !own_.shared_config_repo.empty()}});
 }
 
 std::shared_ptr<UserDirectory::Entry> UserDirectory::entry_of(const Sha256Sum& sum) {

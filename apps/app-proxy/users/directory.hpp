@@ -33,15 +33,19 @@ class UserDirectory {
     std::chrono::milliseconds retry{5'000};           // between questions that fail, for one user
     std::chrono::milliseconds refused_ttl{10'000};
     std::chrono::milliseconds timeout{10'000};  // of one question
-    std::size_t max_known = 10'000;             // credentials; then the one used longest ago goes
-    std::size_t max_questions = 64;             // at the same time
+    // Between questions for the own account: when it is complete, and while it has no Git provider or no
+    // shared configuration repository.
+    std::chrono::milliseconds own_refresh{60'000};
+    std::chrono::milliseconds own_incomplete{5'000};
+    std::size_t max_known = 10'000;  // credentials; then the one used longest ago goes
+    std::size_t max_questions = 64;  // at the same time
     Attempts::Options attempts = {};
   };
   // `own_token` is the runtime's, and `control_plane` asks with it. They outlive this object.
   UserDirectory(const Executor& executor, control_plane::GraphqlClient& control_plane,
                 std::function<Secret()> own_token, Metrics& metrics, Options options);
 
-  // Learns the own account, in the background.
+  // Learns the own account and follows its changes, in the background.
   void start();
   Task<> stop();
 
@@ -51,7 +55,7 @@ class UserDirectory {
   Task<Result<std::shared_ptr<const User>>> find(const SentCredential& credential,
                                                  const std::string& peer, Deadline deadline);
 
-  // The own account; empty until the control plane has told it.
+  // The own account, as the control plane told it last; empty until then. Copy it before a co_await.
   [[nodiscard]] const control_plane::Identity& own() const { return own_; }
   [[nodiscard]] std::size_t known() const { return entries_.size(); }
 
@@ -70,7 +74,8 @@ class UserDirectory {
     std::size_t operator()(const Sha256Sum& sum) const;
   };
 
-  Task<> learn_own_account();
+  Task<> follow_own_account();
+  void take_own_account(control_plane::Identity told);
   Task<> ask(std::shared_ptr<Entry> entry, SentCredential credential, std::string peer);
   std::shared_ptr<Entry> entry_of(const Sha256Sum& sum);
   Result<std::shared_ptr<const User>> user_of(const control_plane::Identity& identity) const;

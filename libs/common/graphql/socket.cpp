@@ -67,7 +67,7 @@ class SocketDriver {
         tasks_.spawn("graphql open", [this, payload = std::move(action.payload)]() -> Task<> {
           const auto opened = co_await open_(payload);
           if (opened) {
-            context_ = *opened;
+            make_context_ = *opened;
             for (SocketAction& waiting : session_.accept(Clock::now())) {
               co_await perform(std::move(waiting));
             }
@@ -114,7 +114,9 @@ class SocketDriver {
   }
 
   Task<> operate(std::string id, std::string payload) {
-    auto prepared = engine_.prepare_body(payload, context_, deadline_after(options_.timeout));
+    // Ends after the operation, whose stream may refer to it.
+    const OperationContext own = make_context_();
+    auto prepared = engine_.prepare_body(payload, own.context, deadline_after(options_.timeout));
     if (!prepared) {
       session_.fail(id, prepared.error().errors);
       changed_.notify_all();
@@ -122,7 +124,7 @@ class SocketDriver {
     }
     Prepared& operation = **prepared;
     std::shared_ptr<void> permit;
-    if (!co_await admit(id, operation, permit)) co_return;
+    if (!co_await admit(id, operation, own.context, permit)) co_return;
     auto admitted = Clock::now();
     if (operation.kind() != OperationKind::subscription) {
       session_.next(id, co_await operation.run());
@@ -133,7 +135,7 @@ class SocketDriver {
     } else {
       while (auto answer = co_await operation.next()) {
         if (Clock::now() - admitted >= options_.readmit) {
-          if (!co_await admit(id, operation, permit)) co_return;
+          if (!co_await admit(id, operation, own.context, permit)) co_return;
           admitted = Clock::now();
         }
         session_.next(id, *answer);
@@ -146,11 +148,11 @@ class SocketDriver {
   }
 
   // False when the operation must not go on; the client knows why then.
-  Task<bool> admit(const std::string& id, const Prepared& operation,
+  Task<bool> admit(const std::string& id, const Prepared& operation, const Context& context,
                    std::shared_ptr<void>& permit) {
     if (!options_.admission) co_return true;
     permit.reset();
-    auto admitted = co_await options_.admission(operation);
+    auto admitted = co_await options_.admission(operation, context);
     if (admitted) {
       permit = std::move(*admitted);
       co_return true;
@@ -195,7 +197,7 @@ class SocketDriver {
   OpenSession open_;
   SocketOptions options_;
   SocketSession session_;
-  Context context_;
+  MakeContext make_context_;
   Event changed_;
   bool is_sending_ = false;
   TaskGroup tasks_;

@@ -13,11 +13,20 @@
 
 namespace gitops::graphql {
 
+// The context of one operation. `owner` is kept until the operation has ended, if it is given.
+struct OperationContext {
+  Context context = {};
+  std::shared_ptr<void> owner = {};
+};
+// Called for each operation of an open session. Operations run side by side: what their admission
+// changes must not be shared between them.
+using MakeContext = std::function<OperationContext()>;
+
 // Asked before each operation of an open session, and before the next event of a subscription when it was
-// last asked `readmit` ago. An error is the operation's answer and its end. What it returns is kept
-// until the operation has ended.
-using OperationAdmission =
-    std::function<Task<Result<std::shared_ptr<void>>>(const Prepared& operation)>;
+// last asked `readmit` ago. No resolver of the operation runs meanwhile, so it may change what `context` refers to.
+// An error is the operation's answer and its end. What it returns is kept until the operation has ended.
+using OperationAdmission = std::function<Task<Result<std::shared_ptr<void>>>(
+    const Prepared& operation, const Context& context)>;
 
 struct SocketOptions {
   SocketSessionOptions session = {};
@@ -28,9 +37,9 @@ struct SocketOptions {
 };
 
 // Decides whether a client may open a session, by the payload of its connection_init (JSON text, may be
-// empty), and gives the context of its operations, which must live as long as the WebSocket. The
-// message of an error is told to the client.
-using OpenSession = std::function<Task<Result<Context>>(std::string_view payload)>;
+// empty), and says how the contexts of its operations are made. The message of an error is told to the
+// client.
+using OpenSession = std::function<Task<Result<MakeContext>>(std::string_view payload)>;
 
 // Runs either protocol on an open WebSocket until it ends. Operations run side by side; those that
 // still run at the end are cancelled. A client that does not read holds up its own operations only.

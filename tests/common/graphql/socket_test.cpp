@@ -15,9 +15,23 @@ struct User {
   std::string name;
 };
 
-// Counts the streams that are open.
+// Counts the streams that are open, and the contexts of operations.
 struct Streams {
   int open = 0;
+  int contexts = 0;
+};
+
+// The context of one operation.
+struct Owned {
+  explicit Owned(Streams& all) : all_(all) { ++all_.contexts; }
+  ~Owned() { --all_.contexts; }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+
+  User user{.name = "ann"};
+
+ private:
+  Streams& all_;
 };
 
 std::unique_ptr<Engine> make(Streams& streams) {
@@ -51,25 +65,28 @@ void with_client(const std::string& protocol, Streams& streams,
   test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     auto [mine, its] = net::MemoryChannel::pair(executor);
-    User user;
     TaskGroup group(executor);
-    group.spawn("server",
-                [&, end = std::make_shared<std::unique_ptr<net::MemoryChannel>>(
-                        std::move(its))]() -> Task<> {
-                  co_await http::WebSocket::run(
-                      {.channel = std::move(*end), .received = {}}, protocol, {},
-                      [&](http::WebSocket& socket) -> Task<> {
-                        return run_socket(
-                            socket, *engine,
-                            [&](std::string_view payload) -> Task<Result<Context>> {
-                              if (payload.contains("bad"))
-                                co_return fail(ErrorCode::unauthenticated, "bad token");
-                              user.name = "ann";
-                              co_return Context(user);
-                            },
-                            served);
+    group.spawn(
+        "server",
+        [&,
+         end = std::make_shared<std::unique_ptr<net::MemoryChannel>>(std::move(its))]() -> Task<> {
+          co_await http::WebSocket::run(
+              {.channel = std::move(*end), .received = {}}, protocol, {},
+              [&](http::WebSocket& socket) -> Task<> {
+                return run_socket(
+                    socket, *engine,
+                    [&](std::string_view payload) -> Task<Result<MakeContext>> {
+                      if (payload.contains("bad"))
+                        co_return fail(ErrorCode::unauthenticated, "bad token");
+                      co_return MakeContext([&streams] {
+                        auto owned = std::make_shared<Owned>(streams);
+                        const Context context(owned->user);
+                        return OperationContext{.context = context, .owner = std::move(owned)};
                       });
-                });
+                    },
+                    served);
+              });
+        });
     http::WebSocketOptions options;
     options.session.role = http::websocket::Role::client;
     co_await http::WebSocket::run({.channel = std::move(mine), .received = {}}, protocol, options,
@@ -190,7 +207,8 @@ TEST(GraphqlSocket, EachOperationIsAdmitted) {
   int asked = 0;
   int places = 0;
   SocketOptions options;
-  options.admission = [&](const Prepared& operation) -> Task<Result<std::shared_ptr<void>>> {
+  options.admission = [&](const Prepared& operation,
+                          const Context&) -> Task<Result<std::shared_ptr<void>>> {
     if (++asked == 3) co_return fail(ErrorCode::unauthenticated, "not any more");
     EXPECT_EQ(operation.root_fields().size(), 1u);
     ++places;
@@ -221,6 +239,44 @@ TEST(GraphqlSocket, EachOperationIsAdmitted) {
       options);
   EXPECT_EQ(asked, 3);
   EXPECT_EQ(streams.open, 0);
+}
+
+TEST(GraphqlSocket, EachOperationHasItsOwnContext) {
+  Streams streams;
+  std::vector<const User*> users;
+  SocketOptions options;
+  options.admission = [&](const Prepared&,
+                          const Context& context) -> Task<Result<std::shared_ptr<void>>> {
+    auto& user = context.get<User>();
+    users.push_back(&user);
+    user.name = "user " + std::to_string(users.size());
+    co_return std::shared_ptr<void>();
+  };
+  with_client(
+      "graphql-transport-ws", streams,
+      [&](http::WebSocket& socket) -> Task<> {
+        co_await say(socket, R"({"type":"connection_init"})");
+        co_await hear(socket);
+        co_await say(
+            socket,
+            R"({"id":"1","type":"subscribe","payload":{"query":"subscription { ticks(upTo: 1000000) }"}})");
+        EXPECT_THAT(co_await hear(socket), HasSubstr("\"ticks\":1"));
+        co_await say(socket, R"({"id":"2","type":"subscribe","payload":{"query":"{ me }"}})");
+        std::string heard;
+        do heard = co_await hear(socket);
+        while (heard.contains("ticks"));
+        EXPECT_EQ(heard, R"({"type":"next","id":"2","payload":{"data":{"me":"user 2"}}})");
+        CO_ASSERT_EQ(users.size(), 2U);
+        EXPECT_EQ(users[0]->name, "user 1");
+        co_await say(socket, R"({"id":"1","type":"complete"})");
+        for (int i = 0; i < 2; ++i) {
+          co_await say(socket, R"({"type":"ping"})");
+          do heard = co_await hear(socket);
+          while (heard != R"({"type":"pong"})" && heard != "(end)");
+        }
+        EXPECT_EQ(streams.contexts, 0);
+      },
+      options);
 }
 
 // The older protocol's client sends operations at once.
