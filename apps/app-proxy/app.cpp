@@ -104,6 +104,7 @@ class App {
         user_token_(config.user_token_file.empty() ? Credential::fixed(config.user_token)
                                                    : Credential::file(config.user_token_file)),
         names_(context.metrics),
+        cluster_names_(context.metrics, {.name = "cluster-lookup", .threads = 1, .max_names = 100}),
         life_tasks_(context.executor) {}
 
   Task<Result<void>> start() {
@@ -355,7 +356,7 @@ class App {
     // It was checked when it was read.
     auto special = net::AddressList::parse(config_.special_cluster_addresses);
     clusters_.emplace(
-        *cluster_, git_->committer(), [this] { return parts_->files.repository(); },
+        *cluster_, cluster_names_, git_->committer(), [this] { return parts_->files.repository(); },
         [this] { return git_->own_credential(); },
         [this] {
           if (cluster_reporter_) cluster_reporter_->wake();
@@ -461,6 +462,7 @@ class App {
   Credential store_iv_;
   Credential user_token_;
   net::Resolver names_;
+  net::Resolver cluster_names_;  // of clusters that users add
   std::optional<http::Client> control_plane_http_;
   std::optional<control_plane::GraphqlClient> control_plane_;
   std::optional<UserDirectory> users_;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "common/core/task_group.hpp"
+#include "daemons/router_bed.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_world.hpp"
 #include "support/git_server.hpp"
@@ -276,10 +277,59 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
   });
 }
 
+TEST(AppProxyClusters, AClusterWithTheNameOfAGitSourceIsRefusedAndLeavesNothingBehind) {
+  in_clusters_world([](ClustersWorld& w) -> Task<> {
+    co_await w.start();
+    w.git.commit("config", {{"resources/prod/edge.yaml", "kind: Application\n"}}, "a Git source");
+    const auto refused = co_await w.add();
+    EXPECT_EQ(refused.status, 409) << refused.body;
+    EXPECT_THAT(refused.body, HasSubstr("has a Git source edge"));
+    EXPECT_TRUE(w.secrets().empty());
+    EXPECT_EQ(w.file("runtimes/prod/edge.yaml"), "");
+    w.git.commit("config", {{"resources/prod/edge.yaml", std::nullopt}}, "no Git source");
+    EXPECT_EQ((co_await w.add()).status, 201);
+    EXPECT_EQ(w.secrets().size(), 1U);
+  });
+}
+
+// Argo CD needs the Secret to remove what it has applied to the cluster.
+TEST(AppProxyClusters, TheSecretStaysWhileTheApplicationCannotBeRead) {
+  in_clusters_world([](ClustersWorld& w) -> Task<> {
+    co_await w.start();
+    EXPECT_EQ((co_await w.add()).status, 201);
+    w.cluster.put(k8s::resources::kApplications,
+                  {{"apiVersion", "argoproj.io/v1alpha1"},
+                   {"kind", "Application"},
+                   {"metadata", {{"name", "edge"}, {"namespace", "default"}}}});
+    w.cluster.fail_next(1'000, 503, {}, "/applications/edge");
+    TaskGroup group(co_await asio::this_coro::executor);
+    bool is_answered = false;
+    group.spawn("remove", [&]() -> Task<> {
+      const auto removed = co_await w.remove(kAnn, ClustersWorld::kEdge);
+      EXPECT_EQ(removed.json, (Json{{"data", {{"removeCluster", nullptr}}}})) << removed.body;
+      is_answered = true;
+    });
+    CO_ASSERT_TRUE(co_await w.until(
+        [&] { return is_answered || w.cluster.count("GET", "/applications/edge") >= 3; },
+        "reads of the Application"));
+    EXPECT_FALSE(is_answered);
+    EXPECT_EQ(w.secrets().size(), 1U);
+    w.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
+    w.cluster.end_faults();
+    co_await group.join();
+    EXPECT_TRUE(w.secrets().empty());
+  });
+}
+
 // AC-02, AC-28, AC-30, AC-36: nothing of it is stored, committed or shown.
 TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
   in_clusters_world([](ClustersWorld& w) -> Task<> {
-    co_await w.start();
+    write_file(w.folder / "hosts",
+               "127.0.0.1 loop.example.test\n169.254.169.254 metadata.example.test\n"
+               "10.9.8.7 edge.example.test\n");
+    co_await w.start({{"LD_PRELOAD", hosts_library()},
+                      {"NSS_WRAPPER_HOSTS", (w.folder / "hosts").string()},
+                      {"NSS_WRAPPER_DISABLE_DEEPBIND", "1"}});  // which sanitizers refuse
     CO_ASSERT_TRUE(co_await w.until([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
                                     "the runtime's files"));
     const auto head = w.git.git("config", {"rev-parse", "main"}).out;
@@ -290,7 +340,9 @@ TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
     const Json token{{"token", "canary-cluster-token"}};
     for (const char* server :
          {"https://169.254.169.254", "https://127.0.0.1:6443", "https://[::1]", "https://localhost",
-          "https://kubernetes.default.svc", "http://edge.example.test", "gopher://x"}) {
+          "https://kubernetes.default.svc", "http://edge.example.test", "gopher://x",
+          // Names that lead to such addresses.
+          "https://loop.example.test:6443", "https://metadata.example.test"}) {
       const auto answer = co_await w.add(kAnn, server, token);
       EXPECT_EQ(answer.status, 400) << server << answer.body;
     }
@@ -318,8 +370,9 @@ TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
       if (line["action"] == "clusters") ++results[line["result"]];
     }
     EXPECT_EQ(results["forbidden"], 1);
-    EXPECT_EQ(results["invalid_argument"], 16);
+    EXPECT_EQ(results["invalid_argument"], 18);
     EXPECT_EQ(results.size(), 2U);
+    EXPECT_EQ((co_await w.add()).status, 201) << "its host leads to a usual address";
   });
 }
 

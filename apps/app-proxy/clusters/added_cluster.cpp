@@ -221,11 +221,11 @@ std::string cluster_secret_name(std::string_view server) {
   return "cluster-" + host + "-" + std::to_string(fnv1a_32(server));
 }
 
-std::vector<KnownCluster> parse_known_clusters(std::string_view list) {
+Result<std::vector<KnownCluster>> parse_known_clusters(std::string_view list) {
   std::vector<KnownCluster> known;
   const Json json = parse_json_object(list);
   const Json& items = value_at(json, {"items"});
-  if (!items.is_array()) return known;
+  if (!items.is_array()) return fail(ErrorCode::protocol, "Secrets of clusters: no list");
   for (const Json& item : items) {
     const auto server = base64_decode(string_at(item, {"data", "server"}));
     const auto name = base64_decode(string_at(item, {"data", "name"}));

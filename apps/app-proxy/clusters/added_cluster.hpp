@@ -25,7 +25,7 @@ struct AddedCluster {
 // {"name","kubeConfig","annotations","labels"}; the last three are base64, of a kubeconfig with a context of that
 // name and of YAML maps, which may be empty. Refused: what would run a program or read a file (exec, auth-provider,
 // file names), proxies, servers without TLS, and servers at addresses of special use (net::is_special_address) unless
-// they are in `allowed`. A host that is a name is not looked up. Messages show nothing of the credentials.
+// they are in `allowed`. A host that is a name is not looked up here. Messages show nothing of the credentials.
 Result<AddedCluster> parse_added_cluster(std::string_view body, const net::AddressList& allowed);
 
 // Without slashes at its end.
@@ -40,8 +40,8 @@ struct KnownCluster {
   std::string server;
   std::string object;  // JSON
 };
-// Of a SecretList; items that are not readable are left out.
-std::vector<KnownCluster> parse_known_clusters(std::string_view list);
+// Of a SecretList; items that are not readable are left out. `protocol` when it is no list.
+Result<std::vector<KnownCluster>> parse_known_clusters(std::string_view list);
 // The one that the added cluster replaces: that with its server, or else that with its name. `conflict` when these are
 // two.
 Result<std::optional<KnownCluster>> replaced_by(const AddedCluster& added,

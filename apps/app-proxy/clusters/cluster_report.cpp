@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app-proxy/clusters/added_cluster.hpp"
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
@@ -119,6 +120,14 @@ DueClusters due_clusters(const std::vector<ClusterState>& now, const ToldCluster
                         .is_gone = true});
   }
   return due;
+}
+
+std::vector<ClusterState> removed_of(std::vector<ClusterState> gone,
+                                     const std::vector<std::string>& servers) {
+  std::erase_if(gone, [&](const ClusterState& cluster) {
+    return std::ranges::find(servers, normal_server(cluster.server)) != servers.end();
+  });
+  return gone;
 }
 
 std::vector<std::vector<ClusterState>> in_chunks(std::vector<ClusterState> clusters,

@@ -19,17 +19,24 @@ Result<std::vector<control_plane::ClusterState>> parse_clusters(std::string_view
 // The digests of the states that the control plane has acknowledged, by server. A digest leaves out times that change by
 // themselves.
 using ToldClusters = std::map<std::string, std::string>;
+// In place of a digest: the control plane may have been told of the cluster or not.
+inline constexpr std::string_view kAboutToBeTold = "about to be told";
 std::string digest_of(const control_plane::ClusterState& cluster);
 
 struct DueClusters {
   std::vector<control_plane::ClusterState> changed = {};
-  // Told once and not there any more: they are told a last time, as clusters in an unknown state, since the control
-  // plane has no operation that removes one.
+  // Told once and not in the list any more. Those that were removed are told a last time, as clusters in an unknown state,
+  // since the control plane has no operation that removes one.
   std::vector<control_plane::ClusterState> gone = {};
 };
 // `names`: of the clusters that were told, by server.
 DueClusters due_clusters(const std::vector<control_plane::ClusterState>& now,
                          const ToldClusters& told, const std::map<std::string, std::string>& names);
+
+// Of the `gone` ones, those that were removed: the others are among `servers`, which still have a Secret. Argo CD's list
+// leaves out what its account may not see.
+std::vector<control_plane::ClusterState> removed_of(std::vector<control_plane::ClusterState> gone,
+                                                    const std::vector<std::string>& servers);
 
 // At most `count` clusters (0: no limit) and about `bytes` bytes in each; a larger cluster stands alone.
 std::vector<std::vector<control_plane::ClusterState>> in_chunks(

@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "app-proxy/clusters/managed_clusters.hpp"
+#include "k8s-client/cluster_secret.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::app_proxy {
@@ -37,12 +39,19 @@ void ClusterReporter::start(TaskGroup& group) {
 }
 
 Task<Result<void>> ClusterReporter::round() {
-  if (!is_leader_() || registration_().empty()) co_return Result<void>();
+  if (!is_leader_() || registration_().empty()) {
+    unreachable_ = fail(ErrorCode::unavailable, is_leader_() ? "the runtime is not registered yet"
+                                                             : "another replica leads");
+    co_return Result<void>();
+  }
   const Deadline deadline = deadline_after(options_.timeout);
   const auto list = co_await argocd_.clusters(deadline);
-  if (!list) co_return std::unexpected(list.error());
-  const auto now = parse_clusters(*list);
+  const auto now = list ? parse_clusters(*list)
+                        : Result<std::vector<ClusterState>>(std::unexpected(list.error()));
+  unreachable_ = now;
   if (!now) co_return std::unexpected(now.error());
+  std::erase_if(*unreachable_,
+                [](const ClusterState& cluster) { return cluster.status != "Failed"; });
   auto object = co_await cluster_.get(
       k8s::resources::kConfigMaps, {options_.own_namespace, std::string(kClusterRecord)}, deadline);
   if (!object && object.error().code != ErrorCode::not_found) {
@@ -58,18 +67,47 @@ Task<Result<void>> ClusterReporter::round() {
   }
   auto due = due_clusters(*now, record.told, record.names);
   auto all = std::move(due.changed);
-  std::ranges::move(due.gone, std::back_inserter(all));
+  auto removed = co_await removed_clusters(std::move(due.gone), deadline);
+  if (removed) std::ranges::move(*removed, std::back_inserter(all));
   for (auto& chunk : in_chunks(std::move(all), options_.chunk_count, options_.chunk_bytes)) {
     // After a pause of the process another replica may lead, and may have told this already.
     if (!is_leader_()) co_return Result<void>();
     auto told = co_await tell(std::move(chunk), record, stored, deadline);
     if (!told) co_return told;
   }
+  if (!removed) co_return std::unexpected(std::move(removed.error()));
   co_return Result<void>();
 }
 
+// The account of the runtime at Argo CD may have been narrowed; the Secrets tell which clusters were removed.
+Task<Result<std::vector<ClusterState>>> ClusterReporter::removed_clusters(
+    std::vector<ClusterState> gone, Deadline deadline) {
+  // It has no Secret, and is never removed.
+  std::erase_if(gone, [this](const ClusterState& cluster) {
+    return k8s::is_own_cluster(cluster.server, cluster_.config().server);
+  });
+  if (gone.empty()) co_return gone;
+  const auto known = co_await known_clusters(cluster_, options_.own_namespace, deadline);
+  if (!known) co_return std::unexpected(known.error());
+  std::vector<std::string> servers;
+  for (const auto& cluster : *known) servers.push_back(cluster.server);
+  co_return removed_of(std::move(gone), servers);
+}
+
+// The record says first that these states are about to be told, so that they are told again when the second write is
+// missing: the control plane may have them then, and the cluster may be as it was before.
 Task<Result<void>> ClusterReporter::tell(std::vector<ClusterState> chunk, ClusterRecord& record,
                                          std::string& stored, Deadline deadline) {
+  const ClusterRecord before = record;
+  for (const auto& cluster : chunk) {
+    record.told[cluster.server] = std::string(kAboutToBeTold);
+    record.names[cluster.server] = cluster.name;
+  }
+  if (record != before) {
+    if (auto noted = co_await store(record, stored, deadline); !noted) co_return noted;
+    // After a pause of the process another replica may lead, and may have told this already.
+    if (!is_leader_()) co_return Result<void>();
+  }
   auto told = co_await control_plane_.report_clusters(options_.runtime, chunk, deadline);
   if (!told) co_return told;
   for (const auto& cluster : chunk) {
@@ -78,7 +116,6 @@ Task<Result<void>> ClusterReporter::tell(std::vector<ClusterState> chunk, Cluste
       record.names.erase(cluster.server);
     } else {
       record.told[cluster.server] = digest_of(cluster);
-      record.names[cluster.server] = cluster.name;
     }
   }
   co_return co_await store(record, stored, deadline);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "app-proxy/clusters/cluster_report.hpp"
 #include "common/argo/argocd_client.hpp"
@@ -14,9 +15,10 @@
 namespace gitops::app_proxy {
 
 // Tells the control plane of the clusters that Argo CD knows: those that have changed since they were told last, also
-// by another replica or before a restart, in chunks. What was acknowledged stands in a ConfigMap. Only the leader of
-// several replicas tells, and it looks whether it still leads before each chunk; the ConfigMap's version tells when
-// another one has told meanwhile. Loop thread; its parts outlive it.
+// by another replica or before a restart, in chunks. A cluster that Argo CD lists no more is told as removed when it has
+// no Secret either; while the Secrets cannot be read, none is. What was acknowledged stands in a ConfigMap. Only the
+// leader of several replicas tells, and it looks whether it still leads before each chunk; the ConfigMap's version tells
+// when another one has told meanwhile. Loop thread; its parts outlive it.
 class ClusterReporter {
  public:
   struct Options {
@@ -40,8 +42,14 @@ class ClusterReporter {
   Task<Result<void>> round();
   // Why the last round failed; empty: all is told.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  // The clusters that Argo CD could not reach, as of the last round. An error: its list is not known.
+  [[nodiscard]] const Result<std::vector<control_plane::ClusterState>>& unreachable() const {
+    return unreachable_;
+  }
 
  private:
+  Task<Result<std::vector<control_plane::ClusterState>>> removed_clusters(
+      std::vector<control_plane::ClusterState> gone, Deadline deadline);
   Task<Result<void>> tell(std::vector<control_plane::ClusterState> chunk, ClusterRecord& record,
                           std::string& stored, Deadline deadline);
   Task<Result<void>> store(const ClusterRecord& record, std::string& stored, Deadline deadline);
@@ -54,6 +62,8 @@ class ClusterReporter {
   Options options_;
   Event woken_;
   std::string trouble_ = "not looked yet";
+  Result<std::vector<control_plane::ClusterState>> unreachable_ =
+      fail(ErrorCode::unavailable, "not looked yet");
   Log log_{"cluster-report"};
 };
 

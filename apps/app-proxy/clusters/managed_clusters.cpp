@@ -7,11 +7,15 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
+#include "common/http/url.hpp"
+#include "common/net/address_list.hpp"
 #include "k8s-client/cluster_secret.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::app_proxy {
 namespace {
+
+constexpr auto kLookup = std::chrono::seconds(5);
 
 // Makes the controller compare with Git at once (argo-cd.readthedocs.io, annotation of that name).
 constexpr const char* kRefresh =
@@ -19,11 +23,12 @@ constexpr const char* kRefresh =
 
 }  // namespace
 
-ManagedClusters::ManagedClusters(k8s::Client& cluster, Committer* committer,
+ManagedClusters::ManagedClusters(k8s::Client& cluster, net::Resolver& names, Committer* committer,
                                  std::function<Result<ConfigRepository>()> repository,
                                  std::function<GitCredential()> credential,
                                  std::function<void()> changed, Options options)
     : cluster_(cluster),
+      names_(names),
       committer_(committer),
       repository_(std::move(repository)),
       credential_(std::move(credential)),
@@ -47,27 +52,57 @@ Result<AddedCluster> ManagedClusters::parse(std::string_view body) const {
   return added;
 }
 
-Task<Result<std::vector<KnownCluster>>> ManagedClusters::known(Deadline deadline) {
+Task<Result<void>> ManagedClusters::check_addresses(std::string server) {
+  const auto url = http::parse_url(server);
+  if (!url) co_return std::unexpected(url.error());
+  const auto found = co_await names_.resolve(url->host, url->port, deadline_after(kLookup));
+  if (!found) co_return Result<void>();
+  for (const auto& endpoint : *found) {
+    if (net::is_special_address(endpoint.address()) &&
+        !options_.special_addresses.contains(endpoint.address())) {
+      co_return fail(ErrorCode::invalid_argument,
+                     "kubeConfig: server: its host leads to an address where no cluster is");
+    }
+  }
+  co_return Result<void>();
+}
+
+Task<Result<std::vector<KnownCluster>>> known_clusters(k8s::Client& cluster, std::string ns,
+                                                       Deadline deadline) {
   k8s::ListOptions options;
   options.label_selector = k8s::kClusterSecretSelector;
   std::vector<KnownCluster> all;
   do {
-    const auto page =
-        co_await cluster_.list(k8s::resources::kSecrets, options_.own_namespace, options, deadline);
+    const auto page = co_await cluster.list(k8s::resources::kSecrets, ns, options, deadline);
     if (!page) co_return fail("Secrets of clusters", page.error());
-    std::ranges::move(parse_known_clusters(*page), std::back_inserter(all));
+    auto known = parse_known_clusters(*page);
+    if (!known) co_return std::unexpected(std::move(known.error()));
+    std::ranges::move(*known, std::back_inserter(all));
     options.continue_token = string_at(parse_json_object(*page), {"metadata", "continue"});
   } while (!options.continue_token.empty());
   co_return all;
 }
 
+// The commit comes first: where it refuses the name, nothing is left behind. A request that ends between the commit and
+// the Secret is completed when it is sent again.
 Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string requested_by,
                                         Deadline deadline) {
-  const auto all = co_await known(deadline);
+  if (auto checked = co_await check_addresses(cluster.server); !checked) co_return checked;
+  const auto& ns = options_.own_namespace;
+  const auto all = co_await known_clusters(cluster_, ns, deadline);
   if (!all) co_return std::unexpected(all.error());
   const auto before = replaced_by(cluster, *all);
   if (!before) co_return std::unexpected(before.error());
-  const auto& ns = options_.own_namespace;
+  if (has_files()) {
+    auto changes = changes_to_add_cluster(*repository_(), cluster.name, cluster.server);
+    if (*before && (*before)->name != cluster.name) {
+      auto more = changes_to_remove_cluster(*repository_(), (*before)->name);
+      std::ranges::move(more, std::back_inserter(changes));
+    }
+    const auto done = co_await commit(std::move(changes), "Add cluster " + cluster.name,
+                                      std::move(requested_by), deadline);
+    if (!done) co_return fail("file of cluster " + cluster.name, done.error());
+  }
   const Secret object =
       cluster_secret_object(ns, cluster, *before ? (*before)->object : std::string());
   auto stored = *before
@@ -78,21 +113,12 @@ Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string reques
   if (!stored) co_return fail("Secret of cluster " + cluster.name, std::move(stored.error()));
   log_.info("a cluster was added", {{"cluster", cluster.name}, {"server", cluster.server}});
   changed_();
-  if (!has_files()) co_return Result<void>();
-  auto changes = changes_to_add_cluster(*repository_(), cluster.name, cluster.server);
-  if (*before && (*before)->name != cluster.name) {
-    auto more = changes_to_remove_cluster(*repository_(), (*before)->name);
-    std::ranges::move(more, std::back_inserter(changes));
-  }
-  const auto done = co_await commit(std::move(changes), "Add cluster " + cluster.name,
-                                    std::move(requested_by), deadline);
-  if (!done) co_return fail("file of cluster " + cluster.name, done.error());
   co_return Result<void>();
 }
 
 Task<Result<void>> ManagedClusters::remove(std::string server, std::string requested_by,
                                            Deadline deadline) {
-  const auto all = co_await known(deadline);
+  const auto all = co_await known_clusters(cluster_, options_.own_namespace, deadline);
   if (!all) co_return std::unexpected(all.error());
   const auto found = std::ranges::find(*all, normal_server(server), &KnownCluster::server);
   if (found == all->end()) {
@@ -140,19 +166,21 @@ Task<> ManagedClusters::settle(std::string name, Deadline deadline) {
   const auto repository = repository_();
   if (!repository) co_return;
   const k8s::ObjectKey application{repository->runtime_namespace, std::move(name)};
-  auto there = co_await cluster_.get(k8s::resources::kApplications, application, deadline);
-  if (!there) co_return;
+  // A read that fails for another reason does not tell.
+  const auto is_gone = [this, &application, deadline]() -> Task<bool> {
+    const auto there = co_await cluster_.get(k8s::resources::kApplications, application, deadline);
+    co_return !there && there.error().code == ErrorCode::not_found;
+  };
+  if (co_await is_gone()) co_return;
   (void)co_await cluster_.patch(k8s::resources::kApplications,
                                 {repository->runtime_namespace, repository->runtime},
                                 k8s::PatchType::merge, kRefresh, deadline);
-  while (there && Clock::now() < deadline) {
+  while (Clock::now() < deadline) {
     co_await sleep_for(options_.poll);
-    there = co_await cluster_.get(k8s::resources::kApplications, application, deadline);
+    if (co_await is_gone()) co_return;
   }
-  if (there) {
-    log_.warning("Argo CD has not removed the cluster's Application yet",
-                 {{"application", application.name}});
-  }
+  log_.warning("Argo CD has not removed the cluster's Application yet",
+               {{"application", application.name}});
 }
 
 }  // namespace gitops::app_proxy

@@ -7,6 +7,7 @@
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "common/core/log.hpp"
+#include "common/net/resolve.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::app_proxy {
@@ -24,22 +25,25 @@ class ManagedClusters {
     Clock::duration settling = std::chrono::seconds(30);
     Clock::duration poll = std::chrono::milliseconds(500);
   };
-  // `changed` is called when a cluster was added or removed. `committer` may be null: then there are no files.
-  ManagedClusters(k8s::Client& cluster, Committer* committer,
+  // `names` looks up the hosts of added clusters. `changed` is called when a cluster was added or removed. `committer` may
+  // be null: then there are no files.
+  ManagedClusters(k8s::Client& cluster, net::Resolver& names, Committer* committer,
                   std::function<Result<ConfigRepository>()> repository,
                   std::function<GitCredential()> credential, std::function<void()> changed,
                   Options options);
 
   // From the body of a request. A cluster of that server or name is replaced. `invalid_argument` for what is refused.
   [[nodiscard]] Result<AddedCluster> parse(std::string_view body) const;
-  // `requested_by`: a sentence for the commit.
+  // `requested_by`: a sentence for the commit. `invalid_argument`, too, for a host whose name leads to an address of
+  // special use. A name that cannot be looked up here passes: Argo CD looks it up when it connects. `conflict`: another
+  // cluster or a Git source has the name; then nothing was changed.
   Task<Result<void>> add(AddedCluster cluster, std::string requested_by, Deadline deadline);
   // By the URL of its API server. Its file goes first, so that Argo CD can still clean up. `not_found` when there is no
   // such cluster.
   Task<Result<void>> remove(std::string server, std::string requested_by, Deadline deadline);
 
  private:
-  Task<Result<std::vector<KnownCluster>>> known(Deadline deadline);
+  Task<Result<void>> check_addresses(std::string server);
   // True when there was something to commit.
   Task<Result<bool>> commit(std::vector<FileChange> changes, std::string message,
                             std::string requested_by, Deadline deadline);
@@ -47,6 +51,7 @@ class ManagedClusters {
   [[nodiscard]] bool has_files() const;
 
   k8s::Client& cluster_;
+  net::Resolver& names_;
   Committer* committer_;
   std::function<Result<ConfigRepository>()> repository_;
   std::function<GitCredential()> credential_;
@@ -54,5 +59,9 @@ class ManagedClusters {
   Options options_;
   Log log_{"clusters"};
 };
+
+// The clusters that have a Secret in this namespace.
+Task<Result<std::vector<KnownCluster>>> known_clusters(k8s::Client& cluster, std::string ns,
+                                                       Deadline deadline);
 
 }  // namespace gitops::app_proxy

@@ -102,9 +102,15 @@ TEST(AddedCluster, AnotherRequestChangesTheSecretAndKeepsTheRest) {
                       {"server", base64_encode("https://edge.example.test/")},
                       {"namespaces", base64_encode("a,b")}}}};
   const auto known = parse_known_clusters(Json{{"items", {before, Json::array()}}}.dump());
-  ASSERT_EQ(known.size(), 1U);
-  EXPECT_EQ(known[0].server, "https://edge.example.test");
-  const auto replaced = replaced_by(*added, known);
+  ASSERT_TRUE(known);
+  ASSERT_EQ(known->size(), 1U);
+  EXPECT_EQ(known->at(0).server, "https://edge.example.test");
+  // What is no list does not tell that there are none.
+  for (const char* text : {"", "<html>", "{}", R"({"items":{}})"}) {
+    EXPECT_FALSE(parse_known_clusters(text)) << text;
+  }
+  EXPECT_TRUE(parse_known_clusters(R"({"items":[]})")->empty());
+  const auto replaced = replaced_by(*added, *known);
   ASSERT_TRUE(replaced && *replaced);
   const auto object =
       Json::parse(cluster_secret_object("runtime", *added, (*replaced)->object).reveal());

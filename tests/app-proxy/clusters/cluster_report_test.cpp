@@ -80,6 +80,15 @@ TEST(ClusterReport, OnlyWhatChangedIsDue) {
   }
 }
 
+TEST(ClusterReport, WhatStillHasASecretWasNotRemoved) {
+  const std::vector<ClusterState> gone{state("/server", "https://a.example.test"),
+                                       state("/server", "https://b.example.test/")};
+  EXPECT_EQ(removed_of(gone, {}), gone);
+  const auto removed = removed_of(gone, {"https://b.example.test", "https://c.example.test"});
+  ASSERT_EQ(removed.size(), 1U);
+  EXPECT_EQ(removed[0].server, "https://a.example.test");
+}
+
 TEST(ClusterReport, ChunksAreLimitedByCountAndByBytes) {
   std::vector<ClusterState> many(120, state());
   const auto sizes = [&](std::size_t count, std::size_t bytes) {

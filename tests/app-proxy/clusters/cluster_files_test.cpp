@@ -1,0 +1,170 @@
+// Managed clusters and their files, with Git's own server and the double of an API server.
+#include <functional>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "../git/git_bed.hpp"
+#include "app-proxy/clusters/managed_clusters.hpp"
+#include "common/core/task_group.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "support/play.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr auto kServer = "https://10.1.2.3:6443";
+constexpr auto kFile = "runtimes/prod/edge.yaml";
+constexpr auto kTakenBy = "resources/prod/edge.yaml";
+constexpr auto kRead = "/applications/edge";
+
+struct Scene {
+  Scene(const Executor& executor, Clock::duration settling) : git(executor, {}), cluster(executor) {
+    server.create_repository("config");
+    server.add_user("prod", "token");
+    EXPECT_TRUE(cluster.start());
+    client.emplace(executor, git.resolver, cluster.cluster_config(), http::ProxySettings{}, "test");
+    files = {.runtime = "prod",
+             .runtime_namespace = "default",
+             .scheme = Scheme::http_too,
+             .config_repository = [this] { return server.url("config"); }};
+    ManagedClusters::Options options{.own_namespace = "default"};
+    options.settling = settling;
+    options.poll = 10ms;
+    clusters.emplace(
+        *client, git.resolver, &git.committer, [this] { return files.repository(); },
+        [] { return GitCredential{.username = "prod", .password = Secret("token")}; }, [] {},
+        std::move(options));
+  }
+  Task<> stop() {
+    co_await git.stop();
+    client.reset();
+    co_await cluster.stop();
+  }
+  Task<Result<void>> add() {
+    return clusters->add({.name = "edge",
+                          .server = kServer,
+                          .config = Secret("{}"),
+                          .labels = {},
+                          .annotations = {}},
+                         "Requested by Ann.", deadline_after(30s));
+  }
+  Task<Result<void>> remove() {
+    return clusters->remove(kServer, "Requested by Ann.", deadline_after(30s));
+  }
+  void put_application() {
+    cluster.put(k8s::resources::kApplications,
+                {{"apiVersion", "argoproj.io/v1alpha1"},
+                 {"kind", "Application"},
+                 {"metadata", {{"name", "edge"}, {"namespace", "default"}}}});
+  }
+  [[nodiscard]] std::size_t secrets() const {
+    return cluster.store().list(*cluster.store().find_type("", "v1", "secrets"), "default").size();
+  }
+  [[nodiscard]] bool has_file() const { return server.file_at_head("config", kFile).has_value(); }
+  [[nodiscard]] std::string commits_of_file() const {
+    return server.git("config", {"log", "--format=%s", "main", "--", kFile}).out;
+  }
+
+  test::GitServer server;
+  test::GitBed git;
+  test::FakeKubeApi cluster;
+  std::optional<k8s::Client> client;
+  RuntimeFiles files;
+  std::optional<ManagedClusters> clusters;
+};
+
+void play(Clock::duration settling, const std::function<Task<>(Scene&)>& body) {
+  if (const auto missing = test::GitServer::missing()) FAIL() << *missing;
+  test::run_coro(
+      [&]() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor, settling);
+        co_await test::play_in(scene, body);
+      },
+      60s);
+}
+
+TEST(ClusterFiles, ANameThatGitRefusesLeavesNothingBehind) {
+  play(1s, [](Scene& scene) -> Task<> {
+    scene.server.commit("config", {{kTakenBy, "kind: Application\n"}}, "a Git source");
+    const auto refused = co_await scene.add();
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::conflict);
+    EXPECT_THAT(refused.error().message, HasSubstr("has a Git source edge"));
+    EXPECT_EQ(scene.secrets(), 0U);
+    EXPECT_FALSE(scene.has_file());
+    scene.server.commit("config", {{kTakenBy, std::nullopt}}, "no Git source any more");
+    EXPECT_TRUE(co_await scene.add());
+    EXPECT_EQ(scene.secrets(), 1U);
+  });
+}
+
+// As after a kill between the two.
+TEST(ClusterFiles, ARequestThatEndsAfterTheCommitIsCompletedByTheNext) {
+  play(1s, [](Scene& scene) -> Task<> {
+    scene.cluster.set_access([](const test::FakeKubeApi::Access& access) {
+      return access.resource != "secrets" || access.verb != "create";
+    });
+    EXPECT_FALSE(co_await scene.add());
+    EXPECT_TRUE(scene.has_file());
+    EXPECT_EQ(scene.secrets(), 0U);
+    scene.cluster.set_access({});
+    EXPECT_TRUE(co_await scene.add());
+    EXPECT_EQ(scene.secrets(), 1U);
+    EXPECT_EQ(scene.commits_of_file(), "Add cluster edge of runtime prod\n");
+  });
+}
+
+// Argo CD needs the Secret to remove what it has applied to the cluster.
+TEST(ClusterFiles, TheSecretStaysUntilTheApplicationIsGone) {
+  play(30s, [](Scene& scene) -> Task<> {
+    EXPECT_TRUE(co_await scene.add());
+    scene.put_application();
+    // A read that fails does not tell that it is gone.
+    scene.cluster.fail_next(1'000, 503, {}, kRead);
+    TaskGroup requests(co_await asio::this_coro::executor);
+    bool is_removed = false;
+    requests.spawn("remove", [&]() -> Task<> {
+      EXPECT_TRUE(co_await scene.remove());
+      is_removed = true;
+    });
+    const auto is_read = [&](std::size_t times) {
+      return scene.cluster.count("GET", kRead) >= times;
+    };
+    EXPECT_TRUE(co_await scene.cluster.wait_until([&] { return is_removed || is_read(3); },
+                                                  deadline_after(20s)));
+    EXPECT_FALSE(scene.has_file());
+    EXPECT_EQ(scene.secrets(), 1U);
+    scene.cluster.end_faults();
+    scene.cluster.forget_requests();
+    EXPECT_TRUE(co_await scene.cluster.wait_until([&] { return is_removed || is_read(3); },
+                                                  deadline_after(20s)));
+    EXPECT_EQ(scene.secrets(), 1U);
+    EXPECT_FALSE(is_removed);
+    scene.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
+    co_await requests.join();
+    EXPECT_EQ(scene.secrets(), 0U);
+  });
+}
+
+// A cluster that does not answer is removed, too.
+TEST(ClusterFiles, TheSecretGoesWhenTheTimeIsOver) {
+  play(200ms, [](Scene& scene) -> Task<> {
+    EXPECT_TRUE(co_await scene.add());
+    scene.put_application();
+    scene.cluster.fail_next(1'000, 503, {}, kRead);
+    const auto begun = Clock::now();
+    EXPECT_TRUE(co_await scene.remove());
+    EXPECT_GE(Clock::now() - begun, 200ms);
+    EXPECT_EQ(scene.secrets(), 0U);
+    EXPECT_FALSE(scene.has_file());
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,194 @@
+// What the control plane is told when Argo CD lists fewer clusters, in test time, with doubles.
+#include "app-proxy/clusters/cluster_reporter.hpp"
+
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "common/http/server.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/fake_platform.hpp"
+#include "k8s-client/resource.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::string server_of(const std::string& name) {
+  return name == "in-cluster" ? "https://kubernetes.default.svc"
+                              : "https://" + name + ".example.test";
+}
+
+struct Bench {
+  explicit Bench(const Executor& executor)
+      : platform(executor),
+        cluster(executor),
+        server(
+            executor, {},
+            [this](http::Exchange& exchange) -> Task<> {
+              Json items = Json::array();
+              for (const auto& name : visible) {
+                const char* status = name == failed ? "Failed" : "Successful";
+                items.push_back({{"name", name},
+                                 {"server", server_of(name)},
+                                 {"info", {{"connectionState", {{"status", status}}}}}});
+              }
+              (void)co_await exchange.reply({.status = 200, .body = Json{{"items", items}}.dump()});
+            }),
+        http(executor, resolver, {}) {
+    EXPECT_TRUE(platform.start());
+    EXPECT_TRUE(cluster.start());
+    EXPECT_TRUE(server.listen());
+    platform.accounts().add({.id = "a1", .name = "acme"});
+    platform.accounts().add("runtime.1",
+                            test::FakeAccounts::Runtime{.name = "prod", .account_id = "a1"});
+    client.emplace(executor, resolver, cluster.cluster_config(), http::ProxySettings{}, "test");
+    argocd.emplace(http,
+                   argo::ArgoCdClient::Options{
+                       .server = {.scheme = "http", .host = "127.0.0.1", .port = server.port()}},
+                   [] { return Secret("token"); });
+    control_plane.emplace(http, platform.url(), [] { return Secret("runtime.1"); });
+    reporter.emplace(
+        executor, *client, *argocd, *control_plane, [] { return true; },
+        [] { return std::string("registration"); },
+        ClusterReporter::Options{.own_namespace = "default", .runtime = "prod"});
+  }
+  Task<> stop() {
+    client.reset();
+    http.close_idle();
+    co_await server.stop(Clock::now());
+    co_await cluster.stop();
+    co_await platform.stop();
+  }
+  void put_secret(const std::string& name) {
+    cluster.put_secret({"default", "cluster-" + name},
+                       {{"name", name}, {"server", server_of(name) + "/"}},
+                       {{"argocd.argoproj.io/secret-type", "cluster"}});
+  }
+  void remove_secret(const std::string& name) {
+    EXPECT_TRUE(cluster.remove(k8s::resources::kSecrets, {"default", "cluster-" + name}));
+  }
+  // The clusters of all reports since the last call: "edge Successful".
+  std::vector<std::string> told() {
+    std::vector<std::string> lines;
+    for (const Json& list : platform.accounts().life().clusters) {
+      for (const Json& one : list) {
+        lines.push_back(one["name"].get<std::string>() + " " +
+                        one["info"]["connectionState"]["status"].get<std::string>());
+      }
+    }
+    platform.accounts().life().clusters.clear();
+    return lines;
+  }
+
+  std::vector<std::string> visible;
+  std::string failed;
+  test::FakePlatform platform;
+  test::FakeKubeApi cluster;
+  http::Server server;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  http::Client http;
+  std::optional<k8s::Client> client;
+  std::optional<argo::ArgoCdClient> argocd;
+  std::optional<control_plane::GraphqlClient> control_plane;
+  std::optional<ClusterReporter> reporter;
+};
+
+void with_bench(const std::function<Task<>(Bench&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor);
+    co_await body(bench);
+    co_await bench.stop();
+  });
+}
+
+// The account of the runtime at Argo CD was narrowed.
+TEST(ClusterReporter, AClusterThatArgoCdOnlyHidesIsNotToldAsRemoved) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.visible = {"in-cluster", "edge", "old"};
+    bench.put_secret("edge");
+    bench.put_secret("old");
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_THAT(bench.told(),
+                ElementsAre("in-cluster Successful", "edge Successful", "old Successful"));
+    bench.visible = {"new"};
+    bench.remove_secret("old");
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_THAT(bench.told(), ElementsAre("new Successful", "old Unknown"));
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_TRUE(bench.told().empty());
+    // Shown again: nothing has changed.
+    bench.visible = {"in-cluster", "edge", "new"};
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_TRUE(bench.told().empty());
+  });
+}
+
+TEST(ClusterReporter, NoClusterIsToldAsRemovedWhileTheSecretsCannotBeRead) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.visible = {"edge", "other"};
+    bench.put_secret("edge");
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_EQ(bench.told().size(), 2U);
+    bench.visible = {"other"};
+    bench.failed = "other";
+    bench.remove_secret("edge");
+    bench.cluster.set_access(
+        [](const test::FakeKubeApi::Access& access) { return access.resource != "secrets"; });
+    const auto done = co_await bench.reporter->round();
+    CO_ASSERT_TRUE(!done);
+    EXPECT_THAT(done.error().message, HasSubstr("Secrets of clusters"));
+    EXPECT_THAT(bench.told(), ElementsAre("other Failed")) << "the rest is told";
+    bench.cluster.set_access({});
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_THAT(bench.told(), ElementsAre("edge Unknown"));
+  });
+}
+
+// The control plane has been told, and the record of that is lost.
+TEST(ClusterReporter, AStateThatWasNotRecordedIsFollowedByTheNextOneWhateverItIs) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.visible = {"edge"};
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_THAT(bench.told(), ElementsAre("edge Successful"));
+    bench.failed = "edge";
+    bench.visible = {"edge", "new"};
+    // The first write notes what is about to be told.
+    bench.cluster.set_access([updates = 0](const test::FakeKubeApi::Access& access) mutable {
+      return access.resource != "configmaps" || access.verb != "update" || ++updates != 2;
+    });
+    EXPECT_FALSE(co_await bench.reporter->round());
+    EXPECT_THAT(bench.told(), ElementsAre("edge Failed", "new Successful"));
+    bench.cluster.set_access({});
+    bench.failed.clear();
+    bench.visible = {"edge"};
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_THAT(bench.told(), ElementsAre("edge Successful", "new Unknown"));
+    EXPECT_TRUE(co_await bench.reporter->round());
+    EXPECT_THAT(bench.told(), ElementsAre());
+  });
+}
+
+TEST(ClusterReporter, NothingIsWrittenWhileTheControlPlaneCannotBeTold) {
+  with_bench([](Bench& bench) -> Task<> {
+    bench.visible = {"edge"};
+    bench.control_plane.emplace(bench.http, http::parse_url("http://127.0.0.1:9").value(),
+                                [] { return Secret("runtime.1"); });
+    EXPECT_FALSE(co_await bench.reporter->round());
+    const auto noted =
+        bench.cluster.find(k8s::resources::kConfigMaps, {"default", std::string(kClusterRecord)});
+    EXPECT_FALSE(co_await bench.reporter->round());
+    EXPECT_EQ(
+        bench.cluster.find(k8s::resources::kConfigMaps, {"default", std::string(kClusterRecord)}),
+        noted);
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,95 @@
+// Without files in Git, in test time, with the double of an API server.
+#include "app-proxy/clusters/managed_clusters.hpp"
+
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "doubles/fake_kube_api.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+AddedCluster edge(std::string host) {
+  return {.name = "edge",
+          .server = "https://" + std::move(host) + ":6443",
+          .config = Secret("{}"),
+          .labels = {},
+          .annotations = {}};
+}
+
+struct Bench {
+  explicit Bench(const Executor& executor)
+      : cluster(executor), names(metrics, {.look_up = look_up}) {
+    EXPECT_TRUE(cluster.start());
+    client.emplace(executor, names, cluster.cluster_config(), http::ProxySettings{}, "test");
+    ManagedClusters::Options options{.own_namespace = "default"};
+    options.special_addresses = net::AddressList::parse({"127.0.0.7"}).value();
+    clusters.emplace(
+        *client, names, nullptr,
+        [] { return Result<ConfigRepository>(fail(ErrorCode::unavailable, "none")); },
+        [] { return GitCredential(); }, [this] { ++changes; }, std::move(options));
+  }
+  // On a thread of the resolver.
+  static Result<net::Addresses> look_up(const std::string& host) {
+    if (host == "unknown.test") return fail(ErrorCode::not_found, "no such host");
+    net::Addresses found{asio::ip::make_address("10.1.2.3")};
+    if (host == "metadata.test") found.push_back(asio::ip::make_address("169.254.169.254"));
+    if (host == "loop.test") found = {asio::ip::make_address("127.0.0.1")};
+    if (host == "six.test") found = {asio::ip::make_address("::ffff:127.0.0.1")};
+    if (host == "allowed.test") found = {asio::ip::make_address("127.0.0.7")};
+    return found;
+  }
+  Task<Result<void>> add(std::string host) {
+    return clusters->add(edge(std::move(host)), "Requested by Ann.", deadline_after(20s));
+  }
+  Task<> stop() {
+    client.reset();
+    co_await cluster.stop();
+  }
+  [[nodiscard]] std::size_t secrets() const {
+    return cluster.store().list(*cluster.store().find_type("", "v1", "secrets"), "default").size();
+  }
+
+  int changes = 0;
+  test::FakeKubeApi cluster;
+  Metrics metrics;
+  net::Resolver names;
+  std::optional<k8s::Client> client;
+  std::optional<ManagedClusters> clusters;
+};
+
+void with_bench(const std::function<Task<>(Bench&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    Bench bench(co_await asio::this_coro::executor);
+    co_await body(bench);
+    co_await bench.stop();
+  });
+}
+
+TEST(ManagedClusters, AHostThatLeadsToASpecialAddressIsRefused) {
+  with_bench([](Bench& bench) -> Task<> {
+    for (const char* host : {"metadata.test", "loop.test", "six.test"}) {
+      const auto refused = co_await bench.add(host);
+      CO_ASSERT_TRUE(!refused) << host;
+      EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+      EXPECT_THAT(refused.error().message, HasSubstr("leads to an address")) << host;
+    }
+    EXPECT_EQ(bench.secrets(), 0U);
+    EXPECT_EQ(bench.changes, 0);
+    // An exception of the operator, and a name that only Argo CD can look up.
+    for (const char* host : {"allowed.test", "unknown.test", "edge.test"}) {
+      const auto added = co_await bench.add(host);
+      EXPECT_TRUE(added) << host << added.error().message;
+    }
+    EXPECT_EQ(bench.secrets(), 1U) << "the cluster of that name was replaced";
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
