@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/users_bench.hpp"
+#include "common/http/websocket.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -13,11 +15,13 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr const char* kSchema = R"(
-type Query { open: Int slow: String who: String admin: Int broken: Int }
+type Query { open: Int slow: String late: String who: String admin: Int broken: Int }
 type Mutation { change(name: String, secret: String): Int }
+type Subscription { standing: Boolean }
 )";
 
-// A door before a schema of its own, whose field `slow` waits.
+// A door before a schema of its own. Its fields `slow` and `late` wait, the latter with its user; `standing` says
+// every 31 s whether the user is an administrator, three times.
 struct Bench {
   Bench(UsersBench& on, Door::Options options)
       : users(on.executor, on.control_plane, [&on] { return on.runtime_token; }, on.metrics, {}),
@@ -29,17 +33,39 @@ struct Bench {
                     while (!is_released) co_await release.wait();
                     co_return "done";
                   }),
+             read("late", Permission::user,
+                  [this](graphql::Call& call) -> Task<std::string> {
+                    const User& user = user_of(call);
+                    late_user = call.context<Caller>().user;
+                    ++waiting;
+                    while (!is_released) co_await release.wait();
+                    co_return user.name;
+                  }),
              read("who", Permission::user,
                   [](graphql::Call& call) { return call.context<Caller>().user->name; }),
              read("admin", Permission::admin, [] { return 2; }),
              read("broken", Permission::user,
                   [] { return Result<int>(fail(ErrorCode::internal, "the shelf is empty")); }),
-             change("change", Permission::user, {"name"}, [] { return 3; })},
+             change("change", Permission::user, {"name"}, [] { return 3; }),
+             subscribe("standing", Permission::user,
+                       [](graphql::Call& call) -> Task<Result<graphql::Stream>> {
+                         const auto& caller = call.context<Caller>();
+                         co_return graphql::Stream::from(
+                             [&caller, left = 3]() mutable -> Task<Result<std::optional<bool>>> {
+                               if (left-- == 0) co_return std::optional<bool>();
+                               co_await sleep_for(31s);
+                               co_return std::optional<bool>(caller.user->is_admin);
+                             });
+                       })},
         engine(graphql::Engine::make(kSchema, guarded(rows, audit)).value()),
         door(*engine, rows, users, on.metrics, std::move(options)),
         server(on.executor, {}, [this](http::Exchange& exchange) -> Task<> {
           door.welcome(exchange);
-          co_await door.serve_post(exchange);
+          if (exchange.request().method == "GET") {
+            co_await door.serve_get(exchange);
+          } else {
+            co_await door.serve_post(exchange);
+          }
         }) {}
 
   Task<http::Response> ask(UsersBench& on, std::string query, const std::string& token,
@@ -53,10 +79,28 @@ struct Bench {
     co_return response ? *response : http::Response{.status = 0};
   }
 
+  // Runs `body` on a WebSocket whose session is open.
+  Task<> in_session(UsersBench& on, std::string token,
+                    std::function<Task<>(http::WebSocket&)> body) {
+    const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = server.port()};
+    const auto ended = co_await http::connect_websocket(
+        on.http, url, {.target = "/", .headers = {{"Authorization", token}}},
+        graphql::kSocketProtocols, {}, deadline_after(100s),
+        [&](http::WebSocket& socket) -> Task<> {
+          CO_ASSERT_OK(co_await socket.send(R"({"type":"connection_init"})"));
+          const auto opened = co_await socket.receive();
+          CO_ASSERT_TRUE(opened);
+          CO_ASSERT_EQ(opened->data, R"({"type":"connection_ack"})");
+          co_await body(socket);
+        });
+    CO_ASSERT_OK(ended);
+  }
+
   UserDirectory users;
   Event release;
   bool is_released = false;
   int waiting = 0;
+  std::weak_ptr<const User> late_user;  // of the last `late`
   std::vector<FieldRow> rows;
   Audit audit{"/dev/null"};
   std::unique_ptr<graphql::Engine> engine;
@@ -75,6 +119,21 @@ void at_door(Door::Options options, const std::function<Task<>(UsersBench&, Benc
     co_await bench.server.stop(Clock::now());
     co_await bench.users.stop();
   });
+}
+
+// Starts an operation of an open session.
+Task<> begin(http::WebSocket& socket, std::string id, std::string query) {
+  const json start{{"id", id}, {"type", "subscribe"}, {"payload", {{"query", query}}}};
+  CO_ASSERT_OK(co_await socket.send(start.dump()));
+}
+
+// The next answer of an operation.
+Task<std::string> answer(http::WebSocket& socket) {
+  while (auto message = co_await socket.receive()) {
+    const auto said = json::parse(message->data);
+    if (said["type"] != "complete") co_return said["payload"].dump();
+  }
+  co_return "(end)";
 }
 
 TEST(Door, OneUserHasSoManyOperations) {
@@ -113,6 +172,42 @@ TEST(Door, AnOperationEndsInItsTime) {
   });
 }
 
+// Each operation is admitted anew, and finds another object for the same user when an answer of the control
+// plane has become too old.
+TEST(Door, AnOperationOfAWebSocketKeepsItsUserWhileOthersAreAdmitted) {
+  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+    co_await bench.in_session(on, "bob.1", [&](http::WebSocket& socket) -> Task<> {
+      co_await begin(socket, "1", "{late}");
+      while (bench.waiting < 1) co_await sleep_for(10ms);
+      const auto asked = on.asked("me");
+      co_await sleep_for(31s);
+      co_await begin(socket, "2", "{who}");
+      EXPECT_EQ(co_await answer(socket), R"({"data":{"who":"Bob"}})");
+      EXPECT_GT(on.asked("me"), asked);
+      EXPECT_FALSE(bench.late_user.expired());
+      bench.is_released = true;
+      bench.release.notify_all();
+      EXPECT_EQ(co_await answer(socket), R"({"data":{"late":"Bob"}})");
+    });
+  });
+}
+
+TEST(Door, ASubscriptionSeesItsUserAsLastChecked) {
+  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+    co_await bench.in_session(on, "ann.1", [&](http::WebSocket& socket) -> Task<> {
+      on.platform.accounts().set_admins("a1", {});
+      co_await begin(socket, "1", "subscription{standing}");
+      // The check comes after the first event.
+      EXPECT_EQ(co_await answer(socket), R"({"data":{"standing":true}})");
+      EXPECT_EQ(co_await answer(socket), R"({"data":{"standing":false}})");
+      // Also when it is not the last that was admitted.
+      co_await begin(socket, "2", "{who}");
+      EXPECT_EQ(co_await answer(socket), R"({"data":{"who":"Ann"}})");
+      EXPECT_EQ(co_await answer(socket), R"({"data":{"standing":false}})");
+    });
+  });
+}
+
 TEST(Door, FieldsAskForWhatTheirRowsSay) {
   at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
     EXPECT_EQ((co_await bench.ask(on, "{open}", "")).status, 200);
@@ -120,8 +215,9 @@ TEST(Door, FieldsAskForWhatTheirRowsSay) {
     EXPECT_EQ((co_await bench.ask(on, "{admin}", "ann.1")).body, R"({"data":{"admin":2}})");
     const auto refused = json::parse((co_await bench.ask(on, "{admin open}", "bob.1")).body);
     EXPECT_EQ(refused["data"], (json{{"admin", nullptr}, {"open", 1}}));
-    EXPECT_EQ(refused["errors"][0]["message"], "Forbidden");
-    EXPECT_EQ(refused["errors"][0]["extensions"], 403);
+    EXPECT_EQ(refused["errors"][0]["message"], "only an administrator of the account may do this");
+    EXPECT_EQ(refused["errors"][0]["extensions"],
+              (json{{"code", "FORBIDDEN"}, {"statusCode", 403}}));
   });
 }
 

@@ -257,7 +257,8 @@ TEST(AppProxyCommit, ATokenThatTheGitServerRefusesIsTold) {
   });
 }
 
-TEST(AppProxyCommit, AfterAKillNothingIsCommittedTwice) {
+// [AC-31]
+TEST(AppProxyCommit, AC31_AfterAKillNothingIsCommittedTwice) {
   in_commit_world([](CommitWorld& w) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     constexpr int kCommits = 20;

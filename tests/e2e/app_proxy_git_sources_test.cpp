@@ -1,5 +1,7 @@
 // Git sources by the running app-proxy, between doubles of an API server and of GitHub's REST
 // interface, and Git's own server with the shared configuration repository.
+#include <sstream>
+
 #include <gmock/gmock.h>
 
 #include "common/core/task_group.hpp"
@@ -137,7 +139,8 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
               "GIT_SOURCE_NOT_FOUND");
 
     const auto forbidden = co_await w.remove(kBob, "shop");
-    EXPECT_THAT(forbidden.body, HasSubstr("Forbidden"));
+    EXPECT_EQ(forbidden.code(), "FORBIDDEN");
+    EXPECT_THAT(forbidden.body, HasSubstr("only an administrator of the account may do this"));
     const auto removed = co_await w.remove(kAnn, "shop");
     EXPECT_EQ(removed.json, (Json{{"data", {{"deleteApplication", nullptr}}}})) << removed.body;
     EXPECT_THAT(w.git_line({"ls-tree", "-r", "--name-only", "main"}), Not(HasSubstr("shop")));
@@ -277,7 +280,7 @@ TEST(AppProxyGitSources, RestrictedOnesNeedAnAdministratorAndTheirKind) {
 
     w.world.cluster.add_type(
         {"codefresh.io", "v1beta1", "restrictedgitsources", "RestrictedGitSource"});
-    EXPECT_THAT((co_await ask(kBob, "create", args)).body, HasSubstr("Forbidden"));
+    EXPECT_EQ((co_await ask(kBob, "create", args)).code(), "FORBIDDEN");
     const auto created = co_await ask(kAnn, "create", args);
     EXPECT_EQ(created.json, (Json{{"data", {{"createRestrictedGitSource", nullptr}}}}))
         << created.body;
@@ -434,6 +437,77 @@ TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
   });
 }
 
+// The files of clusters behind one host, and what people make of them.
+TEST(AppProxyGitSources, ArgoRolloutsHaveAFileForEachCluster) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    const std::string folder = "resources/runtimes/prod/";
+    const std::string host = "https://rancher.example.test";
+    const auto install = [&w, host](const std::string& path,
+                                    const char* ns = "rollouts") -> Task<std::string> {
+      const auto answer = co_await w.world.ask(
+          kAnn, "mutation($args: CreateArgoRolloutsInput!) { createArgoRollouts(args: $args) }",
+          {{"args", {{"destServer", host + path}, {"destNamespace", ns}}}});
+      EXPECT_EQ(answer.code(), "") << answer.body;
+      co_return answer.code();
+    };
+    const auto files = [&w, folder] {
+      std::vector<std::string> names;
+      std::istringstream lines(w.git_line({"ls-tree", "--name-only", "main", folder}));
+      for (std::string name; std::getline(lines, name);) names.push_back(name);
+      return names;
+    };
+    // Earlier releases named the file by the host alone.
+    const std::string first = folder + "argo-rollouts-rancher-example-test.yaml";
+    const std::string by_hand =
+        "# by hand\nkind: Application\nspec:\n  destination:\n    namespace: rollouts\n    "
+        "server: " +
+        host + "/k8s/clusters/a\n";
+    w.git.commit("config", {{first, by_hand}}, "before");
+    (void)co_await install("/k8s/clusters/a");
+    EXPECT_EQ(w.file(first), by_hand);
+    EXPECT_THAT(files(), testing::ElementsAre(first));
+    (void)co_await install("/k8s/clusters/b");
+    CO_ASSERT_EQ(files().size(), 2U);
+    const auto second = files()[0] == first ? files()[1] : files()[0];
+    EXPECT_THAT(w.file(second), HasSubstr("server: " + host + "/k8s/clusters/b\n"));
+    EXPECT_EQ(w.file(first), by_hand);
+    // Repeated: nothing to commit, also after an edit.
+    w.git.commit("config", {{second, w.file(second) + "# by hand\n"}}, "an edit");
+    const auto head = w.git.head("config");
+    (void)co_await install("/k8s/clusters/a");
+    (void)co_await install("/k8s/clusters/b");
+    EXPECT_EQ(w.git.head("config"), head);
+    (void)co_await install("/k8s/clusters/b", "elsewhere");
+    EXPECT_THAT(w.file(second), HasSubstr("    namespace: elsewhere\n"));
+    EXPECT_THAT(w.file(second), testing::EndsWith("# by hand\n"));
+    EXPECT_EQ(files().size(), 2U);
+  });
+}
+
+// The runtime's own token is refused, so that the program tries soon again.
+TEST(AppProxyGitSources, ARemovedRuntimeIsNotPreparedUntilItHasANewGitSource) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  in_git_world([](GitWorld& world) -> Task<> {
+    SourceWorld w(world);
+    co_await w.start({{"GIT_USERNAME", "robot"}, {"GIT_PASSWORD", "canary-wrong"}});
+    EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
+    EXPECT_EQ((co_await world.ask(kAnn, "mutation { removeRuntimeFromIscRepo }")).json,
+              (Json{{"data", {{"removeRuntimeFromIscRepo", 2}}}}));
+    const auto says = [&](const char* status) -> Task<bool> {
+      const auto deadline = deadline_after(25s);
+      while (!world.base.daemon->admin("/statusz")
+                  .body.contains(std::string("shared configuration repository: ") + status) &&
+             Clock::now() < deadline) {
+        co_await sleep_for(20ms);
+      }
+      co_return Clock::now() < deadline;
+    };
+    EXPECT_TRUE(co_await says("the runtime was removed from it"));
+    EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
+    EXPECT_TRUE(co_await says("the runtime's files: "));
+  });
+}
+
 TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
   in_source_world([](SourceWorld& w) -> Task<> {
     w.git.commit("config", {{"resources/staging/x.yaml", "another runtime's\n"}}, "begin");
@@ -447,7 +521,7 @@ TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
                 HasSubstr("chart: argo-rollouts\n"));
     EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
     const std::string document = "mutation RemoveRuntimeFromIscRepo { removeRuntimeFromIscRepo }";
-    EXPECT_THAT((co_await w.world.ask(kBob, document)).body, HasSubstr("Forbidden"));
+    EXPECT_EQ((co_await w.world.ask(kBob, document)).code(), "FORBIDDEN");
     EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 3}}}}));
     EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}),

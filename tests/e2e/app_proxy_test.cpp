@@ -4,6 +4,7 @@
 #include "common/graphql/socket_session.hpp"
 #include "common/http/websocket.hpp"
 #include "e2e/app_proxy_world.hpp"
+#include "e2e/git_world.hpp"
 
 namespace gitops::test {
 namespace {
@@ -119,8 +120,17 @@ TEST(AppProxy, CorsOnlyLeavesFieldsOut) {
   });
 }
 
+// An account that lacks nothing is asked for once a minute. So tests can count the questions for users.
+void complete_account(World& world) {
+  world.platform.accounts().add({.id = "acc-1",
+                                 .name = "acme",
+                                 .admins = {"u-ann"},
+                                 .shared_config_repo = "https://git.example.test/acme/config.git"});
+}
+
 TEST(AppProxy, KnowsItsUsersByEachFormOfACredential) {
   in_app_proxy_world([](World& world) -> Task<> {
+    complete_account(world);
     world.start();
     co_await world.account_known();
     const std::string bob = World::kBob;
@@ -154,8 +164,10 @@ TEST(AppProxy, WritesEachChangeToTheAuditStream) {
     const auto refused = co_await world.ask(kRemove, headers, {{"name", "main"}});
     EXPECT_EQ(refused.status, 200);
     EXPECT_EQ(refused.headers.find("X-Request-Id"), "req-77");
-    EXPECT_EQ(refused.json["errors"][0]["message"], "Forbidden");
-    EXPECT_EQ(refused.json["errors"][0]["extensions"], 403);
+    EXPECT_EQ(refused.json["errors"][0]["message"],
+              "only an administrator of the account may do this");
+    EXPECT_EQ(refused.json["errors"][0]["extensions"],
+              (Json{{"code", "FORBIDDEN"}, {"statusCode", 403}}));
     (void)co_await world.ask(
         "mutation($args: RegisterToGitIntegrationArgs){registerToGitIntegration(args: "
         "$args){name}}",
@@ -172,6 +184,46 @@ TEST(AppProxy, WritesEachChangeToTheAuditStream) {
     EXPECT_EQ(audit[0]["peer"], "127.0.0.1");
     EXPECT_EQ(audit[1]["action"], "registerToGitIntegration");
     EXPECT_EQ(audit[1]["subject"], (Json{{"name", "main"}}));
+  });
+}
+
+// The order of a fresh installation: the account gets its Git host and its repository after the start.
+TEST(AppProxy, NeedsNoRestartWhenTheAccountGetsItsGitHost) {
+  in_git_world([](GitWorld& world) -> Task<> {
+    world.start();
+    co_await world.base.account_known();
+    const Json source{{"appName", "shop"},
+                      {"appSpecifier", "https://git.example.test/acme/shop.git"},
+                      {"destServer", "https://kubernetes.default.svc"},
+                      {"destNamespace", "runtime"},
+                      {"isInternal", false}};
+    const auto create = [&] {
+      return world.ask(World::kAnn,
+                       "mutation CreateGitSource($args: CreateGitSourceInput!) { "
+                       "createGitSource(args: $args) }",
+                       {{"args", source}});
+    };
+    EXPECT_THAT((co_await create()).body, HasSubstr("no shared configuration repository"));
+    EXPECT_EQ((co_await world.get(World::kAnn)).json["data"]["gitIntegration"], nullptr);
+
+    world.base.platform.accounts().add(
+        {.id = "acc-1",
+         .name = "acme",
+         .admins = {"u-ann"},
+         .git_provider = "GITLAB",
+         .git_api_url = "https://git.example.test/",
+         .shared_config_repo = "https://git.example.test/acme/config.git"});
+    const auto deadline = deadline_after(20s);
+    Json made;
+    while (made.is_null() && Clock::now() < deadline) {
+      made = (co_await world.get(World::kAnn)).json["data"]["gitIntegration"];
+      if (made.is_null()) co_await sleep_for(50ms);
+    }
+    EXPECT_EQ(made["name"], "default") << made;
+    EXPECT_EQ(made["apiUrl"], "https://git.example.test/api/v4") << made;
+    // The repository is known; what is missing is Ann's token.
+    const auto refused = co_await create();
+    EXPECT_EQ(refused.code(), "GIT_TOKEN_MISSING") << refused.body;
   });
 }
 
@@ -305,6 +357,7 @@ TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
 // also within a session.
 TEST(AppProxyAttacks, AC33_ForgedAndRevokedTokensAreRefused) {
   in_app_proxy_world([](World& world) -> Task<> {
+    complete_account(world);
     world.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
     co_await world.account_known();
     const std::string unsigned_jwt =
@@ -493,6 +546,7 @@ TEST(AppProxyAttacks, AC34_RefusalsTellNothingApart) {
 // AC-35: guessing is slow, and harms neither known users nor other addresses.
 TEST(AppProxyAttacks, AC35_GuessingIsLimitedByAddress) {
   in_app_proxy_world([](World& world) -> Task<> {
+    complete_account(world);
     world.start({{"TRUSTED_PROXIES", "127.0.0.1"}});
     co_await world.account_known();
     const auto from = [](const std::string& token, const char* address) {
@@ -569,7 +623,7 @@ TEST(AppProxyAttacks, AC37_EveryWayInAsksWhoItIs) {
           "mutation{editGitIntegration(args:{sharingPolicy:ALL_USERS_IN_ACCOUNT}){name}}"}) {
       const auto answer = co_await world.ask(query, World::as(World::kBob));
       EXPECT_EQ(answer.status, 200);
-      EXPECT_EQ(answer.json["errors"][0]["message"], "Forbidden") << query;
+      EXPECT_EQ(answer.code(), "FORBIDDEN") << query;
     }
     EXPECT_EQ(world.audit().size(), 5U);
     for (const auto& line : world.audit()) EXPECT_EQ(line["result"], "forbidden");

@@ -17,10 +17,13 @@ struct Outcome {
   std::string note = {};
 };
 
-// Logs of an Argo server that were opened for a user, and whether a user may still read them.
+// Asked now and then while a stream is open: whether the user may still read it.
+using StillAllowed = std::function<Result<void>(const User&)>;
+
+// Logs of an Argo server that were opened for a user.
 struct OpenedLogs {
   http::ClientExchange exchange;
-  std::function<Result<void>(const User&)> is_allowed;
+  StillAllowed is_allowed;
 };
 
 // Stable codes in Error::reason, shown to clients.

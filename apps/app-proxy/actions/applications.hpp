@@ -47,7 +47,7 @@ class ApplicationActions {
 
   // After a commit that removes a Git source: has its `parents` compared with Git again, and waits until Argo CD
   // has pruned its Application. Nothing to wait for when there is no such Application, or when it is of no
-  // Git source. Reason kPruning when the time does not suffice.
+  // Git source. Reason kPruning when the time does not suffice, or when Argo CD does not tell.
   Task<Result<void>> wait_until_pruned(std::string git_source, std::vector<argo::AppRef> parents,
                                        Deadline deadline);
 
@@ -75,6 +75,9 @@ class ApplicationActions {
   // Whether the Application has a pod of that name, for who may VIEW it; its JSON.
   Task<Result<std::string>> permitted_pod(const User& user, argo::AppRef app, std::string ns,
                                           std::string pod, Deadline deadline);
+  // Asks again, by the rules of that time, whether a user has the right that permitted() has checked. The Application
+  // counts as it was.
+  [[nodiscard]] StillAllowed still_allowed(Action action, std::string_view application) const;
 
   [[nodiscard]] const std::string& runtime() const { return runtime_; }
 
@@ -97,6 +100,11 @@ struct ApplicationState {
   bool is_automated = false;   // auto-sync
 };
 ApplicationState application_state(std::string_view application);
+
+// Whether the Application of a Git source is gone, by argocd-server's answer to a read that names no project. An
+// Application of that name that is no Git source counts as gone. Nothing: the answer does not tell. `sees_all`: the
+// account of the runtime may get all Applications.
+std::optional<bool> is_pruned(const Result<std::string>& answer, bool sees_all);
 
 // Fills in the namespace and the version of an object that the Application has deployed, if it has one of
 // this group, kind and name. False when it has none, or several in different namespaces.

@@ -150,11 +150,14 @@ Task<Result<OpenedLogs>> WorkflowActions::logs(const User& user, std::string ns,
   if (!found) co_return std::unexpected(found.error());
   auto opened = co_await workflows_.logs(ns, name, std::move(options), deadline);
   if (!opened) co_return std::unexpected(shown(std::move(opened.error())));
-  co_return OpenedLogs{
-      .exchange = std::move(*opened),
-      .is_allowed = [this, entity = workflow_entity(*found, runtime_)](const User& reader) {
-        return rules_.check(reader, Action::access_logs, entity);
-      }};
+  co_return OpenedLogs{.exchange = std::move(*opened),
+                       .is_allowed = still_allowed(Action::access_logs, *found)};
+}
+
+StillAllowed WorkflowActions::still_allowed(Action action, std::string_view workflow) const {
+  return [this, action, entity = workflow_entity(workflow, runtime_)](const User& user) {
+    return rules_.check(user, action, entity);
+  };
 }
 
 Task<Result<std::string>> WorkflowActions::submit(const User& user, std::string ns,

@@ -60,6 +60,9 @@ class WorkflowActions {
   // The Workflow's JSON (labels, phase and the like) after the user's right to `action` was checked.
   Task<Result<std::string>> permitted(const User& user, Action action, std::string ns,
                                       std::string name, Deadline deadline);
+  // Asks again, by the rules of that time, whether a user has the right that permitted() has checked. The Workflow
+  // counts as it was.
+  [[nodiscard]] StillAllowed still_allowed(Action action, std::string_view workflow) const;
 
  private:
   template <class Ask>

@@ -6,8 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app-proxy/git/manifest_edit.hpp"
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
 #include "common/core/yaml_text.hpp"
+#include "common/http/url.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -31,6 +34,29 @@ constexpr std::string_view kReadme =
     "- `<runtime>/`: Git sources of one runtime\n"
     "- `app-projects/`: every runtime, projects of Argo CD\n"
     "- `configurations/`: the configuration runtime\n";
+
+ManifestPath server_path() {
+  return {"spec", "destination", "server"};
+}
+
+// As Argo CD compares them.
+std::string_view without_slashes(std::string_view server) {
+  while (server.ends_with('/')) server.remove_suffix(1);
+  return server;
+}
+
+// "https://kubernetes.default.svc" → "in-cluster", others by their host: a part of a file's name.
+std::string cluster_word(std::string_view server) {
+  if (server == kOwnServer) return std::string(kInCluster);
+  const auto url = http::parse_url(server);
+  std::string word = url ? url->host : std::string();
+  std::ranges::replace_if(
+      word, [](char c) { return (c < 'a' || c > 'z') && (c < '0' || c > '9'); }, '-');
+  constexpr std::size_t kLongest = 40;
+  word.resize(std::min(word.size(), kLongest));
+  while (word.ends_with('-')) word.pop_back();
+  return word;
+}
 
 ManifestPath include_path() {
   return {"spec", "source", "directory", "include"};
@@ -115,7 +141,8 @@ Result<std::string> with_globs(const ConfigRepository& repository,
   return edit_manifest(text, {.path = include_path(), .value = {.text = list}});
 }
 
-// A change of in-cluster.yaml that puts all these globs in.
+// A change of in-cluster.yaml that puts all these globs in. None is taken out: without the globs of `configurations`, Argo
+// CD would prune every product of the account.
 FileChange add_globs(const ConfigRepository& repository, std::vector<std::string> wanted) {
   return {
       .path = repository.in_cluster_file(),
@@ -322,7 +349,8 @@ Result<ConfigRepository> RuntimeFiles::repository() const {
   return ConfigRepository{.at = std::move(*at),
                           .runtime = runtime,
                           .runtime_namespace = runtime_namespace,
-                          .is_configuration_runtime = is_configuration_runtime};
+                          .is_configuration_runtime = is_configuration_runtime,
+                          .is_removed = *is_removed};
 }
 
 std::string ConfigRepository::below(std::string_view path) const {
@@ -353,8 +381,12 @@ std::string ConfigRepository::default_source_folder() const {
   return below("git-sources/" + runtime + "/default");
 }
 
+std::string ConfigRepository::own_resources_folder() const {
+  return below("resources/runtimes/" + runtime);
+}
+
 std::string ConfigRepository::own_resource_file(std::string_view name) const {
-  return below("resources/runtimes/" + runtime + "/" + std::string(name) + ".yaml");
+  return own_resources_folder() + "/" + std::string(name) + ".yaml";
 }
 
 std::string ConfigRepository::resources_folder() const {
@@ -366,7 +398,7 @@ std::string ConfigRepository::readme_file() const {
 }
 
 std::vector<std::string> ConfigRepository::own_folders() const {
-  return {clusters_folder(), below("resources/" + runtime), below("resources/runtimes/" + runtime)};
+  return {clusters_folder(), below("resources/" + runtime), own_resources_folder()};
 }
 
 Result<void> check_entity_name(std::string_view name) {
@@ -633,19 +665,18 @@ std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
 
 std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repository,
                                                std::string_view name, std::string_view server) {
-  return {
-      {.path = repository.cluster_file(name),
-       .kind = FileChange::Kind::edit,
-       .edit = [manifest = cluster_manifest(repository, name, server),
-                server = std::string(server)](
-                   std::optional<std::string_view> content) -> Result<std::string> {
-         if (!content) return manifest;
-         return with_values(std::string(*content), {{{"spec", "destination", "server"}, server}});
-       }},
-      keep_name_free(repository.git_source_file(name), "this runtime has a Git source " +
-                                                           std::string(name) +
-                                                           "; choose another name for the cluster"),
-      keep_resources(repository)};
+  return {{.path = repository.cluster_file(name),
+           .kind = FileChange::Kind::edit,
+           .edit = [manifest = cluster_manifest(repository, name, server),
+                    server = std::string(server)](
+                       std::optional<std::string_view> content) -> Result<std::string> {
+             if (!content) return manifest;
+             return with_values(std::string(*content), {{server_path(), server}});
+           }},
+          keep_name_free(repository.git_source_file(name),
+                         "this runtime has a Git source " + std::string(name) +
+                             "; choose another name for the cluster"),
+          keep_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_remove_cluster(const ConfigRepository& repository,
@@ -676,6 +707,50 @@ std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository) 
                     std::string(kDefaultGitSource) + " of runtime " + repository.runtime + ".\n"),
       add_globs(repository, std::move(globs)), keep_project(repository),
       keep_resources(repository)};
+}
+
+RolloutsNames rollouts_names(std::string_view server) {
+  server = without_slashes(server);
+  constexpr std::size_t kBytes = 4;
+  std::string by_host = "argo-rollouts-" + cluster_word(server);
+  std::string by_url = by_host + "-" + hex_encode(bytes_of(sha256(server)).substr(0, kBytes));
+  return {.by_host = std::move(by_host), .by_url = std::move(by_url)};
+}
+
+std::string rollouts_name(std::string_view server, const RolloutsFiles& files) {
+  server = without_slashes(server);
+  auto names = rollouts_names(server);
+  if (files.by_host) {
+    const auto present = read_manifest(*files.by_host, server_path());
+    return present && without_slashes(*present) == server ? names.by_host : names.by_url;
+  }
+  const auto url = http::parse_url(server);
+  const bool is_host_alone = url && url->path.empty() && url->query.empty();
+  return is_host_alone && !files.by_url ? names.by_host : names.by_url;
+}
+
+std::vector<FileChange> changes_to_install_rollouts(const ConfigRepository& repository,
+                                                    const RolloutsInstallation& wanted) {
+  auto changes = changes_to_prepare(repository);
+  const auto path = repository.own_resource_file(wanted.name);
+  changes.push_back({.path = path,
+                     .kind = FileChange::Kind::edit,
+                     .edit = [path, wanted, manifest = rollouts_manifest(repository, wanted)](
+                                 std::optional<std::string_view> content) -> Result<std::string> {
+                       if (!content) return manifest;
+                       const auto server = read_manifest(*content, server_path());
+                       if (!server || without_slashes(*server) != without_slashes(wanted.server)) {
+                         return std::unexpected(
+                             Error{.code = ErrorCode::conflict,
+                                   .message = path + " is not for the cluster " + wanted.server +
+                                              "; edit it in the shared configuration repository",
+                                   .reason = std::string(git_source_errors::kNameTaken)});
+                       }
+                       return with_values(
+                           std::string(*content),
+                           {{{"spec", "destination", "namespace"}, wanted.destination_namespace}});
+                     }});
+  return changes;
 }
 
 std::vector<FileChange> changes_to_remove_runtime(const ConfigRepository& repository) {

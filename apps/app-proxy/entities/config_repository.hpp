@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ struct ConfigRepository {
   std::string runtime;
   std::string runtime_namespace;
   bool is_configuration_runtime = false;  // applies the folder "configurations"
+  // An administrator has removed the runtime's files; they are not made again by themselves.
+  bool is_removed = false;
 
   // The Applications of the runtime, one for each of its clusters, lie in this folder.
   [[nodiscard]] std::string clusters_folder() const;
@@ -33,6 +36,7 @@ struct ConfigRepository {
   // What the default Git source applies; it lies in the same repository.
   [[nodiscard]] std::string default_source_folder() const;
   // Resources for clusters of this runtime alone. They need no glob of their own.
+  [[nodiscard]] std::string own_resources_folder() const;
   [[nodiscard]] std::string own_resource_file(std::string_view name) const;
   // All that lies in it is applied somewhere, by the globs of Applications.
   [[nodiscard]] std::string resources_folder() const;
@@ -54,6 +58,8 @@ struct RuntimeFiles {
   Scheme scheme = Scheme::https_only;
   // The specifier of the account's repository; empty until it is known, or when there is none.
   std::function<std::string()> config_repository = [] { return std::string(); };
+  // Set by removeRuntimeFromIscRepo, until a Git source is created or the process ends. Copies share it; loop thread.
+  std::shared_ptr<bool> is_removed = std::make_shared<bool>(false);
 
   // unavailable while it is not known, or not usable.
   [[nodiscard]] Result<ConfigRepository> repository() const;
@@ -131,7 +137,7 @@ std::string restricted_git_source_manifest(const ConfigRepository& repository,
 // The project of Git sources as YAML, without a namespace: that of each runtime which applies it. It
 // allows everything; what a Git source may do is decided by who may commit one.
 std::string git_source_project_manifest();
-// An Application that installs Argo Rollouts by its Helm chart, as YAML.
+// An Application that installs Argo Rollouts by its Helm chart, as YAML. There is one for each cluster.
 struct RolloutsInstallation {
   std::string name;  // of the Application
   std::string server;
@@ -141,6 +147,20 @@ struct RolloutsInstallation {
 };
 std::string rollouts_manifest(const ConfigRepository& repository,
                               const RolloutsInstallation& wanted);
+// The names that it may have, of which its file has the same: by the host of the server, and with a digest of its URL,
+// since several clusters may have one host.
+struct RolloutsNames {
+  std::string by_host;
+  std::string by_url;
+};
+RolloutsNames rollouts_names(std::string_view server);
+// The contents of the files of these names; nothing: there is none.
+struct RolloutsFiles {
+  std::optional<std::string> by_host = {};
+  std::optional<std::string> by_url = {};
+};
+// The one that it has, or else is to get: by the host where the URL is a host alone and no other cluster has the name.
+std::string rollouts_name(std::string_view server, const RolloutsFiles& files);
 
 // The changes of the commit that makes a Git source. They change nothing when it is there as wanted,
 // and fail with `conflict` when there is another of that name, or a managed cluster, whose Application
@@ -171,10 +191,15 @@ std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
 // Those that remove one of either kind; they change nothing when there is none.
 std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
                                           std::string_view name);
-// Those that make what every runtime needs, where it is missing.
+// Those that make what every runtime needs, where it is missing, and take the globs of the folder "configurations" from
+// a runtime that is not the configuration runtime.
 std::vector<FileChange> changes_to_prepare(const ConfigRepository& repository);
 // The same, and those that make the default Git source and its folder. One that was edited stays.
 std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository);
+// Those that install Argo Rollouts, and make what every runtime needs. An Application that is there for this cluster stays
+// but for its destination's namespace; `conflict` when it is for another one.
+std::vector<FileChange> changes_to_install_rollouts(const ConfigRepository& repository,
+                                                    const RolloutsInstallation& wanted);
 // Those that make the Application of a managed cluster, or point the one that is there to `server`; what people changed
 // in it otherwise stays. They fail with `conflict` when a Git source of this runtime has that name.
 std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repository,

@@ -30,7 +30,9 @@ std::string refusal_of(int status, std::string_view body) {
 
 struct LogFeed::State : std::enable_shared_from_this<State> {
   State(const Executor& executor, Options given)
-      : options(std::move(given)), changed(executor), readers(executor) {}
+      : options(std::move(given)), changed(executor), readers(executor) {
+    for (auto& text : options.troubles) waiting.push_back(trouble(std::move(text)));
+  }
 
   // Hands events over when those before were taken.
   Task<> give(std::deque<LogEvent> events) {

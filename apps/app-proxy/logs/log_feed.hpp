@@ -41,6 +41,8 @@ class LogFeed {
     // Asked at intervals before lines are handed out; an error is the end. None: always.
     std::function<Result<void>()> is_allowed = {};
     std::chrono::milliseconds check_period{30'000};
+    // Handed out first: why streams that were asked for could not be opened.
+    std::vector<std::string> troubles = {};
     // Kept as long as the feed.
     std::shared_ptr<void> place = {};
   };

@@ -50,41 +50,41 @@ Task<> LogStreams::stop() {
   co_await ending_.join();
 }
 
-Result<void> LogStreams::room() const {
-  if (open() < options_.max_streams) return {};
+Result<LogStreams::Place> LogStreams::take_place() const {
+  if (open() < options_.max_streams) return places_;
   return std::unexpected(Error{.code = ErrorCode::too_many_requests,
                                .message = "too many logs are being read at the same time",
                                .retry_after = seconds(5),
                                .http_status = 429});
 }
 
-Result<LogStreams::Feed> LogStreams::feed(std::vector<LogSource> sources, const LogChoice& choice,
-                                          LogFilter filter,
-                                          std::function<Result<void>()> is_allowed) {
+LogStreams::Feed LogStreams::feed(std::vector<LogSource> sources, const LogChoice& choice,
+                                  LogFeed::Options options) {
   for (auto& source : sources) {
     if (source.pod.empty()) source.pod = choice.pod;
     if (source.container.empty()) source.container = choice.container;
   }
-  return std::make_unique<LogFeed>(
-      ending_, executor_, std::move(sources),
-      LogFeed::Options{
-          .filter = std::move(filter), .is_allowed = std::move(is_allowed), .place = places_});
+  return std::make_unique<LogFeed>(ending_, executor_, std::move(sources), std::move(options));
 }
 
-Result<LogStreams::Feed> LogStreams::argo_feed(OpenedLogs opened, const Caller& caller,
-                                               const LogChoice& choice, LogFilter filter) {
+LogStreams::Feed LogStreams::argo_feed(OpenedLogs opened, const Caller& caller,
+                                       const LogChoice& choice, LogFilter filter, Place place) {
   std::vector<LogSource> sources;
   sources.push_back(
       {.exchange = std::move(opened.exchange), .format = LogFormat::argo, .needs_head = true});
-  return feed(std::move(sources), choice, std::move(filter),
-              [&caller, check = std::move(opened.is_allowed)] { return check(*caller.user); });
+  return feed(std::move(sources), choice,
+              {.filter = std::move(filter),
+               .is_allowed = [&caller,
+                              check = std::move(opened.is_allowed)] { return check(*caller.user); },
+               .place = std::move(place)});
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, argo::AppRef app,
                                                        argo::ResourceRef of, LogChoice choice,
                                                        Deadline deadline) {
   if (!applications_) co_return std::unexpected(not_configured("Argo CD; set ARGO_CD_URL"));
-  if (auto free = room(); !free) co_return std::unexpected(free.error());
+  auto place = take_place();
+  if (!place) co_return std::unexpected(std::move(place.error()));
   auto filter = filter_of(choice, wall_now());
   if (!filter) co_return std::unexpected(filter.error());
   argo::AppLogOptions options{.of = std::move(of),
@@ -98,14 +98,15 @@ Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, arg
   auto opened =
       co_await applications_->logs(*caller.user, std::move(app), std::move(options), deadline);
   if (!opened) co_return std::unexpected(std::move(opened.error()));
-  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter));
+  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter), std::move(*place));
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::string ns,
                                                     std::string name, LogChoice choice,
                                                     Deadline deadline) {
   if (!workflows_) co_return std::unexpected(not_configured("Argo Workflows"));
-  if (auto free = room(); !free) co_return std::unexpected(free.error());
+  auto place = take_place();
+  if (!place) co_return std::unexpected(std::move(place.error()));
   auto filter = filter_of(choice, wall_now());
   if (!filter) co_return std::unexpected(filter.error());
   argo::WorkflowLogOptions options{.pod = choice.pod,
@@ -118,7 +119,7 @@ Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::s
   auto opened = co_await workflows_->logs(*caller.user, std::move(ns), std::move(name),
                                           std::move(options), deadline);
   if (!opened) co_return std::unexpected(std::move(opened.error()));
-  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter));
+  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter), std::move(*place));
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::string component,
@@ -126,7 +127,8 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
   if (auto allowed = needs_operator(*caller.user); !allowed)
     co_return std::unexpected(allowed.error());
   if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
-  if (auto free = room(); !free) co_return std::unexpected(free.error());
+  auto place = take_place();
+  if (!place) co_return std::unexpected(std::move(place.error()));
   auto filter = filter_of(choice, wall_now());
   if (!filter) co_return std::unexpected(filter.error());
   auto all = co_await parts(deadline);
@@ -147,6 +149,7 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
                                                     " containers; name a pod or a container");
   }
   std::vector<LogSource> sources;
+  std::vector<std::string> troubles;
   for (const Part& part : *all) {
     auto opened = co_await cluster_->log({options_.own_namespace, part.pod},
                                          {.container = part.container,
@@ -155,31 +158,38 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
                                           .since = age_of(*filter, wall_now()),
                                           .tail_lines = lines_of(choice.tail_lines)},
                                          deadline);
-    // A pod that is gone since, or whose container has not begun, has no log. Of several, the others have.
-    if (!opened && all->size() == 1) {
-      co_return std::unexpected(shown_action_error(std::move(opened.error()), "the API server"));
+    if (opened) {
+      sources.push_back({.exchange = std::move(*opened),
+                         .format = LogFormat::kubernetes,
+                         .pod = part.pod,
+                         .container = part.container});
+      continue;
     }
-    if (!opened) continue;
-    sources.push_back({.exchange = std::move(*opened),
-                       .format = LogFormat::kubernetes,
-                       .pod = part.pod,
-                       .container = part.container});
+    // As of a pod that is gone since, or whose container has not begun. Of several, the others are read.
+    auto error = shown_action_error(std::move(opened.error()), "the API server");
+    if (all->size() == 1) co_return std::unexpected(std::move(error));
+    troubles.push_back(part.pod + "/" + part.container + ": " + error.message);
   }
-  co_return feed(std::move(sources), choice, std::move(*filter),
-                 [&caller] { return needs_operator(*caller.user); });
+  co_return feed(std::move(sources), choice,
+                 {.filter = std::move(*filter),
+                  .is_allowed = [&caller] { return needs_operator(*caller.user); },
+                  .troubles = std::move(troubles),
+                  .place = std::move(*place)});
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodOwner owner,
                                                       std::string ns, std::string pod,
                                                       Deadline deadline) {
   if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
-  if (auto free = room(); !free) co_return std::unexpected(free.error());
+  auto place = take_place();
+  if (!place) co_return std::unexpected(std::move(place.error()));
   if (auto checked = check_object_name("namespace", ns); !checked) {
     co_return std::unexpected(checked.error());
   }
   if (auto checked = check_object_name("name of the pod", pod); !checked) {
     co_return std::unexpected(checked.error());
   }
+  StillAllowed still_allowed;
   if (!owner.app.name.empty()) {
     if (!applications_) co_return std::unexpected(not_configured("Argo CD; set ARGO_CD_URL"));
     const auto found = co_await applications_->permitted_pod(*caller.user, std::move(owner.app), ns,
@@ -190,6 +200,7 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
       co_return fail(ErrorCode::unsupported,
                      "events are only known of the cluster that the runtime is in");
     }
+    still_allowed = applications_->still_allowed(Action::view, *found);
   } else {
     if (!workflows_) co_return std::unexpected(not_configured("Argo Workflows"));
     const auto found =
@@ -203,6 +214,7 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
         (*root)["metadata"]["labels"]["workflows.argoproj.io/workflow"].text() != owner.workflow) {
       co_return std::unexpected(forbidden_action("the workflow has no such pod"));
     }
+    still_allowed = workflows_->still_allowed(Action::view, *found);
   }
   // Without a version of its own, a watch begins with what there is.
   auto opened = co_await cluster_->watch(
@@ -216,7 +228,10 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
   }
   std::vector<LogSource> sources;
   sources.push_back({.exchange = std::move(*opened), .format = LogFormat::events, .pod = pod});
-  co_return feed(std::move(sources), {}, {}, {});
+  co_return feed(
+      std::move(sources), {},
+      {.is_allowed = [&caller, check = std::move(still_allowed)] { return check(*caller.user); },
+       .place = std::move(*place)});
 }
 
 Task<Result<std::vector<LogStreams::Part>>> LogStreams::parts(Deadline deadline) {

@@ -49,7 +49,7 @@ class LogStreams {
                                  LogChoice choice, Deadline deadline);
   Task<Result<Feed>> workflow(const Caller& caller, std::string ns, std::string name,
                               LogChoice choice, Deadline deadline);
-  // For administrators and the runtime itself.
+  // For administrators and the runtime itself. Of several containers, one whose log cannot be opened is a `trouble`.
   Task<Result<Feed>> component(const Caller& caller, std::string component, LogChoice choice,
                                Deadline deadline);
   // The events of a pod of an Application of this cluster, or of a Workflow; one of the two is named.
@@ -71,24 +71,26 @@ class LogStreams {
   // The last lines of one of them, at most `max_bytes`. For the archive.
   Task<Result<std::string>> last_lines(Part part, std::size_t max_bytes, Deadline deadline);
 
+  // Feeds, and those that are being opened.
   [[nodiscard]] std::size_t open() const {
     return static_cast<std::size_t>(places_.use_count()) - 1;
   }
 
  private:
-  Result<Feed> feed(std::vector<LogSource> sources, const LogChoice& choice, LogFilter filter,
-                    std::function<Result<void>()> is_allowed);
+  // Held by each feed of max_streams. Taken before the first wait, so that feeds that are being opened count, too.
+  using Place = std::shared_ptr<void>;
+  [[nodiscard]] Result<Place> take_place() const;
+  Feed feed(std::vector<LogSource> sources, const LogChoice& choice, LogFeed::Options options);
   // Of argocd-server or argo-server, which have filtered the text.
-  Result<Feed> argo_feed(OpenedLogs opened, const Caller& caller, const LogChoice& choice,
-                         LogFilter filter);
-  [[nodiscard]] Result<void> room() const;
+  Feed argo_feed(OpenedLogs opened, const Caller& caller, const LogChoice& choice, LogFilter filter,
+                 Place place);
 
   Executor executor_;
   ApplicationActions* applications_;
   WorkflowActions* workflows_;
   k8s::Client* cluster_;
   Options options_;
-  std::shared_ptr<void> places_;  // each feed holds one
+  Place places_;
   TaskGroup ending_;
 };
 

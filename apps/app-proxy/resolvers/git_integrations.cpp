@@ -123,8 +123,8 @@ Task<Result<Integration>> register_to_git_integration(GitIntegrations* git, Call
   const auto args = call["args"];
   if (use_of(args["tokenType"]) == TokenUse::runtime) {
     co_return fail(ErrorCode::unsupported,
-                   "the token of the runtime is not registered with a Git integration; this "
-                   "version takes it from the Secret runtime-repo-creds-secret");
+                   "the token of the runtime is not registered with a Git integration; it is set "
+                   "when the runtime is installed (GIT_PASSWORD)");
   }
   GitAccess access{Secret(text_of(args["token"])), text_of(args["username"])};
   co_return shown(co_await (*known)->register_user(*actor, text_of(args["name"]), std::move(access),

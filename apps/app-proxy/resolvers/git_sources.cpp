@@ -1,6 +1,5 @@
 #include "app-proxy/resolvers/git_sources.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -31,24 +30,26 @@ Error mistake(std::string message) {
   return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
 }
 
+GitCredential credential_of(const ConfigTarget& target) {
+  return {.username = git_username_of(target.account), .password = target.account.access.token};
+}
+
 // How many files of the repository concern this runtime alone.
 Task<Result<std::int64_t>> own_files(const ConfigTarget& target, TreeReader& reader,
                                      Deadline deadline) {
   // The job on the pool may outlive this coroutine.
   const auto count = std::make_shared<std::atomic<std::int64_t>>(0);
   for (auto& folder : target.repository.own_folders()) {
-    const auto read =
-        co_await reader.read({.repository = target.repository.at.repository,
-                              .branch = target.repository.at.ref,
-                              .folder = std::move(folder),
-                              .credential = {.username = git_username_of(target.account),
-                                             .password = target.account.access.token},
-                              .wanted =
-                                  [count](std::string_view) {
-                                    ++*count;
-                                    return false;
-                                  }},
-                             deadline);
+    const auto read = co_await reader.read({.repository = target.repository.at.repository,
+                                            .branch = target.repository.at.ref,
+                                            .folder = std::move(folder),
+                                            .credential = credential_of(target),
+                                            .wanted =
+                                                [count](std::string_view) {
+                                                  ++*count;
+                                                  return false;
+                                                }},
+                                           deadline);
     if (read) continue;
     if (read.error().code == ErrorCode::not_found) co_return 0;  // no branch yet
     co_return std::unexpected(shown_commit_error(read.error()));
@@ -176,16 +177,27 @@ Task<Result<std::string_view>> restricted_api(k8s::Client* cluster, Deadline dea
                      std::string(kRestrictedGitSourceApi) + ") first");
 }
 
-// "https://kubernetes.default.svc" → "in-cluster", others by their host: a part of a file's name.
-std::string cluster_word(std::string_view server) {
-  if (server == "https://kubernetes.default.svc") return "in-cluster";
-  std::string word = http::parse_url(server).value().host;
-  std::ranges::replace_if(
-      word, [](char c) { return (c < 'a' || c > 'z') && (c < '0' || c > '9'); }, '-');
-  constexpr std::size_t kLongest = 40;
-  word.resize(std::min(word.size(), kLongest));
-  while (word.ends_with('-')) word.pop_back();
-  return word;
+// The files that may install Argo Rollouts on a cluster.
+Task<Result<RolloutsFiles>> rollouts_files(const ConfigTarget& target, TreeReader& reader,
+                                           std::string server, Deadline deadline) {
+  const auto names = rollouts_names(server);
+  const std::string by_host = names.by_host + ".yaml";
+  const std::string by_url = names.by_url + ".yaml";
+  auto read = co_await reader.read(
+      {.repository = target.repository.at.repository,
+       .branch = target.repository.at.ref,
+       .folder = target.repository.own_resources_folder(),
+       .credential = credential_of(target),
+       .wanted = [by_host,
+                  by_url](std::string_view path) { return path == by_host || path == by_url; }},
+      deadline);
+  RolloutsFiles files;
+  if (!read && read.error().code == ErrorCode::not_found) co_return files;  // no branch yet
+  if (!read) co_return std::unexpected(shown_commit_error(std::move(read.error())));
+  for (auto& file : read->files) {
+    (file.path == by_host ? files.by_host : files.by_url) = std::move(file.content);
+  }
+  co_return files;
 }
 
 }  // namespace
@@ -234,6 +246,7 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
       *target, *committer, changes_to_create(target->repository, source),
       "Create Git source " + source.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
+  *files.is_removed = false;
   prepare_clone(target->account, *committer, source.source.repository);
   co_return Result<void>();
 }
@@ -279,6 +292,7 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer*
       *target, *committer, changes_to_create(target->repository, *source, *api),
       "Create restricted Git source " + source->name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
+  *files.is_removed = false;
   prepare_clone(target->account, *committer, source->source.repository);
   co_return Result<void>();
 }
@@ -324,7 +338,7 @@ Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer
 }
 
 Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committer,
-                                        const RuntimeFiles& files, Call& call) {
+                                        TreeReader* reader, const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   for (const auto& checked :
        {check_server(args["destServer"]), check_namespace(args["destNamespace"])}) {
@@ -337,16 +351,14 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committ
   const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const std::string server = text_of(args["destServer"]);
-  const std::string name = "argo-rollouts-" + cluster_word(server);
-  std::vector<FileChange> changes = changes_to_prepare(target->repository);
-  changes.push_back(
-      {.path = target->repository.own_resource_file(name),
-       .content = rollouts_manifest(target->repository,
-                                    {.name = name,
-                                     .server = server,
-                                     .destination_namespace = text_of(args["destNamespace"]),
-                                     .chart_repository = files.chart_repository,
-                                     .chart_version = std::string(kRolloutsChart)})});
+  const auto present = co_await rollouts_files(*target, *reader, server, deadline);
+  if (!present) co_return std::unexpected(present.error());
+  auto changes = changes_to_install_rollouts(
+      target->repository, {.name = rollouts_name(server, *present),
+                           .server = server,
+                           .destination_namespace = text_of(args["destNamespace"]),
+                           .chart_repository = files.chart_repository,
+                           .chart_version = std::string(kRolloutsChart)});
   const auto done = co_await commit_config(*target, *committer, std::move(changes),
                                            "Install Argo Rollouts on " + server, deadline);
   if (!done) co_return std::unexpected(done.error());
@@ -361,10 +373,15 @@ Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Co
   if (!target) co_return std::unexpected(target.error());
   const auto count = co_await own_files(*target, *reader, deadline);
   if (!count) co_return std::unexpected(count.error());
+  // Before the commit, so that the hourly round (ConfigRepositorySetup) does not put the files back right after it.
+  const bool before = std::exchange(*files.is_removed, true);
   const auto done =
       co_await commit_config(*target, *committer, changes_to_remove_runtime(target->repository),
                              "Remove runtime " + files.runtime, deadline);
-  if (!done) co_return std::unexpected(done.error());
+  if (!done) {
+    *files.is_removed = before;
+    co_return std::unexpected(done.error());
+  }
   co_return *done ? *count : 0;
 }
 

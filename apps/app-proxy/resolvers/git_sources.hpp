@@ -37,9 +37,12 @@ Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* c
 Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer,
                                       ApplicationActions* applications, const RuntimeFiles& files,
                                       graphql::Call& call);
+// An Application that is there for this cluster stays as it is, but for its destination's namespace.
 Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committer,
-                                        const RuntimeFiles& files, graphql::Call& call);
-// Returns the number of files that it removed; 0 when nothing was left of the runtime.
+                                        TreeReader* reader, const RuntimeFiles& files,
+                                        graphql::Call& call);
+// Returns the number of files that it removed; 0 when nothing was left of the runtime. From then on this process does not
+// put them back by itself, until a Git source is created.
 Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Committer* committer,
                                                         TreeReader* reader,
                                                         const RuntimeFiles& files,

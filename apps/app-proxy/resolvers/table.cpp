@@ -14,6 +14,7 @@
 #include "app-proxy/resolvers/rollouts.hpp"
 #include "app-proxy/resolvers/workflows.hpp"
 #include "common/core/log.hpp"
+#include "common/graphql/response.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -28,10 +29,12 @@ std::optional<Error> refusal(Permission permission, const Caller& caller) {
                  .message = "Unauthorized: Invalid token.",
                  .http_status = 401};
   }
+  // Who may ask for a field is public (docs/app-proxy.md), so the reason may be shown.
   if (permission == Permission::admin && !caller.user->is_admin) {
     return Error{.code = ErrorCode::forbidden,
                  .message = "only an administrator of the account may do this",
-                 .http_status = 403};
+                 .http_status = 403,
+                 .reason = std::string(graphql::kShownRefusal)};
   }
   return std::nullopt;
 }
@@ -331,7 +334,10 @@ std::vector<FieldRow> table(const Parts& parts) {
                                          parts.applications, parts.files, call);
              }),
       change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
-             of_files(create_argo_rollouts)),
+             [&parts](Call& call) {
+               return create_argo_rollouts(parts.git_integrations, parts.committer, parts.reader,
+                                           parts.files, call);
+             }),
       change("removeCluster", admin, {"server", "runtime"},
              [&parts](Call& call) { return remove_cluster(parts.clusters, parts.files, call); }),
       // Neither what it tells of the tool nor the credentials stand in the audit stream.

@@ -113,6 +113,24 @@ TEST(LogFeed, JoinsSeveralAndOneThatFailsStopsNoOther) {
       });
 }
 
+// As all of several containers of a component.
+TEST(LogFeed, StreamsThatCouldNotBeOpenedAreTroublesFirst) {
+  in_bench(
+      [](http::Exchange& exchange) -> Task<> {
+        (void)co_await exchange.start({.status = 200});
+        (void)co_await exchange.write("one\n");
+        (void)co_await exchange.finish();
+      },
+      [](Bench& bench) -> Task<> {
+        LogFeed none(bench.ending, bench.executor_, {}, {.troubles = {"a: no", "b: no"}});
+        EXPECT_TRUE(none.has_more());
+        EXPECT_THAT(co_await rest(none), ElementsAre("trouble a: no", "trouble b: no"));
+        const auto some = feed_of(bench, co_await bench.open(LogFormat::kubernetes, "c"),
+                                  {.troubles = {"a: no"}});
+        EXPECT_THAT(co_await rest(*some), ElementsAre("trouble a: no", "c:one"));
+      });
+}
+
 // What nobody reads stays with the server.
 TEST(LogFeed, ASlowReaderHoldsUpTheServer) {
   const auto written = std::make_shared<std::size_t>(0);

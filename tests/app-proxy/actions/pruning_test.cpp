@@ -1,0 +1,151 @@
+// The wait for Argo CD after a Git source was removed from Git, in test time, with a scripted argocd-server.
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "app-proxy/actions/applications.hpp"
+#include "common/core/metrics.hpp"
+#include "common/http/server.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+struct Answer {
+  int status = 200;
+  std::string body = {};
+};
+Answer git_source() {
+  return {.body = Json{{"metadata",
+                        {{"name", "shop"}, {"labels", {{"codefresh.io/entity", "git-source"}}}}}}
+                      .dump()};
+}
+const Answer kDenied{403, R"({"code":7,"message":"permission denied"})"};
+
+// argocd-server: `shop` answers a read of the Application of that name.
+struct ArgoCd {
+  explicit ArgoCd(const Executor& executor)
+      : server(executor, {},
+               [this](http::Exchange& exchange) -> Task<> {
+                 const auto answer = answer_to(exchange.path());
+                 (void)co_await exchange.reply({.status = answer.status,
+                                                .headers = {{"Content-Type", "application/json"}},
+                                                .body = answer.body});
+               }),
+        client(executor, resolver, {}) {
+    EXPECT_TRUE(server.listen());
+    here = {.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    argocd.emplace(client, argo::ArgoCdClient::Options{.server = here},
+                   [] { return Secret("token"); });
+    // Nobody's right is checked here.
+    control_plane.emplace(client, here, [] { return Secret(); });
+    rules.emplace(
+        executor, *control_plane, [] { return std::string(); }, metrics, Rules::Options{});
+    actions.emplace(*argocd, token, *rules, "prod");
+  }
+  Answer answer_to(std::string_view path) {
+    if (path.contains("/can-i/")) {
+      ++rights_asked;
+      return {.body = sees_all ? R"({"value":"yes"})" : R"({"value":"no"})"};
+    }
+    if (path.ends_with("/applications/shop")) return shop();
+    ++parents_asked;
+    return kDenied;
+  }
+  Task<Result<void>> wait() {
+    return actions->wait_until_pruned("shop", {{.name = "prod", .ns = "argocd"}},
+                                      deadline_after(25s));
+  }
+  Task<> stop() {
+    client.close_idle();
+    co_await server.stop(Clock::now());
+  }
+
+  std::function<Answer()> shop;
+  bool sees_all = true;
+  int rights_asked = 0;
+  int parents_asked = 0;
+  http::Url here;
+  http::Server server;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  http::Client client;
+  Credential token = Credential::fixed(Secret("token"));
+  std::optional<argo::ArgoCdClient> argocd;
+  std::optional<control_plane::GraphqlClient> control_plane;
+  std::optional<Rules> rules;
+  std::optional<ApplicationActions> actions;
+};
+
+void with_argocd(const std::function<Task<>(ArgoCd&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    ArgoCd argocd(co_await asio::this_coro::executor);
+    co_await body(argocd);
+    co_await argocd.stop();
+  });
+}
+
+TEST(Pruning, EndsWhenTheApplicationIsMissing) {
+  with_argocd([](ArgoCd& argocd) -> Task<> {
+    int asked = 0;
+    argocd.shop = [&asked] { return ++asked < 3 ? git_source() : kDenied; };
+    const auto begun = Clock::now();
+    EXPECT_TRUE(co_await argocd.wait());
+    EXPECT_EQ(asked, 3);
+    EXPECT_EQ(argocd.parents_asked, 2);
+    EXPECT_EQ(argocd.rights_asked, 1);
+    EXPECT_LT(Clock::now() - begun, 2s);
+    // As a request that names the project is answered.
+    argocd.sees_all = false;
+    argocd.shop = [] { return Answer{404, R"({"code":5,"message":"not found"})"}; };
+    EXPECT_TRUE(co_await argocd.wait());
+  });
+}
+
+// 403 may mean as well that the account lacks the right.
+TEST(Pruning, AnAccountThatDoesNotSeeAllApplicationsKnowsNothing) {
+  with_argocd([](ArgoCd& argocd) -> Task<> {
+    argocd.sees_all = false;
+    argocd.shop = [] { return kDenied; };
+    const auto begun = Clock::now();
+    const auto done = co_await argocd.wait();
+    CO_ASSERT_TRUE(!done);
+    EXPECT_EQ(done.error().reason, "STILL_PRUNING");
+    EXPECT_THAT(done.error().message, HasSubstr("needs the right to get all applications"));
+    EXPECT_GT(Clock::now() - begun, 24s);
+    // The right is given: the next call ends.
+    argocd.sees_all = true;
+    EXPECT_TRUE(co_await argocd.wait());
+  });
+}
+
+TEST(Pruning, AnAnswerThatIsNoApplicationIsNoEnd) {
+  with_argocd([](ArgoCd& argocd) -> Task<> {
+    for (const Answer& answer :
+         {Answer{200, "<html>"}, Answer{200, "{}"}, Answer{200, "[]"}, Answer{503, "{}"}}) {
+      argocd.shop = [&answer] { return answer; };
+      const auto done = co_await argocd.wait();
+      CO_ASSERT_TRUE(!done) << answer.body;
+      EXPECT_EQ(done.error().reason, "STILL_PRUNING");
+      EXPECT_THAT(done.error().message, HasSubstr("does not tell")) << answer.body;
+    }
+    argocd.shop = [] { return git_source(); };
+    const auto done = co_await argocd.wait();
+    CO_ASSERT_TRUE(!done);
+    EXPECT_THAT(done.error().message, HasSubstr("has not pruned it yet"));
+    // Another Application of that name is nobody's to wait for.
+    argocd.shop = [] { return Answer{200, R"({"metadata":{"name":"shop"}})"}; };
+    EXPECT_TRUE(co_await argocd.wait());
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,124 @@
+#include "app-proxy/log_routes.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "app-proxy/resolvers/table.hpp"
+#include "app-proxy/users_bench.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+std::string line(const std::string& content) {
+  return R"({"result":{"content":")" + content + R"(","podName":"ui-1","last":false}})" + "\n";
+}
+
+// The route, behind it an argocd-server whose log tells one line, and another one and its end when it is released.
+struct Bench {
+  explicit Bench(UsersBench& on)
+      : released(on.executor),
+        argocd_server(on.executor, {},
+                      [this](http::Exchange& exchange) { return answer(exchange); }),
+        users(on.executor, on.control_plane, [&on] { return on.runtime_token; }, on.metrics, {}),
+        engine(graphql::Engine::make("type Query { open: Int }", guarded(rows, audit)).value()),
+        door(*engine, rows, users, on.metrics, {}),
+        rules(on.executor, on.control_plane, [] { return std::string("a1"); }, on.metrics, {}),
+        server(on.executor, {}, [this](http::Exchange& exchange) -> Task<> {
+          door.welcome(exchange);
+          co_await routes->serve(exchange);
+        }) {
+    EXPECT_TRUE(argocd_server.listen());
+    EXPECT_TRUE(server.listen());
+    argocd.emplace(
+        on.http,
+        argo::ArgoCdClient::Options{
+            .server = {.scheme = "http", .host = "127.0.0.1", .port = argocd_server.port()}},
+        [] { return Secret("token"); });
+    applications.emplace(*argocd, token, rules, "prod");
+    streams.emplace(on.executor, &*applications, nullptr, nullptr, LogStreams::Options{});
+    routes.emplace(door, *streams, LogRoutes::Options{});
+  }
+  Task<> answer(http::Exchange& exchange) {
+    if (!exchange.path().ends_with("/logs")) {
+      (void)co_await exchange.reply({.status = 200, .body = R"({"metadata":{"name":"shop"}})"});
+      co_return;
+    }
+    (void)co_await exchange.start({.status = 200});
+    (void)co_await exchange.write(line("one"));
+    while (!is_released) co_await released.wait();
+    (void)co_await exchange.write(line("two"));
+    (void)co_await exchange.finish();
+  }
+  Task<> stop() {
+    co_await server.stop(Clock::now());
+    co_await streams->stop();
+    co_await argocd_server.stop(Clock::now());
+    co_await users.stop();
+  }
+
+  Event released;
+  bool is_released = false;
+  http::Server argocd_server;
+  UserDirectory users;
+  std::vector<FieldRow> rows{read("open", Permission::anyone, [] { return 1; })};
+  Audit audit{"/dev/null"};
+  std::unique_ptr<graphql::Engine> engine;
+  Door door;
+  Rules rules;
+  Credential token = Credential::fixed(Secret("token"));
+  std::optional<argo::ArgoCdClient> argocd;
+  std::optional<ApplicationActions> applications;
+  std::optional<LogStreams> streams;
+  std::optional<LogRoutes> routes;
+  http::Server server;
+};
+
+// Routers in front close a connection on which nothing comes for 60 s.
+TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
+  with_users_bench([](UsersBench& on) -> Task<> {
+    Bench bench(on);
+    bench.users.start();
+    while (bench.users.own().account_id.empty()) co_await sleep_for(10ms);
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = bench.server.port()};
+    auto opened = co_await on.http.open(
+        here,
+        {.method = "GET",
+         .target = "/api/applications/logs?applicationName=shop&follow=true",
+         .headers = {{"Authorization", "ann.1"}, {"Accept", "text/event-stream"}}},
+        kNever);
+    CO_ASSERT_OK(opened);
+    opened->set_deadline(kNever);
+    const auto head = co_await opened->read_head();
+    CO_ASSERT_OK(head);
+    EXPECT_EQ(head->status, 200);
+    const auto next = [&]() -> Task<std::string> {
+      auto piece = co_await opened->read_some();
+      co_return piece ? *piece : piece.error().message;
+    };
+    EXPECT_THAT(co_await next(), HasSubstr(R"("content":"one")"));
+    auto last = Clock::now();
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(co_await next(), ":\n\n");
+      EXPECT_GE(Clock::now() - last, 20s);
+      EXPECT_LT(Clock::now() - last, 21s);
+      last = Clock::now();
+    }
+    bench.is_released = true;
+    bench.released.notify_all();
+    std::string rest;
+    for (int i = 0; i < 10 && !rest.contains("event: end"); ++i) rest += co_await next();
+    EXPECT_THAT(rest, testing::StartsWith("event: log\n"));
+    EXPECT_THAT(rest, HasSubstr(R"("content":"two")"));
+    on.http.close_idle();
+    co_await bench.stop();
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,239 @@
+// Streams that are opened for users, in test time: the rules of a control plane, an API server and scripted
+// servers of Argo.
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "app-proxy/logs/log_streams.hpp"
+#include "app-proxy/users_bench.hpp"
+#include "common/core/task_group.hpp"
+#include "common/http/server.hpp"
+#include "doubles/fake_kube_api.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+using Json = nlohmann::json;
+using Kind = LogEvent::Kind;
+
+const k8s::Resource kEvents{"", "v1", "events", "Event"};
+
+// Bob may VIEW what lies in "argocd" and "web". The Application "shop" and the Workflow "w" have the pod "ui-1".
+struct StreamsBench {
+  explicit StreamsBench(UsersBench& on, LogStreams::Options options)
+      : users(on),
+        cluster(on.executor),
+        server(on.executor, {}, [this](http::Exchange& exchange) { return serve(exchange); }),
+        released(on.executor),
+        rules(on.executor, on.control_plane, [] { return std::string("a1"); }, on.metrics, {}) {
+    EXPECT_TRUE(server.listen());
+    EXPECT_TRUE(cluster.start());
+    cluster.add_type(kEvents);
+    put_pod("web", "ui-1", {{"workflows.argoproj.io/workflow", "w"}});
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    const auto token_now = [] { return Secret("token"); };
+    argocd.emplace(on.http, argo::ArgoCdClient::Options{.server = here}, token_now);
+    workflows_client.emplace(on.http, argo::WorkflowsClient::Options{.server = here}, token_now);
+    applications.emplace(*argocd, token, rules, "prod");
+    workflows.emplace(*workflows_client, token, rules, "prod");
+    client.emplace(on.executor, on.resolver, cluster.cluster_config(), http::ProxySettings{},
+                   "test");
+    streams.emplace(on.executor, &*applications, &*workflows, &*client, std::move(options));
+    on.platform.accounts().set_team("t1", {"u-bob"});
+  }
+  Task<> stop() {
+    co_await streams->stop();
+    users.http.close_idle();
+    client.reset();
+    co_await server.stop(Clock::now());
+    co_await rules.stop();
+    co_await cluster.stop();
+  }
+
+  Task<> allow(std::vector<std::string> actions) {
+    Json all = Json::array();
+    for (const auto& [type, ns] :
+         {std::pair("gitopsApplications", "argocd"), {"workflows", "web"}}) {
+      all.push_back({{"id", type},
+                     {"accountId", "a1"},
+                     {"entityType", type},
+                     {"teams", {"t1"}},
+                     {"actions", actions},
+                     {"attributes", {{{"name", "NAMESPACE"}, {"value", ns}}}}});
+    }
+    users.platform.accounts().set_rules(std::move(all));
+    EXPECT_TRUE(co_await rules.refresh());
+  }
+  void put_pod(const std::string& ns, const std::string& name, Json labels = Json::object()) {
+    Json pod{{"apiVersion", "v1"},
+             {"kind", "Pod"},
+             {"metadata", {{"name", name}, {"namespace", ns}, {"labels", std::move(labels)}}},
+             {"spec", {{"containers", {{{"name", "main"}}}}}}};
+    if (ns == "runtime") {
+      pod["metadata"]["ownerReferences"] =
+          Json::array({{{"kind", "StatefulSet"}, {"name", "reporter"}, {"controller", true}}});
+    }
+    cluster.put(k8s::resources::kPods, std::move(pod));
+  }
+  void put_event(const std::string& name) {
+    cluster.put(kEvents, {{"apiVersion", "v1"},
+                          {"kind", "Event"},
+                          {"metadata", {{"name", name}, {"namespace", "web"}}},
+                          {"involvedObject", {{"kind", "Pod"}, {"name", "ui-1"}}},
+                          {"message", name}});
+  }
+
+  Task<> serve(http::Exchange& exchange) {
+    const std::string path(exchange.path());
+    ++asked;
+    while (!is_released) co_await released.wait();
+    if (path.ends_with("/logs")) {
+      (void)co_await exchange.start({.status = 200});
+      (void)co_await exchange.finish();
+      co_return;
+    }
+    Json answer{{"metadata", {{"name", "shop"}, {"namespace", "argocd"}}},
+                {"spec", {{"destination", {{"server", "https://kubernetes.default.svc"}}}}}};
+    if (path.contains("/workflows/")) answer["metadata"] = {{"name", "w"}, {"namespace", "web"}};
+    if (path.ends_with("/resource-tree")) {
+      answer = {{"nodes", {{{"kind", "Pod"}, {"namespace", "web"}, {"name", "ui-1"}}}}};
+    }
+    (void)co_await exchange.reply(
+        {.status = 200, .headers = {{"Content-Type", "application/json"}}, .body = answer.dump()});
+  }
+
+  UsersBench& users;
+  test::FakeKubeApi cluster;
+  http::Server server;
+  Event released;
+  bool is_released = true;
+  std::size_t asked = 0;  // the servers of Argo
+  Rules rules;
+  Credential token = Credential::fixed(Secret("token"));
+  std::optional<argo::ArgoCdClient> argocd;
+  std::optional<argo::WorkflowsClient> workflows_client;
+  std::optional<ApplicationActions> applications;
+  std::optional<WorkflowActions> workflows;
+  std::optional<k8s::Client> client;
+  std::optional<LogStreams> streams;
+  const Caller bob{
+      .user = std::make_shared<User>(User{.id = "u-bob", .name = "Bob", .account_id = "a1"})};
+  const Caller ann{.user = std::make_shared<User>(
+                       User{.id = "u-ann", .name = "Ann", .account_id = "a1", .is_admin = true})};
+};
+
+void with_streams(LogStreams::Options options, const std::function<Task<>(StreamsBench&)>& body) {
+  with_users_bench([&](UsersBench& on) -> Task<> {
+    StreamsBench bench(on, std::move(options));
+    co_await body(bench);
+    co_await bench.stop();
+  });
+}
+
+Task<std::vector<std::string>> rest(LogFeed& feed) {
+  std::vector<std::string> all;
+  while (true) {
+    const auto event = co_await feed.next();
+    if (event.kind == Kind::end) co_return all;
+    all.push_back(event.kind == Kind::line ? event.line.pod + ": " + event.line.content
+                                           : "trouble " + event.trouble);
+  }
+}
+
+// The watch itself lasts an hour.
+TEST(OpenStreams, ARuleThatIsWithdrawnEndsTheEventsOfAPod) {
+  with_streams({}, [](StreamsBench& bench) -> Task<> {
+    for (const auto& owner : {LogStreams::PodOwner{.app = {.name = "shop", .ns = "argocd"}},
+                              LogStreams::PodOwner{.workflow = "w"}}) {
+      co_await bench.allow({"VIEW"});
+      bench.put_event("first");
+      auto opened =
+          co_await bench.streams->pod_events(bench.bob, owner, "web", "ui-1", deadline_after(10s));
+      CO_ASSERT_OK(opened);
+      auto& feed = **opened;
+      EXPECT_EQ((co_await feed.next()).line.content, "first");
+      while (feed.has_more()) (void)co_await feed.next();
+      co_await sleep_for(31s);
+      bench.put_event("second");
+      EXPECT_EQ((co_await feed.next()).line.content, "second") << "the right is still there";
+      co_await bench.allow({"SYNC"});
+      co_await sleep_for(31s);
+      bench.put_event("third");
+      EXPECT_THAT(co_await rest(feed), ElementsAre("trouble Forbidden"));
+      for (const char* name : {"first", "second", "third"}) {
+        bench.cluster.remove(kEvents, {"web", name});
+      }
+    }
+  });
+}
+
+TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
+  with_streams({.own_namespace = "runtime"}, [](StreamsBench& bench) -> Task<> {
+    bench.cluster.append_pod_log("2026-03-04T09:15:27Z a line\n");
+    for (const char* pod : {"reporter-0", "reporter-1"}) bench.put_pod("runtime", pod);
+    const auto refuse = [&](std::string pods) {
+      bench.cluster.set_access([pods](const test::FakeKubeApi::Access& access) {
+        return access.subresource != "log" || !pods.contains(access.name);
+      });
+    };
+    const auto read = [&](std::string pod = {}) -> Task<Result<std::vector<std::string>>> {
+      auto opened = co_await bench.streams->component(
+          bench.ann, "reporter", {.pod = std::move(pod), .tail_lines = 1}, deadline_after(10s));
+      if (!opened) co_return std::unexpected(opened.error());
+      co_return co_await rest(**opened);
+    };
+    const std::string first =
+        "trouble reporter-0/main: the API server does not let the runtime do this; see the log of "
+        "the runtime";
+    refuse("reporter-0");
+    const auto one = co_await read();
+    CO_ASSERT_OK(one);
+    EXPECT_THAT(*one, UnorderedElementsAre(first, "reporter-1: a line"));
+    refuse("reporter-0 reporter-1");
+    const auto none = co_await read();
+    CO_ASSERT_OK(none);
+    EXPECT_THAT(*none, ElementsAre(first, testing::StartsWith("trouble reporter-1/main: ")));
+    // Nothing else was asked for: the error itself.
+    EXPECT_EQ((co_await read("reporter-1")).error().reason, "ARGO_NOT_AVAILABLE");
+  });
+}
+
+TEST(OpenStreams, StreamsThatAreBeingOpenedCountAsOpen) {
+  with_streams({.max_streams = 1}, [](StreamsBench& bench) -> Task<> {
+    bench.is_released = false;
+    const auto open = [&] {
+      return bench.streams->application(bench.ann, {.name = "shop", .ns = "argocd"}, {}, {},
+                                        deadline_after(10s));
+    };
+    std::vector<int> answers;
+    TaskGroup readers(bench.users.executor);
+    for (int i = 0; i < 2; ++i) {
+      readers.spawn("reader", [&]() -> Task<> {
+        const auto opened = co_await open();
+        answers.push_back(opened ? 200 : opened.error().http_status);
+      });
+    }
+    // One waits for Argo CD; the other was refused.
+    while (bench.asked + answers.size() < 2) co_await sleep_for(1ms);
+    EXPECT_THAT(answers, ElementsAre(429));
+    bench.is_released = true;
+    bench.released.notify_all();
+    co_await readers.join();
+    EXPECT_THAT(answers, ElementsAre(429, 200));
+    while (bench.streams->open() > 0) co_await sleep_for(1ms);
+    // One that cannot be opened gives its place back.
+    EXPECT_FALSE(co_await bench.streams->component(bench.ann, "none", {}, deadline_after(10s)));
+    EXPECT_EQ(bench.streams->open(), 0U);
+    EXPECT_TRUE(co_await open());
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
