@@ -22,6 +22,8 @@
 #include "app-proxy/promotion_routes.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
+#include "app-proxy/runtime/group_reader.hpp"
+#include "app-proxy/runtime/rights_check.hpp"
 #include "app-proxy/runtime/runtime_life.hpp"
 #include "app-proxy/sealing/sealing_keys.hpp"
 #include "app-proxy/users/audit.hpp"
@@ -176,7 +178,8 @@ class App {
     parts_->applications = argo_->applications();
     parts_->workflows = argo_->workflows();
     start_cluster(*proxy);
-    start_life();
+    start_life(*proxy);
+    start_rights();
     logs_.emplace(context_.executor, parts_->applications, parts_->workflows,
                   cluster_ ? &*cluster_ : nullptr,
                   LogStreams::Options{.own_namespace = parts_->files.runtime_namespace});
@@ -214,7 +217,7 @@ class App {
     return is_listening_ ? std::string() : "not listening";
   }
 
-  [[nodiscard]] std::string status() const {
+  [[nodiscard]] std::string status() {
     if (!users_) return {};
     const auto& own = users_->own();
     std::string text = "account: " + (own.account_id.empty() ? "not known yet" : own.account_id) +
@@ -228,7 +231,9 @@ class App {
     if (life_) {
       text += life_->status() +
               "leader: " + (election_->leading() ? "this one" : election_->holder()) + "\n";
+      for (const auto& group : groups(facts(), rules_trouble())) text += line_of(group);
     }
+    if (rights_) text += line_of(rights_->rights());
     text += "report of clusters: " +
             (!cluster_reporter_                     ? std::string("not available")
              : cluster_reporter_->trouble().empty() ? std::string("well")
@@ -250,7 +255,7 @@ class App {
   }
 
   // With a user's token, the runtime registers itself.
-  void start_life() {
+  void start_life(const http::ProxySettings& proxy) {
     if (!cluster_ || user_token_.current().empty()) return;
     const auto& ns = parts_->files.runtime_namespace;
     election_.emplace(*cluster_,
@@ -258,6 +263,8 @@ class App {
                       [this](bool leads) {
                         log_.info("leader", {{"leads", leads}});
                         life_->wake();
+                        git_->wake();
+                        group_reader_->wake();
                       });
     RuntimeLife::Options options{
         .own_namespace = ns,
@@ -275,7 +282,9 @@ class App {
     if (config_.argocd_token.empty() && config_.argocd_token_file.empty()) {
       options.argocd_account = config_.argocd_username;
     }
-    RuntimeLife::Parts parts{.cluster = *cluster_, .control_plane = *control_plane_};
+    RuntimeLife::Parts parts{.cluster = *cluster_,
+                             .control_plane = *control_plane_,
+                             .repo_creds = [this] { return git_->repo_creds(); }};
     if (auto* argocd = argo_->argocd()) {
       parts.argocd = argocd;
       parts.argocd_refused = [this] { return argo_->argocd_token()->refused(); };
@@ -283,10 +292,71 @@ class App {
     life_.emplace(
         context_.executor, std::move(parts), [this] { return user_token_.current(); },
         RuntimeSecret{.token = token_.current(), .iv = store_iv_.current()},
-        [this] { return election_->leading(); }, [this] { return facts(); }, std::move(options));
+        [this] { return election_->leading(); },
+        [this] {
+          auto told = facts();
+          told.groups = groups(told, {});
+          told.groups.push_back(rights_->rights());
+          return told;
+        },
+        std::move(options));
     life_->start(life_tasks_);
+    start_group_reader(proxy);
     start_cluster_reports();
     election_->start(life_tasks_);
+  }
+
+  void start_group_reader(const http::ProxySettings& proxy) {
+    GroupReader::Parts parts{.cluster = *cluster_,
+                             .is_leader = [this] { return election_->leading(); },
+                             .has_git_token = [this] { return git_->has_own_token(); }};
+    if (auto* argocd = argo_->argocd()) {
+      parts.argocd = [argocd](Deadline deadline) -> Task<Result<void>> {
+        const auto version = co_await argocd->version(deadline);
+        if (!version) co_return std::unexpected(version.error());
+        co_return Result<void>();
+      };
+    }
+    if (!config_.workflows_url.empty()) {
+      workflows_http_.emplace(context_.executor, names_,
+                              client_options(config_, proxy, config_.workflows_insecure));
+      parts.workflows = [this](Deadline deadline) { return reach_workflows(deadline); };
+    }
+    group_reader_.emplace(context_.executor, std::move(parts),
+                          GroupReader::Options{.own_namespace = parts_->files.runtime_namespace,
+                                               .runtime = config_.runtime_name});
+    group_reader_->start(life_tasks_);
+  }
+
+  // As the kubelet does.
+  Task<Result<void>> reach_workflows(Deadline deadline) {
+    // It was checked when it was read.
+    const auto server = argo::parse_server(config_.workflows_url).value();
+    const auto answer = co_await workflows_http_->send(
+        server, {.method = "GET", .target = http::join_target(server, "/")}, deadline);
+    if (!answer) co_return fail("Argo Workflows", answer.error());
+    if (answer->status >= 500) {
+      co_return fail(ErrorCode::unavailable,
+                     "Argo Workflows: status " + std::to_string(answer->status));
+    }
+    co_return Result<void>();
+  }
+
+  // Without a user's token, too.
+  void start_rights() {
+    if (!cluster_) return;
+    rights_.emplace(
+        *cluster_,
+        [this] {
+          return RightsSettings{
+              .has_user_token = life_.has_value(),
+              .has_git_token = git_->has_own_token(),
+              // The chart sets it for image reports only.
+              .has_image_reports = context_.environment.contains("IRW_SERVICE_ACCOUNT"),
+              .has_actions = argo_->argocd() != nullptr || argo_->workflows() != nullptr};
+        },
+        RightsCheck::Options{.own_namespace = parts_->files.runtime_namespace});
+    rights_->start(life_tasks_);
   }
 
   void start_cluster_reports() {
@@ -323,6 +393,32 @@ class App {
     return facts;
   }
 
+  // The state of the runtime. The control plane need not be told that it cannot be asked.
+  std::vector<RuntimeGroup> groups(const RuntimeFacts& facts, std::string control_plane_trouble) {
+    Connectivity servers{.control_plane = std::move(control_plane_trouble),
+                         .git = facts.git_trouble};
+    if (facts.has_argocd) {
+      servers.argocd =
+          facts.argocd_trouble.empty() ? group_reader_->argocd_trouble() : facts.argocd_trouble;
+    }
+    if (workflows_http_) servers.workflows = group_reader_->workflows_trouble();
+    return {connectivity_group(servers), group_reader_->applications(), group_reader_->components(),
+            git_sources_group(facts.has_git_token, facts.config_repository_trouble),
+            cluster_reporter_
+                ? clusters_group(cluster_reporter_->unreachable())
+                : RuntimeGroup{.name = "clusters", .unknown = "no Argo CD is configured"}};
+  }
+
+  [[nodiscard]] std::string rules_trouble() const {
+    for (const EntityType type : entity_types()) {
+      if (auto trouble = rules_->trouble(type); !trouble.empty()) return trouble;
+    }
+    return {};
+  }
+
+  // Of several replicas. Without a user's token there is no Lease, and each one leads.
+  [[nodiscard]] bool is_leader() const { return !election_ || election_->leading(); }
+
   // Without a cluster the rest serves.
   void start_cluster(const http::ProxySettings& proxy) {
     auto cluster = k8s::load_cluster_config(config_.kubeconfig, config_.context,
@@ -349,7 +445,8 @@ class App {
                                   .rules = *rules_,
                                   .control_plane = *control_plane_,
                                   .files = parts_->files,
-                                  .runtime_secret = [this] { return runtime_secret(); }});
+                                  .runtime_secret = [this] { return runtime_secret(); },
+                                  .is_leader = [this] { return is_leader(); }});
     parts_->git_integrations = &git_->integrations();
     parts_->committer = git_->committer();
     parts_->reader = git_->reader();
@@ -370,16 +467,15 @@ class App {
 
   // With other tools.
   void start_integrations() {
-    keys_.emplace(
-        SealingKeys::Parts{.cluster = *cluster_,
-                           .control_plane = *control_plane_,
-                           .committer = git_->committer(),
-                           .reader = git_->reader(),
-                           .repository = [this] { return parts_->files.repository(); },
-                           .credential = [this] { return git_->own_credential(); },
-                           .is_leader = [this] { return !election_ || election_->leading(); }},
-        SealingKeys::Options{.own_namespace = parts_->files.runtime_namespace,
-                             .is_shared = config_.share_sealing_key});
+    keys_.emplace(SealingKeys::Parts{.cluster = *cluster_,
+                                     .control_plane = *control_plane_,
+                                     .committer = git_->committer(),
+                                     .reader = git_->reader(),
+                                     .repository = [this] { return parts_->files.repository(); },
+                                     .credential = [this] { return git_->own_credential(); },
+                                     .is_leader = [this] { return is_leader(); }},
+                  SealingKeys::Options{.own_namespace = parts_->files.runtime_namespace,
+                                       .is_shared = config_.share_sealing_key});
     keys_->start(life_tasks_);
     parts_->tools = {.git = &git_->integrations(),
                      .committer = git_->committer(),
@@ -476,7 +572,10 @@ class App {
   std::optional<SealingKeys> keys_;
   std::optional<k8s::LeaseElection> election_;
   std::optional<RuntimeLife> life_;
+  std::optional<http::Client> workflows_http_;
+  std::optional<GroupReader> group_reader_;
   std::optional<ClusterReporter> cluster_reporter_;
+  std::optional<RightsCheck> rights_;
   TaskGroup life_tasks_;
   std::optional<LogStreams> logs_;
   std::optional<Door> door_;

@@ -59,7 +59,7 @@ GitParts::GitParts(const DaemonContext& context, const Config& config, Around ar
       hosts_(context.executor, client_, context.metrics),
       store_(around_.cluster, around_.files.runtime_namespace),
       integrations_(store_, seal_, hosts_, integration_options(config)),
-      validity_(integrations_, {.period = config.git_check_period}),
+      validity_(integrations_, {.period = config.git_check_period, .is_leader = around_.is_leader}),
       tasks_(context.executor) {
   use_seal();
   // Either part may change; until there is a token, nothing can be sealed.
@@ -70,15 +70,18 @@ GitParts::GitParts(const DaemonContext& context, const Config& config, Around ar
       use_seal();
     }
   });
+  // As soon as the account has a Git host, and when it gets another one.
   tasks_.spawn("default Git integration", [this]() -> Task<> {
+    control_plane::Identity done;
     while (true) {
       const auto own = around_.users.own();
-      const bool is_known = !own.account_id.empty();
-      if (is_known && own.git_provider.empty()) co_return;
-      if (is_known &&
+      const bool is_new = own.account_id != done.account_id ||
+                          own.git_provider != done.git_provider ||
+                          own.git_api_url != done.git_api_url;
+      if (is_new && !own.git_provider.empty() &&
           co_await integrations_.ensure_default(own.account_id, own.git_provider, own.git_api_url,
                                                 deadline_after(std::chrono::seconds(10)))) {
-        co_return;
+        done = own;
       }
       co_await sleep_for(std::chrono::seconds(1));
     }
@@ -98,6 +101,12 @@ Task<> GitParts::stop() {
   pool_->stop(std::chrono::seconds(2));
 }
 
+void GitParts::wake() {
+  validity_.wake();
+  if (permissions_) permissions_->wake();
+  if (config_repository_) config_repository_->wake();
+}
+
 void GitParts::use_seal() {
   const auto secret = around_.runtime_secret();
   seal_.use(secret.token, secret.iv);
@@ -107,10 +116,19 @@ GitCredential GitParts::own_credential() {
   return {.username = config_.git_username, .password = password_.current()};
 }
 
-std::string GitParts::config_repository_trouble() const {
+std::optional<RepoCreds> GitParts::repo_creds() {
+  auto credential = own_credential();
+  // Plain HTTP is refused here, unless it is allowed for Git altogether.
+  const auto repository = around_.files.repository();
+  if (credential.password.empty() || !repository) return std::nullopt;
+  return RepoCreds{.url = repo_creds_url(repository->at.repository.http),
+                   .username = std::move(credential.username),
+                   .password = std::move(credential.password)};
+}
+
+std::optional<std::string> GitParts::config_repository_trouble() const {
   if (!config_repository_) return clones_trouble_;
-  const auto& status = config_repository_->status();
-  return status.starts_with("applied") ? std::string() : status;
+  return config_repository_->trouble();
 }
 
 std::string GitParts::status() const {
@@ -141,6 +159,7 @@ void GitParts::start_permissions() {
   GitPermissions::Options options;
   options.period = config_.git_check_period;
   options.tick = std::min(options.tick, options.period);
+  options.is_leader = around_.is_leader;
   permissions_.emplace(
       integrations_,
       [this](Deadline deadline) {
@@ -205,7 +224,8 @@ void GitParts::start_commits() {
                      std::move(options));
   config_repository_.emplace(
       *committer_, around_.cluster, [this] { return around_.files.repository(); },
-      [this] { return own_credential(); }, ConfigRepositorySetup::Options{});
+      [this] { return own_credential(); },
+      ConfigRepositorySetup::Options{.is_leader = around_.is_leader});
   config_repository_->start(tasks_);
   reader_.emplace(*pool_, *clones_, client_);
   source_files_.emplace(SourceFiles::Parts{.reader = *reader_,

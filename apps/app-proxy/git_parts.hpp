@@ -43,12 +43,16 @@ class GitParts {
     control_plane::GraphqlClient& control_plane;
     const RuntimeFiles& files;
     std::function<RuntimeSecret()> runtime_secret;  // what tokens are sealed with
+    std::function<bool()> is_leader = [] { return true; };
   };
   // Starts at once.
   GitParts(const DaemonContext& context, const Config& config, Around around);
 
   // Waits for the commits that are under way.
   Task<> stop();
+
+  // This replica leads now, or does not any more.
+  void wake();
 
   [[nodiscard]] GitIntegrations& integrations() { return integrations_; }
   // Null, as the three below: there is no folder for clones.
@@ -60,8 +64,11 @@ class GitParts {
   [[nodiscard]] GitCredential own_credential();
   // Whether the runtime has a Git token of its own.
   [[nodiscard]] bool has_own_token() { return !password_.current().empty(); }
-  // Empty: the shared configuration repository is applied.
-  [[nodiscard]] std::string config_repository_trouble() const;
+  // What Argo CD is to read Git sources with: the runtime's Git token, for the host of the shared configuration
+  // repository. Nothing while one of them is not known.
+  [[nodiscard]] std::optional<RepoCreds> repo_creds();
+  // Empty: the shared configuration repository is applied. Nothing while it was not looked at.
+  [[nodiscard]] std::optional<std::string> config_repository_trouble() const;
   // Lines for people.
   [[nodiscard]] std::string status() const;
 

@@ -1,6 +1,6 @@
 // The runtime registers itself, by the running app-proxy: from an empty namespace, killed at each step, with
-// Secrets that vanish, and with a leader that is frozen. The control plane, the API server and argocd-server
-// are doubles.
+// Secrets that vanish or cannot be stored, and with a leader that is frozen. It tells people and the control plane
+// what is wrong. The control plane, the API server and argocd-server are doubles.
 #include <csignal>
 #include <memory>
 #include <set>
@@ -14,7 +14,9 @@ namespace gitops::test {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 using World = AppProxyWorld;
 
@@ -36,7 +38,14 @@ struct TokenServer {
       const bool is_known = tokens.contains(sent);
       if (!is_known) answer.status = 401;
       answer.body = is_known ? R"({"loggedIn":true})" : R"({"message":"invalid session"})";
-    } else if (path.ends_with("/token") && sent == "Bearer canary-session") {
+    } else if (path == "/api/v1/clusters" && !unreachable.empty()) {
+      answer.body =
+          Json{{"items",
+                {{{"name", unreachable},
+                  {"server", "https://edge.example.test"},
+                  {"info", {{"connectionState", {{"status", "Failed"}, {"message", "dial"}}}}}}}}}
+              .dump();
+    } else if (path.ends_with("/token") && sent == "Bearer canary-session" && !refuses) {
       const auto token = "canary-argocd-" + std::to_string(++made);
       tokens.insert("Bearer " + token);
       answer.body = Json{{"token", token}}.dump();
@@ -50,6 +59,8 @@ struct TokenServer {
 
   std::set<std::string> tokens;  // that are valid
   int made = 0;
+  bool refuses = false;     // makes no token
+  std::string unreachable;  // the name of a cluster; empty: there is none in its list
   std::function<void()> on_token = [] {};
   http::Server server;
 };
@@ -90,6 +101,30 @@ struct LifeWorld {
     return bytes ? *bytes : "";
   }
   [[nodiscard]] std::string token() const { return value("codefresh-token", "token"); }
+  // The line of a status page that begins with the name of this part.
+  [[nodiscard]] static std::string line(const AppProxyProcess& daemon, const std::string& part) {
+    const auto page = "\n" + daemon.admin("/statusz").body;
+    const auto start = page.find("\n" + part + ": ");
+    if (start == std::string::npos) return {};
+    return page.substr(start + 1, page.find('\n', start + 1) - start - 1);
+  }
+  [[nodiscard]] std::string line(const std::string& part) const { return line(*base.daemon, part); }
+  // The last list of errors that the control plane was told.
+  [[nodiscard]] std::string errors() {
+    const auto& told = base.platform.accounts().life().errors;
+    return told.empty() ? "" : told.back()["errors"].dump();
+  }
+  // A shared configuration repository that nobody serves, and the runtime's token for it.
+  Environment git_settings(const std::string& leader_id = "pod-a") {
+    base.platform.accounts().add({.id = "acc-1",
+                                  .name = "acme",
+                                  .admins = {"u-ann"},
+                                  .git_provider = {},
+                                  .shared_config_repo = "https://127.0.0.1:1/acme/config.git"});
+    return {{"GIT_USERNAME", "robot"},
+            {"GIT_PASSWORD", "canary-git"},
+            {"REPOS_DIR", (folder / ("clones-" + leader_id)).string()}};
+  }
   // Both Secrets are there, and those for whom they are take them.
   [[nodiscard]] bool is_complete() {
     const auto& registered = base.platform.accounts().life().registered;
@@ -190,21 +225,167 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
 TEST(AppProxyLife, TroubleIsToldOnceAndItsEnd) {
   in_life_world([](LifeWorld& w) -> Task<> {
     auto& life = w.base.platform.accounts().life();
-    const auto may_create = std::make_shared<bool>(false);
-    w.cluster.set_access([may_create, &w](const FakeKubeApi::Access& access) {
-      return *may_create || access.resource != "secrets" || access.verb != "create" ||
-             w.token().empty();
-    });
+    w.argocd.refuses = true;
     w.start();
-    const auto reported = [&](const char* message) {
-      return !life.errors.empty() && life.errors.back().dump().contains(message);
-    };
-    CO_ASSERT_TRUE(
-        co_await w.until([&] { return reported("eventReporterArgoCDToken"); }, "an error"));
-    *may_create = true;
-    CO_ASSERT_TRUE(
-        co_await w.until([&] { return life.errors.back()["errors"].empty(); }, "its end"));
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.errors().contains("eventReporterArgoCDToken"); },
+                                    "an error", 60s));
+    w.argocd.refuses = false;
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.errors() == "[]"; }, "its end"));
+    EXPECT_EQ(life.errors.size(), 2U);
     EXPECT_TRUE(w.is_complete());
+  });
+}
+
+// A token that cannot be stored is kept; it is not made again every few seconds.
+TEST(AppProxyLife, TokensThatCannotBeStoredAreNotMadeAgain) {
+  in_life_world([](LifeWorld& w) -> Task<> {
+    const auto& registered = w.base.platform.accounts().life().registered;
+    const auto attempts = [&](std::size_t more) {
+      return [&w, most = w.cluster.count("POST", "/secrets") + more] {
+        return w.cluster.count("POST", "/secrets") >= most;
+      };
+    };
+    const auto is_refused = [](const FakeKubeApi::Access& access) {
+      return access.resource == "secrets" && access.verb == "create";
+    };
+    w.cluster.set_access([=](const FakeKubeApi::Access& access) { return !is_refused(access); });
+    w.start();
+    CO_ASSERT_TRUE(co_await w.until(attempts(3), "attempts to store codefresh-token"));
+    EXPECT_EQ(registered.size(), 1U);
+    w.cluster.set_access([=, &w](const FakeKubeApi::Access& access) {
+      return !is_refused(access) || w.token().empty();
+    });
+    CO_ASSERT_TRUE(co_await w.until([&] { return !w.token().empty(); }, "codefresh-token"));
+    CO_ASSERT_TRUE(co_await w.until(attempts(3), "attempts to store argocd-token"));
+    EXPECT_EQ(w.argocd.made, 1);
+    w.cluster.set_access({});
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.is_complete(); }, "both Secrets"));
+    EXPECT_EQ(registered.size(), 1U);
+    EXPECT_EQ(w.argocd.made, 1);
+  });
+}
+
+TEST(AppProxyLife, ErrorsOfBeforeARestartAreCleared) {
+  in_life_world([](LifeWorld& w) -> Task<> {
+    w.argocd.refuses = true;
+    w.start();
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.errors().contains("eventReporterArgoCDToken"); },
+                                    "an error", 60s));
+    EXPECT_EQ(w.base.daemon->process().stop(), 0);
+    w.argocd.refuses = false;
+    w.start();
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.errors() == "[]"; }, "its end", 60s));
+  });
+}
+
+TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
+  in_life_world([](LifeWorld& w) -> Task<> {
+    constexpr const char* kName = "runtime-repo-creds-secret";
+    const auto file = w.folder / "git-token";
+    write_file(file, "canary-git-1");
+    auto environment = w.git_settings();
+    environment.erase("GIT_PASSWORD");
+    environment.merge(w.settings());
+    w.base.start(std::move(environment), {"--git-password-file", file.string()});
+    const auto has = [&](const char* token) {
+      return [&w, token] { return w.value(kName, "password") == token; };
+    };
+    CO_ASSERT_TRUE(co_await w.until(has("canary-git-1"), "the Secret"));
+    EXPECT_EQ(w.value(kName, "url"), "https://127.0.0.1:1/");
+    EXPECT_EQ(w.value(kName, "username"), "robot");
+    EXPECT_EQ(w.value(kName, "type"), "git");
+    const auto secret = w.cluster.find(k8s::resources::kSecrets, {"default", kName});
+    EXPECT_EQ((*secret)["metadata"]["labels"],
+              (Json{{"app.kubernetes.io/managed-by", "gitops-app-proxy"},
+                    {"argocd.argoproj.io/secret-type", "repo-creds"}}));
+    // It follows the token, and comes back when somebody deletes it.
+    write_file(file, "canary-git-2");
+    CO_ASSERT_TRUE(co_await w.until(has("canary-git-2"), "the token that was rotated"));
+    w.cluster.remove(k8s::resources::kSecrets, {"default", kName});
+    CO_ASSERT_TRUE(co_await w.until(has("canary-git-2"), "the Secret again"));
+    EXPECT_EQ(w.line("repo-creds"), "repo-creds: well");
+  });
+}
+
+TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
+  in_life_world([](LifeWorld& w) -> Task<> {
+    w.argocd.unreachable = "edge";
+    w.cluster.put(
+        k8s::resources::kApplications,
+        {{"metadata", {{"name", "in-cluster"}, {"namespace", "default"}}},
+         {"status", {{"health", {{"status", "Degraded"}, {"message", "no right to deploy"}}}}}});
+    w.cluster.put(
+        k8s::resources::kPods,
+        {{"metadata", {{"name", "internal-router-1"}, {"namespace", "default"}}},
+         {"status",
+          {{"containerStatuses",
+            {{{"name", "router"}, {"state", {{"waiting", {{"reason", "ImagePullBackOff"}}}}}}}}}}});
+    auto environment = w.git_settings();
+    environment["ARGO_WORKFLOWS_URL"] = "http://127.0.0.1:1";
+    w.start(std::move(environment));
+    CO_ASSERT_TRUE(
+        co_await w.until([&] { return w.errors().contains("components: "); }, "the errors", 60s));
+    EXPECT_THAT(w.errors(),
+                AllOf(HasSubstr("connectivity: Argo Workflows: "),
+                      HasSubstr("applications: in-cluster: Degraded: no right to deploy"),
+                      HasSubstr("components: internal-router-1: container router: "
+                                "ImagePullBackOff"),
+                      HasSubstr("Git sources: shared configuration repository: "),
+                      HasSubstr("clusters: edge: Argo CD cannot reach it"), Not(HasSubstr("isc"))));
+    for (const char* group :
+         {"connectivity", "applications", "components", "Git sources", "clusters"}) {
+      EXPECT_THAT(w.line(group), AllOf(HasSubstr(": "), Not(HasSubstr("well")))) << group;
+    }
+    EXPECT_EQ(w.line("rights"), "rights: well");
+    // The items of the status keep their names.
+    const auto& status = w.base.platform.accounts().life().statuses.back()["status"];
+    EXPECT_EQ(status["isc"]["status"], "FAILED");
+  });
+}
+
+TEST(AppProxyLife, AMissingRightIsTold) {
+  in_life_world([](LifeWorld& w) -> Task<> {
+    w.cluster.set_access(
+        [](const FakeKubeApi::Access& access) { return access.resource != "pods"; });
+    w.start();
+    CO_ASSERT_TRUE(
+        co_await w.until([&] { return w.errors().contains("rights: app-proxy may not list pods"); },
+                         "the error", 60s));
+    EXPECT_THAT(w.line("rights"), HasSubstr("may not list pods in namespace default"));
+    EXPECT_THAT(w.logs(), HasSubstr("a right in the cluster is missing"));
+    // What cannot be read is not known, and no error.
+    EXPECT_THAT(w.line("components"), HasSubstr("components: not known: "));
+    EXPECT_THAT(w.errors(), Not(HasSubstr("components: ")));
+  });
+}
+
+// Two replicas would spend the budget of each Git token twice.
+TEST(AppProxyLife, TheNextLeaderGoesOnWithWhatOnlyALeaderDoes) {
+  in_life_world([](LifeWorld& w) -> Task<> {
+    w.start(w.git_settings());
+    CO_ASSERT_TRUE(
+        co_await w.until([&] { return w.line("leader") == "leader: this one"; }, "a leader"));
+    auto environment = w.settings("pod-b");
+    environment.merge(w.git_settings("pod-b"));
+    environment.merge(w.base.environment());
+    AppProxyProcess second(std::move(environment));
+    const auto others = [&] {
+      return LifeWorld::line(second, "Git permissions of users")
+                 .contains("another replica checks them") &&
+             LifeWorld::line(second, "shared configuration repository")
+                 .contains("another replica prepares it");
+    };
+    CO_ASSERT_TRUE(co_await w.until(others, "the second replica"));
+    EXPECT_THAT(LifeWorld::line(second, "applications"), HasSubstr("another replica leads"));
+    EXPECT_THAT(w.line("shared configuration repository"), Not(HasSubstr("another replica")));
+    EXPECT_EQ(w.base.daemon->process().stop(), 0);
+    w.base.daemon.reset();
+    CO_ASSERT_TRUE(
+        co_await w.until([&] { return !second.admin("/statusz").body.contains("another replica"); },
+                         "the next leader"));
+    EXPECT_EQ(LifeWorld::line(second, "leader"), "leader: this one");
+    EXPECT_EQ(second.process().stop(), 0) << second.log();
+    EXPECT_THAT(second.log(), Not(HasSubstr("canary")));
   });
 }
 
@@ -215,11 +396,15 @@ TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
     std::function<void(LifeWorld&, const std::function<void()>& kill)> arrange;
     std::size_t registrations = 1;
   };
-  // On the first request of that kind; `is_done`: it is carried out, and its answer lost.
-  const auto on_create = [](const char* resource, int which, bool is_done) {
+  // On the first request of that kind; `is_done`: it is carried out, and its answer lost. A review of the right to
+  // make one is no such request.
+  const auto on_create = [](const char* resource, std::size_t which, bool is_done) {
     return [=](LifeWorld& w, const std::function<void()>& kill) {
-      w.cluster.set_access([=, seen = 0](const FakeKubeApi::Access& access) mutable {
-        if (access.verb != "create" || access.resource != resource || seen++ != which) return true;
+      w.cluster.set_access([=, &w](const FakeKubeApi::Access& access) {
+        if (access.verb != "create" || access.resource != resource ||
+            w.cluster.count("POST", std::string("/") + resource) != which + 1) {
+          return true;
+        }
         kill();
         return is_done;
       });

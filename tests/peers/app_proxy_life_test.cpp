@@ -1,6 +1,6 @@
 // From an empty namespace and an empty repository to a registered runtime with a Git source that Argo CD has
-// applied: the running app-proxy on a real cluster, a real Argo CD and a real Gitea. The control plane is the
-// double.
+// applied: the running app-proxy on a real cluster, a real Argo CD and a real Gitea, whose repositories Argo CD reads by
+// the Secret that app-proxy makes. The control plane is the double.
 #include <iostream>
 
 #include <gmock/gmock.h>
@@ -52,6 +52,10 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
   const auto shop = git.gitea.create_repository(ann, "shop");
   git.put("shop", "one/cm.yaml",
           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-git}\ndata: {a: b}\n");
+  for (const std::string repository : {"config", "shop"}) {
+    ASSERT_TRUE(
+        git.gitea.api(ann, "PATCH", "/repos/ann/" + repository, R"({"private":true})").ok());
+  }
   // As the administrator: the bot's own token ends when its password is changed.
   const auto session = Json::parse(bed.argocd().request_ok(
       "POST", "/api/v1/session",
@@ -64,10 +68,13 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
                                   "Content-Type: application/json"},
                       .body = body});
   };
-  const auto add_to_argocd = [&](const std::string& repository) {
-    return argocd("POST", "/api/v1/repositories", git.for_argocd(repository)).ok();
+  // It does not know Gitea's authority. It is told no credentials: without those of the Secret it refuses the repository.
+  const auto trust = [&](const std::string& repository) {
+    return argocd("POST", "/api/v1/repositories",
+                  Json{{"repo", git.url(repository)}, {"insecure", true}}.dump())
+        .ok();
   };
-  ASSERT_TRUE(add_to_argocd("shop"));
+  EXPECT_FALSE(trust("shop"));
   bed.cluster().create_namespace("life-shop");
   // An account with the capability apiKey.
   constexpr const char* kPassword = "canary-bot-password";
@@ -121,8 +128,9 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
                          {"appSpecifier", shop + "/one?ref=main"},
                          {"destServer", "https://kubernetes.default.svc"},
                          {"destNamespace", "life-shop"}}}});
+        EXPECT_TRUE(co_await until([&] { return trust("shop"); }, "credentials for Git sources"));
         // Argo CD refuses a repository without commits, so it learns of this one now.
-        EXPECT_TRUE(add_to_argocd("config"));
+        EXPECT_TRUE(co_await until([&] { return trust("config"); }, "the first commit"));
         EXPECT_TRUE(co_await until(
             [&] {
               for (const char* name : {"fresh", "in-cluster", "life-shop"}) {

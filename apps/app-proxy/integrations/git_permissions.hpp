@@ -43,7 +43,8 @@ std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_vie
 // background work within the token's rate budget. Several questions of one token are answered by its
 // list of repositories, where the host tells permissions there; what the list lacks is asked one by one.
 // What a host does not tell now stays as it was. A report is sent only when it differs from what the
-// control plane has, so replicas and restarts send none. Loop thread; its parts outlive it.
+// control plane has, so restarts and changes of the leader send none. Only the leader of several replicas
+// asks and reports. Loop thread; its parts outlive it.
 class GitPermissions {
  public:
   struct Options {
@@ -53,6 +54,7 @@ class GitPermissions {
     std::chrono::milliseconds patience = std::chrono::seconds(20);  // for one question
     std::size_t list_from = 4;                                      // questions of one token
     std::size_t max_pages = 5;                                      // of such a list in a tick
+    std::function<bool()> is_leader = [] { return true; };
   };
   using List = std::function<Task<Result<std::vector<KnownGitSource>>>(Deadline)>;
   // Whether the account filters by Git permissions.
@@ -63,6 +65,10 @@ class GitPermissions {
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
+  // The next tick is now: this replica leads now, or does not any more.
+  void wake() {
+    if (woken_) woken_->notify_all();
+  }
   // One tick.
   Task<> round();
   // A line for people.
@@ -103,6 +109,7 @@ class GitPermissions {
   std::string trouble_;
   RepeatFilter failures_{std::chrono::minutes(10)};
   std::minstd_rand random_;
+  std::optional<Event> woken_;  // while it runs
   Log log_{"git-permissions"};
 };
 

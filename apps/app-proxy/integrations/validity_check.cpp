@@ -1,6 +1,7 @@
 #include "app-proxy/integrations/validity_check.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/core/backoff.hpp"
 
@@ -14,11 +15,20 @@ std::chrono::milliseconds pause_between_checks(std::chrono::milliseconds period,
 }
 
 ValidityCheck::ValidityCheck(GitIntegrations& integrations, Options options)
-    : integrations_(integrations), options_(options), random_(random_seed() % 0x7fffffff) {}
+    : integrations_(integrations),
+      options_(std::move(options)),
+      random_(random_seed() % 0x7fffffff) {}
 
 void ValidityCheck::start(TaskGroup& group) {
   group.spawn("validity of Git tokens", [this]() -> Task<> {
-    while (true) co_await round();
+    woken_.emplace(co_await asio::this_coro::executor);
+    while (true) {
+      if (options_.is_leader()) {
+        co_await round();
+      } else {
+        (void)co_await woken_->wait(deadline_after(options_.patience));
+      }
+    }
   });
 }
 
@@ -37,6 +47,7 @@ Task<> ValidityCheck::round() {
   for (const auto& integration : *all) {
     for (const auto& user : integration.users) {
       co_await sleep_for(pause_between_checks(options_.period, tokens, random_));
+      if (!options_.is_leader()) co_return;
       // As it is now: a round takes long.
       const auto fresh = co_await integrations_.store().get(
           integration.name, integration.account_id, deadline_after(options_.patience));

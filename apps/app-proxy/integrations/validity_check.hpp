@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <random>
 
 #include "app-proxy/integrations/git_integrations.hpp"
@@ -15,18 +17,23 @@ std::chrono::milliseconds pause_between_checks(std::chrono::milliseconds period,
                                                std::minstd_rand& random);
 
 // Asks Git hosts, one token after the other and spread over a period, whether they still accept the
-// tokens of all integrations. Several replicas may do so: each transition is told once.
+// tokens of all integrations. Only the leader of several replicas asks; each transition is told once.
 class ValidityCheck {
  public:
   struct Options {
     std::chrono::milliseconds period = std::chrono::hours(1);
     std::chrono::milliseconds patience = std::chrono::seconds(20);  // for one token
+    std::function<bool()> is_leader = [] { return true; };
   };
   ValidityCheck(GitIntegrations& integrations, Options options);
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
-  // One round.
+  // This replica leads now: it begins a round at once.
+  void wake() {
+    if (woken_) woken_->notify_all();
+  }
+  // One round; it ends early when this replica does not lead any more.
   Task<> round();
 
  private:
@@ -35,6 +42,7 @@ class ValidityCheck {
   Log log_{"git-integrations"};
   RepeatFilter failures_{std::chrono::minutes(10)};
   std::minstd_rand random_;
+  std::optional<Event> woken_;  // while it runs
 };
 
 }  // namespace gitops::app_proxy

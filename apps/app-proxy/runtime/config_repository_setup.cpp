@@ -24,12 +24,20 @@ ConfigRepositorySetup::ConfigRepositorySetup(Committer& committer, k8s::Client& 
       cluster_(cluster),
       repository_(std::move(repository)),
       credential_(std::move(credential)),
-      options_(options) {}
+      options_(std::move(options)) {}
 
 void ConfigRepositorySetup::start(TaskGroup& group) {
   group.spawn("shared configuration repository", [this]() -> Task<> {
+    woken_.emplace(co_await asio::this_coro::executor);
     auto pause = options_.first_retry;
     while (true) {
+      if (!options_.is_leader()) {
+        status_ = "another replica prepares it";
+        trouble_.reset();
+        pause = options_.first_retry;
+        (void)co_await woken_->wait(deadline_after(pause));
+        continue;
+      }
       const auto done = co_await round();
       const auto status = done ? std::string("applied by Application ") + repository_()->runtime
                                : done.error().message;
@@ -37,8 +45,9 @@ void ConfigRepositorySetup::start(TaskGroup& group) {
         log_.info("the shared configuration repository", {{"status", status}});
         status_ = status;
       }
+      trouble_ = done ? std::string() : done.error().message;
       pause = done ? options_.first_retry : std::min(2 * pause, options_.period);
-      co_await sleep_for(done ? options_.period : pause);
+      (void)co_await woken_->wait(deadline_after(done ? options_.period : pause));
     }
   });
 }
@@ -47,6 +56,12 @@ Task<Result<void>> ConfigRepositorySetup::round() {
   const Deadline deadline = deadline_after(options_.timeout);
   const auto repository = repository_();
   if (!repository) co_return std::unexpected(repository.error());
+  if (repository->is_removed) {
+    files_put_for_.clear();
+    co_return fail(
+        ErrorCode::gone,
+        "the runtime was removed from it; a new Git source, or a restart, brings it back");
+  }
   auto credential = credential_();
   if (credential.password.empty()) {
     co_return fail(ErrorCode::unauthenticated,

@@ -15,7 +15,8 @@ namespace gitops::app_proxy {
 // Keeps what applies the shared configuration repository for this runtime: the runtime's files in it,
 // by the runtime's own Git token, and the Application of the runtime in its cluster, which applies
 // them. Both are made where they are missing and mended where they differ; what people added to the
-// files stays. Several replicas may do so at the same time. Loop thread; its parts outlive it.
+// files stays. Only the leader of several replicas does so. Nothing is made while the runtime is removed
+// (ConfigRepository::is_removed). Loop thread; its parts outlive it.
 class ConfigRepositorySetup {
  public:
   struct Options {
@@ -23,6 +24,7 @@ class ConfigRepositorySetup {
     Clock::duration git_period = std::chrono::hours(1);     // of the files
     Clock::duration first_retry = std::chrono::seconds(2);  // doubles until the period
     Clock::duration timeout = std::chrono::minutes(2);
+    std::function<bool()> is_leader = [] { return true; };
   };
   // Without a password nothing is done: then the first Git source makes the files.
   ConfigRepositorySetup(Committer& committer, k8s::Client& cluster,
@@ -31,10 +33,16 @@ class ConfigRepositorySetup {
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
+  // Looks at once instead of at the end of its period: this replica leads now, or does not any more.
+  void wake() {
+    if (woken_) woken_->notify_all();
+  }
   // One round. Fails with why something is not as it should be.
   Task<Result<void>> round();
   // A line for people.
   [[nodiscard]] const std::string& status() const { return status_; }
+  // What is not as it should be; empty: nothing. Nothing while it was not looked at, or another replica leads.
+  [[nodiscard]] const std::optional<std::string>& trouble() const { return trouble_; }
 
  private:
   Task<Result<void>> put_files(const ConfigRepository& repository, GitCredential credential,
@@ -49,6 +57,8 @@ class ConfigRepositorySetup {
   std::string files_put_for_;  // specifier; empty: not yet
   Clock::time_point files_put_at_{};
   std::string status_ = "not known yet";
+  std::optional<std::string> trouble_;
+  std::optional<Event> woken_;  // while it runs
   Log log_{"config-repository"};
 };
 

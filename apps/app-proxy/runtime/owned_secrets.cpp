@@ -13,6 +13,12 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kManagedBy = "app.kubernetes.io/managed-by";
+constexpr const char* kUs = "gitops-app-proxy";
+// Argo CD's.
+constexpr const char* kSecretType = "argocd.argoproj.io/secret-type";
+constexpr const char* kRepoCreds = "repo-creds";
+
 Secret value_of(const Json& object, const char* key) {
   auto bytes = base64_decode(string_at(object, {"data", key}));
   return bytes ? Secret(std::move(*bytes)) : Secret();
@@ -24,10 +30,7 @@ std::string secret_object(std::string_view ns, std::string_view name, std::strin
   if (!object.contains("metadata")) {
     object = {{"apiVersion", "v1"},
               {"kind", "Secret"},
-              {"metadata",
-               {{"name", name},
-                {"namespace", ns},
-                {"labels", {{"app.kubernetes.io/managed-by", "gitops-app-proxy"}}}}},
+              {"metadata", {{"name", name}, {"namespace", ns}, {"labels", {{kManagedBy, kUs}}}}},
               {"type", "Opaque"}};
   }
   if (!object["data"].is_object()) object["data"] = Json::object();
@@ -54,6 +57,34 @@ std::string runtime_secret_object(std::string_view ns, const RuntimeSecret& cont
 
 std::string argocd_token_object(std::string_view ns, const Secret& token, std::string_view before) {
   return secret_object(ns, kArgoCdTokenSecret, before, {{"token", &token}});
+}
+
+std::string repo_creds_url(const http::Url& repository) {
+  return repository.scheme + "://" + repository.host_header() + "/";
+}
+
+std::string repo_creds_object(std::string_view ns, const RepoCreds& creds,
+                              std::string_view before) {
+  const Secret url(creds.url);
+  const Secret username(creds.username);
+  const Secret type("git");
+  Json object = parse_json_object(secret_object(
+      ns, kRepoCredsSecret, before,
+      {{"url", &url}, {"username", &username}, {"password", &creds.password}, {"type", &type}}));
+  object["metadata"]["labels"][kSecretType] = kRepoCreds;
+  return object.dump();
+}
+
+RepoCredsStep repo_creds_step(std::string_view stored, const RepoCreds& wanted) {
+  if (stored.empty()) return RepoCredsStep::write;
+  const auto object = parse_json_object(stored);
+  if (string_at(object, {"metadata", "labels", kManagedBy}) != kUs) return RepoCredsStep::leave;
+  const bool is_same = string_at(object, {"metadata", "labels", kSecretType}) == kRepoCreds &&
+                       value_of(object, "url").reveal() == wanted.url &&
+                       value_of(object, "username").reveal() == wanted.username &&
+                       value_of(object, "password") == wanted.password &&
+                       value_of(object, "type").reveal() == "git";
+  return is_same ? RepoCredsStep::keep : RepoCredsStep::write;
 }
 
 SecretStep secret_step(const SecretView& view) {

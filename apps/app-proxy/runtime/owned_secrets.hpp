@@ -6,12 +6,14 @@
 
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
+#include "common/http/url.hpp"
 
 // The Secrets that the runtime makes for itself and for its other programs, which wait for these names. Pure.
 namespace gitops::app_proxy {
 
 inline constexpr std::string_view kRuntimeSecret = "codefresh-token";
 inline constexpr std::string_view kArgoCdTokenSecret = "argocd-token";
+inline constexpr std::string_view kRepoCredsSecret = "runtime-repo-creds-secret";
 
 // What the Secret codefresh-token holds. A part that is missing is empty.
 struct RuntimeSecret {
@@ -29,6 +31,26 @@ std::string runtime_secret_object(std::string_view ns, const RuntimeSecret& cont
                                   std::string_view before = {});
 std::string argocd_token_object(std::string_view ns, const Secret& token,
                                 std::string_view before = {});
+
+// By what Argo CD reads the repositories of a Git host.
+struct RepoCreds {
+  std::string url;  // of the host, with a slash at the end
+  std::string username;
+  Secret password;
+};
+// The scheme and the host of a repository. Argo CD takes the URL of a Secret for the beginning of the URLs it is meant
+// for: the slash keeps the token from hosts whose name only begins in the same way.
+std::string repo_creds_url(const http::Url& repository);
+// The Secret by which Argo CD in that namespace reads repositories, as JSON.
+std::string repo_creds_object(std::string_view ns, const RepoCreds& creds,
+                              std::string_view before = {});
+enum class RepoCredsStep {
+  keep,   // it is as it should be
+  write,  // it is missing, or differs
+  leave,  // a Secret of that name that we did not make
+};
+// `stored`: the object; empty: there is none.
+RepoCredsStep repo_creds_step(std::string_view stored, const RepoCreds& wanted);
 
 // What is to be done about codefresh-token.
 enum class SecretStep {

@@ -1,6 +1,8 @@
 #include "app-proxy/runtime/runtime_life.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 #include "common/core/crypto.hpp"
@@ -35,26 +37,35 @@ RuntimeLife::RuntimeLife(const Executor& executor, Parts parts, std::function<Se
 
 void RuntimeLife::start(TaskGroup& group) {
   group.spawn("registration", [this] {
-    return run("registration", [this] { return keep_registered(); }, registration_trouble_);
+    return run(
+        "registration", Who::everyone, [this] { return keep_registered(); }, registration_trouble_);
   });
   if (parts_.argocd && !options_.argocd_account.empty()) {
     group.spawn("argocd-token", [this] {
-      return run("argocd-token", [this] { return keep_argocd_token(); }, argocd_trouble_);
+      return run(
+          "argocd-token", Who::leader, [this] { return keep_argocd_token(); }, argocd_trouble_);
     });
   } else {
-    argocd_trouble_.clear();
+    argocd_trouble_.emplace();
   }
-  group.spawn("status of the runtime",
-              [this] { return run("status", [this] { return tell_status(); }, status_trouble_); });
+  group.spawn("repo-creds", [this] {
+    return run(
+        "repo-creds", Who::leader, [this] { return keep_repo_creds(); }, repo_creds_trouble_);
+  });
+  group.spawn("status of the runtime", [this] {
+    return run("status", Who::leader, [this] { return tell_status(); }, status_trouble_);
+  });
 }
 
-Task<> RuntimeLife::run(std::string name, std::function<Task<Result<void>>()> round,
-                        std::string& trouble) {
+Task<> RuntimeLife::run(std::string name, Who who, std::function<Task<Result<void>>()> round,
+                        std::optional<std::string>& trouble) {
   auto pause = options_.retry;
   while (true) {
     const auto done = co_await round();
     const std::string now = done ? std::string() : done.error().message;
-    if (now != trouble) {
+    if (who == Who::leader && !is_leader_()) {
+      trouble.reset();
+    } else if (now != trouble) {
       if (done) {
         log_.info("the runtime is well", {{"part", name}});
       } else {
@@ -83,6 +94,7 @@ Task<Result<void>> RuntimeLife::keep_registered() {
                        .is_leader = is_leader_(),
                        .is_refused = is_refused})) {
     case SecretStep::keep:
+      if (!is_refused) enrolled_.reset();
       known_ = std::move(stored);
       co_await check_token(deadline);
       co_return Result<void>();
@@ -112,17 +124,20 @@ Task<Result<void>> RuntimeLife::keep_registered() {
 }
 
 Task<Result<void>> RuntimeLife::enroll(std::string_view before, Deadline deadline) {
-  auto token =
-      co_await parts_.control_plane.create_runtime(options_.installation, user_token_(), deadline);
-  if (!token) co_return fail("registration", std::move(token.error()));
-  RuntimeSecret content{.token = std::move(*token), .iv = new_iv()};
+  if (!enrolled_) {
+    auto token = co_await parts_.control_plane.create_runtime(options_.installation, user_token_(),
+                                                              deadline);
+    if (!token) co_return fail("registration", std::move(token.error()));
+    enrolled_ = RuntimeSecret{.token = std::move(*token), .iv = new_iv()};
+  }
   // Git tokens of before were encrypted for another runtime, which integrations notice by themselves.
-  auto done =
-      co_await store(kRuntimeSecret, runtime_secret_object(options_.own_namespace, content, before),
-                     !before.empty(), deadline);
+  auto done = co_await store(kRuntimeSecret,
+                             runtime_secret_object(options_.own_namespace, *enrolled_, before),
+                             !before.empty(), deadline);
   if (!done) co_return done;
   log_.info("the runtime is registered", {{"runtime", options_.installation.name}});
-  known_ = std::move(content);
+  known_ = std::move(*enrolled_);
+  enrolled_.reset();
   wake();
   refused_ = 0;
   token_checked_ = Clock::now();
@@ -176,53 +191,109 @@ Task<Result<void>> RuntimeLife::keep_argocd_token() {
     // Only a refusal counts: a server that cannot be asked makes no token invalid.
     if (!accepted) co_return fail("check of argocd-token", accepted.error());
     if (*accepted) {
+      made_argocd_token_ = Secret();
       has_argocd_token_ = true;
       argocd_checked_ = Clock::now();
       co_return Result<void>();
     }
+    if (stored == made_argocd_token_) made_argocd_token_ = Secret();
   }
   has_argocd_token_ = false;
-  auto token = co_await parts_.argocd->create_token(options_.argocd_account, deadline);
-  if (!token) {
-    if (token.error().code == ErrorCode::unauthenticated && parts_.argocd_refused) {
-      (void)co_await parts_.argocd_refused();
+  const bool is_new = made_argocd_token_.empty();
+  if (is_new) {
+    auto token = co_await parts_.argocd->create_token(options_.argocd_account, deadline);
+    if (!token) {
+      if (token.error().code == ErrorCode::unauthenticated && parts_.argocd_refused) {
+        (void)co_await parts_.argocd_refused();
+      }
+      co_return std::unexpected(std::move(token.error()));
     }
-    co_return std::unexpected(std::move(token.error()));
+    made_argocd_token_ = std::move(*token);
   }
-  auto done = co_await store(kArgoCdTokenSecret,
-                             argocd_token_object(options_.own_namespace, *token, before),
-                             !before.empty(), deadline);
+  // These tokens have no end: one that cannot be stored is kept until it can be.
+  auto done = co_await store(
+      kArgoCdTokenSecret, argocd_token_object(options_.own_namespace, made_argocd_token_, before),
+      !before.empty(), deadline);
   if (!done) co_return done;
   log_.info("Secret argocd-token was made");
-  has_argocd_token_ = true;
+  made_argocd_token_ = Secret();
+  // An older one is checked by the next round.
+  has_argocd_token_ = is_new;
   argocd_checked_ = Clock::now();
   co_return Result<void>();
 }
 
-Task<Result<void>> RuntimeLife::tell_status() {
-  if (!is_leader_() || known_.token.empty()) co_return Result<void>();
+Task<Result<void>> RuntimeLife::keep_repo_creds() {
+  if (!is_leader_()) co_return Result<void>();
+  const auto wanted = parts_.repo_creds();
+  if (!wanted) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
-  auto items = status_items(facts_(), {.has_runtime_secret = registration_trouble_.empty(),
-                                       .argocd_token_trouble = argocd_trouble_});
-  const bool is_same = items == told_;
-  if (is_same && Clock::now() - told_at_ < options_.heartbeat) co_return Result<void>();
-  const auto& name = options_.installation.name;
-  auto told = co_await parts_.control_plane.report_status(name, items, deadline);
-  if (!told) co_return fail("status", std::move(told.error()));
-  if (const auto troubles = troubles_of(items); !is_same && troubles != troubles_of(told_)) {
-    auto errors = co_await parts_.control_plane.report_errors(name, troubles, deadline);
-    if (!errors) co_return fail("errors", std::move(errors.error()));
+  auto object = co_await parts_.cluster.get(
+      k8s::resources::kSecrets, {options_.own_namespace, std::string(kRepoCredsSecret)}, deadline);
+  if (!object && object.error().code != ErrorCode::not_found) {
+    co_return fail("Secret runtime-repo-creds-secret", std::move(object.error()));
   }
-  told_ = std::move(items);
-  told_at_ = Clock::now();
+  const std::string before = object ? std::move(*object) : std::string();
+  const auto step = repo_creds_step(before, *wanted);
+  const bool are_others = step == RepoCredsStep::leave;
+  if (!std::exchange(are_repo_creds_others_, are_others) && are_others) {
+    log_.info("Secret runtime-repo-creds-secret was made by others and stays as it is");
+  }
+  if (step != RepoCredsStep::write) co_return Result<void>();
+  auto done =
+      co_await store(kRepoCredsSecret, repo_creds_object(options_.own_namespace, *wanted, before),
+                     !before.empty(), deadline);
+  if (!done) co_return done;
+  log_.info("Secret runtime-repo-creds-secret was written", {{"url", wanted->url}});
   co_return Result<void>();
 }
 
+Task<Result<void>> RuntimeLife::tell_status() {
+  if (!is_leader_()) told_turn_.reset();
+  if (!is_leader_() || known_.token.empty() || !registration_trouble_) co_return Result<void>();
+  const Deadline deadline = deadline_after(options_.timeout);
+  if (told_turn_ != turn_) {
+    told_turn_ = turn_;
+    turn_began_ = Clock::now();
+    told_.clear();
+    told_errors_.reset();
+  }
+  const auto facts = facts_();
+  auto items = status_items(facts, {.has_runtime_secret = registration_trouble_->empty(),
+                                    .argocd_token_trouble = argocd_trouble_});
+  auto errors = errors_of(items, facts.groups);
+  const bool may_change = is_pending(facts.groups);
+  const auto& name = options_.installation.name;
+  if (items != told_ || Clock::now() - told_at_ >= options_.heartbeat) {
+    auto told = co_await parts_.control_plane.report_status(name, items, deadline);
+    if (!told) co_return fail("status", std::move(told.error()));
+    told_ = std::move(items);
+    told_at_ = Clock::now();
+  }
+  // The first list of a turn clears what was told before, also when it is empty. It waits for the first looks, which
+  // would otherwise change it at once.
+  const bool waits =
+      !told_errors_ && may_change && Clock::now() - turn_began_ < options_.first_errors;
+  if (waits || told_errors_ == errors) co_return Result<void>();
+  auto told = co_await parts_.control_plane.report_errors(name, errors, deadline);
+  if (!told) co_return fail("errors", std::move(told.error()));
+  told_errors_ = std::move(errors);
+  co_return Result<void>();
+}
+
+bool RuntimeLife::is_pending(const std::vector<RuntimeGroup>& groups) const {
+  return !argocd_trouble_ || std::ranges::any_of(groups, &RuntimeGroup::is_pending);
+}
+
 std::string RuntimeLife::status() const {
-  const auto line = [](std::string_view part, const std::string& trouble) {
-    return std::string(part) + ": " + (trouble.empty() ? "well" : trouble) + "\n";
+  const std::string unknown = is_leader_() ? "not looked yet" : "another replica leads";
+  const auto line = [&](std::string_view part, const std::optional<std::string>& trouble) {
+    const std::string& text = trouble ? *trouble : unknown;
+    return std::string(part) + ": " + (text.empty() ? "well" : text) + "\n";
   };
   return line("registration", registration_trouble_) + line("argocd-token", argocd_trouble_) +
+         (are_repo_creds_others_ ? "repo-creds: made by others\n"
+                                 : line("repo-creds", repo_creds_trouble_)) +
          line("status at the control plane", status_trouble_);
 }
 
@@ -237,24 +308,33 @@ std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,
     return RuntimeStatusItem{
         .name = std::move(name), .state = State::unknown, .description = std::move(why)};
   };
+  // A trouble that may not have been looked for yet.
+  const auto looked_at = [&](std::string name, const std::optional<std::string>& trouble) {
+    return trouble ? item(std::move(name), *trouble)
+                   : unknown(std::move(name), "not looked at yet");
+  };
   const std::string no_secret =
       secrets.has_runtime_secret ? "" : "there is no Secret codefresh-token";
   std::vector<RuntimeStatusItem> items{item("appProxyStarted", ""),
                                        item("encryptionKey", no_secret),
                                        item("encryptionIv", no_secret)};
-  items.push_back(facts.has_argocd ? item("argoCdState", facts.argocd_trouble)
-                                   : unknown("argoCdState", "no Argo CD is configured"));
-  items.push_back(facts.has_argocd
-                      ? item("eventReporterArgoCDToken", secrets.argocd_token_trouble)
-                      : unknown("eventReporterArgoCDToken", "no Argo CD is configured"));
-  items.push_back(facts.has_git_token
-                      ? item("runtimeGitToken", "")
-                      : unknown("runtimeGitToken", "the runtime has no Git token (GIT_PASSWORD)"));
-  items.push_back(facts.has_git_token ? item("isc", facts.config_repository_trouble)
+  if (!facts.has_argocd) {
+    items.push_back(unknown("argoCdState", "no Argo CD is configured"));
+    items.push_back(unknown("eventReporterArgoCDToken", "no Argo CD is configured"));
+  } else {
+    // Before the first look at argocd-token the first login has not ended either.
+    const bool is_known = facts.argocd_trouble.empty() || secrets.argocd_token_trouble;
+    items.push_back(is_known ? item("argoCdState", facts.argocd_trouble)
+                             : unknown("argoCdState", facts.argocd_trouble));
+    items.push_back(looked_at("eventReporterArgoCDToken", secrets.argocd_token_trouble));
+  }
+  items.push_back(facts.has_git_token ? item("runtimeGitToken", "")
+                                      : unknown("runtimeGitToken", std::string(kNoGitToken)));
+  items.push_back(facts.has_git_token ? looked_at("isc", facts.config_repository_trouble)
                                       : unknown("isc", "it is not prepared without a Git token"));
   // The default Git source is made with the runtime's other files.
   items.push_back(facts.has_git_token
-                      ? item("gitSourceConfigured", facts.config_repository_trouble)
+                      ? looked_at("gitSourceConfigured", facts.config_repository_trouble)
                       : unknown("gitSourceConfigured", "it is not made without a Git token"));
   items.push_back(item("defaultGitIntegration", facts.git_trouble));
   items.push_back(facts.sync_mode.empty()
@@ -273,6 +353,23 @@ std::vector<RuntimeTrouble> troubles_of(const std::vector<RuntimeStatusItem>& it
         {.level = RuntimeTrouble::Level::error, .message = item.name + ": " + item.description});
   }
   return troubles;
+}
+
+std::vector<RuntimeTrouble> errors_of(std::vector<RuntimeStatusItem> items,
+                                      const std::vector<RuntimeGroup>& groups) {
+  // The items whose trouble a group tells.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTold = {
+      {{"argoCdState", "connectivity"},
+       {"defaultGitIntegration", "connectivity"},
+       {"isc", "Git sources"},
+       {"gitSourceConfigured", "Git sources"}}};
+  for (const auto& [item, group] : kTold) {
+    if (std::ranges::find(groups, group, &RuntimeGroup::name) == groups.end()) continue;
+    std::erase_if(items, [&](const auto& each) { return each.name == item; });
+  }
+  auto errors = troubles_of(items);
+  std::ranges::move(errors_of(groups), std::back_inserter(errors));
+  return errors;
 }
 
 }  // namespace gitops::app_proxy

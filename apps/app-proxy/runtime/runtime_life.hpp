@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app-proxy/runtime/owned_secrets.hpp"
+#include "app-proxy/runtime/runtime_groups.hpp"
 #include "common/argo/argocd_client.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/log.hpp"
@@ -16,17 +19,19 @@ namespace gitops::app_proxy {
 // What the runtime knows of itself; empty texts: all is well.
 struct RuntimeFacts {
   std::string argocd_trouble = {};
-  std::string git_trouble = {};  // of integrations
-  std::string config_repository_trouble = {};
+  std::string git_trouble = {};                               // of integrations
+  std::optional<std::string> config_repository_trouble = "";  // nothing: not looked at yet
   bool has_argocd = false;
   bool has_git_token = false;  // of the runtime itself
   std::string sync_mode = {};  // GITOPS or HELM; empty: not known
+  std::vector<RuntimeGroup> groups = {};
 };
 
 // Keeps what the runtime is registered by: Secret codefresh-token, which other programs wait for, and
-// argocd-token, which event reporters use. The first start registers the runtime with a user's token; a
-// Secret that vanished comes back; a token that Argo CD refuses is replaced. Tells the control plane the
-// runtime's status and its errors, when they change and at intervals. Only the leader of several replicas
+// argocd-token, which event reporters use; and runtime-repo-creds-secret, by which Argo CD reads Git sources
+// with the runtime's Git token. The first start registers the runtime with a user's token; a Secret that
+// vanished comes back; a token that Argo CD refuses is replaced. Tells the control plane the runtime's status
+// and its errors, when they change, and the status also at intervals. Only the leader of several replicas
 // writes and tells. Loop thread; its parts outlive it.
 class RuntimeLife {
  public:
@@ -38,6 +43,8 @@ class RuntimeLife {
     Clock::duration retry = std::chrono::milliseconds(500);
     Clock::duration check_period = std::chrono::seconds(60);  // whether tokens are accepted
     Clock::duration heartbeat = std::chrono::seconds(60);
+    // How long the first errors wait for the first looks.
+    Clock::duration first_errors = std::chrono::seconds(20);
     Clock::duration timeout = std::chrono::seconds(15);
     int refusals = 3;  // checks in a row, until the runtime is registered anew
   };
@@ -47,6 +54,8 @@ class RuntimeLife {
     control_plane::GraphqlClient& control_plane;
     argo::ArgoCdClient* argocd = nullptr;             // null: no Argo CD is configured
     std::function<Task<bool>()> argocd_refused = {};  // it does not take the login's token
+    // What Argo CD is to read Git sources with; nothing while there is none.
+    std::function<std::optional<RepoCreds>()> repo_creds = [] { return std::nullopt; };
   };
   // What the process was started with counts until there is a Secret.
   RuntimeLife(const Executor& executor, Parts parts, std::function<Secret()> user_token,
@@ -55,11 +64,16 @@ class RuntimeLife {
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
-  // Looks at once instead of at the end of its period: this replica leads now, or does not any more.
-  void wake() { changed_.notify_all(); }
+  // Looks at once instead of at the end of its period: this replica leads now, or does not any more. What the control
+  // plane knows may be another one's, so all of it is told again.
+  void wake() {
+    ++turn_;
+    changed_.notify_all();
+  }
   // One round each. They fail with what is missing.
   Task<Result<void>> keep_registered();
   Task<Result<void>> keep_argocd_token();
+  Task<Result<void>> keep_repo_creds();
   Task<Result<void>> tell_status();
 
   // The token and the IV to use now; empty until the runtime is registered.
@@ -68,11 +82,14 @@ class RuntimeLife {
   [[nodiscard]] std::string status() const;
 
  private:
-  Task<> run(std::string name, std::function<Task<Result<void>>()> round, std::string& trouble);
+  enum class Who { everyone, leader };
+  Task<> run(std::string name, Who who, std::function<Task<Result<void>>()> round,
+             std::optional<std::string>& trouble);
   Task<Result<void>> enroll(std::string_view before, Deadline deadline);
   Task<Result<void>> store(std::string_view name, std::string object, bool exists,
                            Deadline deadline);
   Task<> check_token(Deadline deadline);
+  [[nodiscard]] bool is_pending(const std::vector<RuntimeGroup>& groups) const;
 
   Parts parts_;
   Event changed_;
@@ -85,22 +102,35 @@ class RuntimeLife {
   Clock::time_point token_checked_{};
   Clock::time_point argocd_checked_{};
   bool has_argocd_token_ = false;
-  std::string registration_trouble_ = "not looked yet";
-  std::string argocd_trouble_ = "not looked yet";
-  std::string status_trouble_ = "not told yet";
+  // Made, and not stored yet. While they cannot be stored, no further ones are made.
+  std::optional<RuntimeSecret> enrolled_;
+  Secret made_argocd_token_;
+  bool are_repo_creds_others_ = false;
+  // Nothing: no round has ended, or another replica leads.
+  std::optional<std::string> registration_trouble_;
+  std::optional<std::string> argocd_trouble_;
+  std::optional<std::string> repo_creds_trouble_;
+  std::optional<std::string> status_trouble_;
+  std::uint64_t turn_ = 0;                  // counts changes of the leader and registrations
+  std::optional<std::uint64_t> told_turn_;  // what follows was told in this turn
+  Clock::time_point turn_began_{};
   std::vector<control_plane::RuntimeStatusItem> told_;
   Clock::time_point told_at_{};
+  std::optional<std::vector<control_plane::RuntimeTrouble>> told_errors_;
   Log log_{"runtime"};
 };
 
 // Pure. The items of RuntimeStatus, and what of them is an error.
 struct KnownSecrets {
   bool has_runtime_secret = false;
-  std::string argocd_token_trouble = {};
+  std::optional<std::string> argocd_token_trouble = {};  // nothing: not looked at yet
 };
 std::vector<control_plane::RuntimeStatusItem> status_items(const RuntimeFacts& facts,
                                                            const KnownSecrets& secrets);
 std::vector<control_plane::RuntimeTrouble> troubles_of(
     const std::vector<control_plane::RuntimeStatusItem>& items);
+// The errors that people see: those of the groups, and of the items that no group is about.
+std::vector<control_plane::RuntimeTrouble> errors_of(
+    std::vector<control_plane::RuntimeStatusItem> items, const std::vector<RuntimeGroup>& groups);
 
 }  // namespace gitops::app_proxy

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "../git/git_bed.hpp"
+#include "common/core/task_group.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/play.hpp"
@@ -28,7 +29,8 @@ struct Scene {
     setup.emplace(
         git.committer, *client, [this] { return files.repository(); },
         [this] { return GitCredential{.username = "prod", .password = password}; },
-        ConfigRepositorySetup::Options{});
+        ConfigRepositorySetup::Options{.first_retry = std::chrono::hours(1),
+                                       .is_leader = [this] { return leads; }});
     server.add_user("prod", "token");
     files = {.runtime = "prod",
              .runtime_namespace = "default",
@@ -57,6 +59,7 @@ struct Scene {
   RuntimeFiles files;
   std::string specifier;
   Secret password{"token"};
+  bool leads = true;
 };
 
 void play(const std::function<Task<>(Scene&)>& body) {
@@ -117,6 +120,33 @@ TEST(ConfigRepositorySetup, FollowsTheAccountToAnotherRepository) {
     CO_ASSERT_TRUE(application.has_value());
     EXPECT_EQ((*application)["spec"]["source"]["path"], "shared/runtimes/prod");
     EXPECT_EQ((*application)["spec"]["source"]["targetRevision"], "live");
+  });
+}
+
+// The next leader does not wait for the end of a period.
+TEST(ConfigRepositorySetup, OnlyTheLeaderPreparesItAndTheNextOneAtOnce) {
+  play([](Scene& scene) -> Task<> {
+    const auto until = [](const std::function<bool()>& condition) -> Task<> {
+      const auto deadline = deadline_after(std::chrono::seconds(30));
+      while (!condition() && Clock::now() < deadline) {
+        co_await sleep_for(std::chrono::milliseconds(10));
+      }
+      EXPECT_TRUE(condition());
+    };
+    scene.leads = false;
+    TaskGroup group(co_await asio::this_coro::executor);
+    scene.setup->start(group);
+    co_await until([&] { return scene.setup->status() == "another replica prepares it"; });
+    EXPECT_FALSE(scene.setup->trouble()) << "it is not known";
+    EXPECT_EQ(scene.file(kInCluster), "");
+    EXPECT_EQ(scene.cluster.requests().size(), 0U);
+    scene.leads = true;
+    scene.setup->wake();
+    co_await until([&] { return scene.setup->trouble() == ""; });
+    EXPECT_NE(scene.file(kInCluster), "");
+    EXPECT_TRUE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
+    group.cancel();
+    co_await group.join();
   });
 }
 

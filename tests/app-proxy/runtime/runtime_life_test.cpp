@@ -47,6 +47,60 @@ TEST(OwnedSecrets, WhatIsNoSecretIsEmpty) {
   }
 }
 
+RepoCreds creds(const char* password = "git-1") {
+  return {.url = "https://git.example.test/", .username = "robot", .password = Secret(password)};
+}
+
+TEST(RepoCreds, AreASecretAsArgoCdReadsIt) {
+  const auto object = Json::parse(repo_creds_object("argocd", creds()));
+  EXPECT_EQ(object["metadata"]["name"], "runtime-repo-creds-secret");
+  EXPECT_EQ(object["metadata"]["namespace"], "argocd");
+  EXPECT_EQ(object["metadata"]["labels"],
+            (Json{{"argocd.argoproj.io/secret-type", "repo-creds"},
+                  {"app.kubernetes.io/managed-by", "gitops-app-proxy"}}));
+  EXPECT_EQ(object["data"], (Json{{"url", base64_encode("https://git.example.test/")},
+                                  {"username", base64_encode("robot")},
+                                  {"password", base64_encode("git-1")},
+                                  {"type", base64_encode("git")}}));
+}
+
+// Argo CD compares the URL with the beginning of a repository's.
+TEST(RepoCreds, AreForOneHostAlone) {
+  const auto url = [](std::string_view repository) {
+    return repo_creds_url(http::parse_url(repository).value());
+  };
+  EXPECT_EQ(url("https://github.com/acme/config.git"), "https://github.com/");
+  EXPECT_EQ(url("https://git.example.test:8443/acme/config.git"), "https://git.example.test:8443/");
+  EXPECT_FALSE(std::string("https://github.com.evil.test/a/b.git")
+                   .starts_with(url("https://github.com/acme/config.git")));
+}
+
+TEST(RepoCreds, AreHealedAndThoseOfOthersStay) {
+  using enum RepoCredsStep;
+  EXPECT_EQ(repo_creds_step("", creds()), write);
+  const auto stored = repo_creds_object("argocd", creds());
+  EXPECT_EQ(repo_creds_step(stored, creds()), keep);
+  EXPECT_EQ(repo_creds_step(stored, creds("git-2")), write) << "the token was changed";
+  auto other = Json::parse(stored);
+  other["metadata"]["labels"].erase("argocd.argoproj.io/secret-type");
+  EXPECT_EQ(repo_creds_step(other.dump(), creds()), write) << "Argo CD does not read it any more";
+  other = Json::parse(stored);
+  other["data"]["url"] = base64_encode("https://other.test/");
+  EXPECT_EQ(repo_creds_step(other.dump(), creds()), write);
+  // What is written replaces what differs, and nothing else.
+  other["metadata"]["resourceVersion"] = "7";
+  other["data"]["proxy"] = base64_encode("http://proxy.test");
+  const auto healed = repo_creds_object("argocd", creds("git-2"), other.dump());
+  EXPECT_EQ(repo_creds_step(healed, creds("git-2")), keep);
+  EXPECT_EQ(Json::parse(healed)["metadata"]["resourceVersion"], "7");
+  EXPECT_EQ(Json::parse(healed)["data"]["proxy"], base64_encode("http://proxy.test"));
+  // Not ours.
+  other["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm";
+  EXPECT_EQ(repo_creds_step(other.dump(), creds()), leave);
+  other["metadata"].erase("labels");
+  EXPECT_EQ(repo_creds_step(other.dump(), creds()), leave);
+}
+
 TEST(SecretStep, EachState) {
   using enum SecretStep;
   const auto whole = secret("t", "iv");
@@ -109,6 +163,38 @@ TEST(RuntimeStatus, SaysWhatIsWrong) {
   for (const auto& trouble : troubles_of(bad)) messages.push_back(trouble.message);
   EXPECT_THAT(messages, ElementsAre("argoCdState: not logged in",
                                     "eventReporterArgoCDToken: no right apiKey"));
+
+  // What was not looked at yet is no error.
+  const auto early = status_items({.argocd_trouble = "not logged in yet",
+                                   .config_repository_trouble = std::nullopt,
+                                   .has_argocd = true,
+                                   .has_git_token = true},
+                                  {.has_runtime_secret = true});
+  for (const char* name : {"argoCdState", "eventReporterArgoCDToken", "isc"}) {
+    EXPECT_EQ(state_of(early, name), unknown) << name;
+  }
+  EXPECT_THAT(troubles_of(early), IsEmpty());
+}
+
+TEST(RuntimeStatus, EachErrorIsToldOnce) {
+  const auto items = status_items({.argocd_trouble = "not logged in",
+                                   .config_repository_trouble = "no right to push",
+                                   .has_argocd = true,
+                                   .has_git_token = true},
+                                  {.has_runtime_secret = true, .argocd_token_trouble = "refused"});
+  std::vector<std::string> messages;
+  for (const auto& error :
+       errors_of(items, {connectivity_group({.argocd = "not logged in"}),
+                         {.name = "components", .troubles = {"web: container a: ErrImagePull"}},
+                         git_sources_group(true, "no right to push"),
+                         {.name = "clusters", .unknown = "not looked yet"}})) {
+    messages.push_back(error.message);
+  }
+  EXPECT_THAT(messages, ElementsAre("eventReporterArgoCDToken: refused",
+                                    "connectivity: Argo CD: not logged in",
+                                    "components: web: container a: ErrImagePull",
+                                    "Git sources: shared configuration repository: no right to "
+                                    "push"));
 }
 
 }  // namespace

@@ -1,0 +1,131 @@
+#include "app-proxy/runtime/group_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "common/core/json_text.hpp"
+#include "k8s-client/resource.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr const char* kApplications = "applications";
+constexpr const char* kComponents = "components";
+
+RuntimeGroup pending(std::string name, std::string why) {
+  return {.name = std::move(name), .unknown = std::move(why), .is_pending = true};
+}
+
+// Where a list goes on; empty: it is complete.
+std::string continue_token(std::string_view list) {
+  std::string token;
+  for_each_member(list, [&](std::string_view key, std::string_view value) {
+    if (key != "metadata") return true;
+    simdjson::dom::parser parser;
+    if (const auto metadata = parse_object(parser, value, "metadata of a list")) {
+      token = (*metadata)["continue"].text();
+    }
+    return false;
+  });
+  return token;
+}
+
+// A server that refuses the question has answered it.
+bool is_answer(const Error& error) {
+  return error.code != ErrorCode::timeout && error.code != ErrorCode::unavailable &&
+         error.code != ErrorCode::tls && error.code != ErrorCode::protocol;
+}
+
+}  // namespace
+
+GroupReader::GroupReader(const Executor& executor, Parts parts, Options options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      woken_(executor),
+      applications_(pending(kApplications, "not read yet")),
+      components_(pending(kComponents, "not read yet")) {}
+
+void GroupReader::start(TaskGroup& group) {
+  group.spawn("state of the runtime", [this]() -> Task<> {
+    while (true) {
+      co_await round();
+      (void)co_await woken_.wait(deadline_after(options_.period));
+    }
+  });
+}
+
+Task<> GroupReader::round() {
+  if (!parts_.is_leader()) {
+    applications_ = pending(kApplications, "another replica leads");
+    components_ = pending(kComponents, "another replica leads");
+    argocd_trouble_.clear();
+    workflows_trouble_.clear();
+    unsettled_since_.clear();
+    co_return;
+  }
+  // The groups are pending until the servers were asked, too.
+  argocd_trouble_ = co_await reach(parts_.argocd);
+  workflows_trouble_ = co_await reach(parts_.workflows);
+  const Deadline deadline = deadline_after(options_.timeout);
+  co_await read_components(deadline);
+  co_await read_applications(deadline);
+}
+
+Task<std::string> GroupReader::reach(const Ask& ask) {
+  if (!ask) co_return std::string();
+  const auto answer = co_await ask(deadline_after(options_.patience));
+  co_return answer || is_answer(answer.error()) ? std::string() : answer.error().message;
+}
+
+Task<> GroupReader::read_applications(Deadline deadline) {
+  RuntimeGroup found{.name = kApplications};
+  if (!parts_.has_git_token()) {
+    found.unknown = kNoGitToken;
+    applications_ = std::move(found);
+    co_return;
+  }
+  const std::array<std::string, 2> names = {options_.runtime, "in-cluster"};
+  for (const auto& name : names) {
+    auto object = co_await parts_.cluster.get(k8s::resources::kApplications,
+                                              {options_.own_namespace, name}, deadline);
+    if (!object && object.error().code != ErrorCode::not_found) {
+      found.unknown = object.error().message;
+      continue;
+    }
+    const auto application = read_application(name, object ? *object : std::string());
+    bool is_lasting = false;
+    if (is_unsettled(application)) {
+      const auto since = unsettled_since_.try_emplace(name, Clock::now()).first->second;
+      is_lasting = Clock::now() - since > kSettleTime;
+    } else {
+      unsettled_since_.erase(name);
+    }
+    if (auto trouble = trouble_of(application, is_lasting); !trouble.empty()) {
+      found.troubles.push_back(std::move(trouble));
+    }
+  }
+  applications_ = std::move(found);
+}
+
+Task<> GroupReader::read_components(Deadline deadline) {
+  RuntimeGroup found{.name = kComponents};
+  // Pods of Workflows may be many, and are no components.
+  k8s::ListOptions options{.label_selector = "!workflows.argoproj.io/workflow",
+                           .field_selector = "status.phase!=Succeeded,status.phase!=Failed"};
+  do {
+    const auto page = co_await parts_.cluster.list(k8s::resources::kPods, options_.own_namespace,
+                                                   options, deadline);
+    if (!page) {
+      found.troubles.clear();
+      found.unknown = page.error().message;
+      break;
+    }
+    std::ranges::move(pod_troubles(*page, wall_now()), std::back_inserter(found.troubles));
+    options.continue_token = continue_token(*page);
+  } while (!options.continue_token.empty());
+  components_ = std::move(found);
+}
+
+}  // namespace gitops::app_proxy

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "app-proxy/runtime/runtime_groups.hpp"
+#include "common/core/task_group.hpp"
+#include "k8s-client/client.hpp"
+
+namespace gitops::app_proxy {
+
+// Finds out what the groups of the runtime's state need: its own Applications, when it has a Git token and so the right to
+// get them, the pods of its namespace, and whether its servers answer. Only the leader of several replicas looks. Loop
+// thread; its parts outlive it.
+class GroupReader {
+ public:
+  // Whether a server answers; what it answers is of no interest.
+  using Ask = std::function<Task<Result<void>>(Deadline)>;
+  struct Parts {
+    k8s::Client& cluster;
+    std::function<bool()> is_leader = [] { return true; };
+    std::function<bool()> has_git_token = [] { return false; };
+    Ask argocd = {};  // empty, as the next: not configured
+    Ask workflows = {};
+  };
+  struct Options {
+    std::string own_namespace = {};
+    std::string runtime = {};
+    Clock::duration period = std::chrono::seconds(30);
+    Clock::duration timeout = std::chrono::seconds(15);
+    Clock::duration patience = std::chrono::seconds(5);  // for the answer of a server
+  };
+  GroupReader(const Executor& executor, Parts parts, Options options);
+
+  // Runs until the group is cancelled.
+  void start(TaskGroup& group);
+  // Reads at once instead of at the end of its period.
+  void wake() { woken_.notify_all(); }
+  // One round.
+  Task<> round();
+
+  // As of the last round.
+  [[nodiscard]] const RuntimeGroup& applications() const { return applications_; }
+  [[nodiscard]] const RuntimeGroup& components() const { return components_; }
+  // Why the server does not answer; empty: it does.
+  [[nodiscard]] const std::string& argocd_trouble() const { return argocd_trouble_; }
+  [[nodiscard]] const std::string& workflows_trouble() const { return workflows_trouble_; }
+
+ private:
+  Task<> read_applications(Deadline deadline);
+  Task<> read_components(Deadline deadline);
+  Task<std::string> reach(const Ask& ask);
+
+  Parts parts_;
+  Options options_;
+  Event woken_;
+  RuntimeGroup applications_;
+  RuntimeGroup components_;
+  std::string argocd_trouble_;
+  std::string workflows_trouble_;
+  std::map<std::string, Clock::time_point> unsettled_since_;  // by the Application's name
+};
+
+}  // namespace gitops::app_proxy

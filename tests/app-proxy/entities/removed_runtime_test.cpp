@@ -1,0 +1,98 @@
+// A runtime whose files an administrator has removed from the shared configuration repository, with Git's own server
+// and the double of an API server.
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../git/git_bed.hpp"
+#include "app-proxy/runtime/config_repository_setup.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "k8s-client/resource.hpp"
+#include "support/play.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using testing::HasSubstr;
+
+const k8s::ObjectKey kRuntime{"default", "prod"};
+constexpr auto kInCluster = "runtimes/prod/in-cluster.yaml";
+constexpr auto kDefaultSource = "resources/prod/default-git-source.yaml";
+
+struct Scene {
+  explicit Scene(const Executor& executor) : git(executor, {}), cluster(executor) {
+    server.create_repository("config");
+    server.add_user("prod", "token");
+    EXPECT_TRUE(cluster.start());
+    client.emplace(executor, git.resolver, cluster.cluster_config(), http::ProxySettings{}, "test");
+    files = {.runtime = "prod",
+             .runtime_namespace = "default",
+             .scheme = Scheme::http_too,
+             .config_repository = [this] { return server.url("config"); }};
+    setup.emplace(
+        git.committer, *client, [this] { return files.repository(); },
+        [] { return GitCredential{.username = "prod", .password = Secret("token")}; },
+        ConfigRepositorySetup::Options{});
+  }
+  Task<> stop() {
+    co_await git.stop();
+    client.reset();
+    co_await cluster.stop();
+  }
+  // As removeRuntimeFromIscRepo does.
+  void remove_runtime() {
+    *files.is_removed = true;
+    server.commit("config", {{kInCluster, std::nullopt}, {kDefaultSource, std::nullopt}}, "remove");
+    EXPECT_TRUE(cluster.remove(k8s::resources::kApplications, kRuntime));
+  }
+  [[nodiscard]] std::string commits() const {
+    return server.git("config", {"log", "--format=%s", "main"}).out;
+  }
+  // The double keeps what has finalizers until somebody takes them away.
+  [[nodiscard]] bool has_application() const {
+    const auto found = cluster.find(k8s::resources::kApplications, kRuntime);
+    return found && !found->at("metadata").contains("deletionTimestamp");
+  }
+
+  test::GitServer server;
+  test::GitBed git;
+  test::FakeKubeApi cluster;
+  std::optional<k8s::Client> client;
+  RuntimeFiles files;
+  std::optional<ConfigRepositorySetup> setup;
+};
+
+void play(const std::function<Task<>(Scene&)>& body) {
+  if (const auto missing = test::GitServer::missing()) FAIL() << *missing;
+  test::run_coro(
+      [&]() -> Task<> {
+        Scene scene(co_await asio::this_coro::executor);
+        co_await test::play_in(scene, body);
+      },
+      std::chrono::seconds(60));
+}
+
+TEST(RemovedRuntime, IsPreparedAgainOnlyWithANewGitSource) {
+  play([](Scene& scene) -> Task<> {
+    EXPECT_TRUE(co_await scene.setup->round());
+    EXPECT_TRUE(scene.has_application());
+    scene.remove_runtime();
+    for (int i = 0; i < 2; ++i) {
+      const auto done = co_await scene.setup->round();
+      CO_ASSERT_TRUE(!done);
+      EXPECT_THAT(done.error().message, HasSubstr("was removed from it"));
+    }
+    EXPECT_EQ(scene.commits(), "remove\nPrepare runtime prod\n");
+    EXPECT_FALSE(scene.has_application());
+    // As createGitSource does. The hour of the files has not passed, and they are put back all the same.
+    *scene.files.is_removed = false;
+    EXPECT_TRUE(co_await scene.setup->round());
+    EXPECT_EQ(scene.commits(), "Prepare runtime prod\nremove\nPrepare runtime prod\n");
+    EXPECT_TRUE(scene.server.file_at_head("config", kInCluster).has_value());
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

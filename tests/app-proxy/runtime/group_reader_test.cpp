@@ -1,0 +1,182 @@
+#include "app-proxy/runtime/group_reader.hpp"
+
+#include <gmock/gmock.h>
+
+#include "doubles/fake_kube_api.hpp"
+#include "k8s-client/resource.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Json = nlohmann::json;
+using Access = test::FakeKubeApi::Access;
+
+struct Scene {
+  explicit Scene(const Executor& executor)
+      : cluster(executor),
+        client(executor, resolver, started(cluster), {}, "test"),
+        reader(executor,
+               {.cluster = client,
+                .is_leader = [this] { return leads; },
+                .has_git_token = [this] { return has_git_token; },
+                .argocd = [this](Deadline) -> Task<Result<void>> { co_return argocd; }},
+               {.own_namespace = "default", .runtime = "prod"}) {
+    put("prod", "Synced", "Healthy");
+    put("in-cluster", "Synced", "Healthy");
+  }
+  static k8s::ClusterConfig started(test::FakeKubeApi& cluster) {
+    EXPECT_TRUE(cluster.start());
+    return cluster.cluster_config();
+  }
+  void put(const char* name, const char* sync, const char* health) {
+    cluster.put(k8s::resources::kApplications,
+                {{"metadata", {{"name", name}, {"namespace", "default"}}},
+                 {"status", {{"sync", {{"status", sync}}}, {"health", {{"status", health}}}}}});
+  }
+  void put_pod(const std::string& name, Json status, Json labels = Json::object()) {
+    cluster.put(
+        k8s::resources::kPods,
+        {{"metadata", {{"name", name}, {"namespace", "default"}, {"labels", std::move(labels)}}},
+         {"status", std::move(status)}});
+  }
+
+  bool leads = true;
+  bool has_git_token = true;
+  Result<void> argocd = {};
+  test::FakeKubeApi cluster;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  k8s::Client client;
+  GroupReader reader;
+};
+
+void play(const std::function<Task<>(Scene&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    Scene scene(co_await asio::this_coro::executor);
+    co_await body(scene);
+    co_await scene.cluster.stop();
+  });
+}
+
+const Json kCrashing{
+    {"phase", "Running"},
+    {"containerStatuses",
+     {{{"name", "main"}, {"state", {{"waiting", {{"reason", "CrashLoopBackOff"}}}}}}}}};
+
+TEST(GroupReader, FindsWhatIsWrongInTheCluster) {
+  play([](Scene& w) -> Task<> {
+    EXPECT_TRUE(w.reader.applications().is_pending);
+    co_await w.reader.round();
+    EXPECT_EQ(line_of(w.reader.applications()), "applications: well\n");
+    EXPECT_EQ(line_of(w.reader.components()), "components: well\n");
+    w.put("in-cluster", "Synced", "Degraded");
+    w.put_pod("web", kCrashing);
+    w.put_pod("build", kCrashing, {{"workflows.argoproj.io/workflow", "build"}});
+    co_await w.reader.round();
+    EXPECT_THAT(w.reader.applications().troubles, ElementsAre("in-cluster: Degraded"));
+    EXPECT_THAT(w.reader.components().troubles,
+                ElementsAre("web: container main: CrashLoopBackOff"));
+  });
+}
+
+TEST(GroupReader, ReadsAllPagesOfPods) {
+  play([](Scene& w) -> Task<> {
+    for (int i = 0; i < 502; ++i)
+      w.put_pod("pod-" + std::to_string(1000 + i), {{"phase", "Running"}});
+    w.put_pod("pod-9", kCrashing);
+    co_await w.reader.round();
+    EXPECT_THAT(w.reader.components().troubles, ElementsAre(HasSubstr("pod-9: ")));
+    EXPECT_EQ(w.cluster.count("GET", "/pods?"), 2U);
+  });
+}
+
+TEST(GroupReader, AFailedReadIsNotKnownAndNoTrouble) {
+  play([](Scene& w) -> Task<> {
+    w.put("in-cluster", "Synced", "Degraded");
+    w.put_pod("web", kCrashing);
+    w.cluster.set_access([](const Access&) { return false; });
+    co_await w.reader.round();
+    for (const auto* group : {&w.reader.applications(), &w.reader.components()}) {
+      EXPECT_THAT(group->troubles, IsEmpty()) << group->name;
+      EXPECT_THAT(line_of(*group), HasSubstr(": not known: ")) << group->name;
+      EXPECT_FALSE(group->is_pending) << group->name;
+    }
+  });
+}
+
+TEST(GroupReader, ReadsNoApplicationWithoutAGitToken) {
+  play([](Scene& w) -> Task<> {
+    w.has_git_token = false;
+    co_await w.reader.round();
+    EXPECT_EQ(w.cluster.count("GET", "/applications"), 0U);
+    EXPECT_THAT(line_of(w.reader.applications()), HasSubstr("not known: "));
+    EXPECT_FALSE(w.reader.applications().is_pending);
+  });
+}
+
+// What often passes by itself is a trouble when it lasts.
+TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
+  play([](Scene& w) -> Task<> {
+    w.put("in-cluster", "OutOfSync", "Healthy");
+    w.cluster.remove(k8s::resources::kApplications, {"default", "prod"});
+    TaskGroup group(co_await asio::this_coro::executor);
+    w.reader.start(group);
+    co_await sleep_for(4min);
+    EXPECT_THAT(w.reader.applications().troubles, IsEmpty());
+    co_await sleep_for(2min);
+    EXPECT_THAT(w.reader.applications().troubles,
+                ElementsAre("prod: there is no such Application", "in-cluster: OutOfSync"));
+    w.put("in-cluster", "Synced", "Healthy");
+    w.put("prod", "Synced", "Healthy");
+    co_await sleep_for(1min);
+    EXPECT_EQ(line_of(w.reader.applications()), "applications: well\n");
+    // It begins anew.
+    w.put("in-cluster", "OutOfSync", "Healthy");
+    co_await sleep_for(4min);
+    EXPECT_THAT(w.reader.applications().troubles, IsEmpty());
+    group.cancel();
+    co_await group.join();
+  });
+}
+
+TEST(GroupReader, AServerThatRefusesTheQuestionIsThere) {
+  play([](Scene& w) -> Task<> {
+    w.argocd = fail(ErrorCode::forbidden, "403");
+    co_await w.reader.round();
+    EXPECT_EQ(w.reader.argocd_trouble(), "");
+    w.argocd = fail(ErrorCode::unavailable, "connection refused");
+    co_await w.reader.round();
+    EXPECT_EQ(w.reader.argocd_trouble(), "connection refused");
+    EXPECT_EQ(w.reader.workflows_trouble(), "") << "it is not configured";
+  });
+}
+
+TEST(GroupReader, OnlyTheLeaderLooksAndTheNextOneAtOnce) {
+  play([](Scene& w) -> Task<> {
+    w.leads = false;
+    TaskGroup group(co_await asio::this_coro::executor);
+    w.reader.start(group);
+    co_await sleep_for(10min);
+    EXPECT_EQ(w.cluster.requests().size(), 0U);
+    EXPECT_EQ(line_of(w.reader.components()), "components: not known: another replica leads\n");
+    co_await sleep_for(1s);
+    w.leads = true;
+    w.reader.wake();
+    co_await sleep_for(1s);
+    EXPECT_EQ(line_of(w.reader.components()), "components: well\n");
+    w.leads = false;
+    w.reader.wake();
+    co_await sleep_for(1s);
+    EXPECT_TRUE(w.reader.components().is_pending);
+    group.cancel();
+    co_await group.join();
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

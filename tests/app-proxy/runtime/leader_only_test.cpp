@@ -1,0 +1,98 @@
+// What only the leader of several replicas does, and that the next leader goes on with it at once.
+#include <gmock/gmock.h>
+
+#include "app-proxy/integrations/git_permissions.hpp"
+#include "app-proxy/integrations/integrations_bench.hpp"
+#include "app-proxy/integrations/validity_check.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeGitHost;
+
+// A user's token at the host.
+void with_token(const std::function<Task<>(IntegrationsBench&)>& body) {
+  with_integrations([&](IntegrationsBench& bench) -> Task<> {
+    bench.host.add_repository("acme", "shop");
+    CO_ASSERT_OK(co_await bench.add());
+    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
+    co_await body(bench);
+  });
+}
+
+TEST(LeaderOnly, AsksHostsWhetherTheyAcceptTokens) {
+  with_token([](IntegrationsBench& bench) -> Task<> {
+    bool leads = false;
+    const auto asked = [&, before = bench.host.requests().size()] {
+      return bench.host.requests().size() - before;
+    };
+    ValidityCheck check(bench.integrations, {.period = 1min, .is_leader = [&] { return leads; }});
+    TaskGroup group(co_await asio::this_coro::executor);
+    check.start(group);
+    co_await sleep_for(1h);
+    EXPECT_EQ(asked(), 0U);
+    leads = true;
+    check.wake();
+    co_await sleep_for(2min);
+    EXPECT_GT(asked(), 0U);
+    // One that does not lead any more stops in the middle of its round.
+    leads = false;
+    const auto last = asked();
+    co_await sleep_for(1h);
+    EXPECT_EQ(asked(), last);
+    group.cancel();
+    co_await group.join();
+  });
+}
+
+TEST(LeaderOnly, ReportsGitPermissions) {
+  with_token([](IntegrationsBench& bench) -> Task<> {
+    bool leads = false;
+    std::vector<KnownGitSource> sources{
+        {.account_id = "acc",
+         .name = "shop",
+         .source_namespace = "runtime",
+         .repository_url = "https://" + bench.host.api_root().url.host + "/acme/shop.git",
+         .permissions = {}}};
+    std::size_t reports = 0;
+    GitPermissions permissions(
+        bench.integrations, [](Deadline) -> Task<Result<bool>> { co_return true; },
+        [&](Deadline) -> Task<Result<std::vector<KnownGitSource>>> { co_return sources; },
+        [&](const KnownGitSource& source, Deadline) -> Task<Result<void>> {
+          sources[0].permissions = source.permissions;
+          ++reports;
+          co_return Result<void>();
+        },
+        {.is_leader = [&] { return leads; }});
+    const auto asked = [&, before = bench.host.requests().size()] {
+      return bench.host.requests().size() - before;
+    };
+    TaskGroup group(co_await asio::this_coro::executor);
+    permissions.start(group);
+    co_await sleep_for(1h);
+    EXPECT_EQ(asked(), 0U);
+    EXPECT_EQ(permissions.status(), "another replica checks them");
+    leads = true;
+    permissions.wake();
+    co_await sleep_for(5s);
+    EXPECT_EQ(asked(), 1U);
+    EXPECT_EQ(reports, 1U);
+    EXPECT_EQ(permissions.status(), "1 of 1 known, 1 Git sources");
+    // What the leader before has found out is not asked again.
+    leads = false;
+    permissions.wake();
+    co_await sleep_for(5s);
+    leads = true;
+    permissions.wake();
+    co_await sleep_for(5s);
+    EXPECT_EQ(asked(), 1U);
+    EXPECT_EQ(reports, 1U);
+    EXPECT_EQ(permissions.status(), "1 of 1 known, 1 Git sources");
+    group.cancel();
+    co_await group.join();
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,185 @@
+#include "app-proxy/runtime/rights_check.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include <gmock/gmock.h>
+
+#include "doubles/fake_kube_api.hpp"
+#include "gitopsctl/rights.hpp"
+#include "support/log_capture.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Access = test::FakeKubeApi::Access;
+
+// Scope, group, resource, object name, verb.
+using Grant = std::tuple<bool, std::string, std::string, std::string, std::string>;
+
+std::set<Grant> grants_of(const RightsSettings& settings) {
+  std::set<Grant> grants;
+  for (const auto& right : needed_rights(settings)) {
+    EXPECT_NE(right.without, "") << right.resource;
+    const auto resource =
+        right.subresource.empty() ? right.resource : right.resource + "/" + right.subresource;
+    for (const auto& verb : right.verbs) {
+      grants.emplace(right.everywhere, right.group, resource, right.name, verb);
+    }
+  }
+  return grants;
+}
+
+// ChartRights compares these with the Role of the chart.
+std::set<Grant> grants_of(ctl::Installation installation) {
+  installation.app_proxy = true;
+  installation.daemon = "cap-app-proxy";
+  std::set<Grant> grants;
+  for (const auto& right : ctl::rights_of_runtime(installation)) {
+    const std::vector<std::string> any = {""};
+    for (const auto& name : right.names.empty() ? any : right.names) {
+      for (const auto& verb : right.verbs) {
+        grants.emplace(right.everywhere, right.group, right.resource, name, verb);
+      }
+    }
+  }
+  return grants;
+}
+
+TEST(NeededRights, AreThoseThatTheChartGrants) {
+  EXPECT_EQ(grants_of(RightsSettings{}), grants_of(ctl::Installation{}));
+  EXPECT_EQ(grants_of(RightsSettings{.has_user_token = true}),
+            grants_of(ctl::Installation{.registration = true}));
+  EXPECT_EQ(grants_of(RightsSettings{.has_git_token = true}),
+            grants_of(ctl::Installation{.git_credentials = true}));
+  EXPECT_EQ(grants_of(RightsSettings{.has_image_reports = true}),
+            grants_of(ctl::Installation{.image_reports = true}));
+  EXPECT_EQ(grants_of(RightsSettings{.has_actions = true}),
+            grants_of(ctl::Installation{.app_proxy_actions = true}));
+}
+
+TEST(NeededRights, AreDescribedForPeople) {
+  const NeededRight right{.group = "argoproj.io",
+                          .resource = "rollouts",
+                          .subresource = "status",
+                          .verbs = {"get", "patch"},
+                          .everywhere = true};
+  EXPECT_EQ(describe(right, {"patch"}, "argocd"),
+            "patch rollouts/status.argoproj.io in all namespaces");
+  const NeededRight named{
+      .group = "", .resource = "configmaps", .verbs = {"get", "update"}, .name = "mine"};
+  EXPECT_EQ(describe(named, {"get", "update"}, "argocd"),
+            "get, update configmaps mine in namespace argocd");
+}
+
+struct Scene {
+  explicit Scene(const Executor& executor)
+      : cluster(executor),
+        client(executor, resolver, started(cluster), {}, "test"),
+        check(client, [this] { return settings; }, {.own_namespace = "argocd"}) {}
+  static k8s::ClusterConfig started(test::FakeKubeApi& cluster) {
+    EXPECT_TRUE(cluster.start());
+    return cluster.cluster_config();
+  }
+  [[nodiscard]] std::size_t asked() const {
+    return cluster.count("POST", "selfsubjectaccessreviews");
+  }
+
+  test::FakeKubeApi cluster;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  k8s::Client client;
+  RightsSettings settings = {.has_git_token = true};
+  RightsCheck check;
+};
+
+void play(const std::function<Task<>(Scene&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    Scene scene(co_await asio::this_coro::executor);
+    co_await body(scene);
+    co_await scene.cluster.stop();
+  });
+}
+
+TEST(RightsCheck, NamesWhatDoesNotWorkOnceForEachMissingRight) {
+  play([](Scene& w) -> Task<> {
+    test::LogCapture log;
+    EXPECT_TRUE(w.check.rights().is_pending);
+    w.cluster.set_access([](const Access& access) {
+      EXPECT_EQ(access.ns, "argocd");
+      return !(access.resource == "secrets" &&
+               (access.verb == "create" || access.verb == "update")) &&
+             access.subresource != "log";
+    });
+    EXPECT_FALSE(co_await w.check.round());
+    EXPECT_THAT(w.check.rights().troubles,
+                ElementsAre("app-proxy may not create, update secrets in namespace argocd: Git "
+                            "integrations, the runtime's Secrets and managed clusters cannot be "
+                            "kept",
+                            "app-proxy may not get pods/log in namespace argocd: the logs of the "
+                            "runtime's components cannot be read"));
+    EXPECT_THAT(line_of(w.check.rights()), HasSubstr("rights: app-proxy may not create, "));
+    EXPECT_FALSE(w.check.rights().is_pending);
+    EXPECT_EQ(log.count("a right in the cluster is missing"), 2U);
+    EXPECT_FALSE(co_await w.check.round());
+    EXPECT_EQ(log.count("a right in the cluster is missing"), 2U);
+    w.cluster.set_access({});
+    EXPECT_TRUE(co_await w.check.round());
+    EXPECT_EQ(line_of(w.check.rights()), "rights: well\n");
+    EXPECT_EQ(log.count("no right is missing any more"), 1U);
+  });
+}
+
+TEST(RightsCheck, AReviewThatFailsMakesNoRightMissing) {
+  play([](Scene& w) -> Task<> {
+    w.cluster.fail_next(1, 403, {}, "selfsubjectaccessreviews");
+    EXPECT_FALSE(co_await w.check.round());
+    EXPECT_THAT(w.check.rights().troubles, IsEmpty());
+    EXPECT_THAT(line_of(w.check.rights()), HasSubstr("rights: not known: "));
+    EXPECT_TRUE(co_await w.check.round());
+  });
+}
+
+// A runtime of one namespace has the rights on objects of Argo there only.
+TEST(RightsCheck, TheOwnNamespaceIsEnoughForActions) {
+  play([](Scene& w) -> Task<> {
+    w.settings = {.has_actions = true};
+    w.cluster.set_access([](const Access& access) { return access.ns == "argocd"; });
+    EXPECT_TRUE(co_await w.check.round()) << line_of(w.check.rights());
+    w.cluster.set_access([](const Access& access) { return access.resource != "rollouts"; });
+    EXPECT_FALSE(co_await w.check.round());
+    EXPECT_THAT(w.check.rights().troubles,
+                ElementsAre(HasSubstr("may not get, patch rollouts.argoproj.io in all namespaces"),
+                            HasSubstr("may not patch rollouts/status.argoproj.io")));
+  });
+}
+
+TEST(RightsCheck, AsksAtTheStartThenHourlyAndSoonerWhileOneIsMissing) {
+  play([](Scene& w) -> Task<> {
+    TaskGroup group(co_await asio::this_coro::executor);
+    w.cluster.set_access([](const Access& access) { return access.resource != "pods"; });
+    w.check.start(group);
+    co_await sleep_for(30s);
+    const auto once = w.asked();
+    EXPECT_GT(once, 5U);
+    w.cluster.set_access({});
+    co_await sleep_for(1min);
+    EXPECT_EQ(w.asked(), 2 * once);
+    EXPECT_EQ(line_of(w.check.rights()), "rights: well\n");
+    co_await sleep_for(50min);
+    EXPECT_EQ(w.asked(), 2 * once);
+    co_await sleep_for(20min);
+    EXPECT_EQ(w.asked(), 3 * once);
+    group.cancel();
+    co_await group.join();
+  });
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy

@@ -1,0 +1,205 @@
+#include "app-proxy/runtime/runtime_groups.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace gitops::app_proxy {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Json = nlohmann::json;
+
+TEST(RuntimeGroups, AreALineEach) {
+  EXPECT_EQ(line_of({.name = "clusters"}), "clusters: well\n");
+  EXPECT_EQ(line_of({.name = "clusters", .unknown = "403"}), "clusters: not known: 403\n");
+  EXPECT_EQ(line_of({.name = "clusters", .troubles = {"a: x", "b: y"}}), "clusters: a: x; b: y\n");
+  EXPECT_EQ(line_of({.name = "clusters", .troubles = {"a: x"}, .unknown = "403"}),
+            "clusters: a: x; not known: 403\n");
+}
+
+TEST(RuntimeGroups, OnlyTroublesAreErrors) {
+  const auto errors = errors_of({{.name = "connectivity"},
+                                 {.name = "applications", .unknown = "403"},
+                                 {.name = "components", .troubles = {"a: x", "b: y"}}});
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(errors[0].message, "components: a: x; b: y");
+  EXPECT_EQ(errors[0].level, control_plane::RuntimeTrouble::Level::error);
+}
+
+TEST(RuntimeGroups, NameFiveAndTakeFiveHundredCharacters) {
+  RuntimeGroup group{.name = "components"};
+  for (int i = 0; i < 7; ++i) group.troubles.push_back("pod-" + std::to_string(i) + ": down");
+  EXPECT_EQ(describe_troubles(group),
+            "pod-0: down; pod-1: down; pod-2: down; pod-3: down; pod-4: down; and 2 more");
+  // One long text does not hide the names of the others.
+  for (auto& trouble : group.troubles) trouble += "\n" + std::string(10'000, 'x');
+  auto text = describe_troubles(group);
+  EXPECT_LE(text.size(), 500U);
+  EXPECT_THAT(text, HasSubstr("; pod-4: down "));
+  EXPECT_THAT(text, HasSubstr("and 2 more"));
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  // Characters of several bytes stay whole.
+  for (std::size_t more = 0; more < 4; ++more) {
+    std::string umlauts(more, 'a');
+    for (int i = 0; i < 1'000; ++i) umlauts += "ü";
+    text = describe_troubles({.name = "components", .troubles = {umlauts}});
+    EXPECT_LE(text.size(), 500U);
+    EXPECT_TRUE(text.ends_with("ü…")) << text;
+  }
+  const auto line = line_of({.name = "clusters", .unknown = std::string(10'000, 'x')});
+  EXPECT_LE(line.size(), 520U);
+}
+
+TEST(Connectivity, NamesTheServersThatCannotBeUsed) {
+  EXPECT_EQ(line_of(connectivity_group({})), "connectivity: well\n");
+  EXPECT_EQ(line_of(connectivity_group({.argocd = "", .workflows = ""})), "connectivity: well\n");
+  EXPECT_THAT(
+      connectivity_group({.control_plane = "a", .argocd = "b", .workflows = "c", .git = "d"})
+          .troubles,
+      ElementsAre("control plane: a", "Argo CD: b", "Argo Workflows: c", "Git: d"));
+}
+
+TEST(GitSources, AreThoseOfTheSharedConfigurationRepository) {
+  EXPECT_EQ(line_of(git_sources_group(true, "")), "Git sources: well\n");
+  EXPECT_THAT(git_sources_group(true, "no right").troubles,
+              ElementsAre("shared configuration repository: no right"));
+  EXPECT_TRUE(git_sources_group(true, std::nullopt).is_pending);
+  const auto without = git_sources_group(false, "no Git token");
+  EXPECT_THAT(without.troubles, IsEmpty());
+  EXPECT_FALSE(without.is_pending);
+}
+
+TEST(Clusters, AreNamedWithoutTheServersWords) {
+  using control_plane::ClusterState;
+  const std::vector<ClusterState> unreachable{
+      {.name = "edge", .server = "https://edge.test", .status = "Failed", .message = "10:41: dial"},
+      {.name = "", .server = "https://a.test", .status = "Failed"}};
+  EXPECT_THAT(
+      clusters_group(unreachable).troubles,
+      ElementsAre("edge: Argo CD cannot reach it", "https://a.test: Argo CD cannot reach it"));
+  const auto failed = clusters_group(fail(ErrorCode::forbidden, "403"));
+  EXPECT_EQ(line_of(failed), "clusters: not known: 403\n");
+  EXPECT_FALSE(failed.is_pending);
+  EXPECT_TRUE(clusters_group(fail(ErrorCode::unavailable, "not looked yet")).is_pending);
+}
+
+Json application(const char* sync, const char* health) {
+  return {{"status", {{"sync", {{"status", sync}}}, {"health", {{"status", health}}}}}};
+}
+
+// Its trouble at once, and when it has lasted.
+std::pair<std::string, std::string> troubles(const Json& object) {
+  const auto read = read_application("in-cluster", object.is_null() ? "" : object.dump());
+  return {trouble_of(read, false), trouble_of(read, true)};
+}
+
+TEST(OwnApplications, SayWhatIsWrong) {
+  using Both = std::pair<std::string, std::string>;
+  EXPECT_EQ(troubles(application("Synced", "Healthy")), Both());
+  EXPECT_EQ(troubles(application("Synced", "Progressing")), Both());
+  auto object = application("Synced", "Degraded");
+  EXPECT_EQ(troubles(object).first, "in-cluster: Degraded");
+  object["status"]["health"]["message"] = "pod web fails";
+  EXPECT_EQ(troubles(object).first, "in-cluster: Degraded: pod web fails");
+  // An error is what people can act on.
+  object["status"]["conditions"] = {{{"type", "OrphanedResourceWarning"}, {"message", "9"}},
+                                    {{"type", "ComparisonError"}, {"message", "no repository"}}};
+  EXPECT_EQ(troubles(object).first, "in-cluster: ComparisonError: no repository");
+  // What often passes by itself.
+  EXPECT_EQ(troubles(Json()), (Both{"", "in-cluster: there is no such Application"}));
+  EXPECT_EQ(troubles(application("Synced", "Missing")), (Both{"", "in-cluster: Missing"}));
+  object = application("OutOfSync", "Healthy");
+  EXPECT_EQ(troubles(object), (Both{"", "in-cluster: OutOfSync"}));
+  object["status"]["operationState"] = {{"phase", "Failed"}, {"message", "hook failed"}};
+  EXPECT_EQ(troubles(object), (Both{"", "in-cluster: OutOfSync: hook failed"}));
+}
+
+TEST(OwnApplications, WhatIsNoApplicationHasNoTrouble) {
+  for (const char* text : {"null", "[]", "{}", R"({"status":7})", R"({"status":{"conditions":7}})",
+                           R"({"status":{"conditions":[7,null,{}]}})"}) {
+    EXPECT_EQ(trouble_of(read_application("a", text), true), "") << text;
+  }
+}
+
+const auto kNow = parse_rfc3339("2026-03-04T09:15:00Z").value();
+
+Json waiting(const char* reason) {
+  return {{"name", "main"}, {"state", {{"waiting", {{"reason", reason}}}}}};
+}
+
+Json ready(const char* status, const char* since) {
+  return {{{"type", "Initialized"},
+           {"status", "False"},
+           {"lastTransitionTime", "2026-01-01T00:00:00Z"}},
+          {{"type", "Ready"}, {"status", status}, {"lastTransitionTime", since}}};
+}
+
+std::vector<std::string> pods(const std::vector<Json>& statuses) {
+  Json items = Json::array();
+  for (const Json& status : statuses) {
+    items.push_back({{"metadata",
+                      {{"name", "pod-" + std::to_string(items.size())},
+                       {"creationTimestamp", "2026-03-04T09:14:00Z"}}},
+                     {"status", status}});
+  }
+  return pod_troubles(Json{{"metadata", Json::object()}, {"items", items}}.dump(), kNow);
+}
+
+TEST(Components, AreInTroubleWhenTheyDoNotStart) {
+  EXPECT_THAT(pods({{{"containerStatuses", {waiting("CrashLoopBackOff")}}},
+                    {{"initContainerStatuses", {waiting("ImagePullBackOff")}}},
+                    {{"containerStatuses", {waiting("ContainerCreating")}}},
+                    {{"containerStatuses", {waiting("PodInitializing")}}},
+                    {{"containerStatuses",
+                      {{{"name", "a"}, {"state", {{"running", {}}}}},
+                       waiting("CreateContainerConfigError")}}}}),
+              ElementsAre("pod-0: container main: CrashLoopBackOff",
+                          "pod-1: container main: ImagePullBackOff",
+                          "pod-4: container main: CreateContainerConfigError"));
+}
+
+TEST(Components, AreInTroubleWhenTheyAreNotReadyForFiveMinutes) {
+  EXPECT_THAT(pods({{{"conditions", ready("True", "2026-03-04T08:00:00Z")}},
+                    {{"conditions", ready("False", "2026-03-04T09:11:00Z")}},
+                    {{"conditions", ready("False", "2026-03-04T09:09:00Z")}},
+                    Json::object()}),
+              ElementsAre("pod-2: not ready for more than five minutes"));
+  // One that no node takes has no such condition.
+  const Json old{{"items",
+                  {{{"metadata", {{"name", "old"}, {"creationTimestamp", "2026-03-04T09:00:00Z"}}},
+                    {"status", {{"phase", "Pending"}}}}}}};
+  EXPECT_THAT(pod_troubles(old.dump(), kNow),
+              ElementsAre("old: not ready for more than five minutes"));
+}
+
+TEST(Components, ArePodsThatShouldRun) {
+  Json pod{{"metadata", {{"name", "old"}, {"creationTimestamp", "2026-03-04T09:00:00Z"}}},
+           {"status", {{"phase", "Running"}}}};
+  const auto found = [](const Json& one) {
+    return pod_troubles(Json{{"items", {one}}}.dump(), kNow);
+  };
+  EXPECT_THAT(found(pod), testing::SizeIs(1));
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    auto ended = pod;
+    ended["status"]["phase"] = phase;
+    EXPECT_THAT(found(ended), IsEmpty()) << phase;
+  }
+  auto deleted = pod;
+  deleted["metadata"]["deletionTimestamp"] = "2026-03-04T09:00:00Z";
+  EXPECT_THAT(found(deleted), IsEmpty());
+  auto step = pod;
+  step["metadata"]["labels"]["workflows.argoproj.io/workflow"] = "build";
+  EXPECT_THAT(found(step), IsEmpty());
+}
+
+TEST(Components, WhatIsNoListHasNone) {
+  for (const char* text : {"", "null", "[]", "{}", R"({"items":7})", R"({"items":[7,null,{}]})",
+                           R"({"items":[{"status":7}]})"}) {
+    EXPECT_THAT(pod_troubles(text, kNow), IsEmpty()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace gitops::app_proxy
