@@ -152,8 +152,9 @@ struct ActionWorld {
     for (auto& reporter : reporters) EXPECT_EQ(co_await reporter.stop(), 0) << reporter.report();
     reporters.clear();
   }
-  // Waits for an event of this object that has, or has had, this value.
-  Task<> shown(std::string kind, std::string name, std::string pointer, std::string value) {
+  // Waits for an event of this object that has, or has had, this value; `first`: among the events from this index on.
+  Task<> shown(std::string kind, std::string name, std::string pointer, std::string value,
+               std::size_t first = 0) {
     const auto* report = co_await base.platform.wait_for(
         [&](const FakePlatform::Report& seen) {
           if (seen.kind() != kind || seen.name() != name) return false;
@@ -164,7 +165,7 @@ struct ActionWorld {
           const Json found = seen.object.value(Pointer(pointer), Json());
           return (found.is_string() ? found.get<std::string>() : found.dump()) == value;
         },
-        deadline_after(kPatience));
+        deadline_after(kPatience), first);
     EXPECT_NE(report, nullptr) << "no event of " << kind << " " << name << " with " << pointer
                                << " = " << value;
   }
@@ -418,7 +419,7 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
     // No rule is about patches.
     const std::string patch = "mutation" + given + "{ patchResource(" + passed +
                               ", patch: \"{\\\"spec\\\":{\\\"replicas\\\":2}}\") { manifest } }";
-    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kBob, patch, names)));
+    EXPECT_EQ((co_await w.ask(kBob, patch, names)).code(), "FORBIDDEN");
     Json patched = co_await w.data(kAnn, patch, names);
     EXPECT_EQ(Json::parse(patched.value("manifest", "{}"))["spec"]["replicas"], 2);
     co_await w.shown("Deployment", "ui", "/spec/replicas", "2");
@@ -430,7 +431,7 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
 
     constexpr const char* kDelete =
         "mutation($n: String!){deleteArgoApplication(applicationName:$n)}";
-    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kBob, kDelete, {{"n", app.name}})));
+    EXPECT_EQ((co_await w.ask(kBob, kDelete, {{"n", app.name}})).code(), "FORBIDDEN");
     EXPECT_EQ(co_await w.data(kAnn, kDelete, {{"n", app.name}}), Json());
     EXPECT_TRUE(co_await ActionWorld::until([&] { return app.read().is_null(); },
                                             "the end of the application"));
@@ -633,8 +634,11 @@ TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
     (void)co_await act("suspendWorkflow", "suspended");
     EXPECT_EQ(text_at(workflow(space, "suspended"), "/spec/suspend"), "true");
     EXPECT_EQ((co_await act("suspendWorkflow", "suspended"))["changed"], false);
+    co_await w.shown("Workflow", "suspended", "/spec/suspend", "true");
+    const auto before = w.base.platform.reports().size();
     (void)co_await act("resumeWorkflow", "suspended");
     EXPECT_EQ(text_at(workflow(space, "suspended"), "/spec/suspend"), "");
+    co_await w.shown("Workflow", "suspended", "/spec/suspend", "null", before);
 
     (void)co_await act("stopWorkflow", "stopped", ",message:\"enough\"");
     EXPECT_TRUE(co_await has_phase(space, "stopped", "Failed"));
@@ -872,6 +876,7 @@ TEST(RolloutActionsOfUsers, UndoChangesTheDeploymentThatARolloutRefersTo) {
   apply("example.test/shop:1");
   in_action_world([&](ActionWorld& w) -> Task<> {
     co_await w.start();
+    co_await w.start_reporters();
     EXPECT_TRUE(co_await is_in(space, "Healthy"));
     apply("example.test/shop:2");
     EXPECT_TRUE(co_await ActionWorld::until([&] { return revision() == "2"; }, "revision 2"));
@@ -882,12 +887,16 @@ TEST(RolloutActionsOfUsers, UndoChangesTheDeploymentThatARolloutRefersTo) {
                       "/spec/template/spec/containers/0/image"),
               "example.test/shop:1");
     EXPECT_TRUE(co_await ActionWorld::until([&] { return revision() == "3"; }, "revision 3"));
+    // The pod template is the Deployment's; of the Rollout its revision tells the change.
+    constexpr const char* kRevision = "/metadata/annotations/rollout.argoproj.io~1revision";
+    co_await w.shown("Rollout", "shop", kRevision, "3");
     (void)co_await w.data(kAnn, "mutation{setRolloutImage(namespace:\"" + space.ns +
                                     "\",rolloutName:\"shop\",container:\"*\",image:"
                                     "\"example.test/shop:9\"){changed}}");
     EXPECT_EQ(text_at(object("/apis/apps/v1/namespaces/" + space.ns + "/deployments/base"),
                       "/spec/template/spec/containers/0/image"),
               "example.test/shop:9");
+    co_await w.shown("Rollout", "shop", kRevision, "4");
   });
 }
 
@@ -943,31 +952,35 @@ TEST(RolloutActionsOfUsers, TheImageIsSetInWhateverARolloutRefersTo) {
   });
 }
 
+// Experiments are no kind of mode `resource`; an Application reports those that it deploys.
 TEST(RolloutActionsOfUsers, AnExperimentIsTerminated) {
   GITOPS_REQUIRE_PEER(Programs);
   (void)rollouts();
-  const Space space("ro");
   const Json pod{{"metadata", {{"labels", {{"app", "try"}}}}},
                  {"spec", {{"containers", {{{"name", "main"}, {"image", "example.test/try:1"}}}}}}};
-  bed().cluster().apply(Json{{"apiVersion", "argoproj.io/v1alpha1"},
-                             {"kind", "Experiment"},
-                             {"metadata", {{"name", "try"}, {"namespace", space.ns}}},
-                             {"spec",
-                              {{"templates",
-                                {{{"name", "one"},
-                                  {"selector", {{"matchLabels", {{"app", "try"}}}}},
-                                  {"template", pod}}}}}}}
-                            .dump());
+  const Json experiment{{"apiVersion", "argoproj.io/v1alpha1"},
+                        {"kind", "Experiment"},
+                        {"metadata", {{"name", "try"}}},
+                        {"spec",
+                         {{"templates",
+                           {{{"name", "one"},
+                             {"selector", {{"matchLabels", {{"app", "try"}}}}},
+                             {"template", pod}}}}}}};
+  const App app("actions-experiment", {{"try.json", experiment.dump()}});
   in_action_world([&](ActionWorld& w) -> Task<> {
     co_await w.start();
-    const auto path = "/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/experiments/try";
+    co_await w.start_reporters();
+    (void)co_await w.data(kAnn, kSync, {{"applicationName", app.name}});
+    const auto path = "/apis/argoproj.io/v1alpha1/namespaces/" + app.name + "/experiments/try";
     EXPECT_TRUE(co_await ActionWorld::until(
         [&] { return text_at(object(path), "/status/phase") == "Running"; }, "the experiment"));
-    const auto done = co_await w.data(kAnn, "mutation{terminateExperiment(namespace:\"" + space.ns +
+    const auto done = co_await w.data(kAnn, "mutation{terminateExperiment(namespace:\"" + app.name +
                                                 "\",name:\"try\"){changed message}}");
     EXPECT_EQ(done["changed"], true) << done;
     EXPECT_TRUE(co_await ActionWorld::until(
         [&] { return text_at(object(path), "/status/phase") == "Successful"; }, "its end"));
+    co_await w.shown("Experiment", "try", "/spec/terminate", "true");
+    co_await w.shown("Experiment", "try", "/status/phase", "Successful");
   });
 }
 
@@ -1012,6 +1025,7 @@ TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
   bed().cluster().kubectl_ok({"--namespace", space.ns, "create", "--filename", "-"}, run.dump());
   in_action_world([&](ActionWorld& w) -> Task<> {
     co_await w.start();
+    co_await w.start_reporters();
     const auto path = "/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/analysisruns/check";
     EXPECT_TRUE(co_await ActionWorld::until(
         [&] { return text_at(object(path), "/status/phase") == "Running"; }, "the run"));
@@ -1024,6 +1038,9 @@ TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
         [&] { return text_at(object(path), "/status/phase") != "Running"; }, "its end"));
     EXPECT_EQ(text_at(object(path), "/spec/terminate"), "true");
     EXPECT_EQ((co_await end())["changed"], false);
+    co_await w.shown("AnalysisRun", "check", "/spec/terminate", "true");
+    co_await w.shown("AnalysisRun", "check", "/status/phase",
+                     text_at(object(path), "/status/phase"));
     const auto absent = co_await w.ask(
         kAnn, "mutation{terminateExperiment(namespace:\"" + space.ns + "\",name:\"x\"){changed}}");
     EXPECT_EQ(absent.code(), "NOT_FOUND_ERROR") << absent.body;
@@ -1032,19 +1049,23 @@ TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
 
 // --- logs ---------------------------------------------------------------------------------------
 
-// A log that is being read as server-sent events.
+// A route that answers with server-sent events, while they are read.
 struct Followed {
-  static Task<std::unique_ptr<Followed>> open(ActionWorld& w, const char* user, std::string query) {
+  static Task<std::unique_ptr<Followed>> log(ActionWorld& w, const char* user, std::string query) {
+    return open(w, user, "/app-proxy/api/applications/logs?follow=true&" + query);
+  }
+  static Task<std::unique_ptr<Followed>> open(ActionWorld& w, const char* user,
+                                              std::string target) {
     const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = w.base.daemon->port()};
     auto exchange = co_await w.base.client.open(
         url,
         {.method = "GET",
-         .target = "/app-proxy/api/applications/logs?follow=true&" + query,
+         .target = target,
          .headers = {{"Authorization", user}, {"Accept", "text/event-stream"}}},
         deadline_after(kPatience));
     if (!exchange) co_return nullptr;
     const auto head = co_await exchange->read_head();
-    EXPECT_TRUE(head && head->status == 200) << query;
+    EXPECT_TRUE(head && head->status == 200) << target;
     co_return std::make_unique<Followed>(std::move(*exchange));
   }
   explicit Followed(http::ClientExchange opened) : exchange(std::move(opened)) {}
@@ -1085,9 +1106,9 @@ TEST(LogsOfUsers, ComeFromArgoCdArgoServerAndTheApiServer) {
     EXPECT_TRUE(co_await ActionWorld::until(
         [&] { return workflow(space, "work").dump().contains("\"type\":\"Suspend\""); },
         "the second step"));
-    auto application = co_await Followed::open(w, kBob, "applicationName=" + app.name);
-    auto of_workflow = co_await Followed::open(w, kAnn, "workflowName=work&namespace=" + space.ns);
-    auto component = co_await Followed::open(w, kAnn, "componentName=one-component");
+    auto application = co_await Followed::log(w, kBob, "applicationName=" + app.name);
+    auto of_workflow = co_await Followed::log(w, kAnn, "workflowName=work&namespace=" + space.ns);
+    auto component = co_await Followed::log(w, kAnn, "componentName=one-component");
     CO_ASSERT_TRUE(application && of_workflow && component);
     for (const std::string line : {"first", "second"}) {
       const auto text = line + " line of " + space.ns;
@@ -1176,29 +1197,42 @@ TEST(ImageReportsOfPipelines, RunAsTheAccountOfTheChartWithinItsLimit) {
   EXPECT_EQ(settings.size(), 10U);
   settings["KUBECONFIG"] = reports.kubeconfig;
   settings["NAMESPACE"] = kReports;
+  settings.merge(with_workflows());  // for the logs of the tasks
   settings["IRW_HEARTBEAT_INTERVAL_IN_SECONDS"] = "1";
   // The controller of the peer knows its command without a registry.
   settings["IRW_REPORT_IMAGE_TASK_IMAGE"] = "registry.test/report-image-info:1";
+  // As Argo CD and Sealed Secrets leave an integration.
+  bed().cluster().apply(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: codefresh-integration-hub\n  namespace: "
+      "image-reports\n  labels: {io.codefresh.integration-type: registry.docker-hub}\n"
+      "data: {username: acme}\n");
+  bed().cluster().apply(
+      "apiVersion: v1\nkind: Secret\nmetadata: {name: codefresh-integration-hub, namespace: "
+      "image-reports}\nstringData: {password: canary-hub}\n");
   in_action_world([&](ActionWorld& w) -> Task<> {
     co_await w.start(settings);
-    const auto report = [&]() -> Task<std::string> {
-      const auto answer =
-          co_await w.base.send({.method = "GET",
-                                .target = "/app-proxy/api/image-report?CF_IMAGE=reg.test/shop:1",
-                                .headers = {{"authorization", kBob}}});
-      EXPECT_EQ(answer.status, 200) << answer.body;
-      co_return answer.body;
-    };
+    const std::string target =
+        "/app-proxy/api/image-report?CF_IMAGE=acme/shop:1&CF_CONTAINER_REGISTRY_INTEGRATION=hub";
+    const auto report = co_await Followed::open(w, kBob, target);
+    CO_ASSERT_TRUE(report);
+    // The simulated node gives all pods the same log.
+    bed().cluster().append_pod_log("a line of the task");
+    EXPECT_TRUE(
+        co_await report->sees("event: workflow-log\ndata: {\"content\":\"a line of the task"))
+        << report->text;
     std::jthread pod(end_task);
-    const auto reported = co_await report();
+    EXPECT_TRUE(co_await report->sees("event: end\ndata: the image is reported")) << report->text;
     pod.join();
     const auto all = object("/apis/argoproj.io/v1alpha1/namespaces/image-reports/workflows");
-    EXPECT_THAT(reported, HasSubstr("event: end\ndata: the image is reported")) << all;
     CO_ASSERT_EQ(all["items"].size(), 1U);
     const Json& made = all["items"][0];
     EXPECT_EQ(text_at(made, "/spec/serviceAccountName"), kReportAccount);
     EXPECT_EQ(text_at(made, "/spec/synchronization/semaphore/configMapKeyRef/name"),
               "workflow-synchronization-semaphores");
+    const auto secret =
+        object("/api/v1/namespaces/image-reports/secrets/" + text_at(made, "/metadata/name"));
+    EXPECT_EQ(base64_decode(text_at(secret, "/data/DOCKERHUB_PASSWORD")).value_or(""),
+              "canary-hub");
     // Where its Secret is refused, no Workflow is left.
     bed().cluster().apply(
         "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none, namespace: image-reports}\n"
@@ -1209,7 +1243,9 @@ TEST(ImageReportsOfPipelines, RunAsTheAccountOfTheChartWithinItsLimit) {
                          "/status/hard/secrets") == "0";
         },
         "the quota"));
-    EXPECT_THAT(co_await report(), HasSubstr("the report's Secret"));
+    const auto refused = co_await w.base.send(
+        {.method = "GET", .target = target, .headers = {{"authorization", kBob}}});
+    EXPECT_THAT(refused.body, HasSubstr("the report's Secret"));
     EXPECT_EQ(
         object("/apis/argoproj.io/v1alpha1/namespaces/image-reports/workflows")["items"].size(),
         1U);

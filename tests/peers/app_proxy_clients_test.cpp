@@ -50,7 +50,7 @@ TEST(GoSdk, DecodesRefusals) {
     co_await world.account_known();
     const auto answer = co_await GoSdk::run(world, World::kBob, "remove-git-integration", "main");
     EXPECT_EQ(answer.exit_code, 1);
-    EXPECT_THAT(answer.err, HasSubstr("Forbidden"));
+    EXPECT_THAT(answer.err, HasSubstr("only an administrator of the account may do this"));
     EXPECT_THAT(answer.err, testing::Not(HasSubstr("unmarshal")));
   });
 }
@@ -160,8 +160,8 @@ TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
     std::string forbidden = results.back().value("error", "");
     std::ranges::replace(forbidden, '\'', '"');
     const Json json = Json::parse(forbidden, nullptr, false);
-    EXPECT_EQ(json.value("message", ""), "Forbidden");
-    EXPECT_EQ(json.value("extensions", Json()), 403);
+    EXPECT_EQ(json.value("message", ""), "only an administrator of the account may do this");
+    EXPECT_EQ(json.value("extensions", Json()), (Json{{"code", "FORBIDDEN"}, {"statusCode", 403}}));
   });
 }
 

@@ -137,7 +137,7 @@ TEST(GoSdk, RunsEveryOperationOnGitIntegrations) {
     const auto forbidden =
         co_await GoSdk::run(world.base, kBob, "add-git-integration", args.dump());
     EXPECT_EQ(forbidden.exit_code, 1);
-    EXPECT_THAT(forbidden.err, HasSubstr("Forbidden"));
+    EXPECT_THAT(forbidden.err, HasSubstr("only an administrator of the account may do this"));
     const auto added = co_await GoSdk::ok(world.base, kAnn, "add-git-integration", args.dump());
     EXPECT_EQ(added["name"], "default");
     EXPECT_EQ(added["provider"], "GITHUB");

@@ -93,6 +93,54 @@ class InstallDocument : public testing::Test {
     for (std::string line; std::getline(lines, line);) all.insert(line);
     return all;
   }
+  // The settings of Argo CD's accounts.
+  static std::string account_settings() {
+    return cluster().kubectl_ok({"-n", kNamespace, "get", "configmap", "argocd-cm",
+                                 "argocd-rbac-cm", "-o", "jsonpath={.items[*].data}"});
+  }
+
+  static constexpr const char* kEntity = "codefresh.io/entity";
+  // Of a runtime, as app-proxy makes them: each one applies the next one, the last one a ConfigMap in place of
+  // workloads.
+  static void make_applications() {
+    auto& git = peer_bed().git();
+    const auto url = git.create_repository("config");
+    const auto application = [&](const char* name, const char* entity, const char* path,
+                                 const char* ns) {
+      return json{
+          {"apiVersion", "argoproj.io/v1alpha1"},
+          {"kind", "Application"},
+          {"metadata",
+           {{"name", name},
+            {"namespace", kNamespace},
+            {"labels", {{kEntity, entity}}},
+            {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}},
+          {"spec",
+           {{"project", "default"},
+            {"source", {{"repoURL", url}, {"path", path}, {"targetRevision", "main"}}},
+            {"destination", {{"server", "https://kubernetes.default.svc"}, {"namespace", ns}}},
+            {"syncPolicy", {{"automated", {{"prune", true}, {"selfHeal", true}}}}}}}}
+          .dump();
+    };
+    git.commit("config",
+               {{"runtimes/my-runtime/in-cluster.yaml",
+                 application("in-cluster", "internal-config", "resources", kNamespace)},
+                {"resources/shop.yaml", application("shop", "git-source", "shop", "default")},
+                {"shop/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"}},
+               "the runtime's files");
+    argocd().add_repository(git, "config");
+    cluster().apply(application("my-runtime", "runtime", "runtimes/my-runtime", kNamespace));
+    ASSERT_TRUE(wait_until([] { return workload_exists(); }, kPatience, "the workload",
+                           std::chrono::milliseconds(200)));
+  }
+  static bool workload_exists() {
+    return cluster().kubectl({"-n", "default", "get", "configmap", "shop"}).ok();
+  }
+  static std::string applications() {
+    return cluster().kubectl_ok(
+        {"-n", kNamespace, "get", "applications.argoproj.io", "-l", kEntity, "-o", "name"});
+  }
+
   static bool pod_exists(const std::string& name) {
     return cluster().kubectl({"-n", kNamespace, "get", "pod", name}).ok();
   }
@@ -140,7 +188,9 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   cluster().kubectl_ok({"label", "namespace", kNamespace,
                         "pod-security.kubernetes.io/enforce=restricted",
                         "pod-security.kubernetes.io/warn=restricted"});
+  ASSERT_NO_FATAL_FAILURE(make_applications());
   const auto before = objects();
+  const auto settings_before = account_settings();
   const auto steps = blocks("docs/install.md", "sh");
   ASSERT_EQ(steps.size(), 5U);
 
@@ -225,7 +275,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
                  "labels": {"io.codefresh.integration-type": "git"}}})");
 
   const auto removal = blocks("docs/uninstall.md", "sh");
-  ASSERT_EQ(removal.size(), 2U);
+  ASSERT_EQ(removal.size(), 3U);
   run(removal[0]);
   const std::set<std::string> named{"persistentvolumeclaim/ledger-runtime-event-reporter-0",
                                     "persistentvolumeclaim/ledger-cluster-event-reporter-0",
@@ -239,10 +289,20 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
                          "only what the page names to stay", std::chrono::milliseconds(500)))
       << testing::PrintToString(objects());
 
+  // The Applications go, from the top, and what they have deployed stays.
+  EXPECT_THAT(applications(),
+              AllOf(HasSubstr("/my-runtime"), HasSubstr("/in-cluster"), HasSubstr("/shop")));
   run(removal[1]);
+  EXPECT_EQ(applications(), "");
+  EXPECT_TRUE(workload_exists());
+
+  run(removal[2]);
   EXPECT_TRUE(wait_until([&] { return objects() == before; }, kPatience, "nothing to stay",
                          std::chrono::milliseconds(500)))
       << testing::PrintToString(objects());
+  EXPECT_EQ(account_settings(), settings_before);
+  EXPECT_EQ(applications(), "");
+  EXPECT_TRUE(workload_exists());
 }
 
 }  // namespace
