@@ -18,6 +18,7 @@
 
 #include <boost/asio/use_future.hpp>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "bench/median.hpp"
 #include "bench/proc.hpp"
@@ -26,6 +27,7 @@
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 #include "support/process.hpp"
 #include "test_http/canned_server.hpp"
@@ -72,14 +74,16 @@ std::string repository(int number) {
   return "repository-" + std::to_string(number);
 }
 
-fs::path modules() {
+fs::path peer_folder() {
   const char* folder = std::getenv("GITOPS_PEERS_DIR");
   const char* home = std::getenv("HOME");
-  const fs::path peers =
-      folder != nullptr && *folder != '\0'
-          ? fs::path(folder)
-          : fs::path(home == nullptr ? "/" : home) / ".cache/gitops-runtime/peers";
-  return peers / "share/graphql-http";
+  return folder != nullptr && *folder != '\0'
+             ? fs::path(folder)
+             : fs::path(home == nullptr ? "/" : home) / ".cache/gitops-runtime/peers";
+}
+
+fs::path modules() {
+  return peer_folder() / "share/graphql-http";
 }
 
 std::size_t number_behind(const std::string& text, std::string_view key) {
@@ -176,6 +180,25 @@ class Doubles {
             {"ARGO_CD_TOKEN", "argocd"},
             {"AUDIT_FILE", (folder / "audit").string()}};
   }
+  // A pod of the runtime with a log of about that many bytes; returns how many.
+  std::size_t add_log(const std::string& pod, std::size_t bytes) {
+    std::string text;
+    for (std::size_t i = 0; text.size() < bytes; ++i) {
+      text +=
+          "2026-11-24T09:15:27.123456789Z level=info msg=\"request served\" path=/api/items id=" +
+          std::to_string(i) + " status=200 duration=12ms\n";
+    }
+    const auto size = text.size();
+    on_loop([&]() -> Task<> {
+      cluster_.put(k8s::resources::kPods, {{"apiVersion", "v1"},
+                                           {"kind", "Pod"},
+                                           {"metadata", {{"name", pod}, {"namespace", "default"}}},
+                                           {"spec", {{"containers", {{{"name", "main"}}}}}}});
+      cluster_.append_pod_log(text);
+      co_return;
+    });
+    return size;
+  }
   [[nodiscard]] std::string git_url() const { return host_.api_root().text(); }
 
  private:
@@ -236,6 +259,52 @@ fs::path post_script(const TempDir& folder, const std::string& name, const std::
 void print(const Json& row) {
   std::printf("%s\n", row.dump().c_str());
   std::fflush(stdout);
+}
+
+// CPU-seconds of all children that have ended.
+double cpu_of_children() {
+  rusage used{};
+  ::getrusage(RUSAGE_CHILDREN, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// The log of a pod through app-proxy as server-sent events, and by kubectl, from the same server.
+void measure_logs(Server& server, Doubles& doubles, const TempDir& folder) {
+  constexpr std::size_t kLog = std::size_t{64} * 1000 * 1000;
+  const double megabytes = static_cast<double>(doubles.add_log("one-pod", kLog)) / 1e6;
+  const auto kubectl = peer_folder() / "bin/kubectl";
+  const bool has_peer = fs::exists(kubectl);
+  std::vector<double> own;
+  std::vector<double> theirs;
+  std::vector<double> ratios;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto before = cpu_of(server.process.pid());
+    const auto text = folder / "log";
+    run_or_throw({"curl", "-sSf", "-o", text.string(), "-H", std::string("Authorization: ") + kUser,
+                  "-H", "Accept: text/event-stream",
+                  "http://127.0.0.1:" + std::to_string(server.port) +
+                      "/app-proxy/api/applications/logs?componentName=one-pod"});
+    own.push_back((cpu_of(server.process.pid()) - before) * 1e3 / megabytes);
+    if (fs::file_size(text) < kLog) throw std::runtime_error("the log is not complete");
+    if (!has_peer) continue;
+    const auto before_peer = cpu_of_children();
+    run_or_throw({"sh", "-c", "exec \"$0\" --kubeconfig \"$1\" -n default logs one-pod > \"$2\"",
+                  kubectl.string(), (folder / "kubeconfig").string(), text.string()});
+    theirs.push_back((cpu_of_children() - before_peer) * 1e3 / megabytes);
+    if (fs::file_size(text) < kLog) throw std::runtime_error("the peer's log is not complete");
+    ratios.push_back(own.back() / theirs.back());
+  }
+  Json row{{"name", "app-proxy-logs"}, {"unit", "ms CPU per MB"}, {"ours", median(own)}};
+  if (has_peer) {
+    row["peer"] = median(theirs);
+    row["ratio"] = median(ratios);
+  }
+  row["note"] = has_peer ? "a log of 64 MB as server-sent events; peer: kubectl logs"
+                         : "peer not run: ./dev peers kubernetes";
+  print(row);
 }
 
 void run() {
@@ -321,7 +390,7 @@ void run() {
   compare("app-proxy-graphql-version", ours, script,
           "peer: npm graphql-http on Node.js, the same field; 32 connections");
 
-  const Doubles doubles;
+  Doubles doubles;
   auto environment = doubles.environment(folder);
   environment.merge(Environment{{"PORT", "0"},
                                 {"ADMIN_PORT", "0"},
@@ -352,6 +421,8 @@ void run() {
          {"note",
           "user, rights, a read of the Application, the sync and its audit line; 32 "
           "connections"}});
+
+  measure_logs(with_git, doubles, folder);
 
   for (int i = 0; i < kRepositories; ++i) {
     must(own_url,

@@ -10,6 +10,7 @@
 #include "app-proxy/images/report_credentials.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
+#include "common/http/gzip.hpp"
 
 namespace {
 
@@ -48,11 +49,13 @@ void use_integration(std::string_view object) {
 
 }  // namespace
 
-// The query of GET /api/image-report; and, so that base64 is no hurdle, the same bytes as its compressed form.
+// The query of GET /api/image-report; and, so that base64 and compression are no hurdles, the same bytes as its compressed
+// form, and compressed.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check(text);
   check("data=" + gitops::percent_encode(gitops::base64_encode(text)));
+  check("data=" + gitops::percent_encode(gitops::base64_encode(gitops::http::gzip_compress(text))));
   (void)gitops::app_proxy::image_report_state(text);
   use_integration(text);
   return 0;
