@@ -280,6 +280,8 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
 TEST(AppProxyClusters, AClusterWithTheNameOfAGitSourceIsRefusedAndLeavesNothingBehind) {
   in_clusters_world([](ClustersWorld& w) -> Task<> {
     co_await w.start();
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
+                                    "the runtime's files"));
     w.git.commit("config", {{"resources/prod/edge.yaml", "kind: Application\n"}}, "a Git source");
     const auto refused = co_await w.add();
     EXPECT_EQ(refused.status, 409) << refused.body;
