@@ -91,6 +91,8 @@ Task<> ImageRoutes::serve(http::Exchange& exchange) {
     workflow = std::unexpected(report.error());
   } else if (parts_.cluster == nullptr) {
     workflow = fail(ErrorCode::unavailable, "the runtime has no access to its cluster");
+  } else if (auto admitted = admit(*entered->caller.user); !admitted) {
+    workflow = std::unexpected(std::move(admitted.error()));
   } else if (auto completed = co_await complete(*report, *entered->caller.user, deadline);
              !completed) {
     workflow = std::unexpected(std::move(completed.error()));
@@ -126,6 +128,18 @@ Task<> ImageRoutes::serve(http::Exchange& exchange) {
     }
   }
   (void)co_await exchange.finish();
+}
+
+Result<void> ImageRoutes::admit(const User& user) {
+  const auto& key = user.id.empty() ? user.name : user.id;
+  const auto wait = reports_.wait_of(key, Clock::now());
+  if (wait > Clock::duration::zero()) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
+    return fail(ErrorCode::too_many_requests,
+                "too many reports of one user; repeat this in " + std::to_string(seconds) + " s");
+  }
+  reports_.spend(key, Clock::now());
+  return {};
 }
 
 Task<Result<void>> ImageRoutes::complete(ImageReport& report, const User& user, Deadline deadline) {

@@ -6,6 +6,7 @@
 #include "app-proxy/images/image_report.hpp"
 #include "app-proxy/images/report_credentials.hpp"
 #include "app-proxy/logs/log_streams.hpp"
+#include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "common/core/log.hpp"
 #include "common/http/server.hpp"
@@ -35,6 +36,7 @@ class ImageRoutes {
   Task<> serve(http::Exchange& exchange);
 
  private:
+  Result<void> admit(const User& user);
   // Adds the credentials of integrations and of the runtime that the report needs.
   Task<Result<void>> complete(ImageReport& report, const User& user, Deadline deadline);
   Task<Result<StoredIntegration>> integration(std::string name, Deadline deadline);
@@ -55,6 +57,8 @@ class ImageRoutes {
 
   Parts parts_;
   ImageReportOptions options_;
+  // By user: each report leaves a Workflow and a Secret for a day.
+  Attempts reports_{{.burst = 300, .period = std::chrono::seconds(5)}};
   // The Workflows are the program's own: no rule of the account is about their logs.
   Caller own_;
   Log log_{"image-report"};

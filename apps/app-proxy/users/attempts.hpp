@@ -11,29 +11,29 @@
 
 namespace gitops::app_proxy {
 
-// How many credentials one address may try that turn out wrong: a bucket of `burst` attempts for each
-// address, filled again by one every `period`. Remembers the addresses that tried last. Pure.
+// How often each key may do something, as an address may try wrong credentials: a bucket of `burst` attempts for each
+// key, filled again by one every `period`. Remembers the keys that tried last. Pure.
 class Attempts {
  public:
   struct Options {
     std::size_t burst = 20;
     std::chrono::milliseconds period{3'000};
-    std::size_t max_addresses = 10'000;
+    std::size_t max_keys = 10'000;
   };
   explicit Attempts(Options options) : options_(options) {}
 
-  // Zero: the address may try; otherwise how long it has to wait.
-  [[nodiscard]] Clock::duration wait_of(std::string_view address, Clock::time_point now) const;
-  void failed(std::string_view address, Clock::time_point now);
-  [[nodiscard]] std::size_t addresses() const { return known_.size(); }
+  // Zero: it may try; otherwise how long it has to wait.
+  [[nodiscard]] Clock::duration wait_of(std::string_view key, Clock::time_point now) const;
+  void spend(std::string_view key, Clock::time_point now);
+  [[nodiscard]] std::size_t keys() const { return known_.size(); }
 
  private:
   struct Entry {
-    Clock::time_point empty_at;  // when the address has all its attempts again
+    Clock::time_point empty_at;  // when the key has all its attempts again
     std::list<std::string>::iterator place;
   };
   Options options_;
-  std::list<std::string> order_;  // failed last: at the end
+  std::list<std::string> order_;  // spent last: at the end
   std::unordered_map<std::string, Entry> known_;
 };
 

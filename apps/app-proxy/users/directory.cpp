@@ -155,7 +155,7 @@ Task<> UserDirectory::ask(std::shared_ptr<Entry> entry, SentCredential credentia
     entry->outcome = {};
   } else if (user.error().code == ErrorCode::unauthenticated) {
     refused_.Increment();
-    attempts_.failed(peer, now);
+    attempts_.spend(peer, now);
     entry->user = nullptr;
     entry->asked_at = now;
     entry->outcome = std::unexpected(user.error());
@@ -189,7 +189,7 @@ Task<Result<std::shared_ptr<const User>>> UserDirectory::find(const SentCredenti
     const bool is_refused = !entry.user && !entry.is_asking && !entry.outcome &&
                             entry.outcome.error().code == ErrorCode::unauthenticated;
     if (is_refused && age < options_.refused_ttl) {
-      attempts_.failed(peer, Clock::now());
+      attempts_.spend(peer, Clock::now());
       co_return std::unexpected(entry.outcome.error());
     }
   }
