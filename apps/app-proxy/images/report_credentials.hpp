@@ -35,10 +35,10 @@ void use_issue_tracker_of_control_plane(ImageReport& report, std::string_view na
 // Whether the client gave what the task needs to enter its Git host.
 bool has_git_credentials(const ImageReport& report);
 struct GitHostAccess {
-  std::string provider;  // as the control plane writes it: "GITHUB", "BITBUCKET_SERVER"
-  std::string api_url;
-  std::string username;
-  Secret token;
+  std::string provider = {};  // as the control plane writes it: "GITHUB", "BITBUCKET_SERVER"
+  std::string api_url = {};
+  std::string username = {};
+  Secret token = {};
 };
 // invalid_argument when the client names another provider, or the task does not know this one.
 Result<void> use_git_host(ImageReport& report, const GitHostAccess& host);
