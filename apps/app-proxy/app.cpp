@@ -178,7 +178,7 @@ class App {
     parts_->applications = argo_->applications();
     parts_->workflows = argo_->workflows();
     start_cluster(*proxy);
-    start_life(*proxy);
+    start_life();
     start_rights();
     logs_.emplace(context_.executor, parts_->applications, parts_->workflows,
                   cluster_ ? &*cluster_ : nullptr,
@@ -255,7 +255,7 @@ class App {
   }
 
   // With a user's token, the runtime registers itself.
-  void start_life(const http::ProxySettings& proxy) {
+  void start_life() {
     if (!cluster_ || user_token_.current().empty()) return;
     const auto& ns = parts_->files.runtime_namespace;
     election_.emplace(*cluster_,
@@ -301,12 +301,12 @@ class App {
         },
         std::move(options));
     life_->start(life_tasks_);
-    start_group_reader(proxy);
+    start_group_reader();
     start_cluster_reports();
     election_->start(life_tasks_);
   }
 
-  void start_group_reader(const http::ProxySettings& proxy) {
+  void start_group_reader() {
     GroupReader::Parts parts{.cluster = *cluster_,
                              .is_leader = [this] { return election_->leading(); },
                              .has_git_token = [this] { return git_->has_own_token(); }};
@@ -317,29 +317,13 @@ class App {
         co_return Result<void>();
       };
     }
-    if (!config_.workflows_url.empty()) {
-      workflows_http_.emplace(context_.executor, names_,
-                              client_options(config_, proxy, config_.workflows_insecure));
-      parts.workflows = [this](Deadline deadline) { return reach_workflows(deadline); };
+    if (argo_->workflows() != nullptr) {
+      parts.workflows = [this](Deadline deadline) { return argo_->reach_workflows(deadline); };
     }
     group_reader_.emplace(context_.executor, std::move(parts),
                           GroupReader::Options{.own_namespace = parts_->files.runtime_namespace,
                                                .runtime = config_.runtime_name});
     group_reader_->start(life_tasks_);
-  }
-
-  // As the kubelet does.
-  Task<Result<void>> reach_workflows(Deadline deadline) {
-    // It was checked when it was read.
-    const auto server = argo::parse_server(config_.workflows_url).value();
-    const auto answer = co_await workflows_http_->send(
-        server, {.method = "GET", .target = http::join_target(server, "/")}, deadline);
-    if (!answer) co_return fail("Argo Workflows", answer.error());
-    if (answer->status >= 500) {
-      co_return fail(ErrorCode::unavailable,
-                     "Argo Workflows: status " + std::to_string(answer->status));
-    }
-    co_return Result<void>();
   }
 
   // Without a user's token, too.
@@ -401,7 +385,7 @@ class App {
       servers.argocd =
           facts.argocd_trouble.empty() ? group_reader_->argocd_trouble() : facts.argocd_trouble;
     }
-    if (workflows_http_) servers.workflows = group_reader_->workflows_trouble();
+    if (argo_->workflows() != nullptr) servers.workflows = group_reader_->workflows_trouble();
     return {connectivity_group(servers), group_reader_->applications(), group_reader_->components(),
             git_sources_group(facts.has_git_token, facts.config_repository_trouble),
             cluster_reporter_
@@ -572,7 +556,6 @@ class App {
   std::optional<SealingKeys> keys_;
   std::optional<k8s::LeaseElection> election_;
   std::optional<RuntimeLife> life_;
-  std::optional<http::Client> workflows_http_;
   std::optional<GroupReader> group_reader_;
   std::optional<ClusterReporter> cluster_reporter_;
   std::optional<RightsCheck> rights_;

@@ -50,6 +50,20 @@ Task<> ArgoParts::stop() {
   co_await tasks_.join();
 }
 
+// As the kubelet does.
+Task<Result<void>> ArgoParts::reach_workflows(Deadline deadline) {
+  // It was checked when it was read.
+  const auto server = argo::parse_server(config_.workflows_url).value();
+  const auto answer = co_await workflows_http_->send(
+      server, {.method = "GET", .target = http::join_target(server, "/")}, deadline);
+  if (!answer) co_return fail("Argo Workflows", answer.error());
+  if (answer->status >= 500) {
+    co_return fail(ErrorCode::unavailable,
+                   "Argo Workflows: status " + std::to_string(answer->status));
+  }
+  co_return Result<void>();
+}
+
 std::string ArgoParts::status() const {
   return "Argo CD: " +
          (argocd_token_ ? config_.argocd_url + trouble_of(*argocd_token_)

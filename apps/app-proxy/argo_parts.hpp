@@ -33,6 +33,8 @@ class ArgoParts {
   [[nodiscard]] argo::ArgoCdClient* argocd() { return pointer_to(argocd_); }
   // Of Argo CD; null when it is not configured.
   [[nodiscard]] Credential* argocd_token() { return pointer_to(argocd_token_); }
+  // Whether argo-server answers; only when it is configured.
+  Task<Result<void>> reach_workflows(Deadline deadline);
   // Lines for people.
   [[nodiscard]] std::string status() const;
 

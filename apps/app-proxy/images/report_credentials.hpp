@@ -11,8 +11,8 @@
 // The credentials of the runtime that the tasks of a report get, where the client names an integration or gives none.
 // Pure.
 //
-// Whatever the client sent of the same kind is dropped first: beside a host of its own choice it would be given the
-// credentials.
+// The client's own variables of the same kind are dropped first. Otherwise a client could name a host of its own, which
+// would receive the credentials.
 namespace gitops::app_proxy {
 
 // An integration with another tool as it lies in the cluster (sealing/tool_integration.hpp).
