@@ -87,7 +87,7 @@ class AuditScope {
 
  private:
   Audit& audit_;
-  Caller caller_;  // a copy: that of a WebSocket may change
+  Caller caller_;
   std::string_view action_;
   std::vector<std::pair<std::string_view, std::string>> subject_;
   std::string_view result_ = "unknown";

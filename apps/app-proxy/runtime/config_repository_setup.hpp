@@ -41,7 +41,8 @@ class ConfigRepositorySetup {
   Task<Result<void>> round();
   // A line for people.
   [[nodiscard]] const std::string& status() const { return status_; }
-  // What is not as it should be; empty: nothing. Nothing while it was not looked at, or another replica leads.
+  // The trouble of the last round; an empty text: there is none. No value before the first round and while another
+  // replica leads.
   [[nodiscard]] const std::optional<std::string>& trouble() const { return trouble_; }
 
  private:
