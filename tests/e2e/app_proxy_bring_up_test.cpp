@@ -211,7 +211,7 @@ struct BringUpWorld {
         !argocd.tokens.contains("Bearer " + value("argocd-token", "token")) ||
         !exists(k8s::resources::kSecrets, kIntegration) ||
         !exists(k8s::resources::kApplications, "new") ||
-        !exists(k8s::resources::kConfigMaps, kClusterRecord)) {
+        !exists(k8s::resources::kConfigMaps, kClusterRecord) || told().empty()) {
       return false;
     }
     const auto page = process.admin("/statusz").body;
@@ -521,6 +521,9 @@ TEST(AppProxyBringUp, KilledAtEachStepTheNextStartCompletesItAndNothingIsThereTw
     CO_ASSERT_TRUE(co_await w.until_complete());
     if (!step.is_users) co_await w.register_ann();
     co_await w.create_git_source();
+    // The record of the first process makes the second one look complete before it has told them again.
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= step.reports; },
+                                    "the reports of the cluster"));
     expect_each_once(w, UnorderedElementsAre(kPrepared, kCreated));
     EXPECT_EQ(count_of(w.file("runtimes/new/in-cluster.yaml"), "new/shop.yaml"), 1U) << w.name;
     if (step.reports != 0) EXPECT_EQ(w.told().size(), step.reports) << w.name;
