@@ -9,6 +9,7 @@
 #include "common/cli/command.hpp"
 #include "common/daemon/daemon.hpp"
 #include "event-reporter/app.hpp"
+#include "event-reporter/memory.hpp"
 #include "gitopsctl/program.hpp"
 #include "request-router/app.hpp"
 #include "request-router/memory.hpp"
@@ -33,7 +34,11 @@ constexpr std::array kPrograms{
               gitops::router::keep_freed_memory();
               return run_daemon<gitops::router::request_router>(argc, argv);
             }},
-    Program{"event-reporter", run_daemon<gitops::reporter::event_reporter>},
+    Program{"event-reporter",
+            [](int argc, char** argv) {
+              gitops::reporter::keep_freed_memory_for_a_while();
+              return run_daemon<gitops::reporter::event_reporter>(argc, argv);
+            }},
     Program{"tunnel-client", run_daemon<gitops::tunnel::tunnel_client>},
     Program{"tunnel-server", run_daemon<gitops::tunnel_server::tunnel_server>},
     Program{"app-proxy", run_daemon<gitops::app_proxy::app_proxy>},

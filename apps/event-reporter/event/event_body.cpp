@@ -190,7 +190,8 @@ std::string write_event(const EventBody& body) {
   out += "{\"data\":";
   ObjectWriter payload(out);
   payload.text("timestamp", format_rfc3339_millis(body.now));
-  payload.text("object", base64_encode(state.object));
+  // Base64 has nothing to escape.
+  payload.begin("object").append("\"").append(base64_encode(state.object)).append("\"");
   write_source(payload.begin("source"), body);
   if (!body.errors.empty()) body.errors.write(payload.begin("errors"));
   payload.raw("appVersions", "{}");

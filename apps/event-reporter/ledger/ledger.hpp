@@ -14,6 +14,7 @@
 #include "common/core/async.hpp"
 #include "common/core/backoff.hpp"
 #include "common/core/log.hpp"
+#include "common/core/lru_cache.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
 #include "common/core/worker_pool.hpp"
@@ -24,7 +25,7 @@ namespace gitops::reporter {
 
 // The state that the control plane has acknowledged, by key ("namespace/name" of an application, or
 // a ResourceKey), kept through restarts. Loop thread only; a thread of its own reads and writes the
-// file, so no call blocks the loop.
+// file, so no call blocks the loop. The rows that were committed last stay in memory, within a limit.
 //
 // store() and erase() take effect at once in this object, and reach the file with the next commit.
 // A committed change survives a kill of the process; a power failure may lose the last seconds,
@@ -100,6 +101,8 @@ class Ledger {
   void changed();
   // The entry that waits for a commit or is being committed; null when the file is up to date.
   [[nodiscard]] const std::optional<std::string>* on_its_way(const std::string& key) const;
+  // Moves the rows of a committed batch into memory.
+  void keep(LedgerBatch& written);
   Task<Result<void>> mark(Sequence sequence);
   // The file lacks nothing, but may be marked.
   [[nodiscard]] bool may_end_mark() const {
@@ -125,11 +128,12 @@ class Ledger {
   std::map<std::string, std::string> notes_;
   LedgerBatch waiting_;
   std::shared_ptr<LedgerBatch> in_commit_;  // being written by the file's thread
-  std::uint64_t changes_ = 0;               // calls of store(), erase() and set_note() so far
-  std::uint64_t durable_ = 0;               // of these, how many are in the file
-  std::size_t flushing_ = 0;                // callers in flush()
-  Event work_;                              // a change or a flush wants a commit
-  Event committed_;                         // a commit has succeeded or failed
+  LruCache<std::string> kept_;  // rows as the file has them; none that waits for a commit
+  std::uint64_t changes_ = 0;   // calls of store(), erase() and set_note() so far
+  std::uint64_t durable_ = 0;   // of these, how many are in the file
+  std::size_t flushing_ = 0;    // callers in flush()
+  Event work_;                  // a change or a flush wants a commit
+  Event committed_;             // a commit has succeeded or failed
   std::string trouble_;
   Sequence marked_below_ = 0;   // the file is marked as one that lacks events below this
   bool may_be_marked_ = false;  // also after a call of mark() that did not see its end

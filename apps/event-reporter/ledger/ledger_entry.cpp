@@ -307,7 +307,10 @@ LedgerHead head_of(const LedgerEntry& entry) {
 }
 
 std::string encode(const LedgerEntry& entry) {
-  std::string out{kFormat};
+  constexpr std::size_t kResource = 40;  // bytes of most
+  std::string out;
+  out.reserve((entry.resources.size() + 3) * kResource);
+  out += kFormat;
   out += static_cast<char>(
       (entry.change ? kHasChange : 0U) | (entry.application ? kHasApplication : 0U) |
       (entry.tree ? kHasTree : 0U) | (entry.refused.empty() ? 0U : kHasRefusals));

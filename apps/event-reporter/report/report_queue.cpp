@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 // Reports that begin together share wake-ups, commits of the ledger and what is in the cache.
-constexpr auto kBatchPeriod = std::chrono::milliseconds(50);
+constexpr auto kBatchPeriod = std::chrono::milliseconds(100);
 // Delayed keys that bring_forward() releases in each tick.
 constexpr std::size_t kForwardPerTick = 100;
 

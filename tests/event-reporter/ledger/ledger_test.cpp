@@ -326,6 +326,29 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
   });
 }
 
+TEST(Ledger, WhatWasCommittedLastIsLoadedFromMemory) {
+  const TempDir folder;
+  const Ledger::Options options{.path = folder / "ledger.db"};
+  with_ledger(options, [&](Running& running) -> Task<> {
+    auto& ledger = running.ledger;
+    co_await store_many(running);
+    ledger.store("ns/app3", entry_of(3));
+    ledger.erase("ns/app4");
+    CO_ASSERT_OK(co_await ledger.flush(soon()));
+    ledger.store("ns/app5", entry_of(5));
+    const auto size = fs::file_size(options.path);
+    std::fstream(options.path, std::ios::in | std::ios::out | std::ios::binary)
+        << std::string(size, '#');
+    for (int i = 0; i < kMany; ++i) {
+      const auto expected = i == 4             ? LedgerEntry{}
+                            : i == 3 || i == 5 ? entry_of(i)
+                            : i == kVictim     ? bulky_entry("victim")
+                                               : bulky_entry("common");
+      EXPECT_EQ(co_await ledger.load("ns/app" + std::to_string(i)), expected) << i;
+    }
+  });
+}
+
 // -- a disk that takes nothing --
 
 struct DiskCase {
