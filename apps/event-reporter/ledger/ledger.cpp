@@ -391,7 +391,10 @@ void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
       {{"reason", why}});
   const auto is_lost = [&](const auto& row) {
     const bool lost = !written.rows.contains(row.first) && !waiting_.rows.contains(row.first);
-    if (lost) rise_above_in_group(row.first, row.second.sequence);
+    if (lost) {
+      rise_above_in_group(row.first, row.second.sequence);
+      kept_.erase(row.first);
+    }
     return lost;
   };
   std::erase_if(known_, is_lost);
