@@ -260,8 +260,12 @@ Task<> FakeKubeApi::serve(http::Exchange& exchange, const std::string& body) {
 
 bool FakeKubeApi::is_allowed(const KubeTarget& target) const {
   const auto& resource = target.type->resource;
-  return !allowed_ || allowed_({target.verb, resource.group, resource.plural, target.subresource,
-                                target.key.ns, target.key.name});
+  return !allowed_ || allowed_({.verb = target.verb,
+                                .group = resource.group,
+                                .resource = resource.plural,
+                                .subresource = target.subresource,
+                                .ns = target.key.ns,
+                                .name = target.key.name});
 }
 
 // Everything except objects: authentication, probes, version, discovery and reviews.
@@ -321,7 +325,8 @@ http::Response FakeKubeApi::review_access(const std::string& body) const {
                                               .resource = asked.value("resource", ""),
                                               .subresource = asked.value("subresource", ""),
                                               .ns = asked.value("namespace", ""),
-                                              .name = asked.value("name", "")});
+                                              .name = asked.value("name", ""),
+                                              .is_review = true});
   review["status"] = {{"allowed", allowed}};
   if (allowed) review["status"]["reason"] = "allowed by the test";
   return json_response(201, review.dump());

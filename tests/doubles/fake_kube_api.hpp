@@ -83,6 +83,7 @@ class FakeKubeApi : public DoubleServer {
     std::string subresource;
     std::string ns;
     std::string name;
+    bool is_review = false;  // a SelfSubjectAccessReview asks; nothing is done
   };
   void set_access(std::function<bool(const Access&)> allowed) { allowed_ = std::move(allowed); }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -421,27 +420,14 @@ TEST(AppProxyBringUp, AnEmptyNamespaceAndAnEmptyRepositoryBecomeARuntimeThatWork
 using Reached = std::function<bool()>;
 using Arrange = std::function<Reached(BringUpWorld&)>;
 
-// Whether the API server gets more requests of this kind than it has had now. Reviews of rights, which ask for
-// access in the same words, do not count.
-std::function<bool()> comes_again(const FakeKubeApi& cluster, const char* method,
-                                  const std::string& resource) {
-  const auto before = cluster.count(method, "/" + resource);
-  return [&cluster, method, resource, before] {
-    return cluster.count(method, "/" + resource) > before;
-  };
-}
-
 // At the first such request. `is_done`: it is carried out, and its answer lost; otherwise it arrives too late.
 Arrange at_request(
     const char* verb, const char* resource, bool is_done,
     std::function<bool(BringUpWorld&)> counts = [](BringUpWorld&) { return true; }) {
   return [=](BringUpWorld& w) -> Reached {
     const auto is_killed = std::make_shared<bool>(false);
-    const std::map<std::string_view, const char*> methods{
-        {"create", "POST"}, {"patch", "PATCH"}, {"update", "PUT"}};
-    const auto comes = comes_again(w.cluster, methods.at(verb), resource);
     w.cluster.set_access([=, &w](const FakeKubeApi::Access& access) {
-      if (*is_killed || access.verb != verb || access.resource != resource || !comes() ||
+      if (*is_killed || access.is_review || access.verb != verb || access.resource != resource ||
           !counts(w)) {
         return true;
       }
@@ -671,12 +657,11 @@ TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
         },
         "the first states"));
     std::optional<Frozen> first;
-    const auto comes = comes_again(w.cluster, "PUT", "configmaps");
     w.cluster.set_access([&](const FakeKubeApi::Access& access) {
       // Before it tells a state, it notes that; afterwards it records the state.
       const bool is_told = w.told().size() > 3;
-      if (access.verb != "update" || access.resource != "configmaps" || first || !is_told ||
-          !comes()) {
+      if (access.is_review || access.verb != "update" || access.resource != "configmaps" || first ||
+          !is_told) {
         return true;
       }
       first.emplace(w);

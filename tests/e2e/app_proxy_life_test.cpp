@@ -401,7 +401,7 @@ TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
   const auto on_create = [](const char* resource, std::size_t which, bool is_done) {
     return [=](LifeWorld& w, const std::function<void()>& kill) {
       w.cluster.set_access([=, &w](const FakeKubeApi::Access& access) {
-        if (access.verb != "create" || access.resource != resource ||
+        if (access.is_review || access.verb != "create" || access.resource != resource ||
             w.cluster.count("POST", std::string("/") + resource) != which + 1) {
           return true;
         }

@@ -121,6 +121,10 @@ TEST(ArgoEventsForm, ReportsRolloutsAndTheirReplicaSets) {
           EXPECT_THAT(sets, Not(HasSubstr("cluster-event-reporter")));
           EXPECT_THAT(sets, HasSubstr("statefulset.apps/runtime-event-reporter"));
 
+          // The authorizer follows bindings by a watch.
+          CO_ASSERT_TRUE(
+              wait_until([] { return World::may("list", "rollouts.argoproj.io") == "yes"; },
+                         std::chrono::seconds(30), "the rights of the EventSource"));
           for (const auto* verb : {"list", "watch"}) {
             EXPECT_EQ(World::may(verb, "rollouts.argoproj.io"), "yes");
             EXPECT_EQ(World::may(verb, "replicasets.apps"), "yes");

@@ -290,9 +290,11 @@ void PeerCluster::create_namespace(const std::string& name,
                                   R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":)" +
                                       json_quote(name) + R"(,"labels":{)" + pairs + "}}}");
   if (!reply.ok()) throw std::runtime_error("namespace " + name + " was refused: " + reply.body);
-  const std::string account = "/api/v1/namespaces/" + name + "/serviceaccounts/default";
-  require_until([&] { return request("GET", account).ok(); }, seconds(30),
-                "the default ServiceAccount of " + name);
+  // Controllers make these, and pods need both.
+  for (const std::string made : {"serviceaccounts/default", "configmaps/kube-root-ca.crt"}) {
+    const std::string path = "/api/v1/namespaces/" + name + "/" + made;
+    require_until([&] { return request("GET", path).ok(); }, seconds(30), made + " of " + name);
+  }
 }
 
 std::string PeerCluster::service_account_token(const std::string& namespace_name,
