@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
 #include "common/core/json_value.hpp"
 
 namespace gitops::k8s {
@@ -22,6 +23,21 @@ Result<Json> parse_answer(const std::string& text, std::string_view what) {
   Json json = parse_json_object(text);
   if (json.is_object()) return json;
   return fail(ErrorCode::protocol, std::string(what) + ": the answer is not a JSON object");
+}
+
+// The continue token of the next page; empty: this one is the last.
+Result<std::string> next_page(std::string_view list) {
+  std::optional<std::string> token;
+  for_each_member(list, [&](std::string_view key, std::string_view value) {
+    if (key != "metadata") return true;
+    simdjson::dom::parser parser;
+    if (const auto metadata = parse_object(parser, value, "metadata of a list")) {
+      token = (*metadata)["continue"].text();
+    }
+    return false;
+  });
+  if (!token) return fail(ErrorCode::invalid_data, "the answer is not a list");
+  return std::move(*token);
 }
 
 http::ClientOptions client_options(const ClusterConfig& config,
@@ -167,6 +183,20 @@ Task<Result<std::string>> Client::get(const Resource& resource, ObjectKey key, D
 Task<Result<std::string>> Client::list(const Resource& resource, std::string ns,
                                        ListOptions options, Deadline deadline) {
   return send(list_request(resource, ns, options), deadline);
+}
+
+Task<Result<void>> Client::list_pages(const Resource& resource, std::string ns, ListOptions options,
+                                      Deadline deadline,
+                                      std::function<Result<void>(std::string_view page)> on_page) {
+  do {
+    const auto page = co_await list(resource, ns, options, deadline);
+    if (!page) co_return std::unexpected(page.error());
+    auto next = next_page(*page);
+    if (!next) co_return std::unexpected(std::move(next.error()));
+    if (auto handled = on_page(*page); !handled) co_return handled;
+    options.continue_token = std::move(*next);
+  } while (!options.continue_token.empty());
+  co_return Result<void>();
 }
 
 Task<Result<std::string>> Client::create(const Resource& resource, std::string ns,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,11 @@ class Client {
   // One page, with metadata.continue and metadata.resourceVersion.
   Task<Result<std::string>> list(const Resource& resource, std::string ns, ListOptions options,
                                  Deadline deadline);
+  // Calls `on_page` with each page of a list, whose first one `options` describe, until it fails. Some pages may have
+  // been handled when there is an error.
+  Task<Result<void>> list_pages(const Resource& resource, std::string ns, ListOptions options,
+                                Deadline deadline,
+                                std::function<Result<void>(std::string_view page)> on_page);
   // Returns the object as stored. When it exists already: `conflict`, reasons::kAlreadyExists.
   Task<Result<std::string>> create(const Resource& resource, std::string ns, std::string object,
                                    Deadline deadline, CreateOptions options = {});

@@ -27,7 +27,7 @@ using testing::IsSupersetOf;
 using testing::Not;
 using testing::ResultOf;
 
-constexpr auto kPatience = seconds(30);
+constexpr auto kPatience = seconds(60);
 
 class ChartInstallTest : public testing::Test {
  protected:

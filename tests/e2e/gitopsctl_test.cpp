@@ -28,7 +28,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr auto kLimit = std::chrono::seconds(90);
-constexpr auto kPatience = std::chrono::seconds(25);
+constexpr auto kPatience = std::chrono::seconds(60);
 
 FakeKubeApi::Options with_tls(const Certificate& certificate) {
   FakeKubeApi::Options options{.token = "canary-kube-token"};

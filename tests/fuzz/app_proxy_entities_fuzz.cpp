@@ -4,7 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/entities/config_files.hpp"
+#include "app-proxy/entities/git_source.hpp"
 #include "app-proxy/entities/plain_folder.hpp"
 #include "app-proxy/entities/promotion.hpp"
 

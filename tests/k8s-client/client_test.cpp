@@ -127,6 +127,47 @@ TEST(Client, ListsWithEncodedParameters) {
   });
 }
 
+TEST(Client, ReadsEachPageOfAList) {
+  with_bench({ok(R"({"metadata":{"continue":"a+/="},"items":[1]})"),
+              ok(R"({"items":[2],"metadata":{"resourceVersion":"7"}})")},
+             [](Bench& bench) -> Task<> {
+               std::vector<std::string> pages;
+               CO_ASSERT_OK(co_await bench.client.list_pages(resources::kPods, "shop",
+                                                             {.label_selector = "a=b", .limit = 1},
+                                                             soon(), [&](std::string_view page) {
+                                                               pages.emplace_back(page);
+                                                               return Result<void>();
+                                                             }));
+               EXPECT_THAT(pages, testing::ElementsAre(HasSubstr("[1]"), HasSubstr("[2]")));
+               EXPECT_EQ(
+                   bench.request(1).target,
+                   "/api/v1/namespaces/shop/pods?labelSelector=a%3Db&limit=1&continue=a%2B%2F%3D");
+             });
+}
+
+TEST(Client, TakesNoUnreadablePageForTheEndOfAList) {
+  for (const std::string page :
+       {"{}", R"({"items":[1]})", R"({"metadata":{"continue":)", "[]", ""}) {
+    with_bench({ok(page)}, [&](Bench& bench) -> Task<> {
+      const auto listed = co_await bench.client.list_pages(
+          resources::kPods, "shop", {}, soon(), [](std::string_view) { return Result<void>(); });
+      CO_ASSERT_TRUE(!listed.has_value());
+      EXPECT_EQ(listed.error().code, ErrorCode::invalid_data) << page;
+    });
+  }
+}
+
+TEST(Client, ReadsNoFurtherPageAfterAnErrorInOne) {
+  with_bench({ok(R"({"metadata":{"continue":"a"}})")}, [](Bench& bench) -> Task<> {
+    const auto listed = co_await bench.client.list_pages(
+        resources::kPods, "shop", {}, soon(),
+        [](std::string_view) { return fail(ErrorCode::internal, "full"); });
+    CO_ASSERT_TRUE(!listed.has_value());
+    EXPECT_EQ(listed.error().message, "full");
+    EXPECT_EQ(bench.server.seen().size(), 1U);
+  });
+}
+
 TEST(Client, SendsNoVersionWithAContinueToken) {
   with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
     ListOptions options;

@@ -26,7 +26,7 @@ using namespace nlohmann::literals;
 
 constexpr auto kAnn = AppProxyWorld::kAnn;
 constexpr auto kBob = AppProxyWorld::kBob;
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kPatience = std::chrono::seconds(60);
 constexpr const char* kSelector = "io.codefresh.integration-type=git";
 
 struct HelmAndCluster {

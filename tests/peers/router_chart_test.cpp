@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kPatience = std::chrono::seconds(60);
 constexpr const char* kSecret = "internal-router-webhook-secrets";
 
 // A body of two parts, the second one when the test says so.

@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kPatience = std::chrono::seconds(60);
 // The prefix is made of the account and the name in the minimal values.
 constexpr const char* kHost = "acc-demo.tunnels.example.test";
 constexpr const char* kUser = "127.0.0.7";

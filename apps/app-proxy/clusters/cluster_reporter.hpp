@@ -14,11 +14,12 @@
 
 namespace gitops::app_proxy {
 
-// Tells the control plane of the clusters that Argo CD knows: those that have changed since they were told last, also
-// by another replica or before a restart, in chunks. A cluster that Argo CD lists no more is told as removed when it has
-// no Secret either; while the Secrets cannot be read, none is. What was acknowledged stands in a ConfigMap. Only the
-// leader of several replicas tells, and it looks whether it still leads before each chunk; the ConfigMap's version tells
-// when another one has told meanwhile. Loop thread; its parts outlive it.
+// Reports the clusters that Argo CD knows to the control plane, in chunks: those whose state has changed since the last
+// report, which may have been made by another replica or before a restart. A cluster that Argo CD no longer lists is
+// reported as removed only when its Secret is gone, too; while the Secrets cannot be read, no cluster is. A ConfigMap
+// records the states that the control plane has acknowledged. Only the leader of several replicas reports. It checks
+// before each chunk that it still leads, and the version of the ConfigMap shows whether another replica has reported in
+// the meantime. Loop thread; its parts outlive it.
 class ClusterReporter {
  public:
   struct Options {
@@ -38,11 +39,11 @@ class ClusterReporter {
   void start(TaskGroup& group);
   // Looks soon instead of at the end of its period.
   void wake() { woken_.notify_all(); }
-  // One round. Fails with why something was not told.
+  // One round. The error says why a change was not reported.
   Task<Result<void>> round();
-  // Why the last round failed; empty: all is told.
+  // Why the last round failed; empty: every change is reported.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
-  // The clusters that Argo CD could not reach, as of the last round. An error: its list is not known.
+  // The clusters that Argo CD could not reach, as of the last round; an error when its list is not known.
   [[nodiscard]] const Result<std::vector<control_plane::ClusterState>>& unreachable() const {
     return unreachable_;
   }

@@ -4,9 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "common/core/json_value.hpp"
+#include "app-proxy/entities/config_files.hpp"
 #include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
 #include "k8s-client/cluster_secret.hpp"
@@ -69,17 +67,16 @@ Task<Result<void>> ManagedClusters::check_addresses(std::string server) {
 
 Task<Result<std::vector<KnownCluster>>> known_clusters(k8s::Client& cluster, std::string ns,
                                                        Deadline deadline) {
-  k8s::ListOptions options;
-  options.label_selector = k8s::kClusterSecretSelector;
   std::vector<KnownCluster> all;
-  do {
-    const auto page = co_await cluster.list(k8s::resources::kSecrets, ns, options, deadline);
-    if (!page) co_return fail("Secrets of clusters", page.error());
-    auto known = parse_known_clusters(*page);
-    if (!known) co_return std::unexpected(std::move(known.error()));
-    std::ranges::move(*known, std::back_inserter(all));
-    options.continue_token = string_at(parse_json_object(*page), {"metadata", "continue"});
-  } while (!options.continue_token.empty());
+  const auto listed = co_await cluster.list_pages(
+      k8s::resources::kSecrets, std::move(ns), {.label_selector = k8s::kClusterSecretSelector},
+      deadline, [&](std::string_view page) -> Result<void> {
+        auto known = parse_known_clusters(page);
+        if (!known) return std::unexpected(std::move(known.error()));
+        std::ranges::move(*known, std::back_inserter(all));
+        return {};
+      });
+  if (!listed) co_return fail("Secrets of clusters", listed.error());
   co_return all;
 }
 

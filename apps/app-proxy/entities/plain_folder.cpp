@@ -22,15 +22,6 @@ constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxAlternatives = 64;
 constexpr std::size_t kMaxPattern = 1'024;
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const auto length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 // Picks the members that name an object out of the events of one document.
 class NameReader : public YAML::EventHandler {
  public:

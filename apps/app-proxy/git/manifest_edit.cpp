@@ -46,15 +46,6 @@ struct Node {
   }
 };
 
-bool is_valid_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 bool is_any_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, text) != words.end();
 }
@@ -502,7 +493,7 @@ class Editor {
 };
 
 void check_value(const ManifestValue& value) {
-  if (!is_valid_utf8(value.text)) refuse("the value is not UTF-8", ErrorCode::invalid_argument);
+  if (!is_utf8(value.text)) refuse("the value is not UTF-8", ErrorCode::invalid_argument);
   const bool other = reads_as_other(value.text) && !value.text.empty() && value.text != "<<" &&
                      value.text != "=" && !value.text.contains(": ") &&
                      !value.text.ends_with(':') && !value.text.ends_with(' ');
@@ -522,8 +513,7 @@ Result<std::string> with_documents(
   const auto is_strange = [](unsigned char c) {
     return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
   };
-  if (std::ranges::any_of(text, is_strange) || !is_valid_utf8(text) ||
-      text.starts_with("\xEF\xBB\xBF")) {
+  if (std::ranges::any_of(text, is_strange) || !is_utf8(text) || text.starts_with("\xEF\xBB\xBF")) {
     return fail(ErrorCode::invalid_data, "the YAML file holds control characters or is not UTF-8");
   }
   try {

@@ -34,28 +34,25 @@ k8s::ObjectKey IntegrationStore::key_of(std::string_view name, std::string_view 
 
 Task<Result<std::vector<Integration>>> IntegrationStore::list(Deadline deadline) {
   std::vector<Integration> out;
-  k8s::ListOptions options{.label_selector = kIntegrationSelector, .limit = 100};
-  do {
-    auto page = co_await cluster_.list(k8s::resources::kSecrets, ns_, options, deadline);
-    if (!page) co_return fail("Git integrations", std::move(page.error()));
-    simdjson::dom::parser parser;
-    const auto json = parse_object(parser, *page, "list of Secrets");
-    if (!json) co_return std::unexpected(json.error());
-    options.continue_token = std::string((*json)["metadata"]["continue"].text());
-    for_each_member(*page, [&](std::string_view key, std::string_view value) {
-      if (key != "items") return true;
-      for_each_item(value, [&](std::string_view item) {
-        auto integration = read_integration(item);
-        if (integration) {
-          out.push_back(std::move(*integration));
-        } else if (unreadable_.check(integration.error().message, Clock::now()).pass) {
-          log_.warning("a Secret with the label of Git integrations was left out",
-                       {{"reason", integration.error().message}});
-        }
+  const auto take = [&](std::string_view item) {
+    auto integration = read_integration(item);
+    if (integration) {
+      out.push_back(std::move(*integration));
+    } else if (unreadable_.check(integration.error().message, Clock::now()).pass) {
+      log_.warning("a Secret with the label of Git integrations was left out",
+                   {{"reason", integration.error().message}});
+    }
+  };
+  const auto listed = co_await cluster_.list_pages(
+      k8s::resources::kSecrets, ns_, {.label_selector = kIntegrationSelector, .limit = 100},
+      deadline, [&](std::string_view page) {
+        for_each_member(page, [&](std::string_view key, std::string_view value) {
+          if (key == "items") for_each_item(value, take);
+          return key != "items";
+        });
+        return Result<void>();
       });
-      return false;
-    });
-  } while (!options.continue_token.empty());
+  if (!listed) co_return fail("Git integrations", listed.error());
   std::ranges::sort(out, {}, &Integration::name);
   co_return out;
 }

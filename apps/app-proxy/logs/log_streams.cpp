@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "app-proxy/actions/entities.hpp"
@@ -237,18 +238,14 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
 Task<Result<std::vector<LogStreams::Part>>> LogStreams::parts(Deadline deadline) {
   if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
   std::vector<Part> all;
-  k8s::ListOptions options;
-  do {
-    auto page =
-        co_await cluster_->list(k8s::resources::kPods, options_.own_namespace, options, deadline);
-    if (!page) {
-      co_return std::unexpected(shown_action_error(std::move(page.error()), "the API server"));
-    }
-    for (Part& part : parts_of(*page)) all.push_back(std::move(part));
-    simdjson::dom::parser parser;
-    const auto root = parse_object(parser, *page, "list of pods");
-    options.continue_token = root ? (*root)["metadata"]["continue"].text() : "";
-  } while (!options.continue_token.empty());
+  auto listed = co_await cluster_->list_pages(
+      k8s::resources::kPods, options_.own_namespace, {}, deadline, [&](std::string_view page) {
+        std::ranges::move(parts_of(page), std::back_inserter(all));
+        return Result<void>();
+      });
+  if (!listed) {
+    co_return std::unexpected(shown_action_error(std::move(listed.error()), "the API server"));
+  }
   std::ranges::sort(all);
   co_return all;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/entities/config_files.hpp"
 #include "app-proxy/providers/git_error.hpp"
 #include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"

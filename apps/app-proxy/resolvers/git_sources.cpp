@@ -7,6 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app-proxy/entities/config_files.hpp"
+#include "app-proxy/entities/git_source.hpp"
+#include "app-proxy/entities/rollouts_installation.hpp"
 #include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/config_commit.hpp"

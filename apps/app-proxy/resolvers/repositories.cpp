@@ -20,15 +20,6 @@ Task<Result<GitAccount>> account_of(GitIntegrations* git, Call& call, InputView 
   co_return shown(co_await (*known)->open(actor_of(call), text_of(integration), call.deadline()));
 }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const auto length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 // "HEAD" and nothing stand for the default branch.
 Task<Result<std::string>> branch_of(const GitAccount& account, const RepositoryName& name,
                                     std::string given, Deadline deadline) {

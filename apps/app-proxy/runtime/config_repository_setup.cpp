@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "app-proxy/entities/config_files.hpp"
+#include "app-proxy/entities/git_source.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::app_proxy {

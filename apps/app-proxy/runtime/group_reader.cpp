@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "common/core/json_text.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::app_proxy {
@@ -16,20 +15,6 @@ constexpr const char* kComponents = "components";
 
 RuntimeGroup pending(std::string name, std::string why) {
   return {.name = std::move(name), .unknown = std::move(why), .is_pending = true};
-}
-
-// Where a list goes on; empty: it is complete.
-std::string continue_token(std::string_view list) {
-  std::string token;
-  for_each_member(list, [&](std::string_view key, std::string_view value) {
-    if (key != "metadata") return true;
-    simdjson::dom::parser parser;
-    if (const auto metadata = parse_object(parser, value, "metadata of a list")) {
-      token = (*metadata)["continue"].text();
-    }
-    return false;
-  });
-  return token;
 }
 
 // A server that refuses the question has answered it.
@@ -114,17 +99,16 @@ Task<> GroupReader::read_components(Deadline deadline) {
   // Pods of Workflows may be many, and are no components.
   k8s::ListOptions options{.label_selector = "!workflows.argoproj.io/workflow",
                            .field_selector = "status.phase!=Succeeded,status.phase!=Failed"};
-  do {
-    const auto page = co_await parts_.cluster.list(k8s::resources::kPods, options_.own_namespace,
-                                                   options, deadline);
-    if (!page) {
-      found.troubles.clear();
-      found.unknown = page.error().message;
-      break;
-    }
-    std::ranges::move(pod_troubles(*page, wall_now()), std::back_inserter(found.troubles));
-    options.continue_token = continue_token(*page);
-  } while (!options.continue_token.empty());
+  const auto listed = co_await parts_.cluster.list_pages(
+      k8s::resources::kPods, options_.own_namespace, std::move(options), deadline,
+      [&](std::string_view page) {
+        std::ranges::move(pod_troubles(page, wall_now()), std::back_inserter(found.troubles));
+        return Result<void>();
+      });
+  if (!listed) {
+    found.troubles.clear();
+    found.unknown = listed.error().message;
+  }
   components_ = std::move(found);
 }
 

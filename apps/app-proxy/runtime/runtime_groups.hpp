@@ -25,7 +25,7 @@ struct RuntimeGroup {
 std::string describe_troubles(const RuntimeGroup& group);
 // "applications: well", "applications: not known: …", "applications: in-cluster: Degraded: …", with a line end.
 std::string line_of(const RuntimeGroup& group);
-// An error for each group with troubles. What is not known is no error.
+// An error for each group with troubles. A group whose state is not known makes no error.
 std::vector<control_plane::RuntimeTrouble> errors_of(const std::vector<RuntimeGroup>& groups);
 
 // A state that is told only after this time, because it often passes by itself.

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app-proxy/entities/config_files.hpp"
 #include "app-proxy/git/manifest_edit.hpp"
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"

@@ -213,6 +213,15 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 void append_json_string(std::string& out, std::string_view text, JsonEscape escape) {
   const unsigned special = escape == JsonEscape::like_go ? 1 | 2 | 4 : 1 | 4;
   out += '"';

@@ -43,6 +43,8 @@ std::string json_string(std::string_view text);
 // The length of the valid UTF-8 sequence that `text` begins with (1 to 4), or 0 when it begins with
 // none: overlong forms, surrogates and values above U+10FFFF are invalid.
 std::size_t utf8_length(std::string_view text);
+// Whether all of it is valid.
+bool is_utf8(std::string_view text);
 
 // FNV-1a, 32 bits (http://www.isthe.com/chongo/tech/comp/fnv): the shard function's hash.
 std::uint32_t fnv1a_32(std::string_view bytes);

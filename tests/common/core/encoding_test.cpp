@@ -129,6 +129,15 @@ TEST(Utf8Length, KnowsTheBoundsOfEachLength) {
   for (const auto& [text, length] : cases) EXPECT_EQ(utf8_length(text), length);
 }
 
+TEST(IsUtf8, LooksAtAllOfTheText) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("a\xc2\x80z"));
+  EXPECT_FALSE(is_utf8("a\xc2\x80z\xc2"));
+  EXPECT_FALSE(
+      is_utf8("\xff"
+              "a"));
+}
+
 // The published vectors, and shard owners as the peer computes them (name modulo 3, 5 and 7).
 TEST(Fnv1a, AgreesWithPublishedVectors) {
   EXPECT_EQ(fnv1a_32(""), 0x811c9dc5U);
