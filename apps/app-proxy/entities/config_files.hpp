@@ -26,8 +26,8 @@ inline constexpr std::string_view kForm = "GIT_SOURCE_UNREADABLE";
 
 // The runtime's in-cluster Application as YAML, with the globs that every runtime has.
 std::string in_cluster_manifest(const ConfigRepository& repository);
-// The Application of a managed cluster as YAML. What is meant for one runtime alone stays in its own cluster: Applications
-// lie there.
+// The Application of a managed cluster as YAML, without the globs of single runtimes: their files hold Applications,
+// which belong into a runtime's own cluster.
 std::string cluster_manifest(const ConfigRepository& repository, std::string_view name,
                              std::string_view server);
 // The runtime's Application as JSON: it applies those of clusters_folder().

@@ -2,13 +2,11 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app-proxy/git/git_url.hpp"
-#include "app-proxy/git/tree_path.hpp"
 
 // The shared configuration repository of an account: what Argo CD is to apply to its clusters, in
 // files that runtimes and people change by commits. Its layout is the one that the product documents.

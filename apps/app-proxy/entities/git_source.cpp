@@ -21,6 +21,15 @@ std::string glob_of(const ConfigRepository& repository, std::string_view git_sou
   return repository.runtime + "/" + std::string(git_source) + ".yaml";
 }
 
+// The "source" of the Application of either kind.
+Json folder_source(const auto& git_source) {
+  Json source = application_source(git_source.source);
+  source["directory"] = {{"recurse", true},
+                         {"include", git_source.include.empty() ? "*" : git_source.include},
+                         {"exclude", git_source.exclude}};
+  return source;
+}
+
 // A file with these words, unless there is another one.
 FileChange create_file(std::string path, std::string_view name, std::string manifest) {
   return {.path = std::move(path),
@@ -198,16 +207,12 @@ Result<void> check_restricted(const RestrictedGitSource& source) {
 }
 
 std::string git_source_manifest(const ConfigRepository& repository, const GitSource& wanted) {
-  Json source = application_source(wanted.source);
-  source["directory"] = {{"recurse", true},
-                         {"include", wanted.include.empty() ? "*" : wanted.include},
-                         {"exclude", wanted.exclude}};
   Json labels = Json::object();
   for (const auto& [key, value] : wanted.labels) labels[key] = value;
   labels["codefresh.io/entity"] = "git-source";
   labels["codefresh.io/internal"] = wanted.is_internal ? "true" : "false";
   Json manifest = argo_application(
-      wanted.name, repository, std::move(labels), std::move(source),
+      wanted.name, repository, std::move(labels), folder_source(wanted),
       {{"namespace", wanted.destination_namespace.empty() ? repository.runtime_namespace
                                                           : wanted.destination_namespace},
        {"server", wanted.server}});
@@ -218,10 +223,6 @@ std::string git_source_manifest(const ConfigRepository& repository, const GitSou
 std::string restricted_git_source_manifest(const ConfigRepository& repository,
                                            const RestrictedGitSource& wanted,
                                            std::string_view api) {
-  Json source = application_source(wanted.source);
-  source["directory"] = {{"recurse", true},
-                         {"include", wanted.include.empty() ? "*" : wanted.include},
-                         {"exclude", wanted.exclude}};
   Json destinations = Json::array();
   for (const auto& each : wanted.destinations) {
     Json& destination = destinations.emplace_back(Json{{"namespace", each.destination_namespace}});
@@ -241,7 +242,7 @@ std::string restricted_git_source_manifest(const ConfigRepository& repository,
          {"namespace", repository.runtime_namespace},
          {"labels", {{"codefresh.io/entity", "git-source"}, {"codefresh.io/internal", "false"}}}}},
        {"spec",
-        {{"source", std::move(source)},
+        {{"source", folder_source(wanted)},
          {"sourceNamespace", wanted.source_namespace},
          {"destinations", std::move(destinations)},
          {"sourceRepos", wanted.source_repositories},

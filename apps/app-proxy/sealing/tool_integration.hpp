@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/git/tree_path.hpp"
 #include "app-proxy/sealing/sealed_secret.hpp"
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"

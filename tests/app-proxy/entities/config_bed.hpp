@@ -1,15 +1,12 @@
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/entities/git_source.hpp"
+#include "branch_files.hpp"
 
 namespace gitops::app_proxy {
 
@@ -27,27 +24,12 @@ inline GitSource source(std::string name = "shop") {
 
 // The files of a branch, changed as a commit would.
 struct Files {
-  std::map<std::string, std::string> files;
+  BranchFiles files;
 
   // The error's reason; empty when all went well.
   std::string apply(const std::vector<FileChange>& changes) {
-    EXPECT_TRUE(check_changes(changes)) << check_changes(changes).error().message;
-    for (const auto& change : changes) {
-      if (change.kind == FileChange::Kind::remove_folder) {
-        std::erase_if(files, [&](const auto& file) {
-          return file.first == change.path || file.first.starts_with(change.path + "/");
-        });
-        continue;
-      }
-      const auto found = files.find(change.path);
-      auto made =
-          change.edit(found == files.end() ? std::optional<std::string_view>()
-                                           : std::optional<std::string_view>(found->second));
-      if (!made) return made.error().reason;
-      if (change.kind == FileChange::Kind::look) continue;
-      files[change.path] = *made;
-    }
-    return {};
+    const auto applied = apply_changes(files, changes);
+    return applied ? std::string() : applied.error().reason;
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> found;

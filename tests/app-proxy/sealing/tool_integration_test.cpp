@@ -1,10 +1,9 @@
 #include "app-proxy/sealing/tool_integration.hpp"
 
-#include <map>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../entities/branch_files.hpp"
 #include "app-proxy/git/manifest_edit.hpp"
 #include "common/core/encoding.hpp"
 #include "support/test_certs.hpp"
@@ -41,7 +40,7 @@ SentIntegration jira() {
 
 // The files of a branch below "resources", changed as a commit would.
 struct Branch {
-  std::map<std::string, std::string> files;
+  BranchFiles files;
 
   // The error's reason, or its message when it has none; empty when all went well.
   std::string apply(Operation operation, const SentIntegration& sent) {
@@ -65,21 +64,8 @@ struct Branch {
     }
     const auto changes = changes_to_apply(repository(), change);
     if (!changes) return why(changes.error());
-    EXPECT_TRUE(check_changes(*changes));
     auto after = files;
-    for (const auto& each : *changes) {
-      if (each.kind == FileChange::Kind::remove_folder) {
-        std::erase_if(after, [&](const auto& file) {
-          return file.first == each.path || file.first.starts_with(each.path + "/");
-        });
-        continue;
-      }
-      const auto found = after.find(each.path);
-      auto made = each.edit(found == after.end() ? std::optional<std::string_view>()
-                                                 : std::optional<std::string_view>(found->second));
-      if (!made) return why(made.error());
-      after[each.path] = *made;
-    }
+    if (const auto applied = apply_changes(after, *changes); !applied) return why(applied.error());
     files = std::move(after);
     return {};
   }
