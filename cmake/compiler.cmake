@@ -2,6 +2,7 @@
 
 option(GITOPS_WERROR "Treat warnings as errors" OFF)
 option(GITOPS_TESTS "Build the tests" OFF)
+option(GITOPS_PRECOMPILE "Use precompiled headers; without it every header stands alone" OFF)
 option(GITOPS_FUZZ "Build the fuzz targets (needs clang)" OFF)
 set(GITOPS_SANITIZER "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
 
@@ -15,6 +16,9 @@ set(CMAKE_CXX_STANDARD 23)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(GITOPS_PRECOMPILE)
+  set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)  # as libraries are: clang refuses a precompiled header made otherwise
+endif()
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 # -O3: the router takes 4 % less CPU per request with 9,500 connections than with -O2.
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
