@@ -43,7 +43,6 @@ function(gitops_precompile target name)
     return()
   endif()
   target_compile_options(${target} PRIVATE "SHELL:-Xclang -include-pch -Xclang precompiled/${name}.pch")
-  get_target_property(sources ${target} SOURCES)
-  set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS
-    ${PROJECT_BINARY_DIR}/precompiled/${name}.pch ${PROJECT_BINARY_DIR}/precompiled/${name}.pch.sum)
+  # For the order alone: an object depends on each header in it anyway.
+  add_dependencies(${target} precompiled_${name})
 endfunction()

@@ -80,21 +80,28 @@ function(gitops_test_library name)
   target_compile_definitions(gitops_${name} PRIVATE GITOPS_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
 endfunction()
 
-# gitops_test(core_test TIER unit [THREADS] [LABELS x ...] SOURCES ... DEPENDS ...)
-# One gtest binary, one ctest entry, labelled with its tier (lint, unit, component, contract, e2e,
-# peers, faults). THREADS: several threads meet in it, so ./dev test runs it under ThreadSanitizer
-# too; keep what it depends on small. LABELS: more labels. ./dev finds the binary of a test in
-# suites.txt, a line "name|labels|sources" each.
+# gitops_test(core_test TIER unit [THREADS] [TIMEOUT s] [SHARDS n] [LOCKS x] [LABELS x ...] SOURCES ... DEPENDS ...)
+# One gtest binary and one ctest entry, labelled with its tier (lint, unit, component, contract, e2e,
+# faults, fuzz, peers). THREADS: several threads meet in it, so ./dev test runs it under
+# ThreadSanitizer too; keep what it depends on small. SHARDS: a long binary that ./dev test runs as n
+# processes side by side. LOCKS: what of the machine it needs alone, such as a port. LABELS: more
+# labels. tests/run.py finds the suites in suites.txt, a line
+# "binary|labels|timeout|shards|locks|sources" each.
 function(gitops_test name)
-  cmake_parse_arguments(ARG "THREADS" "TIER;TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "TIER;TIMEOUT;SHARDS;LOCKS" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 240)
+  endif()
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gitops::compiler ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE GITOPS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GITOPS_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
-  gitops_precompile(${name} tests)
+  if(NOT ARG_TIER STREQUAL "lint")  # the probes of the compiler know nothing of ours
+    gitops_precompile(${name} tests)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set(labels ${ARG_TIER} ${ARG_LABELS})
   if(ARG_THREADS)
@@ -102,8 +109,8 @@ function(gitops_test name)
   endif()
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   string(REPLACE ";" "," sources "${ARG_SOURCES}")
-  string(REPLACE ";" "," suite "${name}|${labels}|${sources}")
+  string(REPLACE ";" "," suite
+    "${CMAKE_CURRENT_BINARY_DIR}/${name}|${labels}|${ARG_TIMEOUT}|${ARG_SHARDS}|${ARG_LOCKS}|${sources}")
   set_property(GLOBAL APPEND PROPERTY GITOPS_SUITES "${suite}")
-  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/")
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
