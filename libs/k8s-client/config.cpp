@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <yaml-cpp/yaml.h>
 
 #include "common/core/encoding.hpp"

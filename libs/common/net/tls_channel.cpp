@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <openssl/bio.h>
 #include <openssl/err.h>

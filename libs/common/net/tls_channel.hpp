@@ -4,9 +4,11 @@
 #include <span>
 #include <string>
 
-#include <boost/asio/ssl/context.hpp>
-
 #include "common/net/channel.hpp"
+
+namespace boost::asio::ssl {
+class context;
+}
 
 namespace gitops::net {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <boost/asio/ip/address.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <openssl/err.h>
 #include <openssl/pem.h>

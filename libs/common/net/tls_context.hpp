@@ -4,12 +4,18 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/ssl/context.hpp>
+#include <boost/system/error_code.hpp>
 
 #include "common/core/error.hpp"
 #include "common/core/log.hpp"
 #include "common/core/time.hpp"
 #include "common/net/tls_options.hpp"
+
+struct ssl_st;  // OpenSSL's SSL
+
+namespace boost::asio::ssl {
+class context;
+}
 
 namespace gitops::net {
 
@@ -45,7 +51,7 @@ class TlsContext {
 
 // Makes a connection that has not begun its handshake verify the peer as `name` and send it as SNI
 // (not for IP addresses); nothing when `name` is empty, no check when its context does not verify.
-Result<void> prepare_client_handshake(SSL* ssl, const std::string& name);
+Result<void> prepare_client_handshake(ssl_st* ssl, const std::string& name);
 
 // One line for a person: which check of the peer's certificate failed ("self-signed certificate",
 // "certificate has expired", "hostname mismatch"…), or the OpenSSL reason.

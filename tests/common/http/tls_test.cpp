@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <boost/asio/ssl/context.hpp>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
