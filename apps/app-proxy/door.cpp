@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <prometheus/counter.h>
+
 #include "app-proxy/playground.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"

@@ -7,6 +7,7 @@
 #include <climits>
 
 #include <poll.h>
+#include <prometheus/counter.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

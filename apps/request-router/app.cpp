@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 #include <unistd.h>
 
 #include "common/core/process.hpp"

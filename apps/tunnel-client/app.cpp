@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <prometheus/gauge.h>
+
 #include "common/core/backoff.hpp"
 #include "common/core/credential.hpp"
 #include "common/core/crypto.hpp"

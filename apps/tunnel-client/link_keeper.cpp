@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
 namespace gitops::tunnel {
 namespace {
 

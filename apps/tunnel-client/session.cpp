@@ -4,6 +4,9 @@
 #include <array>
 #include <utility>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
 #include "common/core/crypto.hpp"
 #include "common/net/relay.hpp"
 #include "tunnel-client/request_watch.hpp"

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include <prometheus/gauge.h>
+
 #include "common/core/process.hpp"
 #include "common/net/resolve.hpp"
 #include "common/proxy/server.hpp"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <prometheus/counter.h>
+
 #include "common/net/address_list.hpp"
 
 namespace gitops::tunnel_server {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+
 namespace gitops::tunnel_server {
 namespace {
 

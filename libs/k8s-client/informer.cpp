@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <malloc.h>
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 
 #include "common/core/log.hpp"
 #include "k8s-client/watch.hpp"

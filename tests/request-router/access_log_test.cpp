@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <prometheus/counter.h>
 #include <unistd.h>
 
 #include "support/process.hpp"

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <prometheus/counter.h>
 #include <unistd.h>
 
 #include "common/daemon/loop_thread.hpp"

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include <gmock/gmock.h>
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 
 #include "common/net/memory_channel.hpp"
 #include "support/run_coro.hpp"

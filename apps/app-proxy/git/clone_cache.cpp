@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 #include <system_error>
 
 #include "common/core/crypto.hpp"

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+
 #include "common/core/backoff.hpp"
 #include "common/core/log.hpp"
 #include "common/core/wait_line.hpp"

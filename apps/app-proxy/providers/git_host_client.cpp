@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include <prometheus/counter.h>
+
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 

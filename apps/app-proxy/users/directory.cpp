@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include <prometheus/counter.h>
+
 #include "common/core/backoff.hpp"
 
 namespace gitops::app_proxy {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <prometheus/gauge.h>
+
 #include "common/core/backoff.hpp"
 
 namespace gitops::app_proxy {

@@ -6,6 +6,7 @@
 
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
+#include <prometheus/counter.h>
 #include <simdjson.h>
 
 #include "common/core/json_text.hpp"

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <prometheus/counter.h>
+
 namespace gitops::reporter {
 namespace {
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
 #include "common/http/gzip.hpp"
 #include "common/http/message.hpp"
 

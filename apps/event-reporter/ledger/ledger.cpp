@@ -6,6 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
 namespace gitops::reporter {
 namespace {
 

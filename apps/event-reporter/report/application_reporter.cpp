@@ -10,6 +10,7 @@
 
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
+#include <prometheus/counter.h>
 
 #include "common/core/json_text.hpp"
 #include "common/core/race.hpp"

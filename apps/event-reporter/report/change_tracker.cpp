@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <prometheus/counter.h>
+
 #include "event-reporter/shards/shard.hpp"
 
 namespace gitops::reporter {

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include <prometheus/counter.h>
+
 #include "common/core/encoding.hpp"
 
 namespace gitops::reporter {

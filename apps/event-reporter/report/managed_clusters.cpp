@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <prometheus/gauge.h>
+
 #include "common/core/json_text.hpp"
 
 namespace gitops::reporter {

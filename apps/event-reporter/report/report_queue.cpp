@@ -5,6 +5,8 @@
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
 
 #include "common/core/race.hpp"
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
 #include "event-reporter/event/app_view.hpp"
 #include "event-reporter/event/manifest.hpp"
 #include "event-reporter/report/report_work.hpp"

@@ -5,6 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
 #include "event-reporter/report/event_id.hpp"
 #include "event-reporter/report/report_work.hpp"
 #include "event-reporter/watch/name_pattern.hpp"

@@ -6,6 +6,10 @@
 #include <fstream>
 #include <sstream>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -94,23 +98,29 @@ void append_process_metrics(std::vector<MetricFamily>& families, double boot) {
 
 }  // namespace
 
-Metrics::Metrics() : boot_time_(boot_time()) {}
+Metrics::Metrics() : registry_(std::make_unique<prometheus::Registry>()), boot_time_(boot_time()) {}
+
+Metrics::~Metrics() = default;
 
 Counter& Metrics::counter(const std::string& name, const std::string& help, const Labels& labels) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry_).Add(labels);
+  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry_).Add(labels);
 }
 
 Gauge& Metrics::gauge(const std::string& name, const std::string& help, const Labels& labels) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry_).Add(labels);
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry_).Add(labels);
 }
 
 Histogram& Metrics::histogram(const std::string& name, const std::string& help,
                               const std::vector<double>& bounds, const Labels& labels) {
-  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry_).Add(labels, bounds);
+  return prometheus::BuildHistogram()
+      .Name(name)
+      .Help(help)
+      .Register(*registry_)
+      .Add(labels, bounds);
 }
 
 std::string Metrics::expose() {
-  std::vector<MetricFamily> families = registry_.Collect();
+  std::vector<MetricFamily> families = registry_->Collect();
   append_process_metrics(families, boot_time_);
   std::ranges::sort(families, {}, &MetricFamily::name);
   return prometheus::TextSerializer().Serialize(families);

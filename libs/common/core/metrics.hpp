@@ -1,16 +1,20 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
+namespace prometheus {
+class Counter;
+class Gauge;
+class Histogram;
+class Registry;
+}  // namespace prometheus
 
 namespace gitops {
 
+// Declared here; a source that calls them includes <prometheus/counter.h>, gauge.h or histogram.h.
 using Counter = prometheus::Counter;
 using Gauge = prometheus::Gauge;
 using Histogram = prometheus::Histogram;
@@ -23,6 +27,9 @@ class Metrics {
   using Labels = std::map<std::string, std::string>;
 
   Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
   // The handle lives as long as this object; asking again for the same name and labels gives the
   // same handle.
   Counter& counter(const std::string& name, const std::string& help, const Labels& labels = {});
@@ -35,7 +42,7 @@ class Metrics {
   [[nodiscard]] std::string expose();
 
  private:
-  prometheus::Registry registry_;
+  std::unique_ptr<prometheus::Registry> registry_;
   double
       boot_time_;  // of the machine, seconds since the epoch; read once so that it does not jitter
 };

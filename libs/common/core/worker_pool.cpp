@@ -10,6 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
 #include "common/core/log.hpp"
 
 namespace gitops {
