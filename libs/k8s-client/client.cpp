@@ -30,8 +30,8 @@ Result<std::string> next_page(std::string_view list) {
   std::optional<std::string> token;
   for_each_member(list, [&](std::string_view key, std::string_view value) {
     if (key != "metadata") return true;
-    simdjson::dom::parser parser;
-    if (const auto metadata = parse_object(parser, value, "metadata of a list")) {
+    JsonParser parser;
+    if (const auto metadata = parser.parse_object(value, "metadata of a list")) {
       token = (*metadata)["continue"].text();
     }
     return false;

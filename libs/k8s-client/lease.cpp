@@ -60,8 +60,8 @@ std::string label_selector(const Labels& labels) {
 
 void LeaseView::see(std::string_view lease, Clock::time_point now) {
   if (known() && lease == object_) return;
-  simdjson::dom::parser parser;
-  const auto json = parse_object(parser, lease, "Lease");
+  JsonParser parser;
+  const auto json = parser.parse_object(lease, "Lease");
   const JsonView metadata = json ? (*json)["metadata"] : JsonView();
   if (!metadata.is_object()) {
     object_.clear();

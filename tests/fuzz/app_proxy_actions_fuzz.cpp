@@ -7,11 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include <simdjson.h>
+
 #include "app-proxy/actions/applications.hpp"
 #include "app-proxy/actions/entities.hpp"
 #include "app-proxy/actions/rollout_patches.hpp"
 #include "app-proxy/actions/workflows.hpp"
-#include "common/core/json_text.hpp"
 
 namespace {
 

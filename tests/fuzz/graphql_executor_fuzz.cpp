@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <simdjson.h>
+
 #include "common/core/task_group.hpp"
 #include "fuzz/graphql_everything.hpp"
 

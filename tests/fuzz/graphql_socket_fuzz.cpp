@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include <simdjson.h>
+
 #include "common/graphql/socket_session.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -67,7 +67,7 @@ FENCES = {
     r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/(common|app-proxy/sealing)/.*",
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
     r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
-    r"simdjson": r"libs/(common/core/(json|yaml)_text|k8s-client/json_tokens)\.[ch]pp|apps/event-reporter/.*|tests/.*",
+    r"simdjson": r"libs/(common/core/(json|yaml)_text|common/graphql/(engine|input|operation|print)|k8s-client/json_tokens)\.cpp|apps/event-reporter/event/document\.cpp|tests/.*",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

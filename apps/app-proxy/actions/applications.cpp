@@ -27,8 +27,8 @@ Error shown(Error error) {
 }
 
 bool is_object(std::string_view text) {
-  simdjson::dom::parser parser;
-  return parse_object(parser, text, "answer").has_value();
+  JsonParser parser;
+  return parser.parse_object(text, "answer").has_value();
 }
 
 Error no_json() {
@@ -48,8 +48,8 @@ Error in_progress(const argo::AppRef& app) {
 }
 
 std::string destination_namespace(std::string_view application) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, application, "Application");
+  JsonParser parser;
+  const auto root = parser.parse_object(application, "Application");
   return root ? std::string((*root)["spec"]["destination"]["namespace"].text()) : std::string();
 }
 
@@ -251,8 +251,8 @@ Task<Result<std::string>> ApplicationActions::patch_resource(const User& user, a
   auto done = co_await with_token(
       [&] { return argocd_.patch_resource(app, which, patch_type, patch, deadline); });
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
-  simdjson::dom::parser parser;
-  const auto json = parse_object(parser, *done, "answer of Argo CD");
+  JsonParser parser;
+  const auto json = parser.parse_object(*done, "answer of Argo CD");
   if (!json) co_return std::unexpected(shown(json.error()));
   co_return std::string((*json)["manifest"].text());
 }
@@ -333,8 +333,8 @@ Task<Result<std::string>> ApplicationActions::permitted_pod(const User& user, ar
 }
 
 ApplicationState application_state(std::string_view application) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, application, "Application");
+  JsonParser parser;
+  const auto root = parser.parse_object(application, "Application");
   if (!root) return {};
   const std::string_view phase = (*root)["status"]["operationState"]["phase"].text();
   const JsonView automated = (*root)["spec"]["syncPolicy"]["automated"];
@@ -347,8 +347,8 @@ ApplicationState application_state(std::string_view application) {
 
 std::optional<bool> is_pruned(const Result<std::string>& answer, bool sees_all) {
   if (answer) {
-    simdjson::dom::parser parser;
-    const auto root = parse_object(parser, *answer, "Application");
+    JsonParser parser;
+    const auto root = parser.parse_object(*answer, "Application");
     if (!root || (*root)["metadata"]["name"].text().empty()) return std::nullopt;
     return (*root)["metadata"]["labels"]["codefresh.io/entity"].text() != "git-source";
   }
@@ -361,12 +361,11 @@ std::optional<bool> is_pruned(const Result<std::string>& answer, bool sees_all) 
 }
 
 bool complete(argo::ResourceRef& which, std::string_view application) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, application, "Application");
+  JsonParser parser;
+  const auto root = parser.parse_object(application, "Application");
   if (!root) return false;
   std::optional<argo::ResourceRef> match;
-  for (const auto element : (*root)["status"]["resources"].items()) {
-    const JsonView item(element);
+  for (const auto item : (*root)["status"]["resources"].items()) {
     const bool fits = item["kind"].text() == which.kind && item["name"].text() == which.name &&
                       item["group"].text() == which.group &&
                       (which.ns.empty() || item["namespace"].text() == which.ns);
@@ -386,11 +385,10 @@ bool complete(argo::ResourceRef& which, std::string_view application) {
 }
 
 bool has_pod(std::string_view tree, std::string_view ns, std::string_view name) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, tree, "resource tree");
+  JsonParser parser;
+  const auto root = parser.parse_object(tree, "resource tree");
   if (!root) return false;
-  for (const auto element : (*root)["nodes"].items()) {
-    const JsonView node(element);
+  for (const auto node : (*root)["nodes"].items()) {
     if (node["kind"].text() == "Pod" && node["group"].text().empty() &&
         node["namespace"].text() == ns && node["name"].text() == name) {
       return true;

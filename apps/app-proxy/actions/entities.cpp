@@ -25,14 +25,14 @@ Entity entity_of(EntityType type, JsonView metadata, std::string_view runtime) {
                 .entity_namespace = std::string(metadata["namespace"].text()),
                 .runtime = std::string(runtime)};
   for (const auto& [key, value] : metadata["labels"].members()) {
-    entity.labels.emplace(key, JsonView(value).text());
+    entity.labels.emplace(key, value.text());
   }
   return entity;
 }
 
 Entity own_object(EntityType type, std::string_view object, std::string_view runtime) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, object, "object");
+  JsonParser parser;
+  const auto root = parser.parse_object(object, "object");
   if (!root) return {.type = type};
   Entity entity = entity_of(type, (*root)["metadata"], runtime);
   entity.cluster = kInCluster;
@@ -43,8 +43,8 @@ Entity own_object(EntityType type, std::string_view object, std::string_view run
 }  // namespace
 
 Entity application_entity(std::string_view object, std::string_view runtime) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, object, "Application");
+  JsonParser parser;
+  const auto root = parser.parse_object(object, "Application");
   if (!root) return {};
   const JsonView metadata = (*root)["metadata"];
   Entity entity = entity_of(EntityType::gitops_applications, metadata, runtime);

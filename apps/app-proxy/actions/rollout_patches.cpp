@@ -118,7 +118,7 @@ std::int64_t revision_of(JsonView object) {
 
 bool is_owned_by(JsonView object, std::string_view uid) {
   return std::ranges::any_of(object["metadata"]["ownerReferences"].items(),
-                             [&](auto element) { return JsonView(element)["uid"].text() == uid; });
+                             [&](JsonView owner) { return owner["uid"].text() == uid; });
 }
 
 // The text of a member of a JSON object; empty when there is none.
@@ -182,8 +182,8 @@ std::string_view to_string(RolloutAction action) {
 }
 
 Result<RolloutPlan> plan_rollout(RolloutAction action, std::string_view rollout, WallTime now) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, rollout, "Rollout");
+  JsonParser parser;
+  const auto root = parser.parse_object(rollout, "Rollout");
   if (!root) return std::unexpected(root.error());
   const State state = state_of(*root);
   const auto one = [](RolloutPatch patch) {
@@ -225,8 +225,8 @@ Result<RolloutPlan> plan_rollout(RolloutAction action, std::string_view rollout,
 }
 
 Result<TemplateOwner> template_owner(std::string_view rollout) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, rollout, "Rollout");
+  JsonParser parser;
+  const auto root = parser.parse_object(rollout, "Rollout");
   if (!root) return std::unexpected(root.error());
   const JsonView ref = (*root)["spec"]["workloadRef"];
   if (!ref.exists()) {
@@ -255,25 +255,25 @@ Result<TemplateOwner> template_owner(std::string_view rollout) {
 }
 
 std::string pod_selector(std::string_view rollout) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, rollout, "Rollout");
+  JsonParser parser;
+  const auto root = parser.parse_object(rollout, "Rollout");
   if (!root) return {};
   std::string selector((*root)["status"]["selector"].text());
   if (!selector.empty()) return selector;
   for (const auto& [key, value] : (*root)["spec"]["selector"]["matchLabels"].members()) {
     if (!selector.empty()) selector += ',';
-    selector.append(key).append("=").append(JsonView(value).text());
+    selector.append(key).append("=").append(value.text());
   }
   return selector;
 }
 
 Result<UndoPlan> plan_undo(std::string_view rollout, std::string_view replica_sets,
                            std::int64_t revision, std::string_view template_path) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, rollout, "Rollout");
+  JsonParser parser;
+  const auto root = parser.parse_object(rollout, "Rollout");
   if (!root) return std::unexpected(root.error());
-  simdjson::dom::parser of_list;
-  if (const auto list = parse_object(of_list, replica_sets, "list of ReplicaSets"); !list) {
+  JsonParser of_list;
+  if (const auto list = of_list.parse_object(replica_sets, "list of ReplicaSets"); !list) {
     return std::unexpected(list.error());
   }
   const std::string uid((*root)["metadata"]["uid"].text());
@@ -283,8 +283,8 @@ Result<UndoPlan> plan_undo(std::string_view rollout, std::string_view replica_se
   std::int64_t wanted = revision;
   std::string_view found;
   for_each_item(member(replica_sets, "items"), [&](std::string_view text) {
-    simdjson::dom::parser one;
-    const auto set = parse_object(one, text, "ReplicaSet");
+    JsonParser one;
+    const auto set = one.parse_object(text, "ReplicaSet");
     if (!set || !is_owned_by(*set, uid)) return;
     const std::int64_t own = revision_of(*set);
     latest = std::max(latest, own);
@@ -315,8 +315,8 @@ Result<std::string> plan_image(std::string_view owner, std::string_view template
   const bool is_image = !image.empty() && image.size() <= kMaxImage &&
                         std::ranges::none_of(image, [](char c) { return c <= ' ' || c == '\x7f'; });
   if (!is_image) return fail(ErrorCode::invalid_argument, "image: not the name of an image");
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, owner, "object");
+  JsonParser parser;
+  const auto root = parser.parse_object(owner, "object");
   if (!root) return std::unexpected(root.error());
   const JsonView pod = template_path == "/template" ? (*root)["template"]["spec"]
                                                     : (*root)["spec"]["template"]["spec"];
@@ -324,8 +324,7 @@ Result<std::string> plan_image(std::string_view owner, std::string_view template
   bool is_known = false;
   for (const std::string_view list : {"initContainers", "containers"}) {
     std::size_t index = 0;
-    for (const auto element : pod[list].items()) {
-      const JsonView item(element);
+    for (const auto item : pod[list].items()) {
       const std::string at =
           std::string(template_path) + "/spec/" + std::string(list) + "/" + std::to_string(index++);
       if (container != "*" && item["name"].text() != container) continue;

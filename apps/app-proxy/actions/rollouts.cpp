@@ -23,8 +23,8 @@ Result<void> check(const RolloutActions::Target& target) {
 
 // Whether the Application's objects are in the cluster of this API server.
 bool is_here(std::string_view application, const http::Url& own) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, application, "Application");
+  JsonParser parser;
+  const auto root = parser.parse_object(application, "Application");
   if (!root) return false;
   const JsonView destination = (*root)["spec"]["destination"];
   return destination["name"].text() == "in-cluster" ||
@@ -33,11 +33,10 @@ bool is_here(std::string_view application, const http::Url& own) {
 
 // The Rollout that owns an AnalysisRun or an Experiment; empty when none does.
 std::string owner_of(std::string_view object) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, object, "object");
+  JsonParser parser;
+  const auto root = parser.parse_object(object, "object");
   if (!root) return {};
-  for (const auto element : (*root)["metadata"]["ownerReferences"].items()) {
-    const JsonView owner(element);
+  for (const auto owner : (*root)["metadata"]["ownerReferences"].items()) {
     if (owner["kind"].text() == "Rollout") return std::string(owner["name"].text());
   }
   return {};
@@ -254,8 +253,8 @@ Task<Result<Outcome>> RolloutActions::terminate(const User& user, Run run, Targe
       co_return fail(ErrorCode::unsupported, "the application is in another cluster");
     }
   }
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, *object, resource.kind);
+  JsonParser parser;
+  const auto root = parser.parse_object(*object, resource.kind);
   if (!root) co_return std::unexpected(shown(root.error()));
   const std::string_view phase = (*root)["status"]["phase"].text();
   if (phase == "Successful" || phase == "Failed" || phase == "Error" || phase == "Inconclusive") {

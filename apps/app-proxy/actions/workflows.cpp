@@ -22,8 +22,8 @@ Error shown(Error error) {
 }
 
 std::string name_in(std::string_view object) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, object, "Workflow");
+  JsonParser parser;
+  const auto root = parser.parse_object(object, "Workflow");
   return root ? std::string((*root)["metadata"]["name"].text()) : std::string();
 }
 
@@ -103,8 +103,8 @@ Task<Result<WorkflowActions::Done>> WorkflowActions::act(const User& user, Workf
   if (!outcome) co_return std::unexpected(std::move(outcome.error()));
   if (!outcome->changed) co_return Done{.outcome = std::move(*outcome), .name = name};
   if (action == WorkflowAction::remove) {
-    simdjson::dom::parser parser;
-    const auto wanted = parse_object(parser, options.empty() ? "{}" : options, "options");
+    JsonParser parser;
+    const auto wanted = parser.parse_object(options.empty() ? "{}" : options, "options");
     const bool force = wanted && (*wanted)["force"].is_true();
     auto removed =
         co_await with_token([&] { return workflows_.remove(ns, name, force, deadline); });
@@ -243,8 +243,8 @@ std::string who_labels(const User& user, std::string_view role) {
 }
 
 Result<Outcome> workflow_outcome(WorkflowAction action, std::string_view workflow) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, workflow, "Workflow");
+  JsonParser parser;
+  const auto root = parser.parse_object(workflow, "Workflow");
   if (!root) return std::unexpected(root.error());
   const std::string_view phase = (*root)["status"]["phase"].text();
   const bool has_ended = phase == "Succeeded" || phase == "Failed" || phase == "Error";

@@ -149,8 +149,8 @@ bool is_secret(const ManifestName& name) {
 }  // namespace
 
 Result<PlainFolder> read_plain_folder(std::string_view body) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, body, "body");
+  JsonParser parser;
+  const auto root = parser.parse_object(body, "body");
   if (!root) return fail(ErrorCode::invalid_argument, root.error().message);
   const auto text = [&](std::string_view key) { return std::string((*root)[key].text()); };
   PlainFolder out{.repository = text("repoURL"),

@@ -14,8 +14,8 @@ constexpr std::size_t kMaxRefusal = 64 * 1024;
 
 // What a server says with another status than 200: {"message"}, or {"error":{"message"}} of a stream.
 std::string refusal_of(int status, std::string_view body) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, body, "answer");
+  JsonParser parser;
+  const auto root = parser.parse_object(body, "answer");
   std::string_view message;
   if (root) {
     message = (*root)["message"].text();

@@ -99,10 +99,10 @@ Result<std::optional<LogLine>> parse_log_line(LogFormat format, std::string_view
   if (format == LogFormat::kubernetes) return kubernetes_line(line);
   if (line.empty()) return std::nullopt;
   // One for the short lines of all streams, which then take no memory of their own; it grows with its longest.
-  thread_local simdjson::dom::parser shared;
-  simdjson::dom::parser own;
-  simdjson::dom::parser& parser = line.size() <= kShortLine ? shared : own;
-  const auto root = parse_object(parser, line, "a line of the stream");
+  thread_local JsonParser shared;
+  JsonParser own;
+  JsonParser& parser = line.size() <= kShortLine ? shared : own;
+  const auto root = parser.parse_object(line, "a line of the stream");
   if (!root) return std::unexpected(root.error());
   return format == LogFormat::argo ? argo_line(*root) : event_line(*root);
 }
@@ -120,12 +120,11 @@ bool LogFilter::passes(const LogLine& line) const {
 }
 
 std::string component_of(std::string_view pod) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, pod, "pod");
+  JsonParser parser;
+  const auto root = parser.parse_object(pod, "pod");
   if (!root) return {};
   const JsonView metadata = (*root)["metadata"];
-  for (const auto element : metadata["ownerReferences"].items()) {
-    const JsonView owner(element);
+  for (const auto owner : metadata["ownerReferences"].items()) {
     if (!owner["controller"].is_true()) continue;
     std::string name(owner["name"].text());
     // A Deployment's ReplicaSet is called after it and a hash, which its pods have as a label.

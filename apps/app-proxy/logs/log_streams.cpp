@@ -208,8 +208,8 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
         co_await workflows_->permitted(*caller.user, Action::view, ns, owner.workflow, deadline);
     if (!found) co_return std::unexpected(found.error());
     auto object = co_await cluster_->get(k8s::resources::kPods, {ns, pod}, deadline);
-    simdjson::dom::parser parser;
-    const auto root = object ? parse_object(parser, *object, "pod")
+    JsonParser parser;
+    const auto root = object ? parser.parse_object(*object, "pod")
                              : Result<JsonView>(std::unexpected(object.error()));
     if (!root ||
         (*root)["metadata"]["labels"]["workflows.argoproj.io/workflow"].text() != owner.workflow) {
@@ -319,14 +319,14 @@ std::vector<LogStreams::Part> parts_of(std::string_view pod_list) {
   for_each_member(pod_list, [&](std::string_view key, std::string_view value) {
     if (key != "items") return true;
     for_each_item(value, [&](std::string_view pod) {
-      simdjson::dom::parser parser;
-      const auto root = parse_object(parser, pod, "pod");
+      JsonParser parser;
+      const auto root = parser.parse_object(pod, "pod");
       if (!root) return;
       const auto component = component_of(pod);
       for (const auto element : (*root)["spec"]["containers"].items()) {
         parts.push_back({.component = component,
                          .pod = std::string((*root)["metadata"]["name"].text()),
-                         .container = std::string(JsonView(element)["name"].text())});
+                         .container = std::string(element["name"].text())});
       }
     });
     return false;

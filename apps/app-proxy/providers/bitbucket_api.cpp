@@ -39,8 +39,7 @@ Result<Repository> repository_of(JsonView json) {
     out.project = project;
   }
   out.default_branch = host_text(json["mainbranch"]["name"]);
-  for (const auto item : json["links"]["clone"].items()) {
-    const JsonView link(item);
+  for (const auto link : json["links"]["clone"].items()) {
     if (link["name"].text() == "https") out.clone_url = host_url(link["href"]);
     if (link["name"].text() == "ssh") out.ssh_url = host_ssh_url(link["href"]);
   }
@@ -67,7 +66,7 @@ Result<Page<T>> read_page(std::string_view body, Read read) {
   Page<T> out;
   for (const auto item : (*json)["values"].items()) {
     ++out.size;
-    Result<T> value = read(JsonView(item));
+    Result<T> value = read(item);
     if (value) out.items.push_back(std::move(*value));
   }
   out.total = static_cast<std::size_t>(std::max<std::int64_t>((*json)["size"].number(), 0));
@@ -159,8 +158,7 @@ Result<Profile> read_profile(std::string_view body, std::string_view host) {
 Result<std::string> read_primary_mail(std::string_view body) {
   const auto json = HostJson::parse(body, Expect::object);
   if (!json) return std::unexpected(json.error());
-  for (const auto item : (*json)["values"].items()) {
-    const JsonView mail(item);
+  for (const auto mail : (*json)["values"].items()) {
     if (mail["is_primary"].is_true() && mail["is_confirmed"].is_true()) {
       return host_mail(mail["email"]);
     }
@@ -205,7 +203,7 @@ Result<Permissions> read_permissions(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   if (!(*json)["values"].is_array()) return lacks("values");
   for (const auto item : (*json)["values"].items()) {
-    const auto permission = JsonView(item)["permission"].text();
+    const auto permission = item["permission"].text();
     const bool admin = permission == "admin";
     const bool write = admin || permission == "write";
     return Permissions{.read = write || permission == "read", .write = write, .admin = admin};

@@ -16,7 +16,7 @@ std::unexpected<Error> lacks(std::string_view member) {
 
 // The first link of a kind: {"self":[{"href"}]}.
 JsonView first_link(JsonView links, std::string_view kind) {
-  for (const auto item : links[kind].items()) return JsonView(item)["href"];
+  for (const auto item : links[kind].items()) return item["href"];
   return {};
 }
 
@@ -30,8 +30,7 @@ Result<Repository> repository_of(JsonView json) {
   out.owner_login = key;
   out.project = key;
   if (json["project"]["type"].text() != "PERSONAL") out.organisation = key;
-  for (const auto item : json["links"]["clone"].items()) {
-    const JsonView link(item);
+  for (const auto link : json["links"]["clone"].items()) {
     if (link["name"].text().starts_with("http")) out.clone_url = host_url(link["href"]);
     if (link["name"].text() == "ssh") out.ssh_url = host_ssh_url(link["href"]);
   }
@@ -57,7 +56,7 @@ Result<Page<T>> read_page(std::string_view body, Read read) {
   Page<T> out;
   for (const auto item : (*json)["values"].items()) {
     ++out.size;
-    Result<T> value = read(JsonView(item));
+    Result<T> value = read(item);
     if (value) out.items.push_back(std::move(*value));
   }
   const auto next = (*json)["nextPageStart"].number();

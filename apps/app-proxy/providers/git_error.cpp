@@ -17,7 +17,7 @@ std::string message_in(JsonView json) {
   if (const auto text = json["message"].text(); !text.empty()) {
     // GitHub: {"message":"Validation Failed","errors":[{"message":"…"}]}
     for (const auto item : json["errors"].items()) {
-      if (const auto more = JsonView(item)["message"].text(); !more.empty()) {
+      if (const auto more = item["message"].text(); !more.empty()) {
         return std::string(text) + ": " + std::string(more);
       }
     }
@@ -27,15 +27,15 @@ std::string message_in(JsonView json) {
   if (const auto text = json["error_description"].text(); !text.empty()) return std::string(text);
   if (const auto text = json["error"].text(); !text.empty()) return std::string(text);
   for (const auto item : json["errors"].items()) {
-    if (const auto text = JsonView(item)["message"].text(); !text.empty()) return std::string(text);
+    if (const auto text = item["message"].text(); !text.empty()) return std::string(text);
   }
   // GitLab: {"message":{"name":["has already been taken"]}}, {"message":["…"]}
   for (const auto item : json["message"].items()) {
-    if (const auto text = JsonView(item).text(); !text.empty()) return std::string(text);
+    if (const auto text = item.text(); !text.empty()) return std::string(text);
   }
-  for (const auto member : json["message"].members()) {
-    for (const auto item : JsonView(member.value).items()) {
-      if (const auto text = JsonView(item).text(); !text.empty()) return std::string(text);
+  for (const auto& [name, messages] : json["message"].members()) {
+    for (const auto item : messages.items()) {
+      if (const auto text = item.text(); !text.empty()) return std::string(text);
     }
   }
   return {};
@@ -62,8 +62,8 @@ std::string accepted_rights(const http::Response& response) {
 
 std::string host_message(std::string_view body, std::string_view token) {
   if (body.size() > kMaxErrorBody) return {};
-  simdjson::dom::parser parser;
-  const auto json = parse_object(parser, body, "error");
+  JsonParser parser;
+  const auto json = parser.parse_object(body, "error");
   if (!json) return {};
   const auto all = message_in(*json);
   const std::string_view text = all;

@@ -44,10 +44,10 @@ Result<Repository> repository_of(JsonView json) {
   return out;
 }
 
-Result<std::vector<Repository>> repositories_of(simdjson::dom::array items) {
+Result<std::vector<Repository>> repositories_of(const JsonItems& items) {
   std::vector<Repository> out;
   for (const auto item : items) {
-    auto repository = repository_of(JsonView(item));
+    auto repository = repository_of(item);
     // One that cannot be read does not hide the others.
     if (repository) out.push_back(std::move(*repository));
   }
@@ -164,8 +164,8 @@ Result<std::vector<Organisation>> read_organisations(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   std::vector<Organisation> out;
   for (const auto item : json->items()) {
-    auto name = host_text(JsonView(item)["login"]);
-    if (name.empty()) name = host_text(JsonView(item)["username"]);
+    auto name = host_text(item["login"]);
+    if (name.empty()) name = host_text(item["username"]);
     if (!name.empty()) out.push_back({std::move(name)});
   }
   return out;
@@ -200,7 +200,7 @@ Result<std::vector<std::string>> read_names(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   std::vector<std::string> out;
   for (const auto item : json->items()) {
-    if (auto name = host_text(JsonView(item)["name"]); check_ref(name)) {
+    if (auto name = host_text(item["name"]); check_ref(name)) {
       out.push_back(std::move(name));
     }
   }
@@ -259,7 +259,7 @@ Result<std::vector<Webhook>> read_webhooks(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   std::vector<Webhook> out;
   for (const auto item : json->items()) {
-    if (auto webhook = webhook_of(JsonView(item))) out.push_back(std::move(*webhook));
+    if (auto webhook = webhook_of(item)) out.push_back(std::move(*webhook));
   }
   return out;
 }

@@ -143,7 +143,7 @@ Result<std::vector<Organisation>> read_groups(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   std::vector<Organisation> out;
   for (const auto item : json->items()) {
-    if (auto name = host_text(JsonView(item)["full_path"]); !name.empty()) {
+    if (auto name = host_text(item["full_path"]); !name.empty()) {
       out.push_back({std::move(name)});
     }
   }
@@ -161,7 +161,7 @@ Result<std::vector<Repository>> read_projects(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   std::vector<Repository> out;
   for (const auto item : json->items()) {
-    if (auto project = project_of(JsonView(item))) out.push_back(std::move(*project));
+    if (auto project = project_of(item)) out.push_back(std::move(*project));
   }
   return out;
 }
@@ -171,7 +171,7 @@ Result<std::vector<std::string>> read_names(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   std::vector<std::string> out;
   for (const auto item : json->items()) {
-    if (auto name = host_text(JsonView(item)["name"]); check_ref(name)) {
+    if (auto name = host_text(item["name"]); check_ref(name)) {
       out.push_back(std::move(name));
     }
   }
@@ -227,7 +227,7 @@ Result<std::vector<Webhook>> read_hooks(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   std::vector<Webhook> out;
   for (const auto item : json->items()) {
-    if (auto hook = hook_of(JsonView(item))) out.push_back(std::move(*hook));
+    if (auto hook = hook_of(item)) out.push_back(std::move(*hook));
   }
   return out;
 }
@@ -240,7 +240,7 @@ Result<std::vector<std::string>> read_missing_scopes(std::string_view body, Toke
   bool read_api = false;
   bool write_repository = false;
   for (const auto item : (*json)["scopes"].items()) {
-    const auto scope = JsonView(item).text();
+    const auto scope = item.text();
     api = api || scope == "api";
     read_api = read_api || scope == "read_api";
     write_repository = write_repository || scope == "write_repository";

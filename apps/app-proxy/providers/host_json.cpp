@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxText = 64UL * 1024;
 constexpr std::size_t kMaxUrl = 4UL * 1024;
-constexpr std::size_t kMaxDepth = 64;
 
 bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char c) { return c > 0x20 && c != 0x7f; });
@@ -22,21 +21,14 @@ bool is_printable(std::string_view text) {
 
 Result<HostJson> HostJson::parse(std::string_view text, Expect expect) {
   HostJson out;
-  out.parser_ = std::make_unique<simdjson::dom::parser>();
-  if (out.parser_->allocate(std::max<std::size_t>(text.size(), 64), kMaxDepth) !=
-      simdjson::SUCCESS) {
-    return fail(ErrorCode::invalid_data, "too large");
-  }
-  simdjson::dom::element root;
-  if (out.parser_->parse(text.data(), text.size()).get(root) != simdjson::SUCCESS) {
-    return fail(ErrorCode::invalid_data, "no JSON");
-  }
-  const bool fits = expect == Expect::object ? root.is_object() : root.is_array();
+  const auto root = out.parser_.parse(text, "answer");
+  if (!root) return fail(ErrorCode::invalid_data, "no JSON");
+  const bool fits = expect == Expect::object ? root->is_object() : root->is_array();
   if (!fits) {
     return fail(ErrorCode::invalid_data,
                 expect == Expect::object ? "no JSON object" : "no JSON array");
   }
-  out.root_ = JsonView(root);
+  out.root_ = *root;
   return out;
 }
 
@@ -55,7 +47,7 @@ std::string host_text(JsonView value) {
 
 std::string host_id(JsonView value) {
   if (!value.text().empty()) return host_text(value);
-  if (value.element() && value.element()->is_int64()) return std::to_string(value.number());
+  if (value.is_integer()) return std::to_string(value.number());
   return {};
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "common/core/error.hpp"
 #include "common/core/json_text.hpp"
 
 // Reading what Git hosts answer. Everything here is chosen by a stranger.
@@ -18,10 +19,11 @@ class HostJson {
 
   [[nodiscard]] JsonView operator[](std::string_view key) const { return root_[key]; }
   [[nodiscard]] JsonView root() const { return root_; }
-  [[nodiscard]] simdjson::dom::array items() const { return root_.items(); }
+  [[nodiscard]] JsonItems items() const { return root_.items(); }
 
  private:
-  std::unique_ptr<simdjson::dom::parser> parser_;  // views keep its address
+  static constexpr std::size_t kMaxDepth = 64;
+  JsonParser parser_{kMaxDepth};
   JsonView root_;
 };
 

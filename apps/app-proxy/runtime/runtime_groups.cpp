@@ -49,8 +49,7 @@ bool is_usual(std::string_view reason) {
 }
 
 std::string waiting_container(JsonView statuses) {
-  for (const auto element : statuses.items()) {
-    const JsonView status(element);
+  for (const auto status : statuses.items()) {
     const auto reason = status["state"]["waiting"]["reason"].text();
     if (is_usual(reason)) continue;
     return "container " + std::string(status["name"].text()) + ": " + std::string(reason);
@@ -61,8 +60,7 @@ std::string waiting_container(JsonView statuses) {
 // Since when the pod has not been ready; nothing: it is ready.
 std::optional<WallTime> unready_since(JsonView pod) {
   auto since = pod["metadata"]["creationTimestamp"].text();
-  for (const auto element : pod["status"]["conditions"].items()) {
-    const JsonView condition(element);
+  for (const auto condition : pod["status"]["conditions"].items()) {
     if (condition["type"].text() != "Ready") continue;
     if (condition["status"].text() == "True") return std::nullopt;
     since = condition["lastTransitionTime"].text();
@@ -176,8 +174,8 @@ std::vector<std::string> pod_troubles(std::string_view list, WallTime now) {
   for_each_member(list, [&](std::string_view key, std::string_view value) {
     if (key != "items") return true;
     for_each_item(value, [&](std::string_view text) {
-      simdjson::dom::parser parser;
-      const auto pod = parse_object(parser, text, "pod");
+      JsonParser parser;
+      const auto pod = parser.parse_object(text, "pod");
       if (!pod) return;
       if (auto trouble = pod_trouble(*pod, now); !trouble.empty()) {
         troubles.push_back(std::string((*pod)["metadata"]["name"].text()) + ": " + trouble);

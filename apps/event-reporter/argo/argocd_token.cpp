@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <simdjson.h>
-
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 #include "common/core/text.hpp"
@@ -19,11 +17,10 @@ constexpr auto kReadTimeout = std::chrono::seconds(10);
 Task<Result<Secret>> read_secret(k8s::Client& client, k8s::ObjectKey key, std::string data_key) {
   auto text = co_await client.get(k8s::resources::kSecrets, key, deadline_after(kReadTimeout));
   if (!text) co_return std::unexpected(text.error());
-  simdjson::dom::parser parser;
-  simdjson::dom::element root;
-  const auto parsed = parser.parse(*text).get(root) == simdjson::SUCCESS;
+  JsonParser parser;
+  const auto root = parser.parse(*text, "Secret");
   const Secret wiped(std::move(*text));
-  const auto value = parsed ? JsonView(root)["data"][data_key].text() : std::string_view{};
+  const auto value = root ? (*root)["data"][data_key].text() : std::string_view{};
   auto bytes = base64_decode(value);
   if (value.empty() || !bytes) {
     co_return fail(ErrorCode::invalid_data,

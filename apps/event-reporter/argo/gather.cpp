@@ -7,7 +7,6 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <prometheus/counter.h>
-#include <simdjson.h>
 
 #include "common/core/json_text.hpp"
 #include "common/core/race.hpp"
@@ -60,10 +59,10 @@ void note(Error& why, const Error& error) {
 
 // "v2.13.9+abc" -> 2; 0 when it cannot be read.
 int major_version(std::string_view answer) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element root;
-  if (parser.parse(answer.data(), answer.size()).get(root) != simdjson::SUCCESS) return 0;
-  auto version = JsonView(root)["Version"].text();
+  JsonParser parser;
+  const auto root = parser.parse(answer, "version");
+  if (!root) return 0;
+  auto version = (*root)["Version"].text();
   if (version.starts_with('v')) version.remove_prefix(1);
   int major = 0;
   std::from_chars(version.data(), version.data() + version.size(), major);
@@ -164,10 +163,9 @@ Task<Result<void>> Gatherer::load_settings() {
       k8s::resources::kConfigMaps, {.ns = settings_.argocd_namespace, .name = "argocd-cm"},
       deadline_after(kReadTimeout));
   if (config) {
-    simdjson::dom::parser parser;
-    simdjson::dom::element root;
-    if (parser.parse(*config).get(root) == simdjson::SUCCESS) {
-      const auto data = JsonView(root)["data"];
+    JsonParser parser;
+    if (const auto root = parser.parse(*config, "argocd-cm")) {
+      const auto data = (*root)["data"];
       if (const auto method = data["application.resourceTrackingMethod"].text(); !method.empty()) {
         settings.method = method;
       }

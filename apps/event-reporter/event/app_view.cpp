@@ -6,9 +6,10 @@ namespace gitops::reporter {
 namespace {
 
 JsonView nth(JsonView list, std::size_t index) {
-  simdjson::dom::element found;
-  if (list.items().at(index).get(found) != simdjson::SUCCESS) return {};
-  return JsonView(found);
+  for (const auto item : list.items()) {
+    if (index-- == 0) return item;
+  }
+  return {};
 }
 
 }  // namespace
@@ -26,7 +27,7 @@ Result<AppView> AppView::parse(std::string text) {
 std::vector<ResourceId> AppView::resource_ids() const {
   std::vector<ResourceId> ids;
   for (const auto resource : status()["resources"].items()) {
-    ids.push_back(ResourceId::of(JsonView(resource)));
+    ids.push_back(ResourceId::of(resource));
   }
   return ids;
 }
@@ -51,7 +52,7 @@ JsonView AppView::source(std::size_t index) const {
 std::size_t AppView::main_source() const {
   std::size_t index = 0;
   for (const auto source : root_["spec"]["sources"].items()) {
-    if (JsonView(source)["ref"].text().empty()) return index;
+    if (source["ref"].text().empty()) return index;
     ++index;
   }
   return 0;
@@ -93,7 +94,7 @@ std::int64_t AppView::history_id() const {
 
 bool AppView::was_compared() const {
   for (const auto entry : status()["conditions"].items()) {
-    const auto type = JsonView(entry)["type"].text();
+    const auto type = entry["type"].text();
     // The error of an automated sync or of the deletion comes after the comparison.
     if (type.ends_with("Error") && type != "SyncError" && type != "DeletionError") return false;
   }
@@ -102,7 +103,7 @@ bool AppView::was_compared() const {
 
 std::optional<JsonView> AppView::last_history() const {
   std::optional<JsonView> last;
-  for (const auto entry : status()["history"].items()) last = JsonView(entry);
+  for (const auto entry : status()["history"].items()) last = entry;
   return last;
 }
 
@@ -112,8 +113,7 @@ std::string_view AppView::revision_in(JsonView object) const {
 }
 
 void SyncResults::read(const AppView& app) {
-  for (const auto entry : app.operation_state()["syncResult"]["resources"].items()) {
-    const JsonView result(entry);
+  for (const auto result : app.operation_state()["syncResult"]["resources"].items()) {
     if (result["syncPhase"].text() == "Sync") by_identity_.try_emplace(identity_of(result), result);
   }
 }

@@ -15,7 +15,7 @@ namespace {
 std::string labels_json(JsonView labels) {
   if (!labels.exists()) return "null";
   std::map<std::string_view, std::string_view> sorted;
-  for (const auto [key, value] : labels.members()) sorted[key] = JsonView(value).text();
+  for (const auto [key, value] : labels.members()) sorted[key] = value.text();
   std::string out = "{";
   for (const auto& [key, value] : sorted) {
     if (out.size() > 1) out += ',';
@@ -116,8 +116,7 @@ Result<void> ApplicationEvents::read_answers() {
 }
 
 void ApplicationEvents::list_entries() {
-  for (const auto element : app().status()["resources"].items()) {
-    const JsonView status(element);
+  for (const auto status : app().status()["resources"].items()) {
     auto id = ResourceId::of(status);
     if (id.kind.empty() || id.name.empty()) continue;
     if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;

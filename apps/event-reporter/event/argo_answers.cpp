@@ -19,13 +19,12 @@ std::string_view state(JsonView value) {
 Result<void> TreeView::read(std::string_view answer) {
   auto parsed = document_.parse(answer, "the answer of resource-tree");
   if (!parsed) return std::unexpected(parsed.error());
-  for (const auto entry : (*parsed)["nodes"].items()) {
-    const JsonView node(entry);
+  for (const auto node : (*parsed)["nodes"].items()) {
     const auto index = nodes_.size();
     nodes_.push_back(node);
     by_identity_.try_emplace(identity_of(node), index);
     for (const auto parent : node["parentRefs"].items()) {
-      children_[identity_of(JsonView(parent))].push_back(index);
+      children_[identity_of(parent)].push_back(index);
     }
   }
   return {};
@@ -56,8 +55,7 @@ std::vector<JsonView> TreeView::descendants(const std::string& identity) const {
 Result<void> ManagedView::read(std::string_view answer) {
   auto parsed = document_.parse(answer, "the answer of managed-resources");
   if (!parsed) return std::unexpected(parsed.error());
-  for (const auto entry : (*parsed)["items"].items()) {
-    const JsonView item(entry);
+  for (const auto item : (*parsed)["items"].items()) {
     const auto [added, first] = by_identity_.try_emplace(identity_of(item));
     if (!first) continue;
     auto& states = added->second;

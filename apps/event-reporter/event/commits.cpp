@@ -58,9 +58,9 @@ std::optional<Commit> main_commit(const AppSnapshot& snapshot) {
   if (!snapshot.sync_revisions) return std::nullopt;
   const auto index = snapshot.app.main_source();
   if (index >= snapshot.sync_revisions->size()) return std::nullopt;
-  simdjson::dom::parser parser;
+  JsonParser parser;
   const auto metadata =
-      parse_object(parser, (*snapshot.sync_revisions)[index].metadata, "revision metadata");
+      parser.parse_object((*snapshot.sync_revisions)[index].metadata, "revision metadata");
   if (!metadata) return std::nullopt;
   Commit commit{.author = std::string((*metadata)["author"].text()),
                 .message = std::string((*metadata)["message"].text()),

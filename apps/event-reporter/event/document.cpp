@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <simdjson.h>
+
 namespace gitops::reporter {
 namespace {
 
@@ -43,6 +45,11 @@ void copy_used(const simdjson::dom::document& from, simdjson::dom::document& to)
 }
 
 }  // namespace
+
+Document::Document() : kept_(std::make_unique<simdjson::dom::document>()) {}
+Document::~Document() = default;
+Document::Document(Document&&) noexcept = default;
+Document& Document::operator=(Document&&) noexcept = default;
 
 Result<JsonView> Document::parse(std::string_view text, std::string_view what) {
   thread_local simdjson::dom::parser parser;

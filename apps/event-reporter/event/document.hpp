@@ -3,10 +3,12 @@
 #include <memory>
 #include <string_view>
 
-#include <simdjson.h>
-
 #include "common/core/error.hpp"
 #include "common/core/json_text.hpp"
+
+namespace simdjson::dom {
+class document;
+}
 
 namespace gitops::reporter {
 
@@ -15,11 +17,15 @@ namespace gitops::reporter {
 // what it needs, about twice the text. Can be moved but not copied; views stay valid when it moves.
 class Document {
  public:
+  Document();
+  ~Document();
+  Document(Document&&) noexcept;
+  Document& operator=(Document&&) noexcept;
   // The text, which must be one JSON object; `what` names it in the error. Call it once.
   Result<JsonView> parse(std::string_view text, std::string_view what);
 
  private:
-  std::unique_ptr<simdjson::dom::document> kept_ = std::make_unique<simdjson::dom::document>();
+  std::unique_ptr<simdjson::dom::document> kept_;
 };
 
 }  // namespace gitops::reporter

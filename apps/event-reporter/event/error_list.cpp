@@ -42,8 +42,7 @@ void ErrorList::add_sync_result(const AppView& app, JsonView result) {
 }
 
 void ErrorList::add_conditions(const AppView& app) {
-  for (const auto entry : app.status()["conditions"].items()) {
-    const JsonView condition(entry);
+  for (const auto condition : app.status()["conditions"].items()) {
     const auto message = condition["message"].text();
     if (is_about_tasks(message) && sync_results(app).exists()) {
       add_failed_tasks(sync_results(app));
@@ -60,8 +59,7 @@ void ErrorList::add_conditions(const AppView& app) {
 }
 
 void ErrorList::add_failed_tasks(JsonView results) {
-  for (const auto entry : results.items()) {
-    const JsonView result(entry);
+  for (const auto result : results.items()) {
     const auto message = result["message"].text();
     if (message.empty() || !failed(result)) continue;
     std::string text = "Resource ";

@@ -13,13 +13,8 @@ namespace gitops::reporter {
 namespace {
 
 std::string as_yaml(std::string_view manifest) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element document;
-  if (manifest.empty() ||
-      parser.parse(manifest.data(), manifest.size()).get(document) != simdjson::SUCCESS) {
-    return {};
-  }
-  return to_yaml(document);
+  auto yaml = json_to_yaml(manifest);
+  return yaml ? std::move(*yaml) : std::string();
 }
 
 using Body = const EventBody&;
@@ -157,8 +152,8 @@ std::string reduced_manifest(std::string_view manifest) {
 }  // namespace
 
 std::string reduced_event(std::string_view body) {
-  simdjson::dom::parser parser;
-  const auto event = parse_object(parser, body, "event");
+  JsonParser parser;
+  const auto event = parser.parse_object(body, "event");
   if (!event) return {};
   const auto data = (*event)["data"];
   const auto object = base64_decode(data["object"].text());

@@ -49,22 +49,21 @@ std::optional<std::string> source_files_request(const AppView& app) {
 }
 
 Result<GitFiles> GitFiles::parse(std::string_view answer) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, answer, "files of the source");
+  JsonParser parser;
+  const auto root = parser.parse_object(answer, "files of the source");
   if (!root) return std::unexpected(root.error());
   if (!(*root)["files"].is_array()) {
     return fail(ErrorCode::invalid_data, "files of the source: no \"files\"");
   }
   GitFiles out;
-  for (const auto element : (*root)["files"].items()) {
-    const JsonView file(element);
+  for (const auto file : (*root)["files"].items()) {
     const auto path = file["path"].text();
     if (path.empty() || path.size() > kMaxPath) continue;
     const auto index = out.files_.size();
     out.files_.push_back({.path = std::string(path), .text = std::string(file["text"].text())});
     out.bytes_ += sizeof(File) + path.size() + out.files_.back().text.size();
     for (const auto object : file["objects"].items()) {
-      auto identity = identity_of(JsonView(object));
+      auto identity = identity_of(object);
       out.bytes_ += 64 + identity.size();
       const auto [place, is_new] = out.by_object_.emplace(std::move(identity), index);
       if (!is_new && place->second != index) place->second = kSeveral;

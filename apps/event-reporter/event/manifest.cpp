@@ -38,13 +38,10 @@ std::string mask_members(std::string_view secret) {
 
 // The value of a last-applied annotation: a JSON string that holds the whole Secret.
 std::string mask_last_applied(std::string_view value) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element text;
-  std::string_view applied;
-  if (parser.parse(value.data(), value.size()).get(text) != simdjson::SUCCESS ||
-      text.get_string().get(applied) != simdjson::SUCCESS || !applied.starts_with('{')) {
-    return json_string(kMask);
-  }
+  JsonParser parser;
+  const auto text = parser.parse(value, "annotation");
+  const auto applied = text ? text->text() : std::string_view();
+  if (!applied.starts_with('{')) return json_string(kMask);
   return json_string(mask_members(applied));
 }
 

@@ -12,7 +12,7 @@ std::vector<std::string_view> revision_list(JsonView object, std::string_view se
                                             std::string_view single) {
   std::vector<std::string_view> out;
   if (object[several].is_array()) {
-    for (const auto entry : object[several].items()) out.push_back(JsonView(entry).text());
+    for (const auto entry : object[several].items()) out.push_back(entry.text());
   } else if (const auto one = object[single].text(); !one.empty()) {
     out.push_back(one);
   }

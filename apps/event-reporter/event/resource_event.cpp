@@ -80,8 +80,8 @@ std::string reduced_object(std::string_view object) {
 }  // namespace
 
 Result<ResourceFacts> read_resource(std::string_view object) {
-  simdjson::dom::parser parser;
-  const auto root = parse_object(parser, object, "the object");
+  JsonParser parser;
+  const auto root = parser.parse_object(object, "the object");
   if (!root) return std::unexpected(root.error());
   const auto metadata = (*root)["metadata"];
   return ResourceFacts{.uid = std::string(metadata["uid"].text()),
@@ -112,8 +112,8 @@ std::string resource_stub(const k8s::ObjectKey& key, std::string_view uid) {
 }
 
 std::string reduced_resource_event(std::string_view body) {
-  simdjson::dom::parser parser;
-  const auto event = parse_object(parser, body, "event");
+  JsonParser parser;
+  const auto event = parser.parse_object(body, "event");
   if (!event) return {};
   const auto object = (*event)["data"]["object"].text();
   auto out = edit_present_member(body, "data", [&](std::string_view data) {

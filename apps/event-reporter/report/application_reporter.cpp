@@ -526,8 +526,8 @@ Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::strin
   if (!tree) co_return std::unexpected(tree.error());
   const auto bytes = tree->size();
   auto compare = [text = std::move(*tree), known = entry->tree](std::stop_token) {
-    simdjson::dom::parser parser;
-    const bool usable = parse_object(parser, text, "the answer of resource-tree").has_value();
+    JsonParser parser;
+    const bool usable = parser.parse_object(text, "the answer of resource-tree").has_value();
     return Result<bool>(usable && known != tree_digest(text));
   };
   if (bytes < kLargeSnapshot) co_return compare({});

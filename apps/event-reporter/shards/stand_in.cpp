@@ -143,13 +143,13 @@ std::optional<std::size_t> StandInSteps::next_due() const {
 }
 
 bool StandInSteps::see(const std::string& list, Clock::time_point now) {
-  simdjson::dom::parser parser;
-  const auto json = parse_object(parser, list, "list of Leases");
+  JsonParser parser;
+  const auto json = parser.parse_object(list, "list of Leases");
   if (!json || !(*json)["items"].is_array()) return false;
   std::unordered_map<std::string_view, std::string> by_name;
   for (const auto item : (*json)["items"].items()) {
-    const auto name = JsonView(item)["metadata"]["name"].text();
-    if (!name.empty()) by_name.emplace(name, simdjson::minify(item));
+    const auto name = item["metadata"]["name"].text();
+    if (!name.empty()) by_name.emplace(name, item.to_text());
   }
   for (auto& view : views_) {
     const auto found = by_name.find(view.key().name);

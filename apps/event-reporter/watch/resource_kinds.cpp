@@ -84,13 +84,11 @@ Milestone milestone_of(const ResourceKind& kind, const k8s::Record& record) {
 bool has_owner(const ResourceKind& kind, const k8s::Record& record) {
   if (kind.owner.empty()) return true;
   const auto owners = record.field(0);
-  simdjson::dom::parser parser;
-  simdjson::dom::element list;
-  if (!owners || parser.parse(owners->data(), owners->size()).get(list) != simdjson::SUCCESS) {
-    return false;
-  }
-  return std::ranges::any_of(JsonView(list).items(), [&kind](simdjson::dom::element element) {
-    const JsonView owner(element);
+  if (!owners) return false;
+  JsonParser parser;
+  const auto list = parser.parse(*owners, "owners");
+  if (!list) return false;
+  return std::ranges::any_of(list->items(), [&kind](JsonView owner) {
     return owner["kind"].text() == kind.owner &&
            owner["apiVersion"].text().starts_with("argoproj.io/");
   });

@@ -1,6 +1,12 @@
 #include "common/core/json_text.hpp"
 
+#include <bit>
+#include <cstddef>
+#include <new>
+#include <type_traits>
 #include <utility>
+
+#include <simdjson.h>
 
 #include "common/core/encoding.hpp"
 
@@ -60,16 +66,50 @@ std::size_t skip_value(std::string_view text, std::size_t at) {
   return text.size();
 }
 
+// Elements and iterators of simdjson hold one tape_ref and nothing else.
+using simdjson::internal::tape_ref;
+static_assert(offsetof(tape_ref, doc) == offsetof(JsonPlace, document));
+static_assert(offsetof(tape_ref, json_index) == offsetof(JsonPlace, index));
+
+template <class T>
+concept IsPlace = sizeof(T) == sizeof(JsonPlace) && sizeof(T) == sizeof(tape_ref) &&
+                  std::is_trivially_copyable_v<T>;
+
+template <IsPlace T>
+JsonPlace place_of(const T& of) {
+  return std::bit_cast<JsonPlace>(of);
+}
+
+template <IsPlace T>
+T at_place(const JsonPlace& place) {
+  return std::bit_cast<T>(place);
+}
+
+using simdjson::dom::array;
+using simdjson::dom::element;
+using simdjson::dom::object;
+
+Result<JsonView> parse_with(simdjson::dom::parser& parser, std::string_view text,
+                            std::string_view what, bool wants_object) {
+  element root;
+  const auto error = parser.parse(text.data(), text.size()).get(root);
+  if (error == simdjson::SUCCESS && (root.is_object() || !wants_object)) {
+    return JsonView(root);
+  }
+  const std::string reason =
+      error == simdjson::SUCCESS ? "not an object" : simdjson::error_message(error);
+  return fail(ErrorCode::invalid_data, std::string(what) + " is not usable JSON: " + reason);
+}
+
 }  // namespace
 
-JsonView::JsonView(simdjson::dom::element element) {
-  if (!element.is_null()) element_ = element;
+JsonView::JsonView(const element& from) {
+  if (!from.is_null()) place_ = place_of(from);
 }
 
 JsonView JsonView::operator[](std::string_view key) const {
-  simdjson::dom::element found;
-  if (!element_ || !element_->is_object() ||
-      element_->at_key(key).get(found) != simdjson::SUCCESS) {
+  element found;
+  if (!is_object() || at_place<element>(place_).at_key(key).get(found) != simdjson::SUCCESS) {
     return {};
   }
   return JsonView(found);
@@ -77,47 +117,103 @@ JsonView JsonView::operator[](std::string_view key) const {
 
 std::string_view JsonView::text() const {
   std::string_view value;
-  if (!element_ || element_->get_string().get(value) != simdjson::SUCCESS) return {};
+  if (!exists() || at_place<element>(place_).get_string().get(value) != simdjson::SUCCESS) {
+    return {};
+  }
   return value;
+}
+
+bool JsonView::is_text() const {
+  return exists() && at_place<element>(place_).is_string();
 }
 
 std::int64_t JsonView::number() const {
   std::int64_t value = 0;
-  if (!element_ || element_->get_int64().get(value) != simdjson::SUCCESS) return 0;
+  if (!exists() || at_place<element>(place_).get_int64().get(value) != simdjson::SUCCESS) return 0;
   return value;
+}
+
+bool JsonView::is_integer() const {
+  return exists() && at_place<element>(place_).is_int64();
 }
 
 bool JsonView::is_true() const {
   bool value = false;
-  return element_ && element_->get_bool().get(value) == simdjson::SUCCESS && value;
+  return exists() && at_place<element>(place_).get_bool().get(value) == simdjson::SUCCESS && value;
 }
 
-simdjson::dom::array JsonView::items() const {
-  static simdjson::dom::parser parser;
-  static const simdjson::dom::array none = parser.parse(std::string_view("[]")).get_array();
-  simdjson::dom::array value;
-  if (!element_ || element_->get_array().get(value) != simdjson::SUCCESS) return none;
-  return value;
+bool JsonView::is_array() const {
+  return exists() && at_place<element>(place_).is_array();
 }
 
-simdjson::dom::object JsonView::members() const {
-  static simdjson::dom::parser parser;
-  static const simdjson::dom::object none = parser.parse(std::string_view("{}")).get_object();
-  simdjson::dom::object value;
-  if (!element_ || element_->get_object().get(value) != simdjson::SUCCESS) return none;
-  return value;
+bool JsonView::is_object() const {
+  return exists() && at_place<element>(place_).is_object();
+}
+
+JsonItems JsonView::items() const {
+  array value;
+  if (!exists() || at_place<element>(place_).get_array().get(value) != simdjson::SUCCESS) return {};
+  return {place_of(value.begin()), place_of(value.end()), value.size()};
+}
+
+JsonMembers JsonView::members() const {
+  object value;
+  if (!exists() || at_place<element>(place_).get_object().get(value) != simdjson::SUCCESS) {
+    return {};
+  }
+  return {place_of(value.begin()), place_of(value.end()), value.size()};
+}
+
+std::string JsonView::to_text() const {
+  return exists() ? simdjson::minify(at_place<element>(place_)) : std::string();
+}
+
+template <>
+JsonView JsonItems::Iterator::operator*() const {
+  return JsonView(*at_place<array::iterator>(at_));
+}
+
+template <>
+JsonItems::Iterator& JsonItems::Iterator::operator++() {
+  at_ = place_of(++at_place<array::iterator>(at_));
+  return *this;
+}
+
+template <>
+JsonMember JsonMembers::Iterator::operator*() const {
+  const auto at = at_place<object::iterator>(at_);
+  return {.key = at.key(), .value = JsonView(at.value())};
+}
+
+template <>
+JsonMembers::Iterator& JsonMembers::Iterator::operator++() {
+  at_ = place_of(++at_place<object::iterator>(at_));
+  return *this;
+}
+
+JsonParser::JsonParser() : parser_(std::make_unique<simdjson::dom::parser>()) {}
+
+JsonParser::JsonParser(std::size_t max_depth) : JsonParser() {
+  // The parser grows with its texts and keeps the depth that it began with.
+  static constexpr std::size_t kFirstCapacity = 64;
+  if (parser_->allocate(kFirstCapacity, max_depth) != simdjson::SUCCESS) throw std::bad_alloc();
+}
+
+JsonParser::~JsonParser() = default;
+JsonParser::JsonParser(JsonParser&&) noexcept = default;
+JsonParser& JsonParser::operator=(JsonParser&&) noexcept = default;
+
+Result<JsonView> JsonParser::parse(std::string_view text, std::string_view what) {
+  return parse_with(*parser_, text, what, false);
+}
+
+Result<JsonView> JsonParser::parse_object(std::string_view text, std::string_view what) {
+  return gitops::parse_object(*parser_, text, what);
 }
 
 Result<JsonView> parse_object(simdjson::dom::parser& with, std::string_view text,
                               std::string_view what) {
-  simdjson::dom::element root;
-  const auto error = with.parse(text.data(), text.size()).get(root);
-  if (error != simdjson::SUCCESS || !root.is_object()) {
-    const std::string reason =
-        error == simdjson::SUCCESS ? "not an object" : simdjson::error_message(error);
-    return fail(ErrorCode::invalid_data, std::string(what) + " is not usable JSON: " + reason);
-  }
-  return JsonView(root);
+  return parse_with(with, text, what, true);
 }
 
 ObjectWriter::ObjectWriter(std::string& out) : out_(out) {

@@ -1,48 +1,147 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <optional>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
-
-#include <simdjson.h>
+#include <utility>
 
 #include "common/core/error.hpp"
+
+namespace simdjson::dom {
+class element;
+class parser;
+}  // namespace simdjson::dom
 
 // Reading, changing and writing JSON as text: what is not touched stays the text that was received.
 namespace gitops {
 
+class JsonView;
+struct JsonMember;
+template <class T>
+class JsonRange;
+// The elements of an array; the members of an object in the order of the text.
+using JsonItems = JsonRange<JsonView>;
+using JsonMembers = JsonRange<JsonMember>;
+
+// Where simdjson has a value: its elements and iterators consist of these two words.
+struct JsonPlace {
+  const void* document = nullptr;
+  std::size_t index = 0;
+  bool operator==(const JsonPlace&) const = default;
+};
+
 // A place in a parsed document that may not be there; null counts as absent. Borrows from the
-// simdjson parser that made the document.
+// parser that made the document. Takes no memory of its own, nor do the ranges that it returns.
 class JsonView {
  public:
   JsonView() = default;
-  explicit JsonView(simdjson::dom::element element);
+  // For sources that use simdjson themselves.
+  explicit JsonView(const simdjson::dom::element& element);
 
-  [[nodiscard]] bool exists() const { return element_.has_value(); }
+  [[nodiscard]] bool exists() const { return place_.document != nullptr; }
   // The member of that name; absent when this is no object.
   [[nodiscard]] JsonView operator[](std::string_view key) const;
   // The string here; empty when there is none.
   [[nodiscard]] std::string_view text() const;
+  [[nodiscard]] bool is_text() const;
   // The integer here; 0 when there is none.
   [[nodiscard]] std::int64_t number() const;
+  // False for numbers that number() cannot return.
+  [[nodiscard]] bool is_integer() const;
   [[nodiscard]] bool is_true() const;
   // The elements of the array here; none when it is none.
-  [[nodiscard]] simdjson::dom::array items() const;
-  [[nodiscard]] bool is_array() const { return element_ && element_->is_array(); }
-  [[nodiscard]] bool is_object() const { return element_ && element_->is_object(); }
+  [[nodiscard]] JsonItems items() const;
+  [[nodiscard]] bool is_array() const;
+  [[nodiscard]] bool is_object() const;
   // The members of the object here; none when it is none.
-  [[nodiscard]] simdjson::dom::object members() const;
-  [[nodiscard]] const std::optional<simdjson::dom::element>& element() const { return element_; }
+  [[nodiscard]] JsonMembers members() const;
+  // The value here as JSON text without blanks; empty when it is absent.
+  [[nodiscard]] std::string to_text() const;
 
  private:
-  std::optional<simdjson::dom::element> element_;
+  JsonPlace place_;
 };
 
-// Parses a text that must be one JSON object; `what` names it in the error. The view borrows from
-// the parser.
+struct JsonMember {
+  std::string_view key;
+  JsonView value;
+};
+
+template <class T>
+class JsonRange {
+ public:
+  class Iterator {
+   public:
+    using iterator_concept = std::forward_iterator_tag;
+    using iterator_category = std::input_iterator_tag;  // it gives values, not references
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using reference = T;
+    using pointer = void;
+
+    Iterator() = default;
+    explicit Iterator(JsonPlace at) : at_(at) {}
+    T operator*() const;
+    Iterator& operator++();
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    JsonPlace at_;
+  };
+
+  JsonRange() = default;
+  JsonRange(JsonPlace begin, JsonPlace end, std::size_t size)
+      : begin_(begin), end_(end), size_(size) {}
+  [[nodiscard]] Iterator begin() const { return begin_; }
+  [[nodiscard]] Iterator end() const { return end_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  Iterator begin_;
+  Iterator end_;
+  std::size_t size_ = 0;
+};
+
+template <>
+JsonView JsonItems::Iterator::operator*() const;
+template <>
+JsonItems::Iterator& JsonItems::Iterator::operator++();
+template <>
+JsonMember JsonMembers::Iterator::operator*() const;
+template <>
+JsonMembers::Iterator& JsonMembers::Iterator::operator++();
+
+// Parses JSON texts one after another in the same memory. Can be moved but not copied; views stay
+// valid when it moves, and end with the next text.
+class JsonParser {
+ public:
+  JsonParser();
+  // Refuses what is nested more deeply.
+  explicit JsonParser(std::size_t max_depth);
+  ~JsonParser();
+  JsonParser(JsonParser&&) noexcept;
+  JsonParser& operator=(JsonParser&&) noexcept;
+
+  // Parses a text that may be any JSON value; `what` names it in the error, which is invalid_data.
+  Result<JsonView> parse(std::string_view text, std::string_view what);
+  // Parses a text that must be one JSON object.
+  Result<JsonView> parse_object(std::string_view text, std::string_view what);
+
+ private:
+  std::unique_ptr<simdjson::dom::parser> parser_;
+};
+
+// The same as JsonParser::parse_object() for sources that use simdjson themselves.
 Result<JsonView> parse_object(simdjson::dom::parser& with, std::string_view text,
                               std::string_view what);
 

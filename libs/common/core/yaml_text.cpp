@@ -6,6 +6,8 @@
 #include <map>
 #include <string_view>
 
+#include <simdjson.h>
+
 #include "common/core/encoding.hpp"
 
 namespace gitops {
@@ -257,17 +259,13 @@ void append_value(std::string& out, element value, std::size_t indent) {
 
 }  // namespace
 
-std::string to_yaml(element document) {
-  std::string out;
-  append_value(out, document, 0);
-  return out;
-}
-
 Result<std::string> json_to_yaml(std::string_view json) {
   simdjson::dom::parser parser;
   const auto document = parser.parse(simdjson::padded_string(json));
   if (document.error() != simdjson::SUCCESS) return fail(ErrorCode::invalid_data, "is not JSON");
-  return to_yaml(document.value_unsafe());
+  std::string out;
+  append_value(out, document.value_unsafe(), 0);
+  return out;
 }
 
 }  // namespace gitops

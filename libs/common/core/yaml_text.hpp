@@ -3,8 +3,6 @@
 #include <string>
 #include <string_view>
 
-#include <simdjson.h>
-
 #include "common/core/error.hpp"
 
 namespace gitops {
@@ -12,9 +10,7 @@ namespace gitops {
 // A JSON document as block-style YAML, the way Kubernetes tools print it: keys sorted, two spaces,
 // sequences not indented, text of several lines as a literal block, strings quoted only where they
 // would otherwise be read as something else (by YAML 1.1 rules). Parsing it gives the same data.
-std::string to_yaml(simdjson::dom::element document);
-
-// The same of a JSON text; invalid_data when it is none.
+// invalid_data when the text is not JSON.
 Result<std::string> json_to_yaml(std::string_view json);
 
 }  // namespace gitops

@@ -1,5 +1,7 @@
 #include "common/graphql/engine.hpp"
 
+#include <simdjson.h>
+
 #include "common/core/race.hpp"
 #include "common/graphql/operation.hpp"
 #include "common/graphql/parser.hpp"
@@ -64,6 +66,9 @@ Task<std::optional<std::string>> Prepared::next() {
   co_return co_await execution_->answer(std::move(**event));
 }
 
+Engine::Engine() : parser_(std::make_unique<simdjson::dom::parser>()) {}
+Engine::~Engine() = default;
+
 Result<std::unique_ptr<Engine>> Engine::make(std::string sdl, const Resolvers& resolvers,
                                              EngineOptions options) {
   std::unique_ptr<Engine> engine(new Engine);
@@ -85,7 +90,7 @@ std::expected<std::unique_ptr<Prepared>, Refusal> Engine::prepare_body(std::stri
   };
   simdjson::dom::element root;
   const simdjson::padded_string padded(body);
-  if (parser_.parse(padded).get(root) != simdjson::SUCCESS) {
+  if (parser_->parse(padded).get(root) != simdjson::SUCCESS) {
     return refuse("The body is not valid JSON.");
   }
   if (root.is_array()) {
@@ -129,7 +134,7 @@ std::expected<std::unique_ptr<Prepared>, Refusal> Engine::prepare(const RequestT
   if (!request.variables.empty()) {
     const simdjson::padded_string padded(request.variables);
     simdjson::dom::element given;
-    if (parser_.parse(padded).get(given) != simdjson::SUCCESS || !given.is_object()) {
+    if (parser_->parse(padded).get(given) != simdjson::SUCCESS || !given.is_object()) {
       return std::unexpected(malformed("variables must be an object."));
     }
     variables = given;

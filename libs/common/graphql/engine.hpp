@@ -4,18 +4,23 @@
 #include <expected>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "common/core/async.hpp"
-#include "common/core/json_text.hpp"
 #include "common/graphql/executor.hpp"
 #include "common/graphql/limits.hpp"
 #include "common/graphql/resolvers.hpp"
 #include "common/graphql/schema.hpp"
 #include "common/graphql/validator.hpp"
+
+namespace simdjson::dom {
+class element;
+class parser;
+}  // namespace simdjson::dom
 
 namespace gitops::graphql {
 
@@ -82,6 +87,8 @@ class Prepared {
 // validator.
 class Engine {
  public:
+  ~Engine();
+
   // An error lists every mistake in the schema, or every field without a resolver and every resolver
   // without a field.
   static Result<std::unique_ptr<Engine>> make(std::string sdl, const Resolvers& resolvers,
@@ -102,7 +109,7 @@ class Engine {
   [[nodiscard]] std::size_t cached_documents() const { return cached_.size(); }
 
  private:
-  Engine() = default;
+  Engine();
   std::expected<std::unique_ptr<Prepared>, Refusal> prepare_with(
       std::string_view query, std::string_view operation_name,
       const std::optional<simdjson::dom::element>& variables, Context context, Deadline deadline);
@@ -112,7 +119,7 @@ class Engine {
   EngineOptions options_;
   std::unique_ptr<Schema> schema_;
   Bindings bindings_;
-  simdjson::dom::parser parser_;
+  std::unique_ptr<simdjson::dom::parser> parser_;
   using Recent = std::list<std::shared_ptr<const Document>>;  // last used first
   Recent recent_;
   std::unordered_map<std::string_view, Recent::iterator> cached_;  // by source

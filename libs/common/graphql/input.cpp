@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include <simdjson.h>
+
 #include "common/graphql/print.hpp"
 
 namespace gitops::graphql {

@@ -7,9 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "common/core/json_text.hpp"
 #include "common/graphql/ast.hpp"
 #include "common/graphql/schema.hpp"
+
+namespace simdjson::dom {
+class element;
+}
 
 // Values that clients send, checked against the schema.
 namespace gitops::graphql {

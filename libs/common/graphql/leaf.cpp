@@ -31,11 +31,8 @@ std::optional<double> number_of(const Value& value) {
 }  // namespace
 
 Result<Json> Json::parse(std::string text) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element element;
-  if (parser.parse(text).get(element) != simdjson::SUCCESS) {
-    return fail(ErrorCode::invalid_data, "the text is not JSON");
-  }
+  JsonParser parser;
+  if (!parser.parse(text, "text")) return fail(ErrorCode::invalid_data, "the text is not JSON");
   return Json(std::move(text));
 }
 

@@ -1,5 +1,7 @@
 #include "common/graphql/operation.hpp"
 
+#include <simdjson.h>
+
 #include "common/graphql/print.hpp"
 
 namespace gitops::graphql {

@@ -5,11 +5,14 @@
 #include <string_view>
 #include <vector>
 
-#include "common/core/json_text.hpp"
 #include "common/graphql/ast.hpp"
 #include "common/graphql/input.hpp"
 #include "common/graphql/response.hpp"
 #include "common/graphql/schema.hpp"
+
+namespace simdjson::dom {
+class element;
+}
 
 // Between a valid document and its execution (section 6.1 of the specification).
 namespace gitops::graphql {

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <optional>
 
+#include <simdjson.h>
+
 namespace gitops::graphql {
 namespace {
 

@@ -4,8 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "common/core/json_text.hpp"
 #include "common/graphql/ast.hpp"
+
+namespace simdjson::dom {
+class element;
+}
 
 // Texts inside of messages, as the reference implementation forms them.
 namespace gitops::graphql {

@@ -53,26 +53,22 @@ void SocketSession::receive_binary() {
 std::vector<SocketAction> SocketSession::receive(std::string_view text, Clock::time_point now) {
   std::vector<SocketAction> actions;
   if (closing_) return actions;
-  simdjson::dom::element root;
-  if (parser_.parse(simdjson::padded_string(text)).get(root) != simdjson::SUCCESS ||
-      !root.is_object()) {
+  const auto parsed = parser_.parse_object(text, "message");
+  if (!parsed) {
     invalid("The message is not a JSON object");
     return actions;
   }
-  std::string_view type;
-  if (root["type"].get(type) != simdjson::SUCCESS) {
+  const JsonView root = *parsed;
+  if (!root["type"].is_text()) {
     invalid("The message has no type");
     return actions;
   }
-  std::string payload;
-  simdjson::dom::element element;
-  if (root["payload"].get(element) == simdjson::SUCCESS && !element.is_null()) {
-    payload = simdjson::minify(element);
-  }
+  const std::string_view type = root["type"].text();
+  std::string payload = root["payload"].to_text();
   const bool is_transport = protocol_ == SocketProtocol::transport;
   const auto with_id = [&](auto use) {
-    std::string_view id;
-    if (root["id"].get(id) != simdjson::SUCCESS || id.empty() || id.size() > options_.max_id) {
+    const std::string_view id = root["id"].text();
+    if (id.empty() || id.size() > options_.max_id) {
       return invalid("The message has no id, or a long one");
     }
     use(std::string(id));

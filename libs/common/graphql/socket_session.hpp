@@ -109,7 +109,7 @@ class SocketSession {
   std::vector<SocketAction> waiting_;  // for the answer to connection_init
   std::vector<std::string> output_;
   std::optional<Close> closing_;
-  simdjson::dom::parser parser_;
+  JsonParser parser_;
 };
 
 }  // namespace gitops::graphql

@@ -1,5 +1,13 @@
 #include "common/core/json_text.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace gitops::reporter {
@@ -81,14 +89,100 @@ TEST(JsonText, AC25_GarbageIsNotReadBeyondItsEnd) {
 }
 
 TEST(JsonText, AbsentPlacesReadAsNothing) {
-  simdjson::dom::parser parser;
-  const JsonView root(parser.parse(std::string_view(R"({"a":{"b":"x","n":7,"z":null}})")).value());
+  JsonParser parser;
+  const JsonView root = parser.parse(R"({"a":{"b":"x","n":7,"z":null}})", "the text").value();
   EXPECT_EQ(root["a"]["b"].text(), "x");
   EXPECT_EQ(root["a"]["n"].number(), 7);
   EXPECT_FALSE(root["a"]["z"].exists());
   EXPECT_EQ(root["no"]["such"]["place"].text(), "");
   EXPECT_EQ(root["a"]["b"].items().size(), 0U);
   EXPECT_EQ(root["a"]["b"].members().size(), 0U);
+  for (const auto place : {JsonView(), root["no"], root["a"]["z"]}) {
+    EXPECT_FALSE(place.is_text() || place.is_integer() || place.is_true());
+    EXPECT_FALSE(place.is_array() || place.is_object());
+    EXPECT_EQ(place.number(), 0);
+    EXPECT_EQ(place.to_text(), "");
+    EXPECT_FALSE(place["key"].exists());
+    for (const auto item : place.items()) ADD_FAILURE() << item.to_text();
+    for (const auto& [key, value] : place.members()) ADD_FAILURE() << key << value.to_text();
+  }
+}
+
+static_assert(std::forward_iterator<JsonItems::Iterator>);
+static_assert(std::forward_iterator<JsonMembers::Iterator>);
+static_assert(std::ranges::forward_range<JsonItems> && std::ranges::forward_range<JsonMembers>);
+
+TEST(JsonText, ItemsAreVisitedInOrderWithThoseThatHoldOthers) {
+  JsonParser parser;
+  const auto root =
+      parser.parse(R"([1,-2.5,18446744073709551615,"t",true,null,[],[1,[2]],{},{"k":[3]}])", "it");
+  ASSERT_TRUE(root);
+  std::vector<std::string> seen;
+  for (const auto item : root->items()) seen.push_back(item.to_text());
+  EXPECT_EQ(seen, (std::vector<std::string>{"1", "-2.5", "18446744073709551615", "\"t\"", "true",
+                                            "", "[]", "[1,[2]]", "{}", R"({"k":[3]})"}));
+  EXPECT_EQ(root->items().size(), 10U);
+  EXPECT_EQ(std::ranges::distance(root->items().begin(), root->items().end()), 10);
+  auto at = root->items().begin();
+  EXPECT_EQ((*at++).number(), 1);
+  EXPECT_EQ((*at).to_text(), "-2.5");
+}
+
+TEST(JsonText, MembersAreVisitedInOrderWithKeysThatAreRepeatedOrEscaped) {
+  JsonParser parser;
+  const auto root = parser.parse_object(R"({"z":{"n":1},"a\"b":[1],"z":null,"":"last"})", "it");
+  ASSERT_TRUE(root);
+  std::vector<std::pair<std::string, std::string>> seen;
+  for (const auto& [key, value] : root->members()) seen.emplace_back(key, value.to_text());
+  EXPECT_EQ(seen, (std::vector<std::pair<std::string, std::string>>{
+                      {"z", R"({"n":1})"}, {"a\"b", "[1]"}, {"z", ""}, {"", R"("last")"}}));
+  EXPECT_EQ(root->members().size(), 4U);
+  EXPECT_EQ((*root)["z"]["n"].number(), 1);  // the first of that name
+  EXPECT_TRUE(std::ranges::none_of(root->members(),
+                                   [](const JsonMember& each) { return each.key == "n"; }));
+}
+
+TEST(JsonText, TellsTheKindsOfValuesApart) {
+  JsonParser parser;
+  const auto root = parser.parse_object(
+      R"({"t":"","i":-7,"big":18446744073709551615,"d":7.0,"b":true,"l":[],"o":{}})", "it");
+  ASSERT_TRUE(root);
+  const auto kinds = [&](std::string_view key) {
+    const JsonView at = (*root)[key];
+    return std::string(at.is_text() ? "t" : "") + (at.is_integer() ? "i" : "") +
+           (at.is_true() ? "b" : "") + (at.is_array() ? "l" : "") + (at.is_object() ? "o" : "");
+  };
+  for (const auto* key : {"t", "i", "b", "l", "o"}) EXPECT_EQ(kinds(key), key);
+  EXPECT_EQ(kinds("big"), "");
+  EXPECT_EQ(kinds("d"), "");
+  EXPECT_EQ((*root)["i"].number(), -7);
+}
+
+TEST(JsonText, AParserTakesOneTextAfterAnotherAndKeepsItsViewsWhenItMoves) {
+  JsonParser parser;
+  EXPECT_EQ(parser.parse("{", "the list").error().code, ErrorCode::invalid_data);
+  EXPECT_EQ(parser.parse_object("[]", "the list").error().message,
+            "the list is not usable JSON: not an object");
+  EXPECT_EQ(parser.parse("[]", "it").value().to_text(), "[]");
+  EXPECT_TRUE(parser.parse("null", "it"));
+  EXPECT_FALSE(parser.parse("null", "it").value().exists());
+  const auto root = parser.parse_object(R"({"a":["b"]})", "it");
+  ASSERT_TRUE(root);
+  const JsonParser moved = std::move(parser);
+  EXPECT_EQ(root->to_text(), R"({"a":["b"]})");
+}
+
+TEST(JsonText, AC25_AParserWithALimitRefusesDeepTextsOfAnySize) {
+  const auto nested = [](std::size_t depth, std::size_t width) {
+    return std::string(depth, '[') + std::string(width, ' ') + std::string(depth, ']');
+  };
+  JsonParser parser(8);
+  for (const std::size_t width : {0UL, 10UL, 10'000UL}) {
+    EXPECT_TRUE(parser.parse(nested(7, width), "it")) << width;
+    EXPECT_FALSE(parser.parse(nested(9, width), "it")) << width;
+  }
+  JsonParser without;
+  EXPECT_TRUE(without.parse(nested(500, 0), "it"));
 }
 
 }  // namespace

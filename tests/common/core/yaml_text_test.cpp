@@ -8,8 +8,7 @@ namespace gitops::reporter {
 namespace {
 
 std::string yaml_of(const std::string& json) {
-  simdjson::dom::parser parser;
-  return to_yaml(parser.parse(json).value());
+  return json_to_yaml(json).value();
 }
 
 // What a YAML reader sees, compared with the JSON it came from. yaml-cpp tells quoted scalars by
