@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include <nlohmann/json.hpp>
+
 #include "peers/peer_cluster.hpp"
 #include "support/yaml_manifests.hpp"
 

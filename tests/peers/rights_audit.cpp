@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 namespace gitops::test {
 

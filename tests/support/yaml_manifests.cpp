@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
 namespace gitops::test {
