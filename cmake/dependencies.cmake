@@ -22,6 +22,7 @@ find_package(simdjson REQUIRED)
 find_package(Snappy 1.1 REQUIRED)  # Snappy::snappy
 find_package(yaml-cpp REQUIRED)
 find_package(prometheus-cpp REQUIRED)
+find_package(spdlog 1.10 REQUIRED)  # its headers and those of fmt: its targets would bring shared libraries
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   find_package(mimalloc 2.0 REQUIRED)
 endif()

@@ -46,7 +46,7 @@ PROGRAMS = {
 USER = 65532
 LIMITS = (20e6, 8e6)  # bytes of an image, and compressed
 # Debian packages whose code is within the programs: headers, and archives that are linked.
-HEADERS = ["libboost1.81-dev", "nlohmann-json3-dev"]
+HEADERS = ["libboost1.81-dev", "libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev"]
 # Its licence asks for no copy beside a program, and the file with those of all its parts has 2 MB.
 WITHOUT_LICENCE_FILE = {"libboost1.81-dev": "BSL-1.0"}
 GIT = ["libgit2-dev", "libhttp-parser-dev", "libmbedtls-dev", "libpcre2-dev"]

@@ -65,6 +65,7 @@ FENCES = {
     r"git2": r"apps/app-proxy/git/(libgit2|repository|transport)\.[ch]pp",
     # Besides core/crypto the TLS files; stream and wire go with the move to net/tls_*.
     r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/(common|app-proxy/sealing)/.*",
+    r"(spdlog|fmt)/": r"libs/common/core/log\.cpp",
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
     r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
     r"simdjson": r"libs/(common/core/(json|yaml)_text|common/graphql/(engine|input|operation|print)|k8s-client/json_tokens)\.cpp|apps/event-reporter/event/document\.cpp|tests/.*",
@@ -114,6 +115,8 @@ def check(path: pathlib.Path) -> list[str]:
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if "asio::detached" in line:
             found.append(f"{name}:{number}: asio::detached loses exceptions; use a TaskGroup")
+        if re.search(r"\b_Exit\(", line) and name.startswith(("libs/", "apps/")) and name != "libs/common/core/process.cpp":
+            found.append(f"{name}:{number}: _Exit loses log lines; use end_process()")
         match = INCLUDE.match(line)
         if not match:
             continue

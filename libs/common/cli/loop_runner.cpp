@@ -7,6 +7,7 @@
 #include <boost/asio/basic_signal_set.hpp>
 
 #include "common/core/log.hpp"
+#include "common/core/process.hpp"
 #include "common/core/task_group.hpp"
 #include "common/core/time.hpp"
 #include "common/core/worker_pool.hpp"
@@ -25,7 +26,7 @@ constexpr milliseconds kCancelGrace = seconds(1);    // for cancelled work to en
 [[noreturn]] void end_process(Console& console, int code) {
   console.out.flush();
   console.err.flush();
-  std::_Exit(code);
+  gitops::end_process(code);
 }
 
 // One run: the work, the signals and the deadline that may end it early. Loop thread only.

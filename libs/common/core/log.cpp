@@ -1,13 +1,29 @@
 #include "common/core/log.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cmath>
+#include <condition_variable>
+#include <memory>
 #include <mutex>
+#include <pthread.h>
 
+#include <poll.h>
 #include <unistd.h>
+
+// Headers only, and without the parts that are not used here: their shared libraries would be
+// 0.66 MB of each image.
+#define FMT_HEADER_ONLY
+#define SPDLOG_NO_EXCEPTIONS
+#define SPDLOG_NO_THREAD_ID
+#include <spdlog/async_logger.h>
+#include <spdlog/details/thread_pool.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/sink.h>
 
 #include "common/core/encoding.hpp"
 
@@ -16,23 +32,12 @@ namespace gitops {
 namespace {
 
 constexpr std::size_t kMaxLine = 8 * 1024;
+constexpr std::size_t kMaxQueued = 512;  // lines; spdlog keeps 400 bytes for each, used or not
+constexpr auto kMaxFlush = std::chrono::seconds(1);
 constexpr std::size_t kMaxRepeatKeys = 1000;
 constexpr std::string_view kRedacted = "[redacted]";
 constexpr std::string_view kJsonTruncated = R"(,"truncated":true})";
 constexpr std::string_view kTextTruncated = " truncated=true";
-
-struct State {
-  std::atomic<LogLevel> level{LogLevel::info};
-  std::atomic<LogFormat> format{LogFormat::json};
-  std::mutex mutex;  // of capture, and so that no line is printed within another
-  std::function<void(std::string_view)> capture;
-};
-
-// Never destroyed: threads may log while the process ends.
-State& state() {
-  static auto* const kState = new State;
-  return *kState;
-}
 
 std::string_view name_of(LogLevel level) {
   constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warning", "error", "off"};
@@ -173,26 +178,164 @@ std::string text_line(LogLevel level, const std::string& logger, std::string_vie
   return line;
 }
 
-// Writes to standard error. A line that nobody can take is lost: there is no place to report it.
-void print(std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+std::string format_line(LogFormat format, LogLevel level, const std::string& logger,
+                        std::string_view message, std::initializer_list<Field> fields) {
+  return format == LogFormat::json ? json_line(level, logger, message, fields)
+                                   : text_line(level, logger, message, fields);
+}
+
+// A sink of finished lines, which need no pattern.
+class Sink final : public spdlog::sinks::sink {
+ public:
+  using Take = std::function<void(const spdlog::details::log_msg&)>;
+  explicit Sink(Take take) : take_(std::move(take)) {}
+  void log(const spdlog::details::log_msg& message) override { take_(message); }
+  void flush() override {}
+  void set_pattern(const std::string&) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+
+ private:
+  Take take_;
+};
+
+// The lines on their way to standard error: spdlog's queue, and spdlog's thread, which writes them.
+// When the queue is full, a new line takes the place of the oldest. Any thread. Never destroyed:
+// the thread may be in a write that does not end.
+class Queue {
+ public:
+  explicit Queue(const std::atomic<LogFormat>& format)
+      : format_(format),
+        writer_(std::make_shared<spdlog::async_logger>(
+            "", std::make_shared<Sink>([this](const auto& message) { take(message.payload); }),
+            pool_, kPolicy)) {}
+
+  void add(const spdlog::details::log_msg& message) {
+    ++added_;
+    pool_->post_log(std::shared_ptr(writer_), message, kPolicy);
   }
+
+  [[nodiscard]] std::uint64_t dropped() const { return refused_ + pool_->overrun_counter(); }
+
+  void flush() {
+    const std::uint64_t until = added_;
+    std::unique_lock lock(mutex_);
+    taken_more_.wait_for(lock, kMaxFlush,
+                         [&] { return taken_ + pool_->overrun_counter() >= until; });
+  }
+
+ private:
+  static constexpr auto kPolicy = spdlog::async_overflow_policy::overrun_oldest;
+
+  // Collects lines, so that a burst of them is one write. A pipe takes PIPE_BUF bytes as a whole,
+  // so nothing that another process writes comes within a line.
+  void take(spdlog::string_view_t line) {
+    if (lines_ > 0 && text_.size() + line.size() >= PIPE_BUF) write();
+    if (lines_ == 0) begin();
+    text_.append(line.data(), line.size()) += '\n';
+    ++lines_;
+    if (pool_->queue_size() == 0) write();
+  }
+
+  // First comes the notice of the lines that were lost since the last write began.
+  void begin() {
+    text_.clear();
+    telling_ = dropped();
+    if (telling_ > told_) {
+      text_ = format_line(format_, LogLevel::warning, "log",
+                          "log lines are lost; standard error did not take them",
+                          {{"lines", telling_ - told_}}) +
+              '\n';
+    }
+    notice_ = text_.size();
+  }
+
+  // Waits as long as it takes.
+  void write() {
+    std::string_view rest = text_;
+    bool refused = false;
+    while (!rest.empty() && !refused) {
+      const auto written = ::write(STDERR_FILENO, rest.data(), rest.size());
+      if (written > 0) {
+        rest.remove_prefix(static_cast<std::size_t>(written));
+      } else if (written < 0 && errno == EAGAIN) {
+        // O_NONBLOCK belongs to the open file, so another process may have set it.
+        pollfd state{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+        ::poll(&state, 1, -1);
+      } else {
+        refused = written < 0 && errno != EINTR;
+      }
+    }
+    const bool notice_written = text_.size() - rest.size() >= notice_;
+    if (notice_written) told_ = telling_;
+    refused_ += static_cast<std::uint64_t>(std::ranges::count(rest, '\n')) - !notice_written;
+    const std::scoped_lock lock(mutex_);
+    taken_ += std::exchange(lines_, 0);
+    taken_more_.notify_all();
+  }
+
+  const std::atomic<LogFormat>& format_;  // of the notices
+  std::atomic<std::uint64_t> added_ = 0;
+  std::atomic<std::uint64_t> refused_ = 0;  // by standard error
+  std::mutex mutex_;
+  std::condition_variable taken_more_;
+  std::uint64_t taken_ = 0;  // by the thread: written or refused
+  // Of the thread:
+  std::string text_;  // a notice and `lines_` lines, not written yet
+  std::uint64_t lines_ = 0;
+  std::size_t notice_ = 0;     // bytes of the notice
+  std::uint64_t telling_ = 0;  // lost lines of which there is a notice, this one included
+  std::uint64_t told_ = 0;     // and those of which one is written
+  std::shared_ptr<spdlog::details::thread_pool> pool_ =
+      std::make_shared<spdlog::details::thread_pool>(
+          kMaxQueued, 1, [] { ::pthread_setname_np(::pthread_self(), "log"); });
+  std::shared_ptr<spdlog::async_logger> writer_;
+};
+
+struct State {
+  std::atomic<LogFormat> format{LogFormat::json};
+  // Has the level.
+  spdlog::logger logger{"",
+                        std::make_shared<Sink>([this](const auto& message) { dispatch(message); })};
+  std::mutex mutex;  // of capture, and of the start of the queue
+  std::function<void(std::string_view)> capture;
+  std::atomic<Queue*> queue = nullptr;  // from the first line on
+
+  void dispatch(const spdlog::details::log_msg& message) {
+    const std::scoped_lock lock(mutex);
+    if (capture) return capture({message.payload.data(), message.payload.size()});
+    if (queue == nullptr) queue = new Queue(format);
+    queue.load()->add(message);
+  }
+};
+
+// Never destroyed: threads may log while the process ends.
+State& state() {
+  static auto* const kState = new State;
+  return *kState;
+}
+
+// Destroyed after nearly everything else that ends with the process.
+const struct FlushAtExit {
+  FlushAtExit() = default;
+  FlushAtExit(const FlushAtExit&) = delete;
+  FlushAtExit& operator=(const FlushAtExit&) = delete;
+  ~FlushAtExit() { flush_logging(); }
+} kFlushAtExit;
+
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  using enum spdlog::level::level_enum;
+  constexpr std::array<spdlog::level::level_enum, 5> kLevels = {debug, info, warn, err, off};
+  return kLevels.at(static_cast<std::size_t>(level));
 }
 
 void write(LogLevel level, const std::string& logger, std::string_view message,
            std::initializer_list<Field> fields) {
   State& shared = state();
-  if (level < shared.level.load(std::memory_order_relaxed)) return;
-  std::string line = shared.format.load(std::memory_order_relaxed) == LogFormat::json
-                         ? json_line(level, logger, message, fields)
-                         : text_line(level, logger, message, fields);
-  const std::scoped_lock lock(shared.mutex);
-  if (shared.capture) return shared.capture(line);
-  line += '\n';
-  print(line);
+  const auto of_spdlog = spdlog_level(level);
+  if (!shared.logger.should_log(of_spdlog)) return;
+  const std::string line =
+      format_line(shared.format.load(std::memory_order_relaxed), level, logger, message, fields);
+  shared.logger.log(of_spdlog, spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace
@@ -243,8 +386,22 @@ RepeatFilter::Verdict RepeatFilter::check(std::string_view key, Clock::time_poin
 }
 
 void configure_logging(LogLevel level, LogFormat format) {
-  state().level = level;
+  state().logger.set_level(spdlog_level(level));
   state().format = format;
+}
+
+void log_raw_line(std::string_view line) {
+  // No level is above `off`.
+  state().logger.log(spdlog::level::off, spdlog::string_view_t(line.data(), line.size()));
+}
+
+std::uint64_t log_lines_dropped() {
+  const Queue* queue = state().queue;
+  return queue == nullptr ? 0 : queue->dropped();
+}
+
+void flush_logging() {
+  if (Queue* queue = state().queue) queue->flush();
 }
 
 void capture_logging(std::function<void(std::string_view line)> sink) {

@@ -53,6 +53,10 @@ struct Field {
 // Invalid UTF-8 is replaced, a line is cut at 8 KiB (and says "truncated":true), and values under
 // keys that name a secret (see is_sensitive_key) are written as "[redacted]". Log where an error is
 // handled, not where it passes. Loggers are cheap to copy and usable from any thread.
+//
+// No call waits for the reader of standard error. Lines pass through a queue of 512 lines, at most 4 MiB, and
+// a thread of its own writes them (docs/adr/0015-log-lines-by-spdlog.md). When the queue is full, the
+// oldest line is lost; log_lines_dropped() counts it, and a line tells how many are missing.
 class Log {
  public:
   explicit Log(std::string name) : name_(std::move(name)) {}
@@ -87,6 +91,17 @@ class RepeatFilter {
   std::unordered_map<std::string, Entry> entries_;
   std::deque<std::string> order_;  // keys of entries_, oldest first
 };
+
+// Writes a finished line, without its end, whatever the level: for a stream with a form of its own.
+// The caller keeps it below 8 KiB.
+void log_raw_line(std::string_view line);
+
+// Lines of this process that standard error did not take.
+std::uint64_t log_lines_dropped();
+
+// Waits until the lines so far are written, at most a second. A process does so at its end;
+// end_process() of process.hpp as well.
+void flush_logging();
 
 enum class LogFormat { json, text };
 

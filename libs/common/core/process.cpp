@@ -2,12 +2,34 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <exception>
 
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/core/log.hpp"
+
 namespace gitops {
+namespace {
+
+// In place of the message of the C++ library, which would wait for the reader of standard error.
+[[noreturn]] void tell_and_abort() {
+  std::string why = "std::terminate";
+  try {
+    if (const auto failure = std::current_exception()) std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    why = error.what();
+  } catch (...) {
+    why = "an unknown exception";
+  }
+  log_raw_line("the process aborts: " + why);
+  flush_logging();
+  std::abort();
+}
+
+}  // namespace
 
 std::string_view version() {
   return GITOPS_VERSION;
@@ -48,6 +70,12 @@ void prepare_process() {
   ::setrlimit(RLIMIT_CORE, &no_core);
   std::signal(SIGPIPE, SIG_IGN);
   ::mallopt(M_ARENA_MAX, 2);
+  std::set_terminate(tell_and_abort);
+}
+
+void end_process(int exit_code) {
+  flush_logging();
+  std::_Exit(exit_code);
 }
 
 }  // namespace gitops

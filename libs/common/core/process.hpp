@@ -23,7 +23,11 @@ std::uint64_t raise_open_files(std::uint64_t needed);
 std::chrono::microseconds process_cpu_time();
 
 // Switches off core files, which would hold secrets, and SIGPIPE, and keeps malloc from taking an
-// arena per thread. Call it first, before any thread starts.
+// arena per thread. From then on an uncaught exception is the last log line, and then ends the
+// process. Call it first, before any thread starts.
 void prepare_process();
+
+// Ends the process without destructors, after its log lines: they get a second at most.
+[[noreturn]] void end_process(int exit_code);
 
 }  // namespace gitops

@@ -86,7 +86,7 @@ class WorkerPool {
   std::size_t stop(Clock::duration grace);
 
   // Jobs of all pools of this process that stop() did not wait for and that still run. While there
-  // are any, the process must end by std::_Exit: they may use what other ends destroy.
+  // are any, the process must end by end_process(): they may use what other ends destroy.
   static std::size_t left_behind();
 
  private:

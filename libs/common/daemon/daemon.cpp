@@ -10,6 +10,7 @@
 
 #include <boost/asio/basic_signal_set.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <prometheus/counter.h>
 
 #include "common/core/idle_memory.hpp"
 #include "common/core/process.hpp"
@@ -82,11 +83,11 @@ class Frame {
       loop_.run();
     } catch (const std::exception& error) {
       log_.error("uncaught exception", {{"error", error.what()}});
-      std::_Exit(kExitFailed);
+      end_process(kExitFailed);
     }
     for (auto& more : more_loops_) more.stop();
     app_ = {};
-    if (WorkerPool::left_behind() > 0) std::_Exit(exit_code_);
+    if (WorkerPool::left_behind() > 0) end_process(exit_code_);
     return exit_code_;
   }
 
@@ -151,7 +152,7 @@ class Frame {
       const int number = co_await signals_.async_wait(use_task);
       if (stop_requested_ && signalled_) {
         log_.warning("second signal received; exiting immediately", {{"signal", number}});
-        std::_Exit(kExitFailed);
+        end_process(kExitFailed);
       }
       log_.info("stopping", {{"signal", number}});
       signalled_ = true;
@@ -232,7 +233,7 @@ class Frame {
       stopping.cancel();
       co_await sleep_for(kCancelGrace);
       log_.error("cancelled tasks did not end; ending the process");
-      std::_Exit(kExitFailed);
+      end_process(kExitFailed);
     });
     co_await stopping.join();
     watchdog.cancel();
@@ -286,6 +287,7 @@ class Frame {
     add("/healthz", [] { return page(200, "ok"); });
     add("/statusz", [this] { return page(200, status_text()); });
     add("/metrics", [this] {
+      lost_lines_.Increment(static_cast<double>(log_lines_dropped()) - lost_lines_.Value());
       auto response = page(200, metrics_.expose());
       response.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
       return response;
@@ -332,6 +334,8 @@ class Frame {
   Loop loop_{1};
   std::list<LoopThread> more_loops_;
   Metrics metrics_;
+  Counter& lost_lines_ = metrics_.counter("gitops_log_lines_dropped_total",
+                                          "Log lines that standard error did not take");
   std::shared_ptr<const http::Router> routes_;  // of the admin port
   http::Server admin_;
   asio::basic_signal_set<Executor> signals_;

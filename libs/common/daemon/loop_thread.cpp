@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "common/core/log.hpp"
+#include "common/core/process.hpp"
 
 namespace gitops {
 
@@ -14,7 +15,7 @@ void LoopThread::run() {
     loop_.run();
   } catch (const std::exception& error) {
     Log("daemon").error("uncaught exception", {{"error", error.what()}});
-    std::_Exit(EXIT_FAILURE);
+    end_process(EXIT_FAILURE);
   }
 }
 

@@ -1,11 +1,14 @@
 #include "common/daemon/daemon.hpp"
 
 #include <csignal>
+#include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "support/log_reader.hpp"
 #include "support/process.hpp"
 
 namespace gitops {
@@ -29,10 +32,17 @@ std::vector<std::string> command(std::vector<std::string> arguments) {
 // The test daemon as a process of its own, on a free admin port.
 class Daemon {
  public:
-  explicit Daemon(std::vector<std::string> arguments, Environment environment = {})
-      : process_({.argv = command(with_port(std::move(arguments))),
+  explicit Daemon(std::vector<std::string> arguments, Environment environment = {},
+                  const test::LogReader* reader = nullptr)
+      : process_({.argv = with_reader(reader, command(with_port(std::move(arguments)))),
                   .env = std::move(environment),
                   .log_file = folder_ / "log"}) {}
+
+  // Resident memory in KiB.
+  [[nodiscard]] int memory() const {
+    const auto status = test::read_file("/proc/" + std::to_string(process_.pid()) + "/status");
+    return std::stoi(status.substr(status.find("VmRSS:") + 6));
+  }
 
   void wait_for_log(const std::string& part) {
     test::require_until([&] { return log().contains(part); }, kPatience, part);
@@ -60,6 +70,10 @@ class Daemon {
   int exit_code() { return process_.wait(kPatience).value_or(-1); }
 
  private:
+  static std::vector<std::string> with_reader(const test::LogReader* reader,
+                                              std::vector<std::string> argv) {
+    return reader == nullptr ? std::move(argv) : reader->command(argv);
+  }
   static std::vector<std::string> with_port(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--admin-port=0", "--admin-address=127.0.0.1"});
     return arguments;
@@ -237,6 +251,13 @@ TEST(Daemon, AnExceptionOutOfAHandlerEndsWith1) {
               HasSubstr(R"("message":"uncaught exception","error":"out of a handler")"));
 }
 
+TEST(Daemon, AnExceptionThatNobodyCatchesIsTheLastLine) {
+  Daemon daemon({"--fault=thread", "--log-level=debug"});
+  EXPECT_EQ(daemon.exit_code(), 128 + SIGABRT);
+  EXPECT_THAT(daemon.log(), HasSubstr("admin port is listening"));
+  EXPECT_TRUE(daemon.log().ends_with("the process aborts: out of a thread\n")) << daemon.log();
+}
+
 TEST(Daemon, AStopThatFailsEndsWith1) {
   Daemon daemon({"--fault=stop-throws"});
   daemon.wait_for_log("started");
@@ -267,6 +288,67 @@ TEST(Daemon, ABlockedPoolDoesNotHoldTheEndUp) {
   daemon.wait_for_log("started");
   daemon.terminate();
   EXPECT_EQ(daemon.exit_code(), 0) << daemon.log();
+}
+
+TEST(Daemon, AStandardErrorThatNobodyReadsHoldsNothingUp) {
+  constexpr int kLines = 20'000;
+  const std::string counter = "\ngitops_log_lines_dropped_total ";
+  test::LogReader reader;
+  // Without quarantine: the sanitizer's own memory would hide the daemon's.
+  Daemon daemon({}, {{"ASAN_OPTIONS", "quarantine_size_mb=1"}}, &reader);
+  const auto dropped = [&] {
+    const auto metrics = daemon.call("/metrics").body;
+    const auto at = metrics.find(counter);
+    return at == std::string::npos ? -1 : std::stoi(metrics.substr(at + counter.size()));
+  };
+  EXPECT_EQ(dropped(), 0);
+  reader.stop();
+  EXPECT_EQ(daemon.call("/flood", "POST").body, "done");
+  const int before = daemon.memory();  // with what a sanitizer needs for so many lines
+  EXPECT_EQ(daemon.call("/flood", "POST").body, "done");
+  EXPECT_EQ(daemon.call("/healthz").body, "ok");
+  const int lost = dropped();
+  EXPECT_GT(lost, 0);
+  EXPECT_LT(lost, kLines);
+  EXPECT_LT(daemon.memory() - before, 1'024) << "KiB";
+
+  reader.go_on();
+  daemon.wait_for_log(R"("n":19999)");
+  daemon.terminate();
+  EXPECT_EQ(daemon.exit_code(), 0);
+  std::istringstream log(daemon.log());
+  int told = 0;
+  int read = 0;
+  int last = -1;
+  for (std::string line; std::getline(log, line);) {
+    if (line.empty()) continue;  // of the reader
+    const auto parsed = nlohmann::json::parse(line, nullptr, false);
+    ASSERT_FALSE(parsed.is_discarded()) << line;
+    if (parsed["logger"] == "log") told += parsed["lines"].get<int>();
+    if (parsed["logger"] != "flood") continue;
+    ++read;
+    EXPECT_GT(parsed["n"].get<int>(), last);
+    last = parsed["n"];
+  }
+  EXPECT_EQ(told, lost);
+  EXPECT_EQ(read + lost, kLines);
+}
+
+TEST(Daemon, EndsThoughNobodyReadsItsStandardError) {
+  for (const auto& [arguments, code] : std::vector<std::pair<std::vector<std::string>, int>>{
+           {{}, 0}, {{"--fault=pool"}, 0}, {{"--stop-takes=1h"}, 1}}) {
+    test::LogReader reader;
+    Daemon daemon(arguments, {}, &reader);
+    EXPECT_EQ(daemon.call("/flood", "POST").body, "done");
+    reader.stop();
+    EXPECT_EQ(daemon.call("/flood", "POST").body, "done");
+    daemon.terminate();
+    if (code == 1) {
+      test::require_until([&] { return daemon.call("/readyz").status == 503; }, kPatience, "503");
+      daemon.terminate();
+    }
+    EXPECT_EQ(daemon.exit_code(), code);
+  }
 }
 
 TEST(Daemon, ATakenAdminPortEndsWith1) {

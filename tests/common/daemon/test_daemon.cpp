@@ -41,6 +41,9 @@ class App {
     if (config_.fault == "handler") {
       asio::post(context_.executor, [] { throw std::runtime_error("out of a handler"); });
     }
+    if (config_.fault == "thread") {
+      std::thread([] { throw std::runtime_error("out of a thread"); }).join();
+    }
     if (config_.fault == "pool") {
       tasks_.spawn("blocks", [this]() -> Task<> {
         (void)co_await pool_.run(kNever, [](const std::stop_token&) {
@@ -101,6 +104,11 @@ DaemonSpec test_daemon() {
     frame.status = [] { return std::string("things: 3"); };
     frame.pages["/things"] = [](std::string_view query) {
       return AdminPage{.body = "{\"asked\":\"" + std::string(query) + "\"}"};
+    };
+    frame.commands["/flood"] = [n = 0]() mutable {
+      const Log log("flood");
+      for (const int end = n + 10'000; n < end; ++n) log.info("line", {{"n", n}});
+      return AdminPage{.body = "done"};
     };
     frame.pages["/healthz"] = [](std::string_view) { return AdminPage{.body = "hidden"}; };
     return frame;
