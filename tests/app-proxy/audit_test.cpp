@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "support/log_capture.hpp"
 #include "support/process.hpp"
 
 namespace gitops::app_proxy {
@@ -50,6 +51,17 @@ TEST(Audit, FollowsItsFileWhenThatIsRenamed) {
   audit.write({.caller = caller, .action = "two", .result = "ok"});
   EXPECT_THAT(test::read_file(folder / "audit.log.1"), testing::HasSubstr("\"one\""));
   EXPECT_THAT(test::read_file(path), testing::HasSubstr("\"two\""));
+}
+
+TEST(Audit, WithoutAFileItsLinesAreAmongTheLogLines) {
+  const test::LogCapture captured(LogLevel::error);
+  Audit audit("");
+  ASSERT_TRUE(audit.open());
+  audit.write({.caller = {}, .action = "one", .result = "ok"});
+  ASSERT_EQ(captured.lines().size(), 1U);
+  const auto read = json::parse(captured.lines().front());
+  EXPECT_EQ(read["stream"], "audit");
+  EXPECT_EQ(read["action"], "one");
 }
 
 TEST(Audit, SaysWhenItsFileCannotBeOpened) {

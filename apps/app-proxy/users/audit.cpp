@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/core/encoding.hpp"
+#include "common/core/log.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -92,7 +93,7 @@ void Audit::write(const AuditEntry& entry) {
   const std::string line = audit_line(entry, wall_now());
   if (file_ >= 0 && was_moved()) (void)open();
   if (file_ >= 0 && write_whole(file_, line)) return;
-  (void)write_whole(STDERR_FILENO, line);
+  log_raw_line(std::string_view(line).substr(0, line.size() - 1));
 }
 
 }  // namespace gitops::app_proxy
