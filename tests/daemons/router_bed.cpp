@@ -87,6 +87,7 @@ RouterProcess RouterBed::start(Options& from) {
   if (!from.standard_output.empty()) {
     argv.insert(argv.begin(), {"sh", "-c", "exec \"$1\" >\"$0\"", from.standard_output.string()});
   }
+  if (from.log_reader != nullptr) argv = from.log_reader->command(argv);
   return {std::move(argv), std::move(environment),
           "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n"
           "127.0.0.1 github-eventsource-svc.my-runtime.svc.cluster.local\n"

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include "support/log_reader.hpp"
 #include "support/process.hpp"
 #include "test_http/raw_http.hpp"
 
@@ -55,6 +56,7 @@ class RouterBed {
     RecordingUpstream::Answer workflows = {};
     RecordingUpstream::Answer events = {};
     std::filesystem::path standard_output = {};  // a file or pipe that replaces the log
+    const LogReader* log_reader = nullptr;       // of standard error
     bool app_proxy_down = false;
     bool workflows_down = false;
   };

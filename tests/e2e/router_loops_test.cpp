@@ -190,5 +190,32 @@ TEST(RouterLoops, AStandardOutputThatNobodyReadsStopsNoRequest) {
   ::close(reader);
 }
 
+TEST(RouterLoops, AStandardErrorThatNobodyReadsStopsNoRequest) {
+  constexpr int kRequests = 4'000;
+  const TempDir folder;
+  const auto file = folder / "routes.yaml";
+  write_file(file, "webhook-concurrency: 2\n");
+  LogReader reader;
+  RouterBed bed({.environment = {{"ROUTES_FILE", file.string()}}, .log_reader = &reader});
+  reader.stop();
+  RawSocket socket(bed.port());
+  for (int i = 0; i < kRequests; ++i) {
+    if (i == 1) write_file(file, "webhook-concurrency: 1\n");  // a line of each takeover
+    socket.send(request("GET", "/app-proxy/x"));
+    ASSERT_EQ(socket.read_response().status, 200) << i;
+  }
+  require_until(
+      [&] {
+        return http_call(
+                   {.url = "http://127.0.0.1:" + std::to_string(bed.admin_port()) + "/metrics"})
+            .body.contains("\ngitops_router_reloads_total 1\n");
+      },
+      seconds(10), "the takeover of the routes");
+  socket.send(request("GET", "/app-proxy/x"));
+  EXPECT_EQ(socket.read_response().status, 200);
+  bed.process().signal(SIGTERM);
+  EXPECT_EQ(bed.process().wait(seconds(10)), 0);
+}
+
 }  // namespace
 }  // namespace gitops::test

@@ -491,7 +491,8 @@ TEST(ArgoCdActions, AC28_WithoutAnArgoCdTheAnswerSaysSoAndQuotesNoToken) {
     const auto answer = co_await w.ask(kAnn, kSync, {{"applicationName", "x"}});
     EXPECT_EQ(answer.status, 200) << "the caller's own session is fine";
     EXPECT_EQ(answer.code(), "ARGO_NOT_AVAILABLE");
-    EXPECT_THAT(w.base.daemon->log(), HasSubstr("an action failed"));
+    EXPECT_TRUE(co_await ActionWorld::until(
+        [&] { return w.base.daemon->log().contains("an action failed"); }, "the line about it"));
   });
 }
 

@@ -246,7 +246,8 @@ TEST_F(RouterChartTest, RoutesWithMistakesChangeNothing) {
       wait_until([&] { return metrics().contains("\ngitops_router_bad_reloads_total 1\n"); },
                  kPatience, "the bad routes to be counted", milliseconds(100)));
   EXPECT_EQ(post("/webhooks/" + ns_ + "/github").body, "events");
-  EXPECT_THAT(router_->log(), HasSubstr("webhook-port"));
+  EXPECT_TRUE(wait_until([&] { return router_->log().contains("webhook-port"); }, kPatience,
+                         "the line about it"));
 }
 
 TEST_F(RouterChartTest, TheClusterTakesEveryWayInAndWhatKeepsItOpen) {

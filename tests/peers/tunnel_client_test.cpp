@@ -12,7 +12,6 @@ namespace gitops::test {
 namespace {
 
 using std::chrono::seconds;
-using testing::HasSubstr;
 using Version = PeerFrps::Version;
 using Client = TunnelClientProcess;
 
@@ -50,7 +49,8 @@ TEST_P(PeerTunnelStates, AnUpstreamThatIsDownHarmsNoTunnel) {
   Client client(server, free_port());
   client.await_ready();
   EXPECT_GE(tunnel_call(server, "GET", "/").status, 400);
-  EXPECT_THAT(client.log(), HasSubstr("a connection was refused here"));
+  EXPECT_TRUE(wait_until([&] { return client.log().contains("a connection was refused here"); },
+                         seconds(20), "the line about it"));
   EXPECT_TRUE(client.is_ready());
 }
 
