@@ -4,9 +4,8 @@
 # checkout compiled. Here the path is relative to the build folder, and NAME.pch.sum, a digest of every file that went
 # into the header, is what ccache compares (CCACHE_PCH_EXTSUM, which ./dev sets).
 
-# gitops_precompiled_header(tests gitops_core tests/)
-# Makes the header cmake/precompiled/<name>.hpp available to gitops_precompile(), compiled with what `target` and its
-# users are compiled with; include roots besides those of `target` follow.
+# gitops_precompiled_header(tests gitops_test_support)
+# Makes the header cmake/precompiled/<name>.hpp available to gitops_precompile(), compiled as the users of `target` are.
 function(gitops_precompiled_header name target)
   if(NOT GITOPS_PRECOMPILE)
     return()
@@ -18,14 +17,14 @@ function(gitops_precompiled_header name target)
   get_directory_property(options COMPILE_OPTIONS)
   get_directory_property(definitions COMPILE_DEFINITIONS)
   list(TRANSFORM definitions PREPEND -D)
-  list(TRANSFORM ARGN PREPEND -I${PROJECT_SOURCE_DIR}/)
-  set(of_target "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
-  set(roots "$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>")
+  list(APPEND flags ${CMAKE_CXX23_STANDARD_COMPILE_OPTION} ${options} ${definitions})
+  set(target_options "$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_OPTIONS>")
+  set(target_definitions "$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>")
+  set(roots "$<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>")
   add_custom_command(
     OUTPUT ${out} ${out}.sum
-    COMMAND ${CMAKE_CXX_COMPILER} ${flags} ${CMAKE_CXX23_STANDARD_COMPILE_OPTION} -fPIC
-      -fpch-instantiate-templates -Xclang -fno-pch-timestamp ${options} ${definitions}
-      "$<$<BOOL:${of_target}>:-D$<JOIN:${of_target},;-D>>" "-I$<JOIN:${roots},;-I>" ${ARGN}
+    COMMAND ${CMAKE_CXX_COMPILER} ${flags} -fPIC -fpch-instantiate-templates -Xclang -fno-pch-timestamp
+      ${target_options} "-D$<JOIN:${target_definitions},;-D>" "-I$<JOIN:${roots},;-I>"
       -x c++-header ${header} -o ${out} -MD -MF ${out}.d -MT ${out}
     COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DDEPENDENCIES=${out}.d -DSUM=${out}.sum
       -P ${PROJECT_SOURCE_DIR}/cmake/precompiled/sum.cmake

@@ -146,7 +146,6 @@ class Schedule:
         check("commit messages", sys.executable, f"{lint}/commits.py", str(ROOT))
         check("cost of the build", sys.executable, f"{lint}/build_cost.py", str(ROOT))
         check("format", str(ROOT / "dev"), "format", "--check")
-        self.add_build("asan", "programs", ["programs"])
         check("generated documentation", f"{lint}/generated_docs", str(ROOT), str(ROOT / "build/asan/bin"),
               needs=["asan.programs"])
         self.add_suites("asan", "lint")
@@ -169,11 +168,10 @@ class Schedule:
             self.entries.append(Entry("build real programs", "build", [sys.executable, __file__, "--build-real",
                                       str(options.real_within or 0)], timeout=14400, sets_up="real.programs"))
         for tier in tiers:
-            if tier == "lint":
-                if not options.filter:
-                    self.add_lint()
-                else:
-                    self.add_suites("asan", "lint")
+            if tier == "lint" and options.filter:
+                self.add_suites("asan", "lint")
+            elif tier == "lint":
+                self.add_lint()
             elif tier == "peers":
                 self.add_suites("asan", "peers", ["real.programs"])
             else:
@@ -184,6 +182,8 @@ class Schedule:
                 self.add_fuzz()
             if tier == "faults" and options.long:  # the release build: a sanitizer's own memory grows
                 self.add_suites("release", "soak", environment={"GITOPS_SOAK": "1"})
+        if "lint" in tiers and not options.filter:
+            self.add_build("asan", "programs", ["programs"])
         if options.whole and options.real:
             self.entries.append(Entry("minimal machine", "peers", [str(ROOT / "tests/minimal-machine/run")], timeout=3600,
                                       slots=SLOTS))
@@ -325,7 +325,7 @@ def watched(command: list[str], log: pathlib.Path, environment: dict[str, str], 
 def build(preset: str, stage: str, targets: list[str]) -> int:
     log = SCHEDULE / f"building {preset} {stage}.log"
     # Tests that run meanwhile come first.
-    code = watched(["nice", "-n", "5", "ninja", "-C", str(ROOT / "build" / preset), "-j", str(CORES), *targets], log,
+    code = watched(["nice", "-n", "5", "ninja", "-C", str(ROOT / "build" / preset), "-j", str(CORES), "-k", "20", *targets], log,
                    {"NINJA_STATUS": "[%f/%t %es] ", "CCACHE_STATSLOG": str(SCHEDULE / f"{preset}.ccache")})
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     compiled = len(re.findall(r"^\[.*\] Building CXX object", log.read_text(errors="replace"), re.M))

@@ -1,4 +1,5 @@
-# Writes SUM: a digest of the files that DEPENDENCIES, in make's form, names. ROOT, the checkout, is left out of it.
+# Writes SUM: a digest of the files that DEPENDENCIES, in make's form, names. ROOT, the checkout, is left out of it. Flags
+# are those of the sources that use the header, or clang refuses it.
 file(READ ${DEPENDENCIES} text)
 string(REGEX REPLACE "^.*\\.pch:" "" text "${text}")
 string(REPLACE "\\\n" " " text "${text}")

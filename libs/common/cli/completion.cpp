@@ -66,7 +66,7 @@ std::string bash_command(const Program& program, const Command& command) {
 }
 
 // Escapes text for single quotes in a shell.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
@@ -85,7 +85,7 @@ std::string zsh_text(std::string_view text) {
     if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
     out += c;
   }
-  return quoted(out);
+  return in_quotes(out);
 }
 
 std::string zsh_option(const Flag& flag) {
