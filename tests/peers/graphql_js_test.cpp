@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "common/core/json_text.hpp"
 #include "common/graphql/engine.hpp"
 #include "common/graphql/print.hpp"
 #include "peers/peer_programs.hpp"
