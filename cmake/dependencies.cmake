@@ -15,6 +15,11 @@ foreach(name git2 mbedcrypto http_parser pcre2-8)
   target_link_libraries(libgit2 INTERFACE ${GITOPS_ARCHIVE_${name}})
 endforeach()
 target_include_directories(libgit2 SYSTEM INTERFACE ${libgit2_INCLUDE_DIRS})
+file(STRINGS ${libgit2_INCLUDEDIR}/git2/common.h limits REGEX GIT_OPT_SET_PACK_MAX_OBJECT_SIZE)
+if(NOT limits)
+  message(FATAL_ERROR "libgit2-dev lacks Debian's security update 1.5.1+ds-1+deb12u2, which limits the objects of a pack: "
+    "add bookworm-security to apt's sources (https://www.debian.org/security/).")
+endif()
 find_package(Boost 1.81 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)  # SQLite::SQLite3

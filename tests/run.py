@@ -233,7 +233,8 @@ class Schedule:
                 if entry.sets_up == "real.programs" and late.exists():
                     continue
                 failed = 1
-                failures.append(f"{entry.name}: {'crashed or timed out' if ran else 'not run'}")
+                why = "crashed or timed out" if entry.report is not None else "failed"
+                failures.append(f"{entry.name}: {why if ran else 'not run'}")
             elif entry.tier != "build":
                 passed = 1
             total["passed"] += passed
