@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <prometheus/gauge.h>  // for daemon/daemon.cpp, until it includes this header itself
-
 // Memory that an idle process holds and does not need.
 namespace gitops {
 

@@ -239,11 +239,11 @@ class Queue {
   // First comes the notice of the lines that were lost since the last write began.
   void begin() {
     text_.clear();
-    telling_ = dropped();
-    if (telling_ > told_) {
+    reporting_ = dropped();
+    if (reporting_ > reported_) {
       text_ = format_line(format_, LogLevel::warning, "log",
                           "log lines are lost; standard error did not take them",
-                          {{"lines", telling_ - told_}}) +
+                          {{"lines", reporting_ - reported_}}) +
               '\n';
     }
     notice_ = text_.size();
@@ -266,7 +266,7 @@ class Queue {
       }
     }
     const bool notice_written = text_.size() - rest.size() >= notice_;
-    if (notice_written) told_ = telling_;
+    if (notice_written) reported_ = reporting_;
     refused_ += static_cast<std::uint64_t>(std::ranges::count(rest, '\n')) - !notice_written;
     const std::scoped_lock lock(mutex_);
     taken_ += std::exchange(lines_, 0);
@@ -282,9 +282,9 @@ class Queue {
   // Of the thread:
   std::string text_;  // a notice and `lines_` lines, not written yet
   std::uint64_t lines_ = 0;
-  std::size_t notice_ = 0;     // bytes of the notice
-  std::uint64_t telling_ = 0;  // lost lines of which there is a notice, this one included
-  std::uint64_t told_ = 0;     // and those of which one is written
+  std::size_t notice_ = 0;       // bytes of the notice
+  std::uint64_t reporting_ = 0;  // lost lines of which there is a notice, this one included
+  std::uint64_t reported_ = 0;   // and those of which one is written
   std::shared_ptr<spdlog::details::thread_pool> pool_ =
       std::make_shared<spdlog::details::thread_pool>(
           kMaxQueued, 1, [] { ::pthread_setname_np(::pthread_self(), "log"); });

@@ -11,6 +11,7 @@
 #include <boost/asio/basic_signal_set.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 
 #include "common/core/idle_memory.hpp"
 #include "common/core/process.hpp"

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// A pipe in place of standard error, which nobody reads before read_lines() is called.
+// A pipe that stands in for standard error. It fills up until read_lines() reads it.
 class Pipe {
  public:
   explicit Pipe(int flags = 0) {
