@@ -126,7 +126,7 @@ JsonMembers::Iterator& JsonMembers::Iterator::operator++();
 class JsonParser {
  public:
   JsonParser();
-  // Refuses what is nested more deeply.
+  // A parser that refuses a text nested more than max_depth levels deep.
   explicit JsonParser(std::size_t max_depth);
   ~JsonParser();
   JsonParser(JsonParser&&) noexcept;

@@ -92,8 +92,8 @@ class RepeatFilter {
   std::deque<std::string> order_;  // keys of entries_, oldest first
 };
 
-// Writes a finished line, without its end, whatever the level: for a stream with a form of its own.
-// The caller keeps it below 8 KiB.
+// A finished line, given without its line end, is written whatever the level: for a stream with a
+// format of its own. The caller keeps it below 8 KiB.
 void log_raw_line(std::string_view line);
 
 // Lines of this process that standard error did not take.
