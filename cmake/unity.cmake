@@ -1,5 +1,6 @@
 # Sources that cannot share a translation unit with others of their library, in the preset demo: names in their
 # anonymous namespaces are also those of another source. A "redefinition" in ./dev demo alone: add the source here.
+target_compile_options(gitops_compiler INTERFACE -Wno-shadow) # local names may be those of another source
 function(gitops_compile_alone folder)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
   set_source_files_properties(${ARGN} DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "support/preload.hpp"
+
 namespace gitops::test {
 namespace {
 
@@ -31,7 +33,7 @@ std::string hosts_library() {
 }
 
 std::string hosts_and_silent_names() {
-  return std::string(GITOPS_SILENT_NAMES_LIBRARY) + ":" + hosts_library();
+  return preload(GITOPS_SILENT_NAMES_LIBRARY) + ":" + hosts_library();
 }
 
 RouterProcess::RouterProcess(std::vector<std::string> argv, Environment environment,

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "support/preload.hpp"
+
 namespace gitops::test {
 
 ReporterPod::ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
@@ -44,7 +46,7 @@ void ReporterPod::start(std::size_t replicas) {
                           {"EVENT_REPORTER_REPLICAS", std::to_string(replicas)},
                           {"RUNTIME_VERSION", host_name_},  // identifies its events, as User-Agent
                           {"LOG_LEVEL", "debug"},
-                          {"LD_PRELOAD", GITOPS_OWN_MACHINE},
+                          {"LD_PRELOAD", preload(GITOPS_OWN_MACHINE)},
                           {"GITOPS_TEST_HOST_NAME", host_name_},
                           {"GITOPS_TEST_CLOCK_FILE", (folder_ / "clock").string()}};
   for (const auto& [name, value] : environment_) environment[name] = value;

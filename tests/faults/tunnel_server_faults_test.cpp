@@ -16,6 +16,7 @@
 
 #include "common/core/process.hpp"
 #include "common/net/connector.hpp"
+#include "support/preload.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 #include "support/test_certs.hpp"
@@ -41,7 +42,7 @@ Environment environment(const std::filesystem::path& clock = {}) {
                   {"https_proxy", std::nullopt},
                   {"TUNNEL_SERVER_TOKEN", "s3cret"}};
   if (!clock.empty()) {
-    env["LD_PRELOAD"] = GITOPS_OWN_MACHINE;
+    env["LD_PRELOAD"] = preload(GITOPS_OWN_MACHINE);
     env["GITOPS_TEST_CLOCK_FILE"] = clock.string();
   }
   return env;

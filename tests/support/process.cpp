@@ -23,6 +23,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -121,6 +122,11 @@ Child spawn(std::vector<std::string> argv, const Environment& env, const fs::pat
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::signal(SIGPIPE, SIG_DFL);
+    // A full disk that a test plays for itself is not its children's.
+    rlimit files{};
+    ::getrlimit(RLIMIT_FSIZE, &files);
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_FSIZE, &files);
     const bool ready = (working_dir.empty() || ::chdir(working_dir.c_str()) == 0) &&
                        ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(err, 2) >= 0;
     // Inherited listening sockets would keep a port open after the test has closed it.

@@ -87,15 +87,15 @@ TEST(LoopRunner, AnEscapedExceptionIsNamed) {
 
 TEST(LoopRunner, StandardOutputThatCannotBeWrittenIsAFailure) {
   const auto result =
-      test::run_command({"sh", "-c", std::string(GITOPS_BIN_DIR) + "/test_cli --help >/dev/full"});
+      test::run_command({"sh", "-c", "exec \"$0\" --help >/dev/full", GITOPS_BIN_DIR "/test_cli"});
   EXPECT_EQ(result.exit_code, kFailed);
   EXPECT_EQ(result.err, "test-cli: standard output: No space left on device\n");
 }
 
 TEST(LoopRunner, AReaderThatLeftIsNotWorthAMessage) {
-  const auto result = test::run_command({"bash", "-c",
-                                         "exec 3> >(exec true); wait $!; exec " +
-                                             std::string(GITOPS_BIN_DIR) + "/test_cli --help >&3"});
+  const auto result =
+      test::run_command({"bash", "-c", "exec 3> >(exec true); wait $!; exec \"$0\" --help >&3",
+                         GITOPS_BIN_DIR "/test_cli"});
   EXPECT_EQ(result.exit_code, kFailed);
   EXPECT_EQ(result.err, "");
 }
