@@ -368,8 +368,7 @@ class App {
   [[nodiscard]] RuntimeFacts facts() {
     RuntimeFacts facts{.git_trouble = cluster_trouble_,
                        .config_repository_trouble = git_->config_repository_trouble(),
-                       .has_git_token = git_->has_own_token(),
-                       .sync_mode = config_.installation_type.starts_with("HELM") ? "HELM" : ""};
+                       .has_git_token = git_->has_own_token()};
     if (auto* token = argo_->argocd_token()) {
       facts.has_argocd = true;
       facts.argocd_trouble = token->trouble();

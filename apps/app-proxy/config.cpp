@@ -115,10 +115,10 @@ void bind(ConfigReader& reader, Config& config) {
              config.ingress_controller);
   reader.add({"ingress-host", {"INGRESS_HOST"}, "URL of the runtime, as it is registered"},
              config.ingress_host);
-  reader.add({"installation-type",
-              {"INSTALLATION_TYPE"},
-              "How the runtime was installed, as it is registered"},
-             config.installation_type);
+  reader.add_choice({"installation-type",
+                     {"INSTALLATION_TYPE"},
+                     "How the runtime was installed, as it is registered"},
+                    config.installation_type, {"HELM", "HELM_HOSTED"});
   reader.add({"managed", {"MANAGED"}, "The runtime is managed by the control plane's operator"},
              config.is_managed);
   reader.add({"external-argocd",

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/control_plane/graphql.hpp"
 #include "common/core/config_reader.hpp"
 #include "common/http/client.hpp"
 
@@ -67,7 +68,7 @@ struct Config {
   std::string ingress_class;
   std::string ingress_controller;
   std::string ingress_host;
-  std::string installation_type = "HELM";
+  control_plane::InstallationType installation_type = control_plane::InstallationType::helm;
   bool is_managed = false;
   bool has_external_argocd = false;
   std::string leader_id;  // empty: the name of the host, which is the pod's

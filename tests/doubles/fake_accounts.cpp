@@ -17,6 +17,7 @@ enum AbacEntityValues { gitopsApplications workflows workflowTemplates products 
 type Query {
   me: User
   runtime(name: String!): Runtime
+  runtimes: RuntimeSlice!
   application(runtime: String!, namespace: String!, name: String!): Application
   promotionTemplate(runtime: String!, namespace: String!, name: String!): PromotionTemplate
   abacRules(accountId: String!, entityType: AbacEntityValues!): [EntityAbacRules!]!
@@ -29,14 +30,13 @@ input UpdateGitSourcePermissionsArgs { gitSource: String! namespace: String!
 input GitPermissionArgs { userId: String! read: Boolean! write: Boolean! }
 type GitSourceSlice { edges: [GitSourceEdge!]! pageInfo: PageInfo! }
 type GitSourceEdge { node: GitSource! }
-type GitSource { metadata: GitSourceMetadata! self: GitSourceSelf permissions: [GitPermission!] }
-type GitSourceMetadata { account: String runtime: String group: String version: String kind: String
-                         name: String! namespace: String }
-type GitSourceSelf { repoURL: String path: String revision: String }
+type GitSource { metadata: ObjectMeta! self: Application permissions: [GitPermission!]! }
+type ObjectMeta { group: String! version: String! kind: String! name: String! namespace: String
+                  runtime: String! cluster: String account: String! }
 type GitPermission { userId: String! read: Boolean! write: Boolean! }
 type PageInfo { startCursor: String endCursor: String hasNextPage: Boolean! hasPrevPage: Boolean! }
 type Mutation {
-  createRuntime(installationArgs: RuntimeInstallationArgs!): RuntimeInstallationResponse!
+  createRuntime(installationArgs: RuntimeInstallationArgs!): RuntimeCreationResponse!
   reportRuntimeErrors(reportErrorsArgs: ReportRuntimeErrorsArgs!): Int
   updateRuntimeStatus(args: UpdateRuntimeStatusArgs!): Int
   updateGitSourcePermissions(args: UpdateGitSourcePermissionsArgs!): Boolean
@@ -49,42 +49,56 @@ input CacheInfoInput { resourcesCount: Int apisCount: Int lastCacheSyncTime: Str
 input ClusterInfoInput { connectionState: ConnectionStateInput! serverVersion: String
                          cacheInfo: CacheInfoInput applicationsCount: Int! apiVersions: [String] }
 input ClusterUpsertArgs { name: String! runtime: String! server: String! info: ClusterInfoInput! }
-enum InstallationType { HELM HELM_HOSTED CLI }
-input RuntimeInstallationArgs { runtimeName: String! runtimeNamespace: String! componentNames: [String!]!
-                                isExternalArgoCd: Boolean chartVersion: String cluster: String
-                                ingressClass: String ingressController: String ingressHost: String
+enum SyncStatus { OUT_OF_SYNC SYNCED SYNCING UNKNOWN }
+enum HealthStatus { DEGRADED HEALTHY MISSING PROGRESSING SUSPENDED TERMINATED UNKNOWN }
+enum InstallationStatus { COMPLETED FAILED IN_PROGRESS }
+enum InstallationType { HELM HELM_HOSTED }
+enum GitProviders { BITBUCKET BITBUCKET_SERVER GERRIT GITHUB GITLAB }
+enum AccessMode { INGRESS TUNNEL }
+input RuntimeInstallationArgs { runtimeName: String! runtimeNamespace: String cluster: String!
                                 installationType: InstallationType managed: Boolean
-                                runtimeVersion: String }
-type RuntimeInstallationResponse { newAccessToken: String! }
-enum ErrorLevel { ERROR WARNING }
-input RuntimeErrorArgs { level: ErrorLevel! message: String! }
-input ReportRuntimeErrorsArgs { runtime: String! errors: [RuntimeErrorArgs!]! }
-enum ItemStatus { FAILED SUCCESSFUL UNKNOWN }
-input StatusItemArgs { status: ItemStatus! description: String }
+                                gitProvider: GitProviders runtimeVersion: String!
+                                chartVersion: String componentNames: [String!] ingressHost: String
+                                internalIngressHost: String ingressClass: String
+                                ingressController: String gatewayName: String
+                                gatewayNamespace: String repo: String recover: Boolean
+                                accessMode: AccessMode isExternalArgoCd: Boolean }
+type RuntimeCreationResponse { newAccessToken: String! name: String! }
+enum ErrorLevels { ERROR WARNING }
+input HealthErrorInput { level: ErrorLevels! message: String! }
+input ReportRuntimeErrorsArgs { runtime: String! errors: [HealthErrorInput!]! }
+enum AppProxyStatus { FAILED SUCCESSFUL UNKNOWN }
+enum RuntimeSyncMode { GITOPS HELM UNKNOWN }
+enum ArgoCdState { CONNECTED NOT_AUTHORIZED NOT_FOUND UNKNOWN }
+input StatusItemArgs { status: AppProxyStatus! description: String }
 input RuntimeStatusArgs { appProxyStarted: StatusItemArgs gitSourceConfigured: StatusItemArgs
                           defaultGitIntegration: StatusItemArgs encryptionKey: StatusItemArgs
                           encryptionIv: StatusItemArgs eventReporterArgoCDToken: StatusItemArgs
-                          isc: StatusItemArgs runtimeGitToken: StatusItemArgs syncMode: StatusItemArgs
-                          argoCdState: StatusItemArgs }
+                          isc: StatusItemArgs runtimeGitToken: StatusItemArgs
+                          syncMode: RuntimeSyncMode argoCdState: ArgoCdState }
 input UpdateRuntimeStatusArgs { runtime: String! status: RuntimeStatusArgs! }
 type User { id: String name: String email: String isAdmin: Boolean runtimeName: String
             accounts: [Account] activeAccount: Account }
-type Account { id: String! name: String admins: [String] gitProvider: String gitApiUrl: String
-               sharedConfigRepo: String csdpValidated: Boolean features: Features }
+type Account { id: String! name: String admins: [String!] gitProvider: GitProviders
+               gitApiUrl: String sharedConfigRepo: String csdpValidated: Boolean features: Features }
 type Features { gitopsPlanEnforcement: Boolean csdpFilterAppsByGitPermissions: Boolean }
-type Metadata { name: String namespace: String account: String cluster: String }
-type Application { metadata: Metadata! specSource: SpecSource }
+type Application { metadata: ObjectMeta! specSource: SpecSource repoURL: String path: String
+                   revision: String status: ApplicationStatus }
+type ApplicationStatus { syncStatus: SyncStatus! healthStatus: HealthStatus }
 type SpecSource { repoURL: String targetRevision: String path: String }
 type PromotionTemplate { promotion: [PromotionRule!] versionSource: VersionSource }
 type PromotionRule { glob: String! jsonPaths: [String!]! }
 type VersionSource { file: String jsonPath: String }
-type Self { syncStatus: String healthMessage: String healthStatus: String }
-type Runtime { metadata: Metadata! self: Self syncStatus: String healthStatus: String
-               healthMessage: String cluster: String managed: Boolean
-               isRemoteClusterConnected: Boolean ingressHost: String internalIngressHost: String
+type GenericEntity { syncStatus: SyncStatus! healthStatus: HealthStatus healthMessage: String }
+type RuntimeSlice { edges: [RuntimeEdge!]! pageInfo: PageInfo! }
+type RuntimeEdge { node: Runtime! }
+type Runtime { metadata: ObjectMeta! self: GenericEntity syncStatus: SyncStatus!
+               healthStatus: HealthStatus healthMessage: String cluster: String managed: Boolean!
+               isRemoteClusterConnected: Boolean! ingressHost: String internalIngressHost: String
                ingressClass: String ingressController: String runtimeVersion: String
-               installationStatus: String installationType: String repo: String
-               managedClustersNum: Int gitProvider: String accessMode: String }
+               installationStatus: InstallationStatus! installationType: InstallationType!
+               repo: String managedClustersNum: Int! gitProvider: GitProviders
+               accessMode: AccessMode! }
 type EntityAbacRules { id: String accountId: String! entityType: AbacEntityValues! teams: [String!]!
                        tags: [String] actions: [String!]! attributes: [AbacAttribute]! }
 type AbacAttribute { name: String! key: String value: String! }
@@ -187,6 +201,7 @@ graphql::Resolvers FakeAccounts::resolvers() {
       {"me", [this](graphql::Call& call) { return me(call.context<Owner>()); }},
       {"runtime",
        [this](graphql::Call& call) { return runtime(call.context<Owner>(), call["name"].text()); }},
+      {"runtimes", [this](graphql::Call& call) { return runtimes(call.context<Owner>()); }},
       {"application", [this](graphql::Call& call) { return application(call); }},
       {"promotionTemplate",
        [this](graphql::Call&) {
@@ -202,9 +217,11 @@ graphql::Resolvers FakeAccounts::resolvers() {
   to.query({{"gitSources", [this](graphql::Call& call) {
                const auto page = call["pagination"];
                const auto after = page["after"].text();
+               // Without a page: all of them. The public SDK asks once.
+               constexpr std::size_t kAll = 1'000;
                return git_sources(call.context<Owner>(), call["runtime"].text(),
                                   after.empty() ? 0 : std::stoul(std::string(after)),
-                                  std::stoul(page["first"].json()));
+                                  page["first"].exists() ? std::stoul(page["first"].json()) : kAll);
              }}});
   to.query({{"getSealingKey", [this](graphql::Call& call) -> Result<std::string> {
                for (std::size_t i = 0; i < sealing_keys_.size(); ++i) {
@@ -249,16 +266,19 @@ graphql::Resolvers FakeAccounts::resolvers() {
          return true;
        }},
   });
-  static constexpr std::array kPlainTypes{"RuntimeInstallationResponse",
+  static constexpr std::array kPlainTypes{"RuntimeCreationResponse",
                                           "User",
                                           "Account",
                                           "Features",
-                                          "Metadata",
-                                          "Self",
+                                          "ObjectMeta",
+                                          "GenericEntity",
                                           "Runtime",
+                                          "RuntimeSlice",
+                                          "RuntimeEdge",
                                           "EntityAbacRules",
                                           "AbacAttribute",
                                           "Application",
+                                          "ApplicationStatus",
                                           "SpecSource",
                                           "PromotionTemplate",
                                           "PromotionRule",
@@ -266,8 +286,6 @@ graphql::Resolvers FakeAccounts::resolvers() {
                                           "GitSourceSlice",
                                           "GitSourceEdge",
                                           "GitSource",
-                                          "GitSourceMetadata",
-                                          "GitSourceSelf",
                                           "GitPermission",
                                           "PageInfo"};
   for (const char* type : kPlainTypes) {
@@ -283,7 +301,7 @@ FakeAccounts::Json FakeAccounts::account_json(const std::string& id) const {
   return {{"id", account.id},
           {"name", account.name},
           {"admins", account.admins},
-          {"gitProvider", account.git_provider},
+          {"gitProvider", account.git_provider.empty() ? Json() : Json(account.git_provider)},
           {"gitApiUrl", account.git_api_url},
           {"sharedConfigRepo", account.shared_config_repo},
           {"csdpValidated", true},
@@ -306,29 +324,45 @@ graphql::Json FakeAccounts::me(const Owner& owner) const {
   return graphql::Json::trusted(me.dump());
 }
 
+FakeAccounts::Json FakeAccounts::runtime_json(const Runtime& runtime) {
+  return {{"metadata",
+           {{"group", "codefresh.io"},
+            {"version", "v1"},
+            {"kind", "Runtime"},
+            {"name", runtime.name},
+            {"namespace", runtime.runtime_namespace},
+            {"runtime", runtime.name},
+            {"account", runtime.account_id}}},
+          {"self", {{"syncStatus", "SYNCED"}, {"healthStatus", "HEALTHY"}}},
+          {"syncStatus", "SYNCED"},
+          {"healthStatus", "HEALTHY"},
+          {"gitProvider", "GITHUB"},
+          {"accessMode", "INGRESS"},
+          {"managed", false},
+          {"isRemoteClusterConnected", true},
+          {"ingressHost", runtime.ingress_host},
+          {"installationStatus", "COMPLETED"},
+          {"installationType", "HELM"},
+          {"runtimeVersion", "0.1.72"},
+          {"managedClustersNum", 1}};
+}
+
 Result<std::optional<graphql::Json>> FakeAccounts::runtime(const Owner& owner,
                                                            std::string_view name) const {
   const auto found = runtimes_.find(std::string(name));
   if (found == runtimes_.end() || found->second.account_id != owner.account_id) {
     return std::optional<graphql::Json>();
   }
-  const Runtime& runtime = found->second;
-  const Json json = {{"metadata",
-                      {{"name", runtime.name},
-                       {"namespace", runtime.runtime_namespace},
-                       {"account", runtime.account_id}}},
-                     {"syncStatus", "SYNCED"},
-                     {"healthStatus", "HEALTHY"},
-                     {"gitProvider", "GITHUB"},
-                     {"accessMode", "INGRESS"},
-                     {"managed", false},
-                     {"isRemoteClusterConnected", true},
-                     {"ingressHost", runtime.ingress_host},
-                     {"installationStatus", "COMPLETED"},
-                     {"installationType", "HELM"},
-                     {"runtimeVersion", "0.1.72"},
-                     {"managedClustersNum", 1}};
-  return std::optional(graphql::Json::trusted(json.dump()));
+  return std::optional(graphql::Json::trusted(runtime_json(found->second).dump()));
+}
+
+graphql::Json FakeAccounts::runtimes(const Owner& owner) const {
+  Json edges = Json::array();
+  for (const auto& [name, runtime] : runtimes_) {
+    if (runtime.account_id == owner.account_id) edges.push_back({{"node", runtime_json(runtime)}});
+  }
+  const Json page{{"hasNextPage", false}, {"hasPrevPage", false}};
+  return graphql::Json::trusted(Json{{"edges", edges}, {"pageInfo", page}}.dump());
 }
 
 std::optional<graphql::Json> FakeAccounts::application(graphql::Call& call) const {
@@ -338,14 +372,20 @@ std::optional<graphql::Json> FakeAccounts::application(graphql::Call& call) cons
       call["namespace"].text() != "argocd") {
     return std::nullopt;
   }
-  return graphql::Json::trusted(Json{
-      {"metadata",
-       {{"name", name}, {"namespace", "argocd"}, {"cluster", "https://kubernetes.default.svc"}}},
-      {"specSource",
-       {{"repoURL", found->second.repository},
-        {"targetRevision", found->second.revision},
-        {"path",
-         found->second.path}}}}.dump());
+  return graphql::Json::trusted(Json{{"metadata",
+                                      {{"group", "argoproj.io"},
+                                       {"version", "v1alpha1"},
+                                       {"kind", "Application"},
+                                       {"name", name},
+                                       {"namespace", "argocd"},
+                                       {"runtime", "prod"},
+                                       {"account", "acc-1"},
+                                       {"cluster", "https://kubernetes.default.svc"}}},
+                                     {"specSource",
+                                      {{"repoURL", found->second.repository},
+                                       {"targetRevision", found->second.revision},
+                                       {"path", found->second.path}}}}
+                                    .dump());
 }
 
 graphql::Json FakeAccounts::git_sources(const Owner& owner, std::string_view runtime,
@@ -357,11 +397,17 @@ graphql::Json FakeAccounts::git_sources(const Owner& owner, std::string_view run
     if (source.runtime != runtime) continue;
     edges.push_back({{"node",
                       {{"metadata",
-                        {{"account", owner.account_id},
+                        {{"group", "argoproj.io"},
+                         {"version", "v1alpha1"},
+                         {"kind", "Application"},
+                         {"account", owner.account_id},
                          {"runtime", source.runtime},
                          {"name", source.name},
                          {"namespace", "runtime"}}},
-                       {"self", {{"repoURL", source.repository_url}}},
+                       {"self",
+                        {{"repoURL", source.repository_url},
+                         {"path", "."},
+                         {"status", {{"syncStatus", "SYNCED"}, {"healthStatus", "HEALTHY"}}}}},
                        {"permissions", source.permissions}}}});
   }
   const Json page{{"endCursor", std::to_string(at)},
@@ -391,7 +437,7 @@ Result<graphql::Json> FakeAccounts::enroll(const Owner& owner, const Json& args)
                      .ingress_host = args.value("ingressHost", ""),
                      .runtime_namespace = args.at("runtimeNamespace")});
   life_.on_registration();
-  return graphql::Json::trusted(Json{{"newAccessToken", token}}.dump());
+  return graphql::Json::trusted(Json{{"newAccessToken", token}, {"name", name}}.dump());
 }
 
 Result<graphql::Json> FakeAccounts::rules(const Owner& owner, std::string_view account,

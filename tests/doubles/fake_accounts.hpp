@@ -127,6 +127,8 @@ class FakeAccounts {
   [[nodiscard]] graphql::Json me(const Owner& owner) const;
   [[nodiscard]] Result<std::optional<graphql::Json>> runtime(const Owner& owner,
                                                              std::string_view name) const;
+  [[nodiscard]] graphql::Json runtimes(const Owner& owner) const;
+  [[nodiscard]] static Json runtime_json(const Runtime& runtime);
   [[nodiscard]] std::optional<graphql::Json> application(graphql::Call& call) const;
   [[nodiscard]] graphql::Json git_sources(const Owner& owner, std::string_view runtime,
                                           std::size_t after, std::size_t first) const;

@@ -192,11 +192,12 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
           return !life.statuses.empty() &&
                  life.statuses.back()["status"]["eventReporterArgoCDToken"]["status"] ==
                      "SUCCESSFUL" &&
-                 life.statuses.back()["status"]["argoCdState"]["status"] == "SUCCESSFUL";
+                 life.statuses.back()["status"]["argoCdState"] == "CONNECTED";
         },
         "the status"));
     EXPECT_EQ(life.statuses.back()["runtime"], "new");
     EXPECT_EQ(life.statuses.back()["status"]["encryptionIv"]["status"], "SUCCESSFUL");
+    EXPECT_EQ(life.statuses.back()["status"]["syncMode"], "HELM");
     EXPECT_EQ((co_await w.base.ask("{versionInfo{version}}")).status, 200);
 
     // What vanishes comes back as it was, without another registration.

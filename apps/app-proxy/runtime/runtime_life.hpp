@@ -23,7 +23,6 @@ struct RuntimeFacts {
   std::optional<std::string> config_repository_trouble = "";  // nothing: not looked at yet
   bool has_argocd = false;
   bool has_git_token = false;  // of the runtime itself
-  std::string sync_mode = {};  // GITOPS or HELM; empty: not known
   std::vector<RuntimeGroup> groups = {};
 };
 

@@ -55,6 +55,16 @@ std::vector<std::string> texts_of(const Json& list) {
   return texts;
 }
 
+// A member of RuntimeStatus: {status description} except for two that are enumerations of their own.
+Json status_json(const RuntimeStatusItem& item) {
+  using enum RuntimeStatusItem::State;
+  const bool is_good = item.state == successful;
+  if (item.name == "syncMode") return is_good ? item.description : "UNKNOWN";
+  if (item.name == "argoCdState") return is_good ? "CONNECTED" : "UNKNOWN";
+  const char* const status = is_good ? "SUCCESSFUL" : item.state == failed ? "FAILED" : "UNKNOWN";
+  return {{"status", status}, {"description", item.description}};
+}
+
 // True when the errors of an answer say that nobody is known by the credential.
 bool says_unauthenticated(const Json& answer) {
   const Json errors = value_at(answer, {"errors"});
@@ -223,18 +233,20 @@ Task<Result<RuntimeState>> GraphqlClient::runtime(const std::string& name, Deadl
 
 Task<Result<Secret>> GraphqlClient::create_runtime(const RuntimeInstallation& installation,
                                                    const Secret& user_token, Deadline deadline) {
-  const Json args{{"runtimeName", installation.name},
-                  {"runtimeNamespace", installation.runtime_namespace},
-                  {"componentNames", Json::array()},
-                  {"isExternalArgoCd", installation.has_external_argocd},
-                  {"chartVersion", installation.chart_version},
-                  {"cluster", installation.cluster},
-                  {"ingressClass", installation.ingress_class},
-                  {"ingressController", installation.ingress_controller},
-                  {"ingressHost", installation.ingress_host},
-                  {"installationType", installation.installation_type},
-                  {"managed", installation.is_managed},
-                  {"runtimeVersion", installation.runtime_version}};
+  const Json args{
+      {"runtimeName", installation.name},
+      {"runtimeNamespace", installation.runtime_namespace},
+      {"componentNames", Json::array()},
+      {"isExternalArgoCd", installation.has_external_argocd},
+      {"chartVersion", installation.chart_version},
+      {"cluster", installation.cluster},
+      {"ingressClass", installation.ingress_class},
+      {"ingressController", installation.ingress_controller},
+      {"ingressHost", installation.ingress_host},
+      {"installationType",
+       installation.installation_type == InstallationType::helm ? "HELM" : "HELM_HOSTED"},
+      {"managed", installation.is_managed},
+      {"runtimeVersion", installation.runtime_version}};
   const auto data = co_await ask(
       "mutation CreateRuntime($installationArgs: RuntimeInstallationArgs!){createRuntime("
       "installationArgs: $installationArgs){newAccessToken}}",
@@ -291,13 +303,7 @@ Task<Result<void>> GraphqlClient::report_status(const std::string& runtime,
                                                 const std::vector<RuntimeStatusItem>& items,
                                                 Deadline deadline) {
   Json status = Json::object();
-  for (const auto& item : items) {
-    using enum RuntimeStatusItem::State;
-    const char* const state = item.state == successful ? "SUCCESSFUL"
-                              : item.state == failed   ? "FAILED"
-                                                       : "UNKNOWN";
-    status[item.name] = {{"status", state}, {"description", item.description}};
-  }
+  for (const auto& item : items) status[item.name] = status_json(item);
   const auto data = co_await ask(
       "mutation UpdateRuntimeStatus($args: UpdateRuntimeStatusArgs!){updateRuntimeStatus(args: "
       "$args)}",

@@ -104,6 +104,9 @@ struct GitSource {
   std::vector<Permission> permissions;
 };
 
+// The public type InstallationType.
+enum class InstallationType { helm, helm_hosted };
+
 // A runtime as it registers itself.
 struct RuntimeInstallation {
   std::string name;
@@ -114,12 +117,13 @@ struct RuntimeInstallation {
   std::string ingress_class;
   std::string ingress_controller;
   std::string ingress_host;
-  std::string installation_type;  // HELM
+  InstallationType installation_type = InstallationType::helm;
   bool is_managed = false;
   bool has_external_argocd = false;
 };
 
-// One item of a runtime's status, by the control plane's names.
+// One member of the public type RuntimeStatus. `syncMode` has its value, GITOPS or HELM, in the
+// description.
 struct RuntimeStatusItem {
   enum class State { unknown, successful, failed };
   std::string name;  // "gitSourceConfigured"

@@ -135,7 +135,7 @@ TEST(RuntimeStatus, SaysWhatIsWrong) {
     return RuntimeStatusItem::State::unknown;
   };
   using enum RuntimeStatusItem::State;
-  const auto good = status_items({.has_argocd = true, .has_git_token = true, .sync_mode = "HELM"},
+  const auto good = status_items({.has_argocd = true, .has_git_token = true},
                                  {.has_runtime_secret = true, .argocd_token_trouble = ""});
   for (const auto& item : good) EXPECT_EQ(item.state, successful) << item.name;
   EXPECT_THAT(troubles_of(good), IsEmpty());
@@ -152,7 +152,6 @@ TEST(RuntimeStatus, SaysWhatIsWrong) {
   EXPECT_EQ(state_of(bare, "argoCdState"), unknown);
   EXPECT_EQ(state_of(bare, "isc"), unknown);
   EXPECT_EQ(state_of(bare, "gitSourceConfigured"), unknown);
-  EXPECT_EQ(state_of(bare, "syncMode"), unknown);
   EXPECT_THAT(troubles_of(bare), IsEmpty());
 
   const auto bad =

@@ -72,7 +72,6 @@ struct Scene {
     RuntimeLife::Options options{.own_namespace = "default", .argocd_account = "admin"};
     options.installation.name = "new";
     options.installation.runtime_namespace = "default";
-    options.installation.installation_type = "HELM";
     life.emplace(
         executor,
         RuntimeLife::Parts{.cluster = kube,

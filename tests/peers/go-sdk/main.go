@@ -1,5 +1,5 @@
-// The public Go SDK as a program: runs one operation of the app-proxy of a runtime, found through
-// the control plane, and prints its result as JSON.
+// The public Go SDK as a program: runs one operation of the control plane, or of the app-proxy of a
+// runtime that it finds through the control plane, and prints its result as JSON.
 //
 //	go-sdk-client CONTROL_PLANE RUNTIME OPERATION [ARGUMENTS]
 //	go-sdk-client --methods
@@ -21,6 +21,7 @@ import (
 	"github.com/codefresh-io/go-sdk/pkg/appproxy"
 	"github.com/codefresh-io/go-sdk/pkg/codefresh"
 	model "github.com/codefresh-io/go-sdk/pkg/model/app-proxy"
+	platform "github.com/codefresh-io/go-sdk/pkg/model/platform"
 )
 
 func decode[T any](text string) *T {
@@ -37,6 +38,30 @@ func name(text string) *string {
 		return nil
 	}
 	return &text
+}
+
+// ask runs an operation of the control plane itself; false when it has none of this name.
+func ask(ctx context.Context, sdk codefresh.Codefresh, runtime, operation, arguments string) (any, bool, error) {
+	graphql := sdk.GraphQL()
+	var result any
+	var err error
+	switch operation {
+	case "me":
+		result, err = graphql.User().GetCurrent(ctx)
+	case "runtime":
+		result, err = graphql.Runtime().Get(ctx, runtime)
+	case "runtimes":
+		result, err = graphql.Runtime().List(ctx)
+	case "git-sources":
+		result, err = graphql.GitSource().List(ctx, runtime)
+	case "create-runtime":
+		result, err = graphql.Runtime().Create(ctx, decode[platform.RuntimeInstallationArgs](arguments))
+	case "report-errors":
+		result, err = graphql.Runtime().ReportErrors(ctx, decode[platform.ReportRuntimeErrorsArgs](arguments))
+	default:
+		return nil, false, nil
+	}
+	return result, true, err
 }
 
 func run(ctx context.Context, proxy appproxy.AppProxyAPI, operation, arguments string) (any, error) {
@@ -111,12 +136,13 @@ func main() {
 		Token:  os.Getenv("CF_API_KEY"),
 		Client: &http.Client{Timeout: 30 * time.Second},
 	})
-	proxy, err := sdk.AppProxy(ctx, os.Args[2], false)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	result, known, err := ask(ctx, sdk, os.Args[2], os.Args[3], arguments)
+	if !known {
+		var proxy appproxy.AppProxyAPI
+		if proxy, err = sdk.AppProxy(ctx, os.Args[2], false); err == nil {
+			result, err = run(ctx, proxy, os.Args[3], arguments)
+		}
 	}
-	result, err := run(ctx, proxy, os.Args[3], arguments)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
