@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
@@ -168,6 +169,66 @@ TEST_F(TunnelChain, NoRequestFailsWhileServersAreDrainedAndReplaced) {
   EXPECT_EQ(count.failed, 0) << users.log() << client.log() << servers[0].log() << servers[1].log();
   EXPECT_GE(count.connections, kUsers * (drains + 1)) << "users stayed with a drained server";
   EXPECT_GE(count.posts, count.requests / 3);
+  expect_all_came_once(count);
+  EXPECT_EQ(client.process().stop(seconds(20)), 0);
+}
+
+// Two faults at once, each pair in turn, that a user can be spared: links are replaced, a server is
+// drained, and a server or the client stands still for a moment, as on a busy machine.
+TEST_F(TunnelChain, NoRequestFailsThroughPairsOfFaults) {
+  const int wanted = is_long() ? 10'000 : 800;
+  const std::vector<std::string> flags{"--drain-delay=500ms"};
+  std::array<OwnTunnelServer, 2> servers{OwnTunnelServer(authority, flags),
+                                         OwnTunnelServer(authority, flags)};
+  OwnTunnelClient client({servers[0].tunnel_port, servers[1].tunnel_port}, authority.ca_file(),
+                         bed.port());
+  const auto await_server = [&](const OwnTunnelServer& server) {
+    require_until([&] { return server.serves(); }, seconds(60), "the tunnel");
+  };
+  for (const auto& server : servers) await_server(server);
+  Users users(authority.ca_file(), servers[0].port);
+  require_until([&] { return answered >= wanted / 10; }, seconds(60), "the first requests");
+
+  std::size_t serving = 0;
+  const auto freeze = [](Process& process) {
+    process.signal(SIGSTOP);
+    std::this_thread::sleep_for(milliseconds(300));
+    process.signal(SIGCONT);
+  };
+  const std::array<std::function<void()>, 4> faults{
+      [&] { EXPECT_TRUE(client.admin("/links/replace", "POST").ok()); },
+      [&] { freeze(client.process()); }, [&] { freeze(servers.at(serving).process()); },
+      // As a load balancer does that sees the old one not ready.
+      [&] {
+        auto& old = servers.at(serving);
+        await_server(servers.at(1 - serving));
+        old.process().signal(SIGTERM);
+        require_until([&] { return !old.admin("/readyz").ok(); }, seconds(5), "the drain");
+        users.go_to(servers.at(1 - serving).port);
+      }};
+  const auto end_drain = [&] {
+    auto& old = servers.at(serving);
+    EXPECT_EQ(old.process().wait(seconds(25)), 0) << old.log();
+    old.start();
+    serving = 1 - serving;
+  };
+  const auto end = std::chrono::steady_clock::now() + seconds(is_long() ? 900 : 180);
+  int pairs = 0;
+  for (std::size_t first = 0; answered < wanted || pairs < 6; first = (first + 1) % 3) {
+    for (std::size_t second = first + 1; second < faults.size(); ++second, ++pairs) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << users.log() << client.log();
+      std::thread other(faults.at(first));
+      faults.at(second)();
+      other.join();
+      if (second == 3) end_drain();
+      const int seen = answered;
+      require_until([&] { return answered >= seen + kUsers; }, seconds(30), "requests go on");
+    }
+  }
+  const auto count = users.finish();
+  std::printf("%d requests, %d of them POST, through %d pairs of faults; %d failed\n",
+              count.requests, count.posts, pairs, count.failed);
+  EXPECT_EQ(count.failed, 0) << users.log() << client.log() << servers[0].log() << servers[1].log();
   expect_all_came_once(count);
   EXPECT_EQ(client.process().stop(seconds(20)), 0);
 }

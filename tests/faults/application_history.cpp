@@ -444,12 +444,13 @@ std::function<void()> ApplicationHistory::back_up() {
 // -- faults --
 
 History::Kinds ApplicationHistory::own_faults() {
-  return {{"500 of Argo CD", [this] { return argocd_burst(); }},
-          {"404 of Argo CD", [this] { return argocd_not_found(); }},
-          {"404 of Argo CD", [this] { return argocd_not_found(); }},
-          {"ComparisonError", [this] { return not_compared(); }},
-          {"ComparisonError", [this] { return not_compared(); }},
-          {"gap in Argo CD's answers", [this] { return gap(); }}};
+  using enum FaultClass;
+  return {{"500 of Argo CD", peer, [this] { return argocd_burst(); }},
+          {"404 of Argo CD", peer, [this] { return argocd_not_found(); }},
+          {"404 of Argo CD", peer, [this] { return argocd_not_found(); }},
+          {"ComparisonError", peer, [this] { return not_compared(); }},
+          {"ComparisonError", peer, [this] { return not_compared(); }},
+          {"gap in Argo CD's answers", peer, [this] { return gap(); }}};
 }
 
 // The answer of Argo CD for any error of one application.
@@ -470,19 +471,25 @@ Task<> ApplicationHistory::argocd_not_found() {
 // Git and the cluster of some applications are away, so Argo CD knows none of their resources.
 Task<> ApplicationHistory::not_compared() {
   std::vector<std::string> chosen;
-  for (auto& [name, app] : apps_) {
-    if (app.finalizer || pick(3) > 0) continue;
-    app.content = next_content();
-    app.compared = false;
+  for (const auto& [name, app] : apps_) {
+    if (!app.finalizer && pick(3) == 0) chosen.push_back(name);
+  }
+  for (const auto& name : chosen) {
+    const auto found = apps_.find(name);
+    if (found == apps_.end() || found->second.finalizer) continue;
+    found->second.content = next_content();
+    found->second.compared = false;
     // Argo CD's answers change first.
-    write_answers(app);
+    write_answers(found->second);
     if (pick(2) == 0) co_await sleep_for(milliseconds(pick(30)));
-    chosen.push_back(name);
-    kube.put(k8s::resources::kApplications, application(app));
-    tell(app);
+    // Another fault may have changed it meanwhile.
+    const auto now = apps_.find(name);
+    if (now == apps_.end() || now->second.compared || now->second.finalizer) continue;
+    kube.put(k8s::resources::kApplications, application(now->second));
+    tell(now->second);
   }
   co_await live(3);
-  if (pick(2) == 0) {
+  if (pick(2) == 0 && !process_is_taken()) {
     auto& pod = pick_pod();
     kill(pod);
     start_pod(pod);
@@ -508,9 +515,15 @@ Task<> ApplicationHistory::gap() {
   app.content = next_content();
   write(app);
   const auto content = app.content;
+  // By a change of another fault, or by a restore: it need not be told then.
+  const auto is_superseded = [this, name, content] {
+    const auto now = apps_.find(name);
+    return now == apps_.end() || now->second.content != content;
+  };
   const auto first = platform.reports().size();
   const FakePlatform::Report* told = nullptr;
-  for (Patience patience(std::chrono::minutes(5)); told == nullptr && !patience.over();) {
+  for (Patience patience(std::chrono::minutes(5));
+       told == nullptr && !is_superseded() && !patience.over();) {
     told = co_await platform.wait_for(
         [this, content](const FakePlatform::Report& report) {
           const auto event = read(report);
@@ -519,6 +532,7 @@ Task<> ApplicationHistory::gap() {
         deadline_after(seconds(1)), first);
   }
   argocd.end_faults();
+  if (is_superseded()) co_return;
   CO_ASSERT_TRUE(told != nullptr) << name << ": its own event waits for Argo CD\n"
                                   << pod().process().get("/statusz").body;
   // The next attempt may be minutes away, unless it changes.

@@ -12,7 +12,8 @@
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 
-// The real event-reporter runs through a history of changes and faults that a seed determines.
+// The real event-reporter runs through a history of changes and faults that a seed determines. Every
+// second step is two faults at once.
 // After the last fault a model checks whether every change was reported to the control plane.
 // GITOPS_SEED replays a seed, GITOPS_FAULTS sets how many faults there are, GITOPS_LONG=1 makes it
 // 1,000 in mode `app` and 500 in mode `resource`.
@@ -69,6 +70,8 @@ Task<> play_faults(History& history, std::size_t faults) {
     co_await history.live(1);
     if (sharded && i % kShardFaultEvery == 1) {
       co_await history.shard_fault();
+    } else if (i % 2 == 0) {
+      co_await history.fault_pair();
     } else {
       co_await history.fault();
     }
@@ -94,6 +97,9 @@ Task<> play_faults(History& history, std::size_t faults) {
             << took.count() << " s" << std::endl;
   for (const auto& [name, count] : figures.faults)
     std::cout << "  " << name << ": " << count << "\n";
+  std::cout << "  pairs of classes at once: " << figures.pairs.size() << "\n";
+  const auto pairs = History::pairs_of_classes();
+  if (!sharded && faults >= 2 * pairs.size()) EXPECT_EQ(figures.pairs.size(), pairs.size());
   EXPECT_THAT(history.model.lost(), IsEmpty());
   EXPECT_THAT(history.model.wrong(), IsEmpty());
   EXPECT_THAT(history.platform.refused(), IsEmpty());

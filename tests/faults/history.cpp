@@ -14,8 +14,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Longer than an acknowledgement needs to reach the ledger's file, even on a busy machine.
-constexpr auto kUncommitted = milliseconds(500);
 // After a fault the breaker's next probe may be 15 s away, and a refused token's 10 s; all takes longer
 // on a machine that is busy with other work.
 constexpr auto kReady = std::chrono::minutes(5);
@@ -58,7 +56,8 @@ History::History(const Executor& executor, std::uint64_t seed, std::size_t repli
       peers_{&kube, nullptr, &platform},
       replicas_(replicas),
       random_(seed),
-      shard_faults_(seed) {
+      shard_faults_(seed),
+      pairs_(seed) {
   environment_["REPORTER_MODE"] = mode_;
   // A limit on the file size plays a full disk; without SIGXFSZ a write beyond it is an error.
   std::signal(SIGXFSZ, SIG_IGN);
@@ -154,8 +153,7 @@ void History::allow_unanswered(ReporterPod& pod) {
   figures.allowed.unanswered += pod.relay(Peer::platform).connections();
 }
 
-void History::allow_uncommitted(ReporterPod& pod) {
-  const auto since = Clock::now() - kUncommitted;
+void History::allow_uncommitted(ReporterPod& pod, Clock::time_point since) {
   const auto& reports = platform.reports();
   for (auto it = reports.rbegin(); it != reports.rend() && it->arrived > since; ++it) {
     const auto sender = it->headers.find("User-Agent").value_or("");

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,8 +37,8 @@ class Patience {
 };
 
 // The real event-reporter in one or more pods, its peers, and the true state of the objects, which a
-// model compares with the received events. `seed` alone determines the changes and faults; their
-// interleaving with the reporters depends on the machine. Loop thread; call stop() first.
+// model compares with the received events. `seed` alone determines the faults, and the changes but for
+// those beside two faults at once; their interleaving with the reporters depends on the machine. Loop thread; call stop() first.
 //
 // Derived classes own the objects: those of mode `app`, or of mode `resource`.
 class History {
@@ -47,9 +48,13 @@ class History {
   // time out, and what it does not tell after five reports is asked for every 5 to 6 minutes.
   static constexpr auto kSettle = std::chrono::minutes(10);
 
+  // Two faults of one class would be one fault, or end each other.
+  enum class FaultClass { process, disk, clock, watches, cluster, network, peer, control_plane };
+
   struct Figures {
     std::size_t changes = 0;
     std::map<std::string, std::size_t> faults;
+    std::set<std::pair<FaultClass, FaultClass>> pairs;  // injected at once
     std::size_t restarts = 0;
     std::size_t takings = 0;          // of shards, from somebody else
     std::size_t disturbed_calms = 0;  // that were not judged
@@ -77,9 +82,14 @@ class History {
   Task<> calm();
 
   // -- faults --
+  // The pairs of classes that fault_pair() goes through.
+  static std::vector<std::pair<FaultClass, FaultClass>> pairs_of_classes();
+
   // Injects the next fault of those that end at once.
   Task<> fault();
-  // Injects the next fault of those that move shards.
+  // Injects two of them at once: of the next pair of classes.
+  Task<> fault_pair();
+  // Injects the next fault of those that move shards, every second time with another one beside it.
   Task<> shard_fault();
   void kill(ReporterPod& pod);
   // Waits until nothing is lost. All peers work again, but a reporter's backoff may last 30 seconds
@@ -103,7 +113,13 @@ class History {
 
  protected:
   using Inject = std::function<Task<>()>;
-  using Kinds = std::vector<std::pair<const char*, Inject>>;
+  struct Kind {
+    const char* name;
+    FaultClass of;
+    Inject inject;
+    bool is_alone = false;  // it waits until all is settled, so nothing else may fail meanwhile
+  };
+  using Kinds = std::vector<Kind>;
 
   // `mode` is that of the reporter; `environment` are its further settings.
   History(const Executor& executor, std::uint64_t seed, std::size_t replicas, std::string mode,
@@ -146,22 +162,27 @@ class History {
   void observe_leases();
   // Each connection to the control plane may carry a post whose answer gets lost.
   void allow_unanswered(ReporterPod& pod);
+  // Whether a fault that is under way stops, starts or asks a process. No other may stop it then.
+  [[nodiscard]] bool process_is_taken() const { return process_is_taken_; }
 
  private:
   [[nodiscard]] Kinds faults();
   [[nodiscard]] std::string lease_name(std::size_t shard) const;
-  Task<> inject(const char* name, const Inject& inject);
+  Task<> inject(const Kind& kind);
+  Task<> inject_both(Kind first, Kind second);
+  [[nodiscard]] Kind pick_of(FaultClass of);
   Task<> retry_refused();
   Task<std::string> replicas_and_their_trouble();
 
   // -- what may come twice --
-  void allow_uncommitted(ReporterPod& pod);
+  void allow_uncommitted(ReporterPod& pod, Clock::time_point since);
   void allow_all(std::size_t shard, std::size_t replicas);
 
   // -- in history_faults.cpp --
   Task<> restart(ReporterPod& pod);
   Task<> killed();
   Task<> killed_at_once();
+  Task<> killed_on_full_disk();
   Task<> terminated();
   Task<> full_disk();
   Task<> clock_jump();
@@ -195,7 +216,9 @@ class History {
   std::size_t contents_ = 0;
   std::size_t received_ = 0;
   std::size_t shard_faults_;  // which is next
-  bool refused_ = false;      // events may be refused for good
+  std::size_t pairs_;         // which is next
+  bool process_is_taken_ = false;
+  bool refused_ = false;  // events may be refused for good
   std::string log_;
   std::string unready_;  // a wait that ran out
 };

@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <array>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
 #include "common/core/encoding.hpp"
+#include "common/core/task_group.hpp"
 #include "faults/history.hpp"
 #include "support/run_coro.hpp"
 
@@ -10,47 +14,89 @@ namespace gitops::test {
 
 using std::chrono::milliseconds;
 
-Task<> History::inject(const char* name, const Inject& inject) {
-  ++figures.faults[name];
-  note(std::string(name) + "; ");
-  co_await inject();
+namespace {
+
+// Longer than an acknowledgement needs to reach the ledger's file, even on a busy machine.
+constexpr auto kUncommitted = milliseconds(500);
+
+}  // namespace
+
+std::vector<std::pair<History::FaultClass, History::FaultClass>> History::pairs_of_classes() {
+  using enum FaultClass;
+  constexpr std::array kClasses{process, disk,    clock, watches,
+                                cluster, network, peer,  control_plane};
+  std::vector<std::pair<FaultClass, FaultClass>> pairs;
+  for (std::size_t i = 0; i < kClasses.size(); ++i) {
+    for (std::size_t j = i + 1; j < kClasses.size(); ++j) {
+      pairs.emplace_back(kClasses.at(i), kClasses.at(j));
+    }
+  }
+  return pairs;
+}
+
+Task<> History::inject(const Kind& kind) {
+  ++figures.faults[kind.name];
+  note(std::string(kind.name) + "; ");
+  const bool takes_process = kind.of == FaultClass::process || kind.of == FaultClass::disk;
+  if (takes_process) process_is_taken_ = true;
+  co_await kind.inject();
+  if (takes_process) process_is_taken_ = false;
   observe_leases();
 }
 
+Task<> History::inject_both(Kind first, Kind second) {
+  figures.pairs.emplace(std::min(first.of, second.of), std::max(first.of, second.of));
+  note("at once: ");
+  TaskGroup both(co_await asio::this_coro::executor,
+                 [](const std::string& fault, const std::string& what) {
+                   ADD_FAILURE() << fault << ": " << what;
+                 });
+  both.spawn(first.name, [&] { return inject(first); });
+  both.spawn(second.name, [&] { return inject(second); });
+  co_await both.join();
+}
+
+History::Kind History::pick_of(FaultClass of) {
+  auto kinds = faults();
+  std::erase_if(kinds, [of](const Kind& kind) { return kind.of != of || kind.is_alone; });
+  return kinds[pick(kinds.size())];
+}
+
 History::Kinds History::faults() {
-  const auto kind = [this](Task<> (History::*inject)()) {
+  using enum FaultClass;
+  const auto by = [this](Task<> (History::*inject)()) {
     return [this, inject] { return (this->*inject)(); };
   };
   const auto answered = [this](int status) { return [this, status] { return refused(status); }; };
   Kinds kinds{
-      {"kill -9", kind(&History::killed)},
-      {"kill -9", kind(&History::killed)},
-      {"kill -9 right after a change", kind(&History::killed_at_once)},
-      {"SIGTERM", kind(&History::terminated)},
-      {"watches cut", kind(&History::watches_cut)},
-      {"watches ended", kind(&History::watches_ended)},
-      {"watches silent", kind(&History::watches_silent)},
-      {"410", kind(&History::too_old)},
-      {"etcd restored", kind(&History::restored)},
-      {"connections cut", kind(&History::connections_cut)},
-      {"connections cut", kind(&History::connections_cut)},
-      {"half-open", kind(&History::half_open)},
-      {"half-open", kind(&History::half_open)},
-      {"unreachable", kind(&History::unreachable)},
-      {"429", kind(&History::too_many)},
-      {"5xx", kind(&History::burst)},
-      {"5xx", kind(&History::burst)},
-      {"400 of the control plane", answered(400)},
-      {"400 of the control plane", answered(400)},
-      {"401 of the control plane", answered(401)},
-      {"403 of the control plane", answered(403)},
-      {"404 of the control plane", answered(404)},
-      {"413 of the control plane", answered(413)},
-      {"no answer", kind(&History::aborted)},
-      {"answer lost", kind(&History::answers_lost)},
-      {"slow", kind(&History::slow)},
-      {"full disk", kind(&History::full_disk)},
-      {"clock jump", kind(&History::clock_jump)},
+      {"kill -9", process, by(&History::killed)},
+      {"kill -9", process, by(&History::killed)},
+      {"kill -9 right after a change", process, by(&History::killed_at_once)},
+      {"SIGTERM", process, by(&History::terminated)},
+      {"watches cut", watches, by(&History::watches_cut)},
+      {"watches ended", watches, by(&History::watches_ended)},
+      {"watches silent", watches, by(&History::watches_silent)},
+      {"410", watches, by(&History::too_old)},
+      {"etcd restored", cluster, by(&History::restored)},
+      {"connections cut", network, by(&History::connections_cut)},
+      {"connections cut", network, by(&History::connections_cut)},
+      {"half-open", network, by(&History::half_open)},
+      {"half-open", network, by(&History::half_open)},
+      {"unreachable", network, by(&History::unreachable)},
+      {"429", peer, by(&History::too_many)},
+      {"5xx", peer, by(&History::burst)},
+      {"5xx", peer, by(&History::burst)},
+      {"400 of the control plane", control_plane, answered(400)},
+      {"400 of the control plane", control_plane, answered(400)},
+      {"401 of the control plane", control_plane, answered(401)},
+      {"403 of the control plane", control_plane, answered(403)},
+      {"404 of the control plane", control_plane, answered(404)},
+      {"413 of the control plane", control_plane, answered(413)},
+      {"no answer", peer, by(&History::aborted)},
+      {"answer lost", control_plane, by(&History::answers_lost)},
+      {"slow", peer, by(&History::slow)},
+      {"full disk", disk, by(&History::full_disk)},
+      {"clock jump", clock, by(&History::clock_jump)},
   };
   for (auto& own : own_faults()) kinds.push_back(std::move(own));
   return kinds;
@@ -58,22 +104,42 @@ History::Kinds History::faults() {
 
 Task<> History::fault() {
   const auto kinds = faults();
-  const auto& [name, kind] = kinds[pick(kinds.size())];
-  co_await inject(name, kind);
+  co_await inject(kinds[pick(kinds.size())]);
+}
+
+Task<> History::fault_pair() {
+  using enum FaultClass;
+  const auto pairs = pairs_of_classes();
+  const auto [first, second] = pairs[pairs_++ % pairs.size()];
+  if (first == process && second == disk) {
+    figures.pairs.emplace(first, second);
+    co_await inject({"kill -9 on a full disk", disk, [this] { return killed_on_full_disk(); }});
+    co_return;
+  }
+  co_await inject_both(pick_of(first), pick_of(second));
 }
 
 Task<> History::shard_fault() {
+  using enum FaultClass;
+  const Kind resize{"other number of replicas", process, [this] { return resized(); }, true};
   const Kinds kinds{
-      {"dead until taken over", [this] { return dead_for_long(); }},
-      {"other number of replicas", [this] { return resized(); }},
-      {"cut off until taken over", [this] { return isolated(); }},
+      {"dead until taken over", process, [this] { return dead_for_long(); }},
+      resize,
+      {"cut off until taken over", process, [this] { return isolated(); }},
   };
   if (replicas_ == 1) {  // no other replica could take over
-    co_await inject(kinds[1].first, kinds[1].second);
+    co_await inject(resize);
     co_return;
   }
-  const auto& [name, kind] = kinds[shard_faults_++ % kinds.size()];
-  co_await inject(name, kind);
+  const auto& kind = kinds[shard_faults_ % kinds.size()];
+  const bool has_another = shard_faults_ / kinds.size() % 2 == 0;
+  ++shard_faults_;
+  if (kind.is_alone || !has_another) {
+    co_await inject(kind);
+    co_return;
+  }
+  constexpr std::array kBeside{clock, watches, cluster, peer, control_plane};
+  co_await inject_both(kind, pick_of(kBeside.at(pick(kBeside.size()))));
 }
 
 void History::end_faults() {
@@ -88,7 +154,7 @@ void History::end_faults() {
 // -- of the process --
 
 void History::kill(ReporterPod& pod) {
-  allow_uncommitted(pod);
+  allow_uncommitted(pod, Clock::now() - kUncommitted);
   pod.kill();
   ++figures.restarts;
 }
@@ -143,6 +209,19 @@ Task<> History::full_disk() {
     CO_ASSERT_TRUE(!patience.over()) << "the ledger stays behind";
     co_await sleep_for(milliseconds(50));
   }
+}
+
+// None of the acknowledgements meanwhile is in the file.
+Task<> History::killed_on_full_disk() {
+  auto& pod = pick_pod();
+  CO_ASSERT_TRUE(co_await pod.process().started());
+  const auto since = Clock::now() - kUncommitted;
+  pod.limit_files(4096);
+  co_await live(3 + pick(5));
+  allow_uncommitted(pod, since);
+  pod.kill();
+  ++figures.restarts;
+  co_await restart(pod);
 }
 
 // By whole hours, so that the model can subtract them.

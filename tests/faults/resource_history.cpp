@@ -264,12 +264,13 @@ std::function<void()> ResourceHistory::back_up(bool of_managed) {
 // -- faults --
 
 History::Kinds ResourceHistory::own_faults() {
-  return {{"etcd of the managed cluster restored", [this] { return managed_restored(); }},
-          {"watches of the managed cluster", [this] { return managed_watches(); }},
-          {"watches of the managed cluster", [this] { return managed_watches(); }},
-          {"4xx of the managed cluster", [this] { return managed_refused(); }},
-          {"unusable Secret", [this] { return secret_unusable(); }},
-          {"removed Secret", [this] { return secret_removed(); }}};
+  using enum FaultClass;
+  return {{"etcd of the managed cluster restored", cluster, [this] { return managed_restored(); }},
+          {"watches of the managed cluster", watches, [this] { return managed_watches(); }},
+          {"watches of the managed cluster", watches, [this] { return managed_watches(); }},
+          {"4xx of the managed cluster", peer, [this] { return managed_refused(); }},
+          {"unusable Secret", peer, [this] { return secret_unusable(); }},
+          {"removed Secret", cluster, [this] { return secret_removed(); }, true}};
 }
 
 void ResourceHistory::end_own_faults() {
