@@ -21,6 +21,9 @@ constexpr int kMaxInterim = 16;  // 1xx answers before the one that counts
 constexpr auto kHangUpGrace = std::chrono::seconds(1);
 constexpr std::size_t kWorthCompressing = 1000;  // bytes, when the length is known
 constexpr int kCompressionLevel = 4;
+// An answer of at most this size is compressed when it is whole, at a third of the time. Held, it takes no
+// more memory than the state of a stream.
+constexpr std::size_t kCompressedWhole = 64UL * 1024;
 constexpr int kHeldParts = 16;  // blocks of a held body in one write
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -169,7 +172,8 @@ void Exchange::end() {
   forward_ = {};
   deflater_.reset();
   deflater_place_.release();
-  for (auto* text : {&request_, &out_, &own_body_, &compressed_}) trim(*text);
+  uncompressed_.clear();
+  for (auto* text : {&request_, &out_, &own_body_, &uncompressed_, &compressed_}) trim(*text);
 }
 
 // -- the request --
@@ -624,7 +628,13 @@ void Exchange::start_answer(Clock::time_point now) {
   const bool varies = limits().gzip && is_compressible(answer);
   const bool gzip = varies && head.http_1_1 && head.method != "HEAD" && accepts_gzip(head) &&
                     deflater_place_.take();
-  if (gzip) deflater_.emplace(kCompressionLevel);
+  now_.gzip = gzip;
+  now_.gzip_whole = gzip && answer.content_length && *answer.content_length <= kCompressedWhole;
+  if (now_.gzip_whole) {
+    uncompressed_.reserve(*answer.content_length);
+  } else if (gzip) {
+    deflater_.emplace(kCompressionLevel);
+  }
   const auto body = answer_body(answer, head.method, head.http_1_1, gzip);
   answer_body_.start(body.in, body.out.kind);
   now_.status = answer.status;
@@ -678,9 +688,15 @@ void Exchange::relayed(std::uint64_t bytes_in, std::uint64_t bytes_out) {
 }
 
 void Exchange::compress_piece() {
-  if (!deflater_ || (answer_body_.fed() == 0 && !answer_body_.done())) return;
+  if (!now_.gzip || (answer_body_.fed() == 0 && !answer_body_.done())) return;
   using Flush = http::Deflater::Flush;
   compressed_.clear();
+  if (now_.gzip_whole) {
+    for (const auto& slice : answer_body_.data()) uncompressed_ += text_of(slice);
+    if (answer_body_.done()) compressed_ = http::gzip_compress(uncompressed_, kCompressionLevel);
+    answer_body_.replace_data(compressed_);
+    return;
+  }
   for (const auto& slice : answer_body_.data()) {
     deflater_->feed(text_of(slice), Flush::none, compressed_);
   }

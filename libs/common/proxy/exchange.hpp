@@ -213,7 +213,9 @@ class Exchange {
     bool tried = false;  // a pooled connection
     bool reused = false;
     bool has_upstream = false;
-    bool untouched = true;  // nothing was written to the upstream
+    bool gzip = false;        // the answer is compressed on its way
+    bool gzip_whole = false;  // once it is whole
+    bool untouched = true;    // nothing was written to the upstream
     bool upstream_reusable = false;
     bool answer_allows_reuse = false;
     Clock::time_point began{};
@@ -286,6 +288,7 @@ class Exchange {
   std::vector<char*> held_;
   std::size_t held_size_ = 0;
   Held held_charge_;
+  std::string uncompressed_;  // so far, of an answer that is compressed when it is whole
   std::string compressed_;
   std::string request_id_;
 };

@@ -1146,6 +1146,27 @@ TEST(Exchange, GzipIsRefusedByItsOwnWeight) {
   }
 }
 
+TEST(Exchange, AShortAnswerIsCompressedWhenItIsWhole) {
+  play([](Bed& bed) -> Task<> {
+    bed.limits().gzip = true;
+    auto [client, upstream] =
+        co_await ask(bed, "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+    std::string body;
+    for (int i = 0; i < 2'000; ++i) body += "line " + std::to_string(i) + "\n";
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " +
+                                std::to_string(body.size()) + "\r\n\r\n" + body.substr(0, 9'000));
+    EXPECT_THAT(co_await read(client, "\r\n\r\n"), HasSubstr("Content-Encoding: gzip"));
+    co_await send(upstream, body.substr(9'000));
+    const auto sent = co_await read(client, "\r\n0\r\n\r\n");
+    const auto begin = sent.find("\r\n") + 2;
+    const auto size = std::stoul(sent, nullptr, 16);
+    EXPECT_EQ(sent.size(), begin + size + std::string_view("\r\n0\r\n\r\n").size());
+    const auto decoded = http::gzip_decompress(sent.substr(begin, size), 1'000'000);
+    CO_ASSERT_OK(decoded);
+    EXPECT_EQ(*decoded, body);
+  });
+}
+
 TEST(Exchange, AnswersAreNotCompressedWhileTooManyAre) {
   play(
       [](Bed& bed) -> Task<> {
@@ -1206,10 +1227,12 @@ TEST(Exchange, ACompressedAnswerLeavesNoBufferBehind) {
     };
     // The larger one first, so that the channels have all the room that they will have.
     co_await serve_all(answer_of(100'000), "the end");
+    (void)http::gzip_compress("x", 4);  // the thread keeps its compressor
     const auto plain = __sanitizer_get_current_allocated_bytes();
     bed.limits().gzip = true;
-    co_await serve_all(answer_of(40'000), "\r\n0\r\n\r\n");
-    EXPECT_EQ(bed.records.size(), 4 * kClients);
+    co_await serve_all(answer_of(40'000), "\r\n0\r\n\r\n");  // compressed when it is whole
+    co_await serve_all(answer_of(90'000), "\r\n0\r\n\r\n");  // piece by piece
+    EXPECT_EQ(bed.records.size(), 6 * kClients);
     EXPECT_LT(__sanitizer_get_current_allocated_bytes(), plain + kClients * kLeft);
   });
 }
