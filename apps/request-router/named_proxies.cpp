@@ -13,7 +13,7 @@ constexpr auto kPatience = std::chrono::seconds(1);
 Task<bool> NamedProxies::look_up(std::vector<std::string> names) {
   std::map<std::string, std::set<asio::ip::address>> found;
   for (const auto& name : names) {
-    names_.forget(name);
+    names_.look_again(name);
     const auto answer = co_await names_.resolve(name, 0, deadline_after(kPatience));
     auto& addresses = found[name];
     if (answer) {

@@ -20,8 +20,11 @@ Task<Result<std::unique_ptr<Channel>>> connect_host(Resolver& resolver, const st
       co_return fail(ErrorCode::forbidden, "no address of " + host + " may be connected to");
     }
   }
-  auto channel = co_await SocketChannel::connect(*endpoints, deadline);
-  if (!channel) resolver.forget(host);
+  const EndpointObserver observer = [&resolver](const Endpoint& endpoint, bool works) {
+    resolver.note(endpoint, works);
+  };
+  auto channel = co_await SocketChannel::connect(*endpoints, deadline, observer);
+  if (!channel) resolver.look_again(host);
   co_return channel;
 }
 

@@ -22,16 +22,6 @@ constexpr auto kServeOn = std::chrono::minutes(5);   // use of an old answer
 constexpr auto kPatience = std::chrono::seconds(1);  // wait while there is an old one
 constexpr std::size_t kMaxAddresses = 64;            // of one host
 
-using Endpoints = std::vector<asio::ip::tcp::endpoint>;
-
-Result<Endpoints> with_port(const Result<Addresses>& addresses, std::uint16_t port) {
-  if (!addresses) return std::unexpected(addresses.error());
-  Endpoints endpoints;
-  endpoints.reserve(addresses->size());
-  for (const auto& address : *addresses) endpoints.emplace_back(address, port);
-  return endpoints;
-}
-
 // The lookups of one lane run one at a time.
 std::size_t lanes_per_client(const Resolver::Options& options) {
   return std::max<std::size_t>(1, options.threads / 2);
@@ -107,7 +97,10 @@ class Resolver::State {
   bool leave(const std::string& host, const std::shared_ptr<Entry>& entry,
              const std::shared_ptr<Wakeup>& waiter);
   [[nodiscard]] Result<Addresses> best(const Entry& entry);
-  void forget(const std::string& host);
+  void look_again(const std::string& host);
+  void note(const Endpoint& endpoint, bool works);
+  // The endpoints of an answer, in the order in which to try them.
+  [[nodiscard]] Result<Endpoints> endpoints(const Result<Addresses>& answer, std::uint16_t port);
 
  private:
   static Result<void> start(const std::shared_ptr<State>& self, WorkerPool& pool,
@@ -122,6 +115,7 @@ class Resolver::State {
   std::mutex mutex_;
   // Shared, since a waiter or a lookup may hold an entry that was forgotten.
   std::map<std::string, std::shared_ptr<Entry>> entries_;
+  FailedEndpoints failed_;
 };
 
 Resolver::State::Found Resolver::State::find(const std::shared_ptr<State>& self, WorkerPool& pool,
@@ -221,9 +215,24 @@ Result<Addresses> Resolver::State::best(const Entry& entry) {
   return entry.best(Clock::now());
 }
 
-void Resolver::State::forget(const std::string& host) {
+void Resolver::State::look_again(const std::string& host) {
   const std::lock_guard lock(mutex_);
-  entries_.erase(host);
+  const auto known = entries_.find(host);
+  if (known != entries_.end()) known->second->fresh_until = {};
+}
+
+void Resolver::State::note(const Endpoint& endpoint, bool works) {
+  const std::lock_guard lock(mutex_);
+  failed_.note(endpoint, works, Clock::now());
+}
+
+Result<Endpoints> Resolver::State::endpoints(const Result<Addresses>& answer, std::uint16_t port) {
+  if (!answer) return std::unexpected(answer.error());
+  Endpoints endpoints;
+  endpoints.reserve(answer->size());
+  for (const auto& address : *answer) endpoints.emplace_back(address, port);
+  const std::lock_guard lock(mutex_);
+  return attempt_order(std::move(endpoints), failed_, Clock::now());
 }
 
 void Resolver::State::make_room(Clock::time_point now) {
@@ -254,19 +263,23 @@ Resolver::Resolver(Metrics& metrics, Options options)
 
 Resolver::~Resolver() = default;
 
-void Resolver::forget(const std::string& host) {
-  state_->forget(host);
+void Resolver::look_again(const std::string& host) {
+  state_->look_again(host);
+}
+
+void Resolver::note(const Endpoint& endpoint, bool works) {
+  state_->note(endpoint, works);
 }
 
 Task<Result<Endpoints>> Resolver::resolve(std::string host, std::uint16_t port, Deadline deadline,
                                           LookupClient client) {
   boost::system::error_code error;
   if (const auto address = asio::ip::make_address(host, error); !error) {
-    co_return with_port(Addresses{address}, port);
+    co_return Endpoints{Endpoint(address, port)};
   }
   const auto waiter = std::make_shared<Wakeup>(co_await asio::this_coro::executor);
   auto found = State::find(state_, *pool_, host, client, waiter);
-  if (found.answer) co_return with_port(*found.answer, port);
+  if (found.answer) co_return state_->endpoints(*found.answer, port);
   struct Leave {
     Leave(const Resolver& resolver, const std::string& h, std::shared_ptr<Entry> e,
           std::shared_ptr<Wakeup> w)
@@ -294,7 +307,7 @@ Task<Result<Endpoints>> Resolver::resolve(std::string host, std::uint16_t port, 
   if (!answered && !found.may_serve_on) {
     co_return fail(ErrorCode::timeout, "lookup of " + host + " took too long");
   }
-  co_return with_port(leave.state->best(*found.entry), port);
+  co_return leave.state->endpoints(leave.state->best(*found.entry), port);
 }
 
 }  // namespace gitops::net

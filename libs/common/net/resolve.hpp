@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 #include "common/core/worker_pool.hpp"
+#include "common/net/happy_eyeballs.hpp"
 
 namespace gitops::net {
 
@@ -28,7 +28,9 @@ using LookupClient = std::shared_ptr<const void>;
 // Concurrent lookups of one name are merged, and a waiter leaves when it is cancelled or reaches
 // its deadline. Answers are cached for 30 s, failures for 2 s. While no new answer is available
 // (the name servers fail or are slow, or too many lookups are in progress), the last good answer is
-// used for up to 5 minutes.
+// used for up to 5 minutes. Only "no such host" ends it earlier.
+//
+// It also remembers which endpoints could not be connected to, for all clients that share it.
 //
 // Names that are chosen by untrusted clients need a Resolver of their own, so that they can neither
 // evict configured names from the cache nor delay their lookups.
@@ -52,13 +54,15 @@ class Resolver {
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  // At least one endpoint, in the system's order of preference; an IP address needs no lookup.
-  // Errors: not_found (no such host), unavailable, timeout, too_many_requests.
-  Task<Result<std::vector<asio::ip::tcp::endpoint>>> resolve(std::string host, std::uint16_t port,
-                                                             Deadline deadline,
-                                                             LookupClient client = {});
-  // Forgets a host, e.g. after all its addresses refused.
-  void forget(const std::string& host);
+  // At least one endpoint, in the order in which to try them (attempt_order()); an IP address needs
+  // no lookup. Errors: not_found (no such host), unavailable, timeout, too_many_requests.
+  Task<Result<Endpoints>> resolve(std::string host, std::uint16_t port, Deadline deadline,
+                                  LookupClient client = {});
+  // Has the next resolve() ask the name servers, however fresh the answer is: its addresses may have
+  // changed. The last good answer stays for the case that they fail.
+  void look_again(const std::string& host);
+  // Remembers for the order of later attempts whether an endpoint could be connected to.
+  void note(const Endpoint& endpoint, bool works);
 
  private:
   struct Entry;

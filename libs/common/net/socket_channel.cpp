@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -132,51 +133,120 @@ void set_tcp_options(int descriptor) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
 }
 
-// Waits until a connect() in progress has completed.
-Task<Result<void>> SocketChannel::finish_connect(Deadline deadline) {
-  socket_.write.ready = false;
-  set_write_deadline(deadline);
-  while (!socket_.write.ready && !write_expired()) co_await writable();
-  if (!socket_.write.ready) co_return fail(ErrorCode::timeout, "connect timed out");
-  set_write_deadline(kNever);
+Result<std::unique_ptr<SocketChannel>> SocketChannel::begin_connect(Reactor& reactor,
+                                                                    const Endpoint& endpoint,
+                                                                    Waker& waker) {
+  const int descriptor = ::socket(endpoint.protocol().family(),
+                                  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  if (descriptor < 0) return std::unexpected(error_of(errno));
+  set_tcp_options(descriptor);
+  const bool at_once =
+      ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
+  const int number = at_once ? 0 : errno;
+  auto channel = std::make_unique<SocketChannel>(reactor, descriptor);
+  if (!at_once && number != EINPROGRESS) return std::unexpected(error_of(number));
+  channel->socket_.write.ready = at_once;
+  channel->socket_.write.waker = &waker;
+  return channel;
+}
+
+std::optional<Result<void>> SocketChannel::connect_result() const {
+  if (!socket_.write.ready) return std::nullopt;
   int number = 0;
   socklen_t size = sizeof(number);
   if (socket_.hung_up) ::getsockopt(socket_.fd, SOL_SOCKET, SO_ERROR, &number, &size);
-  if (number != 0) co_return std::unexpected(error_of(number));
-  co_return Result<void>{};
+  if (number != 0) return std::unexpected(error_of(number));
+  return Result<void>{};
 }
 
-Task<Result<std::unique_ptr<Channel>>> SocketChannel::connect(
-    std::span<const asio::ip::tcp::endpoint> endpoints, Deadline deadline) {
-  auto& reactor = Reactor::of(co_await asio::this_coro::executor);
-  Error last{.code = ErrorCode::unavailable, .message = "no address to connect to"};
-  for (std::size_t i = 0; i < endpoints.size(); ++i) {
-    const auto& endpoint = endpoints[i];
-    const int descriptor = ::socket(endpoint.protocol().family(),
-                                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-    if (descriptor < 0) {
-      last = error_of(errno);
-      continue;
+// The attempts to connect to the endpoints of one host: what ConnectRace decides, with sockets.
+class SocketChannel::Attempts {
+ public:
+  Attempts(Reactor& reactor, std::span<const Endpoint> endpoints, Deadline deadline,
+           const EndpointObserver& observer)
+      : reactor_(reactor),
+        endpoints_(endpoints),
+        observer_(observer),
+        race_(endpoints.size(), Clock::now(), deadline),
+        alarm_(reactor.wheel, [this] { waker_.post(reactor_.executor); }) {}
+
+  Task<Result<std::unique_ptr<Channel>>> run() {
+    while (true) {
+      const auto now = Clock::now();
+      while (const auto next = race_.begin(now)) begin(*next);
+      if (auto connected = take_connected(now)) co_return connected;
+      // A failure has made the next attempt due.
+      if (race_.next() <= now && !race_.given_up(now)) continue;
+      if (auto error = race_.given_up(now)) {
+        note_slow(now);
+        co_return std::unexpected(std::move(*error));
+      }
+      alarm_.expires_at(race_.next());
+      co_await waker_.wait(reactor_.executor);
     }
-    set_tcp_options(descriptor);
-    const bool at_once =
-        ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
-    const int number = at_once ? 0 : errno;
-    auto channel = std::make_unique<SocketChannel>(reactor, descriptor);
-    if (at_once) co_return channel;
-    if (number != EINPROGRESS) {
-      last = error_of(number);
-      continue;
-    }
-    const auto now = Clock::now();
-    const auto share = deadline == kNever
-                           ? kNever
-                           : now + (deadline - now) / static_cast<Clock::rep>(endpoints.size() - i);
-    const auto connected = co_await channel->finish_connect(share);
-    if (connected) co_return channel;
-    last = connected.error();
   }
-  co_return std::unexpected(std::move(last));
+
+ private:
+  struct Attempt {
+    std::size_t number = 0;
+    std::unique_ptr<SocketChannel> channel;
+  };
+
+  void note(std::size_t number, bool works) const {
+    if (observer_) observer_(endpoints_[number], works);
+  }
+
+  void note_slow(Clock::time_point now) const {
+    for (const auto number : race_.slow(now)) note(number, false);
+  }
+
+  void failed(std::size_t number, Error error) {
+    note(number, false);
+    race_.failed(number, std::move(error));
+  }
+
+  void begin(std::size_t number) {
+    auto begun = begin_connect(reactor_, endpoints_[number], waker_);
+    if (begun) {
+      under_way_.push_back({.number = number, .channel = std::move(*begun)});
+    } else {
+      failed(number, std::move(begun.error()));
+    }
+  }
+
+  // The first attempt that has succeeded, if any. Drops those that have failed.
+  std::unique_ptr<Channel> take_connected(Clock::time_point now) {
+    for (auto it = under_way_.begin(); it != under_way_.end();) {
+      auto result = it->channel->connect_result();
+      if (!result) {
+        ++it;
+      } else if (*result) {
+        note_slow(now);
+        note(it->number, true);
+        it->channel->socket_.write.waker = nullptr;
+        return std::move(it->channel);
+      } else {
+        failed(it->number, std::move(result->error()));
+        it = under_way_.erase(it);
+      }
+    }
+    return nullptr;
+  }
+
+  Reactor& reactor_;
+  const std::span<const Endpoint> endpoints_;
+  const EndpointObserver& observer_;
+  ConnectRace race_;
+  Waker waker_;
+  WheelTimer alarm_;
+  std::vector<Attempt> under_way_;
+};
+
+Task<Result<std::unique_ptr<Channel>>> SocketChannel::connect(std::span<const Endpoint> endpoints,
+                                                              Deadline deadline,
+                                                              const EndpointObserver& observer) {
+  Attempts attempts(Reactor::of(co_await asio::this_coro::executor), endpoints, deadline, observer);
+  co_return co_await attempts.run();
 }
 
 }  // namespace gitops::net

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
-#include <boost/asio/ip/tcp.hpp>
-
 #include "common/net/channel.hpp"
+#include "common/net/happy_eyeballs.hpp"
 
 namespace gitops::net {
 
@@ -17,10 +17,11 @@ class SocketChannel : public Channel {
   // Takes ownership of a non-blocking socket.
   SocketChannel(Reactor& reactor, int descriptor);
   ~SocketChannel() override;
-  // Connects to the first endpoint that accepts. They are tried in turn, each for its share of the
-  // time that is left. The error is that of the last one tried: timeout or unavailable.
-  static Task<Result<std::unique_ptr<Channel>>> connect(
-      std::span<const asio::ip::tcp::endpoint> endpoints, Deadline deadline);
+  // Connects to the endpoint that accepts first; ConnectRace says when each is tried. The error is
+  // that of the attempt that failed last: timeout or unavailable. `observer` may be empty.
+  static Task<Result<std::unique_ptr<Channel>>> connect(std::span<const Endpoint> endpoints,
+                                                        Deadline deadline,
+                                                        const EndpointObserver& observer = {});
 
   [[nodiscard]] bool is_open() const override { return socket_.fd >= 0; }
   void shutdown_send() override;
@@ -30,8 +31,15 @@ class SocketChannel : public Channel {
   Transfer try_write(std::span<const asio::const_buffer> buffers) override;
 
  private:
+  class Attempts;
+
   Transfer lost(int number);
-  Task<Result<void>> finish_connect(Deadline deadline);
+  // Begins to connect; `waker` is told when something has come of it.
+  static Result<std::unique_ptr<SocketChannel>> begin_connect(Reactor& reactor,
+                                                              const Endpoint& endpoint,
+                                                              Waker& waker);
+  // What came of it; nothing while that is not known.
+  [[nodiscard]] std::optional<Result<void>> connect_result() const;
 
   PolledSocket socket_;
 };

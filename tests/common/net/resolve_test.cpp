@@ -186,7 +186,7 @@ TEST(Resolver, EqualLookupsAreOneAndAreRemembered) {
     EXPECT_EQ(found, 5);
     EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
     EXPECT_EQ(names.asked("a"), 1);
-    resolver.forget("a");
+    resolver.look_again("a");
     EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
     EXPECT_EQ(names.asked("a"), 2);
   });
@@ -226,6 +226,45 @@ TEST(Resolver, TheLastGoodAnswerServesOnWhenNameServersFail) {
     EXPECT_EQ(names.asked("a"), 2);
     co_await sleep_for(minutes(2));
     EXPECT_EQ(co_await ask(resolver, "a"), "unavailable");
+  });
+}
+
+// A connection was refused, and the name servers fail, too.
+TEST(Resolver, TheLastGoodAnswerOutlivesALookAgain) {
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  Resolver resolver(metrics, names.options());
+  run_in_test_time([&]() -> Task<> {
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    names.set("a", "");
+    for (int asked = 2; asked < 6; ++asked) {
+      resolver.look_again("a");
+      EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+      EXPECT_EQ(names.asked("a"), asked);
+      co_await sleep_for(minutes(1));
+    }
+    names.set("a", "10.0.0.2");
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.2");
+  });
+}
+
+// One that hangs and one that is refused by the bound are no reason to lose it, either.
+TEST(Resolver, TheLastGoodAnswerOutlivesALookAgainWhileNameServersAreSilent) {
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  Resolver resolver(metrics, names.options(1, 0));
+  run_in_test_time([&]() -> Task<> {
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    names.fall_silent();
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    tasks.spawn("occupies", [&]() -> Task<> { co_await ask(resolver, "other"); });
+    co_await until([&] { return names.waiting() == 1; });
+    resolver.look_again("a");
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    names.fall_silent(false);
+    co_await tasks.join();
   });
 }
 
