@@ -100,6 +100,11 @@ class Frame {
     options.address = config.admin_address;
     options.port = static_cast<std::uint16_t>(config.admin_port);
     options.max_connections = 100;
+    // However busy the port is with other pages.
+    options.reserve = 8;
+    options.reserved_for = [](const http::Request& request) {
+      return request.target == "/healthz" || request.target == "/readyz";
+    };
     return options;
   }
 

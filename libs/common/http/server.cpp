@@ -1,8 +1,11 @@
 #include "common/http/server.hpp"
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <list>
+#include <utility>
 #include <vector>
 
 #include "common/core/log.hpp"
@@ -15,6 +18,7 @@
 #include "common/http/upgraded.hpp"
 #include "common/http/wire_text.hpp"
 #include "common/net/address_list.hpp"
+#include "common/net/idlest.hpp"
 #include "common/net/listener.hpp"
 #include "common/net/tls_channel.hpp"
 
@@ -48,7 +52,11 @@ struct Server::State {
     if (options.tls) tls.emplace(net::TlsContext::Role::server, *options.tls);
   }
 
+  // The place of a new connection.
+  enum class Place { none, regular, reserve };
+
   void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer);
+  Place make_room();
 
   Executor executor;
   ServerOptions options;
@@ -68,10 +76,12 @@ struct Server::State {
 // One accepted connection and the exchange that is running on it.
 class ServerConnection {
  public:
-  ServerConnection(Server::State& s, std::unique_ptr<net::Channel> c, asio::ip::address p)
+  ServerConnection(Server::State& s, std::unique_ptr<net::Channel> c, asio::ip::address p,
+                   bool of_reserve)
       : server(s),
         channel(std::move(c)),
         peer(std::move(p)),
+        in_reserve(of_reserve),
         parser(s.options.max_head),
         place(s.connections.insert(s.connections.end(), this)) {}
   ~ServerConnection() {
@@ -89,9 +99,15 @@ class ServerConnection {
     upgraded,  // the stream was handed over
   };
 
+  // No whole head of a request has come since then.
+  [[nodiscard]] bool waits() const { return awaits_request && channel->is_open(); }
+  [[nodiscard]] Clock::time_point waits_since() const { return awaits_since; }
+  void give_way() { channel->close(); }
+
   Task<> run();
   Task<bool> start_tls();
   Task<bool> read_request();
+  Task<bool> check_request();
   Task<bool> run_handler();
   Task<bool> drain_body();
   Task<> refuse(int status, std::string_view why);
@@ -112,10 +128,13 @@ class ServerConnection {
   Server::State& server;
   std::unique_ptr<net::Channel> channel;
   asio::ip::address peer;
+  const bool in_reserve;
   RequestParser parser;
   ReadBuffer in;
-  std::string out;  // the head, or chunk header, that is sent next
-  bool idle = false;
+  std::string out;    // the head, or chunk header, that is sent next
+  bool idle = false;  // nothing of a request has come
+  bool awaits_request = true;
+  Clock::time_point awaits_since = Clock::now();
   // Of the current exchange:
   Answer answer = Answer::none;
   bool body_ended = false;
@@ -142,6 +161,8 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
 Task<bool> ServerConnection::read_request() {
   parser.reset();
   added.clear();
+  awaits_request = true;
+  awaits_since = Clock::now();
   const auto& options = server.options;
   bool head_begun = false;
   while (true) {
@@ -173,10 +194,16 @@ Task<bool> ServerConnection::read_request() {
     }
   }
   channel->set_deadline(kNever);
+  co_return co_await check_request();
+}
+
+// Makes ready for the request whose head was read; false when it was refused.
+Task<bool> ServerConnection::check_request() {
+  awaits_request = false;
   answer = Answer::none;
   const Request& request = parser.head();
   is_head = request.method == "HEAD";
-  keep_alive = parser.keep_alive();
+  keep_alive = parser.keep_alive() && !in_reserve;
   body_ended = parser.content_length() == 0;
   body_limit = body_left = kUnlimited;
   awaits_continue = false;
@@ -187,6 +214,11 @@ Task<bool> ServerConnection::read_request() {
     }
     awaits_continue = parser.is_http_1_1() && !body_ended;
   }
+  const auto& reserved_for = server.options.reserved_for;
+  if (in_reserve && !(reserved_for && reserved_for(request))) {
+    co_await refuse(503, "too many connections");
+    co_return false;
+  }
   co_return true;
 }
 
@@ -196,6 +228,7 @@ Task<> ServerConnection::refuse(int status, std::string_view why) {
       .status = status, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = {}};
   response.body.append(why).append("\n");
   keep_alive = false;
+  awaits_request = false;
   out.clear();
   if (append_head(response, response.body.size(), false)) {
     begin_write();
@@ -607,19 +640,31 @@ Task<> serve(std::unique_ptr<ServerConnection> connection) {
 
 }  // namespace
 
+Server::State::Place Server::State::make_room() {
+  if (connections.size() < options.max_connections) return Place::regular;
+  const auto in_reserve = [](const ServerConnection& connection) { return connection.in_reserve; };
+  const bool made =
+      net::close_idlest(connections, options.max_connections, std::not_fn(in_reserve));
+  if (const auto verdict = repeated.check("limit", Clock::now()); verdict.pass) {
+    kLog.warning(
+        made ? "too many connections; idle ones are closed for new ones"
+             : "too many connections; new ones are closed",
+        {{"limit", std::uint64_t{options.max_connections}}, {"suppressed", verdict.suppressed}});
+  }
+  if (made) return Place::regular;
+  if (connections.size() < options.max_connections + options.reserve) return Place::reserve;
+  // Whoever sends nothing there must not keep out the next one.
+  const bool replaced = net::close_idlest(connections, options.reserve, in_reserve);
+  return replaced ? Place::reserve : Place::none;
+}
+
 void Server::State::adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer) {
   if (draining) return;
-  if (connections.size() >= options.max_connections) {
-    if (const auto verdict = repeated.check("limit", Clock::now()); verdict.pass) {
-      kLog.warning(
-          "too many connections; further ones are closed",
-          {{"limit", std::uint64_t{options.max_connections}}, {"suppressed", verdict.suppressed}});
-    }
-    return;
-  }
+  const auto place = make_room();
+  if (place == Place::none) return;
   // Counts from now on; a std::function must be copyable.
   auto shared = std::make_shared<std::unique_ptr<ServerConnection>>(
-      std::make_unique<ServerConnection>(*this, std::move(channel), peer));
+      std::make_unique<ServerConnection>(*this, std::move(channel), peer, place == Place::reserve));
   tasks.spawn("connection", [shared] { return serve(std::move(*shared)); });
 }
 

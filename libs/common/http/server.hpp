@@ -20,8 +20,12 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free port
   std::optional<net::TlsOptions> tls = std::nullopt;
-  std::size_t max_connections = 10'000;  // further ones are accepted and closed
-  std::size_t max_head = 64 * 1024;      // request line and fields; more: 431
+  std::size_t max_connections = 10'000;
+  // Further connections while all those are busy, for one request each that `reserved_for` accepts;
+  // any other request is answered with 503. For health probes, which must not fail under load.
+  std::size_t reserve = 0;
+  std::function<bool(const Request&)> reserved_for = {};
+  std::size_t max_head = 64 * 1024;  // request line and fields; more: 431
   std::chrono::milliseconds head_timeout{
       10'000};  // first byte to end of head (slow-loris): 408; TLS
   std::chrono::milliseconds idle_timeout{60'000};  // between requests
@@ -104,6 +108,9 @@ using Handler = std::function<Task<>(Exchange&)>;
 
 // HTTP/1.1 server on the loop: keep-alive, pipelining in order, strict framing (parser.hpp; 400 and
 // close), limits on everything a stranger can send, TLS with reloaded certificates.
+//
+// When the maximum of connections is reached, those that have waited longest for a request are
+// closed for new ones. While every one is busy, new ones have the reserve, or are closed.
 class Server {
  public:
   // Binds at once: throws nothing, see listen().
@@ -115,8 +122,8 @@ class Server {
   Result<void> listen();
   [[nodiscard]] std::uint16_t port() const;
   // Serves a connection that was made elsewhere (a tunnel, a pair in memory) as if it had been
-  // accepted, with the limits and the TLS of this server. Closes it when the server is full or
-  // drains. `peer` is what Exchange::peer_address() tells.
+  // accepted, with the limits and the TLS of this server. Closes it when there is no place for it or
+  // the server drains. `peer` is what Exchange::peer_address() tells.
   void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer);
   // Stops accepting and closes idle connections; requests in flight go on and get
   // "Connection: close".

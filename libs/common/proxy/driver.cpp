@@ -39,7 +39,7 @@ Driver::Driver(DriverContext& context, std::unique_ptr<net::Channel> client, Pee
       client_(std::move(client)),
       peer_(std::move(peer)),
       in_(context.reactor.blocks, net::BlockPool::kSmall),
-      idle_since_(context.reactor.now()) {}
+      waits_since_(context.reactor.now()) {}
 
 Driver::~Driver() {
   if (exchange_) context_.take_back(std::move(exchange_));
@@ -48,6 +48,7 @@ Driver::~Driver() {
 Task<> Driver::run() {
   while (true) {
     if (done_ >= kMuch) co_await yield_after_much();
+    waits_since_ = context_.reactor.now();
     if (in_.empty() && !co_await wait_for_request()) break;
     done_ += kRequestCost;
     exchange_ = context_.lend();
@@ -72,8 +73,7 @@ Task<> Driver::yield_after_much() {
 // False when the connection is done.
 Task<bool> Driver::wait_for_request() {
   const bool draining = context_.exchanges.draining;
-  idle_since_ = context_.reactor.now();
-  client_->set_read_deadline(idle_since_ + (draining ? kLastChance : context_.idle_timeout));
+  client_->set_read_deadline(waits_since_ + (draining ? kLastChance : context_.idle_timeout));
   idle_ = true;
   auto read = client_->read_now(in_);
   while (read.what == Transfer::nothing) {

@@ -44,8 +44,12 @@ class Driver {
   Task<> run();
   // No request is under way: may be closed at any time.
   [[nodiscard]] bool idle() const { return idle_ && client_->is_open(); }
-  // Since when, while it is idle.
-  [[nodiscard]] Clock::time_point idle_since() const { return idle_since_; }
+  // No whole head of a request has come: may be closed for another client.
+  [[nodiscard]] bool waits() const {
+    return client_->is_open() && (idle_ || (exchange_ && exchange_->reads_head()));
+  }
+  // Since when, while it waits.
+  [[nodiscard]] Clock::time_point waits_since() const { return waits_since_; }
   void close() { client_->close(); }
 
  private:
@@ -70,7 +74,7 @@ class Driver {
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<UpstreamConnection> upstream_;
   bool idle_ = true;
-  Clock::time_point idle_since_;
+  Clock::time_point waits_since_;
   std::size_t done_ = 0;  // since it last waited, in bytes; see kMuch
 };
 

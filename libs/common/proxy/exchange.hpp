@@ -102,6 +102,10 @@ class Exchange {
   [[nodiscard]] const RequestHead* head() const {
     return now_.head_read ? &parser_.head() : nullptr;
   }
+  // The head has not come as a whole, and nothing was answered yet.
+  [[nodiscard]] bool reads_head() const {
+    return !now_.head_read && !problem_ && action_ == Action::move_bytes;
+  }
   [[nodiscard]] const Route* route() const { return forward_.route.get(); }
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] Forward& forward() { return forward_; }

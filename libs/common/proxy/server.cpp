@@ -1,24 +1,18 @@
 #include "common/proxy/server.hpp"
 
-#include <algorithm>
 #include <random>
 #include <ranges>
 #include <utility>
-#include <vector>
 
 #include "common/core/log.hpp"
 #include "common/net/address_list.hpp"
+#include "common/net/idlest.hpp"
 #include "common/net/tls_channel.hpp"
 
 namespace gitops::proxy {
 namespace {
 
 const Log kLog("proxy");
-
-// Idle connections that are closed at once at the limit, so that not every new one needs a search.
-std::size_t batch_of(std::size_t limit) {
-  return 1 + limit / 256;
-}
 
 }  // namespace
 
@@ -50,12 +44,18 @@ class Server::Connection {
     co_await driver_->run();
   }
 
-  [[nodiscard]] bool idle() const { return driver_ && driver_->idle(); }
-  [[nodiscard]] Clock::time_point idle_since() const { return driver_->idle_since(); }
+  // No request is under way, nor a part of its head, nor a TLS handshake that may lead to one.
+  [[nodiscard]] bool waits() const {
+    return driver_ ? driver_->waits() : channel_ && channel_->is_open();
+  }
+  [[nodiscard]] Clock::time_point waits_since() const {
+    return driver_ ? driver_->waits_since() : accepted_;
+  }
+  void give_way() { driver_ ? driver_->close() : channel_->close(); }
   [[nodiscard]] const PeerUse* use() const { return use_.get(); }
   void close_if_idle() {
     if (channel_) channel_->close();
-    if (idle()) driver_->close();
+    if (driver_ && driver_->idle()) driver_->close();
   }
 
  private:
@@ -77,6 +77,7 @@ class Server::Connection {
   PeerInfo peer_;
   const std::shared_ptr<PeerUse> use_;
   std::optional<Driver> driver_;
+  const Clock::time_point accepted_ = Clock::now();
   std::list<Connection*>::iterator place_;
 };
 
@@ -134,7 +135,9 @@ bool Server::make_room(const PeerUse& peer) {
   const bool peer_is_full = peer.connections >= limits.max_connections_per_peer;
   if (!peer_is_full && totals.connections < limits.max_connections) return true;
   const auto limit = peer_is_full ? limits.max_connections_per_peer : limits.max_connections;
-  const bool made = close_longest_idle(peer_is_full ? &peer : nullptr, limit);
+  const bool made = net::close_idlest(connections_, limit, [&](const Connection& connection) {
+    return !peer_is_full || connection.use() == &peer;
+  });
   if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
     kLog.warning(made ? "too many connections; idle ones are closed for new ones"
                       : "too many connections; new ones are closed",
@@ -143,21 +146,6 @@ bool Server::make_room(const PeerUse& peer) {
                   {"suppressed", verdict.suppressed}});
   }
   return made;
-}
-
-// Of one peer, or of all. False when none is idle.
-bool Server::close_longest_idle(const PeerUse* peer, std::size_t limit) {
-  std::vector<Connection*> idle;
-  for (Connection* connection : connections_) {
-    if (connection->idle() && (peer == nullptr || connection->use() == peer)) {
-      idle.push_back(connection);
-    }
-  }
-  const auto count = std::min(idle.size(), batch_of(limit));
-  const auto last = idle.begin() + static_cast<std::ptrdiff_t>(count);
-  std::ranges::partial_sort(idle, last, {}, &Connection::idle_since);
-  std::for_each(idle.begin(), last, [](Connection* connection) { connection->close_if_idle(); });
-  return count > 0;
 }
 
 void Server::serve(std::unique_ptr<net::Channel> channel, PeerInfo peer, bool handshake) {

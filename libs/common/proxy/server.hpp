@@ -34,8 +34,8 @@ struct ServerOptions {
 // a deflater (about 70 KiB) while an answer is compressed. Only a route with Forward::screening holds a
 // body that is larger than a block, up to its limit. Loop thread only; the loop outlives it.
 //
-// When the maximum of connections is reached, of one peer or of all, those that have been idle for
-// the longest time are closed for new ones; while none is idle, new ones are refused.
+// When the maximum of connections is reached, of one peer or of all, those that have waited longest
+// for a request are closed for new ones; while every one is busy, new ones are refused.
 class Server {
  public:
   Server(const Executor& executor, ServerOptions options, Policy policy);
@@ -63,7 +63,6 @@ class Server {
   void accepted(std::unique_ptr<net::Channel> channel, const asio::ip::address& address);
   // False when there is no place for another connection of this peer.
   bool make_room(const PeerUse& peer);
-  bool close_longest_idle(const PeerUse* peer, std::size_t limit);
   void serve(std::unique_ptr<net::Channel> channel, PeerInfo peer, bool handshake);
 
   ServerOptions options_;

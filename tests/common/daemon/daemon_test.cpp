@@ -3,10 +3,15 @@
 #include <csignal>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <nlohmann/json.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "support/log_reader.hpp"
 #include "support/process.hpp"
@@ -217,6 +222,23 @@ TEST(Daemon, ASecondSignalEndsItAtOnce) {
   daemon.wait_for_log("stopping");
   daemon.terminate();
   EXPECT_EQ(daemon.exit_code(), 1);
+}
+
+TEST(Daemon, AnswersProbesThoughItsAdminPortIsFullOfIdleConnections) {
+  Daemon daemon({});
+  const std::string url = daemon.url("");
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  where.sin_port = htons(static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1))));
+  std::vector<int> idle;
+  for (int i = 0; i < 150; ++i) {
+    idle.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(idle.back(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
+  }
+  EXPECT_EQ(daemon.call("/healthz").status, 200);
+  EXPECT_EQ(daemon.call("/readyz").status, 200);
+  for (const int descriptor : idle) ::close(descriptor);
 }
 
 TEST(Daemon, StopsThoughItsStartHangs) {

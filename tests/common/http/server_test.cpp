@@ -445,19 +445,113 @@ TEST(Server, NoContentHasNoLength) {
               });
 }
 
-TEST(Server, RefusesFurtherConnections) {
-  with_server(echo, {.max_connections = 2}, [](TestServer& server) -> Task<> {
+// A handler whose requests for /busy wait until the test lets them go; others are echoed.
+struct Gate {
+  explicit Gate(const Executor& executor) : changed(executor) {}
+  Task<> handle(Exchange& exchange) {
+    if (exchange.path() == "/busy") {
+      ++inside;
+      changed.notify_all();
+      while (!open) co_await changed.wait();
+    }
+    co_await echo(exchange);
+  }
+  Task<> until_inside(int wanted) {
+    while (inside < wanted) co_await changed.wait();
+  }
+  void let_go() {
+    open = true;
+    changed.notify_all();
+  }
+  Event changed;
+  int inside = 0;
+  bool open = false;
+};
+
+void with_gate(ServerOptions options, const std::function<Task<>(TestServer&, Gate&)>& body) {
+  test::run_in_test_time([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Gate gate(executor);
+    TestServer server(
+        executor, [&gate](Exchange& exchange) { return gate.handle(exchange); }, options);
+    co_await body(server, gate);
+    gate.let_go();
+    co_await server.stop();
+  });
+}
+
+const std::string kClose = "Connection: close\r\n";
+
+TEST(Server, TheConnectionThatHasWaitedLongestGivesWayToANewOne) {
+  with_gate({.max_connections = 4}, [](TestServer& server, Gate& gate) -> Task<> {
+    auto busy = co_await test::raw_connect(server.port());
+    co_await busy.send(get("/busy"));
+    co_await gate.until_inside(1);
+    auto kept = co_await test::raw_connect(server.port());
+    co_await sleep_for(seconds(1));
+    auto half = co_await test::raw_connect(server.port());
+    co_await half.send("GET / HT");  // a head that is never complete
+    co_await sleep_for(seconds(1));
+    co_await kept.send(get("/"));  // so that it has waited for a shorter time
+    EXPECT_THAT(co_await kept.read_until("GET / "), EndsWith("GET / "));
+    co_await sleep_for(seconds(1));
+    auto idle = co_await test::raw_connect(server.port());
+    co_await sleep_for(seconds(1));
+
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/", kClose)), EndsWith("GET / "));
+    EXPECT_EQ(co_await half.read_to_end(), "");
+    auto fresh = co_await test::raw_connect(server.port());
+    co_await fresh.send(get("/"));
+    co_await fresh.read_until("GET / ");
+    auto next = co_await test::raw_connect(server.port());
+    co_await next.send(get("/"));
+    co_await next.read_until("GET / ");
+    EXPECT_EQ(co_await kept.read_to_end(), "");
+    gate.let_go();
+    EXPECT_THAT(co_await busy.read_until("GET /busy "), StartsWith("HTTP/1.1 200 "));
+    co_await idle.send(get("/", kClose));
+    EXPECT_THAT(co_await idle.read_to_end(), EndsWith("GET / "));
+  });
+}
+
+TEST(Server, RefusesFurtherConnectionsWhileAllAreBusy) {
+  with_gate({.max_connections = 2}, [](TestServer& server, Gate& gate) -> Task<> {
     auto first = co_await test::raw_connect(server.port());
     auto second = co_await test::raw_connect(server.port());
-    co_await first.send(get("/"));
-    co_await first.read_head();
-    co_await second.send(get("/"));
-    co_await second.read_head();
+    co_await first.send(get("/busy", kClose));
+    co_await second.send(get("/busy", kClose));
+    co_await gate.until_inside(2);
     EXPECT_EQ(co_await test::raw_exchange(server.port(), ""), "");
-    first.close();
-    while (server.server.connections() > 1) co_await sleep_for(milliseconds(1));
-    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/", "Connection: close\r\n")),
+    gate.let_go();
+    EXPECT_THAT(co_await first.read_to_end(), StartsWith("HTTP/1.1 200 "));
+    EXPECT_THAT(co_await second.read_to_end(), StartsWith("HTTP/1.1 200 "));
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/", kClose)),
                 StartsWith("HTTP/1.1 200 "));
+  });
+}
+
+TEST(Server, TheReserveIsForTheRequestsThatItIsMeantFor) {
+  const ServerOptions options{
+      .max_connections = 1, .reserve = 1, .reserved_for = [](const Request& request) {
+        return request.target == "/probe";
+      }};
+  with_gate(options, [](TestServer& server, Gate& gate) -> Task<> {
+    auto busy = co_await test::raw_connect(server.port());
+    co_await busy.send(get("/busy"));
+    co_await gate.until_inside(1);
+    // Each time the place in the reserve is taken by a client that sends nothing.
+    std::vector<test::RawConnection> silent;
+    for (int i = 0; i < 3; ++i) {
+      silent.push_back(co_await test::raw_connect(server.port()));
+      EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/probe")),
+                  AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\r\nConnection: close\r\n"),
+                        EndsWith("GET /probe ")));
+      EXPECT_EQ(co_await silent.back().read_to_end(), "");
+    }
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/")),
+                AllOf(StartsWith("HTTP/1.1 503 "), EndsWith("too many connections\n")));
+    gate.let_go();
+    EXPECT_THAT(co_await busy.read_until("GET /busy "), StartsWith("HTTP/1.1 200 "));
   });
 }
 
@@ -562,15 +656,16 @@ TEST(Server, AdoptedConnectionsAreServedLikeAcceptedOnes) {
       co_await connection.send(get("/"));
       EXPECT_THAT(co_await connection.read_until("192.0.2.7"), EndsWith("\r\n\r\n192.0.2.7"));
     }
-    {
-      auto [other, its_other] = net::MemoryChannel::pair(executor);
-      server.adopt(std::move(its_other), peer);
-      test::RawConnection refused(std::move(other));
-      EXPECT_EQ(co_await refused.read_to_end(), "");  // the limit is one
-    }
-    server.drain();  // ends the read of the idle connection
-    EXPECT_EQ(co_await connection.read_to_end(), "");
+    auto [other, its_other] = net::MemoryChannel::pair(executor);
+    server.adopt(std::move(its_other), peer);
+    EXPECT_EQ(co_await connection.read_to_end(), "");  // the limit is one
     EXPECT_TRUE(connection.ended());
+    test::RawConnection further(std::move(other));
+    co_await further.send(get("/"));
+    EXPECT_THAT(co_await further.read_until("192.0.2.7"), EndsWith("\r\n\r\n192.0.2.7"));
+    server.drain();  // ends the read of the idle connection
+    EXPECT_EQ(co_await further.read_to_end(), "");
+    EXPECT_TRUE(further.ended());
     auto [late, its_late] = net::MemoryChannel::pair(executor);
     server.adopt(std::move(its_late), peer);
     EXPECT_FALSE(its_late);

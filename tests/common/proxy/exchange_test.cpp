@@ -1329,6 +1329,25 @@ TEST(Exchange, TheConnectionIdleLongestGivesWayToANewOne) {
       {.max_connections = 3});
 }
 
+// A head that never ends keeps its place no better than silence does.
+TEST(Exchange, AHeadThatIsNotCompleteGivesWayToo) {
+  play(
+      [](Bed& bed) -> Task<> {
+        auto& half = bed.connect(1024, "192.0.2.2");
+        co_await send(half, "GET /own HT");
+        co_await sleep_for(1s);
+        auto& silent = bed.connect(1024, "192.0.2.3");
+        co_await sleep_for(1s);
+        auto& next = bed.connect(1024, "192.0.2.4");
+        EXPECT_EQ(co_await read(half), "<end>");
+        EXPECT_FALSE(silent.peer_closed());
+        co_await send(next, "GET /own HTTP/1.1\r\nHost: a\r\n\r\n");
+        EXPECT_THAT(co_await read(next, "own"), StartsWith("HTTP/1.1 200"));
+        EXPECT_THAT(bed.records, testing::SizeIs(1)) << "that of the answer";
+      },
+      {.max_connections = 2});
+}
+
 TEST(Exchange, AnAddressWithTooManyConnectionsLosesItsOwn) {
   play(
       [](Bed& bed) -> Task<> {
