@@ -400,6 +400,7 @@ void DaemonConfig::add_to(ConfigReader& reader, std::string_view admin_address_e
 
 int run_daemon(const DaemonSpec& spec, int argc, char** argv) {
   prepare_process();
+  std::signal(SIGHUP, SIG_IGN);
   const auto environment = process_environment();
   DaemonConfig config;
   ConfigReader reader(spec.name, spec.summary);

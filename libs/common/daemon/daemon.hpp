@@ -93,8 +93,9 @@ struct DaemonSpec {
 // Exit codes: 0 stopped by SIGTERM or SIGINT (or --help, --version, a valid --check-config),
 // 1 failed while starting or running, 2 invalid configuration (every mistake on standard error).
 // A second signal ends the process immediately, with exit code 1. SIGTERM: not ready, drain_delay,
-// DaemonApp::stop with drain_timeout, cancellation, exit. Core files are disabled: they would
-// contain secrets.
+// DaemonApp::stop with drain_timeout, cancellation, exit. SIGHUP is ignored: certificates, tokens and
+// other files that may change are read again without it. Core files are disabled: they would contain
+// secrets.
 int run_daemon(const DaemonSpec& spec, int argc, char** argv);
 
 }  // namespace gitops

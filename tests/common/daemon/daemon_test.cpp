@@ -205,6 +205,16 @@ TEST(Daemon, SigtermDrainsAndEndsWith0) {
   }
 }
 
+// A terminal that closes, or an operator who hopes for a reload: files are read again without it.
+TEST(Daemon, SighupDoesNotEndIt) {
+  Daemon daemon({});
+  EXPECT_EQ(daemon.call("/healthz").status, 200);
+  daemon.process().signal(SIGHUP);
+  EXPECT_EQ(daemon.call("/healthz").status, 200);
+  daemon.terminate();
+  EXPECT_EQ(daemon.exit_code(), 0) << daemon.log();
+}
+
 TEST(Daemon, IsNotReadyButAliveWhileItDrains) {
   Daemon daemon({"--drain-delay=10m"});
   EXPECT_EQ(daemon.call("/readyz").status, 200);
