@@ -123,11 +123,10 @@ class App {
                                         {.hides_values = true, .plain_variable_errors = true});
     if (!engine) co_return fail("schema", engine.error());
     engine_ = std::move(*engine);
-    auto proxy = http::proxy_settings(context_.environment);
-    if (!proxy) co_return std::unexpected(proxy.error());
+    const auto proxy = http::proxy_settings(context_.environment);
     if (auto opened = audit_.open(); !opened) co_return opened;
     control_plane_http_.emplace(context_.executor, names_,
-                                client_options(config_, *proxy, config_.control_plane_insecure));
+                                client_options(config_, proxy, config_.control_plane_insecure));
     control_plane_.emplace(*control_plane_http_,
                            http::parse_url(without_slashes(config_.control_plane_url)).value(),
                            [this] { return runtime_secret().token; });
@@ -174,10 +173,10 @@ class App {
     log_.info("serving", {{"port", server_->port()}, {"control_plane", version_.platform_host}});
     users_->start();
     rules_->start();
-    argo_.emplace(context_, config_, names_, *proxy, *rules_);
+    argo_.emplace(context_, config_, names_, proxy, *rules_);
     parts_->applications = argo_->applications();
     parts_->workflows = argo_->workflows();
-    start_cluster(*proxy);
+    start_cluster(proxy);
     start_life();
     start_rights();
     logs_.emplace(context_.executor, parts_->applications, parts_->workflows,

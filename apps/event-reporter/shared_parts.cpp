@@ -35,15 +35,13 @@ Result<Environment> read_environment(const Config& config,
       config.kubeconfig, config.context, environment,
       config.kubeconfig_exec ? k8s::ExecPolicy::allow : k8s::ExecPolicy::refuse);
   if (!cluster) return std::unexpected(cluster.error());
-  auto proxy = http::proxy_settings(environment);
-  if (!proxy) return std::unexpected(proxy.error());
   const auto shard = own_shard(config.replicas, config.shard, host_name());
   if (!shard) return std::unexpected(shard.error());
   auto own_namespace =
       config.own_namespace.empty() ? cluster->default_namespace : config.own_namespace;
   return Environment{.config = config,
                      .cluster = std::move(*cluster),
-                     .proxy = std::move(*proxy),
+                     .proxy = http::proxy_settings(environment),
                      .own_namespace = std::move(own_namespace),
                      .shard = *shard};
 }

@@ -222,14 +222,9 @@ class Check {
 
 int run_check(const Settings& settings, const cli::Environment& environment,
               cli::Console& console) {
-  auto proxy = http::proxy_settings(environment);
-  if (!proxy) {
-    console.err << "gitopsctl check: " << proxy.error().message << '\n';
-    return cli::kWrongUsage;
-  }
   return cli::run_on_loop(
       settings.loop, console, [&](const cli::LoopContext& context) -> Task<int> {
-        Check check(settings, environment, *proxy, context);
+        Check check(settings, environment, http::proxy_settings(environment), context);
         const Report report = co_await check.run();
         const bool json = settings.output == cli::OutputFormat::json;
         console.out << (json ? to_json(report) : to_text(report, console.colour));

@@ -32,15 +32,14 @@ Task<Server> ask(const Settings& settings, const cli::Environment& environment,
                  const cli::LoopContext& context) {
   Server server;
   auto cluster = find_cluster(settings.kubernetes, environment);
-  auto proxy = http::proxy_settings(environment);
-  if (!cluster || !proxy) {
-    server.version = std::unexpected(!cluster ? cluster.error() : proxy.error());
+  if (!cluster) {
+    server.version = std::unexpected(cluster.error());
     co_return server;
   }
   server.address = cluster->server.to_string();
   net::Resolver resolver(context.metrics);
-  k8s::Client client(context.executor, resolver, std::move(*cluster), *proxy,
-                     "gitopsctl/" + std::string(version()));
+  k8s::Client client(context.executor, resolver, std::move(*cluster),
+                     http::proxy_settings(environment), "gitopsctl/" + std::string(version()));
   const auto answer = co_await client.server_version(context.deadline);
   if (answer) {
     server.version = answer->git_version;

@@ -489,15 +489,8 @@ DaemonSpec tunnel_client() {
   spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
   spec.make = [config](const DaemonContext& context) {
     DaemonApp frame;
-    auto proxy = http::proxy_settings(context.environment);
-    if (!proxy) {
-      frame.start = [error = proxy.error()]() -> Task<Result<void>> {
-        co_return std::unexpected(error);
-      };
-      frame.stop = [](Deadline) -> Task<> { co_return; };
-      return frame;
-    }
-    const auto app = std::make_shared<App>(context, *config, std::move(*proxy));
+    const auto app =
+        std::make_shared<App>(context, *config, http::proxy_settings(context.environment));
     frame.start = [app, config] { return app->start(); };
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"tunnel", [app] { return app->not_ready_because(); }}};

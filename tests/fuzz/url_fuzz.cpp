@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/core/encoding.hpp"
 #include "common/http/proxy_settings.hpp"
 #include "common/http/url.hpp"
 
@@ -37,7 +38,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ProxySettings settings;
     settings.http = settings.https = *url;
     settings.no_proxy = {text, text.substr(0, split), url->host};
-    require(settings.proxy_for(*url) == nullptr);
+    require(settings.proxy_for(*url).value() == nullptr);
+  }
+  if (const auto url = parse_proxy_url(text)) {
+    require(url->host.find_first_of(" \t\r\n/?#@\\%[]\"<>,") == std::string::npos);
+    require(url->userinfo.find_first_of(" \t\r\n#\\@/?") == std::string::npos);
+    require(gitops::percent_decode(url->userinfo).has_value());
+    require(parse_proxy_url(url->to_string())->host == url->host);
   }
   if (const auto pair = parse_host_port(text, 80)) {
     require(pair->second != 0 && !pair->first.empty());

@@ -44,12 +44,16 @@ struct Client::State {
 struct ClientExchange::State {
   explicit State(std::shared_ptr<Client::State> c) : client(std::move(c)) {}
 
-  void set_target(const Url& target, Request asked) {
+  // Fails when the proxy that is needed cannot be used.
+  Result<void> set_target(const Url& target, Request asked) {
     url.scheme = target.is_tls() ? "https" : "http";
     url.host = target.host;
     url.port = target.port;
-    proxy = client->options.proxy.proxy_for(target);
     request = std::move(asked);
+    auto found = client->options.proxy.proxy_for(target);
+    if (!found) return failed(std::move(found.error()));
+    proxy = *found;
+    return {};
   }
   Result<void> append_head(std::string& out) const;
   Task<Result<void>> obtain(bool may_reuse);
@@ -405,7 +409,9 @@ Client::~Client() = default;
 Task<Result<ClientExchange>> Client::open(const Url& url, Request request, Deadline deadline,
                                           Body body, std::optional<std::uint64_t> length) {
   auto exchange = std::make_unique<ClientExchange::State>(state_);
-  exchange->set_target(url, std::move(request));
+  if (auto set = exchange->set_target(url, std::move(request)); !set) {
+    co_return std::unexpected(std::move(set.error()));
+  }
   exchange->body_kind = body;
   exchange->length = length;
   exchange->deadline = deadline;
@@ -427,7 +433,9 @@ Task<Result<Response>> Client::send(const Url& url, Request request, Deadline de
 Task<Result<Upgraded>> Client::upgrade(const Url& url, Request request, Deadline deadline) {
   request.headers.set("Accept-Encoding", "identity");
   ClientExchange::State exchange(state_);
-  exchange.set_target(url, std::move(request));
+  if (auto set = exchange.set_target(url, std::move(request)); !set) {
+    co_return std::unexpected(std::move(set.error()));
+  }
   exchange.may_switch = true;
   exchange.deadline = deadline;
   if (auto got = co_await exchange.obtain(false); !got) co_return std::unexpected(got.error());

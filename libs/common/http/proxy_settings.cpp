@@ -6,6 +6,7 @@
 #include <boost/asio/ip/network_v4.hpp>
 #include <boost/asio/ip/network_v6.hpp>
 
+#include "common/core/text.hpp"
 #include "common/net/address_list.hpp"
 
 namespace gitops::http {
@@ -80,9 +81,10 @@ bool entry_matches(std::string_view raw_entry, std::string_view host,
 
 }  // namespace
 
-const Url* ProxySettings::proxy_for(const Url& target) const {
+Result<const Url*> ProxySettings::proxy_for(const Url& target) const {
   const std::optional<Url>& proxy = target.is_tls() ? https : http;
-  if (!proxy) return nullptr;
+  const std::optional<Error>& mistake = target.is_tls() ? https_mistake : http_mistake;
+  if (!proxy && !mistake) return nullptr;
   std::string_view host = target.host;
   if (host.ends_with('.')) host.remove_suffix(1);
   if (host == "localhost" && !proxies_loopback) return nullptr;
@@ -91,10 +93,11 @@ const Url* ProxySettings::proxy_for(const Url& target) const {
   for (const std::string& entry : no_proxy) {
     if (entry_matches(entry, host, address, target.port)) return nullptr;
   }
+  if (mistake) return std::unexpected(*mistake);
   return &*proxy;
 }
 
-Result<ProxySettings> proxy_settings(const std::map<std::string, std::string>& environment) {
+ProxySettings proxy_settings(const std::map<std::string, std::string>& environment) {
   const auto value_of = [&](const std::string& lower, const std::string& upper) {
     for (const std::string& name : {lower, upper}) {
       const auto it = environment.find(name);
@@ -102,24 +105,24 @@ Result<ProxySettings> proxy_settings(const std::map<std::string, std::string>& e
     }
     return std::pair{std::string(), std::string()};
   };
-  const auto read = [&](const std::string& lower, const std::string& upper,
-                        std::optional<Url>& out) -> Result<void> {
-    auto [name, value] = value_of(lower, upper);
-    if (value.empty()) return {};
-    if (!value.contains("://")) value.insert(0, "http://");
-    auto url = parse_proxy_url(value);
-    if (!url) return fail(name, url.error());
-    if (url->is_tls()) {
-      return fail(ErrorCode::unsupported, name + ": https:// proxies are not supported");
+  const auto read = [&](const std::string& lower, const std::string& upper, std::optional<Url>& out,
+                        std::optional<Error>& mistake) {
+    const auto [name, value] = value_of(lower, upper);
+    if (trimmed(value).empty()) return;
+    auto url = parse_proxy_url(value.contains("://") ? value : "http://" + value);
+    // An outage of the peers behind it, until the variable is right.
+    if (!url) {
+      mistake = Error{.code = ErrorCode::unavailable, .message = name + ": " + url.error().message};
+    } else if (url->is_tls()) {
+      mistake = Error{.code = ErrorCode::unavailable,
+                      .message = name + ": https:// proxies are not supported"};
+    } else {
+      out = std::move(*url);
     }
-    out = std::move(*url);
-    return {};
   };
   ProxySettings settings;
-  if (auto r = read("http_proxy", "HTTP_PROXY", settings.http); !r)
-    return std::unexpected(r.error());
-  if (auto r = read("https_proxy", "HTTPS_PROXY", settings.https); !r)
-    return std::unexpected(r.error());
+  read("http_proxy", "HTTP_PROXY", settings.http, settings.http_mistake);
+  read("https_proxy", "HTTPS_PROXY", settings.https, settings.https_mistake);
   std::string_view list;
   const auto [name, value] = value_of("no_proxy", "NO_PROXY");
   list = value;

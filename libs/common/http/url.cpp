@@ -7,6 +7,7 @@
 #include <boost/asio/ip/address.hpp>
 
 #include "common/core/encoding.hpp"
+#include "common/core/text.hpp"
 
 namespace gitops::http {
 namespace {
@@ -153,6 +154,25 @@ Result<Url> parse(std::string_view text, std::initializer_list<std::string_view>
   return url;
 }
 
+bool is_escape(std::string_view text) {
+  return text.size() >= 3 && text[0] == '%' && is_hex(text[1]) && is_hex(text[2]);
+}
+
+// The user name and password of a proxy as they are written by people, with everything encoded that
+// a URL cannot hold.
+Result<std::string> encoded_userinfo(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte <= 0x20 || byte == 0x7f) {
+      return bad("the user name or password holds a space or a control character");
+    }
+    const bool stays = is_alnum(text[i]) || text[i] == ':' || is_escape(text.substr(i));
+    out += stays ? std::string(1, text[i]) : percent_encode(text.substr(i, 1));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string Url::host_header() const {
@@ -172,8 +192,20 @@ Result<Url> parse_url(std::string_view text) {
 }
 
 Result<Url> parse_proxy_url(std::string_view text) {
-  return parse(text, {"http", "https", "socks5", "socks5h"},
-               "the scheme must be http, https, socks5 or socks5h");
+  text = trimmed(text);
+  const auto scheme_end = text.find("://");
+  const auto begin = scheme_end == std::string_view::npos ? 0 : scheme_end + 3;
+  const auto authority = text.substr(begin, text.substr(begin).find_first_of("/?#"));
+  const auto at = authority.rfind('@');
+  std::string without_user(text.substr(0, begin));
+  without_user += text.substr(begin + (at == std::string_view::npos ? 0 : at + 1));
+  auto url = parse(without_user, {"http", "https", "socks5", "socks5h"},
+                   "the scheme must be http, https, socks5 or socks5h");
+  if (!url || at == std::string_view::npos) return url;
+  auto userinfo = encoded_userinfo(authority.substr(0, at));
+  if (!userinfo) return std::unexpected(std::move(userinfo.error()));
+  url->userinfo = std::move(*userinfo);
+  return url;
 }
 
 std::string join_target(const Url& base, std::string_view path) {

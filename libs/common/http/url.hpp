@@ -32,8 +32,11 @@ struct Url {
 // fragments, and IPv6 zone ids. Host names are RFC 1123 names (underscore allowed), IPv4 literals
 // in four decimal parts, or IPv6 in brackets.
 Result<Url> parse_url(std::string_view text);
-// As parse_url(), for a proxy: the scheme is http, https, socks5 or socks5h. The last two mean the
-// same, as in Go's net/http: the proxy resolves the names of destinations.
+// The URL of a proxy: the scheme is http, https, socks5 or socks5h. The last two mean the same, as in
+// Go's net/http: the proxy resolves the names of destinations. Host, port and what follows are read as
+// by parse_url(); user name and password as curl and Go do: they end at the last '@' before the path,
+// may be empty, and need not be encoded ("http://DOMAIN\me:p@ss%@proxy"). White space around the
+// text is dropped. In the result they are well encoded.
 Result<Url> parse_proxy_url(std::string_view text);
 
 // `base`'s path (trailing slashes dropped) followed by `path`, which starts with '/'; `path` may

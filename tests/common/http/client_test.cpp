@@ -4,6 +4,7 @@
 #include "common/core/task_group.hpp"
 #include "common/http/gzip.hpp"
 #include "common/http/loopback.hpp"
+#include "common/http/upgraded.hpp"
 
 namespace gitops::http {
 namespace {
@@ -812,6 +813,26 @@ TEST(Client, ErrorsTellTheProxyFromTheOrigin) {
       EXPECT_EQ(refused.error().message, name + ": connection refused");
     }
   });
+}
+
+TEST(Client, AProxyThatCannotBeUsedIsAnErrorOfTheRequestsThatNeedIt) {
+  const ClientOptions options{
+      .proxy = {.http_mistake = Error{.code = ErrorCode::unavailable, .message = "HTTP_PROXY: bad"},
+                .no_proxy = {"127.0.0.1"},
+                .proxies_loopback = true}};
+  with_script({HttpScript::answer(kOk)}, options,
+              [](TestClient& client, HttpScript& script) -> Task<> {
+                CO_ASSERT_OK(co_await client.get(script.url()));
+                const auto needed = co_await client.get(origin("http://a.example"));
+                CO_ASSERT_TRUE(!needed);
+                EXPECT_EQ(needed.error().code, ErrorCode::unavailable);
+                EXPECT_EQ(needed.error().message, "a.example:80: HTTP_PROXY: bad");
+                Request upgrade;
+                const auto switched = co_await client.client.upgrade(
+                    origin("http://a.example"), std::move(upgrade), deadline_after(seconds(1)));
+                CO_ASSERT_TRUE(!switched);
+                EXPECT_EQ(switched.error().message, "a.example:80: HTTP_PROXY: bad");
+              });
 }
 
 // Others have turns in between, also when all of it came at once.

@@ -110,6 +110,35 @@ TEST(Url, AC01_RefusesWhatCouldMeanAnotherHost) {
   EXPECT_FALSE(parse_url("http://" + long_name + "b"));
 }
 
+// As curl and Go read them: up to the last '@' before the path.
+TEST(Url, ReadsUserAndPasswordOfAProxyAsTheyAreWritten) {
+  for (const auto& [text, userinfo] : std::vector<std::pair<std::string, std::string>>{
+           {"http://proxy:3128", ""},
+           {"http://me@proxy:3128", "me"},
+           {"http://me:p@ss@proxy:3128", "me:p%40ss"},
+           {"http://me:@@proxy:3128/a@b?c@d", "me:%40"},
+           {"http://me:p%40ss@proxy:3128", "me:p%40ss"},
+           {"http://me:100%@proxy:3128", "me:100%25"},
+           {"http://me:%zz%4@proxy:3128", "me:%25zz%254"},
+           {"http://me:a:b@proxy:3128", "me:a:b"},
+           {"http://:token@proxy:3128", ":token"},
+           {"http://@proxy:3128", ""},
+           {R"(http://CORP\me:p$^&w@proxy:3128)", "CORP%5Cme:p%24%5E%26w"},
+           {"http://me:p\xc3\xa4ss@proxy:3128", "me:p%C3%A4ss"},
+           {" socks5://me:p@ss@proxy:3128\n", "me:p%40ss"},
+       }) {
+    const auto url = parse_proxy_url(text);
+    ASSERT_TRUE(url) << text << ": " << url.error().message;
+    EXPECT_EQ(url->host, "proxy") << text;
+    EXPECT_EQ(url->port, 3128) << text;
+    EXPECT_EQ(url->userinfo, userinfo) << text;
+  }
+  for (const char* text : {"http://me:p w@proxy", "http://me:p\x01w@proxy", "http://me:pw@",
+                           "http://me@pro\\xy", "http://me:p/w@proxy", "ftp://proxy", "proxy:1"}) {
+    EXPECT_FALSE(parse_proxy_url(text)) << text;
+  }
+}
+
 TEST(Url, AC28_KeepsUserinfoOutOfErrors) {
   for (const char* text :
        {"http://user:canary@ho st/", "http://user:canary@a:99999", "http://user:canary@"}) {
