@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/http/url.hpp"
+#include "common/http/wire_text.hpp"
 #include "request-router/error_answer.hpp"
 
 namespace gitops::router {
@@ -19,6 +20,12 @@ bool is_request_id(std::string_view text) {
 
 std::optional<std::string_view> accept_of(const proxy::RequestHead* head) {
   return head == nullptr ? std::nullopt : head->find(proxy::FieldId::accept);
+}
+
+http::Response redirect_to(std::string_view target) {
+  std::string location;
+  http::append_target(location, target);
+  return {.status = 301, .headers = {{"Location", std::move(location)}}, .body = {}};
 }
 
 // An address in the configuration is allowed by being there.
@@ -243,7 +250,7 @@ proxy::Decision Routing::decide(const proxy::RequestHead& head, const proxy::Pee
       return answer_health(match);
     case RouteKind::workflows_redirect:
       if (!workflows_) return error_answer(404, "no such route", accept);
-      return http::Response{.status = 301, .headers = {{"Location", match.rewritten}}, .body = {}};
+      return redirect_to(match.rewritten);
     case RouteKind::app_proxy:
       route = app_proxy_;
       break;

@@ -68,6 +68,20 @@ TEST(Route, PassesAppProxyTargetsUntouched) {
                    "/app-proxy/abs?x");
 }
 
+// The core encodes what it forwards.
+TEST(Route, TakesUtf8WhereItTakesItsEscapes) {
+  for (const auto* target :
+       {"/app-proxy/caf\xc3\xa9?q=\xe2\x82\xac", "/webhooks/argo/github/\xc3\xa4"}) {
+    const auto kind =
+        std::string(target).starts_with("/app-proxy") ? RouteKind::app_proxy : RouteKind::webhook;
+    expect_forwarded(target, kind, target);
+  }
+  expect_forwarded("/workflows/\xc3\xa4/../x", RouteKind::workflows, "/x");
+  expect_refused("/app-proxy/\xc3\xa4/%2e%2e/x", 400);
+  expect_refused("/app-proxy/\xc0\xae\xc0\xae/x", 400);
+  expect_unknown("/webhooks/argo/caf\xc3\xa9");
+}
+
 TEST(Route, WritesOutNeedlessEscapes) {
   expect_forwarded("/app%2Dproxy/y%7e?z=%2D", RouteKind::app_proxy, "/app-proxy/y~?z=%2D");
   expect_forwarded("/%61pp-proxy", RouteKind::app_proxy, "/app-proxy");

@@ -86,6 +86,22 @@ TEST(Routing, NamesOfEventSourcesEvictNoConfiguredName) {
   });
 }
 
+TEST(Routing, ARedirectionIsOfAsciiOnly) {
+  auto with_workflows = settings();
+  with_workflows.workflows_url = "https://argo-server:2746";
+  test::run_in_test_time([&]() -> Task<> {
+    Bed bed(with_workflows);
+    const std::string text = "GET /workflows?q=\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n";
+    proxy::RequestHeadParser parser({});
+    CO_ASSERT_OK(parser.next(text));
+    const auto decision = bed.routing.decide(parser.head(), {});
+    const auto* response = std::get_if<http::Response>(&decision);
+    CO_ASSERT_TRUE(response != nullptr);
+    EXPECT_EQ(response->headers.find("Location"), "/workflows/?q=%C3%A4");
+    co_return;
+  });
+}
+
 TEST(Routing, IdleConnectionsToUpstreamsAreKeptAsLongAsTheSettingSays) {
   for (const auto& [kept, idle] : {std::pair{true, 19s}, std::pair{false, 21s}}) {
     test::run_in_test_time([kept, idle]() -> Task<> {

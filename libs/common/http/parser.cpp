@@ -7,7 +7,9 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include "common/core/encoding.hpp"
 #include "common/http/body_reader.hpp"
+#include "common/http/wire_text.hpp"
 
 namespace gitops::http {
 namespace {
@@ -31,10 +33,10 @@ bool is_host_field(std::string_view text) {
   });
 }
 
+// Visible ASCII, and UTF-8 beyond it, which some clients do not encode.
 bool is_origin_target(std::string_view text) {
-  return text.starts_with('/') && std::all_of(text.begin(), text.end(), [](char c) {
-           return static_cast<unsigned char>(c) > 0x20 && static_cast<unsigned char>(c) < 0x7f &&
-                  c != '#';
+  return text.starts_with('/') && is_utf8(text) && std::ranges::all_of(text, [](char c) {
+           return static_cast<unsigned char>(c) > 0x20 && c != 0x7f && c != '#';
          });
 }
 
@@ -65,7 +67,8 @@ class Sink final : public beast_http::basic_parser<is_request> {
       if (view(method) == "CONNECT") return refuse(ec, "CONNECT is not supported", 501);
       if (!is_origin_target(view(target))) return refuse(ec, "the target must be a path");
       head_.method = view(method);
-      head_.target = view(target);
+      head_.target.clear();
+      append_target(head_.target, view(target));
     }
   }
 

@@ -1,5 +1,6 @@
 #include "common/http/wire_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -22,6 +23,19 @@ void append_field(std::string& out, std::string_view name, std::uint64_t value) 
   out.append(name).append(": ");
   append_number(out, value);
   out.append("\r\n");
+}
+
+void append_target(std::string& out, std::string_view target) {
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  while (!target.empty()) {
+    const auto plain =
+        static_cast<std::size_t>(std::ranges::find_if_not(target, is_ascii) - target.begin());
+    out.append(target.substr(0, plain));
+    target.remove_prefix(plain);
+    if (target.empty()) return;
+    out.append(percent_encode(target.substr(0, 1)));
+    target.remove_prefix(1);
+  }
 }
 
 std::string_view DateField::now() {

@@ -18,6 +18,9 @@ void append_number(std::string& out, std::uint64_t number, int base = 10);
 void append_field(std::string& out, std::string_view name, std::string_view value);
 void append_field(std::string& out, std::string_view name, std::uint64_t value);
 
+// A request's target; what lies beyond ASCII is percent-encoded, since some clients send it raw.
+void append_target(std::string& out, std::string_view target);
+
 // The value of the Date field, made once per second.
 class DateField {
  public:

@@ -171,7 +171,9 @@ bool append_compressed(std::string& out, const FieldSlice& field) {
 
 void append_forwarded_request(std::string& out, const RequestHead& head, const RequestEdits& edits,
                               const BodyFraming& framing) {
-  out.append(head.method).append(" ").append(edits.target).append(" HTTP/1.1\r\n");
+  out.append(head.method).append(" ");
+  http::append_target(out, edits.target);
+  out.append(" HTTP/1.1\r\n");
   http::append_field(out, "Host", edits.host);
   for (const auto& field : head.fields) {
     if (goes_on(field, head, edits)) http::append_field(out, field.name, field.value);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "common/core/encoding.hpp"
 #include "common/http/message.hpp"
 
 namespace gitops::proxy {
@@ -97,15 +98,18 @@ bool has_control(std::string_view text) {
   return bad != 0;
 }
 
-// RFC 9112: visible ASCII; a fragment is never sent.
+// RFC 9112: visible ASCII; a fragment is never sent. UTF-8 is taken, too: some clients do not encode
+// it.
 bool is_target(std::string_view text) {
   unsigned bad = text.empty() ? 1 : 0;
+  unsigned beyond_ascii = 0;
   for (const char c : text) {
     const auto u = static_cast<unsigned char>(c);
-    bad |= static_cast<unsigned>(u <= 0x20) | static_cast<unsigned>(u >= 0x7f) |
+    bad |= static_cast<unsigned>(u <= 0x20) | static_cast<unsigned>(u == 0x7f) |
            static_cast<unsigned>(u == '#');
+    beyond_ascii |= u;
   }
-  return bad == 0;
+  return bad == 0 && (beyond_ascii < 0x80 || is_utf8(text));
 }
 
 std::string_view trim(std::string_view text) {

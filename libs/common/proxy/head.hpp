@@ -86,7 +86,7 @@ enum class TargetForm { origin, absolute, authority, asterisk };
 
 struct RequestHead : MessageHead {
   std::string_view method;
-  std::string_view target;  // as it was sent
+  std::string_view target;  // as it was sent: visible ASCII and UTF-8
   TargetForm form = TargetForm::origin;
   std::string_view path;   // of origin and absolute form; "/" when there was none
   std::string_view query;  // without '?'

@@ -90,6 +90,10 @@ inline std::vector<HostileHead> hostile_requests() {
            string("GET /\x7f HTTP/1.1"),
            string("GET /\x80 HTTP/1.1"),
            string("GET /\xff HTTP/1.1"),
+           string("GET /\xc3 HTTP/1.1"),
+           string("GET /\xc0\xae\xc0\xae/ HTTP/1.1"),  // overlong dots
+           string("GET /\xed\xa0\x80 HTTP/1.1"),
+           string("GET /\xc3\xa4\x01 HTTP/1.1"),
            string("GET /#f HTTP/1.1"),
            string("GET /a#b HTTP/1.1"),
            string("GET x HTTP/1.1"),

@@ -445,6 +445,14 @@ TEST(Server, NoContentHasNoLength) {
               });
 }
 
+TEST(Server, HandlersSeeATargetOfAsciiOnly) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    EXPECT_THAT(co_await test::raw_exchange(
+                    server.port(), get("/caf\xc3\xa9?q=\xe2\x82\xac", "Connection: close\r\n")),
+                EndsWith("\r\n\r\nGET /caf%C3%A9?q=%E2%82%AC "));
+  });
+}
+
 // A handler whose requests for /busy wait until the test lets them go; others are echoed.
 struct Gate {
   explicit Gate(const Executor& executor) : changed(executor) {}

@@ -44,6 +44,11 @@ TEST(ForwardedRequest, IsTheClientsWithOurEdits) {
               HasSubstr("Transfer-Encoding: chunked\r\n\r\n"));
 }
 
+TEST(ForwardedRequest, HasATargetOfAsciiOnly) {
+  EXPECT_THAT(forward("", {.target = "/caf\xc3\xa9/%20?q=\xe2\x82\xac&r=1"}),
+              testing::StartsWith("GET /caf%C3%A9/%20?q=%E2%82%AC&r=1 HTTP/1.1\r\n"));
+}
+
 TEST(ForwardedRequest, LeavesHopByHopFieldsBehind) {
   const auto head = forward(
       "Connection: keep-alive, X-Hop, Upgrade\r\nX-Hop: a\r\nKeep-Alive: b\r\nTE: c\r\n"

@@ -72,6 +72,16 @@ TEST(ProxyHead, KnowsTheFormsOfTargets) {
   }
 }
 
+TEST(ProxyHead, TakesUtf8InATarget) {
+  for (const std::string target : {"/caf\xc3\xa9", "/x?q=\xe2\x82\xac", "/\xf0\x9f\x9a\x80/y"}) {
+    EXPECT_EQ(status_of("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n"), 200) << target;
+  }
+  for (const std::string target : {"http://caf\xc3\xa9.example/", "/\xc3\xa4 x", "/\xc3\xa4\x7f",
+                                   "/\xc3\xa4\t", "/\xe2\x82"}) {
+    EXPECT_EQ(status_of("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n"), 400) << target;
+  }
+}
+
 TEST(ProxyHead, AC04_RefusesWhatCouldBeReadInTwoWays) {
   const auto with = [](const std::string& fields) {
     return status_of("POST / HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n");
