@@ -113,7 +113,8 @@ void bind_targets(ConfigReader& reader, RouteSettings& settings) {
       {"webhook-signatures",
        {"WEBHOOK_SIGNATURES"},
        "Event sources that require signed webhooks: namespace/event-source=KIND:FILE; KIND is "
-       "github, gitlab or bitbucket, FILE contains the secret"},
+       "github, gitlab, bitbucket or standard-webhooks, FILE contains the secret, or several, one "
+       "on each line"},
       settings.webhook_signatures);
   reader.check({"webhook-signatures"},
                [&settings] { return signatures_mistake(settings.webhook_signatures); });

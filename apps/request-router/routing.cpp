@@ -47,6 +47,14 @@ http::Response unsigned_webhook(const proxy::RequestHead& head) {
                       head.find(proxy::FieldId::accept));
 }
 
+// The host learns that it has reached us; the event source learns nothing from whoever may have sent
+// it.
+http::Response answer_to_ping() {
+  return {.status = 200,
+          .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
+          .body = "the ping was not signed, so the event source did not receive it\n"};
+}
+
 // A webhook's place in a gate.
 struct Inside {
   Inside(std::shared_ptr<Gate> g, Gate::Place p) : gate(std::move(g)), place(std::move(p)) {}
@@ -202,7 +210,7 @@ Routing::EventRoute Routing::new_event_route(std::string_view ns, std::string_vi
   route->gate = gates_->of(host);
   if (const auto* rule = signature_rule(ns, event_source)) {
     route->signature = rule->kind;
-    route->secret = std::make_shared<SignatureSecret>(rule->secret_file);
+    route->secrets = std::make_shared<SignatureSecrets>(rule->secret_file);
   }
   route->name = "webhooks";
   route->id = std::to_underlying(RouteId::webhooks);
@@ -297,25 +305,20 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
                                               const proxy::PeerInfo& peer,
                                               proxy::Forward& forward) const {
   forward.screening = std::make_unique<proxy::Screening>();
-  std::shared_ptr<BodySignature> signature;
-  std::string_view claimed;
-  if (route->secret) {
-    const auto secret = route->secret->current(Clock::now());
-    const auto found = signature_of(route->signature, head);
-    if (!found) return unsigned_webhook(head);
-    if (route->signature == SignatureKind::gitlab) {
-      if (!is_gitlab_token(*found, secret)) return unsigned_webhook(head);
-    } else {
-      claimed = *found;  // a slice of the head, which stays until the end of the request
-      signature = std::make_shared<BodySignature>(secret);
-      forward.screening->inspect = [signature](std::string_view part) { signature->add(part); };
-    }
+  std::shared_ptr<SignatureCheck> signature;
+  if (route->secrets) {
+    if (is_unsigned_ping(route->signature, head)) return answer_to_ping();
+    // It holds slices of the head, which stays until the end of the request.
+    auto check = SignatureCheck::begin(route->signature, head,
+                                       route->secrets->current(Clock::now()), wall_now());
+    if (!check) return unsigned_webhook(head);
+    signature = std::make_shared<SignatureCheck>(std::move(*check));
+    forward.screening->inspect = [signature](std::string_view part) { signature->add(part); };
   }
   forward.screening->admit =
-      [route, signature, claimed](
-          const proxy::RequestHead& whole,
-          std::shared_ptr<void>& admission) -> std::optional<http::Response> {
-    if (signature && !signature->is(claimed)) return unsigned_webhook(whole);
+      [route, signature](const proxy::RequestHead& whole,
+                         std::shared_ptr<void>& admission) -> std::optional<http::Response> {
+    if (signature && !signature->passes()) return unsigned_webhook(whole);
     auto place = route->gate->enter(Clock::now());
     if (!place) {
       return error_answer(429, "too many webhooks for this event source",

@@ -28,7 +28,7 @@ struct WebhookRoute : proxy::Route {
   std::string event_source;
   std::shared_ptr<Gate> gate;
   SignatureKind signature = SignatureKind::github;
-  std::shared_ptr<SignatureSecret> secret;  // null: webhooks need not be signed
+  std::shared_ptr<SignatureSecrets> secrets;  // null: webhooks need not be signed
 };
 
 // The routes in force: decides on each request and answers those that cannot be forwarded. Made

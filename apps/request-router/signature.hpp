@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,14 +14,15 @@
 
 namespace gitops::router {
 
-// How a Git host authenticates its webhooks.
+// How a sender authenticates its webhooks.
 enum class SignatureKind {
-  github,     // X-Hub-Signature-256: sha256=<hex HMAC of the body>
-  gitlab,     // X-Gitlab-Token: <the token itself>
-  bitbucket,  // X-Hub-Signature: sha256=<hex HMAC of the body>
+  github,             // X-Hub-Signature-256: sha256=<hex HMAC of the body>
+  gitlab,             // X-Gitlab-Token: <the token itself>, or standard_webhooks
+  bitbucket,          // X-Hub-Signature: sha256=<hex HMAC of the body>
+  standard_webhooks,  // www.standardwebhooks.com: webhook-signature: v1,<base64 HMAC of all>
 };
 
-// Webhooks of one event source must be signed with the secret in a file.
+// Webhooks of one event source must be signed with a secret in a file.
 struct SignatureRule {
   std::string ns;
   std::string event_source;
@@ -32,41 +33,52 @@ struct SignatureRule {
 // "namespace/event-source=github:/path/of/the/secret".
 Result<SignatureRule> parse_signature_rule(std::string_view text);
 
-// What the one field with the signature or the token holds: the hex digits, or the token. Nothing
-// when the field is absent, repeated or malformed.
-std::optional<std::string_view> signature_of(SignatureKind kind, const proxy::RequestHead& head);
-
-// Whether this is GitLab's token, which does not cover the body. Compares in constant time. An empty
-// secret never matches.
-bool is_gitlab_token(std::string_view token, std::string_view secret);
-
-// Computes the signature of a body that comes in parts.
-class BodySignature {
+// The secrets of one rule, one on each line of its file, so that the next one is known before the
+// sender changes over; at most 4, empty lines do not count. Read again when the file changes, at
+// most once per second. Loop thread only.
+class SignatureSecrets {
  public:
-  explicit BodySignature(std::string_view secret) : usable_(!secret.empty()), hmac_(secret) {}
-  void add(std::string_view part) { hmac_.add(part); }
-  // Whether this is the signature of all parts, in hex digits; asked once. Compares in constant time.
-  // With an empty secret nothing is.
-  bool is(std::string_view signature);
-
- private:
-  bool usable_;
-  HmacSha256 hmac_;
-};
-
-// The secret of one rule, read again when its file changes, at most once per second; line ends
-// behind it are dropped. Loop thread only.
-class SignatureSecret {
- public:
-  explicit SignatureSecret(std::string file) : file_(std::move(file)) {}
-  // Empty while the file cannot be read.
-  std::string_view current(Clock::time_point now);
+  explicit SignatureSecrets(std::string file) : file_(std::move(file)) {}
+  // None while the file cannot be read. Valid until the next call.
+  std::span<const Secret> current(Clock::time_point now);
 
  private:
   std::string file_;
   std::string fingerprint_;
-  Secret secret_;
+  std::vector<Secret> secrets_;
   Clock::time_point next_read_{};
+};
+
+// Whether this is how the host tests a webhook, without signing it although there is a secret:
+// Bitbucket Data Center's "diagnostics:ping". Nothing in it is to be believed.
+bool is_unsigned_ping(SignatureKind kind, const proxy::RequestHead& head);
+
+// The check of one webhook, whose body comes in parts. Compares in constant time.
+//
+// A secret that begins with "whsec_" is a key of Standard Webhooks. Such a signature covers the id
+// and the time of sending, too, which must be within 5 minutes of `now`. With the kind gitlab, any
+// other secret is a token, which does not cover the body.
+class SignatureCheck {
+ public:
+  // Nothing when the head, which must outlive the check, already shows that no secret was used: the
+  // field with the signature is missing, repeated or malformed, the time is wrong, there is no
+  // secret for it, or the token is another one.
+  static std::optional<SignatureCheck> begin(SignatureKind kind, const proxy::RequestHead& head,
+                                             std::span<const Secret> secrets, WallTime now);
+  void add(std::string_view part);
+  // Whether one of the secrets was used for all parts; asked once.
+  [[nodiscard]] bool passes();
+
+ private:
+  SignatureCheck() = default;
+  void expect_body_hmac(std::string_view claimed, std::span<const Secret> secrets);
+  void expect_standard(const proxy::RequestHead& head, std::span<const Secret> secrets,
+                       SignatureKind kind, WallTime now);
+
+  bool is_token_right_ = false;
+  bool is_base64_ = false;  // else hex digits
+  std::vector<std::string_view> claimed_;
+  std::vector<HmacSha256> hmacs_;  // one for each secret that may have been used
 };
 
 }  // namespace gitops::router

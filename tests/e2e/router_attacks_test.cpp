@@ -256,12 +256,19 @@ TEST(RouterAttacks, AC13_OnlySignedWebhooksReachTheirEventSource) {
   }
   EXPECT_EQ(call("github", github + good + "\r\n", body + "x"), 401);
   EXPECT_EQ(bed.forwarded(), 0U);
-  // The secret rotates.
+  // The host's test of its connection is answered here.
+  EXPECT_EQ(call("bitbucket", "X-Event-Key: diagnostics:ping\r\n", "{\"test\":true}"), 200);
+  EXPECT_EQ(bed.forwarded(), 0U);
+  // The secret rotates: first both are valid, then the new one.
+  write_file(secret, "an0ther\ns3cret\n");
+  const auto next = github + hmac_sha256("an0ther", body) + "\r\n";
+  EXPECT_TRUE(wait_until([&] { return call("github", next, body) == 200; }, std::chrono::seconds(5),
+                         "the new secret to count"));
+  EXPECT_EQ(call("github", github + good + "\r\n", body), 200);
   write_file(secret, "an0ther");
-  EXPECT_TRUE(wait_until(
-      [&] { return call("github", github + hmac_sha256("an0ther", body) + "\r\n", body) == 200; },
-      std::chrono::seconds(5), "the new secret to count"));
-  EXPECT_EQ(call("github", github + good + "\r\n", body), 401);
+  EXPECT_TRUE(wait_until([&] { return call("github", github + good + "\r\n", body) == 401; },
+                         std::chrono::seconds(5), "the old secret to be gone"));
+  EXPECT_EQ(call("github", next, body), 200);
   EXPECT_THAT(bed.log(), Not(HasSubstr("s3cret")));
 }
 

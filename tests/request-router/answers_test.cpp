@@ -1,4 +1,6 @@
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "request-router/gate.hpp"
 #include "request-router/signature.hpp"
 #include "request-router/webhook_target.hpp"
+#include "support/process.hpp"
 
 namespace gitops::router {
 namespace {
@@ -139,27 +142,171 @@ TEST(Gates, ANewLimitHoldsForThoseThatAreInUse) {
   EXPECT_FALSE(other->enter({}));
 }
 
-TEST(Signature, AC13_AgreesWithKnownValues) {
-  // The example of GitHub's documentation.
-  const std::string text =
-      "POST / HTTP/1.1\r\nHost: h\r\nX-Hub-Signature-256: "
-      "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17\r\n\r\n";
+// A webhook with these fields, and the secrets of its event source.
+struct Webhook {
+  SignatureKind kind = SignatureKind::github;
+  std::string fields;
+  std::string body = "Hello, World!";
+  std::vector<std::string> secrets = {"It's a Secret to Everybody"};
+  WallTime now = WallTime(std::chrono::seconds(1'614'265'330));
+};
+
+bool passes(const Webhook& webhook) {
+  const std::string text = "POST / HTTP/1.1\r\nHost: h\r\n" + webhook.fields + "\r\n";
   proxy::RequestHeadParser parser({});
-  ASSERT_TRUE(parser.next(text));
-  const auto check = [&parser](std::string_view secret, std::string_view body) {
-    BodySignature signature(secret);
-    signature.add(body.substr(0, 5));  // in parts
-    signature.add(body.substr(5));
-    return signature.is(signature_of(SignatureKind::github, parser.head()).value());
+  EXPECT_TRUE(parser.next(text)) << webhook.fields;
+  std::vector<Secret> secrets;
+  for (const auto& secret : webhook.secrets) secrets.emplace_back(secret);
+  auto check = SignatureCheck::begin(webhook.kind, parser.head(), secrets, webhook.now);
+  if (!check) return false;
+  check->add(webhook.body.substr(0, 5));  // in parts
+  check->add(webhook.body.substr(5));
+  return check->passes();
+}
+
+// The example of GitHub's documentation.
+const std::string kGithubSum = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+const std::string kGithub = "X-Hub-Signature-256: sha256=" + kGithubSum + "\r\n";
+
+// The example of the Standard Webhooks' libraries.
+const std::string kStandardSum = "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+const std::string kStandardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+std::string standard_fields(const std::string& signatures, const std::string& sent = "1614265330",
+                            const std::string& id = "msg_p5jXN8AQM9LWM0D4loKWxJek") {
+  return "webhook-id: " + id + "\r\nwebhook-timestamp: " + sent +
+         "\r\nWebhook-Signature: " + signatures + "\r\n";
+}
+
+Webhook standard(std::string fields) {
+  return {.kind = SignatureKind::standard_webhooks,
+          .fields = std::move(fields),
+          .body = R"({"test": 2432232314})",
+          .secrets = {kStandardSecret}};
+}
+
+TEST(Signature, AC13_AgreesWithKnownValues) {
+  EXPECT_TRUE(passes({.fields = kGithub}));
+  EXPECT_FALSE(passes({.fields = kGithub, .body = "Hello, World"}));
+  EXPECT_FALSE(passes({.fields = kGithub, .secrets = {"another"}}));
+  EXPECT_FALSE(passes({.fields = kGithub, .secrets = {}}));
+  EXPECT_FALSE(passes({.kind = SignatureKind::gitlab, .fields = kGithub}));
+  EXPECT_FALSE(passes({.kind = SignatureKind::bitbucket, .fields = kGithub}));
+  EXPECT_TRUE(passes({.kind = SignatureKind::bitbucket,
+                      .fields = "X-Hub-Signature: sha256=" + kGithubSum + "\r\n"}));
+  EXPECT_TRUE(passes(standard(standard_fields("v1," + kStandardSum))));
+}
+
+TEST(Signature, GitLabsTokenIsComparedAsItIs) {
+  const auto token = [](std::string fields, std::vector<std::string> secrets) {
+    return passes({.kind = SignatureKind::gitlab,
+                   .fields = std::move(fields),
+                   .secrets = std::move(secrets)});
   };
-  EXPECT_TRUE(check("It's a Secret to Everybody", "Hello, World!"));
-  EXPECT_FALSE(check("It's a Secret to Everybody", "Hello, World"));
-  EXPECT_FALSE(check("", "Hello, World!"));
-  EXPECT_FALSE(signature_of(SignatureKind::gitlab, parser.head()));
-  EXPECT_FALSE(signature_of(SignatureKind::bitbucket, parser.head()));
-  EXPECT_TRUE(is_gitlab_token("x", "x"));
-  EXPECT_FALSE(is_gitlab_token("x", "y"));
-  EXPECT_FALSE(is_gitlab_token("", ""));
+  EXPECT_TRUE(token("X-Gitlab-Token: x\r\n", {"x"}));
+  EXPECT_FALSE(token("X-Gitlab-Token: x\r\n", {"y"}));
+  EXPECT_FALSE(token("X-Gitlab-Token: x\r\nX-Gitlab-Token: x\r\n", {"x"}));
+  EXPECT_FALSE(token("X-Gitlab-Token:\r\n", {}));
+  EXPECT_FALSE(token("", {"x"}));
+}
+
+TEST(Signature, StandardWebhooksCoverIdAndTime) {
+  const std::string good = "v1," + kStandardSum;
+  EXPECT_FALSE(passes(standard(standard_fields(good, "1614265331"))));
+  EXPECT_FALSE(passes(standard(standard_fields(good, "1614265330", "msg_other"))));
+  for (const auto& [seconds, valid] : std::vector<std::pair<int, bool>>{
+           {-301, false}, {-300, true}, {0, true}, {300, true}, {301, false}}) {
+    auto webhook = standard(standard_fields(good));
+    webhook.now += std::chrono::seconds(seconds);
+    EXPECT_EQ(passes(webhook), valid) << seconds;
+  }
+  for (const auto* sent : {"", "now", "1614265330.0", "+1614265330", "99999999999999999999"}) {
+    EXPECT_FALSE(passes(standard(standard_fields(good, sent)))) << sent;
+  }
+  EXPECT_FALSE(passes(standard(standard_fields(good, "1614265330", ""))));
+  EXPECT_FALSE(passes(standard(standard_fields(good) + "webhook-id: again\r\n")));
+  EXPECT_FALSE(passes(standard("webhook-signature: " + good + "\r\n")));
+}
+
+TEST(Signature, OneOfTheListedStandardSignaturesMustBeRight) {
+  const std::string good = "v1," + kStandardSum;
+  EXPECT_TRUE(passes(standard(standard_fields("v1a,AAAA v1,AAAA " + good))));
+  EXPECT_TRUE(passes(standard(standard_fields(good + " v2,AAAA"))));
+  for (const std::string& list :
+       {std::string(), std::string("v1,"), std::string("v1,AAAA"), kStandardSum,
+        "v2," + kStandardSum, "v1=" + kStandardSum, "v1," + kStandardSum.substr(1)}) {
+    EXPECT_FALSE(passes(standard(standard_fields(list)))) << list;
+  }
+  auto webhook = standard(standard_fields(good));
+  webhook.body += " ";
+  EXPECT_FALSE(passes(webhook));
+  for (const auto* secret : {"whsec_", "whsec_!", "whsec_AAAA", "other"}) {
+    webhook = standard(standard_fields(good));
+    webhook.secrets = {secret};
+    EXPECT_FALSE(passes(webhook)) << secret;
+  }
+  webhook.secrets = {kStandardSecret.substr(6)};
+  EXPECT_TRUE(passes(webhook)) << "the prefix is optional";
+}
+
+TEST(Signature, GitLabsSigningTokenIsAKeyOfStandardWebhooks) {
+  auto webhook = standard(standard_fields("v1," + kStandardSum));
+  webhook.kind = SignatureKind::gitlab;
+  EXPECT_TRUE(passes(webhook));
+  // Both may be in use, during a change from one to the other.
+  webhook.secrets = {"token", kStandardSecret};
+  EXPECT_TRUE(passes(webhook));
+  webhook.fields = "X-Gitlab-Token: token\r\n";
+  EXPECT_TRUE(passes(webhook));
+  // A signing token is never sent.
+  webhook.fields = "X-Gitlab-Token: " + kStandardSecret + "\r\n";
+  EXPECT_FALSE(passes(webhook));
+}
+
+TEST(Signature, AnySecretOfARotationWillDo) {
+  const std::vector<std::string> secrets{"next", "It's a Secret to Everybody", kStandardSecret};
+  EXPECT_TRUE(passes({.fields = kGithub, .secrets = secrets}));
+  EXPECT_TRUE(passes({.kind = SignatureKind::bitbucket,
+                      .fields = "X-Hub-Signature: sha256=" + kGithubSum + "\r\n",
+                      .secrets = secrets}));
+  EXPECT_TRUE(passes(
+      {.kind = SignatureKind::gitlab, .fields = "X-Gitlab-Token: next\r\n", .secrets = secrets}));
+  auto webhook = standard(standard_fields("v1," + kStandardSum));
+  webhook.secrets = secrets;
+  EXPECT_TRUE(passes(webhook));
+}
+
+TEST(Signature, SecretsAreTheLinesOfTheirFile) {
+  const test::TempDir folder;
+  const auto read = [&folder](const std::string& text) {
+    test::write_file(folder / "secret", text);
+    SignatureSecrets secrets((folder / "secret").string());
+    std::vector<std::string> found;
+    for (const auto& secret : secrets.current(Clock::now())) found.emplace_back(secret.reveal());
+    return found;
+  };
+  EXPECT_THAT(read("one"), testing::ElementsAre("one"));
+  EXPECT_THAT(read("one\r\n\ntwo \n"), testing::ElementsAre("one", "two "));
+  EXPECT_THAT(read("1\n2\n3\n4\n5\n"), testing::ElementsAre("1", "2", "3", "4"));
+  EXPECT_THAT(read("\n\n"), testing::ElementsAre());
+  SignatureSecrets missing((folder / "missing").string());
+  EXPECT_TRUE(missing.current(Clock::now()).empty());
+}
+
+TEST(Signature, OnlyThePingOfBitbucketDataCenterMayBeUnsigned) {
+  const auto is_ping = [](SignatureKind kind, const std::string& fields) {
+    const std::string text = "POST / HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n";
+    proxy::RequestHeadParser parser({});
+    EXPECT_TRUE(parser.next(text));
+    return is_unsigned_ping(kind, parser.head());
+  };
+  const std::string ping = "X-Event-Key: diagnostics:ping\r\n";
+  EXPECT_TRUE(is_ping(SignatureKind::bitbucket, ping));
+  EXPECT_FALSE(is_ping(SignatureKind::bitbucket, ping + "X-Hub-Signature: sha256=00\r\n"));
+  EXPECT_FALSE(is_ping(SignatureKind::bitbucket, "X-Event-Key: repo:refs_changed\r\n"));
+  EXPECT_FALSE(is_ping(SignatureKind::bitbucket, ping + "X-Event-Key: repo:refs_changed\r\n"));
+  EXPECT_FALSE(is_ping(SignatureKind::github, ping));
+  EXPECT_FALSE(is_ping(SignatureKind::gitlab, "X-GitHub-Event: ping\r\n"));
 }
 
 TEST(Signature, ReadsRules) {
@@ -169,6 +316,8 @@ TEST(Signature, ReadsRules) {
   EXPECT_EQ(rule->event_source, "github-1");
   EXPECT_EQ(rule->kind, SignatureKind::gitlab);
   EXPECT_EQ(rule->secret_file, "/run/secrets/a=b");
+  EXPECT_EQ(parse_signature_rule("a/b=standard-webhooks:/x")->kind,
+            SignatureKind::standard_webhooks);
   for (const auto* wrong : {"", "a=github:/x", "a/b=github", "a/b=svn:/x", "A/b=github:/x",
                             "a/b=github:", "a/b/c=github:/x"}) {
     EXPECT_FALSE(parse_signature_rule(wrong)) << wrong;
