@@ -5,7 +5,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-constexpr std::string_view kProductLabel = "codefresh.io/product";
+constexpr std::string_view kProduct = "codefresh.io/product";
 // Argo CD marks what it has deployed by one of the two (argo-cd.readthedocs.io, "Resource Tracking").
 constexpr std::string_view kTrackingId = "argocd.argoproj.io/tracking-id";
 constexpr std::string_view kInstanceLabel = "app.kubernetes.io/instance";
@@ -18,6 +18,12 @@ std::string owner_of(JsonView metadata) {
   if (name.empty()) name = metadata["labels"][kInstanceLabel].text();
   const auto mark = name.find('_');  // no character of names
   return std::string(mark == std::string_view::npos ? name : name.substr(mark + 1));
+}
+
+// The annotation is the documented form; the label is taken where there is none.
+std::string product_of(JsonView metadata) {
+  const std::string_view name = metadata["annotations"][kProduct].text();
+  return std::string(name.empty() ? metadata["labels"][kProduct].text() : name);
 }
 
 Entity entity_of(EntityType type, JsonView metadata, std::string_view runtime) {
@@ -52,7 +58,7 @@ Entity application_entity(std::string_view object, std::string_view runtime) {
   entity.cluster = destination["server"].text().empty() ? destination["name"].text()
                                                         : destination["server"].text();
   entity.git_source = owner_of(metadata);
-  entity.product_name = metadata["labels"][kProductLabel].text();
+  entity.product_name = product_of(metadata);
   return entity;
 }
 

@@ -10,7 +10,7 @@
 namespace gitops::app_proxy {
 
 // CLUSTER is the destination, NAMESPACE that of the Application, GIT_SOURCE the Application that it is
-// part of, PRODUCT_NAME the label codefresh.io/product.
+// part of, PRODUCT_NAME the annotation codefresh.io/product or else the label of that name.
 Entity application_entity(std::string_view object, std::string_view runtime);
 
 // CLUSTER is the runtime's own, by the name that Argo CD has for it.

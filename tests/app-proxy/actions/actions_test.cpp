@@ -17,9 +17,10 @@ TEST(ActionEntities, ApplicationsAreSeenAsRulesNameThem) {
       {"metadata",
        {{"name", "shop"},
         {"namespace", "argocd"},
-        {"labels", {{"codefresh.io/product", "store"}, {"team", "a"}}},
+        {"labels", {{"team", "a"}}},
         {"annotations",
-         {{"argocd.argoproj.io/tracking-id", "apps_gs:argoproj.io/Application:argocd/shop"}}}}},
+         {{"codefresh.io/product", "store"},
+          {"argocd.argoproj.io/tracking-id", "apps_gs:argoproj.io/Application:argocd/shop"}}}}},
       {"spec", {{"destination", {{"server", "https://1.2.3.4"}, {"name", "x"}}}}}};
   const Entity entity = application_entity(app.dump(), "prod");
   EXPECT_EQ(entity.type, EntityType::gitops_applications);
@@ -38,6 +39,18 @@ TEST(ActionEntities, ApplicationsAreSeenAsRulesNameThem) {
   for (const char* text : {"", "[]", "{", "7"}) {
     EXPECT_TRUE(application_entity(text, "prod").runtime.empty()) << text;
   }
+}
+
+TEST(ActionEntities, TheProductIsAnAnnotationOrElseALabel) {
+  const auto product = [](Json metadata) {
+    return application_entity(Json{{"metadata", std::move(metadata)}}.dump(), "prod").product_name;
+  };
+  const Json store{{"codefresh.io/product", "store"}};
+  const Json other{{"codefresh.io/product", "other"}};
+  EXPECT_EQ(product({{"annotations", store}}), "store");
+  EXPECT_EQ(product({{"labels", store}}), "store");
+  EXPECT_EQ(product({{"annotations", store}, {"labels", other}}), "store");
+  EXPECT_EQ(product({{"name", "shop"}}), "");
 }
 
 TEST(ActionEntities, WorkflowsAreOfTheRuntimesCluster) {
