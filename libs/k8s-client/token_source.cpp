@@ -16,11 +16,15 @@ constexpr std::chrono::minutes kReread{1};
 // The shortest time between two runs of a plugin whose credential is refused.
 constexpr std::chrono::seconds kPluginPause{10};
 
-// The end of use of a credential: a minute before its expiry, or half of a short lifetime.
-Clock::time_point usable_until(WallTime expires, Clock::time_point now) {
-  if (expires == WallTime::max()) return Clock::time_point::max();
-  const auto left = expires - wall_now();
-  return now + (left > std::chrono::minutes(2) ? left - std::chrono::minutes(1) : left / 2);
+// The time until a credential expires; a year stands for everything beyond it.
+std::chrono::milliseconds time_left(WallTime expires) {
+  constexpr std::chrono::milliseconds kYear = std::chrono::hours(365 * 24);
+  return std::clamp(expires - wall_now(), -kYear, kYear);
+}
+
+// How long it is used before it is renewed: until a minute before its end, or half of a short time.
+std::chrono::milliseconds time_of_use(std::chrono::milliseconds left) {
+  return left > std::chrono::minutes(2) ? left - std::chrono::minutes(1) : left / 2;
 }
 
 Result<std::string> read_token(const std::string& path) {
@@ -97,13 +101,19 @@ Task<Result<Secret>> TokenSource::run_plugin(Deadline deadline) {
 
   plugin_failure_.reset();
   auto credential = co_await run_exec_plugin(config_, deadline);
+  const auto now = Clock::now();
   if (!credential) {
+    if (known_ && now < ends_) {
+      expires_ = std::min(ends_, now + kPluginPause);
+      co_return cached_;
+    }
     plugin_failure_ = credential.error();
     co_return std::unexpected(std::move(credential.error()));
   }
-  const auto now = Clock::now();
+  const auto left = time_left(credential->expires);
   obtained_ = now;
-  expires_ = usable_until(credential->expires, now);
+  expires_ = now + time_of_use(left);
+  ends_ = now + left;
   known_ = true;
   certificate_ = std::move(credential->certificate);
   cached_ = credential->token.empty() ? Secret()

@@ -13,8 +13,9 @@ namespace gitops::k8s {
 
 // Gives the Authorization value for each request. Token files are read again every minute and after
 // a 401; while one cannot be read, its last token stays in use. The credential of an exec plugin is
-// kept until a minute before its expirationTimestamp, or until a 401; concurrent callers share one
-// run of the plugin. Loop thread only.
+// kept until a minute before its expirationTimestamp, or until a 401; while a plugin cannot renew it,
+// until the expirationTimestamp itself. Concurrent callers share one run of the plugin. Loop thread
+// only.
 class TokenSource {
  public:
   // `config` must outlive this.
@@ -37,7 +38,8 @@ class TokenSource {
   Secret cached_;                  // the Authorization value
   ClientCertificate certificate_;  // of the same plugin run
   Clock::time_point obtained_{};
-  Clock::time_point expires_{};
+  Clock::time_point expires_{};          // then it is renewed
+  Clock::time_point ends_{};             // then a plugin's credential is of no use
   bool running_ = false;                 // a plugin runs
   std::optional<Error> plugin_failure_;  // of its last run, for callers that waited for it
   Event finished_;

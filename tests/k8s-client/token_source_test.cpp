@@ -49,7 +49,8 @@ class Plugin {
                    .environment = {{"DIR", folder_.path().string()}, {"PATH", "/usr/bin:/bin"}},
                    .provide_cluster_info = false};
   }
-  [[nodiscard]] std::string file(const std::string& name) const { return read(folder_ / name); }
+  [[nodiscard]] std::string file(const std::string& name) const { return read(path(name)); }
+  [[nodiscard]] std::filesystem::path path(const std::string& name) const { return folder_ / name; }
   // Waits until the process whose id the script wrote to "pid" has ended.
   [[nodiscard]] Task<bool> ends() const {
     const std::string process = "/proc/" + file("pid");
@@ -207,6 +208,40 @@ TEST(TokenSource, RunsAPluginAgainWhenItsAnswerHasEnded) {
     EXPECT_FALSE(source.invalidate(Secret("Bearer abc"))) << "it has just run";
   });
   EXPECT_EQ(plugin.file("runs"), "run\nrun\n");
+}
+
+// It is asked ahead of the end, so its failure takes nothing away yet.
+TEST(TokenSource, ACredentialOutlivesAPluginThatCannotRenewIt) {
+  test::run_in_test_time([]() -> Task<> {
+    Plugin plugin("echo run >> $DIR/runs; [ -e $DIR/broken ] && exit 1\n" +
+                  credential(R"({"token":"abc","expirationTimestamp":")" +
+                             format_rfc3339(wall_now() + std::chrono::hours(1)) + "\"}"));
+    TokenSource source(co_await asio::this_coro::executor, plugin.config);
+    const auto ask = [&]() -> Task<std::string> {
+      const Clock::Hold plugin_runs;  // a process of its own, in real time
+      co_return revealed(co_await source.authorization(kNever));
+    };
+    EXPECT_EQ(co_await ask(), "Bearer abc");
+    write(plugin.path("broken"), "");
+    co_await sleep_for(59min + 30s);
+    EXPECT_EQ(co_await ask(), "Bearer abc");
+    EXPECT_EQ(plugin.file("runs"), "run\nrun\n");
+    EXPECT_EQ(co_await ask(), "Bearer abc");
+    EXPECT_EQ(plugin.file("runs"), "run\nrun\n") << "not for each request";
+    co_await sleep_for(31s);
+    EXPECT_THAT(co_await ask(), HasSubstr("exit code 1"));
+  });
+}
+
+TEST(TokenSource, KeepsACredentialThatLastsForCenturies) {
+  Plugin plugin("echo run >> $DIR/runs\n" +
+                credential(R"({"token":"abc","expirationTimestamp":"9999-12-31T23:59:59Z"})"));
+  run_coro([&]() -> Task<> {
+    TokenSource source(co_await asio::this_coro::executor, plugin.config);
+    EXPECT_EQ(revealed(co_await source.authorization(kNever)), "Bearer abc");
+    EXPECT_EQ(revealed(co_await source.authorization(kNever)), "Bearer abc");
+  });
+  EXPECT_EQ(plugin.file("runs"), "run\n");
 }
 
 TEST(TokenSource, AC28_SaysWhyAPluginFailedWithoutWhatMayBeSecret) {
