@@ -21,15 +21,12 @@ ReporterProcess::ReporterProcess(std::vector<std::string> argv, Environment envi
                 .log_file = folder_ / "log"}) {}
 
 Task<bool> ReporterProcess::wait_for_log(std::string part, std::size_t times) {
-  co_return co_await until(
-      [this, part = std::move(part), times] { return count_in_log(part) >= times; });
-}
-
-std::size_t ReporterProcess::count_in_log(std::string_view part) const {
-  const auto text = log();
-  std::size_t found = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
+  co_return co_await until([this, part = std::move(part), times] {
+    const auto text = log();
+    std::size_t found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found >= times;
+  });
 }
 
 Task<bool> ReporterProcess::wait_for_readyz(std::string part) {

@@ -27,8 +27,6 @@ class ReporterProcess {
 
   // Waits until the log contains `part` at least `times` times.
   Task<bool> wait_for_log(std::string part, std::size_t times = 1);
-  // How often the log contains `part`.
-  [[nodiscard]] std::size_t count_in_log(std::string_view part) const;
   // Waits until /readyz contains `part`: "ready" or part of a reason.
   Task<bool> wait_for_readyz(std::string part);
   [[nodiscard]] const std::string& last_readyz() const { return readyz_; }

@@ -198,19 +198,16 @@ TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
       CO_ASSERT_TRUE(
           co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
       const auto after = world.argocd.reads();
-      // The application is read in its first or last state, or in both. The two may have the same
-      // content for the platform, which is then told once. States that a newer one supersedes need
-      // no managed resources.
-      const auto reported = R"("message":"application reported","application":"argocd/)" +
-                            std::string(name) + '"';
+      // Once for each state that is looked at, however many resources there are: its first, its
+      // last, and one between them. States may have the same content for the platform, which is
+      // then told once. States that a newer one supersedes need no managed resources.
       const auto reads = after.tree - before.tree;
-      EXPECT_TRUE(co_await world.daemon->wait_for_log(reported, reads)) << name;
-      const auto reports = world.daemon->count_in_log(reported);
-      EXPECT_EQ(reads, reports) << name;
-      EXPECT_LE(reports, 3U) << name;
-      EXPECT_LE(world.platform.find("Application", name, seen).size(), reports) << name;
+      const auto reports = world.platform.find("Application", name, seen).size();
+      EXPECT_GE(reports, 1U) << name;
+      EXPECT_GE(reads, reports) << name;
+      EXPECT_LE(reads, 3U) << name;
       EXPECT_GE(after.managed - before.managed, 1U) << name;
-      EXPECT_LE(after.managed - before.managed, reports) << name;
+      EXPECT_LE(after.managed - before.managed, reads) << name;
       EXPECT_EQ(after.revisions - before.revisions, 1U) << name << ": a commit not seen before";
     }
   });
