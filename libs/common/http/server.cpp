@@ -99,10 +99,14 @@ class ServerConnection {
     upgraded,  // the stream was handed over
   };
 
-  // No whole head of a request has come since then.
+  // Since then no whole head of a request has come, or what is left of an answered one.
   [[nodiscard]] bool waits() const { return awaits_request && channel->is_open(); }
   [[nodiscard]] Clock::time_point waits_since() const { return awaits_since; }
   void give_way() { channel->close(); }
+  void begin_waiting() {
+    awaits_request = true;
+    awaits_since = Clock::now();
+  }
 
   Task<> run();
   Task<bool> start_tls();
@@ -161,8 +165,7 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
 Task<bool> ServerConnection::read_request() {
   parser.reset();
   added.clear();
-  awaits_request = true;
-  awaits_since = Clock::now();
+  begin_waiting();
   const auto& options = server.options;
   bool head_begun = false;
   while (true) {
@@ -400,6 +403,7 @@ Task<bool> ServerConnection::run_handler() {
     channel->abort();
     co_return false;
   }
+  begin_waiting();
   if (keep_alive && !awaits_continue && co_await drain_body()) co_return true;
   if (body_ended) {
     channel->close();

@@ -453,7 +453,8 @@ TEST(Server, HandlersSeeATargetOfAsciiOnly) {
   });
 }
 
-// A handler whose requests for /busy wait until the test lets them go; others are echoed.
+// A handler whose requests for /busy wait until the test lets them go. The body of /unread is left;
+// others are echoed.
 struct Gate {
   explicit Gate(const Executor& executor) : changed(executor) {}
   Task<> handle(Exchange& exchange) {
@@ -462,6 +463,7 @@ struct Gate {
       changed.notify_all();
       while (!open) co_await changed.wait();
     }
+    if (exchange.path() == "/unread") co_return co_await answer(exchange, "unread");
     co_await echo(exchange);
   }
   Task<> until_inside(int wanted) {
@@ -519,6 +521,16 @@ TEST(Server, TheConnectionThatHasWaitedLongestGivesWayToANewOne) {
     EXPECT_THAT(co_await busy.read_until("GET /busy "), StartsWith("HTTP/1.1 200 "));
     co_await idle.send(get("/", kClose));
     EXPECT_THAT(co_await idle.read_to_end(), EndsWith("GET / "));
+  });
+}
+
+TEST(Server, ABodyThatIsNotSentThoughItIsAnsweredGivesWayToo) {
+  with_gate({.max_connections = 1}, [](TestServer& server, Gate&) -> Task<> {
+    auto silent = co_await test::raw_connect(server.port());
+    co_await silent.send(get("/unread", "Content-Length: 9\r\n"));
+    EXPECT_THAT(co_await silent.read_until("\r\n\r\nunread"), StartsWith("HTTP/1.1 200 "));
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), get("/", kClose)), EndsWith("GET / "));
+    EXPECT_EQ(co_await silent.read_to_end(), "");
   });
 }
 
