@@ -33,15 +33,19 @@ const std::vector<std::string> kHardened{"-O2",
 
 class ImageTest : public testing::Test {
  protected:
-  // A program that needs two libraries beside the C library, compiled with these flags.
-  static void compile(const fs::path& program, const std::vector<std::string>& flags) {
+  // A program that needs two libraries beside the C library, compiled with these flags. more: further
+  // lines of its source.
+  static void compile(const fs::path& program, const std::vector<std::string>& flags,
+                      const std::string& more = {}) {
     const auto source = program.string() + ".c";
-    write_file(source,
-               "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <zlib.h>\n"
-               "int main(int n, char** a) {\n"
-               "  char text[32];\n"
-               "  strcpy(text, a[n - 1]);\n"
-               "  return printf(\"%s %s\\n\", text, zlibVersion()) < 0;\n}\n");
+    write_file(
+        source,
+        more +
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <zlib.h>\n"
+            "int main(int n, char** a) {\n"
+            "  char text[32];\n"
+            "  strcpy(text, a[n - 1]);\n"
+            "  return printf(\"%s %s\\n\", text, zlibVersion()) < 0;\n}\n");
     std::vector<std::string> command{"clang-19", source, "-o", program, "-fuse-ld=lld"};
     command.insert(command.end(), flags.begin(), flags.end());
     command.push_back("-lz");
@@ -248,6 +252,25 @@ TEST_F(ImageTest, RefusesProgramsThatLackHardening) {
     EXPECT_THAT(refused.err, HasSubstr("tunnel-server lacks " + one.message));
     EXPECT_THAT(refused.err, Not(HasSubstr("app-proxy lacks")));
   }
+}
+
+// Who only wants to install it can't make it smaller; CI stops who can.
+TEST_F(ImageTest, WarnsAboutALargeImageAndRefusesItOnRequest) {
+  fs::remove(bin() / "app-proxy");
+  compile(bin() / "app-proxy", kHardened, "char large[21000000] = {1};\n");
+  const auto made = build("out", {"app-proxy"});
+  EXPECT_TRUE(made.ok()) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("warning: app-proxy has 2"));
+  EXPECT_THAT(made.err, HasSubstr("the limits are 20 and 8"));
+  EXPECT_THAT(made.out, HasSubstr("app-proxy"));
+  EXPECT_TRUE(fs::exists(folder_ / "out/layout/index.json"));
+
+  const auto refused = build("strict", {"--strict", "app-proxy"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("image: app-proxy has 2"));
+  const auto small = build("small", {"--strict", "gitopsctl"});
+  EXPECT_TRUE(small.ok()) << small.err;
+  EXPECT_THAT(small.err, IsEmpty());
 }
 
 TEST_F(ImageTest, SaysWhatIsMissing) {
