@@ -2,10 +2,12 @@
 """Makes what depends on the chart's values:
 
   docs/values.md                        from the comments of charts/gitops-runtime/values.yaml
+  files/defaults.yaml of the chart      from values.yaml: what templates put in the place of a key that is missing or null
   values.schema.json of the chart       from values_schema.json, which is shorter: "allOf" joins the keys of a component with its
-                                        own; every key gets its description, and any other key is an error
+                                        own; every key gets its description, and any other key is an error; every key may be null
   files/value-formats.json              from "pattern" and "form" of values_schema.json: templates check them, since Helm's
-                                        own message would be the regular expression
+                                        own message would be the regular expression; "quote" marks a text that looks like a
+                                        number and "reference" a reference to a key of a Secret
   files/older-values.json, and the      from older_values.json, a line of state, key and note for each key of an older chart;
   table in docs/upgrade.md              REPORTER stands for the three places of a reporter's values
 
@@ -29,7 +31,11 @@ REPORTERS = ["global/event-reporters", "event-reporters/runtime-event-reporter",
 VALUES_PAGE = """# Values
 
 Every key of the chart. [Install](install.md) and [access modes](access.md) say which of them you need; [upgrade.md](upgrade.md)
-lists the keys of older charts. A key that is not listed is an error, and so is a value of the wrong form.
+lists the keys of older charts. A key that is not listed is an error, and so is a value of the wrong form. Only below `global` other
+keys are accepted, since they may belong to other charts; the notes after an installation name them.
+
+A key that is null has its default. A list or a map that is null is empty, and a null in a map such as `resources` is left out. In
+`env` and `config` a null takes a variable or a setting away.
 
 This page is generated from `charts/gitops-runtime/values.yaml` (`tests/chart/chart_values.py`).
 
@@ -77,6 +83,32 @@ def read_values(text):
                 block = (indent, key)
         comment = ""
     return keys, mistakes
+
+
+def defaults(text, schema, needed):
+    """The values without comments. A list or a map of the user's is empty, but for those that are needed."""
+    lines, path, comment, inside = [], [], False, None
+    rows = text.splitlines()
+    for number, line in enumerate(rows):
+        found = KEY.match(line)
+        if not found or line.strip().startswith("#"):
+            comment = line.strip().startswith("#")
+            continue
+        indent, name, value = len(found[1]), found[2], found[3] or ""
+        if inside is not None and indent > inside:
+            continue
+        inside = None
+        path = path[: indent // 2] + [name]
+        if not value and comment and not rows[number + 1].strip().startswith("#"):
+            value, inside = "{}", indent  # its own lines are its default
+        node = node_at(schema, path) or {}
+        if not value and isinstance(node.get("additionalProperties"), dict):
+            value, inside = "{}", indent  # settings, of which null takes one away
+        if value[:1] in ("{", "[") and not (path in needed or node.get("minItems")):
+            value = value[0] + {"{": "}", "[": "]"}[value[0]]
+        lines.append(f"{' ' * indent}{name}:{' ' + value if value else ''}")
+        comment = False
+    return "# Made by tests/chart/chart_values.py from values.yaml.\n" + "\n".join(lines) + "\n"
 
 
 def default_cell(key):
@@ -138,12 +170,15 @@ def joined(one, other):
 
 
 def take_formats(node, path, formats):
-    """Moves pattern, maxLength and form of the node and those below it into formats."""
+    """Moves pattern, maxLength, form, quote and reference of the node and those below it into formats."""
     if not isinstance(node, dict):
         return
     pattern, form, longest = node.pop("pattern", None), node.pop("form", None), node.pop("maxLength", None)
+    quote, reference = node.pop("quote", False), node.pop("reference", False)
+    if reference:
+        formats.append({"path": path, "reference": True})
     if pattern:
-        formats.append({"path": path, "pattern": pattern, "maxLength": longest or 0, "form": form})
+        formats.append({"path": path, "pattern": pattern, "maxLength": longest or 0, "form": form, "quote": quote})
     elif longest:
         node["maxLength"] = longest
     for name, child in node.get("properties", {}).items():
@@ -159,15 +194,46 @@ def take_formats(node, path, formats):
 
 
 def close(node):
-    """Every key that is not named is an error, except in maps whose keys are the user's."""
+    """Every key that is not named is an error, except in maps whose keys are the user's and in those of other charts: open is
+    true for all that is below, and "here" for the keys of this map only."""
     if not isinstance(node, dict):
         return
-    if node.pop("open", False):
+    is_open = node.pop("open", False)
+    if is_open is True:
         return
-    if "properties" in node and "additionalProperties" not in node:
+    if "properties" in node and "additionalProperties" not in node and not is_open:
         node["additionalProperties"] = False
     for child in itertools.chain(node.get("properties", {}).values(), [node.get("items")]):
         close(child)
+
+
+def allow_null(node, known, path=()):
+    """Lets every key be null that values.yaml does not have: Helm itself removes those that it has."""
+    if not isinstance(node, dict):
+        return
+    for name, child in node.get("properties", {}).items():
+        here = (*path, name)
+        if here not in known and name not in node.get("required", []):
+            if isinstance(child.get("type"), str):
+                child["type"] = [child["type"]]
+            if "type" in child and "null" not in child["type"]:
+                child["type"].append("null")
+            if "enum" in child and None not in child["enum"]:
+                child["enum"].append(None)
+            if "anyOf" in child and {"type": "null"} not in child["anyOf"]:
+                child["anyOf"].append({"type": "null"})
+        allow_null(child, known, here)
+    allow_null(node.get("items"), known, (*path, "[]"))
+
+
+def take_needed(node, path=()):
+    """The paths of the maps that may not be empty, which "needed" marks."""
+    if not isinstance(node, dict):
+        return
+    if node.pop("needed", False):
+        yield list(path)
+    for name, child in node.get("properties", {}).items():
+        yield from take_needed(child, (*path, name))
 
 
 def node_at(schema, path):
@@ -191,9 +257,10 @@ def make_schema(keys, mistakes):
             node = node.setdefault("properties", {}).setdefault(name, {"type": "object"})
         if path[-1] not in node.setdefault("properties", {}):
             node["properties"][path[-1]] = {"description": f"Of older charts; not read: {note}."}
-    formats = []
+    formats, needed = [], list(take_needed(schema))
     take_formats(schema, [], formats)
     close(schema)
+    allow_null(schema, {tuple(key.path[:length]) for key in keys for length in range(1, len(key.path) + 1)})
     for key in keys:
         node = node_at(schema, key.path)
         if node is None:
@@ -201,7 +268,7 @@ def make_schema(keys, mistakes):
         elif key.meaning and node_at(schema, key.path[:-1]).get("properties", {}).get(key.path[-1]) is node:
             node["description"] = key.meaning
     describe_overrides(schema)
-    return schema, formats
+    return schema, formats, needed
 
 
 def describe_overrides(schema):
@@ -238,10 +305,12 @@ def older_table():
 
 
 def outputs():
-    keys, mistakes = read_values((CHART / "values.yaml").read_text())
-    schema, formats = make_schema(keys, mistakes)
+    values = (CHART / "values.yaml").read_text()
+    keys, mistakes = read_values(values)
+    schema, formats, needed = make_schema(keys, mistakes)
     pages = {
         ROOT / "docs" / "values.md": values_page(keys),
+        CHART / "files" / "defaults.yaml": defaults(values, schema, needed),
         CHART / "values.schema.json": as_json(schema),
         CHART / "files" / "value-formats.json": rows(formats),
         CHART / "files" / "older-values.json": rows(

@@ -112,8 +112,15 @@ def node_at(node, path):
 
 
 def format_rules(formats, schema):
-    """For each form one text that has not got it, and one that is too long."""
+    """For each form one text that has not got it, and one that is too long; for a text that looks like a number that number; for a
+    reference to a Secret one without a name."""
     for form in formats:
+        shown = ".".join(f'"{step}"' if "." in step else step for step in form["path"])
+        if form.get("reference"):
+            yield Rule(form["path"], {"name": "", "key": "k"}, [f"{shown} must have both name and key"])
+            continue
+        if form["quote"]:
+            yield Rule(form["path"], 83, [f"{shown}: 83 is a number, ", "; quote it in the values file"])
         wrong = [next(text for text in ["!", " ", "\u00e9", ""] if not re.search(form["pattern"], text))]
         too_long = "a" * (form["maxLength"] + 1)
         if form["maxLength"] and re.search(form["pattern"], too_long):

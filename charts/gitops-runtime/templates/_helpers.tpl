@@ -1,19 +1,95 @@
 {{/*
 Rules of this folder: a string of the user is written with quote, a block of the user with toYaml, and never through
 tpl, so that no value can change the structure of an object. Between templates values travel as JSON, which keeps every
-character.
+character. Every file begins with init.
 */}}
 
-{{/* A scalar as text. Numbers of a values file arrive as floats, which print as 1e+06 otherwise. */}}
+{{/*
+Completes .Values, once: a key that is missing or null gets its default. It is missing after an upgrade with --reuse-values from a
+release that did not have it. A list or a map of the user's that is null is empty, and nulls in it are left out. Argument: the root.
+*/}}
+{{- define "gitops-runtime.init" -}}
+{{- if not (hasKey .Values "_defaults") -}}
+{{- $defaults := .Files.Get "files/defaults.yaml" | fromYaml -}}
+{{- include "gitops-runtime.complete" (dict "values" .Values "defaults" $defaults) -}}
+{{- range .Files.Get "files/value-formats.json" | fromJsonArray -}}
+{{- if .reference -}}
+{{- $node := $.Values.AsMap -}}
+{{- range initial .path -}}
+{{- $node = ternary (index ($node | default dict) .) nil (kindIs "map" $node) -}}
+{{- end -}}
+{{- $ref := ternary (index ($node | default dict) (last .path)) nil (kindIs "map" $node) -}}
+{{- if and (kindIs "map" $ref) $ref (not (or $ref.name $ref.key)) -}}
+{{- $_ := set $node (last .path) dict -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set .Values "_defaults" $defaults -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Arguments: dict values, which are changed; defaults, in which {} stands for a map of the user's. In env and config a null takes
+away what the chart, or global.event-reporters, would put there; objects of the user's stay as they are. */}}
+{{- define "gitops-runtime.complete" -}}
+{{- range $key, $value := .values -}}
+{{- if and (kindIs "invalid" $value) (not (hasKey $.defaults $key)) -}}
+{{- $_ := unset $.values $key -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $default := .defaults -}}
+{{- $value := index $.values $key -}}
+{{- if and (kindIs "map" $default) $default -}}
+{{- if not (kindIs "map" $value) -}}
+{{- $_ := set $.values $key dict -}}
+{{- end -}}
+{{- include "gitops-runtime.complete" (dict "values" (index $.values $key) "defaults" $default) -}}
+{{- else if kindIs "invalid" $value -}}
+{{- $_ := set $.values $key $default -}}
+{{- else if and (or (kindIs "map" $value) (kindIs "slice" $value)) (not (has $key (list "env" "config" "runtime-event-reporter" "extraObjects"))) -}}
+{{- $_ := set $.values $key (include "gitops-runtime.withoutNulls" $value | fromJson).value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A value without the nulls in its maps and lists, as JSON: an object with the key value. */}}
+{{- define "gitops-runtime.withoutNulls" -}}
+{{- $value := . -}}
+{{- if kindIs "map" . -}}
+{{- $value = dict -}}
+{{- range $key, $item := . -}}
+{{- if not (kindIs "invalid" $item) -}}
+{{- $_ := set $value $key (include "gitops-runtime.withoutNulls" $item | fromJson).value -}}
+{{- end -}}
+{{- end -}}
+{{- else if kindIs "slice" . -}}
+{{- $value = list -}}
+{{- range . -}}
+{{- if not (kindIs "invalid" .) -}}
+{{- $value = append $value (include "gitops-runtime.withoutNulls" . | fromJson).value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- dict "value" $value | toJson -}}
+{{- end -}}
+
+{{/* Is this chart a part of another one? Then keys of global belong to that one and its other parts, and so do other workloads of the
+release. Argument: the root. */}}
+{{- define "gitops-runtime.isPart" -}}
+{{- if contains "/charts/" .Template.BasePath }}true{{ end -}}
+{{- end -}}
+
+{{/* A scalar as text. Numbers of a values file arrive as floats, which print as 1e+06 otherwise and keep 15 digits only. */}}
 {{- define "gitops-runtime.text" -}}
-{{- if and (kindIs "float64" .) (eq (floor .) .) -}}
+{{- if and (kindIs "float64" .) (or (ge . 1e15) (le . -1e15)) -}}
+{{- fail (printf "the values hold the number %v, which has lost digits: quote it in the values file, so that it stays as it is written" .) -}}
+{{- else if and (kindIs "float64" .) (eq (floor .) .) -}}
 {{- printf "%.0f" . -}}
 {{- else -}}
 {{- . | toString -}}
 {{- end -}}
 {{- end -}}
 
-{{/* A map with every value as a quoted string, for labels, annotations and ConfigMap data; null drops a key. */}}
+{{/* A map with every value as a quoted string, for labels, annotations and ConfigMap data; null drops a key. {}: there is none. */}}
 {{- define "gitops-runtime.strings" -}}
 {{- $lines := list -}}
 {{- range $key, $value := . -}}
@@ -21,7 +97,7 @@ character.
 {{- $lines = append $lines (printf "%s: %s" (quote $key) (include "gitops-runtime.text" $value | quote)) -}}
 {{- end -}}
 {{- end -}}
-{{- join "\n" $lines -}}
+{{- join "\n" $lines | default "{}" -}}
 {{- end -}}
 
 {{/* Arguments of the two below: dict root, name (of the component). */}}
@@ -30,23 +106,36 @@ app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- end -}}
 
+{{/* Besides: labels, the user's for this object. Those of the chart replace them, and they replace global.commonLabels. */}}
 {{- define "gitops-runtime.labels" -}}
-{{ include "gitops-runtime.selectorLabels" . }}
-app.kubernetes.io/part-of: gitops-runtime
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | quote }}
-{{- with omit (.root.Values.global.commonLabels | default dict) "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
-{{ include "gitops-runtime.strings" . }}
-{{- end }}
+{{- $labels := dict -}}
+{{- range $map := list (.root.Values.global.commonLabels | default dict) (.labels | default dict) -}}
+{{- range $key, $value := $map -}}
+{{- $_ := set $labels $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := dict
+  "app.kubernetes.io/name" .name
+  "app.kubernetes.io/instance" .root.Release.Name
+  "app.kubernetes.io/part-of" "gitops-runtime"
+  "app.kubernetes.io/version" .root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" .root.Release.Service
+  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- $_ := set $labels $key $value -}}
+{{- end -}}
+{{- include "gitops-runtime.strings" $labels -}}
 {{- end -}}
 
-{{/* The values of a component's image, as JSON: its own over global.image. Arguments: dict root, image. */}}
+{{/* The values of a component's image, as JSON: its own over those of image, which was global.image once. That key belongs to others
+where this chart is a part of theirs. Arguments: dict root, image. */}}
 {{- define "gitops-runtime.imageValues" -}}
-{{- $merged := deepCopy .root.Values.global.image -}}
-{{- range $key, $value := .image -}}
+{{- $merged := deepCopy .root.Values.image -}}
+{{- $older := ternary dict (.root.Values.global.image | default dict) (ne (include "gitops-runtime.isPart" .root) "") -}}
+{{- range $image := list $older .image -}}
+{{- range $key, $value := $image -}}
 {{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) -}}
 {{- $_ := set $merged $key $value -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- /* A tag of the component's own is not overridden by the digest of the image for all. */ -}}
@@ -65,7 +154,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if $image.digest -}}
 @{{ $image.digest }}
 {{- else -}}
-:{{ include "gitops-runtime.text" ($image.tag | default .root.Chart.AppVersion) }}
+:{{ $image.tag | default .root.Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
 
@@ -135,6 +224,15 @@ automountServiceAccountToken: false
 {{- include "gitops-runtime.strings" (merge $labels .values.podLabels) -}}
 {{- end -}}
 
+{{/* Pull secrets as a pod names them. Argument: a list of names and of {name: NAME}. */}}
+{{- define "gitops-runtime.pullSecrets" -}}
+{{- $secrets := list -}}
+{{- range . -}}
+{{- $secrets = append $secrets (ternary . (dict "name" .) (kindIs "map" .)) -}}
+{{- end -}}
+{{- toYaml $secrets -}}
+{{- end -}}
+
 {{/* Of a pod: its account, the Secrets for the registry, where it runs, and how long it may take to stop. */}}
 {{- define "gitops-runtime.podBasics" -}}
 serviceAccountName: {{ include "gitops-runtime.serviceAccountName" . | quote }}
@@ -142,7 +240,7 @@ serviceAccountName: {{ include "gitops-runtime.serviceAccountName" . | quote }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds | int }}
 {{- with .values.imagePullSecrets | default .root.Values.global.imagePullSecrets }}
-imagePullSecrets: {{- toYaml . | nindent 2 }}
+imagePullSecrets: {{- include "gitops-runtime.pullSecrets" . | nindent 2 }}
 {{- end }}
 {{- with include "gitops-runtime.scheduling" . | trim }}
 {{ . }}
@@ -180,15 +278,6 @@ spec:
 {{- end -}}
 {{- end -}}
 
-{{/* The labels of an object that the user may label: the user's, but for those that the chart sets. Arguments: dict root, name,
-labels. */}}
-{{- define "gitops-runtime.userLabels" -}}
-{{- with omit .labels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
-{{- include "gitops-runtime.strings" . }}
-{{ end }}
-{{- include "gitops-runtime.labels" . -}}
-{{- end -}}
-
 {{/* What every Ingress of a component begins with, up to its rules. Besides: ingress, its values. */}}
 {{- define "gitops-runtime.ingress" -}}
 apiVersion: networking.k8s.io/v1
@@ -196,7 +285,7 @@ kind: Ingress
 metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace | quote }}
-  labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" .ingress.labels) | nindent 4 }}
+  labels: {{- include "gitops-runtime.labels" (dict "root" .root "name" .name "labels" .ingress.labels) | nindent 4 }}
   {{- with .ingress.annotations }}
   annotations: {{- include "gitops-runtime.strings" . | nindent 4 }}
   {{- end }}
@@ -306,7 +395,7 @@ kind: ServiceMonitor
 metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace | quote }}
-  labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" $monitor.labels) | nindent 4 }}
+  labels: {{- include "gitops-runtime.labels" (dict "root" .root "name" .name "labels" $monitor.labels) | nindent 4 }}
 spec:
   selector:
     matchLabels: {{- include "gitops-runtime.selectorLabels" . | nindent 6 }}
@@ -328,7 +417,7 @@ kind: PrometheusRule
 metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace | quote }}
-  labels: {{- include "gitops-runtime.userLabels" (dict "root" .root "name" .name "labels" .values.prometheusRule.labels) | nindent 4 }}
+  labels: {{- include "gitops-runtime.labels" (dict "root" .root "name" .name "labels" .values.prometheusRule.labels) | nindent 4 }}
 spec:
   groups:
     - name: {{ .name }}
@@ -366,7 +455,7 @@ contains Argo CD, it is that one. global.external-argo-cd is the name that globa
 */}}
 {{- define "gitops-runtime.argocd" -}}
 {{- $now := index .Values.global.integrations "argo-cd" -}}
-{{- $old := index .Values.global "external-argo-cd" | default dict -}}
+{{- $old := (include "gitops-runtime.withoutNulls" (index .Values.global "external-argo-cd" | default dict) | fromJson).value -}}
 {{- $server := mergeOverwrite (deepCopy $now.server) (deepCopy ($old.server | default dict)) -}}
 {{- $auth := mergeOverwrite $server.auth (deepCopy ($old.auth | default dict)) -}}
 {{- $chart := index .Values "argo-cd" -}}
@@ -464,9 +553,7 @@ not repeated here.
 - "global.codefresh.url is required: the base URL of the control plane, as in https://gitops.example.com"
 {{- end }}
 {{- with $global.codefresh.tls.caCerts }}
-{{- if and .secretKeyRef (not (and .secretKeyRef.name .secretKeyRef.key)) }}
-- "global.codefresh.tls.caCerts.secretKeyRef must have both name and key"
-{{- else if and .secret.create (not .secretKeyRef) (not .secret.content) }}
+{{- if and .secret.create (not .secretKeyRef) (not .secret.content) }}
 - "global.codefresh.tls.caCerts.secret.content is required when secret.create is true"
 {{- end }}
 {{- end }}
@@ -474,11 +561,6 @@ not repeated here.
 {{- $resources := index .Values "event-reporters" "cluster-event-reporter" }}
 {{- if and (eq $resources.form "argo-events") $resources.managedClusters }}
 - "event-reporters.cluster-event-reporter.managedClusters needs form native: EventSources watch their own cluster only"
-{{- end }}
-{{- with $argocd.tls.caCerts.secretKeyRef }}
-{{- if ne (empty .name) (empty .key) }}
-- "global.integrations.argo-cd.server.tls.caCerts.secretKeyRef must have both name and key"
-{{- end }}
 {{- end }}
 {{- if not $argocd.host }}
 - "global.integrations.argo-cd.server.svc is not set: the Service of argocd-server, argocd-server in most installations"
@@ -497,13 +579,12 @@ not repeated here.
 - {{ printf "%s.enabled is true, but this package of the chart does not contain %s: take the package gitops-runtime-with-argo, or set it to false%s" $key $product $instead | quote }}
 {{- end }}
 {{- end }}
+{{- include "gitops-runtime.besideArgo.mistakes" . }}
 {{- with $argocd.auth }}
 {{- if not (has .type (list "password" "token")) }}
 - {{ printf "global.integrations.argo-cd.server.auth.type: invalid value %q, allowed values: [password token]" (.type | toString) | quote }}
 {{- else if and (eq .type "token") (not .token) (not (and .tokenSecretKeyRef.name .tokenSecretKeyRef.key)) }}
 - "global.integrations.argo-cd.server.auth: type token requires token, or tokenSecretKeyRef with name and key"
-{{- else if and (eq .type "password") (not .password) .passwordSecretKeyRef (not (and .passwordSecretKeyRef.name .passwordSecretKeyRef.key)) }}
-- "global.integrations.argo-cd.server.auth.passwordSecretKeyRef must have both name and key"
 {{- end }}
 {{- if and (eq .type "password") (or .password .passwordSecretKeyRef) (not .username) }}
 - "global.integrations.argo-cd.server.auth.username is required with a password"
@@ -515,6 +596,22 @@ not repeated here.
 {{- include "gitops-runtime.tunnel.mistakes" . }}
 {{- include "gitops-runtime.tunnel-server.mistakes" . }}
 {{- include "gitops-runtime.app-proxy.mistakes" . }}
+{{- end -}}
+
+{{/* What charts of Argo in the same package would misunderstand, since they read the same keys of global. Argument: the root. */}}
+{{- define "gitops-runtime.besideArgo.mistakes" -}}
+{{- range $key, $product := dict "argo-cd" "Argo CD" "argo-events" "Argo Events" }}
+{{- if and (dig $key "enabled" false $.Values.AsMap) (hasKey $.Subcharts $key) }}
+{{- if $.Values.global.image }}
+- {{ printf "global.image: the chart of %s reads it, too, and would start this image in the place of its own; set image, which only this chart reads" $product | quote }}
+{{- end }}
+{{- range $.Values.global.imagePullSecrets }}
+{{- if kindIs "string" . }}
+- {{ printf "global.imagePullSecrets: the chart of %s reads it, too, and takes no names; write {name: %s}" $product . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* Mistakes in an env map. Arguments: dict path, env. */}}
@@ -552,12 +649,19 @@ files/older-values.json names the keys of older charts.
 {{- end }}
 {{- end }}
 {{- end }}
+{{- include "gitops-runtime.global.remarks" . }}
 {{- $ingress := .Values.global.runtime.ingress }}
 {{- if and $ingress.enabled (eq $ingress.protocol "https") (not $ingress.tls) }}
 - "global.runtime.ingress: protocol is https and tls is empty; the controller must have a default certificate that clients trust"
 {{- end }}
-{{- if not (or .Values.global.imageRegistry .Values.global.image.registry (contains "/" .Values.global.image.repository)) }}
-- {{ printf "global.image: no registry is set, so the nodes look for %s in their default one; set global.image.registry and repository" (include "gitops-runtime.image" (dict "root" . "image" dict)) | quote }}
+{{- $image := include "gitops-runtime.imageValues" (dict "root" . "image" dict) | fromJson }}
+{{- if not (or .Values.global.imageRegistry $image.registry (contains "/" $image.repository)) }}
+- {{ printf "image: no registry is set, so the nodes look for %s in their default one; set image.registry and repository" (include "gitops-runtime.image" (dict "root" . "image" dict)) | quote }}
+{{- end }}
+{{- range $part := splitList ", " (index (.Chart.Annotations | default dict) "gitops-runtime/untested" | default "") }}
+{{- if $part }}
+- {{ printf "this package contains %s, with which nothing was tested" $part | quote }}
+{{- end }}
 {{- end }}
 {{- if and (index .Values "argo-cd").enabled (or (index .Values.global "external-argo-cd") (ne (index .Values.global.integrations "argo-cd").server.svc "argocd-server")) }}
 - "global.integrations.argo-cd.server: svc, port and rootpath are not read while argo-cd.enabled is true"
@@ -567,6 +671,29 @@ files/older-values.json names the keys of older charts.
 {{- include "gitops-runtime.tunnel.remarks" . }}
 {{- include "gitops-runtime.tunnel-server.remarks" . }}
 {{- include "gitops-runtime.app-proxy.remarks" . }}
+{{- end -}}
+
+{{/* Keys of global that nothing reads: a slip, unless they belong to another chart, which there is then. Argument: the root. */}}
+{{- define "gitops-runtime.global.remarks" -}}
+{{- if not (or .Subcharts (include "gitops-runtime.isPart" .)) -}}
+{{- $known := append (keys .Values._defaults.global) "image" -}}
+{{- range .Files.Get "files/older-values.json" | fromJsonArray -}}
+{{- if eq (first .path) "global" -}}
+{{- $known = append $known (index .path 1) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := .Values.global }}
+{{- if not (or (has $key $known) (kindIs "invalid" $value)) }}
+- {{ printf "global.%s: not read; this chart has no such key" $key | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $argocd := include "gitops-runtime.argocd" . | fromJson }}
+{{- $ca := include "gitops-runtime.argocd.caSecret" . | fromJson }}
+{{- $namespace := regexReplaceAll "^[^.]+\\.?([^.]*).*$" $argocd.host "${1}" }}
+{{- if and (eq ($ca.name | default "") "argocd-secret") $namespace (ne $namespace .Release.Namespace) (not (regexMatch "^[0-9.:]+$" $argocd.host)) }}
+- {{ printf "global.integrations.argo-cd.server.tls.caCerts: argocd-server is in namespace %s, and Secret argocd-secret is looked for in %s; copy its certificate there and name that Secret, or give null for a public one" $namespace .Release.Namespace | quote }}
+{{- end }}
 {{- end -}}
 
 {{/* The Secrets that the daemons read and that are not in the cluster, as a JSON array of name, key and what they are for. Empty

@@ -1,7 +1,7 @@
 {{/*
 Values whose text has not the right form, as a YAML list. files/value-formats.json names them and the form of each; a step of a
 path is a key, "[]" for the items of a list, "{}" for the values of a map or "{keys}" for its keys. The schema leaves them
-out, since it could only print a regular expression. Argument: the root.
+out, since it could only print a regular expression. Of references to a key of a Secret it names those that lack a part. Argument: the root.
 */}}
 {{- define "gitops-runtime.formats.mistakes" -}}
 {{- range $format := .Files.Get "files/value-formats.json" | fromJsonArray }}
@@ -31,7 +31,13 @@ out, since it could only print a regular expression. Argument: the root.
 {{- $nodes = $next }}
 {{- end }}
 {{- range $node := $nodes }}
-{{- if or (kindIs "string" $node.value) (kindIs "float64" $node.value) (kindIs "int64" $node.value) }}
+{{- if $format.reference }}
+{{- if and (kindIs "map" $node.value) $node.value (not (and $node.value.name $node.value.key)) }}
+- {{ printf "%s must have both name and key" $node.at | quote }}
+{{- end }}
+{{- else if and $format.quote (or (kindIs "float64" $node.value) (kindIs "int64" $node.value)) }}
+- {{ printf "%s: %v is a number, which keeps no zeros at its ends and 15 digits only; quote it in the values file, or give it with --set-string" $node.at $node.value | quote }}
+{{- else if or (kindIs "string" $node.value) (kindIs "float64" $node.value) (kindIs "int64" $node.value) }}
 {{- $text := include "gitops-runtime.text" $node.value }}
 {{- if or (not (regexMatch $format.pattern $text)) (and $format.maxLength (gt (len $text) (int $format.maxLength))) }}
 {{- /* What has an "@" may hold a password. */}}
@@ -45,7 +51,8 @@ out, since it could only print a regular expression. Argument: the root.
 {{/*
 Workloads of this release in the cluster that an older chart made and this one does not: an upgrade deletes them. As a JSON
 array; empty when the user accepts that, for a first installation, and where nothing can be looked up. Objects with the
-annotation helm.sh/resource-policy: keep stay. Argument: the root.
+annotation helm.sh/resource-policy: keep stay. Where this chart is a part of another one only names that no other chart gives are
+looked for. Argument: the root.
 */}}
 {{- define "gitops-runtime.removals" -}}
 {{- $found := list -}}
@@ -65,6 +72,9 @@ annotation helm.sh/resource-policy: keep stay. Argument: the root.
 {{- $annotations := .metadata.annotations | default dict -}}
 {{- $part := index (.metadata.labels | default dict) "app.kubernetes.io/part-of" | default "" -}}
 {{- $owned := eq (index $annotations "meta.helm.sh/release-name" | default "") $.Release.Name -}}
+{{- if include "gitops-runtime.isPart" $ -}}
+{{- $owned = and $owned (has .metadata.name (list "cap-app-proxy" "gitops-operator" "argo-gateway")) -}}
+{{- end -}}
 {{- $kept := eq (index $annotations "helm.sh/resource-policy" | default "") "keep" -}}
 {{- if and $owned (not $kept) (not (has .metadata.name $ours)) (not (has $part $parts)) -}}
 {{- $found = append $found (printf "%s %s" $kind .metadata.name) -}}

@@ -66,7 +66,7 @@ not wanted. Argument: the root. */}}
   "enrichmentClientHeartbeatIntervalInSeconds" $config.clientHeartbeatIntervalInSeconds -}}
 {{- range $key, $name := dict "enrichmentImageReportingImage" "reportImage" "enrichmentGitEnrichmentImage" "gitEnrichment" "enrichmentJiraEnrichmentImage" "jiraEnrichment" -}}
 {{- $image := index $config.images $name -}}
-{{- $version := printf ":%s" (include "gitops-runtime.text" $image.tag) -}}
+{{- $version := printf ":%v" $image.tag -}}
 {{- with $image.digest -}}
 {{- $version = printf "@%s" . -}}
 {{- end -}}
@@ -147,7 +147,8 @@ app-proxy. Argument: the root. */}}
 {{- mergeOverwrite (deepCopy $argocd) $own | toJson -}}
 {{- end -}}
 
-{{/* The sources of the volume with all authorities besides public ones, as JSON. Argument: the root. */}}
+{{/* The sources of the volume with all authorities besides public ones, as JSON. That of Argo CD is optional: where Argo CD serves no
+TLS, or lives in another namespace, its Secret has no such key or is not there. Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.authorities" -}}
 {{- $sources := list -}}
 {{- with include "gitops-runtime.caSecret" . | fromJson -}}
@@ -160,11 +161,6 @@ app-proxy. Argument: the root. */}}
 {{- end -}}
 {{- if include "gitops-runtime.app-proxy.gitCertificates" . | fromJson -}}
 {{- $sources = append $sources (dict "secret" (dict "name" "codefresh-workflow-pipelines-tls")) -}}
-{{- end -}}
-{{- if (index .Values "app-proxy").actions.enabled -}}
-{{- with (include "gitops-runtime.argocd" . | fromJson).tls.caCerts.secretKeyRef -}}
-{{- $sources = append $sources (dict "secret" (dict "name" .name "items" (list (dict "key" .key "path" "argo-cd.pem")))) -}}
-{{- end -}}
 {{- end -}}
 {{- $sources | toJson -}}
 {{- end -}}
@@ -237,10 +233,8 @@ to the pod, and five seconds are left in the end. */}}
 {{- if eq "codefresh-token" (dig "password" "secretKeyRef" "name" "" .Values.global.runtime.gitCredentials | toString) }}
 - "global.runtime.gitCredentials.password.secretKeyRef.name: codefresh-token is the Secret that app-proxy makes for the runtime's own token; put the Git token into another one"
 {{- end }}
-{{- with (.Values.global.codefresh.userToken | default dict).secretKeyRef }}
-{{- if not (and .name .key) }}
-- "global.codefresh.userToken.secretKeyRef must have both name and key"
-{{- else if eq .name "codefresh-token" }}
+{{- with .Values.global.codefresh.userToken.secretKeyRef }}
+{{- if eq (.name | default "") "codefresh-token" }}
 - "global.codefresh.userToken.secretKeyRef.name: codefresh-token is the Secret that app-proxy makes for the runtime's own token; put the user's token into another one"
 {{- end }}
 {{- end }}

@@ -20,6 +20,7 @@ cf-argocd-extras.eventReporter, over it its own.
 {{- end -}}
 {{- $own := index (index $.Values "event-reporters" | default dict) $reporter.key | default dict -}}
 {{- $values = mergeOverwrite $values (deepCopy $own) -}}
+{{- include "gitops-runtime.complete" (dict "values" $values "defaults" (index $.Values._defaults.global "event-reporters")) -}}
 {{- if or (eq $reporter.mode "app") (and (dig "enabled" true $values) (not (include "gitops-runtime.argo-events" $))) -}}
 {{- $all = append $all (set $reporter "values" $values) -}}
 {{- end -}}

@@ -17,7 +17,7 @@ The tunnel-client as a component, in JSON. Its objects, labels and values have t
 {{- end -}}
 
 {{- define "gitops-runtime.tunnel.prefix" -}}
-{{- $computed := printf "%s-%s" (include "gitops-runtime.text" .Values.global.codefresh.accountId) .Values.global.runtime.name -}}
+{{- $computed := printf "%s-%s" (toString .Values.global.codefresh.accountId) .Values.global.runtime.name -}}
 {{- (index .Values "tunnel-client").tunnel.subdomainPrefix | default $computed | lower -}}
 {{- end -}}
 
@@ -111,18 +111,6 @@ The tunnel-client as a component, in JSON. Its objects, labels and values have t
 {{- $prefix := include "gitops-runtime.tunnel.prefix" . }}
 {{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" $prefix) }}
 - {{ printf "the tunnel's host would begin with %q, which is no label of a domain name of at most 63 characters" $prefix | quote }}
-{{- end }}
-{{- end }}
-{{- with $values.tunnelServer.authorization.secretKeyRef }}
-{{- if not (and .name .key) }}
-- "tunnel-client.tunnelServer.authorization.secretKeyRef must have both name and key"
-{{- end }}
-{{- end }}
-{{- range $key := list "token" "groupKey" "caCerts" }}
-{{- with (index $values.tunnelServer $key).secretKeyRef }}
-{{- if not (and .name .key) }}
-- {{ printf "tunnel-client.tunnelServer.%s.secretKeyRef must have both name and key" $key | quote }}
-{{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}

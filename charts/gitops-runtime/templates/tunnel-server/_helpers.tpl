@@ -115,16 +115,6 @@ to the pod, and five seconds are left in the end. */}}
 - "tunnel-server.auth.plugin.caCerts: there is no plugin.url"
 {{- end }}
 {{- end }}
-{{- range $path, $ref := dict
-  "auth.token" $values.auth.token.secretKeyRef
-  "auth.runtimes" $values.auth.runtimes.secretKeyRef
-  "auth.plugin.caCerts" $values.auth.plugin.caCerts.secretKeyRef
-  "clients.caCerts" $values.clients.caCerts.secretKeyRef
-  "api.token" $values.api.token.secretKeyRef }}
-{{- if and $ref (not (and $ref.name $ref.key)) }}
-- {{ printf "tunnel-server.%s.secretKeyRef must have both name and key" $path | quote }}
-{{- end }}
-{{- end }}
 {{- with $values.clients }}
 {{- $hosts := len .hosts }}
 {{- if and (or .hosts .ingress.enabled (gt ($values.replicaCount | int) 1)) (ne $hosts ($values.replicaCount | int)) }}
