@@ -11,6 +11,8 @@
 
 #include "chart/helm.hpp"
 #include "chart/known_fields.hpp"
+#include "chart/stand_ins.hpp"
+#include "chart/value_sets.hpp"
 #include "support/process.hpp"
 
 namespace gitops::test {
@@ -21,83 +23,6 @@ using nlohmann::json;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
-
-// One choice of a dimension: its name, and the values that make it.
-struct Choice {
-  std::string name;
-  json values;
-  std::string expected = {};  // access: the runtime's URL; Argo CD: the address of its server
-};
-
-json ingress(const json& more) {
-  json values{{"enabled", true}, {"hosts", {"a.example.com", "b.example.com"}}};
-  values.update(more);
-  return {{"global", {{"runtime", {{"ingress", values}}}}}};
-}
-
-std::vector<Choice> access_modes() {
-  const json http_route{
-      {"enabled", true}, {"hostnames", {"r.example.com"}}, {"parentRefs", {{{"name", "gw"}}}}};
-  return {{"none", json::object(), ""},
-          {"ingress",
-           ingress({{"className", "traefik"},
-                    {"tls", {{{"secretName", "t"}, {"hosts", {"a.example.com"}}}}}}),
-           "https://a.example.com"},
-          {"httpRoute",
-           {{"global", {{"runtime", {{"httpRoute", http_route}}}}}},
-           "https://r.example.com"},
-          {"tunnel",
-           {{"global", {{"codefresh", {{"accountId", "0123456789abcdef01234567"}}}}},
-            {"tunnel-client", {{"tunnelServer", {{"subdomainHost", "t.example.com"}}}}}},
-           "https://0123456789abcdef01234567-demo.t.example.com"},
-          {"ingressUrl",
-           {{"global", {{"runtime", {{"ingressUrl", "https://mesh.example.com/"}}}}},
-            {"tunnel-client", {{"enabled", false}}}},
-           "https://mesh.example.com"}};
-}
-
-std::vector<Choice> argo_cds() {
-  const auto server = [](const json& values) {
-    return json{{"global", {{"integrations", {{"argo-cd", {{"server", values}}}}}}}};
-  };
-  return {
-      {"stock", json::object(), "https://argocd-server:443"},
-      {"plain", server({{"svc", "argo-cd-server"}, {"port", 80}}), "argo-cd-server:80"},
-      {"elsewhere",
-       server({{"svc", "argocd-server.argocd"},
-               {"tls", {{"caCerts", {{"secretKeyRef", nullptr}}}}},
-               {"rootpath", "/argocd"},
-               {"auth", {{"passwordSecretKeyRef", {{"name", "initial"}, {"key", "password"}}}}}}),
-       "https://argocd-server.argocd:443"}};
-}
-
-std::vector<Choice> surroundings() {
-  const json ca{{"secretKeyRef", {{"name", "ca"}, {"key", "ca.pem"}}}};
-  return {{"cloud", json::object()},
-          {"singleNamespace", {{"global", {{"runtime", {{"singleNamespace", true}}}}}}},
-          {"onPremises",
-           {{"global",
-             {{"codefresh",
-               {{"url", "https://gitops.corp.example.com:8443/base"}, {"tls", {{"caCerts", ca}}}}},
-              {"httpsProxy", "http://proxy.corp.example.com:3128"},
-              {"noProxy", ".corp.example.com"}}},
-            {"app-proxy", {{"enabled", true}, {"config", {{"cors", nullptr}}}}}}},
-          {"privateRegistry",
-           {{"global",
-             {{"imageRegistry", "registry.example.com:5000/team"},
-              {"imagePullSecrets", {{{"name", "pull"}}}},
-              {"image", {{"tag", "1.2.3"}}},
-              {"commonLabels", {{"team", "x"}}},
-              {"priorityClassName", "high"},
-              {"networkPolicy", {{"enabled", true}}}}},
-            {"app-proxy", {{"enabled", true}}}}},
-          {"large",
-           {{"global",
-             {{"event-reporters", {{"replicaCount", 3}, {"persistence", {{"enabled", false}}}}}}},
-            {"internal-router", {{"hpa", {{"enabled", true}}}}},
-            {"app-proxy", {{"enabled", true}, {"replicaCount", 2}, {"pdb", {{"enabled", true}}}}},
-            {"event-reporters", {{"cluster-event-reporter", {{"managedClusters", true}}}}}}}};
-}
 
 bool has(const std::vector<json>& objects, std::string_view kind, std::string_view name) {
   return std::ranges::any_of(objects, [&](const json& one) {
@@ -126,22 +51,12 @@ class ChartModes : public testing::Test {
 
   std::vector<json> render(const std::vector<json>& layers,
                            const std::vector<std::string>& more = {}) {
-    json values{
-        {"global",
-         {{"codefresh", {{"url", "https://cp.example.com"}}}, {"runtime", {{"name", "demo"}}}}}};
-    // As files given one after the other: a null removes a key.
+    auto values = least_values();
     for (const auto& layer : layers) values = merged(values, layer);
     write_file(folder_ / "values.json", values.dump());
     std::vector<std::string> arguments{"-f", folder_ / "values.json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return helm_.render(arguments);
-  }
-
-  static json merged(json base, const json& over) {
-    for (const auto& [key, value] : over.items()) {
-      base[key] = value.is_object() && base.contains(key) ? merged(base[key], value) : value;
-    }
-    return base;
   }
 
   TempDir folder_;
@@ -328,27 +243,9 @@ TEST_F(ChartModes, AC45_InstallNoCacheAndNothingOfArgo) {
   }
 }
 
-// A chart that stands for one of Argo's: an object with its name.
-void pack_stand_in(const Helm& helm, const std::string& name, const std::string& version,
-                   const fs::path& folder) {
-  const auto chart = folder / "source" / name;
-  fs::create_directories(chart / "templates");
-  write_file(chart / "Chart.yaml",
-             "{apiVersion: v2, name: " + name + ", version: " + version + "}");
-  write_file(chart / "templates/object.yaml",
-             "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name +
-                 "-stands-in, namespace: gitops}}");
-  const auto packed = helm.run({"package", chart, "-d", folder});
-  ASSERT_TRUE(packed.ok()) << packed.err;
-}
-
 TEST_F(ChartModes, ArePackedWithAndWithoutArgo) {
-  const std::vector<std::pair<std::string, std::string>> parts{{"argo-cd", "10.1.1"},
-                                                               {"argo-workflows", "1.0.18"},
-                                                               {"argo-rollouts", "2.41.0"},
-                                                               {"argo-events", "2.4.22"},
-                                                               {"sealed-secrets", "2.18.0"}};
-  for (const auto& [name, version] : parts) pack_stand_in(helm_, name, version, folder_.path());
+  const auto parts = stand_ins();
+  for (const auto& part : parts) pack(helm_, part, folder_.path());
   const auto out = folder_ / "out";
   const std::vector<std::string> command{
       "python3",      fs::path(GITOPS_SOURCE_DIR) / "charts/package.py",
@@ -370,13 +267,14 @@ TEST_F(ChartModes, ArePackedWithAndWithoutArgo) {
   ASSERT_TRUE(plain.ok()) << plain.err;
   const auto off = render_package(with, {});
   ASSERT_TRUE(off.ok()) << off.err;
-  EXPECT_THAT(off.out, Not(HasSubstr("stands-in")));
+  for (const auto& part : parts) EXPECT_THAT(off.out, Not(HasSubstr(part.repository)));
 
-  for (const auto& [name, version] : parts) {
+  for (const auto& part : parts) {
+    const auto& name = part.name;
     const auto enabled = name + ".enabled=true";
     const auto on = render_package(with, {"--set", enabled});
     ASSERT_TRUE(on.ok()) << on.err;
-    EXPECT_THAT(on.out, HasSubstr(name + "-stands-in"));
+    EXPECT_THAT(on.out, HasSubstr("image: " + part.enabled_image));
     const auto refused = render_package("gitops-runtime", {"--set", enabled});
     EXPECT_FALSE(refused.ok());
     EXPECT_THAT(refused.err, HasSubstr(name + ".enabled is true, but this package"));
@@ -388,10 +286,12 @@ TEST_F(ChartModes, ArePackedWithAndWithoutArgo) {
       << argo_cd.err;
 
   // A folder that lacks a package is an error that names it.
-  fs::remove(folder_ / "argo-events-2.4.22.tgz");
+  const auto events = std::ranges::find(parts, "argo-events", &StandIn::name);
+  ASSERT_NE(events, parts.end());
+  fs::remove(folder_ / ("argo-events-" + events->version + ".tgz"));
   const auto lacking = run_command(command);
   EXPECT_FALSE(lacking.ok());
-  EXPECT_THAT(lacking.err, HasSubstr("argo-events-2.4.22.tgz"));
+  EXPECT_THAT(lacking.err, HasSubstr("argo-events-" + events->version + ".tgz"));
 }
 
 }  // namespace

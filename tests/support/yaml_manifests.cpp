@@ -33,7 +33,13 @@ Json to_json(const YAML::Node& node) {
   }
   if (node.IsMap()) {
     Json object = Json::object();
-    for (const auto& entry : node) object[entry.first.Scalar()] = to_json(entry.second);
+    for (const auto& entry : node) {
+      const auto& key = entry.first.Scalar();
+      if (object.contains(key)) {
+        throw YAML::Exception(entry.first.Mark(), "the key " + key + " stands there twice");
+      }
+      object[key] = to_json(entry.second);
+    }
     return object;
   }
   return nullptr;
