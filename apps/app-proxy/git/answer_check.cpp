@@ -4,6 +4,7 @@
 
 #include "app-proxy/git/git_url.hpp"
 #include "common/core/encoding.hpp"
+#include "common/core/text.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -13,15 +14,31 @@ constexpr std::size_t kObjectId = 40;
 constexpr std::size_t kMaxProgress = 1024UL * 1024;
 constexpr std::string_view kHead = "HEAD";
 constexpr std::string_view kBranches = "refs/heads/";
+constexpr std::string_view kTags = "refs/tags/";
 // Stands in for a branch in the list of a repository that has none.
 constexpr std::string_view kNone = "capabilities^{}";
+// Of what a server says to people.
+constexpr std::size_t kMaxLine = 1024;
+constexpr std::size_t kMaxWords = 2048;
+
+// The bands of a side band (gitprotocol-pack(5)).
+constexpr char kData = 1;
+constexpr char kProgress = 2;
+constexpr char kError = 3;
 
 std::unexpected<Error> refuse(std::string_view why) {
   return fail(ErrorCode::protocol, "the server's answer " + std::string(why));
 }
 
-std::unexpected<Error> reported(std::string_view text) {
-  return fail(ErrorCode::protocol, "the server reports: " + std::string(text));
+std::unexpected<Error> reported(std::string_view text, std::string_view words = {}) {
+  std::string message = "the server reports: " + std::string(text);
+  if (!words.empty()) message += " (" + std::string(words) + ")";
+  return fail(ErrorCode::protocol, std::move(message));
+}
+
+// Forms of the protocol that exist and that libgit2 does not read.
+std::unexpected<Error> unsupported(std::string_view what) {
+  return fail(ErrorCode::unsupported, std::string(what) + "; that is not supported");
 }
 
 void add_packet(std::string& out, std::string_view payload) {
@@ -34,6 +51,28 @@ void add_packet(std::string& out, std::string_view payload) {
 std::string_view without_newline(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
   return line;
+}
+
+// The value of a capability; empty when there is none.
+std::string_view capability(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const auto word = text.substr(0, text.find(' '));
+    if (word.starts_with(name)) return word.substr(name.size());
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+  }
+  return {};
+}
+
+// The lines of an answer, up to what is no packet.
+std::vector<std::string> lines_of(std::string_view bytes) {
+  std::vector<std::string> lines;
+  Packets packets;
+  while (true) {
+    const auto event = packets.next(bytes);
+    if (event && *event == Packets::Event::flush) continue;
+    if (!event || *event != Packets::Event::packet) return lines;
+    lines.emplace_back(without_newline(packets.payload()));
+  }
 }
 
 }  // namespace
@@ -70,7 +109,9 @@ Result<Packets::Event> Packets::next(std::string_view& bytes) {
 
 ReferenceList::ReferenceList(std::string service, const std::vector<std::string>& branches)
     : service_(std::move(service)), missing_{std::string(kHead)} {
-  for (const auto& branch : branches) missing_.insert(std::string(kBranches) + branch);
+  for (const auto& branch : branches) {
+    missing_.insert(branch.starts_with(kTags) ? branch : std::string(kBranches) + branch);
+  }
 }
 
 Result<void> ReferenceList::feed(std::string_view bytes, std::string& out) {
@@ -105,6 +146,9 @@ Result<void> ReferenceList::feed(std::string_view bytes, std::string& out) {
 Result<void> ReferenceList::read_line(std::string_view line, std::string& out) {
   if (line.starts_with("ERR ")) return reported(without_newline(line.substr(4)));
   if (step_ == Step::service) {
+    if (without_newline(line) == "version 2") {
+      return unsupported("the server speaks version 2 of Git's protocol alone");
+    }
     if (without_newline(line) != "# service=" + service_) return refuse("is no list of branches");
     add_packet(out, line);
     step_ = Step::service_end;
@@ -114,9 +158,19 @@ Result<void> ReferenceList::read_line(std::string_view line, std::string& out) {
   line = without_newline(line);
   if (step_ == Step::first) {
     const auto zero = line.find('\0');
-    read_capabilities(zero == std::string_view::npos ? "" : line.substr(zero + 1));
+    const auto capabilities = zero == std::string_view::npos ? "" : line.substr(zero + 1);
+    const auto format = capability(capabilities, "object-format=");
+    if (!format.empty() && format != "sha1") {
+      return unsupported(
+          "the repository names its objects by another hash than SHA-1 (extension "
+          "objectFormat, as SHA-256)");
+    }
+    read_capabilities(capabilities);
     line = line.substr(0, zero);
     step_ = Step::others;
+  }
+  if (line.starts_with("shallow ")) {
+    return unsupported("the server's repository is a shallow clone, which lacks history");
   }
   if (line.size() <= kObjectId + 1 || !is_object_id(line.substr(0, kObjectId)) ||
       line[kObjectId] != ' ') {
@@ -128,6 +182,7 @@ Result<void> ReferenceList::read_line(std::string_view line, std::string& out) {
   if (!has_branches_ && name.starts_with(kBranches)) has_branches_ = parse_branch(name).has_value();
   if (const auto found = missing_.find(name); found != missing_.end()) {
     missing_.erase(found);
+    shown_.emplace(name);
     write(id, name, out);
   }
   return {};
@@ -169,6 +224,128 @@ void ReferenceList::write(std::string_view id, std::string_view name, std::strin
   }
   line += '\n';
   add_packet(out, line);
+}
+
+bool tells_unborn_head(std::string_view capabilities) {
+  return std::ranges::any_of(lines_of(capabilities), [](std::string_view line) {
+    constexpr std::string_view kLsRefs = "ls-refs=";
+    return line.starts_with(kLsRefs) && line.substr(kLsRefs.size()).contains("unborn");
+  });
+}
+
+std::string head_request() {
+  std::string request;
+  add_packet(request, "command=ls-refs\n");
+  request += "0001";
+  for (const char* argument : {"symrefs\n", "unborn\n", "ref-prefix HEAD\n"}) {
+    add_packet(request, argument);
+  }
+  return request + "0000";
+}
+
+std::string branch_of_head(std::string_view answer) {
+  constexpr std::string_view kTarget = "HEAD symref-target:refs/heads/";
+  for (const std::string_view line : lines_of(answer)) {
+    // "unborn", or an id, comes first.
+    const auto rest = line.substr(std::min(line.find(' '), line.size() - 1) + 1);
+    if (!rest.starts_with(kTarget)) continue;
+    if (auto branch = parse_branch(rest.substr(kTarget.size()))) return std::move(*branch);
+  }
+  return {};
+}
+
+void ServerWords::add(std::string_view bytes) {
+  for (const char c : bytes) {
+    if (c == '\n') {
+      end_line();
+    } else if (c == '\r') {
+      returned_ = true;
+    } else {
+      if (returned_) line_.clear();
+      returned_ = false;
+      if (line_.size() < kMaxLine) line_ += c;
+    }
+  }
+}
+
+void ServerWords::end_line() {
+  const auto line = trimmed(line_);
+  const bool has_words = std::ranges::any_of(line, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           static_cast<unsigned char>(c) >= 0x80;
+  });
+  const bool is_progress = line.contains("% (");
+  if (has_words && !is_progress && words_.size() < kMaxWords) {
+    if (!words_.empty()) words_ += ' ';
+    words_ += line;
+  }
+  line_.clear();
+  returned_ = false;
+}
+
+std::string ServerWords::text() const {
+  ServerWords whole = *this;
+  whole.end_line();
+  return std::move(whole.words_);
+}
+
+void PushReport::feed(std::string_view bytes) {
+  while (!is_over_) {
+    const auto event = packets_.next(bytes);
+    if (event && *event == Packets::Event::more) return;
+    if (event && *event == Packets::Event::packet) {
+      read_packet(packets_.payload());
+    } else {
+      is_over_ = true;
+    }
+  }
+}
+
+void PushReport::read_packet(std::string_view packet) {
+  const auto content = packet.substr(1);
+  switch (packet.front()) {
+    case kData:
+      read_report(content);
+      break;
+    case kProgress:
+      words_.add(content);
+      break;
+    case kError:
+      fatal_ = without_newline(content);
+      break;
+    default:
+      read_line(without_newline(packet));
+  }
+}
+
+void PushReport::read_report(std::string_view bytes) {
+  while (!is_over_) {
+    const auto event = report_.next(bytes);
+    if (event && *event == Packets::Event::more) return;
+    if (event && *event == Packets::Event::flush) return;
+    if (event && *event == Packets::Event::packet) {
+      read_line(without_newline(report_.payload()));
+    } else {
+      is_over_ = true;
+    }
+  }
+}
+
+void PushReport::read_line(std::string_view line) {
+  constexpr std::string_view kUnpack = "unpack ";
+  if (line.starts_with(kUnpack)) {
+    unpack_ = line.substr(kUnpack.size());
+  } else if (line.starts_with("ERR ")) {
+    fatal_ = line.substr(4);
+  } else if (line.starts_with("ng ")) {
+    const auto space = line.find(' ', 3);
+    reason_ = space == std::string_view::npos ? "no reason" : line.substr(space + 1);
+  }
+}
+
+std::string PushReport::refusal() const {
+  if (!unpack_.empty() && unpack_ != "ok") return "unpack " + unpack_;
+  return reason_.empty() ? fatal_ : reason_;
 }
 
 Result<void> FetchAnswer::feed(std::string_view bytes) {
@@ -216,9 +393,6 @@ Result<void> FetchAnswer::read_packet(std::string_view packet) {
     }
     return {};
   }
-  constexpr char kData = 1;
-  constexpr char kProgress = 2;
-  constexpr char kError = 3;
   const auto content = packet.substr(1);
   switch (packet.front()) {
     case kData:
@@ -226,9 +400,10 @@ Result<void> FetchAnswer::read_packet(std::string_view packet) {
     case kProgress:
       progress_ += packet.size();
       if (progress_ > kMaxProgress) return refuse("has too many reports of progress");
+      words_.add(content);
       return {};
     case kError:
-      return reported(without_newline(content));
+      return reported(without_newline(content), words_.text());
     default:
       return refuse("to a fetch has an unknown packet");
   }

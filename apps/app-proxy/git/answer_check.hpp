@@ -39,7 +39,7 @@ class Packets {
 class ReferenceList {
  public:
   // `service`: "git-upload-pack" or "git-receive-pack". `branches`: short names that parse_branch()
-  // returned.
+  // returned, or "refs/tags/" and the name of a tag.
   ReferenceList(std::string service, const std::vector<std::string>& branches);
 
   // Appends to `out` what libgit2 may see.
@@ -47,6 +47,8 @@ class ReferenceList {
   [[nodiscard]] bool complete() const { return step_ == Step::end; }
   // True once the list had a branch, asked for or not, with a name that parse_branch() takes.
   [[nodiscard]] bool has_branches() const { return has_branches_; }
+  // Of the names that are shown: whether the list has it, as far as it was read.
+  [[nodiscard]] bool has(std::string_view name) const { return shown_.contains(name); }
 
  private:
   enum class Step : std::uint8_t { service, service_end, first, others, end };
@@ -56,10 +58,60 @@ class ReferenceList {
 
   std::string service_;
   std::set<std::string, std::less<>> missing_;  // names to be shown that have not come yet
+  std::set<std::string, std::less<>> shown_;
   Packets packets_;
   Step step_ = Step::service;
   std::string capabilities_;  // for the first line; empty once it is written
   bool has_branches_ = false;
+};
+
+// Of protocol version 2 (gitprotocol-v2(5)): the question for HEAD, which alone names the branch
+// that a repository without commits will have, and its answer. Whether the capabilities of a server
+// say that it answers it.
+bool tells_unborn_head(std::string_view capabilities);
+std::string head_request();
+// The branch; empty when the answer names none.
+std::string branch_of_head(std::string_view answer);
+
+// Texts that a server sends for people while it works, as one line: without reports of progress and
+// without lines that have no words. The first 2 KiB are kept. Nothing in it can be trusted.
+class ServerWords {
+ public:
+  void add(std::string_view bytes);
+  [[nodiscard]] std::string text() const;
+
+ private:
+  void end_line();
+
+  std::string words_;
+  std::string line_;
+  bool returned_ = false;  // a carriage return came: what follows replaces the line
+};
+
+// The answer to a push: the report of gitprotocol-pack(5), bare or in a side band. It is read
+// beside libgit2, which tells less of it: of "unpack <error>" only that there is one. A malformed
+// report says nothing.
+class PushReport {
+ public:
+  void feed(std::string_view bytes);
+  // Why the server does not take the push: "unpack <error>", the reason of the branch, or a fatal
+  // error; empty while it has not refused.
+  [[nodiscard]] std::string refusal() const;
+  // What the server and its hooks said beside it.
+  [[nodiscard]] std::string words() const { return words_.text(); }
+
+ private:
+  void read_packet(std::string_view packet);
+  void read_report(std::string_view bytes);
+  void read_line(std::string_view line);
+
+  Packets packets_;
+  Packets report_;  // within the side band
+  bool is_over_ = false;
+  std::string unpack_;  // its status
+  std::string reason_;  // of the branch
+  std::string fatal_;
+  ServerWords words_;
 };
 
 // The answer to a fetch: acknowledgements, then a pack, bare or in a side band. The pack must pass
@@ -77,6 +129,7 @@ class FetchAnswer {
   PackCheck pack_;
   Step step_ = Step::acknowledgements;
   std::size_t progress_ = 0;
+  ServerWords words_;
 };
 
 }  // namespace gitops::app_proxy

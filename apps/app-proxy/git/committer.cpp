@@ -39,6 +39,21 @@ std::chrono::milliseconds in_ms(Clock::duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
 }
 
+// The default branch: of the Git server, which names it in a repository without commits too, else
+// of the host.
+Result<std::string> default_branch_of(const BareRepository::Session& session, Wire& wire,
+                                      const CommitRequest& request) {
+  std::string branch = session.default_branch();
+  if (branch.empty()) branch = wire.branch_of_head();
+  if (branch.empty()) {
+    if (auto told = parse_branch(request.default_branch)) branch = std::move(*told);
+  }
+  if (!branch.empty()) return branch;
+  if (!session.has_branches()) return std::string("main");
+  return fail(ErrorCode::not_found, "the Git server does not tell the default branch of " +
+                                        request.repository.name + "; name the branch");
+}
+
 // A commit of a batch: its id, or why it cannot be made.
 using Made = Result<std::string>;
 
@@ -267,6 +282,7 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
                 random_seed());
   unsigned remakes = 0;
   unsigned refused = 0;  // connections, in a row
+  unsigned not_now = 0;  // answers, in a row
   for (unsigned rounds = 1;; ++rounds) {
     auto round = co_await run_round(lane, batch);
     Attempt attempt;
@@ -285,6 +301,8 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
       if (round->step != RoundStep::push_again) batch.unknown = false;
       if (batch.head.empty() || round->commits == 0) co_return Result<void>();  // nothing to push
       attempt.answer = std::move(round->answer);
+      not_now = attempt.answer.kind == PushAnswer::Kind::not_now ? not_now + 1 : 0;
+      attempt.not_now = not_now;
       attempt.step = round->step;
       attempt.commits = round->commits;
       if (attempt.answer.kind == PushAnswer::Kind::lost) {
@@ -317,7 +335,9 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
         co_return std::unexpected(Error{.message = {}, .reason = "Split"});
       case NextStep::fail: {
         Error error = final_error(attempt.answer, batch.unknown);
-        if (rounds >= kMaxRounds && !batch.unknown) {
+        const bool is_race =
+            attempt.answer.kind == PushAnswer::Kind::refused && attempt.step == RoundStep::build;
+        if (rounds >= kMaxRounds && is_race && !batch.unknown) {
           error.code = ErrorCode::conflict;
           error.message = "others changed the branch again and again: " + error.message;
         }
@@ -407,8 +427,9 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
   if (round.branch.empty()) {
     auto session = repository->connect(fetch_wire, Direction::fetch);
     if (!session) return std::unexpected(std::move(session.error()));
-    round.branch = session->default_branch();
-    if (round.branch.empty()) round.branch = "main";  // an empty repository does not tell
+    auto branch = default_branch_of(*session, fetch_wire, first);
+    if (!branch) return std::unexpected(std::move(branch.error()));
+    round.branch = std::move(*branch);
   }
   std::vector<std::string> shown{round.branch};
   if (!first.new_branch_from.empty()) shown.push_back(first.new_branch_from);

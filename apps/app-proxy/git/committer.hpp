@@ -30,6 +30,8 @@ struct CommitRequest {
   // Where a branch that does not exist yet begins; empty: such a branch is an error. A repository
   // without any branch gets its first commit in either case.
   std::string new_branch_from = {};
+  // The default branch as the host tells it, for a Git server that does not; may be empty.
+  std::string default_branch = {};
   std::vector<FileChange> changes = {};
   std::string message = {};
   std::string description = {};  // below the message, after a blank line

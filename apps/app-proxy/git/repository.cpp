@@ -10,7 +10,6 @@
 #include "app-proxy/git/git_url.hpp"
 #include "app-proxy/git/libgit2.hpp"
 #include "app-proxy/git/tree_edit.hpp"
-#include "common/core/text.hpp"
 
 namespace gitops::app_proxy {
 
@@ -25,17 +24,6 @@ constexpr std::size_t kMaxMessage = 64UL * 1024;
 constexpr std::size_t kManyLoose = 4'096;
 constexpr std::size_t kManyPacks = 40;
 constexpr std::uintmax_t kSmallPack = 16UL * 1024 * 1024;
-
-// A name or address that cannot break a commit's header.
-std::string header_text(std::string_view text, std::string_view otherwise) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f && c != '<' && c != '>') result += c;
-  }
-  result = trimmed(result);
-  return result.empty() ? std::string(otherwise) : result;
-}
 
 Result<std::string> message_text(std::string_view text) {
   if (text.contains('\0')) {
@@ -84,6 +72,18 @@ int insert_into(const git_oid* id, void* builder) {
 }
 
 }  // namespace
+
+std::string author_text(std::string_view text) {
+  std::string plain;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f && c != '<' && c != '>') plain += c;
+  }
+  constexpr std::string_view kDropped = " .,:;\"\\'";
+  const auto first = plain.find_first_not_of(kDropped);
+  if (first == std::string::npos) return {};
+  return plain.substr(first, plain.find_last_not_of(kDropped) - first + 1);
+}
 
 struct BareRepository::State {
   RepositoryPtr repository;
@@ -231,7 +231,7 @@ Result<std::string> BareRepository::commit(const std::string& parent, const Comm
     if (!tree) return std::unexpected(std::move(tree.error()));
     root = std::move(*tree);
   }
-  auto edited = edit_tree(repository, root.get(), spec.changes, spec.force);
+  auto edited = edit_tree(repository, base.get(), root.get(), spec.changes, spec.force);
   if (!edited) return std::unexpected(std::move(edited.error()));
   git_tree* raw_tree = nullptr;
   if (::git_tree_lookup(&raw_tree, repository, &*edited) != 0) return local_failure("a folder");
@@ -248,8 +248,11 @@ Result<std::string> BareRepository::commit(const std::string& parent, const Comm
   git_signature* raw_author = nullptr;
   const auto seconds =
       std::chrono::floor<std::chrono::seconds>(spec.time).time_since_epoch().count();
-  const std::string name = header_text(spec.author.name, "GitOps Runtime");
-  const std::string email = header_text(spec.author.email, "noreply@invalid");
+  std::string name = author_text(spec.author.name);
+  std::string email = author_text(spec.author.email);
+  if (name.empty()) name = author_text(email.substr(0, email.find('@')));
+  if (name.empty()) name = "GitOps Runtime";
+  if (email.empty()) email = "noreply@invalid";
   if (::git_signature_new(&raw_author, name.c_str(), email.c_str(), seconds, 0) != 0) {
     return fail(ErrorCode::invalid_argument, "the author's name or address cannot be used");
   }

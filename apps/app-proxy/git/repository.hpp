@@ -26,11 +26,18 @@ struct GitAuthor {
   std::string email = {};
 };
 
+// A text as the name or address of an author: without control characters, "<" and ">", and without
+// what Git drops at its ends (git-commit(1): ".", ",", ":", ";", quotes, backslashes, blanks).
+// Empty when nothing is left.
+std::string author_text(std::string_view text);
+
 // One commit to be made.
 struct CommitSpec {
   std::vector<FileChange> changes = {};
   std::string message = {};
-  GitAuthor author = {};  // and committer; control characters and <> are dropped
+  // And committer. Of a name that is nothing as author_text(), what stands before the "@" of the
+  // address takes the place.
+  GitAuthor author = {};
   WallTime time = {};
   bool allow_empty = false;                         // a commit without a difference is not an error
   bool force = false;                               // FileChange::revision is not compared
@@ -82,8 +89,9 @@ class BareRepository {
                                                             std::size_t limit) const;
   // Makes a commit on `parent` (empty: the first one) in the clone alone, and returns its id.
   // invalid_argument: a path goes through a symbolic link, a submodule or a file; not_found: a file
-  // to be removed is not there; conflict: it is not the revision that the user saw; the error of an
-  // Edit. Nothing else differs and !allow_empty: invalid_argument with reason "NothingToCommit".
+  // to be removed is not there; conflict: it is not the revision that the user saw; unsupported:
+  // the file is stored by Git LFS; the error of an Edit. Nothing else differs and !allow_empty:
+  // invalid_argument with reason "NothingToCommit".
   Result<std::string> commit(const std::string& parent, const CommitSpec& spec);
   // Remembers the tip of a branch, so that its objects count as present in fetches.
   Result<void> remember(const std::string& branch, const std::string& commit);

@@ -73,6 +73,36 @@ git_remote_callbacks BareRepository::Session::State::callbacks() {
   return callbacks;
 }
 
+namespace {
+
+constexpr std::size_t kMaxReason = 150;
+constexpr std::size_t kMaxWords = 250;
+
+// The words of the server beside an answer to a push, as the end of a message.
+std::string server_says(const Wire& wire) {
+  const auto words = wire.quoted(wire.push_report().words(), kMaxWords);
+  return words.empty() ? std::string() : "; it says: \"" + words + "\"";
+}
+
+PushAnswer refused_push(const Wire& wire, const std::string& branch, const std::string& refusal) {
+  const auto words = wire.push_report().words();
+  const auto cause = cause_of_refusal(refusal, words);
+  const bool passes = is_passing(refusal, words);
+  Error error{.code = passes ? ErrorCode::unavailable : ErrorCode::forbidden,
+              .message = wire.url().http.host_header() +
+                         (passes ? " cannot take the push to " : " refuses the push to ") + branch +
+                         (passes ? " now: " : ": ") + wire.quoted(refusal, kMaxReason)};
+  if (!cause.empty()) {
+    error.message += "; " + std::string(cause);
+    error.reason = kServerLimit;
+  }
+  error.message += server_says(wire);
+  return {.kind = passes ? PushAnswer::Kind::not_now : PushAnswer::Kind::refused,
+          .error = std::move(error)};
+}
+
+}  // namespace
+
 BareRepository::Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 BareRepository::Session::Session(Session&&) noexcept = default;
 BareRepository::Session& BareRepository::Session::operator=(Session&&) noexcept = default;
@@ -176,12 +206,10 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
   char* specs[] = {spec.data()};
   const git_strarray refspecs{.strings = specs, .count = 1};
   const int failed = ::git_remote_upload(state_->remote.get(), &refspecs, &options);
-  if (!state_->refusal.empty()) {
-    return {.kind = PushAnswer::Kind::refused,
-            .error = {.code = ErrorCode::forbidden,
-                      .message = wire.url().http.host_header() + " refuses the push to " + branch +
-                                 ": " + wire.quoted(state_->refusal)}};
-  }
+  // libgit2 fails alike without an answer and with one that says "unpack <error>".
+  auto refusal = wire.push_report().refusal();
+  if (refusal.empty()) refusal = state_->refusal;
+  if (!refusal.empty()) return refused_push(wire, branch, refusal);
   if (failed == 0 && state_->reported) return {.kind = PushAnswer::Kind::accepted};
   const bool began = wire.push_began();
   if (failed == 0) {
@@ -193,9 +221,15 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
             .error = {.code = ErrorCode::conflict, .message = "the branch has moved on"}};
   }
   Error error = remote_error(wire, "pushing");
+  error.message += server_says(wire);
   // An answer with a status is an answer: nothing was taken.
-  const bool answered = error.http_status >= 400 && error.http_status < 500;
-  if (answered) return {.kind = PushAnswer::Kind::refused, .error = std::move(error)};
+  const int status = error.http_status;
+  if (status == 408 || status == 429) {
+    return {.kind = PushAnswer::Kind::not_now, .error = std::move(error)};
+  }
+  if ((status >= 400 && status < 500) || status == 507) {
+    return {.kind = PushAnswer::Kind::refused, .error = std::move(error)};
+  }
   return {.kind = began ? PushAnswer::Kind::lost : PushAnswer::Kind::not_sent,
           .error = std::move(error)};
 }

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
 #include "common/core/time.hpp"
 
 namespace gitops::app_proxy {
@@ -15,7 +16,9 @@ namespace {
 
 // Longer bodies are kept on the disk until they are sent.
 constexpr std::size_t kMaxWhole = 1024 * 1024;
-constexpr std::size_t kMaxShownText = 400;
+// Of the body of an answer that is an error.
+constexpr std::size_t kMaxErrorBody = 16UL * 1024;
+constexpr std::size_t kMaxShownBody = 200;
 
 using Service = Wire::Service;
 
@@ -36,11 +39,32 @@ std::string origin_of(const http::Url& url) {
   return url.scheme + "://" + url.host_header();
 }
 
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+std::string printable(std::string_view text, std::size_t limit) {
+  std::string shown;
+  while (!text.empty()) {
+    const auto length = utf8_length(text);
+    const auto first = static_cast<unsigned char>(text.front());
+    const bool is_control = first < 0x20 || first == 0x7f;
+    const auto next = length == 0 ? "?" : is_control ? " " : text.substr(0, length);
+    if (shown.size() + next.size() > limit) break;
+    shown += next;
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
-  return text;
+  return shown;
+}
+
+// The explanation in the JSON body of an error.
+std::string message_in(std::string_view body) {
+  JsonParser parser;
+  const auto json = parser.parse_object(body, "error");
+  if (!json) return {};
+  for (const char* member : {"message", "error_description", "error"}) {
+    if (const auto text = (*json)[member].text(); !text.empty()) return std::string(text);
+  }
+  for (const auto item : (*json)["errors"].items()) {
+    if (const auto text = item["message"].text(); !text.empty()) return std::string(text);
+  }
+  return {};
 }
 
 // Without every occurrence of a secret, also where a host name was made of it.
@@ -103,11 +127,9 @@ std::string Wire::without_credential(std::string text) const {
   return without(without(std::move(text), password), base64_encode(pair));
 }
 
-std::string Wire::quoted(std::string_view text) const {
+std::string Wire::quoted(std::string_view text, std::size_t limit) const {
   // Cut last, so that no part of a secret is left.
-  std::string shown = printable(without_credential(std::string(text)));
-  if (shown.size() > kMaxShownText) shown.resize(kMaxShownText);
-  return shown;
+  return printable(without_credential(std::string(text)), limit);
 }
 
 std::optional<Error> Wire::take_error() {
@@ -116,27 +138,55 @@ std::optional<Error> Wire::take_error() {
   return error;
 }
 
-Result<void> Wire::check_head(const http::Response& answer, Service service) const {
-  const std::string host = base_.host_header();
-  if (answer.status != 200) {
-    Error error{.code = error_code_of_status(answer.status),
-                .message = host + " answered " + std::to_string(answer.status),
-                .http_status = answer.status};
-    if (answer.status == 401) {
-      error.message =
-          credential_.empty() ? host + " asks for a credential" : host + " refuses the credential";
-    } else if (answer.status == 403) {
-      error.message = host + " forbids access to " + url_.name;
-    } else if (answer.status == 404) {
-      error.message = host + " has no repository " + url_.name + ", or does not show it";
-    } else if (is_redirect(answer.status)) {
-      error.message = host + " redirects a request that must not be";
-    }
-    if (const auto after = answer.headers.find("Retry-After")) {
-      error.retry_after = parse_retry_after(*after, wall_now());
-    }
-    return std::unexpected(std::move(error));
+// What the body of an error tells, as one line: plain text, or the message of a JSON object. Pages
+// for browsers are left out.
+std::string Wire::words_of(const http::Response& answer) {
+  const auto field = answer.headers.find("Content-Type").value_or("");
+  const auto type = field.substr(0, field.find(';'));
+  const bool is_text = http::equal_ignoring_case(type, "text/plain");
+  const bool is_json = http::equal_ignoring_case(type, "application/json");
+  if (!is_text && !is_json) return {};
+  std::string body;
+  std::array<char, 4UL * 1024> part{};
+  while (body.size() < kMaxErrorBody) {
+    const auto size = calls_.read(part);
+    if (!size || *size == 0) break;
+    body.append(part.data(), *size);
   }
+  ServerWords words;
+  words.add(is_json ? message_in(body) : body);
+  return quoted(words.text(), kMaxShownBody);
+}
+
+Error Wire::refusal(const http::Response& answer) {
+  const std::string host = base_.host_header();
+  Error error{.code = error_code_of_status(answer.status),
+              .message = host + " answered " + std::to_string(answer.status),
+              .http_status = answer.status};
+  if (answer.status == 401) {
+    error.message =
+        credential_.empty() ? host + " asks for a credential" : host + " refuses the credential";
+  } else if (answer.status == 403) {
+    error.message = host + " forbids access to " + url_.name;
+  } else if (answer.status == 404) {
+    error.message = host + " has no repository " + url_.name + ", or does not show it";
+  } else if (answer.status == 413) {
+    error.message = host + " takes no request of this size";
+  } else if (is_redirect(answer.status)) {
+    error.message = host + " redirects a request that must not be";
+  }
+  if (const auto words = words_of(answer); !words.empty()) {
+    error.message += "; it says: \"" + words + "\"";
+  }
+  if (const auto after = answer.headers.find("Retry-After")) {
+    error.retry_after = parse_retry_after(*after, wall_now());
+  }
+  return error;
+}
+
+Result<void> Wire::check_head(const http::Response& answer, Service service) {
+  if (answer.status != 200) return std::unexpected(refusal(answer));
+  const std::string host = base_.host_header();
   std::string expected = "application/x-" + std::string(name_of(service));
   expected += is_list(service) ? "-advertisement" : "-result";
   const auto type = answer.headers.find("Content-Type").value_or("");
@@ -198,6 +248,51 @@ Result<void> Wire::list(Service service) {
   }
 }
 
+// The body of a successful answer by protocol version 2; empty when there is none.
+std::string Wire::whole_answer(http::Request request) {
+  constexpr std::size_t kMost = 64UL * 1024;
+  request.headers.add("Git-Protocol", "version=2");
+  if (stopped() || !calls_.begin(base_, std::move(request), {})) return {};
+  const auto answer = calls_.head();
+  if (!answer || answer->status != 200) return {};
+  std::string body;
+  std::array<char, 4UL * 1024> part{};
+  while (true) {
+    const auto size = calls_.read(part);
+    if (!size || body.size() > kMost) return {};
+    if (*size == 0) return body;
+    body.append(part.data(), *size);
+  }
+}
+
+Result<bool> Wire::has(const std::string& ref) {
+  const std::string tag = "refs/tags/" + ref;
+  show(ref.empty() ? std::vector<std::string>() : std::vector{ref, tag});
+  if (auto listed = list(Service::list_for_fetch); !listed) {
+    return std::unexpected(std::move(listed.error()));
+  }
+  std::array<char, 16UL * 1024> part{};
+  while (!list_->complete() || returned_ < passed_.size()) {
+    const auto size = read(part);
+    if (!size) return std::unexpected(size.error());
+    if (*size == 0) break;
+  }
+  return ref.empty() || list_->has("refs/heads/" + ref) || list_->has(tag);
+}
+
+std::string Wire::branch_of_head() {
+  const std::string service(name_of(Service::list_for_fetch));
+  list_.reset();
+  const auto offered =
+      whole_answer(request_for("GET", base_.path + "/info/refs?service=" + service));
+  if (!tells_unborn_head(offered)) return {};
+  auto request = request_for("POST", base_.path + "/" + service);
+  request.headers.add("Content-Type", "application/x-" + service + "-request");
+  request.headers.add("Accept", "application/x-" + service + "-result");
+  request.body = head_request();
+  return app_proxy::branch_of_head(whole_answer(std::move(request)));
+}
+
 void Wire::start_post(Service service) {
   service_ = service;
   posting_ = true;
@@ -206,6 +301,7 @@ void Wire::start_post(Service service) {
   spooled_.reset();
   list_.reset();
   fetched_.reset();
+  push_report_ = {};
   if (service == Service::fetch) fetched_.emplace(limits_.unpacked);
 }
 
@@ -286,6 +382,7 @@ Result<std::size_t> Wire::read_checked(std::span<char> buffer) {
     return fail(ErrorCode::too_large, base_.host_header() + " sends more than " +
                                           std::to_string(limit) + " bytes for " + url_.name);
   }
+  if (service_ == Service::push) push_report_.feed({buffer.data(), *size});
   if (fetched_) {
     if (auto fed = fetched_->feed({buffer.data(), *size}); !fed) {
       return std::unexpected(std::move(fed.error()));

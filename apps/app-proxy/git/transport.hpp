@@ -77,8 +77,9 @@ class Wire {
   [[nodiscard]] bool stopped() const { return stop_.stop_requested(); }
   // The reason of the last failure, when it came from here rather than from libgit2; then nullopt.
   std::optional<Error> take_error();
-  // A text of the server, or one with parts of it, as a person may see it.
-  [[nodiscard]] std::string quoted(std::string_view text) const;
+  // A text of the server, or one with parts of it, as a person may see it: valid UTF-8 without
+  // control characters and without the credential, at most `limit` bytes.
+  [[nodiscard]] std::string quoted(std::string_view text, std::size_t limit = 400) const;
   // Where long requests are kept until they are sent: a folder on the disk of the clones. Without
   // one such a request is an error.
   void spool_in(std::filesystem::path folder) { spool_folder_ = std::move(folder); }
@@ -86,9 +87,20 @@ class Wire {
   void show(std::vector<std::string> branches) { shown_ = std::move(branches); }
   // Of the last list, until a request follows it: the repository has branches, shown or not.
   [[nodiscard]] bool has_branches() const { return list_ && list_->has_branches(); }
+  // Asks for the list alone: whether the repository has a branch or a tag of this name. True
+  // without one, when the repository is there.
+  Result<bool> has(const std::string& ref);
+  // The branch that HEAD names, also in a repository without branches; empty when the server does
+  // not tell. Asked by protocol version 2, after a list.
+  std::string branch_of_head();
   // True when a push began to leave. Set back by expect_push().
   [[nodiscard]] bool push_began() const { return push_began_; }
-  void expect_push() { push_began_ = false; }
+  // What the server has answered to the push so far.
+  [[nodiscard]] const PushReport& push_report() const { return push_report_; }
+  void expect_push() {
+    push_began_ = false;
+    push_report_ = {};
+  }
 
   // Below libgit2.
   enum class Service : std::uint8_t { list_for_fetch, fetch, list_for_push, push };
@@ -106,8 +118,11 @@ class Wire {
   Result<void> follow(const http::Response& answer, Service service);
   [[nodiscard]] std::string without_credential(std::string text) const;
   Result<void> begin_post();
+  std::string whole_answer(http::Request request);
   Result<std::size_t> read_checked(std::span<char> buffer);
-  Result<void> check_head(const http::Response& answer, Service service) const;
+  Result<void> check_head(const http::Response& answer, Service service);
+  [[nodiscard]] Error refusal(const http::Response& answer);
+  std::string words_of(const http::Response& answer);
 
   const RepositoryUrl url_;
   http::Url base_;  // url_, or where its server redirected us to
@@ -127,6 +142,7 @@ class Wire {
   std::vector<std::string> shown_;
   std::optional<ReferenceList> list_;
   std::optional<FetchAnswer> fetched_;
+  PushReport push_report_;
   std::string passed_;  // of the list, not returned yet
   std::size_t returned_ = 0;
   std::filesystem::path spool_folder_;

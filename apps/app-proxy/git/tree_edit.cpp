@@ -8,6 +8,9 @@ namespace gitops::app_proxy::libgit2 {
 namespace {
 
 constexpr std::size_t kMaxEditedFile = 32UL * 1024 * 1024;
+// git-lfs/docs/spec.md
+constexpr std::size_t kMaxPointer = 1024;
+constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
 
 std::unexpected<Error> refuse(const FileChange& change, ErrorCode code, std::string_view why) {
   return fail(code, change.path + " " + std::string(why));
@@ -37,6 +40,43 @@ Result<void> check_revision(git_repository* repository, const FileChange& change
   return {};
 }
 
+bool is_pointer(std::string_view content) {
+  return content.size() < kMaxPointer && content.starts_with(kPointer);
+}
+
+// Whether the attributes of the commit give the file to Git LFS.
+bool is_for_lfs(git_repository* repository, const git_commit* commit, const std::string& path) {
+  if (commit == nullptr) return false;
+  git_attr_options options{};
+  options.version = GIT_ATTR_OPTIONS_VERSION;
+  options.flags = static_cast<unsigned>(GIT_ATTR_CHECK_INDEX_ONLY) |
+                  static_cast<unsigned>(GIT_ATTR_CHECK_NO_SYSTEM) |
+                  static_cast<unsigned>(GIT_ATTR_CHECK_INCLUDE_COMMIT);
+  options.attr_commit_id = *::git_commit_id(commit);
+  const char* value = nullptr;
+  if (::git_attr_get_ext(&value, repository, &options, path.c_str(), "filter") != 0) return false;
+  return ::git_attr_value(value) == GIT_ATTR_VALUE_STRING && std::string_view(value) == "lfs";
+}
+
+// Git LFS has the content of some files elsewhere; what is committed in their place is lost to it.
+Result<void> check_lfs(git_repository* repository, const git_commit* parent,
+                       const FileChange& change, const Found& present, std::string_view content) {
+  if (is_pointer(content)) return {};
+  bool is_stored_there = false;
+  if (present.kind == Found::Kind::file) {
+    const auto before = content_of(repository, present.file.blob, kMaxPointer);
+    if (!before && before.error().code != ErrorCode::too_large) {
+      return std::unexpected(before.error());
+    }
+    is_stored_there = before && is_pointer(*before);
+  } else {
+    is_stored_there = is_for_lfs(repository, parent, change.path);
+  }
+  if (!is_stored_there) return {};
+  return refuse(change, ErrorCode::unsupported,
+                "is stored by Git LFS, which is not supported here; commit it with git");
+}
+
 std::string_view fault_of(Found::Kind kind) {
   switch (kind) {
     case Found::Kind::link:
@@ -51,7 +91,8 @@ std::string_view fault_of(Found::Kind kind) {
 }
 
 // The update of the tree that a change asks for; nullopt when it changes nothing.
-Result<std::optional<git_tree_update>> update_of(git_repository* repository, const git_tree* root,
+Result<std::optional<git_tree_update>> update_of(git_repository* repository,
+                                                 const git_commit* parent, const git_tree* root,
                                                  const FileChange& change, bool force) {
   auto present = find(repository, root, change.path);
   if (!present) return std::unexpected(std::move(present.error()));
@@ -95,6 +136,9 @@ Result<std::optional<git_tree_update>> update_of(git_repository* repository, con
     if (change.kind == FileChange::Kind::look) return std::nullopt;
     edited = std::move(*after);
     content = edited;
+  }
+  if (auto checked = check_lfs(repository, parent, change, *present, content); !checked) {
+    return std::unexpected(std::move(checked.error()));
   }
   if (::git_blob_create_from_buffer(&update.id, repository, content.data(), content.size()) != 0) {
     return local_failure("writing a file");
@@ -179,11 +223,11 @@ Result<Found> find(git_repository* repository, const git_tree* root, std::string
   return Found{};
 }
 
-Result<git_oid> edit_tree(git_repository* repository, const git_tree* root,
-                          std::span<const FileChange> changes, bool force) {
+Result<git_oid> edit_tree(git_repository* repository, const git_commit* parent,
+                          const git_tree* root, std::span<const FileChange> changes, bool force) {
   std::vector<git_tree_update> updates;
   for (const auto& change : changes) {
-    auto update = update_of(repository, root, change, force);
+    auto update = update_of(repository, parent, root, change, force);
     if (!update) return std::unexpected(std::move(update.error()));
     if (*update) updates.push_back(**update);
   }

@@ -30,9 +30,11 @@ Result<Found> find(git_repository* repository, const git_tree* root, std::string
 // Of a file; too_large over `limit` bytes.
 Result<std::string> content_of(git_repository* repository, const git_oid& blob, std::size_t limit);
 
-// Writes the tree that the changes make of `root` (null: of an empty one), and returns its id.
-// `force`: FileChange::revision is not compared. Failures as of BareRepository::commit().
-Result<git_oid> edit_tree(git_repository* repository, const git_tree* root,
-                          std::span<const FileChange> changes, bool force);
+// Writes the tree that the changes make of `root`, the tree of `parent` (both null: of an empty
+// one), and returns its id. `force`: FileChange::revision is not compared. Files that Git LFS
+// stores are `unsupported`: those that are pointers, and new ones whose attributes say so; a
+// pointer may be written. Other failures as of BareRepository::commit().
+Result<git_oid> edit_tree(git_repository* repository, const git_commit* parent,
+                          const git_tree* root, std::span<const FileChange> changes, bool force);
 
 }  // namespace gitops::app_proxy::libgit2

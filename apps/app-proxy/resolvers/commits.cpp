@@ -46,6 +46,7 @@ Task<Result<ShownCommit>> commit(GitIntegrations* git, Committer* committer, Cal
   auto url = clone_url_of(account->root, repository->value.clone_url);
   if (!url) co_return std::unexpected(std::move(url.error()));
   request.repository = std::move(*url);
+  request.default_branch = repository->value.default_branch;
   co_return co_await commit_as(*account, *committer, std::move(request), deadline);
 }
 
@@ -58,7 +59,7 @@ Result<void> require(Committer* committer) {
 
 Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& committer,
                                     CommitRequest request, Deadline deadline) {
-  request.author = {.name = account.name.empty() ? account.login : account.name,
+  request.author = {.name = author_text(account.name).empty() ? account.login : account.name,
                     .email = account.mail};
   request.credential = {.username = git_username_of(account), .password = account.access.token};
   const GitAuthor author = request.author;
@@ -142,9 +143,17 @@ Error shown_commit_error(Error error) {
     case unauthenticated:
       return as(git_errors::kTokenRejected, "register a new token");
     case forbidden:
+      if (error.reason == kServerLimit) return as(git_errors::kRefused, {});
       return as(git_errors::kRefused, "check the rights of the token and the rules of the branch");
     case not_found:
       return as(git_errors::kNotFound, {});
+    case too_large:  // of ours, unless a server says so
+    case invalid_argument:
+      if (error.http_status == 0) break;
+      return as(git_errors::kRefused, {});
+    case too_many_requests:
+      if (error.http_status == 0) break;
+      return as(git_errors::kThrottled, "try again later");
     case unavailable:
     case tls:
       return as(git_errors::kUnreachable, "try again later");
@@ -152,9 +161,10 @@ Error shown_commit_error(Error error) {
     case invalid_data:
       return as(git_errors::kBadAnswer, {});
     default:  // of the request itself, a full queue, or too late
-      error.reason.clear();
-      return error;
+      break;
   }
+  error.reason.clear();
+  return error;
 }
 
 Task<Result<ShownCommit>> commit_files(GitIntegrations* git, Committer* committer, Call& call) {

@@ -61,6 +61,49 @@ TEST(ReferenceList, KeepsWhatIsUsed) {
   EXPECT_EQ(shown(kService + "0000"), kService + "0000");
 }
 
+// Forms of the protocol that exist are named, so that nobody looks for a broken server.
+TEST(ReferenceList, SaysWhatIsNotSupported) {
+  const auto long_id = std::string(64, '1');
+  const auto is_unsupported = [](const std::string& list, std::string_view word) {
+    ReferenceList check("git-upload-pack", {"a"});
+    std::string out;
+    const auto fed = check.feed(list, out);
+    ASSERT_FALSE(fed) << word;
+    EXPECT_EQ(fed.error().code, ErrorCode::unsupported) << fed.error().message;
+    EXPECT_TRUE(fed.error().message.contains(word)) << fed.error().message;
+  };
+  is_unsupported(kService + packet(long_id + " HEAD" + '\0' + "ofs-delta object-format=sha256\n"),
+                 "SHA-256");
+  is_unsupported(kService + packet(std::string(64, '0') + " capabilities^{}" + '\0' +
+                                   "report-status object-format=sha256 agent=git\n"),
+                 "SHA-256");
+  is_unsupported(kService + line("refs/heads/a", "ofs-delta") + packet("shallow " + kId + "\n"),
+                 "shallow");
+  is_unsupported(packet("version 2\n") + packet("ls-refs=unborn\n") + "0000", "version 2");
+  EXPECT_EQ(shown(kService + line("refs/heads/a", "ofs-delta object-format=sha1") + "0000"),
+            kService + line("refs/heads/a", "ofs-delta") + "0000");
+}
+
+TEST(UnbornHead, IsAskedForAndRead) {
+  EXPECT_TRUE(tells_unborn_head(packet("version 2\n") + packet("agent=git/2.39\n") +
+                                packet("ls-refs=unborn\n") + "0000"));
+  EXPECT_TRUE(tells_unborn_head(kService + packet("version 2\n") + packet("ls-refs=x unborn\n")));
+  for (const auto& other : {packet("version 2\n") + packet("ls-refs\n") + "0000",
+                            kService + line("HEAD", "ofs-delta"), std::string("<html>")}) {
+    EXPECT_FALSE(tells_unborn_head(other)) << other;
+  }
+  EXPECT_EQ(head_request(),
+            "0014command=ls-refs\n0001000csymrefs\n000bunborn\n0014ref-prefix HEAD\n0000");
+  EXPECT_EQ(branch_of_head(packet("unborn HEAD symref-target:refs/heads/trunk\n") + "0000"),
+            "trunk");
+  EXPECT_EQ(branch_of_head(packet(kId + " HEAD symref-target:refs/heads/a/b\n") + "0000"), "a/b");
+  for (const auto& other :
+       {std::string(), std::string("0000"), packet(kId + " HEAD\n"),
+        packet("unborn HEAD symref-target:refs/heads/../x\n"), packet("unborn\n"), packet("\n")}) {
+    EXPECT_EQ(branch_of_head(other), "") << other;
+  }
+}
+
 // A server with thousands of branches costs no more than the ones that a commit needs.
 TEST(ReferenceList, ShowsBranchesThatAreAskedForAndTheDefaultOne) {
   std::string others;
@@ -80,6 +123,18 @@ TEST(ReferenceList, ShowsBranchesThatAreAskedForAndTheDefaultOne) {
             line("refs/heads/x") + line("refs/heads/y") + "0000"),
       kService + line("HEAD", "symref=HEAD:refs/heads/x ofs-delta") + line("refs/heads/x") +
           "0000");
+}
+
+TEST(ReferenceList, KnowsWhichOfTheNamesItHas) {
+  ReferenceList list("git-upload-pack", {"a", "b", "refs/tags/b"});
+  std::string out;
+  ASSERT_TRUE(list.feed(kService + line("refs/heads/a", "ofs-delta") + line("refs/heads/c") +
+                            line("refs/tags/b") + "0000",
+                        out));
+  EXPECT_TRUE(list.has("refs/heads/a"));
+  EXPECT_TRUE(list.has("refs/tags/b"));
+  EXPECT_FALSE(list.has("refs/heads/b"));
+  EXPECT_FALSE(list.has("refs/heads/c")) << "nobody asked for it";
 }
 
 TEST(ReferenceList, KnowsBranchesThatItDoesNotShow) {
@@ -126,6 +181,60 @@ TEST(ReferenceList, AC40_RefusesPacketsThatAreNoReferences) {
   EXPECT_TRUE(shown(packet("# service=git-receive-pack\n") + "0000").contains("no list"));
   EXPECT_TRUE(shown("0000").contains("no list"));
   EXPECT_TRUE(shown("<html>").contains("malformed packet"));
+}
+
+// What a push report says, alike byte by byte.
+std::pair<std::string, std::string> reported(const std::string& answer) {
+  PushReport whole;
+  whole.feed(answer);
+  PushReport pieces;
+  for (std::size_t at = 0; at < answer.size(); ++at) {
+    pieces.feed(std::string_view(answer).substr(at, 1));
+  }
+  EXPECT_EQ(whole.refusal(), pieces.refusal());
+  EXPECT_EQ(whole.words(), pieces.words());
+  return {whole.refusal(), whole.words()};
+}
+
+TEST(PushReport, TellsARefusalAndTheWordsBesideIt) {
+  using Said = std::pair<std::string, std::string>;
+  const auto ok = packet("unpack ok\n") + packet("ok refs/heads/a\n") + "0000";
+  EXPECT_EQ(reported(ok), (Said{"", ""}));
+  EXPECT_EQ(reported(packet("\1" + ok) + "0000"), (Said{"", ""}));
+  const auto declined = packet("unpack ok\n") + packet("ng refs/heads/a hook declined\n") + "0000";
+  EXPECT_EQ(reported(declined).first, "hook declined");
+  // In a side band, also in parts of it, with keep-alives.
+  EXPECT_EQ(
+      reported(packet("\2Checking: 10% (1/10)\rChecking: 100% (10/10)\n") + packet("\2no tick") +
+               packet("\2et\r\n==\nask Ann") + packet("\1") + packet("\1" + declined.substr(0, 7)) +
+               packet("\1" + declined.substr(7)) + "0000"),
+      (Said{"hook declined", "no ticket ask Ann"}));
+  // The reason of the branch says only that there is another one.
+  EXPECT_EQ(reported(packet("unpack index-pack abnormal exit\n") +
+                     packet("ng refs/heads/a unpacker error\n") + "0000")
+                .first,
+            "unpack index-pack abnormal exit");
+  EXPECT_EQ(reported(packet("\3the disk is full\n")).first, "the disk is full");
+  EXPECT_EQ(reported(packet("ERR go away\n")).first, "go away");
+  EXPECT_EQ(reported(packet("ng refs/heads/a\n")).first, "no reason");
+}
+
+TEST(PushReport, AMalformedAnswerSaysNothing) {
+  for (const std::string& answer :
+       {std::string(), std::string("<html>"), std::string("0000"), packet("\1zzzz"),
+        packet("\1"
+               "0004"),
+        std::string("PACK") + packet("ng refs/heads/a no\n"), packet("hello\n")}) {
+    EXPECT_EQ(reported(answer).first, "") << answer;
+  }
+}
+
+// [AC-40]
+TEST(PushReport, AC40_EndlessWordsAreBounded) {
+  PushReport report;
+  for (int i = 0; i < 1'000; ++i) report.feed(packet("\2" + std::string(1'000, 'x')));
+  for (int i = 0; i < 1'000; ++i) report.feed(packet("\2another line\n"));
+  EXPECT_LT(report.words().size(), 4'000U);
 }
 
 Result<void> answered(const std::string& answer) {

@@ -134,6 +134,121 @@ TEST(Committer, AnEmptyRepositoryGetsItsFirstCommit) {
   });
 }
 
+// The list of an empty repository names no branch; Git tells it by version 2 of its protocol, or
+// the host by its interface.
+TEST(Committer, TheFirstCommitGoesToTheDefaultBranchOfTheHost) {
+  with_bed([](GitServer& server, GitBed& bed, std::string) -> Task<> {
+    for (const bool git_tells : {true, false}) {
+      const std::string name = git_tells ? "told" : "silent";
+      const auto url = server.create_repository(name);
+      EXPECT_TRUE(server.git(name, {"symbolic-ref", "HEAD", "refs/heads/trunk"}).ok());
+      if (!git_tells) EXPECT_TRUE(server.git(name, {"config", "lsrefs.unborn", "ignore"}).ok());
+      auto request = bed.request(url, "a.yaml", "a\n");
+      request.branch = "HEAD";
+      request.default_branch = git_tells ? "" : "trunk";
+      const auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+      CO_ASSERT_OK(done);
+      EXPECT_EQ(done->branch, "trunk") << name;
+      EXPECT_EQ(server.git(name, {"rev-parse", "HEAD"}).out, done->sha + "\n") << name;
+    }
+  });
+}
+
+// Its HEAD names a branch that is not there: no other one is made in its place.
+TEST(Committer, ADefaultBranchThatIsNotThereIsSaid) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    EXPECT_TRUE(server.git("work", {"symbolic-ref", "HEAD", "refs/heads/trunk"}).ok());
+    const auto head = server.head("work");
+    auto request = bed.request(url, "x", "1\n");
+    request.branch.clear();
+    const auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+    CO_ASSERT_TRUE(!done);
+    EXPECT_EQ(done.error().code, ErrorCode::not_found) << done.error().message;
+    EXPECT_TRUE(done.error().message.contains("has no branch trunk")) << done.error().message;
+    EXPECT_EQ(server.head("work"), head);
+  });
+}
+
+TEST(Committer, ARepositoryWithSha256SaysThatItIsNotSupported) {
+  with_bed([](GitServer& server, GitBed& bed, std::string) -> Task<> {
+    const auto bare = (server.folder() / "repos/new.git").string();
+    test::run_or_throw({"git", "init", "--quiet", "--bare", "--object-format=sha256", bare});
+    for (const bool has_commit : {false, true}) {
+      if (has_commit) {
+        test::run_or_throw({"sh", "-c",
+                            "cd " + bare +
+                                " && T=$(git mktree </dev/null) && C=$(git -c user.name=x -c "
+                                "user.email=x@x commit-tree -m x $T) && git update-ref "
+                                "refs/heads/main $C"});
+      }
+      const auto done = co_await bed.committer.commit(bed.request(server.url("new"), "a", "1\n"),
+                                                      deadline_after(20s));
+      CO_ASSERT_TRUE(!done);
+      EXPECT_EQ(done.error().code, ErrorCode::unsupported) << done.error().message;
+      EXPECT_TRUE(done.error().message.contains("SHA-256")) << done.error().message;
+    }
+  });
+}
+
+// libgit2 takes no name that consists of what it drops at the ends of names.
+TEST(Committer, AnyNameOfAUserCanCommit) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    int number = 0;
+    for (const auto& [name, author] : {std::pair{".", "dana"},
+                                       {"", "dana"},
+                                       {" ,;:\"\\' <>\n", "dana"},
+                                       {"Dana Jr.", "Dana Jr"},
+                                       {"<Dana>", "Dana"}}) {
+      auto request = bed.request(url, "f" + std::to_string(++number), "1\n");
+      request.author = {.name = name, .email = "dana@example.test"};
+      CO_ASSERT_OK(co_await bed.committer.commit(request, deadline_after(20s)));
+      EXPECT_EQ(server.git("work", {"log", "-1", "--format=%an|%ae", "main"}).out,
+                std::string(author) + "|dana@example.test\n");
+    }
+    auto request = bed.request(url, "f", "1\n");
+    request.author = {.name = ".", .email = "..."};
+    CO_ASSERT_OK(co_await bed.committer.commit(request, deadline_after(20s)));
+    EXPECT_EQ(server.git("work", {"log", "-1", "--format=%an|%ae", "main"}).out,
+              "GitOps Runtime|noreply@invalid\n");
+  });
+}
+
+// A text in the place of a pointer would be lost to Git LFS, and so would one where it expects a
+// pointer.
+TEST(Committer, FilesOfGitLfsAreRefused) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    const std::string pointer =
+        "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +
+        "\nsize 12345\n";
+    server.commit("work",
+                  {{".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n"},
+                   {"maps/.gitattributes", "*.map filter=lfs -text\n"},
+                   {"model.bin", pointer},
+                   {"loose.txt", pointer}},
+                  "lfs");
+    const auto head = server.head("work");
+    for (const char* path : {"model.bin", "loose.txt", "new.bin", "deep/new.bin", "maps/new.map"}) {
+      auto request = bed.request(url, path, "text\n");
+      request.force = true;
+      const auto done = co_await bed.committer.commit(request, deadline_after(20s));
+      CO_ASSERT_TRUE(!done) << path;
+      EXPECT_EQ(done.error().code, ErrorCode::unsupported) << done.error().message;
+      EXPECT_TRUE(done.error().message.contains(path)) << done.error().message;
+      EXPECT_TRUE(done.error().message.contains("Git LFS")) << done.error().message;
+    }
+    EXPECT_EQ(server.head("work"), head);
+    // Pointers, other files, and removals.
+    for (const char* path : {"model.bin", "new.bin", "new.map"}) {
+      CO_ASSERT_OK(co_await bed.committer.commit(
+          bed.request(url, path, path == std::string("new.map") ? "text\n" : pointer + "x y\n"),
+          deadline_after(20s)));
+    }
+    auto request = bed.request(url, "model.bin", "");
+    request.changes[0].kind = FileChange::Kind::remove;
+    CO_ASSERT_OK(co_await bed.committer.commit(request, deadline_after(20s)));
+  });
+}
+
 TEST(Committer, TheDefaultBranchAndANewBranch) {
   with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
     auto request = bed.request(url, "x", "1\n");
@@ -371,6 +486,99 @@ TEST(Committer, ABranchThatTheServerProtectsIsAnErrorWithItsReason) {
     EXPECT_EQ(results.at("Bob").error().code, ErrorCode::forbidden);
     EXPECT_TRUE(results.at("Bob").error().message.contains("pre-receive hook declined"));
     EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "3\n");
+  });
+}
+
+// A server that refuses what it cannot unpack has answered: the push is not repeated, its outcome
+// is known, and the commit behind it does not wait.
+TEST(Committer, ACommitThatTheServerCannotTakeIsRefusedAtOnce) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    EXPECT_TRUE(server.git("work", {"config", "receive.maxInputSize", "3000"}).ok());
+    const auto head = server.head("work");
+    const auto refused = co_await bed.committer.commit(
+        bed.request(url, "large", random_text(20'000)), deadline_after(40s));
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::forbidden) << refused.error().message;
+    EXPECT_EQ(refused.error().reason, kServerLimit);
+    EXPECT_TRUE(refused.error().message.contains("unpack ")) << refused.error().message;
+    EXPECT_TRUE(refused.error().message.contains("larger than the Git server takes"))
+        << refused.error().message;
+    EXPECT_TRUE(refused.error().message.contains("exceeds maximum allowed size"))
+        << refused.error().message;
+    EXPECT_FALSE(refused.error().message.contains("not known"));
+    EXPECT_EQ(server.head("work"), head);
+    EXPECT_TRUE(bed.metrics.expose().contains("gitops_app_proxy_git_lost_answers_total 0"));
+    const auto small =
+        co_await bed.committer.commit(bed.request(url, "small", "1\n"), deadline_after(40s));
+    CO_ASSERT_OK(small);
+    EXPECT_EQ(small->sha, server.head("work"));
+  });
+}
+
+// Somebody else's push holds the lock of the branch for a moment.
+TEST(Committer, ARefusalThatPassesIsTriedAgain) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    set_hook(server, "pre-receive", "echo x >>pushes\n");
+    const auto bare = server.folder() / "repos/work.git";
+    const auto lock = bare / "refs/heads/main.lock";
+    test::write_file(lock, "");
+    TaskGroup users(co_await asio::this_coro::executor);
+    std::optional<Result<CommitResult>> done;
+    users.spawn("user", [&]() -> Task<> {
+      done = co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(40s));
+    });
+    const auto pushes = [&]() -> std::size_t {
+      return std::filesystem::exists(bare / "pushes")
+                 ? lines_of(test::read_file(bare / "pushes")).size()
+                 : 0;
+    };
+    while (!done && pushes() < 3) co_await sleep_for(5ms);
+    CO_ASSERT_TRUE(!done) << (*done ? "committed" : done->error().message);
+    std::filesystem::remove(lock);
+    co_await users.join();
+    CO_ASSERT_OK(*done);
+    EXPECT_EQ(done->value().sha, server.head("work"));
+    EXPECT_EQ(server.git("work", {"rev-list", "--count", "main"}).out, "2\n");
+  });
+}
+
+// One that does not pass is given up, and says so.
+TEST(Committer, ALockThatStaysIsGivenUpWithItsReason) {
+  with_bed(
+      [](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+        test::write_file(server.folder() / "repos/work.git/refs/heads/main.lock", "");
+        const auto head = server.head("work");
+        const auto done =
+            co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(50s));
+        CO_ASSERT_TRUE(!done);
+        EXPECT_EQ(done.error().code, ErrorCode::unavailable) << done.error().message;
+        EXPECT_TRUE(done.error().message.contains("cannot take the push to main now"))
+            << done.error().message;
+        EXPECT_TRUE(done.error().message.contains("cannot lock ref")) << done.error().message;
+        EXPECT_EQ(server.head("work"), head);
+      },
+      {.committer = {.longest_pause = 20ms}});
+}
+
+// What a hook says is quoted: bounded, without control characters and without the credential.
+TEST(Committer, TheWordsOfAHookAreTold) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    set_hook(server, "pre-receive",
+             "printf 'Checking: 50%% (1/2)\\rChecking: 100%% (2/2)\\n' >&2\n"
+             "echo ======== >&2\n"
+             "echo 'Commits need a ticket, as in \033[1mSHOP-1\033[0m.' >&2\n"
+             "echo 'You are " +
+                 server.password() + ".' >&2\n" + "yes 'And so on.' | head -n 1000 >&2\nexit 1\n");
+    const auto done =
+        co_await bed.committer.commit(bed.request(url, "a", "1\n"), deadline_after(20s));
+    CO_ASSERT_TRUE(!done);
+    const auto& message = done.error().message;
+    EXPECT_EQ(done.error().code, ErrorCode::forbidden) << message;
+    EXPECT_TRUE(message.contains("pre-receive hook declined; it says: \"Commits need a ticket"))
+        << message;
+    EXPECT_TRUE(message.contains("You are [redacted].")) << message;
+    EXPECT_FALSE(message.contains('\x1b')) << message;
+    EXPECT_LT(message.size(), 600U);
   });
 }
 

@@ -276,6 +276,36 @@ TEST(HostileServer, AC28_AC42_ACredentialThatTheServerRepeats) {
             {}, ends_with("xxx"));
 }
 
+// What an answer with a status tells is quoted where it is text; a push that it refuses is not
+// pushed again, and its outcome is known.
+TEST(HostileServer, TheBodiesOfRefusalsAreQuoted) {
+  const auto says = [](std::string_view expected, ErrorCode code) {
+    return [expected, code](const Error& error, CannedServer&) {
+      EXPECT_EQ(error.code, code) << error.message;
+      EXPECT_TRUE(error.message.contains(expected)) << error.message;
+      EXPECT_FALSE(error.message.contains("not known")) << error.message;
+    };
+  };
+  const auto answer = [](int status, std::string type, std::string body) {
+    return http::Response{
+        .status = status, .headers = {{"Content-Type", std::move(type)}}, .body = std::move(body)};
+  };
+  const auto to_push = push_list(empty_list("git-receive-pack"));
+  const auto nothing = list_of(empty_list("git-upload-pack"));
+  commit_to({answer(403, "text/plain; charset=UTF-8",
+                    std::string("Write access to ") + kCanary + " not granted.\n")},
+            {}, says("it says: \"Write access to [redacted] not granted.\"", ErrorCode::forbidden));
+  commit_to({answer(401, "application/json", R"({"message":"The token is expired"})")}, {},
+            says("it says: \"The token is expired\"", ErrorCode::unauthenticated));
+  commit_to({nothing, to_push, answer(413, "text/plain", "too large\n"), to_push}, {},
+            says("takes no request of this size; it says: \"too large\"", ErrorCode::too_large));
+  commit_to({nothing, to_push, answer(403, "text/html", "<h1>Forbidden</h1>"), to_push}, {},
+            [](const Error& error, CannedServer&) {
+              EXPECT_EQ(error.code, ErrorCode::forbidden);
+              EXPECT_FALSE(error.message.contains('<')) << error.message;
+            });
+}
+
 // AC-40: a list that never ends, a byte now and then. The commit ends at its deadline, and meanwhile
 // and afterwards others are served.
 TEST(HostileServer, AC40_ASlowServerDelaysNobodyElse) {

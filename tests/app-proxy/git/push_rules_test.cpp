@@ -1,6 +1,6 @@
 #include "app-proxy/git/push_rules.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace gitops::app_proxy {
 namespace {
@@ -21,6 +21,8 @@ TEST(PushRules, TheBranchDecidesAboutAnEarlierPush) {
   EXPECT_EQ(step_of(answer(Kind::lost), BranchState::same), RoundStep::push_again);
   EXPECT_EQ(step_of(answer(Kind::not_sent), BranchState::same), RoundStep::push_again);
   EXPECT_EQ(step_of(answer(Kind::refused), BranchState::same), RoundStep::refused);
+  EXPECT_EQ(step_of(answer(Kind::not_now), BranchState::same), RoundStep::push_again);
+  EXPECT_EQ(step_of(answer(Kind::not_now), BranchState::moved), RoundStep::build);
 }
 
 TEST(PushRules, WhatFollowsFromARound) {
@@ -49,6 +51,61 @@ TEST(PushRules, AServerThatIsNotThereIsGivenUp) {
     EXPECT_EQ(next_of(attempt), NextStep::again);
   }
   EXPECT_EQ(next_of(attempt), NextStep::fail);
+}
+
+TEST(PushRules, ARefusalThatShouldPassIsTriedForAWhile) {
+  Attempt attempt{.answer = answer(Kind::not_now)};
+  for (attempt.not_now = 1; attempt.not_now < kMaxNotNow; ++attempt.not_now) {
+    EXPECT_EQ(next_of(attempt), NextStep::again) << attempt.not_now;
+  }
+  EXPECT_EQ(next_of(attempt), NextStep::fail);
+}
+
+TEST(PushRules, RefusalsThatPassByThemselves) {
+  EXPECT_TRUE(is_passing("failed to update ref",
+                         "error: cannot lock ref 'refs/heads/main': Unable to create "
+                         "'/srv/work.git/refs/heads/main.lock': File exists."));
+  for (const char* reason :
+       {"failed to lock", "cannot lock ref 'refs/heads/main'", "Internal Server Error",
+        "Lock failure", "transaction failed to start"}) {
+    EXPECT_TRUE(is_passing(reason, "")) << reason;
+  }
+  EXPECT_TRUE(
+      is_passing("pre-receive hook declined",
+                 "GitLab: The repository is temporarily read-only. Please try again later."));
+  for (const char* reason :
+       {"pre-receive hook declined", "protected branch hook declined", "unpacker error",
+        "unpack index-pack abnormal exit", "deny updating a hidden ref", "fetch first"}) {
+    EXPECT_FALSE(is_passing(reason, "")) << reason;
+  }
+  for (const char* words :
+       {"error: cannot lock ref 'refs/heads/a/b': 'refs/heads/a' exists; cannot create "
+        "'refs/heads/a/b'",
+        "error: cannot lock ref 'refs/heads/a': Unable to create '/srv/a.lock': Permission denied",
+        "error: cannot lock ref 'refs/heads/a': Unable to create '/srv/a.lock': Read-only file "
+        "system",
+        "error: cannot lock ref 'refs/heads/a': Unable to create '/srv/a.lock': No space left on "
+        "device"}) {
+    EXPECT_FALSE(is_passing("failed to update ref", words)) << words;
+  }
+}
+
+TEST(PushRules, ARefusalNamesItsCause) {
+  using testing::HasSubstr;
+  EXPECT_THAT(cause_of_refusal("unpack unable to create temporary object directory",
+                               "error: unable to write file: No space left on device"),
+              HasSubstr("disk of the Git server is full"));
+  EXPECT_THAT(cause_of_refusal("unpack unpack-objects abnormal exit", "fatal: Disk quota exceeded"),
+              HasSubstr("quota"));
+  EXPECT_THAT(cause_of_refusal("unpack index-pack abnormal exit",
+                               "fatal: pack exceeds maximum allowed size (10 bytes)"),
+              HasSubstr("larger than the Git server takes"));
+  EXPECT_THAT(
+      cause_of_refusal("unpack index-pack abnormal exit",
+                       "error: object 1111: zeroPaddedFilemode\nfatal: fsck error in packed "
+                       "object"),
+      HasSubstr("fsck"));
+  EXPECT_EQ(cause_of_refusal("pre-receive hook declined", "no"), "");
 }
 
 TEST(PushRules, AnUnknownOutcomeIsSaid) {
