@@ -23,6 +23,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((choice & 4U) != 0) edit.path.emplace_back("a");
   if ((choice & 8U) != 0) edit.path.emplace_back(std::size_t{0});
   if ((choice & 16U) != 0) edit.path.emplace_back("b");
+  // Whatever is replaced is what was asked for.
+  ManifestData entry{.value = edit.value};
+  ManifestEdit replacing = edit;
+  replacing.action = ManifestEdit::Action::replace;
+  replacing.data = {.kind = ManifestData::Kind::map,
+                    .keys = {{.text = "k"}, {.text = "l"}},
+                    .children = {entry, {.kind = ManifestData::Kind::list, .children = {entry}}}};
+  if (const auto replaced = edit_manifest(text, replacing)) {
+    const auto read = read_data(*replaced, replacing.path);
+    if (!read || *read != replacing.data) std::abort();
+  }
   const auto result = edit_manifest(text, edit);
   if (!result) return 0;
   YAML::Node after = YAML::Load(*result);

@@ -131,62 +131,82 @@ bool matches(std::string_view glob, std::string_view path, int& left) {
   });
 }
 
-// The values below one JSON path of a file.
-struct PromotedValues {
-  ManifestPath root;
-  std::vector<ManifestLeaf> leaves;
+// What is at one JSON path of a file.
+struct PromotedValue {
+  ManifestPath path;
+  ManifestData data;
 };
 
-bool same_value(const ManifestValue& a, const ManifestValue& b) {
-  return a.text == b.text && a.is_text == b.is_text;
+Result<std::string> with_data(std::string text, const ManifestPath& path, const ManifestData& data);
+
+ManifestPath below(ManifestPath path, ManifestPath::value_type step) {
+  path.push_back(std::move(step));
+  return path;
 }
 
-const ManifestLeaf* find_leaf(const std::vector<ManifestLeaf>& leaves, const ManifestPath& path) {
-  const auto found = std::ranges::find(leaves, path, &ManifestLeaf::path);
-  return found == leaves.end() ? nullptr : &*found;
+Result<std::string> removed(std::string_view text, ManifestPath path) {
+  return edit_manifest(text, {.action = ManifestEdit::Action::remove, .path = std::move(path)});
 }
 
-// The leaves at a path; none when there is no such path.
-Result<std::vector<ManifestLeaf>> leaves_at(std::string_view text, const ManifestPath& path) {
-  auto leaves = read_leaves(text, path);
-  if (!leaves && leaves.error().code == ErrorCode::not_found) return std::vector<ManifestLeaf>();
-  return leaves;
-}
-
-Result<std::string> with_values(std::string text, const PromotedValues& values) {
-  const auto before = leaves_at(text, values.root);
-  if (!before) return std::unexpected(before.error());
-  // From the end, so that the indices of lists hold.
-  for (auto leaf = before->rbegin(); leaf != before->rend(); ++leaf) {
-    if (find_leaf(values.leaves, leaf->path) != nullptr) continue;
-    auto edited = edit_manifest(text, {.action = ManifestEdit::Action::remove, .path = leaf->path});
-    if (!edited) return edited;
-    text = std::move(*edited);
+// Additions come before removals, so that no map or list is empty meanwhile.
+Result<std::string> with_map(std::string text, const ManifestPath& path,
+                             const ManifestData& present, const ManifestData& wanted) {
+  Result<std::string> edited = std::move(text);
+  for (std::size_t i = 0; i < wanted.keys.size() && edited; ++i) {
+    edited = with_data(std::move(*edited), below(path, wanted.keys[i].text), wanted.children[i]);
   }
-  for (const auto& leaf : values.leaves) {
-    if (leaf.path.empty()) return fail(ErrorCode::unsupported, "the source file is a single value");
-    const auto* const present = find_leaf(*before, leaf.path);
-    if (present != nullptr && same_value(present->value, leaf.value)) continue;
-    ManifestEdit edit{.path = leaf.path, .value = leaf.value};
-    const bool is_entry = std::holds_alternative<std::size_t>(leaf.path.back());
-    if (present == nullptr && is_entry) {
-      edit.action = ManifestEdit::Action::append;
-      edit.path.pop_back();
+  for (std::size_t i = present.keys.size(); i-- > 0 && edited;) {
+    if (wanted.find(present.keys[i].text) == nullptr) {
+      edited = removed(*edited, below(path, present.keys[i].text));
     }
-    auto edited = edit_manifest(text, edit);
-    if (!edited) return edited;
-    text = std::move(*edited);
   }
-  const auto after = leaves_at(text, values.root);
-  const bool is_right = after && std::ranges::equal(*after, values.leaves, same_value,
-                                                    &ManifestLeaf::value, &ManifestLeaf::value);
-  if (!is_right) {
-    return fail(ErrorCode::unsupported, "lists of different lengths cannot be promoted in place");
-  }
-  return text;
+  return edited;
 }
 
-FileChange value_change(std::string path, std::vector<PromotedValues> values) {
+Result<std::string> with_list(std::string text, const ManifestPath& path,
+                              const ManifestData& present, const ManifestData& wanted) {
+  Result<std::string> edited = std::move(text);
+  for (std::size_t i = 0; i < wanted.children.size() && edited; ++i) {
+    edited = with_data(std::move(*edited), below(path, i), wanted.children[i]);
+  }
+  for (std::size_t i = present.children.size(); i-- > wanted.children.size() && edited;) {
+    edited = removed(*edited, below(path, i));
+  }
+  return edited;
+}
+
+// `text` with this data at a path. What is the same already stays as it is written; collections are
+// changed entry by entry where their form allows it, and else are written anew.
+Result<std::string> with_data(std::string text, const ManifestPath& path,
+                              const ManifestData& data) {
+  using Kind = ManifestData::Kind;
+  const auto present = read_data(text, path);
+  if (!present) return std::unexpected(present.error());
+  const bool is_there = present->has_value();
+  if (is_there && **present == data) return text;
+  const bool is_same_kind = is_there && (*present)->kind == data.kind && data.kind != Kind::scalar;
+  if (is_same_kind && !(*present)->children.empty() && !data.children.empty()) {
+    auto edited = data.kind == Kind::map ? with_map(text, path, **present, data)
+                                         : with_list(text, path, **present, data);
+    if (edited || path.empty() || edited.error().code != ErrorCode::unsupported) return edited;
+  }
+  return edit_manifest(text, {.action = ManifestEdit::Action::replace, .path = path, .data = data});
+}
+
+Result<std::string> with_value(std::string text, const PromotedValue& value) {
+  if (value.path.empty() && value.data.kind == ManifestData::Kind::scalar) {
+    return fail(ErrorCode::unsupported, "the source file is a single value");
+  }
+  auto edited = with_data(std::move(text), value.path, value.data);
+  if (!edited) return edited;
+  const auto after = read_data(*edited, value.path);
+  if (!after || *after != value.data) {
+    return fail(ErrorCode::unsupported, "the value cannot be promoted in place");
+  }
+  return edited;
+}
+
+FileChange value_change(std::string path, std::vector<PromotedValue> values) {
   return {.path = path,
           .kind = FileChange::Kind::edit,
           .edit = [path, values = std::move(values)](
@@ -197,7 +217,7 @@ FileChange value_change(std::string path, std::vector<PromotedValues> values) {
             }
             std::string text(*content);
             for (const auto& each : values) {
-              auto edited = with_values(std::move(text), each);
+              auto edited = with_value(std::move(text), each);
               if (!edited) {
                 return fail(ErrorCode::invalid_argument, path + ": " + edited.error().message);
               }
@@ -281,17 +301,17 @@ Result<std::vector<FileChange>> promotion_changes(const std::vector<PromotionRul
   std::vector<FileChange> changes;
   for (const auto& file : source) {
     bool is_whole = rules.empty();
-    std::vector<PromotedValues> values;
+    std::vector<PromotedValue> values;
     for (const auto& rule : rules) {
       if (!matches_glob(rule.glob, file.path)) continue;
       is_whole = is_whole || rule.json_paths.empty();
       for (const auto& text : rule.json_paths) {
         auto path = parse_json_path(text);
         if (!path) return std::unexpected(std::move(path.error()));
-        auto leaves = leaves_at(file.content, *path);
-        if (!leaves) return mistake(file.path + " of the source: " + leaves.error().message);
-        if (leaves->empty()) continue;
-        values.push_back({.root = std::move(*path), .leaves = std::move(*leaves)});
+        auto data = read_data(file.content, *path);
+        if (!data) return mistake(file.path + " of the source: " + data.error().message);
+        if (!*data) continue;
+        values.push_back({.path = std::move(*path), .data = std::move(**data)});
       }
     }
     std::string path = destination.empty() ? file.path : std::string(destination) + "/" + file.path;

@@ -34,9 +34,10 @@ bool matches_glob(std::string_view glob, std::string_view path);
 // Whether a rule is about a file; without rules, all are.
 bool is_promoted(const std::vector<PromotionRule>& rules, std::string_view path);
 
-// The changes that promote these files to the folder `destination` (empty: the root). Of a file with
-// JSON paths, the values are set in the destination's file, whose other data and comments stay; a
-// value that the source lacks is left out, and a file that the destination lacks is an error when the
+// The changes that promote these files to the folder `destination` (empty: the root). Of a file
+// with JSON paths, the values are set in the destination's file, whose other data and comments
+// stay: scalars, maps and lists, empty ones too, and what is missing above them is made. A value
+// that the source lacks is left out, and a file that the destination lacks is an error when the
 // changes are applied. invalid_argument: a JSON path, or a source file that cannot be read.
 Result<std::vector<FileChange>> promotion_changes(const std::vector<PromotionRule>& rules,
                                                   const std::vector<PromotedFile>& source,

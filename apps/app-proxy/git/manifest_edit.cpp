@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxText = 1024 * 1024;
 constexpr std::size_t kMaxDepth = 64;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Thrown and caught in this file.
 struct Refused {
@@ -195,6 +198,79 @@ Node node_of(const ManifestValue& value) {
   return node;
 }
 
+Node node_of(const ManifestData& data) {
+  if (data.kind == ManifestData::Kind::scalar) return node_of(data.value);
+  Node node;
+  const bool is_map = data.kind == ManifestData::Kind::map;
+  node.kind = is_map ? Node::Kind::map : Node::Kind::list;
+  for (std::size_t i = 0; i < data.children.size(); ++i) {
+    if (is_map) node.children.push_back(node_of(data.keys[i]));
+    node.children.push_back(node_of(data.children[i]));
+  }
+  return node;
+}
+
+// `data` below the keys and entries of these steps.
+ManifestData wrapped(ManifestData data, std::span<const ManifestPath::value_type> steps) {
+  for (; !steps.empty(); steps = steps.first(steps.size() - 1)) {
+    ManifestData outer;
+    if (const auto* key = std::get_if<std::string>(&steps.back())) {
+      outer.kind = ManifestData::Kind::map;
+      outer.keys.push_back({.text = *key});
+    } else {
+      const auto index = std::get<std::size_t>(steps.back());
+      if (index != 0) {
+        refuse("there is no entry " + std::to_string(index), ErrorCode::not_found);
+      }
+      outer.kind = ManifestData::Kind::list;
+    }
+    outer.children.push_back(std::move(data));
+    data = std::move(outer);
+  }
+  return data;
+}
+
+// Writes data. `quote`: for all texts and keys, or none.
+class Writer {
+ public:
+  Writer(char quote, std::string line_ending)
+      : quote_(quote), line_ending_(std::move(line_ending)) {}
+
+  [[nodiscard]] std::string scalar(const ManifestValue& value) const {
+    return written(value, quote_);
+  }
+  [[nodiscard]] std::string flow(const ManifestData& data) const {
+    if (data.kind == ManifestData::Kind::scalar) return scalar(data.value);
+    const bool is_map = data.kind == ManifestData::Kind::map;
+    std::string out(1, is_map ? '{' : '[');
+    for (std::size_t i = 0; i < data.children.size(); ++i) {
+      if (i > 0) out += ", ";
+      if (is_map) out += scalar(data.keys[i]) + ": ";
+      out += flow(data.children[i]);
+    }
+    return out + (is_map ? '}' : ']');
+  }
+  enum class After : std::uint8_t { key, dash };
+  // What follows the colon of a key or the dash of an entry; `indent` is that of the lines below
+  // it.
+  void block(const ManifestData& data, std::size_t indent, After after, std::string& out) const {
+    if (data.kind == ManifestData::Kind::scalar || data.children.empty()) {
+      out += " " + flow(data);
+      return;
+    }
+    for (std::size_t i = 0; i < data.children.size(); ++i) {
+      out += i == 0 && after == After::dash ? " " : line_ending_ + std::string(indent, ' ');
+      const bool is_map = data.kind == ManifestData::Kind::map;
+      out += is_map ? scalar(data.keys[i]) + ":" : "-";
+      block(data.children[i], indent + 2, is_map ? After::key : After::dash, out);
+    }
+  }
+
+ private:
+  char quote_;
+  std::string line_ending_;
+};
+
 void check_plain_place(const Node& node, std::string_view what) {
   if (node.kind == Node::Kind::alias) refuse(std::string(what) + " is an alias");
   if (node.anchor != 0) refuse(std::string(what) + " has an anchor");
@@ -223,9 +299,14 @@ std::optional<std::size_t> find_key(const Node& map, const std::string& key) {
 // One change of the text, and the same in the data.
 class Editor {
  public:
-  Editor(std::string text, Node& root) : text_(std::move(text)), root_(root) {}
+  Editor(std::string text, Node& root)
+      : text_(std::move(text)),
+        root_(root),
+        quote_(root.flow ? '"' : '\0'),
+        writer_(quote_, line_ending()) {}
 
   std::string apply(const ManifestEdit& edit) {
+    const bool replaces = edit.action == ManifestEdit::Action::replace;
     if (edit.action != ManifestEdit::Action::append && edit.path.empty()) {
       refuse("the path is empty", ErrorCode::invalid_argument);
     }
@@ -234,14 +315,30 @@ class Editor {
     std::size_t index = 0;  // of `node` among the children of `parent`
     for (std::size_t i = 0; i < edit.path.size(); ++i) {
       check_plain_place(*node, "a node on the way");
+      const std::span<const ManifestPath::value_type> rest(
+          edit.path.begin() + static_cast<std::ptrdiff_t>(i), edit.path.end());
+      if (replaces && node->kind == Node::Kind::null && parent != nullptr) {
+        replace(*parent, index, wrapped(edit.data, rest));
+        return text_;
+      }
+      const auto* entry = std::get_if<std::size_t>(&edit.path[i]);
+      if (replaces && entry != nullptr && node->kind == Node::Kind::list &&
+          *entry == node->children.size()) {
+        append(*node, wrapped(edit.data, rest.subspan(1)));
+        return text_;
+      }
       parent = node;
       const auto next = step(*node, edit.path[i]);
       if (!next) {
         const bool last = i + 1 == edit.path.size();
-        if (!last || edit.action != ManifestEdit::Action::set) {
+        const auto& key = std::get<std::string>(edit.path[i]);
+        if (replaces) {
+          add_key(*node, key, wrapped(edit.data, rest.subspan(1)));
+        } else if (last && edit.action == ManifestEdit::Action::set) {
+          add_key(*node, key, {.value = edit.value});
+        } else {
           refuse("there is no such entry", ErrorCode::not_found);
         }
-        add_key(*node, std::get<std::string>(edit.path[i]), edit.value);
         return text_;
       }
       above_ = {parent_of_, index};
@@ -254,7 +351,10 @@ class Editor {
         set(*parent, index, edit.value);
         break;
       case ManifestEdit::Action::append:
-        append(*node, edit.value);
+        append(*node, {.value = edit.value});
+        break;
+      case ManifestEdit::Action::replace:
+        replace(*parent, index, edit.data);
         break;
       case ManifestEdit::Action::remove:
         remove(*parent, index);
@@ -344,6 +444,71 @@ class Editor {
     text_.replace(at, end - at, written(value, '\'') + (has_line_end ? line_ending() : ""));
   }
 
+  // Behind the bracket that closes the flow collection at `at`.
+  [[nodiscard]] std::size_t flow_end(std::size_t at) const {
+    std::size_t depth = 0;
+    char before = '[';  // the last character that is no blank
+    for (; at < text_.size(); ++at) {
+      const char c = text_[at];
+      const bool begins = std::string_view("[{,:").contains(before);
+      if (begins && (c == '"' || c == '\'')) {
+        at = quoted_end(at) - 1;
+      } else if (c == '#' && (is_blank(text_[at - 1]) || text_[at - 1] == '\n')) {
+        at = line_end(at) - 1;
+        continue;
+      } else if (c == '[' || c == '{') {
+        ++depth;
+      } else if ((c == ']' || c == '}') && --depth == 0) {
+        return at + 1;
+      }
+      if (!is_blank(c) && c != '\n' && c != '\r') before = c;
+    }
+    refuse("the end of a flow collection is not recognised");
+  }
+
+  // Behind the quote that closes the quoted scalar at `at`, of one line or several.
+  [[nodiscard]] std::size_t quoted_end(std::size_t at) const {
+    const char quote = text_[at];
+    for (++at; at < text_.size(); ++at) {
+      if (quote == '"' && text_[at] == '\\') {
+        ++at;
+      } else if (text_[at] == quote) {
+        if (quote == '"' || char_at(at + 1) != '\'') return at + 1;
+        ++at;
+      }
+    }
+    refuse("a quoted scalar has no end");
+  }
+
+  // Puts data in the place of whatever the entry has.
+  void replace(Node& parent, std::size_t index, const ManifestData& data) {
+    Node& node = parent.children[index];
+    check_all_plain(node);
+    const bool is_collection = node.kind == Node::Kind::list || node.kind == Node::Kind::map;
+    if (data.kind == ManifestData::Kind::scalar && !is_collection) {
+      set(parent, index, data.value);
+      return;
+    }
+    if (is_collection && node.flow) {
+      text_.replace(node.at, flow_end(node.at) - node.at, writer_.flow(data));
+    } else if (parent.flow) {
+      const std::size_t end = scalar_end(node, false);
+      text_.replace(node.at, end - node.at, writer_.flow(data));
+    } else {
+      const bool is_map = parent.kind == Node::Kind::map;
+      const std::size_t entry = entry_at(parent, index);
+      const std::size_t begin = is_map ? colon_end(parent.children[index - 1]) : entry + 1;
+      const std::size_t end = entry_end(parent, index);
+      if (end < begin) refuse("the form of the entry is not recognised");
+      std::string text;
+      writer_.block(data, entry - line_begin(entry) + 2,
+                    is_map ? Writer::After::key : Writer::After::dash, text);
+      if (text_[end - 1] == '\n') text += line_ending();
+      text_.replace(begin, end - begin, text);
+    }
+    node = node_of(data);
+  }
+
   // Behind the colon of a key.
   [[nodiscard]] std::size_t colon_end(const Node& key) const {
     if (key.kind != Node::Kind::scalar) refuse("a key is not a scalar");
@@ -375,7 +540,7 @@ class Editor {
       return;
     }
     const std::size_t end = scalar_end(node, false);
-    const char quote = first == '"' || first == '\'' ? first : '\0';
+    const char quote = first == '"' || first == '\'' ? first : quote_;
     text_.replace(node.at, end - node.at, written(value, quote));
     node = node_of(value);
   }
@@ -412,13 +577,15 @@ class Editor {
     return end;
   }
 
+  [[nodiscard]] std::size_t column_of_last(const Node& parent) const {
+    const std::size_t begin = entry_at(parent, parent.children.size() - 1);
+    return begin - line_begin(begin);
+  }
+
   // Puts a line behind the last entry of a block collection.
   void add_line(const Node& parent, const std::string& line) {
-    const std::size_t last = parent.children.size() - 1;
-    const std::size_t begin = entry_at(parent, last);
-    const std::size_t indent = begin - line_begin(begin);
-    const std::size_t at = entry_end(parent, last);
-    std::string added = std::string(indent, ' ') + line;
+    const std::size_t at = entry_end(parent, parent.children.size() - 1);
+    std::string added = std::string(column_of_last(parent), ' ') + line;
     const bool open_end = at == text_.size() && !text_.ends_with('\n');
     added = open_end ? line_ending() + added : added + line_ending();
     text_.insert(at, added);
@@ -430,27 +597,37 @@ class Editor {
     text_.insert(node.at + 1, entry);
   }
 
-  void append(Node& list, const ManifestValue& value) {
+  void append(Node& list, const ManifestData& data) {
     check_plain_place(list, "the list");
     if (list.kind != Node::Kind::list) refuse("is not a list", ErrorCode::invalid_argument);
     if (list.flow || list.children.empty()) {
-      add_to_empty(list, "[]", written(value));
+      add_to_empty(list, "[]", writer_.flow(data));
     } else {
-      add_line(list, "- " + written(value));
+      std::string line = "-";
+      writer_.block(data, column_of_last(list) + 2, Writer::After::dash, line);
+      add_line(list, line);
     }
-    list.children.push_back(node_of(value));
+    list.children.push_back(node_of(data));
   }
 
-  void add_key(Node& map, const std::string& key, const ManifestValue& value) {
+  void add_key(Node& map, const std::string& key, const ManifestData& data) {
     const ManifestValue name{.text = key};
-    const std::string entry = written(name) + ": " + written(value);
-    if (map.flow || map.children.empty()) {
-      add_to_empty(map, "{}", entry);
+    const std::string entry = writer_.scalar(name) + ":";
+    const bool is_first = map.flow && !map.children.empty();
+    if (is_first) {
+      if (char_at(map.at) != '{') refuse("a flow collection is not recognised");
+      text_.insert(map.at + 1, entry + " " + writer_.flow(data) + ", ");
+    } else if (map.flow || map.children.empty()) {
+      add_to_empty(map, "{}", entry + " " + writer_.flow(data));
     } else {
-      add_line(map, entry);
+      std::string line = entry;
+      writer_.block(data, column_of_last(map) + 2, Writer::After::key, line);
+      add_line(map, line);
     }
-    map.children.push_back(node_of(name));
-    map.children.push_back(node_of(value));
+    Node added[] = {node_of(name), node_of(data)};
+    map.children.insert(is_first ? map.children.begin() : map.children.end(),
+                        std::make_move_iterator(std::begin(added)),
+                        std::make_move_iterator(std::end(added)));
   }
 
   void remove(Node& parent, std::size_t index) {
@@ -488,6 +665,8 @@ class Editor {
 
   std::string text_;
   Node& root_;
+  const char quote_;  // of all texts in a file that is a flow collection, as JSON
+  const Writer writer_;
   Node* parent_of_ = nullptr;
   std::pair<Node*, std::size_t> above_ = {nullptr, 0};  // where the parent stands
 };
@@ -502,6 +681,13 @@ void check_value(const ManifestValue& value) {
   }
 }
 
+void check_data(const ManifestData& data, std::size_t depth = 0) {
+  if (depth > kMaxDepth) refuse("the value is nested too deeply", ErrorCode::too_large);
+  if (data.kind == ManifestData::Kind::scalar) check_value(data.value);
+  for (const auto& key : data.keys) check_value(key);
+  for (const auto& child : data.children) check_data(child, depth + 1);
+}
+
 }  // namespace
 
 namespace {
@@ -513,7 +699,7 @@ Result<std::string> with_documents(
   const auto is_strange = [](unsigned char c) {
     return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
   };
-  if (std::ranges::any_of(text, is_strange) || !is_utf8(text) || text.starts_with("\xEF\xBB\xBF")) {
+  if (std::ranges::any_of(text, is_strange) || !is_utf8(text)) {
     return fail(ErrorCode::invalid_data, "the YAML file holds control characters or is not UTF-8");
   }
   try {
@@ -526,6 +712,23 @@ Result<std::string> with_documents(
     return fail(ErrorCode::invalid_data,
                 "is not YAML, line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
   }
+}
+
+// A file without data, which may have comments, with `data` at its end.
+Result<std::string> first_document(std::string text, const ManifestData& data) {
+  if (data.kind != ManifestData::Kind::map) {
+    return fail(ErrorCode::unsupported, "the YAML file has no data, and what is set is no map");
+  }
+  const Writer writer('\0', "\n");
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  std::string block;
+  writer.block(data, 0, Writer::After::key, block);
+  text += block.substr(1) + "\n";  // without the line's end before the first key
+  const auto documents = documents_of(text);
+  if (documents.size() != 1 || documents.front() != node_of(data)) {
+    return fail(ErrorCode::unsupported, "the YAML file has a form that cannot be edited");
+  }
+  return text;
 }
 
 Result<Node*> document_at(std::vector<Node>& documents, std::size_t document) {
@@ -553,6 +756,38 @@ const Node* find(const Node* node, const ManifestPath& path) {
     node = next;
   }
   return node;
+}
+
+std::string_view without_mark(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text;
+}
+
+ManifestValue value_of(const Node& node) {
+  if (node.kind == Node::Kind::null) return {.text = "null", .is_text = false};
+  return {.text = node.value, .is_text = node.is_text};
+}
+
+ManifestData data_of(const Node& node) {
+  check_plain_place(node, "a value");
+  if (node.kind == Node::Kind::null || node.kind == Node::Kind::scalar) {
+    return {.value = value_of(node)};
+  }
+  const bool is_map = node.kind == Node::Kind::map;
+  ManifestData data{.kind = is_map ? ManifestData::Kind::map : ManifestData::Kind::list};
+  for (std::size_t i = 0; i < node.children.size(); ++i) {
+    if (is_map) {
+      const Node& key = node.children[i++];
+      check_plain_place(key, "a key");
+      if (key.kind != Node::Kind::scalar) refuse("a key is not a scalar");
+      if (key.value == "<<") refuse("a map has a merge key");
+      const auto name = value_of(key);
+      if (data.find(name.text) != nullptr) refuse("a map has the key \"" + name.text + "\" twice");
+      data.keys.push_back(name);
+    }
+    data.children.push_back(data_of(node.children[i]));
+  }
+  return data;
 }
 
 void collect_leaves(const Node& node, ManifestPath& path, std::vector<ManifestLeaf>& leaves) {
@@ -589,9 +824,38 @@ void collect_leaves(const Node& node, ManifestPath& path, std::vector<ManifestLe
 
 }  // namespace
 
+const ManifestData* ManifestData::find(std::string_view key) const {
+  const auto found = std::ranges::find(keys, key, &ManifestValue::text);
+  return found == keys.end() ? nullptr : &children[static_cast<std::size_t>(found - keys.begin())];
+}
+
+bool ManifestData::operator==(const ManifestData& other) const {
+  if (kind != other.kind || children.size() != other.children.size()) return false;
+  if (kind == Kind::scalar) return value == other.value;
+  if (kind == Kind::list) return children == other.children;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto* const same = other.find(keys[i].text);
+    if (same == nullptr || *same != children[i]) return false;
+  }
+  return true;
+}
+
 Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edit) {
+  if (text.starts_with(kByteOrderMark)) {
+    auto edited = edit_manifest(text.substr(kByteOrderMark.size()), edit);
+    if (edited) edited->insert(0, kByteOrderMark);
+    return edited;
+  }
   return with_documents(text, [&](std::vector<Node>& documents) -> Result<std::string> {
-    if (edit.action != ManifestEdit::Action::remove) check_value(edit.value);
+    const bool replaces = edit.action == ManifestEdit::Action::replace;
+    if (replaces) {
+      check_data(edit.data);
+    } else if (edit.action != ManifestEdit::Action::remove) {
+      check_value(edit.value);
+    }
+    if (replaces && documents.empty() && edit.document == 0) {
+      return first_document(std::string(text), wrapped(edit.data, edit.path));
+    }
     const auto document = document_at(documents, edit.document);
     if (!document) return std::unexpected(document.error());
     std::string edited = Editor(std::string(text), **document).apply(edit);
@@ -609,8 +873,21 @@ Result<std::string> edit_manifest(std::string_view text, const ManifestEdit& edi
   });
 }
 
+Result<std::optional<ManifestData>> read_data(std::string_view text, const ManifestPath& path) {
+  std::optional<ManifestData> data;
+  const auto read =
+      with_documents(without_mark(text), [&](std::vector<Node>& documents) -> Result<std::string> {
+        const Node* const node = documents.empty() ? nullptr : find(&documents.front(), path);
+        if (node != nullptr) data = data_of(*node);
+        return std::string();
+      });
+  if (!read) return std::unexpected(read.error());
+  return data;
+}
+
 Result<std::string> read_manifest(std::string_view text, const ManifestPath& path,
                                   std::size_t document) {
+  text = without_mark(text);
   return with_documents(text, [&](std::vector<Node>& documents) -> Result<std::string> {
     const auto root = document_at(documents, document);
     if (!root) return std::unexpected(root.error());
@@ -623,6 +900,7 @@ Result<std::string> read_manifest(std::string_view text, const ManifestPath& pat
 }
 
 Result<std::vector<ManifestLeaf>> read_leaves(std::string_view text, const ManifestPath& path) {
+  text = without_mark(text);
   std::vector<ManifestLeaf> leaves;
   const auto read = with_documents(text, [&](std::vector<Node>& documents) -> Result<std::string> {
     const auto root = document_at(documents, 0);

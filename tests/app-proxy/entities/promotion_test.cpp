@@ -50,10 +50,74 @@ TEST(Promotion, CopiesWhatIsBelowAPath) {
             "names:\n- a\n- b\n- c\n");
   EXPECT_EQ(promoted({"$.names"}, "names: \n- a\n", "names:\n- a\n- x\n"), "names:\n- a\n");
   EXPECT_EQ(promoted({"$"}, R"({"version": "2"})", R"({"version": "1"})"), R"({"version": "2"})");
-  EXPECT_THAT(promoted({"$.x"}, "x:\n- a: 1\n- a: 2\n", "x:\n- a: 1\n"),
-              HasSubstr("values.yaml: "));
-  EXPECT_THAT(promoted({"$.x"}, "x:\n- a: 1\n", "x:\n- a: 1\n- a: 2\n"),
-              HasSubstr("prod/values.yaml: "));
+  EXPECT_EQ(promoted({"$.x"}, "x:\n- a: 1\n- a: 2\n  b: [c]\n", "x:\n- a: 1 # one\n"),
+            "x:\n- a: 1 # one\n- a: 2\n  b:\n    - c\n");
+  EXPECT_EQ(promoted({"$.x"}, "x:\n- a: 1\n", "x:\n- a: 1\n- a: 2\n"), "x:\n- a: 1\n");
+}
+
+// An empty list or map is a value, too.
+TEST(Promotion, EmptyCollections) {
+  EXPECT_EQ(promoted({"$.t"}, "t: []\n", "t:\n- a\n- b\nz: 1\n"), "t: []\nz: 1\n");
+  EXPECT_EQ(promoted({"$.t", "$.z"}, "t: []\nz: 2\n", "t: [a, b] # of production\nz: 1\n"),
+            "t: [] # of production\nz: 2\n");
+  EXPECT_EQ(promoted({"$.t"}, "t: {}\n", "t:\n  a: 1\n"), "t: {}\n");
+  EXPECT_EQ(promoted({"$.t"}, "t: {}\n", "t: 1\n"), "t: {}\n");
+  EXPECT_EQ(promoted({"$.t"}, "t: []\n", "z: 1\n"), "z: 1\nt: []\n");
+  EXPECT_EQ(promoted({"$.t"}, "t: []\n", "t: {}\n"), "t: []\n");
+  EXPECT_EQ(promoted({"$.i.t"}, "i: {t: []}\n", "i:\n  t: [x]\n"), "i:\n  t: []\n");
+  EXPECT_EQ(promoted({"$.t"}, "t: []\n", "t: []\n"), "t: []\n");
+  EXPECT_EQ(promoted({"$.t"}, "t: null\n", "t: [a]\n"), "t: null\n");
+}
+
+// The destination may lack the collection, and what is above it.
+TEST(Promotion, CollectionsThatTheDestinationLacks) {
+  const std::string source = "i:\n  t: 2\n  l:\n  - a\n  - k: b\n    m: \"1\"\n  e: {}\n";
+  const std::string block = "i:\n  t: 2\n  l:\n    - a\n    - k: b\n      m: \"1\"\n  e: {}\n";
+  EXPECT_EQ(promoted({"$.i"}, source, "a: 1 # one\n# end\n"), "a: 1 # one\n" + block + "# end\n");
+  EXPECT_EQ(promoted({"$.i"}, source, "a: 1"), "a: 1\n" + block.substr(0, block.size() - 1));
+  EXPECT_EQ(promoted({"$.i"}, source, ""), block);
+  EXPECT_EQ(promoted({"$.i"}, source, "# nothing yet"), "# nothing yet\n" + block);
+  EXPECT_EQ(promoted({"$.i"}, source, "i:\nz: 1\n"), block + "z: 1\n");
+  EXPECT_EQ(promoted({"$.i"}, source, "i: text # why\nz: 1\n"), block + "z: 1\n");
+  EXPECT_EQ(promoted({"$.i.l[0]"}, source, "z: 1\n"), "z: 1\ni:\n  l:\n    - a\n");
+  EXPECT_EQ(promoted({"$.i.l[1].k"}, source, "i:\n  l:\n  - x\n"), "i:\n  l:\n  - x\n  - k: b\n");
+  EXPECT_THAT(promoted({"$.i.l[1].k"}, source, "z: 1\n"), HasSubstr("there is no entry 1"));
+  EXPECT_THAT(promoted({"$.i.t"}, source, "i: text\n"), HasSubstr("not in a map"));
+  // In the destination's own form.
+  EXPECT_EQ(promoted({"$.i"}, "i: {t: 2}\n", "{\n  \"a\": \"x\"\n}\n"),
+            "{\"i\": {\"t\": 2}, \n  \"a\": \"x\"\n}\n");
+  EXPECT_EQ(promoted({"$.i.l"}, source, "i: {l: [x, 'y, z'], k: \"]\"} # c\n"),
+            "i: {l: [a, {k: b, m: \"1\"}], k: \"]\"} # c\n");
+  EXPECT_EQ(promoted({"$.i"}, "i: {a: 1, b: x}\n", "i: {b: 'x', c: 3} # c\n"),
+            "i: {a: 1, b: x} # c\n");
+  EXPECT_EQ(promoted({"$.i"}, "i: {t: 2}\r\n", "a: 1\r\n"), "a: 1\r\ni:\r\n  t: 2\r\n");
+}
+
+// Maps have no order.
+TEST(Promotion, KeysInAnotherOrderAreTheSame) {
+  const std::string destination = "i:\n  b: 1 # b\n  a: x\n";
+  EXPECT_EQ(promoted({"$.i"}, "i:\n  a: x\n  b: 1\n", destination), destination);
+  EXPECT_EQ(promoted({"$.i"}, "i:\n  a: z\n  b: 1\n", destination), "i:\n  b: 1 # b\n  a: z\n");
+}
+
+// Editors of Windows put a byte order mark in front.
+TEST(Promotion, AByteOrderMarkStays) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(promoted({"$.a"}, mark + "a: 2\n", mark + "a: 1\n"), mark + "a: 2\n");
+  EXPECT_EQ(promoted({"$.a"}, "a: 2\n", mark + "b: 1\n"), mark + "b: 1\na: 2\n");
+}
+
+// What an anchor or a merge key gives to several places is not changed for one of them.
+TEST(Promotion, AnchorsAndMergeKeysAreRefusedWithTheReason) {
+  for (const char* destination :
+       {"i: &x\n  t: 1\nj: *x\n", "j: &x {t: 1}\ni: *x\n", "j: &x {t: 1}\ni:\n  <<: *x\n"}) {
+    EXPECT_THAT(promoted({"$.i.t"}, "i: {t: 2}\n", destination),
+                testing::AnyOf(HasSubstr("anchor"), HasSubstr("alias"), HasSubstr("merge key")))
+        << destination;
+  }
+  // Beside them values are set.
+  EXPECT_EQ(promoted({"$.z"}, "z: 2\n", "i: &x\n  t: 1\nj: *x\nz: 1\n"),
+            "i: &x\n  t: 1\nj: *x\nz: 2\n");
 }
 
 TEST(Promotion, SaysWhatItCannotDo) {

@@ -101,6 +101,14 @@ TEST(ManifestEdit, ABlockScalarBecomesAQuotedOne) {
   EXPECT_EQ(set("a: |\n", {"a"}), "a: '{c,d}'\n");
 }
 
+TEST(ManifestEdit, AByteOrderMarkIsNoMistake) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(set(mark + "a: 1\r\nb: x\r\n", {"b"}, "z"), mark + "a: 1\r\nb: z\r\n");
+  EXPECT_EQ(append(mark + "a: []\n", {"a"}, "z"), mark + "a: [z]\n");
+  EXPECT_EQ(read_manifest(mark + "a: x\n", {"a"}), "x");
+  EXPECT_EQ(read_leaves(mark + "a: x\n", {})->size(), 1U);
+}
+
 TEST(ManifestEdit, RefusesWhatItCannotEdit) {
   for (const char* text : {"a: &x 1\nb: *x\n", "a: !!str 1\n", "a: | # why\n  b\n", "a: b\n  c\n",
                            "a: 1\na: 2\n", "<<: {a: 1}\na: 2\n", "a: 'b\n  c'\n"}) {
