@@ -88,6 +88,9 @@ std::expected<std::unique_ptr<Prepared>, Refusal> Engine::prepare_body(std::stri
   const auto refuse = [](std::string message) {
     return std::unexpected(malformed(std::move(message)));
   };
+  // RFC 8259, 8.1: a reader may ignore a byte order mark. Some editors put it into files.
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (body.starts_with(kByteOrderMark)) body.remove_prefix(kByteOrderMark.size());
   simdjson::dom::element root;
   const simdjson::padded_string padded(body);
   if (parser_->parse(padded).get(root) != simdjson::SUCCESS) {

@@ -119,6 +119,12 @@ std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema) {
                         : std::nullopt;
            }},
           {"ofType", [](const Type& t) { return t.of; }},
+          // No schema of ours has such an input object.
+          {"isOneOf",
+           [](const Type& t) {
+             const bool is_input = plain(t) && plain(t)->kind == TypeKind::input_object;
+             return is_input ? std::optional(false) : std::nullopt;
+           }},
       });
   made->type<Field>(
       "__Field", {

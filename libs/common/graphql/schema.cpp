@@ -50,6 +50,7 @@ type __Type {
   enumValues(includeDeprecated: Boolean = false): [__EnumValue!]
   inputFields(includeDeprecated: Boolean = false): [__InputValue!]
   ofType: __Type
+  isOneOf: Boolean
 }
 enum __TypeKind { SCALAR OBJECT INTERFACE UNION ENUM INPUT_OBJECT LIST NON_NULL }
 type __Field {

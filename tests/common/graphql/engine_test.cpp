@@ -63,6 +63,11 @@ TEST(GraphqlEngine, ReadsRequests) {
       R"({"data":{"echo":"{\"int\":3}"}})");
   EXPECT_EQ(ask(*engine, R"({"query":"{ __typename }","variables":null,"operationName":null})"),
             R"({"data":{"__typename":"Query"}})");
+  EXPECT_EQ(ask(*engine,
+                "\xEF\xBB\xBF"
+                R"({"query":"{ __typename }"})"),
+            R"({"data":{"__typename":"Query"}})")
+      << "a byte order mark";
 }
 
 TEST(GraphqlEngine, RefusesWhatIsNoRequest) {

@@ -42,6 +42,13 @@ TEST(GraphqlIntrospection, DescribesTypes) {
       R"({"data":{"__type":{"inputFields":[{"defaultValue":"[\"x\"]"}]},"k":{"enumValues":[{"name":"A","isDeprecated":false,"deprecationReason":null},{"name":"B","isDeprecated":true,"deprecationReason":"No longer supported"}]},"none":null}})");
 }
 
+// Of the specification of September 2025; editors ask for it.
+TEST(GraphqlIntrospection, TellsThatNoInputIsOneOfSeveral) {
+  EXPECT_EQ(
+      ask("{ in: __type(name: \"In\") { isOneOf } kind: __type(name: \"Kind\") { isOneOf } }"),
+      R"({"data":{"in":{"isOneOf":false},"kind":{"isOneOf":null}}})");
+}
+
 TEST(GraphqlIntrospection, DescribesTheSchema) {
   EXPECT_EQ(
       ask("{ __schema { queryType { name } mutationType { name } directives { name } } }"),
