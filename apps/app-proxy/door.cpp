@@ -195,13 +195,15 @@ Task<> Door::serve_post(http::Exchange& exchange) {
   co_await graphql::serve_http(exchange, engine_, graphql::Context(caller), options);
 }
 
-Task<std::optional<Door::Entered>> Door::admit(http::Exchange& exchange) {
+Task<std::optional<Door::Entered>> Door::admit(http::Exchange& exchange, http::Headers of_refusal) {
   Entered entered{.caller = caller_of(exchange), .place = {}};
   auto checked = co_await readmit(exchange, entered.caller);
   auto place = checked ? enter(entered.caller)
                        : Result<std::shared_ptr<void>>(std::unexpected(checked.error()));
   if (!place) {
-    (void)co_await exchange.reply(refusal_response(place.error()));
+    auto refusal = refusal_response(place.error());
+    for (const auto& [name, value] : of_refusal) refusal.headers.add(name, value);
+    (void)co_await exchange.reply(std::move(refusal));
     co_return std::nullopt;
   }
   entered.place = std::move(*place);

@@ -47,7 +47,7 @@ class Door {
     std::shared_ptr<void> place;
   };
   // Nullopt when the request was refused; the refusal has been sent.
-  Task<std::optional<Entered>> admit(http::Exchange& exchange);
+  Task<std::optional<Entered>> admit(http::Exchange& exchange, http::Headers of_refusal = {});
   // Asks again whose the credential of that request is, and takes the user over.
   Task<Result<void>> readmit(http::Exchange& exchange, Caller& caller);
 

@@ -120,5 +120,28 @@ TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
   });
 }
 
+// The public command line sends no credential and takes the name of a file from the answer,
+// whatever its status: it fails with a sentence, which is the name that it cannot open.
+TEST(LogRoutes, ADownloadWithoutACredentialIsAnsweredByASentence) {
+  with_users_bench([](UsersBench& on) -> Task<> {
+    Bench bench(on);
+    bench.users.start();
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = bench.server.port()};
+    const auto answer = co_await on.http.send(
+        here, {.method = "GET", .target = "/api/applications/logs"}, deadline_after(5s));
+    CO_ASSERT_OK(answer);
+    EXPECT_EQ(answer->status, 401);
+    EXPECT_EQ(answer->body, R"({"error":"Unauthorized: Invalid token."})");
+    const auto name = answer->headers.find("Content-Disposition").value_or("");
+    EXPECT_THAT(std::string(name), testing::MatchesRegex("attachment; filename=\"[^\"\\\\]*\""));
+    // In a folder that nobody has: nothing is written, and nothing overwritten.
+    EXPECT_THAT(std::string(name), HasSubstr("\"nothing was downloaded/"));
+    EXPECT_THAT(std::string(name), HasSubstr("need a credential"));
+    EXPECT_THAT(std::string(name), testing::Not(HasSubstr("..")));
+    on.http.close_idle();
+    co_await bench.stop();
+  });
+}
+
 }  // namespace
 }  // namespace gitops::app_proxy
