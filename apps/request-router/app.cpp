@@ -50,11 +50,13 @@ class App {
         event_source_names_(
             context.metrics,
             {.name = "event-source-lookup", .threads = 4, .max_queued_per_client = 16}),
+        webhooks_(context.executor, context.metrics, {.journal_folder = config.webhook_journal}),
         shared_{.config = config,
                 .names = names_,
                 .event_source_names = event_source_names_,
                 .access_log = access_log_,
                 .traffic = traffic_,
+                .webhooks = webhooks_,
                 .totals = std::make_shared<proxy::Totals>(shared_limits(config)),
                 .app_proxy_down = [this] { return app_proxy_down(); },
                 .fail =
@@ -73,6 +75,8 @@ class App {
     settings_ = *settings;
     co_await named_proxies_.look_up(settings_.trusted_proxy_names);
     gates_ = std::make_shared<Gates>(gate_limits(*settings));
+    auto keeping = webhooks_.start([this](const SourceName& source) { return way_to(source); });
+    if (!keeping) co_return keeping;
     auto port = static_cast<std::uint16_t>(config_.port);
     for (std::int64_t i = 0; i < config_.loops; ++i) {
       auto& worker = *workers_.emplace_back(
@@ -103,6 +107,7 @@ class App {
       co_await run_on_loop(worker->executor(),
                            [&worker, deadline] { return worker->stop(deadline); });
     }
+    co_await webhooks_.stop(deadline);
     const auto give_up = deadline_after(kLastLines);
     while (!access_log_.flush() && Clock::now() < give_up) {
       co_await sleep_for(std::chrono::milliseconds(10));
@@ -112,10 +117,12 @@ class App {
   [[nodiscard]] std::vector<ReadyCheck> ready_checks() {
     return {{"app-proxy", [this] { return app_proxy_down(); }}};
   }
+  [[nodiscard]] std::string webhooks() const { return webhooks_.page(); }
   [[nodiscard]] std::string status() const {
     const auto down = app_proxy_down();
     return "connections: " + std::to_string(shared_.totals->connections) +
-           "\napp-proxy: " + (down.empty() ? std::string("reachable") : down) + "\n";
+           "\napp-proxy: " + (down.empty() ? std::string("reachable") : down) +
+           "\nwebhooks kept: " + std::to_string(webhooks_.size()) + "\n";
   }
 
  private:
@@ -125,6 +132,13 @@ class App {
       function();
       co_return;
     });
+  }
+
+  // As the first loop's routes have it, which is the daemon's.
+  [[nodiscard]] Result<std::shared_ptr<const WebhookRoute>> way_to(const SourceName& source) const {
+    const auto routing = workers_.empty() ? nullptr : workers_.front()->routing();
+    if (!routing) return gitops::fail(ErrorCode::unavailable, "the router does not serve yet");
+    return routing->webhook_route(source.ns, source.event_source);
   }
 
   static GateLimits gate_limits(const RouteSettings& settings) {
@@ -161,6 +175,7 @@ class App {
     while (true) {
       co_await sleep_for(access_log_.flush() ? kHousekeeping : kCatchUp);
       connections_.Set(static_cast<double>(shared_.totals->connections));
+      webhooks_.count();
       if (routes_file_.changed()) co_await reload();
     }
   }
@@ -235,6 +250,7 @@ class App {
   net::Resolver event_source_names_;
   RouteSettings settings_;
   NamedProxies named_proxies_{names_};
+  Webhooks webhooks_;
   WorkerContext shared_;
   std::shared_ptr<Gates> gates_;
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -257,6 +273,9 @@ DaemonSpec request_router() {
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = app->ready_checks();
     frame.status = [app] { return app->status(); };
+    frame.pages = {{"/webhooks", [app](std::string_view) {
+                      return AdminPage{.body = app->webhooks()};
+                    }}};
     return frame;
   };
   return spec;

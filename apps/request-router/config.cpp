@@ -265,6 +265,11 @@ void bind(ConfigReader& reader, Config& config) {
                ? std::string{}
                : std::string("certificate and key are required together");
   });
+  reader.add({"webhook-journal",
+              {"WEBHOOK_JOURNAL"},
+              "Folder on a volume for webhooks that are to be delivered later, so that they survive "
+              "the process; routers may share it; empty: in memory only"},
+             config.webhook_journal);
   reader.add({"access-log", {"ACCESS_LOG"}, "Write a line of JSON for each request"},
              config.access_log);
 }

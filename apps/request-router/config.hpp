@@ -57,6 +57,7 @@ struct Config {
   std::chrono::milliseconds idle_timeout{65'000};
   std::string tls_certificate_file;
   std::string tls_key_file;
+  std::string webhook_journal;  // a folder; empty: none
   bool access_log = true;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,9 @@ class Gate {
     Gate* gate_;
   };
   Place enter(Clock::time_point now);
+  // A connection to the event source was made, so it exists.
+  void mark_known() { known_ = true; }
+  [[nodiscard]] bool is_known() const { return known_; }
   // Holds from now on; requests inside stay.
   void set(GateLimits limits);
   [[nodiscard]] std::int64_t inside() const;
@@ -49,6 +53,7 @@ class Gate {
   void leave();
   [[nodiscard]] double tokens(Clock::time_point now) const;
 
+  std::atomic<bool> known_ = false;
   mutable std::mutex mutex_;
   GateLimits limits_;
   std::int64_t inside_ = 0;

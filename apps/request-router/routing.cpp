@@ -7,12 +7,16 @@
 #include "common/http/url.hpp"
 #include "common/http/wire_text.hpp"
 #include "request-router/error_answer.hpp"
+#include "request-router/webhooks.hpp"
 
 namespace gitops::router {
 namespace {
 
 constexpr std::size_t kMaxEventSources = 1'000;  // remembered
 constexpr std::size_t kMaxRequestId = 128;
+// How long a webhook waits that cannot be kept, and between its looks at the gate.
+constexpr auto kGatePatience = std::chrono::seconds(5);
+constexpr auto kGateLook = std::chrono::milliseconds(50);
 
 bool is_request_id(std::string_view text) {
   return !text.empty() && text.size() <= kMaxRequestId && http::is_token(text);
@@ -62,6 +66,74 @@ struct Inside {
   Gate::Place place;
 };
 
+using Verdict = Task<std::optional<http::Response>>;
+
+// A connection to an event source, or at least its address, shows that the event source exists.
+proxy::Dialer marks_known(proxy::Dialer dialer, net::Resolver& names, std::string host,
+                          std::shared_ptr<Gate> gate) {
+  dialer.dial = [dial = std::move(dialer.dial), &names, host = std::move(host),
+                 gate = std::move(gate)](
+                    Deadline deadline,
+                    net::LookupClient client) -> Task<Result<std::unique_ptr<net::Channel>>> {
+    auto channel = co_await dial(deadline, client);
+    if (channel) {
+      gate->mark_known();
+    } else if (!gate->is_known() && channel.error().code == ErrorCode::unavailable) {
+      if (co_await names.resolve(host, 1, deadline, client)) gate->mark_known();
+    }
+    co_return channel;
+  };
+  return dialer;
+}
+
+// A Git host may send it only once; what other methods ask for is of no use later.
+bool may_be_kept(const WebhookRoute& route, const proxy::WholeRequest& request) {
+  return request.head.method == "POST" && route.gate->is_known();
+}
+
+// Lets a webhook in when the event source has a place for it. One that has to wait is kept, so that it
+// is safe meanwhile; one that cannot be kept waits here.
+Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Totals& totals,
+                   const proxy::WholeRequest& request, std::shared_ptr<void>& admission) {
+  const auto deadline = deadline_after(kGatePatience);
+  while (true) {
+    const bool keepable = may_be_kept(route, request);
+    // While senders wait for memory, what is kept makes room for them.
+    const bool waits =
+        keepable && (totals.is_short_of_room() || kept.must_wait(route.source));
+    if (!waits) {
+      if (auto place = route.gate->enter(Clock::now())) {
+        admission = std::make_shared<Inside>(route.gate, std::move(place));
+        co_return std::nullopt;
+      }
+    }
+    if (keepable) co_return co_await kept.keep(route.source, request, {});
+    if (Clock::now() >= deadline) {
+      co_return error_answer(429, "too many webhooks for this event source",
+                             request.head.find(proxy::FieldId::accept));
+    }
+    co_await sleep_for(kGateLook);
+  }
+}
+
+Verdict keep_undelivered(const WebhookRoute& route, Webhooks& kept,
+                         const proxy::WholeRequest& request, const proxy::Problem& problem) {
+  switch (problem.failure) {
+    case proxy::Failure::connect_failed:
+    case proxy::Failure::connect_timeout:
+    case proxy::Failure::answer_timeout:
+    case proxy::Failure::upstream_lost:
+    case proxy::Failure::upstream_unavailable:
+    case proxy::Failure::malformed_answer:
+      break;
+    default:
+      co_return std::nullopt;
+  }
+  if (!may_be_kept(route, request)) co_return std::nullopt;
+  const bool is_reachable = problem.failure == proxy::Failure::upstream_unavailable;
+  co_return co_await kept.keep(route.source, request, is_reachable ? "" : problem.detail);
+}
+
 // Whether connections to the same place are made in the same way.
 bool connect_alike(const RouteSettings& a, const RouteSettings& b) {
   return a.connect_timeout == b.connect_timeout &&
@@ -91,13 +163,14 @@ std::string_view message_for(proxy::Failure failure, int status) {
 }  // namespace
 
 Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
-                 const RouteSettings& settings, std::shared_ptr<Gates> gates,
+                 const RouteSettings& settings, std::shared_ptr<Gates> gates, Webhooks& webhooks,
                  std::shared_ptr<proxy::Totals> totals, std::function<std::string()> app_proxy_down,
                  const Routing* before)
     : names_(names),
       event_source_names_(event_source_names),
       settings_(settings),
       gates_(std::move(gates)),
+      kept_(webhooks),
       totals_(std::move(totals)),
       app_proxy_down_(std::move(app_proxy_down)),
       trusted_(net::AddressList::parse(settings.trusted_proxies).value()),
@@ -147,11 +220,11 @@ void Routing::take_over(const Routing& before) {
   const bool alike = connect_alike(settings_, before.settings_) &&
                      settings_.webhook_port == before.settings_.webhook_port;
   for (const auto& [old_host, route] : before.events_) {
-    const auto host = webhook_host(route->ns, route->event_source, webhooks_);
+    const auto& [ns, event_source] = route->source;
+    const auto host = webhook_host(ns, event_source, webhooks_);
     if (!host) continue;
     auto upstream = alike && *host == old_host ? route->upstream : nullptr;
-    events_.emplace(*host,
-                    new_event_route(route->ns, route->event_source, *host, std::move(upstream)));
+    events_.emplace(*host, new_event_route(ns, event_source, *host, std::move(upstream)));
   }
 }
 
@@ -191,12 +264,13 @@ Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const s
   return route;
 }
 
-Result<Routing::EventRoute> Routing::webhook_route(const RouteMatch& match) {
-  const auto host = webhook_host(match.ns, match.event_source, webhooks_);
+Result<Routing::EventRoute> Routing::webhook_route(std::string_view ns,
+                                                   std::string_view event_source) {
+  const auto host = webhook_host(ns, event_source, webhooks_);
   if (!host) return std::unexpected(host.error());
   if (const auto known = events_.find(*host); known != events_.end()) return known->second;
   if (events_.size() >= kMaxEventSources) forget_event_sources();
-  auto route = new_event_route(match.ns, match.event_source, *host, nullptr);
+  auto route = new_event_route(ns, event_source, *host, nullptr);
   events_.emplace(*host, route);
   return route;
 }
@@ -205,8 +279,7 @@ Routing::EventRoute Routing::new_event_route(std::string_view ns, std::string_vi
                                              const std::string& host,
                                              std::shared_ptr<proxy::Upstream> upstream) const {
   auto route = std::make_shared<WebhookRoute>();
-  route->ns = ns;
-  route->event_source = event_source;
+  route->source = {.ns = std::string(ns), .event_source = std::string(event_source)};
   route->gate = gates_->of(host);
   if (const auto* rule = signature_rule(ns, event_source)) {
     route->signature = rule->kind;
@@ -221,11 +294,13 @@ Routing::EventRoute Routing::new_event_route(std::string_view ns, std::string_vi
   route->upstream = std::move(upstream);
   if (!route->upstream) {
     // The dot makes the name absolute: no search list of the pod or of its node is tried.
-    route->upstream = std::make_shared<proxy::Upstream>(
+    auto dialer =
         proxy::tcp_dialer(event_source_names_,
                           {.host = host + ".",
                            .port = static_cast<std::uint16_t>(settings_.webhook_port),
-                           .allowed = only_allowed(allowed_)}),
+                           .allowed = only_allowed(allowed_)});
+    route->upstream = std::make_shared<proxy::Upstream>(
+        marks_known(std::move(dialer), event_source_names_, host + ".", route->gate),
         proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout,
                                .idle_timeout = settings_.upstream_idle_timeout,
                                .max_idle = 64});
@@ -267,7 +342,7 @@ proxy::Decision Routing::decide(const proxy::RequestHead& head, const proxy::Pee
       route = workflows_;
       break;
     case RouteKind::webhook: {
-      auto found = webhook_route(match);
+      auto found = webhook_route(match.ns, match.event_source);
       if (!found) {
         const int status = found.error().code == ErrorCode::forbidden ? 403 : 404;
         return error_answer(status, found.error().message, accept);
@@ -315,17 +390,15 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
     signature = std::make_shared<SignatureCheck>(std::move(*check));
     forward.screening->inspect = [signature](std::string_view part) { signature->add(part); };
   }
-  forward.screening->admit =
-      [route, signature](const proxy::RequestHead& whole,
-                         std::shared_ptr<void>& admission) -> std::optional<http::Response> {
-    if (signature && !signature->passes()) return unsigned_webhook(whole);
-    auto place = route->gate->enter(Clock::now());
-    if (!place) {
-      return error_answer(429, "too many webhooks for this event source",
-                          whole.find(proxy::FieldId::accept));
-    }
-    admission = std::make_shared<Inside>(route->gate, std::move(place));
-    return std::nullopt;
+  forward.screening->admit = [route, signature, kept = &kept_, totals = totals_](
+                                 const proxy::WholeRequest& request,
+                                 std::shared_ptr<void>& admission) -> Verdict {
+    if (signature && !signature->passes()) co_return unsigned_webhook(request.head);
+    co_return co_await enter_gate(*route, *kept, *totals, request, admission);
+  };
+  forward.screening->undelivered = [route, kept = &kept_](const proxy::WholeRequest& request,
+                                                          const proxy::Problem& problem) {
+    return keep_undelivered(*route, *kept, request, problem);
   };
   // Behind a proxy that names its clients, held bytes are charged to the client.
   if (forward.trusted_peer) {

@@ -15,6 +15,7 @@
 #include "request-router/gate.hpp"
 #include "request-router/route.hpp"
 #include "request-router/signature.hpp"
+#include "request-router/webhook_store.hpp"
 #include "request-router/webhook_target.hpp"
 
 namespace gitops::router {
@@ -24,12 +25,13 @@ enum class RouteId : std::size_t { app_proxy, workflows, webhooks };
 
 // The way to one event source.
 struct WebhookRoute : proxy::Route {
-  std::string ns;
-  std::string event_source;
+  SourceName source;
   std::shared_ptr<Gate> gate;
   SignatureKind signature = SignatureKind::github;
   std::shared_ptr<SignatureSecrets> secrets;  // null: webhooks need not be signed
 };
+
+class Webhooks;
 
 // The routes in force: decides on each request and answers those that cannot be forwarded. Made
 // anew when the settings change, with the upstreams and gates that the change does not concern;
@@ -38,10 +40,11 @@ struct WebhookRoute : proxy::Route {
 class Routing {
  public:
   // `names` looks up the configured upstreams, `event_source_names` the hosts of event sources, which
-  // whoever sends a webhook chooses. The settings were checked when they were read.
+  // whoever sends a webhook chooses; both, and `webhooks`, outlive it. The settings were checked when
+  // they were read.
   // `app_proxy_down` tells why, or is empty. `before` are the routes so far, if any.
   Routing(net::Resolver& names, net::Resolver& event_source_names, const RouteSettings& settings,
-          std::shared_ptr<Gates> gates, std::shared_ptr<proxy::Totals> totals,
+          std::shared_ptr<Gates> gates, Webhooks& webhooks, std::shared_ptr<proxy::Totals> totals,
           std::function<std::string()> app_proxy_down, const Routing* before = nullptr);
 
   proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
@@ -51,6 +54,9 @@ class Routing {
   [[nodiscard]] std::string_view client_of(const proxy::RequestHead& head,
                                            const proxy::PeerInfo& peer) const;
 
+  // The way to an event source. Errors: forbidden, not_found (see webhook_host()).
+  Result<std::shared_ptr<const WebhookRoute>> webhook_route(std::string_view ns,
+                                                            std::string_view event_source);
   [[nodiscard]] proxy::Upstream& app_proxy() const { return *app_proxy_->upstream; }
   // Closes pooled connections that have been idle for too long.
   void sweep();
@@ -66,7 +72,6 @@ class Routing {
   [[nodiscard]] EventRoute new_event_route(std::string_view ns, std::string_view event_source,
                                            const std::string& host,
                                            std::shared_ptr<proxy::Upstream> upstream) const;
-  Result<EventRoute> webhook_route(const RouteMatch& match);
   void take_over(const Routing& before);
   void forget_event_sources();
   [[nodiscard]] const SignatureRule* signature_rule(std::string_view ns,
@@ -82,6 +87,7 @@ class Routing {
   net::Resolver& event_source_names_;
   RouteSettings settings_;
   std::shared_ptr<Gates> gates_;
+  Webhooks& kept_;
   std::shared_ptr<proxy::Totals> totals_;
   std::function<std::string()> app_proxy_down_;
   net::AddressList trusted_;

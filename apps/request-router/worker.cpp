@@ -50,8 +50,8 @@ Result<void> Worker::start(const RouteSettings& settings, std::shared_ptr<Gates>
 
 void Worker::use(const RouteSettings& settings, std::shared_ptr<Gates> gates) {
   routing_ = std::make_shared<Routing>(context_.names, context_.event_source_names, settings,
-                                       std::move(gates), context_.totals, context_.app_proxy_down,
-                                       routing_.get());
+                                       std::move(gates), context_.webhooks, context_.totals,
+                                       context_.app_proxy_down, routing_.get());
 }
 
 Task<> Worker::stop(Deadline deadline) {

@@ -10,6 +10,7 @@
 #include "request-router/config.hpp"
 #include "request-router/routing.hpp"
 #include "request-router/traffic.hpp"
+#include "request-router/webhooks.hpp"
 
 namespace gitops::router {
 
@@ -20,6 +21,7 @@ struct WorkerContext {
   net::Resolver& event_source_names;  // strangers choose them
   LineWriter& access_log;
   Traffic& traffic;
+  Webhooks& webhooks;
   std::shared_ptr<proxy::Totals> totals;
   std::function<std::string()> app_proxy_down;
   std::function<void(const std::string& why)> fail;

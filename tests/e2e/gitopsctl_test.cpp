@@ -15,6 +15,7 @@
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
 #include "support/test_certs.hpp"
+#include "test_http/raw_http.hpp"
 
 // The real gitopsctl between doubles of Kubernetes, Argo CD and the control plane.
 namespace gitops::test {
@@ -404,6 +405,32 @@ TEST(GitopsctlVersion, TellsTheClustersToo) {
     EXPECT_EQ(world.exit_code, 0) << "its own version is known";
     EXPECT_EQ(alone["gitopsctl"], report["gitopsctl"]);
     EXPECT_EQ(alone["kubernetes"]["reason"], "unavailable");
+  });
+}
+
+TEST(GitopsctlWebhooks, ShowsWhatTheRouterKeepsAndWhatItLost) {
+  const RecordingUpstream router("router", [](const RecordedRequest& request, RawSocket& socket) {
+    if (request.target() != "/webhooks") return RecordingUpstream::reply(socket, "", "", "404 No");
+    return RecordingUpstream::reply(
+        socket, R"({"kept":2,"bytes":900,"oldest_seconds":41,
+          "sources":[{"namespace":"argo","event_source":"github","kept":2,"bytes":900,
+                      "reachable":false,"last_error":"connection refused"}],
+          "lost":[{"time":"2026-03-04T09:15:27Z","namespace":"argo","event_source":"gitlab",
+                   "request_id":"id-7","reason":"expired"}]})");
+  });
+  const auto url = "--router-url=http://127.0.0.1:" + std::to_string(router.port());
+  on_world([&](World& world) -> Task<> {
+    const auto text = co_await world.call({"webhooks", url});
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+    EXPECT_THAT(text.out, StartsWith("2 webhooks are kept, 900 bytes, the oldest for 41 s\n"));
+    EXPECT_THAT(text.out, HasSubstr("  argo/github  2 kept  not reachable  connection refused\n"));
+    EXPECT_THAT(text.out, HasSubstr("  2026-03-04T09:15:27Z  argo/gitlab  expired  id-7\n"));
+    const auto page = co_await world.call_json({"webhooks", url});
+    EXPECT_EQ(page["kept"], 2);
+    const auto other =
+        co_await world.call({"webhooks", "--router-url=" + world.argocd.url().to_string()});
+    EXPECT_EQ(other.exit_code, 3);
+    EXPECT_THAT(other.err, HasSubstr("is not the admin port of a request-router"));
   });
 }
 

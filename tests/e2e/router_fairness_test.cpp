@@ -84,8 +84,10 @@ TEST(RouterFairness, AC14_LargeSignedBodiesThatDripKeepNoGenuineOneOut) {
   for (int i = 0; i < 3; ++i) {
     slow.emplace_back(bed.port());
     slow.back().send(head_of("/webhooks/argo/github", kLarge + 1'000'000, forged));
-    slow.back().send(part);  // an end is as good
   }
+  // The first is read; the others wait until there is room for all of them.
+  std::vector<std::jthread> senders;
+  for (auto& socket : slow) senders.emplace_back([&] { socket.send(part); });
   const std::string body(2'000'000, 'g');
   EXPECT_EQ(
       raw_call(bed.port(),
@@ -94,6 +96,7 @@ TEST(RouterFairness, AC14_LargeSignedBodiesThatDripKeepNoGenuineOneOut) {
           .status,
       200);
   EXPECT_EQ(bed.events().requests().at(0).body.size(), body.size());
+  bed.process().kill();  // ends the senders
 }
 
 TEST(RouterFairness, LookupsThatHangKeepNobodyElseWaiting) {

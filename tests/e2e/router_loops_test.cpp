@@ -107,12 +107,13 @@ TEST(RouterLoops, AC14_LimitsOfAnEventSourceHoldForAllLoopsTogether) {
     socket->send(webhook);
   }
   require_until(under_way(kLimit), seconds(10), "webhooks to be under way");
-  const auto refused = [&bed] {
+  const auto kept = [&bed] {
     return http_call({.url = "http://127.0.0.1:" + std::to_string(bed.admin_port()) + "/metrics"})
-        .body.contains(R"(gitops_router_requests_total{code="4xx",route="webhooks"} )" +
+        .body.contains("gitops_router_kept_webhooks_total " +
                        std::to_string(kConnections - kLimit) + "\n");
   };
-  require_until(refused, seconds(10), "all others to be refused");
+  require_until(kept, seconds(10), "all others to be kept");
+  EXPECT_EQ(bed.events().requests().size(), kLimit);
   barrier.open();
   std::map<int, std::size_t> count;
   std::set<std::string> loops;
@@ -121,10 +122,10 @@ TEST(RouterLoops, AC14_LimitsOfAnEventSourceHoldForAllLoopsTogether) {
     ++count[response.status];
     loops.insert(loop_of(response));
   }
-  EXPECT_EQ(count[200], kLimit);
-  EXPECT_EQ(count[429], kConnections - kLimit);
+  EXPECT_GE(count[200], kLimit);
+  EXPECT_EQ(count[200] + count[202], kConnections);
   EXPECT_EQ(loops.size(), 3U);
-  EXPECT_EQ(bed.events().requests().size(), kLimit);
+  require_until(under_way(kConnections), seconds(10), "all to be delivered");
 }
 
 TEST(RouterLoops, SigtermLetsRequestsOfEveryLoopEnd) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/net/memory_channel.hpp"
+#include "request-router/webhooks.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::router {
@@ -42,9 +43,10 @@ class Names {
 
 class Bed {
  public:
-  explicit Bed(const RouteSettings& settings)
-      : routing(names.resolver, event_source_names.resolver, settings,
-                std::make_shared<Gates>(GateLimits{}), std::make_shared<proxy::Totals>(),
+  Bed(const Executor& executor, const RouteSettings& settings)
+      : webhooks(executor, metrics, {}),
+        routing(names.resolver, event_source_names.resolver, settings,
+                std::make_shared<Gates>(GateLimits{}), webhooks, std::make_shared<proxy::Totals>(),
                 [] { return std::string(); }) {}
 
   // Where a webhook for this event source is forwarded to.
@@ -59,6 +61,8 @@ class Bed {
 
   Names names;
   Names event_source_names;
+  Metrics metrics;
+  Webhooks webhooks;
   Routing routing;
 };
 
@@ -72,7 +76,7 @@ RouteSettings settings() {
 // Whose names whoever sends a webhook chooses.
 TEST(Routing, NamesOfEventSourcesEvictNoConfiguredName) {
   test::run_in_test_time([]() -> Task<> {
-    Bed bed(settings());
+    Bed bed(co_await asio::this_coro::executor, settings());
     // The connections fail, because the filter allows no loopback address.
     EXPECT_FALSE(co_await bed.routing.app_proxy().connect());
     for (int i = 0; i < 10; ++i) {
@@ -90,7 +94,7 @@ TEST(Routing, ARedirectionIsOfAsciiOnly) {
   auto with_workflows = settings();
   with_workflows.workflows_url = "https://argo-server:2746";
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(with_workflows);
+    Bed bed(co_await asio::this_coro::executor, with_workflows);
     const std::string text = "GET /workflows?q=\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n";
     proxy::RequestHeadParser parser({});
     CO_ASSERT_OK(parser.next(text));
@@ -108,7 +112,7 @@ TEST(Routing, IdleConnectionsToUpstreamsAreKeptAsLongAsTheSettingSays) {
       const auto executor = co_await asio::this_coro::executor;
       auto with_timeout = settings();
       with_timeout.upstream_idle_timeout = 20s;
-      Bed bed(with_timeout);
+      Bed bed(executor, with_timeout);
       const auto event_source = bed.event_source("github");
       CO_ASSERT_TRUE(event_source != nullptr);
       for (auto* upstream : {&bed.routing.app_proxy(), event_source.get()}) {

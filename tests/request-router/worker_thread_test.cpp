@@ -33,11 +33,13 @@ class Workers {
         event_source_names_(metrics_, event_source_names),
         writer_(log, dropped_),
         traffic_(metrics_),
+        webhooks_(loop_.executor(), metrics_, {}),
         context_{.config = config,
                  .names = names_,
                  .event_source_names = event_source_names_,
                  .access_log = writer_,
                  .traffic = traffic_,
+                 .webhooks = webhooks_,
                  .totals = std::make_shared<proxy::Totals>(),
                  .app_proxy_down = [] { return std::string{}; },
                  .fail = [](const std::string& why) { ADD_FAILURE() << why; }} {}
@@ -86,6 +88,8 @@ class Workers {
   net::Resolver event_source_names_;
   LineWriter writer_;
   Traffic traffic_;
+  LoopThread loop_;
+  Webhooks webhooks_;
   WorkerContext context_;
   std::list<Worker> workers_;
 };

@@ -116,15 +116,17 @@ Task<> Driver::serve() {
         }
         break;
       }
-      case Exchange::Action::admit: {
-        auto& forward = exchange.forward();
-        if (auto refusal = forward.screening->admit(*exchange.head(), forward.admission)) {
-          exchange.answer(std::move(*refusal), context_.date.now(), reactor.now());
-        } else {
-          exchange.admitted();
-        }
+      case Exchange::Action::await_room: {
+        const bool came = co_await exchange.room(reactor.now());
+        exchange.room_came(came, reactor.now());
         break;
       }
+      case Exchange::Action::admit:
+        co_await admit(exchange);
+        break;
+      case Exchange::Action::keep:
+        co_await keep(exchange);
+        break;
       case Exchange::Action::word_failure: {
         const auto& problem = exchange.problem();
         exchange.answer(context_.policy.failed(exchange.head(), exchange.route(), problem.failure,
@@ -151,6 +153,26 @@ Task<> Driver::serve() {
       case Exchange::Action::finish:
         co_return;
     }
+  }
+}
+
+Task<> Driver::admit(Exchange& exchange) {
+  auto& forward = exchange.forward();
+  auto refusal = co_await forward.screening->admit(exchange.whole(), forward.admission);
+  if (refusal) {
+    exchange.answer(std::move(*refusal), context_.date.now(), context_.reactor.now());
+  } else {
+    exchange.admitted();
+  }
+}
+
+Task<> Driver::keep(Exchange& exchange) {
+  auto answer =
+      co_await exchange.forward().screening->undelivered(exchange.whole(), exchange.problem());
+  if (answer) {
+    exchange.answer(std::move(*answer), context_.date.now(), context_.reactor.now());
+  } else {
+    exchange.not_kept();
   }
 }
 

@@ -58,6 +58,8 @@ class Driver {
   Task<> yield_after_much();
   // Until the exchange is finished.
   Task<> serve();
+  Task<> admit(Exchange& exchange);
+  Task<> keep(Exchange& exchange);
   Task<> get_upstream(Exchange& exchange);
   Task<> relay(Exchange& exchange);
   bool move_bytes(Exchange& exchange);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "common/http/wire_text.hpp"
@@ -106,6 +107,19 @@ std::optional<std::chrono::seconds> keep_alive_timeout(const ResponseHead& answe
     if (error == std::errc{} && end == digits.end()) timeout = std::chrono::seconds(seconds);
   });
   return timeout;
+}
+
+// In blocks of the pool.
+std::size_t blocks_for(std::size_t bytes) {
+  constexpr auto kBlock = net::BlockPool::kLarge;
+  constexpr auto kMost = std::numeric_limits<std::size_t>::max() / 2;
+  return (std::min(bytes, kMost) + kBlock - 1) / kBlock * kBlock;
+}
+
+// A body that holds memory, or keeps it from others, comes faster than one that only passes.
+RouteLimits limits_of_held(RouteLimits limits) {
+  limits.body_deadline = std::min(limits.body_deadline, limits.held_deadline);
+  return limits;
 }
 
 Problem too_large() {
@@ -226,8 +240,9 @@ void Exchange::start_forwarding(Clock::time_point now) {
     now_.collected = Collected::apart;
     now_.collecting = true;
     request_body_.start(framing_, BodyFraming::Kind::none);
-    pace_.start(limits(), now);
-    return collect_apart(now);
+    pace_.start(limits_of_held(limits()), now);
+    const auto length = head.content_length.value_or(0);
+    return has_room(length) ? collect_apart(now) : want_room(length);
   }
   request_body_.start(framing_, framing_.kind);
   if (auto problem = feed_body()) return fail(std::move(problem));
@@ -295,8 +310,31 @@ const std::shared_ptr<PeerUse>& Exchange::charged() const {
   return other ? forward_.screening->holder : peer_->use;
 }
 
-bool Exchange::charge_block() {
-  return held_charge_.charge(charged(), net::BlockPool::kLarge);
+// Whether so many more bytes of the body can be held; takes the room for them where there is some.
+bool Exchange::has_room(std::size_t bytes) {
+  const auto needed = blocks_for(held_size_ + bytes);
+  if (needed <= now_.room) return true;
+  if (!held_charge_.charge(charged(), needed - now_.room)) return false;
+  now_.room = needed;
+  return true;
+}
+
+void Exchange::want_room(std::size_t bytes) {
+  now_.wanted_room = blocks_for(held_size_ + bytes) - now_.room;
+  action_ = Action::await_room;
+}
+
+Task<bool> Exchange::room(Clock::time_point now) {
+  return held_charge_.await_charge(charged(), now_.wanted_room, now + limits().room_timeout);
+}
+
+void Exchange::room_came(bool came, Clock::time_point now) {
+  action_ = Action::move_bytes;
+  if (!came) return fail(too_much_held());
+  now_.room += std::exchange(now_.wanted_room, 0);
+  pace_.start(limits_of_held(limits()), now);
+  if (now_.collected == Collected::in_place) return collect_in_place(now);
+  collect_apart(now);
 }
 
 // False when the rest of the body is not collected but passes as it comes. A client that waits for
@@ -304,14 +342,15 @@ bool Exchange::charge_block() {
 bool Exchange::begin_in_place(Clock::time_point now) {
   const bool may_pass = !forward_.screening;
   if (!fits_in_block() || (may_pass && parser_.head().expects_continue)) return false;
-  if (!charge_block()) {
-    if (may_pass) return false;
-    fail(too_much_held());
-    return true;
-  }
+  const bool has_room = held_charge_.charge(charged(), net::BlockPool::kLarge);
+  if (!has_room && may_pass) return false;
   now_.collected = Collected::in_place;
   now_.collecting = true;
-  await_body(now);
+  if (has_room) {
+    await_body(now);
+  } else {
+    want_room(net::BlockPool::kLarge);
+  }
   return true;
 }
 
@@ -325,34 +364,32 @@ void Exchange::collect_in_place(Clock::time_point now) {
 
 void Exchange::collect_apart(Clock::time_point now) {
   while (!request_body_.done()) {
-    if (body_input().empty()) return await_body(now);
+    const auto input = body_input();
+    if (input.empty()) return await_body(now);
+    // Of a body whose length was not told, the room is taken as it comes.
+    if (framing_.kind != BodyFraming::Kind::length && !has_room(input.size())) {
+      return want_room(input.size());
+    }
     if (auto problem = feed_body()) return fail(std::move(problem));
     inspect();
-    for (const auto& slice : request_body_.data()) {
-      if (!hold(text_of(slice))) return fail(too_much_held());
-    }
+    for (const auto& slice : request_body_.data()) hold(text_of(slice));
     consume_body(std::exchange(now_.piece, 0));
   }
   framing_ = {.kind = BodyFraming::Kind::length, .length = held_size_};
   collected();
 }
 
-// Copies data into blocks, each of which is charged when it is taken. False when there is no more
-// room.
-bool Exchange::hold(std::string_view data) {
+// Copies data into blocks, for which there is room.
+void Exchange::hold(std::string_view data) {
   constexpr auto kBlock = net::BlockPool::kLarge;
   while (!data.empty()) {
     const auto used = held_size_ % kBlock;
-    if (used == 0) {
-      if (!charge_block()) return false;
-      held_.push_back(context_.blocks.take(kBlock));
-    }
+    if (used == 0) held_.push_back(context_.blocks.take(kBlock));
     const auto size = std::min(data.size(), kBlock - used);
     std::memcpy(held_.back() + used, data.data(), size);
     held_size_ += size;
     data.remove_prefix(size);
   }
-  return true;
 }
 
 void Exchange::inspect() {
@@ -365,15 +402,30 @@ void Exchange::collected() {
   now_.collecting = false;
   now_.whole = now_.body_read = true;
   deadlines_.client_read = kNever;
-  if (forward_.screening) {
-    action_ = Action::admit;
-  } else {
-    admitted();
+  build_request();
+  action_ = forward_.screening ? Action::admit : Action::get_upstream;
+}
+
+WholeRequest Exchange::whole() const {
+  WholeRequest request{
+      .head = parser_.head(), .request_id = request_id_, .forwarded_head = request_};
+  const auto add = [&request](std::string_view part) {
+    if (!part.empty()) request.body.push_back(part);
+  };
+  if (now_.collected != Collected::apart) {
+    add(in_->bytes().substr(now_.head_size, now_.body_taken));
+    add(body_in_.bytes().substr(0, now_.gathered));
+    return request;
   }
+  constexpr auto kBlock = net::BlockPool::kLarge;
+  for (std::size_t at = 0; at < held_size_; at += kBlock) {
+    add({held_[at / kBlock], std::min(kBlock, held_size_ - at)});
+  }
+  return request;
 }
 
 void Exchange::admitted() {
-  build_request();
+  now_.admitted = true;
   action_ = Action::get_upstream;
 }
 
@@ -548,7 +600,7 @@ bool Exchange::waits_for_upstream() const {
 }
 
 void Exchange::client_hung_up(Clock::time_point now) {
-  if (!waits_for_upstream()) return;
+  if (!waits_for_upstream() || may_be_kept()) return;
   const auto given_up = now_.began + kHangUpGrace;
   if (now < given_up) {
     deadlines_.client_read = given_up;
@@ -624,6 +676,11 @@ void Exchange::start_answer(Clock::time_point now) {
   if (answer.status == 101) {
     if (limits().websocket && head.wants_websocket()) return switch_protocols(now);
     return fail(malformed_answer("the upstream switched protocols unasked"));
+  }
+  if (is_unavailable(answer.status) && may_be_kept()) {
+    return fail({.failure = Failure::upstream_unavailable,
+                 .status = answer.status,
+                 .detail = "the upstream answered " + std::to_string(answer.status)});
   }
   const bool varies = limits().gzip && is_compressible(answer);
   const bool gzip = varies && head.http_1_1 && head.method != "HEAD" && accepts_gzip(head) &&
@@ -853,12 +910,21 @@ void Exchange::end_failed() {
   if (now_.answer == Answer::passing || now_.answer == Answer::switching) {
     return finish(ClientEnd::abort);
   }
+  if (may_be_kept()) {
+    now_.asked_to_keep = true;
+    action_ = Action::keep;
+    return;
+  }
   if (problem_.failure == Failure::client_gone) {
     now_.status = 499;
     return finish(ClientEnd::abort);
   }
   now_.answer = Answer::none;
   action_ = Action::word_failure;
+}
+
+bool Exchange::may_be_kept() const {
+  return now_.admitted && !now_.asked_to_keep && forward_.screening->undelivered;
 }
 
 void Exchange::finish(ClientEnd client) {

@@ -69,7 +69,8 @@ class Outgoing {
 //
 // Rules that it keeps by itself: a body whose length is told and that fits in one block is collected
 // before an upstream is asked for, so that a slow client occupies none, and so that the request can
-// be sent again. An early answer of the upstream ends the upload. A request is sent
+// be sent again. A longer one that is to be held is not read before there is room for all of it, so
+// that bodies which are held in part never wait for each other. An early answer of the upstream ends the upload. A request is sent
 // a second time only on a new connection, after a pooled one broke before any byte of an answer,
 // and only when the request is idempotent or nothing of it had been written. An answer that breaks
 // off never looks complete to the client.
@@ -88,7 +89,9 @@ class Exchange {
   enum class Action {
     move_bytes,     // read and write what is offered, then wait
     decide,         // ask the policy about head(), then decided() or answer()
-    admit,          // ask forward().screening, then admitted() or answer()
+    await_room,     // await room() for the body that is to be held, then room_came()
+    admit,          // ask forward().screening about whole(), then admitted() or answer()
+    keep,           // ask forward().screening what becomes of problem(), then answer() or not_kept()
     word_failure,   // ask the policy for an answer to problem(), then answer()
     get_upstream,   // a pooled connection if may_reuse(), else a new one; then upstream_ready() or
                     // upstream_failed()
@@ -112,7 +115,12 @@ class Exchange {
   // To whom what the request takes is charged.
   [[nodiscard]] const std::shared_ptr<PeerUse>& charged() const;
   void decided(Forward forward, Clock::time_point now);
+  // Whether there is room; gives up after RouteLimits::room_timeout.
+  [[nodiscard]] Task<bool> room(Clock::time_point now);
+  void room_came(bool came, Clock::time_point now);
+  [[nodiscard]] WholeRequest whole() const;
   void admitted();
+  void not_kept() { end_failed(); }
   // `date`: of the Date field.
   void answer(http::Response response, std::string_view date, Clock::time_point now);
   [[nodiscard]] bool may_reuse() const { return !now_.tried; }
@@ -199,6 +207,8 @@ class Exchange {
     std::size_t piece = 0;         // of the body's input that is being sent
     std::size_t gathered = 0;      // of body_in_, a part of the body that stays until the end
     std::size_t held_offered = 0;  // of held_
+    std::size_t room = 0;          // charged for held_
+    std::size_t wanted_room = 0;   // that is waited for
     std::size_t answer_head_size = 0;
     int interim = 0;  // 1xx answers so far
     int status = 0;   // of the answer
@@ -209,6 +219,8 @@ class Exchange {
     bool head_read = false;
     bool body_read = false;  // everything of the request was taken in
     bool whole = false;      // the first part is all of it, so that it can be sent again
+    bool admitted = false;
+    bool asked_to_keep = false;
     bool collecting = false;
     bool continue_sent = false;
     bool answer_begun = false;
@@ -238,7 +250,10 @@ class Exchange {
   [[nodiscard]] bool begin_in_place(Clock::time_point now);
   void collect_in_place(Clock::time_point now);
   void collect_apart(Clock::time_point now);
-  [[nodiscard]] bool hold(std::string_view data);
+  [[nodiscard]] bool has_room(std::size_t bytes);
+  void want_room(std::size_t bytes);
+  void hold(std::string_view data);
+  [[nodiscard]] bool may_be_kept() const;
   void collected();
   void await_body(Clock::time_point now);
   void inspect();
@@ -258,7 +273,6 @@ class Exchange {
   void finish(ClientEnd client);
   void absorb_body();
   void release_held();
-  [[nodiscard]] bool charge_block();
   void make_request_id(std::string_view given);
   [[nodiscard]] bool client_keeps() const;
   [[nodiscard]] bool waits_for_upstream() const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/core/wakeup.hpp"
+
 namespace gitops::proxy {
 namespace {
 
@@ -17,6 +19,7 @@ ip::address peer_of(const ip::address& address) {
 
 // Adds to a counter unless that exceeds the limit.
 bool add(std::atomic<std::size_t>& counter, std::size_t more, std::size_t limit) {
+  if (more > limit) return false;
   if (counter.fetch_add(more) + more <= limit) return true;
   counter -= more;
   return false;
@@ -38,21 +41,93 @@ std::shared_ptr<PeerUse> Totals::of(const ip::address& address) {
   return use;
 }
 
+// Somebody who waits for room; in the frame of await_hold(). `granted` is guarded by waiting_mutex_.
+struct Totals::Waiting {
+  Waiting(Totals& t, std::shared_ptr<PeerUse> p, std::size_t b, const Executor& executor)
+      : totals(t), peer(std::move(p)), bytes(b), wakeup(std::make_shared<Wakeup>(executor)) {
+    const std::lock_guard lock(totals.waiting_mutex_);
+    ++totals.waiting_count_;  // before the attempt: a release after it looks for those who wait
+    place = totals.waiting_.insert(totals.waiting_.end(), this);
+    if (totals.hold(*peer, bytes)) grant();
+  }
+  ~Waiting() {
+    const std::lock_guard lock(totals.waiting_mutex_);
+    if (!granted) leave();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  // Under the mutex, as the next one.
+  void grant() {
+    granted = true;
+    leave();
+    wakeup->ring();
+  }
+  void leave() {
+    totals.waiting_.erase(place);
+    --totals.waiting_count_;
+  }
+  // Whether the room is the caller's from now on.
+  bool take() {
+    const std::lock_guard lock(totals.waiting_mutex_);
+    return granted;
+  }
+
+  Totals& totals;
+  std::shared_ptr<PeerUse> peer;
+  std::size_t bytes;
+  std::shared_ptr<Wakeup> wakeup;
+  std::list<Waiting*>::iterator place;
+  bool granted = false;
+};
+
+bool Totals::hold(PeerUse& peer, std::size_t bytes) {
+  if (!add(peer.held, bytes, limits.max_held_per_peer)) return false;
+  if (add(held, bytes, limits.max_held)) return true;
+  peer.held -= bytes;
+  return false;
+}
+
+void Totals::release(PeerUse& peer, std::size_t bytes) {
+  peer.held -= bytes;
+  held -= bytes;
+  if (waiting_count_ == 0) return;
+  const std::lock_guard lock(waiting_mutex_);
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    auto* waiting = *next++;
+    if (hold(*waiting->peer, waiting->bytes)) waiting->grant();
+  }
+}
+
+Task<bool> Totals::await_hold(std::shared_ptr<PeerUse> peer, std::size_t bytes, Deadline deadline) {
+  if (bytes > std::min(limits.max_held, limits.max_held_per_peer)) co_return false;
+  Waiting waiting(*this, std::move(peer), bytes, co_await asio::this_coro::executor);
+  try {
+    co_await waiting.wakeup->wait(deadline);
+  } catch (...) {
+    if (waiting.take()) release(*waiting.peer, bytes);
+    throw;
+  }
+  co_return waiting.take();
+}
+
 bool Held::charge(const std::shared_ptr<PeerUse>& peer, std::size_t bytes) {
   if (!peer_) peer_ = peer;
-  if (!add(peer_->held, bytes, totals_.limits.max_held_per_peer)) return false;
-  if (!add(totals_.held, bytes, totals_.limits.max_held)) {
-    peer_->held -= bytes;
-    return false;
-  }
+  if (!totals_.hold(*peer_, bytes)) return false;
   bytes_ += bytes;
   return true;
 }
 
+Task<bool> Held::await_charge(std::shared_ptr<PeerUse> peer, std::size_t bytes, Deadline deadline) {
+  if (!peer_) peer_ = peer;
+  const bool charged = co_await totals_.await_hold(peer_, bytes, deadline);
+  if (charged) bytes_ += bytes;
+  co_return charged;
+}
+
 void Held::release() {
   if (!peer_) return;
-  peer_->held -= bytes_;
-  totals_.held -= std::exchange(bytes_, 0);
+  totals_.release(*peer_, std::exchange(bytes_, 0));
   peer_.reset();
 }
 

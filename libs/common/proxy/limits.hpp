@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include <boost/asio/ip/address.hpp>
 
+#include "common/core/async.hpp"
 #include "common/core/time.hpp"
 
 // What clients may use, and the account of what they use. Limits hold for one peer address before
@@ -22,6 +24,8 @@ struct RouteLimits {
   std::uint64_t min_body_rate = 1024;                   // of a request's body, bytes per second
   std::chrono::milliseconds body_grace{10'000};         // before min_body_rate holds
   std::chrono::milliseconds body_deadline{900'000};     // for the whole body of a request
+  std::chrono::milliseconds held_deadline{60'000};      // for one that is held in memory
+  std::chrono::milliseconds room_timeout{30'000};       // wait of one that is to be held for room
   std::chrono::milliseconds answer_timeout{60'000};     // request sent -> head of the answer
   std::chrono::milliseconds body_timeout{60'000};       // each read or write of a body
   std::chrono::milliseconds tunnel_timeout{3'600'000};  // WebSocket: nothing in either direction
@@ -54,12 +58,28 @@ class Totals {
   // network of 64 bits are one peer.
   std::shared_ptr<PeerUse> of(const boost::asio::ip::address& address);
 
+  // Charges held bytes to a peer and to all peers together. False when a limit is reached; then nothing
+  // is charged.
+  bool hold(PeerUse& peer, std::size_t bytes);
+  // The same, but waits until the deadline for room. Room that is released goes to those who have waited
+  // longest, as far as it is enough for them and their peer has not reached its limit. False at once
+  // for more than the limits would ever allow.
+  Task<bool> await_hold(std::shared_ptr<PeerUse> peer, std::size_t bytes, Deadline deadline);
+  void release(PeerUse& peer, std::size_t bytes);
+  // Whether somebody waits for room.
+  [[nodiscard]] bool is_short_of_room() const { return waiting_count_ > 0; }
+
   const SharedLimits limits;
   std::atomic<std::size_t> connections = 0;
   std::atomic<std::size_t> held = 0;  // bytes
   std::atomic<std::size_t> deflaters = 0;
 
  private:
+  struct Waiting;
+
+  std::mutex waiting_mutex_;
+  std::list<Waiting*> waiting_;  // oldest first
+  std::atomic<std::size_t> waiting_count_ = 0;
   std::mutex mutex_;
   std::unordered_map<boost::asio::ip::address, std::weak_ptr<PeerUse>> peers_;
   std::size_t tidy_at_ = 1'000;
@@ -76,6 +96,8 @@ class Held {
   // False when a limit is reached; then nothing is charged. All charges until release() are to the
   // same peer.
   bool charge(const std::shared_ptr<PeerUse>& peer, std::size_t bytes);
+  // See Totals::await_hold.
+  Task<bool> await_charge(std::shared_ptr<PeerUse> peer, std::size_t bytes, Deadline deadline);
   void release();
 
  private:

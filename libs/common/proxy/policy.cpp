@@ -30,12 +30,18 @@ std::string_view to_string(Failure failure) {
       return "answer_timeout";
     case Failure::upstream_lost:
       return "upstream_lost";
+    case Failure::upstream_unavailable:
+      return "upstream_unavailable";
     case Failure::malformed_answer:
       return "malformed_answer";
     case Failure::client_gone:
       return "client_gone";
   }
   return "unknown";
+}
+
+bool is_unavailable(int status) {
+  return status >= 500 && status != 501 && status != 505;
 }
 
 }  // namespace gitops::proxy

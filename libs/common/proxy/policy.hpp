@@ -7,9 +7,11 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <boost/asio/ip/address.hpp>
 
+#include "common/core/async.hpp"
 #include "common/core/time.hpp"
 #include "common/http/message.hpp"
 #include "common/proxy/head.hpp"
@@ -41,15 +43,33 @@ struct Route {
   std::string location_prefix;
 };
 
+struct Problem;
+
+// A request whose body is complete. Its slices are valid until the request ends.
+struct WholeRequest {
+  const RequestHead& head;
+  std::string_view request_id;
+  std::string_view forwarded_head;  // as the upstream gets it
+  std::vector<std::string_view> body = {};
+};
+
 // What a request must pass before an upstream is taken for it. Its whole body is held in memory until
-// then (at most max_body bytes).
+// then (at most max_body bytes). The functions that return a Task may wait; the client is not read
+// meanwhile.
 struct Screening {
   // Asked once the whole body is there: nothing when the request may go on, else the answer to it.
   // May set `admission`, which is Forward's.
-  std::function<std::optional<http::Response>(const RequestHead&, std::shared_ptr<void>& admission)>
+  std::function<Task<std::optional<http::Response>>(const WholeRequest& request,
+                                                    std::shared_ptr<void>& admission)>
       admit;
   // Is given the data of the body as it comes, in order. May be empty.
   std::function<void(std::string_view part)> inspect = {};
+  // Asked when an admitted request got no answer from its upstream, or one with a status that says
+  // that nobody took it (see is_unavailable()): the answer in place of Policy::failed, or nothing.
+  // With it, a request goes on to its end when its client has left. May be empty.
+  std::function<Task<std::optional<http::Response>>(const WholeRequest& request,
+                                                    const Problem& problem)>
+      undelivered = {};
   // To whom the held body, and the lookup of the upstream's name, are charged; null: to the peer.
   std::shared_ptr<PeerUse> holder = {};
 };
@@ -83,10 +103,15 @@ enum class Failure {
   connect_timeout,
   answer_timeout,
   upstream_lost,
+  upstream_unavailable,  // it answered so; see is_unavailable()
   malformed_answer,
   client_gone,
 };
 std::string_view to_string(Failure failure);
+
+// Whether the status of an answer says that the request was not dealt with and may be sent again: 5xx
+// other than 501 and 505.
+bool is_unavailable(int status);
 
 // Why a request failed, and the status for its client.
 struct Problem {

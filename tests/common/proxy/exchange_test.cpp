@@ -106,9 +106,21 @@ class Bed {
         body->append(part);
         inspected.append(part);
       };
-      forward.screening->admit = [this, body](const RequestHead& whole, std::shared_ptr<void>&) {
-        return verify(whole, *body);
+      forward.screening->admit =
+          [this, body](const WholeRequest& request,
+                       std::shared_ptr<void>&) -> Task<std::optional<http::Response>> {
+        co_return verify(request.head, *body);
       };
+      if (keeps) {
+        forward.screening->undelivered =
+            [this](const WholeRequest& request,
+                   const Problem& problem) -> Task<std::optional<http::Response>> {
+          Kept item{.failure = problem.failure, .bytes = std::string(request.forwarded_head)};
+          for (const auto part : request.body) item.bytes.append(part);
+          kept.push_back(std::move(item));
+          co_return http::Response{.status = 202, .headers = {}, .body = "kept"};
+        };
+      }
     }
     if (count_admissions) {
       ++admitted;
@@ -132,6 +144,13 @@ class Bed {
   std::shared_ptr<Route> route;
   std::function<std::optional<http::Response>(const RequestHead&, std::string_view)> verify;
   std::string inspected;  // of the bodies of all requests that are verified
+  // Those that are verified and were not delivered.
+  struct Kept {
+    Failure failure = Failure::none;
+    std::string bytes;
+  };
+  bool keeps = false;
+  std::vector<Kept> kept;
   std::optional<Error> dial_error;
   Clock::duration dial_takes{};
   std::size_t upstream_capacity = 64 * 1024;
@@ -772,6 +791,99 @@ TEST(Exchange, WhatOneAddressMayHoldLeavesRoomForOthers) {
         EXPECT_THAT(co_await read(upstream, "yy"), HasSubstr("POST /x"));
       },
       {.max_held = 4 * net::BlockPool::kLarge, .max_held_per_peer = 2 * net::BlockPool::kLarge});
+}
+
+TEST(Exchange, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
+  play(
+      [](Bed& bed) -> Task<> {
+        bed.verify = admit_all;
+        auto& first = bed.connect();
+        co_await send(first, kLongPost + std::string(kLong, 'x'));
+        auto& upstream = *co_await bed.upstream();
+        (void)co_await read(upstream, "xxxx");
+        auto& second = bed.connect();
+        co_await send(second, kLongPost + std::string(kLong - 1, 'y'));
+        co_await sleep_for(20s);
+        EXPECT_TRUE(bed.totals->is_short_of_room());
+        EXPECT_EQ(bed.totals->held, 2 * net::BlockPool::kLarge) << "it is not read";
+        co_await send(upstream, kOk);
+        EXPECT_THAT(co_await read(first, "ok"), StartsWith("HTTP/1.1 200"));
+        co_await send(second, "z");
+        (void)co_await read(upstream, "yz");
+        co_await send(upstream, kOk);
+        EXPECT_THAT(co_await read(second, "ok"), StartsWith("HTTP/1.1 200"));
+        EXPECT_EQ(bed.totals->held, 0U);
+        EXPECT_FALSE(bed.totals->is_short_of_room());
+      },
+      {.max_held = 4 * net::BlockPool::kLarge, .max_held_per_peer = 2 * net::BlockPool::kLarge});
+}
+
+TEST(Exchange, ARequestThatNobodyTookIsOfferedToBeKept) {
+  const auto expect_kept = [](Bed& bed, Failure failure) {
+    ASSERT_EQ(bed.kept.size(), 1U);
+    EXPECT_EQ(bed.kept[0].failure, failure);
+    EXPECT_THAT(bed.kept[0].bytes, StartsWith("POST /x HTTP/1.1\r\nHost: up\r\n"));
+    EXPECT_THAT(bed.kept[0].bytes, EndsWith("\r\n\r\nbody"));
+  };
+  play([&](Bed& bed) -> Task<> {
+    bed.verify = admit_all;
+    bed.keeps = true;
+    bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
+    auto& client = bed.connect();
+    co_await send(client, kPost);
+    EXPECT_THAT(co_await read(client, "kept"), StartsWith("HTTP/1.1 202"));
+    expect_kept(bed, Failure::connect_failed);
+    EXPECT_EQ(bed.records.at(0).failure, Failure::connect_failed);
+    bed.dial_error.reset();
+    co_await send(client, kPost);
+    co_await send(*co_await bed.upstream(), kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200")) << "the connection is kept";
+  });
+  for (const auto* status : {"500 Internal Server Error", "503 Service Unavailable"}) {
+    play([&](Bed& bed) -> Task<> {
+      bed.verify = admit_all;
+      bed.keeps = true;
+      auto [client, upstream] = co_await ask(bed, kPost, "body");
+      co_await send(upstream,
+                    "HTTP/1.1 " + std::string(status) + "\r\nContent-Length: 2\r\n\r\nno");
+      EXPECT_THAT(co_await read(client, "kept"), StartsWith("HTTP/1.1 202"));
+      expect_kept(bed, Failure::upstream_unavailable);
+    });
+  }
+  play([&](Bed& bed) -> Task<> {
+    bed.verify = admit_all;
+    bed.keeps = true;
+    auto [client, upstream] = co_await ask(bed, kPost, "body");
+    upstream.abort();
+    EXPECT_THAT(co_await read(client, "kept"), StartsWith("HTTP/1.1 202"));
+    expect_kept(bed, Failure::upstream_lost);
+  });
+}
+
+TEST(Exchange, AnAnswerThatRefusesTheRequestIsPassedOn) {
+  play([](Bed& bed) -> Task<> {
+    bed.verify = admit_all;
+    bed.keeps = true;
+    auto [client, upstream] = co_await ask(bed, kPost, "body");
+    co_await send(upstream, "HTTP/1.1 501 Not Implemented\r\nContent-Length: 2\r\n\r\nno");
+    EXPECT_THAT(co_await read(client, "no"), StartsWith("HTTP/1.1 501"));
+    EXPECT_THAT(bed.kept, IsEmpty());
+  });
+}
+
+TEST(Exchange, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
+  play([](Bed& bed) -> Task<> {
+    bed.verify = admit_all;
+    bed.keeps = true;
+    auto [client, upstream] = co_await ask(bed, kPost, "body");
+    client.close();
+    co_await sleep_for(20s);
+    EXPECT_THAT(bed.records, IsEmpty());
+    co_await send(upstream, kOk);
+    co_await sleep_for(1s);
+    EXPECT_EQ(bed.records.size(), 1U);
+    EXPECT_THAT(bed.kept, IsEmpty());
+  });
 }
 
 TEST(Exchange, ADripAfterManyBytesEndsToo) {

@@ -1,6 +1,11 @@
 #include "common/proxy/limits.hpp"
 
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "common/core/task_group.hpp"
+#include "support/run_coro.hpp"
 
 namespace gitops::proxy {
 namespace {
@@ -52,6 +57,46 @@ TEST(BodyPace, TheDeadlineIsForAllOfIt) {
   EXPECT_EQ(pace.wait(kStart + 50s), kStart + 100s);
   pace.came(1'000'000, kStart + 90s);
   EXPECT_EQ(pace.wait(kStart + 90s), kStart + 100s);
+}
+
+TEST(Totals, RoomGoesToThoseWhoHaveWaitedLongestAsFarAsItIsEnough) {
+  test::run_in_test_time([]() -> Task<> {
+    Totals totals({.max_held = 100, .max_held_per_peer = 60});
+    const auto one = totals.of(make_address("192.0.2.1"));
+    const auto other = totals.of(make_address("192.0.2.2"));
+    EXPECT_TRUE(totals.hold(*one, 60));
+    EXPECT_FALSE(totals.hold(*one, 1));
+    EXPECT_TRUE(totals.hold(*other, 40));
+    EXPECT_FALSE(totals.hold(*other, 1));
+    std::string order;
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    const auto wait = [&](const std::shared_ptr<PeerUse>& peer, std::size_t bytes, char name) {
+      tasks.spawn("wait", [&, peer, bytes, name]() -> Task<> {
+        const bool came = co_await totals.await_hold(peer, bytes, deadline_after(10s));
+        order += came ? name : '-';
+      });
+    };
+    wait(one, 50, 'a');
+    wait(one, 10, 'b');
+    wait(other, 20, 'c');
+    EXPECT_FALSE(co_await totals.await_hold(other, 61, deadline_after(10s)))
+        << "more than a peer may ever have";
+    co_await sleep_for(1s);
+    EXPECT_TRUE(totals.is_short_of_room());
+    EXPECT_EQ(order, "");
+    totals.release(*one, 20);  // enough for b and a half of c
+    co_await sleep_for(1s);
+    EXPECT_EQ(order, "b");
+    totals.release(*one, 40);
+    co_await sleep_for(1s);
+    EXPECT_EQ(order, "ba") << "it waited longer than c";
+    co_await sleep_for(10s);
+    EXPECT_EQ(order, "ba-");
+    EXPECT_EQ(totals.held, 100U);
+    EXPECT_EQ(one->held, 60U);
+    EXPECT_FALSE(totals.is_short_of_room());
+    co_await tasks.join();
+  });
 }
 
 TEST(Totals, AnAddressHasOneAccountWhileItIsUsed) {

@@ -1,0 +1,408 @@
+#include "request-router/webhook_journal.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <prometheus/counter.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+
+namespace gitops::router {
+namespace {
+
+// A file begins with kMagic. A record is the length of its text (4 bytes, big-endian), the first bytes of
+// the text's SHA-256, and the text: a kind and an id (8 bytes), and of a webhook that is kept the
+// time (8 bytes, milliseconds since 1970), four texts with their lengths (4 bytes each).
+constexpr std::string_view kMagic = "gitops-webhooks-1\n";
+constexpr std::size_t kSumSize = 8;
+constexpr char kKept = 'K';
+constexpr char kGone = 'G';
+// No router writes a larger one.
+constexpr std::uintmax_t kMaxFile = 1024ULL * 1024 * 1024;
+constexpr std::string_view kPrefix = "webhooks-";
+constexpr std::string_view kSuffix = ".journal";
+
+const Log& log() {
+  static const Log kLog("webhooks");
+  return kLog;
+}
+
+void append_number(std::string& out, std::uint64_t value, int bytes) {
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {
+    out += static_cast<char>(value >> shift & 0xffU);
+  }
+}
+
+void append_text(std::string& out, std::string_view text) {
+  append_number(out, text.size(), 4);
+  out += text;
+}
+
+std::string sum_of(std::string_view text) {
+  const auto sum = sha256(text);
+  return {sum.begin(), sum.begin() + kSumSize};
+}
+
+void append_record(std::string& out, std::string_view text) {
+  append_number(out, text.size(), 4);
+  out += sum_of(text);
+  out += text;
+}
+
+// Takes values from the front of a text; `ok` is false once one was missing.
+struct Reader {
+  std::string_view text;
+  bool ok = true;
+
+  std::uint64_t number(std::size_t bytes) {
+    std::uint64_t value = 0;
+    for (const char c : take(bytes)) value = value << 8U | static_cast<unsigned char>(c);
+    return value;
+  }
+  std::string_view take(std::size_t size) {
+    ok = ok && size <= text.size();
+    if (!ok) return {};
+    const auto part = text.substr(0, size);
+    text.remove_prefix(size);
+    return part;
+  }
+  std::string string() { return std::string(take(number(4))); }
+};
+
+Error system_error(std::string what) {
+  return {.code = ErrorCode::unavailable,
+          .message = std::move(what) + ": " + std::generic_category().message(errno)};
+}
+
+// Whether the file still has this name, so that nobody else has taken it over meanwhile.
+bool is_at(int descriptor, const std::filesystem::path& path) {
+  struct stat open = {};
+  struct stat named = {};
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+Result<std::string> read_all(int descriptor) {
+  struct stat file = {};
+  if (::fstat(descriptor, &file) != 0) return std::unexpected(system_error("cannot be read"));
+  if (static_cast<std::uintmax_t>(file.st_size) > kMaxFile) {
+    return fail(ErrorCode::too_large, "is no journal: it is too large");
+  }
+  std::string text(static_cast<std::size_t>(file.st_size), '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const auto got = ::pread(descriptor, text.data() + size, text.size() - size,
+                             static_cast<off_t>(size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::unexpected(system_error("cannot be read"));
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  text.resize(size);
+  return text;
+}
+
+// Closes a descriptor, which ends its lock.
+struct Descriptor {
+  explicit Descriptor(int d) : value(d) {}
+  ~Descriptor() {
+    if (value >= 0) ::close(value);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int value;
+};
+
+}  // namespace
+
+// -- the bytes --
+
+void append_kept_record(std::string& out, const KeptWebhook& webhook, WallTime since) {
+  std::string text(1, kKept);
+  append_number(text, webhook.id, 8);
+  append_number(text, static_cast<std::uint64_t>(since.time_since_epoch().count()), 8);
+  append_text(text, webhook.source.ns);
+  append_text(text, webhook.source.event_source);
+  append_text(text, webhook.request_id);
+  append_text(text, webhook.bytes);
+  append_record(out, text);
+}
+
+void append_gone_record(std::string& out, std::uint64_t id) {
+  std::string text(1, kGone);
+  append_number(text, id, 8);
+  append_record(out, text);
+}
+
+std::vector<RecoveredWebhook> replay(std::string_view journal) {
+  std::map<std::uint64_t, RecoveredWebhook> kept;
+  Reader reader{journal};
+  if (reader.take(kMagic.size()) != kMagic) return {};
+  while (!reader.text.empty()) {
+    const auto size = reader.number(4);
+    const auto sum = reader.take(kSumSize);
+    const auto text = reader.take(size);
+    if (!reader.ok || sum != sum_of(text)) break;
+    Reader fields{text};
+    const auto kind = fields.take(1);
+    const auto id = fields.number(8);
+    if (kind == std::string_view(&kGone, 1)) {
+      kept.erase(id);
+    } else if (kind == std::string_view(&kKept, 1)) {
+      RecoveredWebhook found;
+      found.webhook.id = id;
+      found.since = WallTime(WallTime::duration(static_cast<WallTime::rep>(fields.number(8))));
+      found.webhook.source.ns = fields.string();
+      found.webhook.source.event_source = fields.string();
+      found.webhook.request_id = fields.string();
+      found.webhook.bytes = fields.string();
+      if (fields.ok) kept.insert_or_assign(id, std::move(found));
+    }
+  }
+  std::vector<RecoveredWebhook> all;
+  for (auto& [id, found] : kept) all.push_back(std::move(found));
+  return all;
+}
+
+// -- the file --
+
+WebhookJournal::WebhookJournal(Options options, Recover recover, Counter& errors)
+    : options_(std::move(options)), recover_(std::move(recover)), errors_(errors) {}
+
+WebhookJournal::~WebhookJournal() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  if (file_.descriptor < 0) return;
+  if (live_.empty()) {
+    remove(file_);
+  } else {
+    ::close(file_.descriptor);
+  }
+}
+
+Result<void> WebhookJournal::open() {
+  std::error_code ec;
+  std::filesystem::create_directories(options_.folder, ec);
+  auto file = create();
+  if (!file) return std::unexpected(file.error());
+  file_ = std::move(*file);
+  look_for_others();
+  thread_ = std::jthread([this] { run(); });
+  return {};
+}
+
+void WebhookJournal::keep(Kept webhook, Durable durable) {
+  const auto id = webhook->id;
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back({.webhook = std::move(webhook), .id = id, .durable = std::move(durable)});
+  changed_.notify_all();
+}
+
+void WebhookJournal::gone(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back({.webhook = nullptr, .id = id, .durable = {}});
+  changed_.notify_all();
+}
+
+void WebhookJournal::run() {
+  auto look_at = std::chrono::steady_clock::now() + options_.look_interval;
+  while (true) {
+    std::deque<Job> jobs;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_until(lock, look_at, [this] { return stopping_ || !jobs_.empty(); });
+      if (stopping_ && jobs_.empty()) return;
+      jobs.swap(jobs_);
+    }
+    write(std::move(jobs));
+    if (file_.size > options_.compact_above && file_.size > 2 * live_bytes_) compact();
+    if (std::chrono::steady_clock::now() < look_at) continue;
+    look_for_others();
+    look_at = std::chrono::steady_clock::now() + options_.look_interval;
+  }
+}
+
+// All jobs that came together share one fdatasync.
+void WebhookJournal::write(std::deque<Job> jobs) {
+  Result<void> synced;
+  bool has_kept = false;
+  std::vector<std::pair<Durable, Result<void>>> written;
+  for (auto& job : jobs) {
+    if (job.webhook) {
+      written.emplace_back(std::move(job.durable), append_kept(file_, job.webhook));
+      if (!written.back().second) continue;
+      has_kept = true;
+      live_bytes_ += job.webhook->bytes.size();
+      live_.emplace(job.id, job.webhook);
+    } else if (const auto known = live_.find(job.id); known != live_.end()) {
+      live_bytes_ -= known->second->bytes.size();
+      live_.erase(known);
+      std::string record;
+      append_gone_record(record, job.id);
+      if (auto appended = append(file_, record); !appended) report(appended.error());
+    }
+  }
+  if (has_kept) synced = sync(file_);
+  for (auto& [durable, result] : written) {
+    if (result && !synced) result = synced;
+    if (!result) report(result.error());
+    durable(result);
+  }
+}
+
+Result<void> WebhookJournal::append_kept(File& file, const Kept& webhook) const {
+  std::string record;
+  const auto age = std::chrono::duration_cast<WallTime::duration>(Clock::now() - webhook->since);
+  append_kept_record(record, *webhook, wall_now() - age);
+  return append(file, record);
+}
+
+// All of a record, or nothing: what follows a part of one would never be read.
+Result<void> WebhookJournal::append(File& file, std::string_view record) const {
+  for (std::size_t size = 0; size < record.size();) {
+    const auto wrote = ::write(file.descriptor, record.data() + size, record.size() - size);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) {
+      auto error = system_error("the journal of webhooks cannot be written");
+      if (::ftruncate(file.descriptor, static_cast<off_t>(file.size)) != 0) {
+        error.message += ", nor shortened";
+      }
+      return std::unexpected(std::move(error));
+    }
+    size += static_cast<std::size_t>(wrote);
+  }
+  file.size += record.size();
+  return {};
+}
+
+Result<void> WebhookJournal::sync(const File& file) const {
+  if (::fdatasync(file.descriptor) == 0) return {};
+  return std::unexpected(system_error("the journal of webhooks cannot be written to its disk"));
+}
+
+Result<WebhookJournal::File> WebhookJournal::create() const {
+  constexpr int kAttempts = 10;  // another process may take it for a journal that nobody has
+  for (int i = 0; i < kAttempts; ++i) {
+    File file;
+    file.path = options_.folder / (std::string(kPrefix) + hex_encode(random_bytes(8)) +
+                                   std::string(kSuffix));
+    file.descriptor =
+        ::open(file.path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+    if (file.descriptor < 0) {
+      return std::unexpected(system_error("no journal of webhooks can be made in " +
+                                          options_.folder.string()));
+    }
+    const bool is_ours =
+        ::flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 && is_at(file.descriptor, file.path);
+    if (!is_ours) {
+      ::close(file.descriptor);
+      continue;
+    }
+    if (auto written = append(file, kMagic); !written) {
+      remove(file);
+      return std::unexpected(written.error());
+    }
+    sync_folder(options_.folder);
+    return file;
+  }
+  return fail(ErrorCode::unavailable,
+              "no journal of webhooks can be locked in " + options_.folder.string());
+}
+
+void WebhookJournal::remove(File& file) const {
+  std::error_code ec;
+  std::filesystem::remove(file.path, ec);
+  ::close(std::exchange(file.descriptor, -1));
+}
+
+// Both files hold the webhooks for a moment: one that is found twice is delivered twice.
+void WebhookJournal::compact() {
+  auto next = create();
+  if (!next) return report(next.error());
+  for (const auto& [id, webhook] : live_) {
+    if (auto written = append_kept(*next, webhook); !written) {
+      report(written.error());
+      return remove(*next);
+    }
+  }
+  if (auto synced = sync(*next); !synced) {
+    report(synced.error());
+    return remove(*next);
+  }
+  remove(file_);
+  file_ = std::move(*next);
+}
+
+// -- journals of other processes --
+
+void WebhookJournal::look_for_others() {
+  std::error_code ec;
+  std::vector<std::filesystem::path> found;
+  for (auto entry = std::filesystem::directory_iterator(options_.folder, ec);
+       !ec && entry != std::filesystem::directory_iterator(); entry.increment(ec)) {
+    const auto name = entry->path().filename().string();
+    const bool is_journal = name.starts_with(kPrefix) && name.ends_with(kSuffix);
+    if (is_journal && entry->path() != file_.path) found.push_back(entry->path());
+  }
+  for (const auto& path : found) {
+    if (!recovered_.contains(path)) take_over(path);
+  }
+}
+
+void WebhookJournal::take_over(const std::filesystem::path& path) {
+  const Descriptor other(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (other.value < 0) return;
+  // Its process holds the lock as long as it lives.
+  if (::flock(other.value, LOCK_EX | LOCK_NB) != 0 || !is_at(other.value, path)) return;
+  const auto text = read_all(other.value);
+  if (!text) return report(text.error());
+  auto webhooks = replay(*text);
+  const auto count = webhooks.size();
+  if (count > 0) {
+    const auto taken = recover_(std::move(webhooks));
+    if (!taken) return;
+    recovered_.insert(path);  // whatever happens to the file from here on
+    for (const auto& webhook : *taken) {
+      if (auto written = append_kept(file_, webhook); !written) return report(written.error());
+      live_bytes_ += webhook->bytes.size();
+      live_.emplace(webhook->id, webhook);
+    }
+    if (auto synced = sync(file_); !synced) return report(synced.error());
+    log().info("took over the webhooks that another process kept",
+               {{"journal_file", path.filename().string()}, {"webhooks", count}});
+  }
+  std::error_code ec;
+  std::filesystem::remove(path, ec);
+  recovered_.erase(path);
+}
+
+void WebhookJournal::report(const Error& error) {
+  errors_.Increment();
+  const auto verdict = reports_.check(error.message, Clock::now());
+  if (!verdict.pass) return;
+  log().error("the journal of webhooks fails; they are kept in memory only",
+              {{"error", error.message}, {"suppressed", verdict.suppressed}});
+}
+
+}  // namespace gitops::router

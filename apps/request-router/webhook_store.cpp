@@ -1,0 +1,230 @@
+#include "request-router/webhook_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gitops::router {
+namespace {
+
+using std::chrono::seconds;
+
+// Memory that a webhook takes besides its bytes, roughly.
+constexpr std::size_t kOverhead = 512;
+// Of the room that is left, a source may have taken so many times as much: one alone gets 31 parts of 32.
+constexpr std::size_t kShare = 31;
+// Between attempts at a source that cannot be reached, and at a webhook that was refused.
+constexpr auto kMostPause = seconds(10);
+constexpr auto kMostDelay = seconds(60);
+
+std::size_t size_of(const KeptWebhook& webhook) {
+  return webhook.bytes.size() + kOverhead;
+}
+
+// 1, 2, 4, … seconds.
+Clock::duration doubled(unsigned times, seconds most) {
+  return std::min(seconds(1LL << std::min(times, 20U)), most);
+}
+
+}  // namespace
+
+const WebhookStore::Source* WebhookStore::find(const SourceName& name) const {
+  const auto found = std::ranges::find(sources_, name, &Source::name);
+  return found == sources_.end() ? nullptr : &*found;
+}
+
+WebhookStore::Source& WebhookStore::source_of(const SourceName& name) {
+  const auto found = std::ranges::find(sources_, name, &Source::name);
+  return found == sources_.end() ? sources_.emplace_back(name) : *found;
+}
+
+bool WebhookStore::add(Kept webhook) {
+  const auto size = size_of(*webhook);
+  if (size > limits_.bytes - bytes_) return false;
+  const auto left = limits_.bytes - bytes_ - size;
+  const auto* known = find(webhook->source);
+  if ((known == nullptr ? 0 : known->bytes) + size > kShare * left) return false;
+  auto& source = source_of(webhook->source);
+  bytes_ += size;
+  source.bytes += size;
+  ++source.webhooks;
+  source.ready.push_back(webhook->id);
+  const auto id = webhook->id;
+  ages_.emplace(webhook->since, id);
+  items_.emplace(id, Item{.webhook = std::move(webhook), .source = &source});
+  return true;
+}
+
+bool WebhookStore::must_wait(const SourceName& name) const {
+  const auto* source = find(name);
+  return source != nullptr && (source->failures > 0 || !source->ready.empty());
+}
+
+bool WebhookStore::is_reachable(const SourceName& name) const {
+  const auto* source = find(name);
+  return source == nullptr || source->failures == 0;
+}
+
+void WebhookStore::unreachable(const SourceName& name, std::string_view why,
+                               Clock::time_point now) {
+  // Without webhooks that wait there is nothing that would find out when it is back.
+  if (find(name) != nullptr) fail(source_of(name), why, now);
+}
+
+// -- whose turn it is --
+
+void WebhookStore::take_due(Source& source, Clock::time_point now) {
+  while (!source.later.empty() && source.later.begin()->first <= now) {
+    source.ready.push_back(source.later.begin()->second);
+    source.later.erase(source.later.begin());
+  }
+  while (!source.ready.empty() && !items_.contains(source.ready.front())) {
+    source.ready.pop_front();
+  }
+}
+
+bool WebhookStore::may_try(const Source& source, Clock::time_point now) const {
+  if (source.ready.empty() || now < source.paused_until) return false;
+  return source.failures == 0 || source.under_way == 0;
+}
+
+Kept WebhookStore::next(Clock::time_point now, const Enter& enter) {
+  forget_unused_sources();
+  for (auto source = sources_.begin(); source != sources_.end(); ++source) {
+    take_due(*source, now);
+    if (!may_try(*source, now) || !enter(source->name)) continue;
+    auto& item = items_.at(source->ready.front());
+    source->ready.pop_front();
+    item.is_under_way = true;
+    ++source->under_way;
+    sources_.splice(sources_.end(), sources_, source);
+    return item.webhook;
+  }
+  return nullptr;
+}
+
+Clock::time_point WebhookStore::due(Clock::time_point now) const {
+  auto due = kNever;
+  for (const auto& source : sources_) {
+    if (!source.ready.empty()) {
+      due = std::min(due, std::max(source.paused_until, now + kGateInterval));
+    }
+    if (!source.later.empty()) due = std::min(due, source.later.begin()->first);
+  }
+  if (const auto first = oldest()) {
+    due = std::min(due, std::max(*first + limits_.age, now + kGateInterval));
+  }
+  return due;
+}
+
+// -- outcomes --
+
+// Of an item that was under way; null when it was forgotten.
+WebhookStore::Item* WebhookStore::back_from(std::uint64_t id) {
+  const auto found = items_.find(id);
+  if (found == items_.end() || !found->second.is_under_way) return nullptr;
+  found->second.is_under_way = false;
+  --found->second.source->under_way;
+  return &found->second;
+}
+
+void WebhookStore::delivered(std::uint64_t id) {
+  auto* item = back_from(id);
+  if (item == nullptr) return;
+  item->source->failures = 0;
+  item->source->paused_until = {};
+  item->source->last_error.clear();
+  forget(items_.find(id));
+}
+
+// Several that were under way together tell the same.
+void WebhookStore::fail(Source& source, std::string_view why, Clock::time_point now) {
+  if (source.failures > 0 && now < source.paused_until) return;
+  source.paused_until = now + doubled(source.failures, kMostPause);
+  ++source.failures;
+  source.last_error = why;
+}
+
+void WebhookStore::unreachable(std::uint64_t id, std::string_view why, Clock::time_point now) {
+  auto* item = back_from(id);
+  if (item == nullptr) return;
+  fail(*item->source, why, now);
+  item->source->ready.push_front(id);
+}
+
+void WebhookStore::refused(std::uint64_t id, std::string_view why, Clock::time_point now) {
+  auto* item = back_from(id);
+  if (item == nullptr) return;
+  item->source->failures = 0;
+  item->source->paused_until = {};
+  item->source->last_error = why;
+  item->source->later.emplace(now + doubled(item->refusals, kMostDelay), id);
+  ++item->refusals;
+}
+
+unsigned WebhookStore::refusals(std::uint64_t id) const {
+  const auto found = items_.find(id);
+  return found == items_.end() ? 0 : found->second.refusals;
+}
+
+// -- the end of a webhook --
+
+Kept WebhookStore::forget(std::unordered_map<std::uint64_t, Item>::iterator item) {
+  auto webhook = std::move(item->second.webhook);
+  auto& source = *item->second.source;
+  const auto size = size_of(*webhook);
+  bytes_ -= size;
+  source.bytes -= size;
+  --source.webhooks;
+  ages_.erase(std::pair(webhook->since, webhook->id));
+  items_.erase(item);
+  return webhook;
+}
+
+void WebhookStore::drop(std::uint64_t id) {
+  if (const auto found = items_.find(id); found != items_.end()) forget(found);
+}
+
+// Those that nothing points to any more.
+void WebhookStore::forget_unused_sources() {
+  std::erase_if(sources_, [](const Source& source) { return source.webhooks == 0; });
+}
+
+std::vector<Kept> WebhookStore::expire(Clock::time_point now) {
+  std::vector<Kept> gone;
+  for (auto age = ages_.begin(); age != ages_.end() && now - age->first >= limits_.age;) {
+    const auto item = items_.find((age++)->second);
+    if (!item->second.is_under_way) gone.push_back(forget(item));
+  }
+  return gone;
+}
+
+std::vector<Kept> WebhookStore::clear() {
+  std::vector<Kept> gone;
+  for (auto& [id, item] : items_) gone.push_back(std::move(item.webhook));
+  items_.clear();
+  ages_.clear();
+  sources_.clear();
+  bytes_ = 0;
+  return gone;
+}
+
+std::optional<Clock::time_point> WebhookStore::oldest() const {
+  if (ages_.empty()) return std::nullopt;
+  return ages_.begin()->first;
+}
+
+std::vector<WebhookStore::SourceState> WebhookStore::sources() const {
+  std::vector<SourceState> all;
+  for (const auto& source : sources_) {
+    if (source.webhooks == 0) continue;
+    all.push_back({.name = source.name,
+                   .webhooks = source.webhooks,
+                   .bytes = source.bytes,
+                   .is_reachable = source.failures == 0,
+                   .last_error = source.last_error});
+  }
+  std::ranges::sort(all, {}, &SourceState::name);
+  return all;
+}
+
+}  // namespace gitops::router

@@ -1,0 +1,191 @@
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "daemons/router_bed.hpp"
+
+// Git hosts send a webhook once: whatever an event source does, it gets each of them in the end.
+namespace gitops::test {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+std::string webhook(int number, std::size_t size = 2) {
+  return RouterBed::request("POST", "/webhooks/argo/github?n=" + std::to_string(number), {},
+                            std::string(size, 'x'));
+}
+
+// Counts which webhooks came.
+class Source {
+ public:
+  explicit Source(std::chrono::milliseconds takes = 0ms) : takes_(takes) {}
+
+  RecordingUpstream::Answer answer() {
+    return [this](const RecordedRequest& request, RawSocket& socket) {
+      std::this_thread::sleep_for(takes_);
+      {
+        const std::lock_guard lock(mutex_);
+        seen_.insert(request.target());
+      }
+      return RecordingUpstream::reply(socket, "success");
+    };
+  }
+  [[nodiscard]] std::size_t seen() const {
+    const std::lock_guard lock(mutex_);
+    return seen_.size();
+  }
+
+ private:
+  const std::chrono::milliseconds takes_;
+  mutable std::mutex mutex_;
+  std::set<std::string> seen_;
+};
+
+json page(const RouterBed& bed) {
+  return json::parse(
+      raw_call(bed.admin_port(), RouterBed::request("GET", "/webhooks", "Connection: close\r\n"))
+          .body);
+}
+
+// Sends so many at once, and returns how many were answered with 200 or 202.
+std::size_t send_at_once(const RouterBed& bed, int count, std::size_t size) {
+  std::atomic<std::size_t> taken = 0;
+  std::vector<std::jthread> senders;
+  for (int i = 0; i < count; ++i) {
+    senders.emplace_back([&, i] {
+      RawSocket socket(bed.port(), 60s);
+      socket.send(webhook(i, size));
+      const auto status = socket.read_response().status;
+      EXPECT_THAT(status, testing::AnyOf(200, 202));
+      taken += status == 200 || status == 202 ? 1 : 0;
+    });
+  }
+  senders.clear();
+  return taken;
+}
+
+TEST(RouterWebhooks, MoreThanASourceTakesAtOnceAreAllDelivered) {
+  Source source(1s);
+  RouterBed bed({.events = source.answer()});
+  EXPECT_EQ(send_at_once(bed, 150, 2), 150U);
+  require_until([&] { return source.seen() == 150; }, 30s, "all webhooks to be delivered");
+  EXPECT_EQ(page(bed)["lost"], json::array());
+}
+
+// More bodies than may be held: their senders wait for room.
+TEST(RouterWebhooks, MoreThanMemoryHoldsAtOnceAreAllDelivered) {
+  Source source(300ms);
+  RouterBed bed({.environment = {{"WEBHOOK_CONCURRENCY", "16"}}, .events = source.answer()});
+  EXPECT_EQ(send_at_once(bed, 140, 1024 * 1024), 140U);
+  require_until([&] { return source.seen() == 140; }, 60s, "all webhooks to be delivered");
+  EXPECT_EQ(page(bed)["lost"], json::array());
+}
+
+TEST(RouterWebhooks, WhatComesWhileTheSourceIsDownIsDeliveredWhenItIsBack) {
+  RouterBed bed;
+  const auto port = bed.events().port();
+  EXPECT_EQ(raw_call(bed.port(), webhook(0)).status, 200);
+  bed.stop_events();
+  for (int i = 1; i <= 20; ++i) {
+    const auto answer = raw_call(bed.port(), webhook(i));
+    EXPECT_EQ(answer.status, 202);
+    EXPECT_TRUE(json::accept(answer.body));
+  }
+  const auto kept = page(bed);
+  EXPECT_EQ(kept["kept"], 20);
+  EXPECT_EQ(kept["sources"][0]["event_source"], "github");
+  EXPECT_EQ(kept["sources"][0]["reachable"], false);
+  Source source;
+  const RecordingUpstream back("events", source.answer(), port);
+  require_until([&] { return source.seen() == 20; }, 30s, "all webhooks to be delivered");
+  require_until([&] { return page(bed)["kept"] == 0; }, 5s, "the store to be empty");
+  const auto metrics = raw_call(bed.admin_port(), RouterBed::request("GET", "/metrics")).body;
+  EXPECT_THAT(metrics, testing::HasSubstr("gitops_router_delivered_kept_webhooks_total 20"));
+  // What is delivered later is what was sent.
+  EXPECT_EQ(back.requests().at(0).body, "xx");
+  EXPECT_EQ(back.requests().at(0).header("X-Forwarded-For"), "127.0.0.1");
+  EXPECT_EQ(raw_call(bed.port(), webhook(21)).status, 200);
+}
+
+TEST(RouterWebhooks, OneThatTheSourceIsTooBusyForIsDeliveredLater) {
+  std::atomic<int> asked = 0;
+  const auto answer = [&asked](const RecordedRequest&, RawSocket& socket) {
+    if (asked++ < 2) return RecordingUpstream::reply(socket, "", "", "503 Service Unavailable");
+    return RecordingUpstream::reply(socket, "success");
+  };
+  RouterBed bed({.events = answer});
+  RawSocket socket(bed.port());
+  socket.send(webhook(1));
+  const auto first = socket.read_response();
+  EXPECT_EQ(first.status, 200) << "it waited for the answer";
+  EXPECT_EQ(first.body, "success");
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(RouterWebhooks, AnswersOfTheSourceArePassedOn) {
+  const auto answer = [](const RecordedRequest&, RawSocket& socket) {
+    return RecordingUpstream::reply(socket, "no such endpoint", "", "404 Not Found");
+  };
+  RouterBed bed({.events = answer});
+  const auto refused = raw_call(bed.port(), webhook(1));
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_EQ(refused.body, "no such endpoint");
+  EXPECT_EQ(page(bed)["kept"], 0);
+}
+
+TEST(RouterWebhooks, NothingIsKeptForASourceThatNobodyKnows) {
+  RouterBed bed;
+  const auto answer = raw_call(
+      bed.port(), RouterBed::request("POST", "/webhooks/argo/nobody", {}, "{}"));
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_EQ(page(bed)["kept"], 0);
+}
+
+TEST(RouterWebhooks, NothingIsKeptBeforeItsSignatureIsChecked) {
+  const TempDir folder;
+  write_file(folder / "secret", "s3cret");
+  RouterBed bed({.environment = {
+                     {"WEBHOOK_SIGNATURES", "argo/github=github:" + (folder / "secret").string()}}});
+  bed.stop_events();
+  const auto send = [&bed](const std::string& key) {
+    return raw_call(bed.port(),
+                    RouterBed::request(
+                        "POST", "/webhooks/argo/github",
+                        "X-Hub-Signature-256: sha256=" + hmac_sha256(key, "{}") + "\r\n", "{}"))
+        .status;
+  };
+  EXPECT_EQ(send("s3cret"), 202);
+  EXPECT_EQ(send("forged"), 401);
+  EXPECT_EQ(page(bed)["kept"], 1);
+}
+
+TEST(RouterWebhooks, ThoseInTheJournalSurviveTheProcess) {
+  const TempDir folder;
+  const Environment environment{{"WEBHOOK_JOURNAL", (folder / "journal").string()}};
+  std::uint16_t port = 0;
+  {
+    RouterBed bed({.environment = environment});
+    port = bed.events().port();
+    bed.stop_events();
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(raw_call(bed.port(), webhook(i)).status, 202);
+    bed.process().kill();
+  }
+  Source source;
+  const RecordingUpstream back("events", source.answer(), port);
+  auto next = environment;
+  next["WEBHOOK_PORT"] = std::to_string(port);
+  RouterBed bed({.environment = next});
+  require_until([&] { return source.seen() == 10; }, 30s, "all webhooks to be delivered");
+  require_until([&] { return page(bed)["kept"] == 0; }, 5s, "the store to be empty");
+}
+
+}  // namespace
+}  // namespace gitops::test

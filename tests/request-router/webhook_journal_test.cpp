@@ -1,0 +1,180 @@
+#include "request-router/webhook_journal.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <latch>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <prometheus/counter.h>
+#include <sys/stat.h>
+
+#include "support/process.hpp"
+
+namespace gitops::router {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+KeptWebhook webhook(std::uint64_t id, std::string bytes = "POST / HTTP/1.1\r\n\r\n") {
+  return {.id = id,
+          .source = {"argo", "github"},
+          .request_id = "r" + std::to_string(id),
+          .bytes = std::move(bytes),
+          .since = Clock::now()};
+}
+
+const std::string kMagic = "gitops-webhooks-1\n";
+constexpr WallTime kSince{1'700'000'000'000ms};
+
+std::vector<std::uint64_t> ids_of(const std::vector<RecoveredWebhook>& found) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& item : found) ids.push_back(item.webhook.id);
+  return ids;
+}
+
+TEST(WebhookRecords, LeaveWhatIsNotGone) {
+  std::string journal = kMagic;
+  const std::string bytes("a\0b\xff", 4);
+  append_kept_record(journal, webhook(7, bytes), kSince);
+  append_kept_record(journal, webhook(8), kSince);
+  append_gone_record(journal, 8);
+  append_gone_record(journal, 9);
+  const auto found = replay(journal);
+  ASSERT_THAT(ids_of(found), ElementsAre(7));
+  EXPECT_EQ(found[0].webhook.source, (SourceName{"argo", "github"}));
+  EXPECT_EQ(found[0].webhook.request_id, "r7");
+  EXPECT_EQ(found[0].webhook.bytes, bytes);
+  EXPECT_EQ(found[0].since, kSince);
+}
+
+TEST(WebhookRecords, ATornTailCostsOnlyItself) {
+  std::string journal = kMagic;
+  append_kept_record(journal, webhook(1), kSince);
+  const auto whole = journal.size();
+  append_kept_record(journal, webhook(2), kSince);
+  for (std::size_t size = whole; size < journal.size(); ++size) {
+    EXPECT_THAT(ids_of(replay(journal.substr(0, size))), ElementsAre(1)) << size;
+  }
+  for (std::size_t at = whole; at < journal.size(); ++at) {
+    auto damaged = journal;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x20);
+    EXPECT_THAT(ids_of(replay(damaged)), ElementsAre(1)) << at;
+  }
+  for (std::size_t size = 0; size < whole; ++size) {
+    EXPECT_THAT(replay(journal.substr(0, size)), IsEmpty());
+  }
+}
+
+// A journal, and what it has found of others.
+struct Process {
+  explicit Process(const std::filesystem::path& folder, std::size_t compact_above = 1 << 20)
+      : journal({.folder = folder, .compact_above = compact_above, .look_interval = 20ms},
+                [this](std::vector<RecoveredWebhook> items) {
+                  std::vector<Kept> taken;
+                  for (auto& item : items) {
+                    item.webhook.id += 1'000;
+                    taken.push_back(std::make_shared<KeptWebhook>(std::move(item.webhook)));
+                  }
+                  found += taken.size();
+                  return std::optional(std::move(taken));
+                },
+                errors) {
+    const auto opened = journal.open();
+    EXPECT_TRUE(opened) << opened.error().message;
+  }
+  // Returns once it is on the disk.
+  void keep(const KeptWebhook& item) {
+    std::latch done(1);
+    journal.keep(std::make_shared<KeptWebhook>(item), [&done](const Result<void>& written) {
+      EXPECT_TRUE(written);
+      done.count_down();
+    });
+    done.wait();
+  }
+
+  Counter errors;
+  std::atomic<std::size_t> found = 0;
+  WebhookJournal journal;
+};
+
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> all;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) all.push_back(entry.path());
+  return all;
+}
+
+TEST(WebhookJournal, ANewProcessTakesOverWhatAnotherLeft) {
+  const test::TempDir folder;
+  const auto path = folder / "journal";
+  {
+    Process first(path);
+    first.keep(webhook(1));
+    first.keep(webhook(2));
+    first.journal.gone(1);
+    struct stat file = {};
+    ASSERT_EQ(files_in(path).size(), 1U);
+    ASSERT_EQ(::stat(files_in(path).at(0).c_str(), &file), 0);
+    EXPECT_EQ(file.st_mode & 0777U, 0600U);
+  }
+  {
+    const Process second(path);
+    EXPECT_EQ(second.found, 1U);
+    EXPECT_EQ(files_in(path).size(), 1U);
+  }
+  Process third(path);
+  EXPECT_EQ(third.found, 1U) << "what was taken over is in the new journal";
+  third.journal.gone(2'002);
+}
+
+TEST(WebhookJournal, OneThatRunsKeepsItsOwnAndFindsOthersLater) {
+  const test::TempDir folder;
+  auto first = std::make_unique<Process>(folder / "journal");
+  first->keep(webhook(1));
+  const Process second(folder / "journal");
+  EXPECT_EQ(second.found, 0U);
+  first.reset();
+  test::require_until([&] { return second.found == 1; }, 10s, "the journal to be taken over");
+}
+
+TEST(WebhookJournal, IsRemovedWhenNothingIsLeftAndWrittenAnewWhenMostIsGone) {
+  const test::TempDir folder;
+  const auto path = folder / "journal";
+  {
+    Process process(path, 100'000);
+    process.keep(webhook(1, "stays"));
+    for (std::uint64_t id = 2; id < 50; ++id) {
+      process.keep(webhook(id, std::string(10'000, 'x')));
+      process.journal.gone(id);
+    }
+    process.keep(webhook(50));
+    test::require_until(
+        [&] {
+          const auto files = files_in(path);
+          std::error_code ec;
+          return files.size() == 1 && std::filesystem::file_size(files[0], ec) < 150'000;
+        },
+        10s, "the journal to be written anew");
+    process.journal.gone(50);
+  }
+  {
+    Process process(path);
+    EXPECT_EQ(process.found, 1U);
+    process.journal.gone(1'001);
+  }
+  EXPECT_THAT(files_in(path), IsEmpty());
+}
+
+TEST(WebhookJournal, AFolderThatCannotBeMadeIsAnError) {
+  const test::TempDir folder;
+  test::write_file(folder / "file", "");
+  Counter errors;
+  WebhookJournal journal({.folder = folder / "file" / "journal"}, {}, errors);
+  EXPECT_FALSE(journal.open());
+}
+
+}  // namespace
+}  // namespace gitops::router
