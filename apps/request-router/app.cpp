@@ -273,9 +273,8 @@ DaemonSpec request_router() {
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = app->ready_checks();
     frame.status = [app] { return app->status(); };
-    frame.pages = {{"/webhooks", [app](std::string_view) {
-                      return AdminPage{.body = app->webhooks()};
-                    }}};
+    frame.pages = {
+        {"/webhooks", [app](std::string_view) { return AdminPage{.body = app->webhooks()}; }}};
     return frame;
   };
   return spec;

@@ -163,9 +163,10 @@ void bind_limits(ConfigReader& reader, RouteSettings& settings) {
   reader.add(
       {"answer-timeout", {"ANSWER_TIMEOUT"}, "Time limit for an upstream to begin its response"},
       settings.answer_timeout, kShort, kLong);
-  reader.add(
-      {"body-timeout", {"BODY_TIMEOUT"}, "Longest pause within the body of a request or response"},
-      settings.body_timeout, kShort, kLong);
+  reader.add({"body-timeout",
+              {"BODY_TIMEOUT"},
+              "Longest pause within the body of a request, or of a response of known length"},
+             settings.body_timeout, kShort, kLong);
   reader.add({"request-body-deadline",
               {"REQUEST_BODY_DEADLINE"},
               "Time limit for a client to send the whole body of a request"},
@@ -181,10 +182,12 @@ void bind_limits(ConfigReader& reader, RouteSettings& settings) {
        "How long to keep an idle connection to an upstream whose responses have no Keep-Alive "
        "timeout; must be shorter than the upstream's own limit"},
       settings.upstream_idle_timeout, kShort, kLong);
-  reader.add({"websocket-timeout",
-              {"WEBSOCKET_TIMEOUT"},
-              "How long a WebSocket may be idle in both directions"},
-             settings.tunnel_timeout, kShort, kLong);
+  reader.add(
+      {"websocket-timeout",
+       {"WEBSOCKET_TIMEOUT"},
+       "How long a WebSocket may be idle in both directions, and a response of unknown length, "
+       "such as an event stream, may be silent"},
+      settings.stream_timeout, kShort, kLong);
   reader.add({"trusted-proxies",
               {"TRUSTED_PROXIES"},
               "Addresses or networks of proxies whose X-Forwarded-* and X-Request-Id are kept"},
@@ -265,11 +268,12 @@ void bind(ConfigReader& reader, Config& config) {
                ? std::string{}
                : std::string("certificate and key are required together");
   });
-  reader.add({"webhook-journal",
-              {"WEBHOOK_JOURNAL"},
-              "Folder on a volume for webhooks that are to be delivered later, so that they survive "
-              "the process; routers may share it; empty: in memory only"},
-             config.webhook_journal);
+  reader.add(
+      {"webhook-journal",
+       {"WEBHOOK_JOURNAL"},
+       "Folder on a volume for webhooks that are to be delivered later, so that they survive "
+       "the process; routers may share it; empty: in memory only"},
+      config.webhook_journal);
   reader.add({"access-log", {"ACCESS_LOG"}, "Write a line of JSON for each request"},
              config.access_log);
 }

@@ -38,7 +38,7 @@ struct RouteSettings {
   std::int64_t min_body_rate = 1024;  // bytes per second; 0: any
   std::chrono::milliseconds body_deadline{900'000};
   std::chrono::milliseconds upstream_idle_timeout{4'000};
-  std::chrono::milliseconds tunnel_timeout{3'600'000};
+  std::chrono::milliseconds stream_timeout{3'600'000};
   bool gzip = true;
 
   bool operator==(const RouteSettings&) const = default;

@@ -40,6 +40,20 @@ class Gate {
     Gate* gate_;
   };
   Place enter(Clock::time_point now);
+  // Counts a request that waits to enter, while it lasts. False when too many do.
+  class [[nodiscard]] Waiting {
+   public:
+    explicit Waiting(Gate& gate) : gate_(gate), counts_(gate.waiting_++ < kMaxWaiting) {}
+    ~Waiting() { --gate_.waiting_; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    explicit operator bool() const { return counts_; }
+
+   private:
+    static constexpr int kMaxWaiting = 500;
+    Gate& gate_;
+    const bool counts_;
+  };
   // A connection to the event source was made, so it exists.
   void mark_known() { known_ = true; }
   [[nodiscard]] bool is_known() const { return known_; }
@@ -54,6 +68,7 @@ class Gate {
   [[nodiscard]] double tokens(Clock::time_point now) const;
 
   std::atomic<bool> known_ = false;
+  std::atomic<int> waiting_ = 0;
   mutable std::mutex mutex_;
   GateLimits limits_;
   std::int64_t inside_ = 0;

@@ -96,11 +96,11 @@ bool may_be_kept(const WebhookRoute& route, const proxy::WholeRequest& request) 
 Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Totals& totals,
                    const proxy::WholeRequest& request, std::shared_ptr<void>& admission) {
   const auto deadline = deadline_after(kGatePatience);
+  std::optional<Gate::Waiting> waiting;
   while (true) {
     const bool keepable = may_be_kept(route, request);
     // While senders wait for memory, what is kept makes room for them.
-    const bool waits =
-        keepable && (totals.is_short_of_room() || kept.must_wait(route.source));
+    const bool waits = keepable && (totals.is_short_of_room() || kept.must_wait(route.source));
     if (!waits) {
       if (auto place = route.gate->enter(Clock::now())) {
         admission = std::make_shared<Inside>(route.gate, std::move(place));
@@ -108,7 +108,8 @@ Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Total
       }
     }
     if (keepable) co_return co_await kept.keep(route.source, request, {});
-    if (Clock::now() >= deadline) {
+    if (!waiting) waiting.emplace(*route.gate);
+    if (!*waiting || Clock::now() >= deadline) {
       co_return error_answer(429, "too many webhooks for this event source",
                              request.head.find(proxy::FieldId::accept));
     }
@@ -233,7 +234,7 @@ proxy::RouteLimits Routing::limits(std::int64_t max_body) const {
   limits.max_body = static_cast<std::uint64_t>(max_body);
   limits.answer_timeout = settings_.answer_timeout;
   limits.body_timeout = settings_.body_timeout;
-  limits.tunnel_timeout = settings_.tunnel_timeout;
+  limits.stream_timeout = settings_.stream_timeout;
   limits.min_body_rate = static_cast<std::uint64_t>(settings_.min_body_rate);
   limits.body_deadline = settings_.body_deadline;
   limits.gzip = settings_.gzip;
@@ -294,11 +295,10 @@ Routing::EventRoute Routing::new_event_route(std::string_view ns, std::string_vi
   route->upstream = std::move(upstream);
   if (!route->upstream) {
     // The dot makes the name absolute: no search list of the pod or of its node is tried.
-    auto dialer =
-        proxy::tcp_dialer(event_source_names_,
-                          {.host = host + ".",
-                           .port = static_cast<std::uint16_t>(settings_.webhook_port),
-                           .allowed = only_allowed(allowed_)});
+    auto dialer = proxy::tcp_dialer(event_source_names_,
+                                    {.host = host + ".",
+                                     .port = static_cast<std::uint16_t>(settings_.webhook_port),
+                                     .allowed = only_allowed(allowed_)});
     route->upstream = std::make_shared<proxy::Upstream>(
         marks_known(std::move(dialer), event_source_names_, host + ".", route->gate),
         proxy::UpstreamOptions{.connect_timeout = settings_.connect_timeout,

@@ -3,13 +3,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <prometheus/counter.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "common/core/crypto.hpp"
@@ -106,8 +106,8 @@ Result<std::string> read_all(int descriptor) {
   std::string text(static_cast<std::size_t>(file.st_size), '\0');
   std::size_t size = 0;
   while (size < text.size()) {
-    const auto got = ::pread(descriptor, text.data() + size, text.size() - size,
-                             static_cast<off_t>(size));
+    const auto got =
+        ::pread(descriptor, text.data() + size, text.size() - size, static_cast<off_t>(size));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::unexpected(system_error("cannot be read"));
     if (got == 0) break;
@@ -305,13 +305,13 @@ Result<WebhookJournal::File> WebhookJournal::create() const {
   constexpr int kAttempts = 10;  // another process may take it for a journal that nobody has
   for (int i = 0; i < kAttempts; ++i) {
     File file;
-    file.path = options_.folder / (std::string(kPrefix) + hex_encode(random_bytes(8)) +
-                                   std::string(kSuffix));
+    file.path = options_.folder /
+                (std::string(kPrefix) + hex_encode(random_bytes(8)) + std::string(kSuffix));
     file.descriptor =
         ::open(file.path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
     if (file.descriptor < 0) {
-      return std::unexpected(system_error("no journal of webhooks can be made in " +
-                                          options_.folder.string()));
+      return std::unexpected(
+          system_error("no journal of webhooks can be made in " + options_.folder.string()));
     }
     const bool is_ours =
         ::flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 && is_at(file.descriptor, file.path);

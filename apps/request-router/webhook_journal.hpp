@@ -49,7 +49,7 @@ class WebhookJournal {
  public:
   struct Options {
     std::filesystem::path folder;
-    std::size_t compact_above = 128 * 1024 * 1024;   // bytes
+    std::size_t compact_above = 128 * 1024 * 1024;    // bytes
     std::chrono::milliseconds look_interval{10'000};  // for journals that nobody has
   };
   // Takes over what another process left, under new ids; nothing when there is no room for it yet. On

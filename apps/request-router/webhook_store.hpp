@@ -105,9 +105,9 @@ class WebhookStore {
     std::size_t webhooks = 0;
     std::size_t bytes = 0;
     std::size_t under_way = 0;
-    std::deque<std::uint64_t> ready;                         // ids; may name forgotten ones
-    std::multimap<Clock::time_point, std::uint64_t> later;   // the same
-    unsigned failures = 0;                                   // since it was last reached
+    std::deque<std::uint64_t> ready;                        // ids; may name forgotten ones
+    std::multimap<Clock::time_point, std::uint64_t> later;  // the same
+    unsigned failures = 0;                                  // since it was last reached
     Clock::time_point paused_until{};
     std::string last_error;
   };
@@ -131,7 +131,7 @@ class WebhookStore {
   std::size_t bytes_ = 0;
   std::unordered_map<std::uint64_t, Item> items_;
   std::set<std::pair<Clock::time_point, std::uint64_t>> ages_;  // of all
-  std::list<Source> sources_;                                  // whose turn it is first
+  std::list<Source> sources_;                                   // whose turn it is first
 };
 
 }  // namespace gitops::router

@@ -122,7 +122,7 @@ struct Webhooks::Sender {
   const std::shared_ptr<Wakeup> room;
   const std::shared_ptr<Wakeup> durable;
   const std::shared_ptr<Wakeup> answered;
-  bool is_kept = false;  // guarded by mutex_
+  bool is_kept = false;   // guarded by mutex_
   http::Response answer;  // once it is answered
 };
 
@@ -389,19 +389,20 @@ void Webhooks::gone(const Kept& webhook) {
 
 void Webhooks::lost(const KeptWebhook& webhook, std::string_view reason) {
   metrics_
-      .counter("gitops_router_lost_webhooks_total",
-               "Webhooks that no event source got: no_room (refused with 503), expired (kept for an "
-               "hour), rejected (by the event source), stopped (with the router)",
-               {{"reason", std::string(reason)}})
+      .counter(
+          "gitops_router_lost_webhooks_total",
+          "Webhooks that no event source got: no_room (refused with 503), expired (kept for an "
+          "hour), rejected (by the event source), stopped (with the router)",
+          {{"reason", std::string(reason)}})
       .Increment();
   lost_.push_back({.at = wall_now(),
                    .source = webhook.source,
                    .request_id = webhook.request_id,
                    .reason = std::string(reason)});
   if (lost_.size() > kMaxLost) lost_.pop_front();
-  const auto verdict = reports_.check(std::string(reason) + " " + webhook.source.ns + "/" +
-                                          webhook.source.event_source,
-                                      Clock::now());
+  const auto verdict = reports_.check(
+      std::string(reason) + " " + webhook.source.ns + "/" + webhook.source.event_source,
+      Clock::now());
   if (!verdict.pass) return;
   log().warning("a webhook was lost", {{"reason", reason},
                                        {"namespace", webhook.source.ns},

@@ -106,7 +106,7 @@ class Webhooks {
 
   mutable std::mutex mutex_;
   WebhookStore store_;
-  std::list<std::shared_ptr<Sender>> waiting_;  // for room, oldest first
+  std::list<std::shared_ptr<Sender>> waiting_;                        // for room, oldest first
   std::unordered_map<std::uint64_t, std::weak_ptr<Sender>> senders_;  // that wait for an answer
   std::deque<Lost> lost_;
   RepeatFilter reports_{std::chrono::minutes(1)};

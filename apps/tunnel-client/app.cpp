@@ -164,6 +164,7 @@ class App {
     std::shared_ptr<Dialer> dialer;  // another one after a change of the settings
     LinkSettings settings = {};
     std::vector<std::unique_ptr<LinkKeeper>> links = {};
+    std::int64_t more_links = 0;  // than are configured, since those are nearly full
   };
 
   static Credential credential(const Secret& value, const std::string& file) {
@@ -214,7 +215,7 @@ class App {
 
   // As many as are configured; those that are being given up do not count.
   void add_links(Server& server) {
-    for (int number = 1; number <= config_.links; ++number) {
+    for (int number = 1; number <= config_.links + server.more_links; ++number) {
       const bool is_there = std::ranges::any_of(server.links, [number](const auto& link) {
         return link->number() == number && !link->is_stopping();
       });
@@ -243,21 +244,39 @@ class App {
     }
   }
 
-  // A server gets as many links as it takes.
-  void want_links() const {
+  // All links that there are, or are about to be, are nearly full.
+  static bool needs_another_link(const Server& server) {
+    return std::ranges::all_of(server.links, [](const auto& link) {
+      if (!link->is_wanted()) return true;
+      return link->session() != nullptr && link->session()->is_nearly_full();
+    });
+  }
+
+  // A server gets as many links as are configured, and more while those are nearly full, but not more
+  // than it takes.
+  void want_links() {
     for (const auto& server : servers_) {
       std::optional<std::int64_t> told;
+      std::int64_t most = 1;
       for (const auto& link : server->links) {
         const auto* session = link->session();
         if (session != nullptr && session->control().is_logged_in()) {
           told = std::max(told.value_or(1), session->control().links());
+          most = std::max(most, session->control().max_links());
         }
       }
       if (server->settings.has_group) told = config_.links;
       // While no session tells, it stays as it was.
       if (!told) continue;
+      const auto kept = std::min(*told, config_.links);
+      if (kept + server->more_links < most && needs_another_link(*server)) {
+        ++server->more_links;
+        log_.info("the links to the server are nearly full; there is another one now",
+                  {{"server", server->settings.server}, {"links", kept + server->more_links}});
+        add_links(*server);
+      }
       for (const auto& link : server->links) {
-        if (link->number() > 1) link->want(link->number() <= *told);
+        if (link->number() > 1) link->want(link->number() <= kept + server->more_links);
       }
     }
   }

@@ -79,7 +79,8 @@ Task<> LinkKeeper::end() {
 
 bool LinkKeeper::wants_session() const {
   if (is_stopping_ || !wanted_) return false;
-  return !current_ || is_replacing_ || current_->session.server_is_leaving();
+  return !current_ || is_replacing_ || current_->session.server_is_leaving() ||
+         current_->session.is_worn_out();
 }
 
 Task<> LinkKeeper::keep() {

@@ -16,8 +16,11 @@ namespace {
 
 using What = ClientControl::Event::What;
 
-// Work connections of a session at a time, and its two other tasks.
-constexpr std::size_t kMaxTasks = 1024 + 2;
+// Tasks of a session that are no work connections.
+constexpr std::size_t kOtherTasks = 2;
+// Streams beside those that may be work connections: the control stream, and those that have ended on
+// one side only.
+constexpr std::size_t kOtherStreams = 1 + 256;
 // Between attempts to open a stream while the server has not accepted so many others.
 constexpr auto kBetweenOpens = std::chrono::milliseconds(10);
 // How long a server may take to notice stop(), and then to send whom it had accepted before.
@@ -31,8 +34,14 @@ const Log& log() {
   return kLog;
 }
 
-yamux::SessionOptions as_client(yamux::SessionOptions options) {
+yamux::SessionOptions as_client(yamux::SessionOptions options, std::size_t max_work) {
   options.role = yamux::Role::client;
+  options.max_streams = max_work + kOtherStreams;
+  return options;
+}
+
+Session::Options with_limit_told(Session::Options options) {
+  options.control.login.max_work_conns = static_cast<std::int64_t>(options.max_work);
   return options;
 }
 
@@ -134,7 +143,7 @@ Traffic::Traffic(Metrics& metrics, const Metrics::Labels& link)
 
 Session::Session(const Executor& executor, std::unique_ptr<net::Channel> server, Options options,
                  Connect connect, Traffic& traffic, Event& changed)
-    : options_(std::move(options)),
+    : options_(with_limit_told(std::move(options))),
       connect_(std::move(connect)),
       traffic_(traffic),
       control_(options_.control, draw(), wall_now(), Clock::now()),
@@ -143,7 +152,7 @@ Session::Session(const Executor& executor, std::unique_ptr<net::Channel> server,
   if (options_.dial) {
     control_stream_ = std::move(server);
   } else {
-    link_.emplace(std::move(server), as_client(options_.link), Link::OnStream{});
+    link_.emplace(std::move(server), as_client(options_.link, options_.max_work), Link::OnStream{});
     link_->on_leaving([this] { changed_.notify_all(); });
   }
 }
@@ -166,7 +175,10 @@ Task<> Session::keep_link() {
 }
 
 Task<> Session::keep_control() {
-  end(co_await converse());
+  auto error = co_await converse();
+  // As Link does: an end would wait behind bytes that the server does not acknowledge.
+  if (!link_ && error.code == ErrorCode::timeout) control_stream_->abort();
+  end(std::move(error));
 }
 
 // -- the control stream --
@@ -219,14 +231,22 @@ void Session::handle(const ClientControl::Event& event) {
                     {{"proxy", event.proxy}, {"reason", event.text}});
       break;
     case What::work_wanted:
-      if (tasks_.size() < kMaxTasks) {
+      if (tasks_.size() < options_.max_work + kOtherTasks) {
         tasks_.spawn("work", [this] { return work(); });
       } else {
-        warn("no further work connection", {.code = ErrorCode::too_many_requests,
-                                            .message = "the server asks for more than 1024"});
+        warn("no further work connection",
+             {.code = ErrorCode::too_many_requests, .message = "the server asks for too many"});
       }
       break;
   }
+}
+
+bool Session::is_nearly_full() const {
+  auto most = options_.max_work;
+  if (const auto told = control_.max_work_conns(); told > 0) {
+    most = std::min(most, static_cast<std::size_t>(told));
+  }
+  return 4 * carried_.size() >= 3 * most;
 }
 
 Session::State Session::state() const {
@@ -303,6 +323,7 @@ Task<Result<std::unique_ptr<net::Channel>>> Session::open_stream() {
   // A server that asks for many at a time gets them as it accepts the earlier ones.
   while (true) {
     auto stream = link_->open();
+    if (link_->is_worn_out()) changed_.notify_all();
     const bool is_full = !stream && stream.error().code == ErrorCode::too_many_requests;
     if (!is_full || Clock::now() >= deadline) co_return stream;
     co_await sleep_for(kBetweenOpens);

@@ -50,6 +50,7 @@ class Session {
     Dial dial = {};
     std::chrono::milliseconds connect_timeout{10'000};
     std::chrono::milliseconds idle_timeout{3'600'000};  // of a work connection
+    std::size_t max_work = 4'096;                       // work connections at a time
   };
 
   // `server` is connected; `traffic` and `changed` outlive the session; `changed` is told of
@@ -71,6 +72,11 @@ class Session {
   void close(std::string why);
   // The server wants the session to end soon: it takes no further work connections (GoAway).
   [[nodiscard]] bool server_is_leaving() const { return link_ && link_->peer_is_leaving(); }
+
+  // Its yamux session is to be replaced before it can open no further stream.
+  [[nodiscard]] bool is_worn_out() const { return link_ && link_->is_worn_out(); }
+  // Three quarters of the work connections that both sides allow are in use: another link is needed.
+  [[nodiscard]] bool is_nearly_full() const;
 
   enum class State : std::uint8_t { logging_in, registering, serving, refused, stopping };
   [[nodiscard]] State state() const;

@@ -81,7 +81,7 @@ proxy::RouteLimits route_limits(const Config& config) {
           .body_deadline = config.body_deadline,
           .answer_timeout = config.answer_timeout,
           .body_timeout = config.stream_timeout,
-          .tunnel_timeout = config.stream_timeout,
+          .stream_timeout = config.stream_timeout,
           .websocket = true};
 }
 

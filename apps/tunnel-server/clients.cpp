@@ -79,6 +79,7 @@ void Clients::adopt(std::unique_ptr<net::Channel> channel, const asio::ip::addre
     }
     return;
   }
+  tunnel::hold_little(*channel);
   const auto id = ++last_id_;
   strangers_[id] = client;
   ++strangers_of_[client];
@@ -148,7 +149,11 @@ Session::Options Clients::session_options(Deadline login_deadline) {
   options.login_deadline = login_deadline;
   options.control.token = authority_.token();
   options.control.asks_for_pings = options.signed_pings || authority_.asks_about("Ping");
-  if (authority_.confirms_owners()) options.control.links = options_.links;
+  if (authority_.confirms_owners()) {
+    options.control.links = options_.links;
+    // Half of what a host may have, so that the next client of a rolling update has as many.
+    options.control.max_links = static_cast<std::int64_t>(HostTable::kMaxEntries) / 2;
+  }
   return options;
 }
 

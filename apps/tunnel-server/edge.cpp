@@ -35,6 +35,12 @@ http::Response page(int status, std::string_view title, std::string_view text) {
   return response;
 }
 
+http::Response too_many(std::string_view text) {
+  auto answer = page(503, "Service Unavailable", text);
+  answer.headers.add("Retry-After", "1");
+  return answer;
+}
+
 http::Response not_found() {
   return page(404, "Not Found",
               "The page you requested was not found: no tunnel serves this host at the moment.");
@@ -164,7 +170,7 @@ void Edge::release_clients() {
 
 Edge::Choice Edge::choose(const Way& way, const std::vector<SessionId>& tried,
                           const SessionWay* wanted) const {
-  using Rank = std::tuple<bool, bool, bool, int, std::size_t, std::uint64_t>;
+  using Rank = std::tuple<bool, bool, bool, bool, int, std::size_t, std::uint64_t>;
   Choice best;
   Rank best_rank;
   for (const auto& candidate : way.sessions) {
@@ -174,7 +180,8 @@ Edge::Choice Edge::choose(const Way& way, const std::vector<SessionId>& tried,
     const auto doubt = session->doubt();
     const bool serves = candidate->serves;
     // Older clients come after the newest one's sessions, in their order.
-    const Rank rank{candidate.get() != wanted,
+    const Rank rank{session->is_full(),
+                    candidate.get() != wanted,
                     doubt > 1,
                     !serves,
                     serves ? doubt : 0,
@@ -250,9 +257,7 @@ proxy::Decision Edge::decide(const proxy::RequestHead& head, const proxy::PeerIn
     return answer;
   }
   if (options_.max_requests_per_host > 0 && way->requests >= options_.max_requests_per_host) {
-    auto answer = page(503, "Service Unavailable", "Too many requests of this host at a time.");
-    answer.headers.add("Retry-After", "1");
-    return answer;
+    return too_many("Too many requests of this host at a time.");
   }
   const auto choice = choose(*way, {}, nullptr);
   // Without a session that takes users the request fails as it does when one has just been lost.
@@ -280,6 +285,7 @@ http::Response Edge::failed(const proxy::RequestHead*, proxy::Failure failure, i
   using proxy::Failure;
   switch (failure) {
     case Failure::connect_failed:
+      if (status == 503) return too_many("The tunnel of this host carries as much as it can.");
       return page(503, "Service Unavailable", "The tunnel of this host has just been lost.");
     case Failure::connect_timeout:
       return page(504, "Gateway Timeout", "The tunnel's client did not take the request in time.");

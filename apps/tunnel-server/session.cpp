@@ -24,6 +24,8 @@ constexpr std::size_t kStreamsOfStranger = 1;
 constexpr std::uint64_t kBytesOfStranger = 24 * 1024;
 // A client brings what it was asked for; a little more, because frp's does.
 constexpr std::size_t kSpareWork = 10;
+// Streams that have ended on one side only count beside those that may be open.
+constexpr std::size_t kEndingStreams = 64;
 // Work connections on their way: yamux allows a client 256 streams without an ACK.
 constexpr std::int64_t kMaxAsked = 128;
 constexpr std::size_t kMaxRunId = 64;
@@ -31,6 +33,9 @@ constexpr std::size_t kMaxRunId = 64;
 constexpr auto kSilence = std::chrono::seconds(1);
 // A client that owes a sign of life for so long is not the first choice.
 constexpr auto kImpatience = std::chrono::milliseconds(1'500);
+// A client that was sent something and says nothing for so long is asked for a sign of life. With the
+// time that it has to answer, a user who waits for one that is dead waits for 5 s at most.
+constexpr auto kAnswerPatience = std::chrono::milliseconds(100);
 // Without yamux the run id finds the session of a work connection; nobody can guess it.
 constexpr std::size_t kRandomRunId = 16;
 // Without yamux, Pings are the only signs of life. frp's client sends one every 30 s and its server
@@ -46,6 +51,7 @@ const Log& log() {
 tunnel::yamux::SessionOptions as_server(tunnel::yamux::SessionOptions options) {
   options.role = tunnel::yamux::Role::server;
   options.max_streams = kStreamsOfStranger;
+  options.answer_patience = kAnswerPatience;
   return options;
 }
 
@@ -132,6 +138,21 @@ std::size_t Session::carrying() const {
   return link_->stream_count() > idle ? link_->stream_count() - idle : 0;
 }
 
+std::size_t Session::max_users() const {
+  auto most = options_.max_streams - std::min<std::size_t>(options_.max_streams, 1);
+  if (login_.max_work_conns > 0) {
+    most = std::min(most, static_cast<std::size_t>(login_.max_work_conns));
+  }
+  // Those that wait for users are work connections, too.
+  const auto pool = std::clamp<std::int64_t>(login_.pool_count, 0, options_.control.max_pool);
+  const auto waiting = static_cast<std::size_t>(pool) + kSpareWork;
+  return most > waiting ? most - waiting : 1;
+}
+
+bool Session::is_full() const {
+  return control_ && carrying() + static_cast<std::size_t>(users_) >= max_users();
+}
+
 // -- its life --
 
 Task<Error> Session::run() {
@@ -153,6 +174,9 @@ void Session::end(Error error) {
   // The client sees an end, not a loss, where the connection takes it at once.
   if (link_) {
     link_->close();
+  } else if (ending_->code == ErrorCode::timeout) {
+    // As Link does: an end would wait behind bytes that the client does not acknowledge.
+    control_stream_->abort();
   } else {
     control_stream_->close();
   }
@@ -320,10 +344,11 @@ Task<Error> Session::converse() {
   // Who knows the run id of a session may replace it, and no more.
   auto run_id =
       link_ && is_run_id(login_.run_id) ? login_.run_id : hex_encode(random_bytes(kRandomRunId));
+  options_.control.max_work_conns = static_cast<std::int64_t>(max_users());
   control_.emplace(options_.control, login_, std::move(run_id), random_bytes(Aes128Cfb::kIvSize));
   requested_ = control_->pool_size();
   owner_.logged_in(*this);
-  if (link_) link_->limit(options_.max_streams);
+  if (link_) link_->limit(options_.max_streams + kEndingStreams);
   log().info("client logged in", {{"client", client_},
                                   {"run_id", shown_run_id()},
                                   {"version", login_.version},
@@ -493,6 +518,9 @@ Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view pr
   };
   const auto known = proxies_.find(proxy);
   if (known == proxies_.end()) co_return fail(ErrorCode::unavailable, "the proxy was closed");
+  if (is_full()) {
+    co_return fail(ErrorCode::too_many_requests, "the client carries as many users as it can");
+  }
   const auto coding = known->second.coding;
   std::string start;
   if (auto appended =

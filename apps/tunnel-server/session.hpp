@@ -78,7 +78,7 @@ class Session {
 
   // A connection to the client's upstream, for a user of this proxy: a waiting work connection, or
   // one that the client brings before the deadline. `alive`: only once a client that was silent has
-  // given a sign of life. Errors: timeout, unavailable.
+  // given a sign of life. Errors: timeout, unavailable, too_many_requests (see is_full()).
   enum class Check : std::uint8_t { none, alive };
   Task<Result<std::unique_ptr<net::Channel>>> connect(std::string_view proxy, Deadline deadline,
                                                       Check check = Check::none);
@@ -87,6 +87,8 @@ class Session {
   bool probe_if_silent();
   // How much the client is in doubt: 2 when it owes a sign of life for 1.5 s, 1 when it owes one.
   [[nodiscard]] int doubt() const;
+  // It carries as many users as its streams and the client allow.
+  [[nodiscard]] bool is_full() const;
   // Takes a work connection of a client without yamux, if it proves that it is the client's and is
   // wanted.
   void attach(std::unique_ptr<net::Channel> connection, tunnel::OpeningReader::Opening opening);
@@ -131,6 +133,7 @@ class Session {
   Task<> judge_ping(tunnel::Ping ping);
   void take_stream(std::unique_ptr<net::Channel> stream);
   [[nodiscard]] bool wants_work() const;
+  [[nodiscard]] std::size_t max_users() const;
   using Opening = std::optional<tunnel::OpeningReader::Opening>;
   Task<> take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream, Opening opening);
   Task<Result<void>> read_work(net::Channel& stream, Opening opening);

@@ -411,8 +411,7 @@ TEST(GitopsctlVersion, TellsTheClustersToo) {
 TEST(GitopsctlWebhooks, ShowsWhatTheRouterKeepsAndWhatItLost) {
   const RecordingUpstream router("router", [](const RecordedRequest& request, RawSocket& socket) {
     if (request.target() != "/webhooks") return RecordingUpstream::reply(socket, "", "", "404 No");
-    return RecordingUpstream::reply(
-        socket, R"({"kept":2,"bytes":900,"oldest_seconds":41,
+    return RecordingUpstream::reply(socket, R"({"kept":2,"bytes":900,"oldest_seconds":41,
           "sources":[{"namespace":"argo","event_source":"github","kept":2,"bytes":900,
                       "reachable":false,"last_error":"connection refused"}],
           "lost":[{"time":"2026-03-04T09:15:27Z","namespace":"argo","event_source":"gitlab",

@@ -143,8 +143,8 @@ TEST(RouterWebhooks, AnswersOfTheSourceArePassedOn) {
 
 TEST(RouterWebhooks, NothingIsKeptForASourceThatNobodyKnows) {
   RouterBed bed;
-  const auto answer = raw_call(
-      bed.port(), RouterBed::request("POST", "/webhooks/argo/nobody", {}, "{}"));
+  const auto answer =
+      raw_call(bed.port(), RouterBed::request("POST", "/webhooks/argo/nobody", {}, "{}"));
   EXPECT_EQ(answer.status, 404);
   EXPECT_EQ(page(bed)["kept"], 0);
 }
@@ -152,8 +152,8 @@ TEST(RouterWebhooks, NothingIsKeptForASourceThatNobodyKnows) {
 TEST(RouterWebhooks, NothingIsKeptBeforeItsSignatureIsChecked) {
   const TempDir folder;
   write_file(folder / "secret", "s3cret");
-  RouterBed bed({.environment = {
-                     {"WEBHOOK_SIGNATURES", "argo/github=github:" + (folder / "secret").string()}}});
+  RouterBed bed({.environment = {{"WEBHOOK_SIGNATURES",
+                                  "argo/github=github:" + (folder / "secret").string()}}});
   bed.stop_events();
   const auto send = [&bed](const std::string& key) {
     return raw_call(bed.port(),

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -236,6 +237,43 @@ TEST_F(TunnelFaults, AKilledClientServesAgainWithinTwoSeconds) {
     kills.time([&] { tunnel.start_client(); }, [&] { return tunnel.serves(); });
   }
   EXPECT_LT(kills.p99(), seconds(2));
+}
+
+// The limits of both ends are known to both: nobody waits in vain.
+TEST_F(TunnelFaults, AClientWhoseLinksAreNearlyFullOpensFurtherOnes) {
+  const TempDir folder;
+  write_file(folder / "runtimes", "acc-rt runtime-token\n");
+  write_file(folder / "token", "runtime-token");
+  Server server({.flags = {"--runtimes-file=" + (folder / "runtimes").string(),
+                           "--tunnel.max-streams=32"}});  // 20 users for each link
+  std::counting_semaphore<100> go(0);
+  RecordingUpstream upstream("router", [&go](const RecordedRequest&, RawSocket& socket) {
+    EXPECT_TRUE(go.try_acquire_for(seconds(40)));
+    return RecordingUpstream::reply(socket, "done");
+  });
+  Client client(server.tunnel_port, upstream.port(),
+                {.flags = {"--tunnel-server.protocol=tcp", "--tunnel-server.tls=false",
+                           "--authorization-file=" + (folder / "token").string()}});
+  const auto serves = [&client](int link) {
+    return [&client, link] {
+      return client.admin("/statusz").body.contains("link " + std::to_string(link) + ": serving");
+    };
+  };
+  require_until(serves(2), seconds(20), "both links");
+  std::vector<RawSocket> users;
+  const auto come = [&](std::size_t count) {
+    while (users.size() < count) {
+      users.emplace_back(server.port, seconds(30));
+      users.back().send("GET / HTTP/1.1\r\nHost: " + std::string(kHost) + "\r\n\r\n");
+    }
+    require_until([&] { return upstream.requests().size() == count; }, seconds(20),
+                  "the users to be served");
+  };
+  come(32);
+  require_until(serves(3), seconds(20), "another link");
+  come(50);
+  go.release(50);
+  for (auto& user : users) EXPECT_EQ(user.read_response().body, "done");
 }
 
 // Nothing is reset, and nothing arrives.

@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(settings->app_proxy_max_body >= 0 && settings->workflows_max_body >= 0 &&
           settings->webhook_max_body >= 0);
   require(settings->connect_timeout.count() > 0 && settings->answer_timeout.count() > 0 &&
-          settings->body_timeout.count() > 0 && settings->tunnel_timeout.count() > 0);
+          settings->body_timeout.count() > 0 && settings->stream_timeout.count() > 0);
 
   Loop loop{1};
   static Metrics metrics;

@@ -1,3 +1,4 @@
+#include <list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,6 +105,16 @@ TEST(Gate, CountsWhoIsInside) {
   const auto third = gate.enter(now);
   EXPECT_TRUE(third);
   EXPECT_EQ(gate.inside(), 2);
+}
+
+TEST(Gate, SoManyMayWait) {
+  Gate gate({.concurrency = 1});
+  std::list<Gate::Waiting> waiting;
+  for (int i = 0; i < 500; ++i) EXPECT_TRUE(waiting.emplace_back(gate)) << i;
+  EXPECT_FALSE(waiting.emplace_back(gate));
+  waiting.pop_back();
+  waiting.pop_back();
+  EXPECT_TRUE(waiting.emplace_back(gate));
 }
 
 TEST(Gate, IsUnusedWhenItWouldLetInWhatANewOneDoes) {

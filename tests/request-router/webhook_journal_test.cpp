@@ -72,17 +72,18 @@ TEST(WebhookRecords, ATornTailCostsOnlyItself) {
 // A journal, and what it has found of others.
 struct Process {
   explicit Process(const std::filesystem::path& folder, std::size_t compact_above = 1 << 20)
-      : journal({.folder = folder, .compact_above = compact_above, .look_interval = 20ms},
-                [this](std::vector<RecoveredWebhook> items) {
-                  std::vector<Kept> taken;
-                  for (auto& item : items) {
-                    item.webhook.id += 1'000;
-                    taken.push_back(std::make_shared<KeptWebhook>(std::move(item.webhook)));
-                  }
-                  found += taken.size();
-                  return std::optional(std::move(taken));
-                },
-                errors) {
+      : journal(
+            {.folder = folder, .compact_above = compact_above, .look_interval = 20ms},
+            [this](std::vector<RecoveredWebhook> items) {
+              std::vector<Kept> taken;
+              for (auto& item : items) {
+                item.webhook.id += 1'000;
+                taken.push_back(std::make_shared<KeptWebhook>(std::move(item.webhook)));
+              }
+              found += taken.size();
+              return std::optional(std::move(taken));
+            },
+            errors) {
     const auto opened = journal.open();
     EXPECT_TRUE(opened) << opened.error().message;
   }

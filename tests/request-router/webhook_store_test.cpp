@@ -51,7 +51,7 @@ TEST(WebhookStore, EventSourcesTakeTurnsAndEachKeepsItsOrder) {
   EXPECT_EQ(bed.next(kStart), 2U);
   EXPECT_EQ(bed.next(kStart), 3U);
   EXPECT_EQ(bed.next(kStart), 0U);
-  for (const std::uint64_t id : {1, 2, 3, 4}) bed.store.delivered(id);
+  for (const std::uint64_t id : {1U, 2U, 3U, 4U}) bed.store.delivered(id);
   EXPECT_EQ(bed.store.size(), 0U);
   EXPECT_EQ(bed.store.bytes(), 0U);
   EXPECT_EQ(bed.next(kStart), 0U);

@@ -55,8 +55,9 @@ struct Bed {
       changed.notify_all();
       co_return std::move(ours);
     };
-    settings.session = [] {
+    settings.session = [this] {
       Session::Options options;
+      options.link.first_stream = std::exchange(first_stream, yamux::kNoStream);
       options.control.login = {.version = "1.0.0", .pool_count = 1};
       options.control.proxies = {{.proxy_name = "a", .proxy_type = "http", .subdomain = "a"}};
       return options;
@@ -87,6 +88,7 @@ struct Bed {
   LinkSettings settings;
   bool is_down = false;
   std::int64_t links = 2;
+  yamux::StreamId first_stream = yamux::kNoStream;  // of the next session
   std::string login_error;
   std::string proxy_error;
   std::vector<Clock::time_point> dials;
@@ -190,6 +192,25 @@ TEST(LinkKeeper, ReplacesASessionWithoutAGap) {
     co_await bed.until_ended(1);
     EXPECT_TRUE(bed.serves());
     EXPECT_FALSE(bed.servers[1]->has_ended);
+  });
+}
+
+// A server resets streams beyond the last id for ever, and pings go on.
+TEST(LinkKeeper, ASessionWhoseStreamIdsRunOutIsReplacedWithoutAGap) {
+  run([](Bed& bed) -> Task<> {
+    bed.first_stream = yamux::Session::kWornOut - 5;  // control stream, pool, a user
+    co_await bed.serve();
+    auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    co_await bed.until([&] {
+      return bed.servers.size() == 2 && bed.owners.size() == 1 &&
+             bed.owners.contains(bed.servers[1].get());
+    });
+    EXPECT_EQ(bed.gaps, 0);
+    CO_ASSERT_OK(co_await bed.upstream[0]->write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
+    EXPECT_THAT(co_await read(*user), HasSubstr("ok"));
+    co_await bed.until_ended(1);
+    co_await sleep_for(minutes(1));
+    EXPECT_EQ(bed.servers.size(), 2u) << "the new one has all its ids";
   });
 }
 

@@ -58,6 +58,7 @@ struct ClientOptions {
   milliseconds ping_interval{30'000};
   tunnel::Wire wire = tunnel::Wire::v1;
   std::string instance = {};  // of a client with several links
+  std::int64_t max_work = 0;  // work connections that it tells it can have
 };
 
 using Dial = std::function<std::unique_ptr<Channel>()>;
@@ -140,7 +141,10 @@ class Client {
 
  private:
   static tunnel::Login login_of(const ClientOptions& options) {
-    tunnel::Login login{.version = "0.70.0", .run_id = options.run_id, .pool_count = options.pool};
+    tunnel::Login login{.version = "0.70.0",
+                        .run_id = options.run_id,
+                        .pool_count = options.pool,
+                        .max_work_conns = options.max_work};
     if (!options.instance.empty()) {
       login.metas.emplace(tunnel::kInstanceMeta, Secret(options.instance));
     }
@@ -957,6 +961,84 @@ TEST(TunnelServerLinks, AC20_TheOnlyLinkIsFoundDeadSoonerWhenSomebodyNeedsIt) {
     EXPECT_LE(Clock::now() - begin, milliseconds(5'500));
     cable.tasks.cancel();
     co_await cable.tasks.join();
+  });
+}
+
+TEST(TunnelServerLinks, AC20_AClientThatStopsWhileAUserWaitsIsFoundWithin5Seconds) {
+  Clients::Options options;
+  options.session.link.ping_timeout = milliseconds(4'666);  // as the program has it
+  for (const bool has_pool : {true, false}) {
+    const auto scene = [has_pool](Bed& bed) -> Task<> {
+      Bed::Cable cable(co_await asio::this_coro::executor);
+      auto& client = bed.add_by(cable, "a", {.pool = has_pool ? 1 : 0});
+      co_await client.serving();
+      EXPECT_EQ(co_await bed.get(), "a");
+      cable.is_cut = true;  // it was heard just now
+      const auto begin = Clock::now();
+      EXPECT_THAT(co_await bed.get(), HasSubstr("50"));
+      EXPECT_LE(Clock::now() - begin, seconds(5));
+      cable.tasks.cancel();
+      co_await cable.tasks.join();
+    };
+    run(scene, options);
+  }
+}
+
+// As many as both sides allow, less those that wait for users.
+TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
+  for (const bool client_tells : {true, false}) {
+    Clients::Options options;
+    if (!client_tells) options.session.max_streams = 20;
+    run(
+        [client_tells](Bed& bed) -> Task<> {
+          auto& client = bed.add("a", {.max_work = client_tells ? 19 : 0});
+          co_await client.serving();
+          EXPECT_EQ(client.control().max_work_conns(), 8);
+          client.holds_answers = true;
+          std::vector<std::unique_ptr<Channel>> users;
+          for (int i = 0; i < 8; ++i) {
+            users.push_back(bed.user());
+            CO_ASSERT_OK(co_await users.back()->write(
+                "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
+          }
+          co_await client.until([&] { return client.requests.size() == 8; });
+          const auto begin = Clock::now();
+          auto more = bed.user();
+          CO_ASSERT_OK(co_await more->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
+          const auto refused = co_await read(*more);
+          EXPECT_THAT(refused, testing::StartsWith("HTTP/1.1 503 "));
+          EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
+          EXPECT_THAT(refused, HasSubstr("carries as much as it can"));
+          EXPECT_LE(Clock::now() - begin, milliseconds(100));
+          client.holds_answers = false;
+          for (auto& user : users) EXPECT_EQ(co_await Bed::answer(*user), "a");
+          EXPECT_EQ(co_await bed.get(), "a");
+        },
+        options);
+  }
+}
+
+TEST(TunnelServerLinks, AFullLinkLeavesItsUsersToOthers) {
+  run_with_runtimes([](Bed& bed) -> Task<> {
+    ClientOptions options{
+        .proxies = {proxy("acc-rt", "token-a")}, .instance = "one", .max_work = 13};
+    auto& small = bed.add("small", options);
+    co_await small.serving();
+    options.max_work = 0;
+    auto& large = bed.add("large", options);
+    co_await large.serving();
+    small.holds_answers = large.holds_answers = true;
+    std::vector<std::unique_ptr<Channel>> users;
+    for (int i = 0; i < 20; ++i) {
+      users.push_back(bed.user());
+      CO_ASSERT_OK(co_await users.back()->write(
+          "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
+    }
+    co_await large.until([&] { return small.requests.size() + large.requests.size() == 20; });
+    EXPECT_EQ(small.requests.size(), 2u);
+    small.holds_answers = large.holds_answers = false;
+    for (auto& user : users)
+      EXPECT_THAT(co_await Bed::answer(*user), testing::AnyOf("small", "large"));
   });
 }
 

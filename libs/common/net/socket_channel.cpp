@@ -103,6 +103,10 @@ Transfer SocketChannel::try_write(std::span<const asio::const_buffer> buffers) {
   return {.what = Transfer::nothing};
 }
 
+void SocketChannel::limit_unsent(int bytes) {
+  if (is_open()) ::setsockopt(socket_.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
+}
+
 void SocketChannel::shutdown_send() {
   if (is_open()) ::shutdown(socket_.fd, SHUT_WR);
 }

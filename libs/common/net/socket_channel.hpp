@@ -23,6 +23,10 @@ class SocketChannel : public Channel {
                                                         Deadline deadline,
                                                         const EndpointObserver& observer = {});
 
+  // The system takes no further bytes while it holds so many that it has not sent (TCP_NOTSENT_LOWAT),
+  // so that what is written next is not far behind what is on its way.
+  void limit_unsent(int bytes);
+
   [[nodiscard]] bool is_open() const override { return socket_.fd >= 0; }
   void shutdown_send() override;
   void close() override;

@@ -29,6 +29,7 @@ class TlsChannel : public Channel {
   Task<Result<void>> handshake_client(const std::string& verify_name);
   Task<Result<void>> handshake_server();
 
+  [[nodiscard]] Channel& below() { return *below_; }
   [[nodiscard]] bool is_open() const override { return below_->is_open(); }
   void shutdown_send() override;
   void close() override;

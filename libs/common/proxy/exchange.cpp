@@ -696,6 +696,8 @@ void Exchange::start_answer(Clock::time_point now) {
   answer_body_.start(body.in, body.out.kind);
   now_.status = answer.status;
   now_.answer = Answer::passing;
+  now_.streamed =
+      body.in.kind == BodyFraming::Kind::chunked || body.in.kind == BodyFraming::Kind::until_close;
   now_.keep = client_keeps() && now_.body_read && body.out.kind != BodyFraming::Kind::until_close;
   // Once for each connection.
   if (!now_.reused) now_.upstream_keeps = keep_alive_timeout(answer);
@@ -730,12 +732,12 @@ void Exchange::switch_protocols(Clock::time_point now) {
   now_.status = 101;
   now_.answer = Answer::switching;
   to_client_.add(buffer_of(out_));
-  deadlines_.client_write = now + limits().tunnel_timeout;
+  deadlines_.client_write = now + limits().stream_timeout;
   deadlines_.upstream_read = kNever;
 }
 
 std::chrono::milliseconds Exchange::relay_idle() const {
-  return limits().tunnel_timeout;
+  return limits().stream_timeout;
 }
 
 void Exchange::relayed(std::uint64_t bytes_in, std::uint64_t bytes_out) {
@@ -783,7 +785,8 @@ void Exchange::pass_answer(Clock::time_point now) {
       return finish_answer();
     }
     if (upstream_in_->empty()) {
-      deadlines_.upstream_read = now + limits().body_timeout;
+      deadlines_.upstream_read =
+          now + (now_.streamed ? limits().stream_timeout : limits().body_timeout);
       return;
     }
   }

@@ -21,14 +21,16 @@ namespace gitops::proxy {
 // Limits of every request of a route. 0 bytes: no limit.
 struct RouteLimits {
   std::uint64_t max_body = 0;
-  std::uint64_t min_body_rate = 1024;                   // of a request's body, bytes per second
-  std::chrono::milliseconds body_grace{10'000};         // before min_body_rate holds
-  std::chrono::milliseconds body_deadline{900'000};     // for the whole body of a request
-  std::chrono::milliseconds held_deadline{60'000};      // for one that is held in memory
-  std::chrono::milliseconds room_timeout{30'000};       // wait of one that is to be held for room
-  std::chrono::milliseconds answer_timeout{60'000};     // request sent -> head of the answer
-  std::chrono::milliseconds body_timeout{60'000};       // each read or write of a body
-  std::chrono::milliseconds tunnel_timeout{3'600'000};  // WebSocket: nothing in either direction
+  std::uint64_t min_body_rate = 1024;                // of a request's body, bytes per second
+  std::chrono::milliseconds body_grace{10'000};      // before min_body_rate holds
+  std::chrono::milliseconds body_deadline{900'000};  // for the whole body of a request
+  std::chrono::milliseconds held_deadline{60'000};   // for one that is held in memory
+  std::chrono::milliseconds room_timeout{30'000};    // wait of one that is to be held for room
+  std::chrono::milliseconds answer_timeout{60'000};  // request sent -> head of the answer
+  std::chrono::milliseconds body_timeout{60'000};    // each read or write of a body
+  // Silence of a WebSocket in both directions, and of an answer that does not tell its length: events,
+  // logs that are followed.
+  std::chrono::milliseconds stream_timeout{3'600'000};
   bool websocket = false;
   bool gzip = false;
 };

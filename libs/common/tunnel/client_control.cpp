@@ -148,6 +148,8 @@ void ClientControl::logged_in(LoginResp answer, Clock::time_point now, std::vect
   run_id_ = std::move(answer.run_id);
   server_version_ = shortened(std::move(answer.version));
   links_ = std::clamp<std::int64_t>(answer.links, 1, kMaxLinks);
+  max_links_ = std::clamp<std::int64_t>(answer.max_links, links_, kMaxLinks);
+  max_work_conns_ = std::max<std::int64_t>(answer.max_work_conns, 0);
   servers_ = std::move(answer.servers);
   if (servers_.size() > kMaxServers) servers_.resize(kMaxServers);
   events.push_back({.what = Event::What::logged_in, .text = run_id_});

@@ -109,6 +109,10 @@ class ClientControl {
   // What LoginResp tells of them; 1 and none for frp's server.
   [[nodiscard]] std::int64_t links() const { return links_; }
   [[nodiscard]] const std::vector<std::string>& servers() const { return servers_; }
+  // Sessions that the server takes when those are nearly full; at least links().
+  [[nodiscard]] std::int64_t max_links() const { return max_links_; }
+  // Work connections that the server takes at a time; 0 when it does not tell.
+  [[nodiscard]] std::int64_t max_work_conns() const { return max_work_conns_; }
   [[nodiscard]] Wire wire() const { return options_.opening ? Wire::v2 : Wire::v1; }
   // The first bytes of a work stream. What comes back is of the same wire.
   [[nodiscard]] Result<std::string> work_offer(Clock::time_point now) const;
@@ -150,6 +154,8 @@ class ClientControl {
   std::string server_version_;
   std::int64_t links_ = 1;
   std::vector<std::string> servers_;
+  std::int64_t max_links_ = 1;
+  std::int64_t max_work_conns_ = 0;
   std::vector<Proxy> proxies_;
   FrameReader frames_;  // until the login, in v2
   ClientHello hello_;

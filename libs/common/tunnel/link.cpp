@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "common/net/socket_channel.hpp"
+#include "common/net/tls_channel.hpp"
 #include "common/tunnel/stream_channel.hpp"
 
 namespace gitops::tunnel {
@@ -11,12 +13,24 @@ namespace {
 using net::Transfer;
 using Event = yamux::Session::Step::Event;
 
+// Bytes that the system holds and has not sent. It asks for more when half of them are left.
+constexpr int kUnsent = 16 * 1024;
 // Bytes moved without waiting, after which others on the loop get a turn.
 constexpr std::size_t kMuch = 256 * 1024;
+// Bytes that are prepared for a connection that takes less than there is, and how many it must take at
+// once to get more again.
+constexpr std::size_t kHeldUpOutput = 8 * 1024;
+constexpr std::size_t kFreePath = 64 * 1024;
 // A peer that sends but does not read is no peer.
 constexpr auto kWriteTimeout = std::chrono::seconds(30);
 
 }  // namespace
+
+void hold_little(net::Channel& connection) {
+  auto* channel = &connection;
+  while (auto* tls = dynamic_cast<net::TlsChannel*>(channel)) channel = &tls->below();
+  if (auto* socket = dynamic_cast<net::SocketChannel*>(channel)) socket->limit_unsent(kUnsent);
+}
 
 Link::Link(std::unique_ptr<net::Channel> channel, yamux::SessionOptions options, OnStream on_stream)
     : channel_(std::move(channel)),
@@ -59,7 +73,13 @@ void Link::end() {
   lose({.code = ErrorCode::unavailable, .message = "the link was given up here"});
   channel_->readiness().read.waker = channel_->readiness().write.waker = nullptr;
   timer_.expires_at(kNever);
-  channel_->close();
+  // A peer that is not heard acknowledges nothing, perhaps because its packets are lost; then the end
+  // would wait behind what it was sent before, but a reset arrives.
+  if (ending_->code == ErrorCode::timeout) {
+    channel_->abort();
+  } else {
+    channel_->close();
+  }
   const auto streams = std::exchange(streams_, {});
   for (const auto& [id, stream] : streams) stream->lose(*ending_);
 }
@@ -164,7 +184,8 @@ void Link::take(const yamux::Session::Step& step) {
 std::size_t Link::write_some() {
   std::size_t sent = 0;
   while (true) {
-    const auto output = session_.output();
+    if (sent >= kFreePath) is_held_up_ = false;
+    const auto output = session_.output(is_held_up_ ? kHeldUpOutput : yamux::Session::kOutput);
     if (output.empty() != !has_output_) {
       has_output_ = !output.empty();
       channel_->set_write_deadline(has_output_ ? deadline_after(kWriteTimeout) : kNever);
@@ -180,6 +201,7 @@ std::size_t Link::write_some() {
       lose({.code = ErrorCode::timeout, .message = "the peer takes no bytes"});
       break;
     } else if (written.what == Transfer::nothing) {
+      is_held_up_ = true;
       break;
     } else {
       lose(channel_->failure());

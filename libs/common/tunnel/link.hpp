@@ -17,6 +17,10 @@ namespace gitops::tunnel {
 
 class StreamChannel;
 
+// Has the system hold little of what a link writes to this socket, on its own or below TLS: what it has
+// taken over is sent in that order, and a small request would wait behind up to a megabyte of others.
+void hold_little(net::Channel& connection);
+
 // A connection between the two sides of a tunnel, and the driver of the yamux session on it. Its
 // streams are channels. Link, streams and their users live on one loop: docs/adr/0012-tunnel-links.md.
 //
@@ -52,6 +56,8 @@ class Link {
   // The peer accepts no further streams. run() goes on for those that are open.
   [[nodiscard]] bool peer_is_leaving() const { return peer_is_leaving_; }
   [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
+  // See yamux::Session::is_worn_out().
+  [[nodiscard]] bool is_worn_out() const { return session_.is_worn_out(); }
 
   // Asks the peer for a sign of life now, unless it was asked already. Without one within the
   // session's ping_timeout the link is over.
@@ -95,6 +101,7 @@ class Link {
   std::uint64_t received_size_ = 0;  // since the link began
   std::uint64_t max_received_ = kUnlimited;
   bool has_output_ = false;  // as of the last attempt to write
+  bool is_held_up_ = false;  // the connection took less than there was
   bool peer_is_leaving_ = false;
 };
 

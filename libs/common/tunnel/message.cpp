@@ -132,12 +132,15 @@ void visit_members(Visitor& visit, auto& message) {
     visit("run_id", message.run_id);
     visit("metas", message.metas);
     visit("pool_count", message.pool_count);
+    visit("max_work_conns", message.max_work_conns);
   } else if constexpr (std::is_same_v<M, LoginResp>) {
     visit("version", message.version);
     visit("run_id", message.run_id);
     visit("error", message.error);
     visit("links", message.links);
     visit("servers", message.servers);
+    visit("max_links", message.max_links);
+    visit("max_work_conns", message.max_work_conns);
   } else if constexpr (std::is_same_v<M, NewProxy>) {
     visit("proxy_name", message.proxy_name);
     visit("proxy_type", message.proxy_type);

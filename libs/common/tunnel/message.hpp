@@ -49,6 +49,8 @@ struct Login {
   std::string run_id = {};     // of the session that this one replaces; empty for a new one
   Metadata metas = {};
   std::int64_t pool_count = 0;  // work connections that the server may keep waiting
+  // Of our client; frp's sends none: work connections that it can have at a time.
+  std::int64_t max_work_conns = 0;
 
   bool operator==(const Login&) const = default;
 };
@@ -64,6 +66,10 @@ struct LoginResp {
   // time, and the other servers ("host:port") that the client should have sessions with.
   std::int64_t links = 0;
   std::vector<std::string> servers = {};
+  // Ours alone, too: sessions that a client may have while its links are nearly full, and work
+  // connections of a session that carry users at a time.
+  std::int64_t max_links = 0;
+  std::int64_t max_work_conns = 0;
 
   bool operator==(const LoginResp&) const = default;
 };

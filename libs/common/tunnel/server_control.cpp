@@ -44,7 +44,9 @@ ServerControl::ServerControl(ServerControlOptions options, const Login& login, s
                        LoginResp{.version = options_.version,
                                  .run_id = run_id_,
                                  .links = options_.links,
-                                 .servers = options_.servers},
+                                 .servers = options_.servers,
+                                 .max_links = options_.max_links,
+                                 .max_work_conns = options_.max_work_conns},
                        wire_);
   for (std::int64_t i = 0; i < pool_size_; ++i) want_work();
 }

@@ -41,6 +41,10 @@ struct ServerControlOptions {
   // (0: one), and other servers ("host:port") that it should have sessions with.
   std::int64_t links = 0;
   std::vector<std::string> servers = {};
+  // Sessions that it may have when those are nearly full, and work connections of one at a time; 0: it
+  // is not told.
+  std::int64_t max_links = 0;
+  std::int64_t max_work_conns = 0;
   // Pings are events, to be answered; otherwise they are answered here.
   bool asks_for_pings = false;
   // The client speaks v2, and its hello is supported.

@@ -11,8 +11,8 @@ using Event = Session::Step::Event;
 
 // Streams of ours without an ACK; Go's implementation stops there, too.
 constexpr std::size_t kMaxWaitingForAck = 256;
-// Output that is prepared before the connection takes it; a last frame may exceed it.
-constexpr std::size_t kOutput = 32 * 1024;
+// First turns in a row, so that they do not hold up the others for ever.
+constexpr int kMaxFirstTurns = 4;
 // Answers that wait for a peer that reads nothing. Go's implementation has one ping under way.
 constexpr std::size_t kMaxPongs = 16;
 constexpr std::size_t kMaxResets = 1024;
@@ -26,6 +26,7 @@ Session::Session(SessionOptions options, Clock::time_point now)
       next_stream_(options.role == Role::client ? 1 : 2),
       heard_(now),
       next_check_(now) {
+  if (options_.first_stream != kNoStream) next_stream_ = options_.first_stream;
   options_.receive_window = std::max(options_.receive_window, kInitialWindow);
 }
 
@@ -36,6 +37,7 @@ void Session::fail_session(ErrorCode code, std::string message) {
   append_head(
       {.type = FrameType::go_away, .length = by_protocol ? kProtocolError : kInternalError});
   streams_.clear();
+  first_turns_.clear();
   turns_.clear();
 }
 
@@ -65,7 +67,10 @@ void Session::forget(StreamId id) {
   auto& stream = streams_.at(id);
   acknowledged(stream);
   if (stream.closed) --closing_;
-  if (stream.has_turn) std::erase(turns_, id);
+  if (stream.has_turn) {
+    std::erase(first_turns_, id);
+    std::erase(turns_, id);
+  }
   streams_.erase(id);
 }
 
@@ -87,6 +92,8 @@ Session::Step Session::receive(std::string_view& input, Clock::time_point now) {
   if (!input.empty()) {
     heard_ = now;
     pinged_.reset();
+    unanswered_ = false;
+    unanswered_at_.reset();
   }
   while (!failure_) {
     std::optional<Step> step;
@@ -253,24 +260,36 @@ bool Session::has_something_to_send(const Stream& stream) const {
 void Session::ask_for_turn(StreamId id, Stream& stream) {
   if (stream.has_turn || !has_something_to_send(stream)) return;
   stream.has_turn = true;
-  turns_.push_back(id);
+  first_turns_.push_back(id);
 }
 
-// Appends what the stream may send before the next one's turn.
-void Session::take_turn(StreamId id, Stream& stream) {
-  stream.has_turn = false;
+bool Session::is_first_turn_due() {
+  const bool is_due = !first_turns_.empty() && (turns_.empty() || first_in_row_ < kMaxFirstTurns);
+  first_in_row_ = is_due ? first_in_row_ + 1 : 0;
+  return is_due;
+}
+
+// Appends what the next stream may send before the one after it.
+void Session::take_turn(std::size_t most) {
+  const bool is_first = is_first_turn_due();
+  auto& turns = is_first ? first_turns_ : turns_;
+  const auto id = turns.front();
+  turns.pop_front();
+  auto& stream = streams_.at(id);
   if (stream.flags != 0 || (!stream.peer_ended && stream.credit >= options_.receive_window / 2)) {
     append_head({.type = FrameType::window_update,
                  .flags = std::exchange(stream.flags, std::uint16_t{0}),
                  .stream = id,
                  .length = std::exchange(stream.credit, 0U)});
   }
-  const auto size = std::min({stream.queue.size(), kMaxPayload, std::size_t{stream.send_window}});
+  const auto size =
+      std::min({stream.queue.size(), kMaxPayload, most, std::size_t{stream.send_window}});
   if (size > 0) {
     append_head(
         {.type = FrameType::data, .stream = id, .length = static_cast<std::uint32_t>(size)});
     output_.append(stream.queue, 0, size);
     stream.send_window -= static_cast<std::uint32_t>(size);
+    unanswered_ = true;
     if (size == stream.queue.size()) {
       stream.queue = {};
     } else {
@@ -282,32 +301,32 @@ void Session::take_turn(StreamId id, Stream& stream) {
     append_head({.type = FrameType::window_update, .flags = kFin, .stream = id});
     stream.end = Stream::End::sent;
   }
-  ask_for_turn(id, stream);
+  // Also with nothing left: who sends little by little is not before all others each time.
+  stream.has_turn = is_first || has_something_to_send(stream);
+  if (stream.has_turn) turns_.push_back(id);
   forget_if_over(id, stream);
 }
 
-void Session::fill() {
-  while (!failure_ && output_.size() - sent_ < kOutput) {
+void Session::fill(std::size_t most) {
+  while (!failure_ && output_.size() - sent_ < most) {
     if (!pongs_.empty()) {
       append_head({.type = FrameType::ping, .flags = kAck, .length = pongs_.front()});
       pongs_.pop_front();
     } else if (!resets_.empty()) {
       append_head({.type = FrameType::window_update, .flags = kRst, .stream = resets_.front()});
       resets_.pop_front();
-    } else if (!turns_.empty()) {
-      const auto id = turns_.front();
-      turns_.pop_front();
-      take_turn(id, streams_.at(id));
+    } else if (!first_turns_.empty() || !turns_.empty()) {
+      take_turn(most);
     } else {
       return;
     }
   }
 }
 
-std::string_view Session::output() {
+std::string_view Session::output(std::size_t most) {
   // Seldom, so that each byte is moved once at most.
   if (sent_ > output_.size() / 2) output_.erase(0, std::exchange(sent_, 0));
-  fill();
+  fill(most);
   return std::string_view(output_).substr(sent_);
 }
 
@@ -391,11 +410,12 @@ void Session::leave() {
 
 void Session::tick(Clock::time_point now) {
   if (failure_) return;
+  if (unanswered_ && !unanswered_at_) unanswered_at_ = now;
   if (pinged_) {
     if (now - *pinged_ >= options_.ping_timeout) {
       return fail_session(ErrorCode::timeout, "the peer does not answer pings");
     }
-  } else if (now - heard_ >= options_.ping_interval) {
+  } else if (now >= ping_due()) {
     ping(now);
   }
   if (now >= next_check_) check_streams(now);
@@ -423,9 +443,17 @@ void Session::ping(Clock::time_point now) {
   append_head({.type = FrameType::ping, .flags = kSyn, .length = ++pings_});
 }
 
+Clock::time_point Session::ping_due() const {
+  const auto due = heard_ + options_.ping_interval;
+  const bool is_asked = unanswered_at_ && options_.answer_patience.count() > 0;
+  return is_asked ? std::min(due, *unanswered_at_ + options_.answer_patience) : due;
+}
+
 Clock::time_point Session::due() const {
   if (failure_) return kNever;
-  const auto ping = pinged_ ? *pinged_ + options_.ping_timeout : heard_ + options_.ping_interval;
+  // At once: tick() takes the time.
+  if (unanswered_ && !unanswered_at_ && options_.answer_patience.count() > 0) return heard_;
+  const auto ping = pinged_ ? *pinged_ + options_.ping_timeout : ping_due();
   return waiting_for_ack_ + closing_ > 0 ? std::min(ping, next_check_) : ping;
 }
 

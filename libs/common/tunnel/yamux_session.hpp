@@ -37,10 +37,15 @@ struct SessionOptions {
   // ping_timeout, the session fails.
   std::chrono::milliseconds ping_interval{9'000};
   std::chrono::milliseconds ping_timeout{5'000};
+  // A ping is sent, too, when data was sent and the peer was silent for so long since; 0: not for that
+  // reason.
+  std::chrono::milliseconds answer_patience{0};
   // The session fails when the peer leaves a stream of ours without an ACK for as long.
   std::chrono::milliseconds ack_timeout{75'000};
   // A stream that was closed here is reset when the peer has not ended it by then.
   std::chrono::milliseconds close_timeout{30'000};
+  // The first stream that is opened here, as if those before it had been; 0: the first of the role.
+  StreamId first_stream = kNoStream;
 };
 
 // One end of a yamux session without its connection: streams over one sequence of bytes. Bytes and
@@ -48,8 +53,9 @@ struct SessionOptions {
 //
 // Bounds: for each stream at most receive_window bytes are received and not released, and kMaxQueue
 // bytes are queued. No stream waits for another one's reader. Streams that have something to send
-// take turns of kMaxPayload bytes. The output holds at most 96 KiB; what a peer can demand beyond
-// that (answers to pings, resets) is limited, and more than the limit fails the session.
+// take turns of kMaxPayload bytes; one that had nothing to send has its first turn before those that
+// have had theirs. The output holds at most 96 KiB; what a peer can demand beyond that (answers to
+// pings, resets) is limited, and more than the limit fails the session.
 //
 // Calls for a stream that the session does not know do nothing: it may just have ended.
 class Session {
@@ -74,8 +80,10 @@ class Session {
   // Takes bytes from the front of `input` up to the next event. Call it until the event is `more`.
   Step receive(std::string_view& input, Clock::time_point now);
 
-  // The bytes to send now; those that were not sent yet stay in front.
-  [[nodiscard]] std::string_view output();
+  // The bytes to send now; those that were not sent yet stay in front. Beyond `most` bytes none are
+  // added, so that on a thin path a stream's turn is not decided long before it is sent.
+  static constexpr std::size_t kOutput = 32 * 1024;
+  [[nodiscard]] std::string_view output(std::size_t most = kOutput);
   // The first bytes of output() were sent.
   void sent(std::size_t size);
 
@@ -117,6 +125,11 @@ class Session {
   // Changes SessionOptions::max_streams.
   void limit_streams(std::size_t max_streams) { options_.max_streams = max_streams; }
 
+  // Three quarters of the ids of streams that can be opened here are used up. No id is used twice, so
+  // another session should take over.
+  [[nodiscard]] bool is_worn_out() const { return next_stream_ > kWornOut; }
+  static constexpr StreamId kWornOut = 0xC000'0000;
+
   // Streams that are not over for both sides.
   [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
 
@@ -133,7 +146,7 @@ class Session {
     bool peer_ended = false;
     // Both.
     std::uint16_t flags = 0;  // SYN or ACK, to be sent with the credit
-    bool has_turn = false;    // stands in turns_
+    bool has_turn = false;    // stands in first_turns_ or turns_
     bool waits_for_ack = false;
     bool reset = false;         // by the peer
     bool closed = false;        // here
@@ -158,9 +171,11 @@ class Session {
   void queue_reset(StreamId stream);
   [[nodiscard]] bool has_something_to_send(const Stream& stream) const;
   void ask_for_turn(StreamId id, Stream& stream);
-  void take_turn(StreamId id, Stream& stream);
-  void fill();
+  void take_turn(std::size_t most);
+  [[nodiscard]] bool is_first_turn_due();
+  void fill(std::size_t most);
   void append_head(const FrameHead& head) { append_frame_head(output_, head); }
+  [[nodiscard]] Clock::time_point ping_due() const;
   void check_streams(Clock::time_point now);
   void fail_session(ErrorCode code, std::string message);
 
@@ -179,14 +194,18 @@ class Session {
   std::uint32_t payload_left_ = 0;
   // Sending.
   std::string output_;
-  std::size_t sent_ = 0;             // bytes at the front of output_
-  std::deque<std::uint32_t> pongs_;  // answers to pings
-  std::deque<StreamId> resets_;      // streams that are forgotten here
-  std::deque<StreamId> turns_;       // streams that have something to send
+  std::size_t sent_ = 0;              // bytes at the front of output_
+  std::deque<std::uint32_t> pongs_;   // answers to pings
+  std::deque<StreamId> resets_;       // streams that are forgotten here
+  std::deque<StreamId> first_turns_;  // streams that had nothing to send before
+  std::deque<StreamId> turns_;        // the others, and those whose last turn sent all they had
+  int first_in_row_ = 0;              // turns since one of turns_
   std::vector<StreamId> writable_;
   // Signs of life.
   Clock::time_point heard_;  // the last byte of the peer
   std::optional<Clock::time_point> pinged_;
+  bool unanswered_ = false;                         // data was sent since heard_
+  std::optional<Clock::time_point> unanswered_at_;  // when tick() found so
   std::uint32_t pings_ = 0;
   Clock::time_point next_check_;  // of the streams' deadlines
 };

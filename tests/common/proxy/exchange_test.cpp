@@ -106,11 +106,8 @@ class Bed {
         body->append(part);
         inspected.append(part);
       };
-      forward.screening->admit =
-          [this, body](const WholeRequest& request,
-                       std::shared_ptr<void>&) -> Task<std::optional<http::Response>> {
-        co_return verify(request.head, *body);
-      };
+      forward.screening->admit = [this, body](const WholeRequest& request, std::shared_ptr<void>&)
+          -> Task<std::optional<http::Response>> { co_return verify(request.head, *body); };
       if (keeps) {
         forward.screening->undelivered =
             [this](const WholeRequest& request,
@@ -778,6 +775,7 @@ TEST(Exchange, WhatOneAddressMayHoldLeavesRoomForOthers) {
   play(
       [](Bed& bed) -> Task<> {
         bed.verify = admit_all;
+        bed.limits().min_body_rate = 0;  // the first takes longer than the second waits for room
         auto& first = bed.connect();
         co_await send(first, kLongPost + std::string(kLong - 1, 'x'));
         co_await sleep_for(1s);
@@ -818,6 +816,37 @@ TEST(Exchange, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
       {.max_held = 4 * net::BlockPool::kLarge, .max_held_per_peer = 2 * net::BlockPool::kLarge});
 }
 
+// Events, and logs that are followed: as long as a WebSocket, since the tunnel allows as much.
+TEST(Exchange, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
+  for (const bool chunked : {true, false}) {
+    play([chunked](Bed& bed) -> Task<> {
+      bed.limits().stream_timeout = 30min;
+      auto [client, upstream] = co_await ask(bed);
+      const std::string framing = chunked ? "Transfer-Encoding: chunked\r\n" : "";
+      co_await send(upstream,
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" + framing + "\r\n");
+      EXPECT_THAT(co_await read(client, "\r\n\r\n"), HasSubstr("event-stream"));
+      co_await sleep_for(29min);
+      co_await send(upstream, chunked ? "8\r\ndata: 1\n\r\n" : "data: 1\n");
+      (void)co_await read(client, "data: 1");
+      const auto begin = Clock::now();
+      EXPECT_THAT(co_await read(client), EndsWith("<reset>"));
+      EXPECT_GE(Clock::now() - begin, 29min);
+      EXPECT_LE(Clock::now() - begin, 31min);
+    });
+  }
+}
+
+TEST(Exchange, AnAnswerOfKnownLengthMayPauseForAMinute) {
+  play([](Bed& bed) -> Task<> {
+    auto [client, upstream] = co_await ask(bed);
+    co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
+    const auto begin = Clock::now();
+    EXPECT_THAT(co_await read(client), EndsWith("<reset>"));
+    EXPECT_LE(Clock::now() - begin, 61s);
+  });
+}
+
 TEST(Exchange, ARequestThatNobodyTookIsOfferedToBeKept) {
   const auto expect_kept = [](Bed& bed, Failure failure) {
     ASSERT_EQ(bed.kept.size(), 1U);
@@ -837,7 +866,8 @@ TEST(Exchange, ARequestThatNobodyTookIsOfferedToBeKept) {
     bed.dial_error.reset();
     co_await send(client, kPost);
     co_await send(*co_await bed.upstream(), kOk);
-    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200")) << "the connection is kept";
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"))
+        << "the connection is kept";
   });
   for (const auto* status : {"500 Internal Server Error", "503 Service Unavailable"}) {
     play([&](Bed& bed) -> Task<> {
@@ -1386,7 +1416,7 @@ TEST(Exchange, AnUpgradeThatLosesOneEndLosesTheOther) {
 
 TEST(Exchange, AnUpgradeThatIsSilentInBothDirectionsEnds) {
   play([](Bed& bed) -> Task<> {
-    bed.limits().tunnel_timeout = 30s;
+    bed.limits().stream_timeout = 30s;
     auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, kSwitching);
     (void)co_await read(client, "\r\n\r\n");

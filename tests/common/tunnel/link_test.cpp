@@ -1,6 +1,11 @@
 #include "common/tunnel/link.hpp"
 
 #include <deque>
+#include <vector>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/http/websocket_channel.hpp"
 #include "common/net/channel_pair.hpp"
@@ -234,6 +239,101 @@ TEST(Link, AC20_ASilentPeerIsFoundWithin15Seconds) {
     const auto error = co_await link.run();
     EXPECT_EQ(error.code, ErrorCode::timeout);
     EXPECT_LE(Clock::now() - start, seconds(15));
+  });
+}
+
+// When only our packets are lost, an end would wait behind bytes that the peer cannot acknowledge.
+TEST(Link, APeerThatIsNotHeardGetsAReset) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    auto [near, far] = net::memory_pair(executor);
+    Link link(std::move(near), {}, {});
+    TaskGroup tasks(executor);
+    tasks.spawn("link", [&]() -> Task<> { co_await link.run(); });
+    EXPECT_THAT(co_await net::read_all(*far), Not(testing::EndsWith("(end)")));
+    co_await tasks.join();
+  });
+}
+
+// A connection whose other end is read by hand, little by little.
+class ThinPath {
+ public:
+  ThinPath() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int size = 16 * 1024;  // connections inherit it
+    ::setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(where);
+    if (::bind(listener_, reinterpret_cast<sockaddr*>(&where), length) != 0 ||
+        ::listen(listener_, 1) != 0 ||
+        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&where), &length) != 0) {
+      throw std::runtime_error("no listener");
+    }
+    port_ = ntohs(where.sin_port);
+  }
+  ~ThinPath() {
+    ::close(listener_);
+    if (far_ >= 0) ::close(far_);
+  }
+  ThinPath(const ThinPath&) = delete;
+  ThinPath& operator=(const ThinPath&) = delete;
+
+  Task<std::unique_ptr<Channel>> connect() {
+    const asio::ip::tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port_);
+    auto near = co_await net::SocketChannel::connect(std::span(&endpoint, 1), kNever);
+    far_ = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    co_return std::move(near.value());
+  }
+  // The next bytes; empty while there are none.
+  std::string read() {
+    std::string room(4 * 1024, '\0');
+    const auto size = ::recv(far_, room.data(), room.size(), 0);
+    room.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    return room;
+  }
+  // All that there is until this text.
+  Task<std::string> read_until(std::string_view text) {
+    std::string all;
+    while (!all.contains(text)) {
+      const auto more = read();
+      all += more;
+      if (more.empty()) co_await sleep_for(std::chrono::milliseconds(1));
+    }
+    co_return all;
+  }
+
+ private:
+  int listener_;
+  int far_ = -1;
+  std::uint16_t port_ = 0;
+};
+
+TEST(Link, ASmallRequestIsNotFarBehindLargeOnesOnAThinPath) {
+  test::run_coro([]() -> Task<> {
+    ThinPath path;
+    auto near = co_await path.connect();
+    hold_little(*near);
+    Link link(std::move(near), {}, {});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    tasks.spawn("link", [&]() -> Task<> { co_await link.run(); });
+    std::vector<std::unique_ptr<Channel>> streams;
+    for (int i = 0; i < 21; ++i) streams.push_back(std::move(link.open().value()));
+    for (int i = 0; i < 20; ++i) {
+      tasks.spawn("large", [&stream = *streams[static_cast<std::size_t>(i)]]() -> Task<> {
+        while (co_await stream.write(std::string(64 * 1024, 'x'))) {
+        }
+      });
+    }
+    std::size_t passed = 0;
+    while (passed < 500'000) {
+      passed += path.read().size();
+      co_await sleep_for(std::chrono::microseconds(100));
+    }
+    CO_ASSERT_OK(co_await streams.back()->write("small request"));
+    EXPECT_LE((co_await path.read_until("small request")).size(), 128U * 1024);
+    link.close();
+    co_await tasks.join();
   });
 }
 

@@ -283,6 +283,62 @@ TEST(YamuxSession, StreamsTakeTurns) {
   EXPECT_EQ(bed.output(), data(large, turn) + data(small, "hello") + data(large, turn));
 }
 
+// How many bytes are sent before this text, on a path that takes little at a time.
+std::size_t bytes_before(Session& session, std::string_view text) {
+  std::string all;
+  while (!all.contains(text)) {
+    const auto output = session.output(8 * 1024);
+    if (output.empty()) return std::string::npos;
+    all += output;
+    session.sent(output.size());
+  }
+  return all.find(text);
+}
+
+TEST(YamuxSession, AStreamWithLittleToSendIsNotBehindThoseWithMuch) {
+  Bed bed;
+  std::vector<StreamId> large;
+  for (int i = 0; i < 60; ++i) large.push_back(bed.open());
+  const auto small = bed.open();
+  const auto fill = [&] {
+    for (const auto id : large) bed.session.write(id, std::string(kMaxQueue, 'x'));
+  };
+  // Each has had a turn.
+  for (int i = 0; i < 100; ++i) {
+    fill();
+    bed.session.sent(bed.session.output(8 * 1024).size());
+  }
+  fill();
+  bed.session.write(small, "hello");
+  EXPECT_LE(bytes_before(bed.session, "hello"), 64U * 1024);
+  // One that comes back at once is not before all others again: everybody has a turn in between.
+  const auto left = [&] {
+    std::size_t count = 0;
+    for (const auto id : large) count += bed.session.write(id, "x") == 0 ? 1 : 0;
+    return count;
+  };
+  std::size_t rounds = 0;
+  while (left() > 0 && rounds < 1'000) {
+    bed.session.write(small, "again");
+    const auto size = bed.session.output(8 * 1024).size();
+    bed.session.sent(size);
+    ++rounds;
+  }
+  EXPECT_LT(rounds, 1'000U) << "those with much to send get their turns";
+}
+
+TEST(YamuxSession, NewStreamsDoNotHoldUpOldOnesForEver) {
+  Bed bed;
+  const auto large = bed.open();
+  bed.session.write(large, std::string(kMaxQueue, 'x'));
+  bed.session.sent(bed.session.output(8 * 1024).size());
+  std::vector<StreamId> small;
+  for (int i = 0; i < 200; ++i) small.push_back(bed.open());
+  bed.session.write(large, "the end");
+  for (const auto id : small) bed.session.write(id, std::string(4 * 1024, 'y'));
+  EXPECT_LT(bytes_before(bed.session, "the end"), 300U * 1024);
+}
+
 TEST(YamuxSession, PreparesLittleOutputForAConnectionThatTakesNone) {
   Bed bed;
   std::vector<StreamId> streams;
@@ -471,6 +527,40 @@ TEST(YamuxSession, PingsASilentPeerAndGivesItUp) {
   EXPECT_EQ(bed.session.due(), bed.now + seconds(5));
   bed.advance(seconds(5));
   EXPECT_EQ(bed.failure(), "timeout");
+}
+
+TEST(YamuxSession, AsksAPeerThatWasSentSomethingAndSaysNothing) {
+  Bed bed({.answer_patience = std::chrono::milliseconds(250)});
+  const auto id = bed.open();
+  EXPECT_GE(bed.session.due(), bed.now + seconds(9)) << "nothing was sent";
+  bed.session.write(id, "request");
+  EXPECT_EQ(bed.output(), data(id, "request"));
+  EXPECT_LE(bed.session.due(), bed.now) << "to take the time";
+  bed.advance({});
+  EXPECT_EQ(bed.session.due(), bed.now + std::chrono::milliseconds(250));
+  bed.advance(std::chrono::milliseconds(249));
+  EXPECT_EQ(bed.output(), "");
+  bed.advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(bed.output(), ping(kSyn, 1));
+  EXPECT_EQ(bed.session.due(), bed.now + seconds(5));
+  bed.receive(ping(kAck, 1));
+  EXPECT_GE(bed.session.due(), bed.now + seconds(9)) << "the answer may take its time";
+  bed.session.write(id, "another");
+  bed.output();
+  bed.advance({});
+  bed.advance(std::chrono::milliseconds(250));
+  bed.advance(seconds(5));
+  EXPECT_EQ(bed.failure(), "timeout");
+}
+
+TEST(YamuxSession, IsWornOutWhenThreeQuartersOfItsIdsAreUsedUp) {
+  Bed bed({.first_stream = Session::kWornOut - 3});
+  EXPECT_FALSE(bed.session.is_worn_out());
+  EXPECT_EQ(bed.open(), Session::kWornOut - 3);
+  EXPECT_FALSE(bed.session.is_worn_out());
+  EXPECT_EQ(bed.open(), Session::kWornOut - 1);
+  EXPECT_TRUE(bed.session.is_worn_out());
+  EXPECT_EQ(bed.open(), Session::kWornOut + 1) << "it goes on meanwhile";
 }
 
 TEST(YamuxSession, TakesAnyByteAsASignOfLife) {
