@@ -172,7 +172,7 @@ std::vector<Right> rights_of_runtime(const Installation& installation) {
     rights.push_back({.daemon = kAppProxy,
                       .group = kArgo,
                       .resource = "applications",
-                      .verbs = {"create", "get", "patch"},
+                      .verbs = {"create", "delete", "get", "patch"},
                       .purpose = "apply the shared configuration repository"});
   }
   if (installation.app_proxy && installation.registration) {

@@ -508,6 +508,30 @@ TEST(AppProxyGitSources, ARemovedRuntimeIsNotPreparedUntilItHasANewGitSource) {
   });
 }
 
+// What the runtime made in the folder of its default Git source goes, what people put there stays.
+TEST(AppProxyGitSources, TheFolderOfTheDefaultGitSourceGoesUnlessItHasMore) {
+  in_source_world([](SourceWorld& w) -> Task<> {
+    const std::string document = "mutation RemoveRuntimeFromIscRepo { removeRuntimeFromIscRepo }";
+    const std::string folder = "git-sources/prod/default/";
+    w.git.commit("config", {{"resources/README.md", "x\n"}, {folder + "README.md", "ours\n"}},
+                 "begin");
+    EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
+              (Json{{"data", {{"removeRuntimeFromIscRepo", 1}}}}));
+    EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}), "resources/README.md");
+    w.git.commit("config",
+                 {{folder + "README.md", "ours\n"},
+                  {folder + "app.yaml", "people's\n"},
+                  {"runtimes/prod/in-cluster.yaml", "kind: Application\n"}},
+                 "again");
+    EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
+              (Json{{"data", {{"removeRuntimeFromIscRepo", 1}}}}));
+    EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}),
+              folder + "README.md\n" + folder + "app.yaml\nresources/README.md");
+    EXPECT_THAT(w.git_line({"log", "-1", "--format=%B", "main"}),
+                HasSubstr("Left: the folder git-sources/prod/default with 2 files"));
+  });
+}
+
 TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
   in_source_world([](SourceWorld& w) -> Task<> {
     w.git.commit("config", {{"resources/staging/x.yaml", "another runtime's\n"}}, "begin");

@@ -1,6 +1,6 @@
 #include "app-proxy/resolvers/git_sources.hpp"
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -15,6 +15,7 @@
 #include "app-proxy/resolvers/config_commit.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "common/core/json_value.hpp"
+#include "common/core/log.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::app_proxy {
@@ -37,27 +38,56 @@ GitCredential credential_of(const ConfigTarget& target) {
   return {.username = git_username_of(target.account), .password = target.account.access.token};
 }
 
-// How many files of the repository concern this runtime alone.
-Task<Result<std::int64_t>> own_files(const ConfigTarget& target, TreeReader& reader,
-                                     Deadline deadline) {
+// The paths of the files in a folder of the repository; none when there is no branch yet.
+Task<Result<std::vector<std::string>>> files_in(const ConfigTarget& target, TreeReader& reader,
+                                                std::string folder, Deadline deadline) {
   // The job on the pool may outlive this coroutine.
-  const auto count = std::make_shared<std::atomic<std::int64_t>>(0);
+  const auto paths = std::make_shared<std::vector<std::string>>();
+  const auto read = co_await reader.read({.repository = target.repository.at.repository,
+                                          .branch = target.repository.at.ref,
+                                          .folder = std::move(folder),
+                                          .credential = credential_of(target),
+                                          .wanted =
+                                              [paths](std::string_view path) {
+                                                paths->emplace_back(path);
+                                                return false;
+                                              }},
+                                         deadline);
+  if (read) co_return *paths;
+  if (read.error().code == ErrorCode::not_found) co_return std::vector<std::string>();
+  co_return std::unexpected(shown_commit_error(read.error()));
+}
+
+// What removeRuntimeFromIscRepo takes away.
+struct RuntimeRemoval {
+  std::vector<FileChange> changes;
+  std::int64_t files = 0;
+  std::string left = {};  // what stays, for people; empty: nothing
+};
+
+// All that concerns this runtime alone. Of the default Git source's folder only our own file: the
+// others are people's.
+Task<Result<RuntimeRemoval>> removal_of(const ConfigTarget& target, TreeReader& reader,
+                                        Deadline deadline) {
+  RuntimeRemoval removal{.changes = changes_to_remove_runtime(target.repository)};
   for (auto& folder : target.repository.own_folders()) {
-    const auto read = co_await reader.read({.repository = target.repository.at.repository,
-                                            .branch = target.repository.at.ref,
-                                            .folder = std::move(folder),
-                                            .credential = credential_of(target),
-                                            .wanted =
-                                                [count](std::string_view) {
-                                                  ++*count;
-                                                  return false;
-                                                }},
-                                           deadline);
-    if (read) continue;
-    if (read.error().code == ErrorCode::not_found) co_return 0;  // no branch yet
-    co_return std::unexpected(shown_commit_error(read.error()));
+    const auto paths = co_await files_in(target, reader, std::move(folder), deadline);
+    if (!paths) co_return std::unexpected(paths.error());
+    removal.files += static_cast<std::int64_t>(paths->size());
   }
-  co_return count->load();
+  const auto folder = target.repository.default_source_folder();
+  const auto paths = co_await files_in(target, reader, folder, deadline);
+  if (!paths) co_return std::unexpected(paths.error());
+  const bool is_ours = *paths == std::vector<std::string>{"README.md"};
+  if (is_ours) {
+    removal.changes.push_back(
+        {.path = folder + "/README.md", .kind = FileChange::Kind::remove_folder});
+    ++removal.files;
+  } else if (!paths->empty()) {
+    removal.left = "Left: the folder " + folder + " with " + std::to_string(paths->size()) +
+                   " files, which are not the runtime's own. Nothing applies them any more.";
+  }
+  co_return removal;
 }
 
 Result<void> checked_name(InputView name, const RuntimeFiles& files) {
@@ -372,20 +402,23 @@ Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Co
                                                         TreeReader* reader,
                                                         const RuntimeFiles& files, Call& call) {
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await config_target(git, committer, files, call, deadline);
+  auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
-  const auto count = co_await own_files(*target, *reader, deadline);
-  if (!count) co_return std::unexpected(count.error());
+  auto removal = co_await removal_of(*target, *reader, deadline);
+  if (!removal) co_return std::unexpected(removal.error());
+  if (!removal->left.empty()) target->requested_by += "\n\n" + removal->left;
   // Before the commit, so that the hourly round (ConfigRepositorySetup) does not put the files back right after it.
   const bool before = std::exchange(*files.is_removed, true);
-  const auto done =
-      co_await commit_config(*target, *committer, changes_to_remove_runtime(target->repository),
-                             "Remove runtime " + files.runtime, deadline);
+  const auto done = co_await commit_config(*target, *committer, std::move(removal->changes),
+                                           "Remove runtime " + files.runtime, deadline);
   if (!done) {
     *files.is_removed = before;
     co_return std::unexpected(done.error());
   }
-  co_return *done ? *count : 0;
+  static const Log log("git_sources");
+  log.info("the runtime's files were removed from the shared configuration repository",
+           {{"files", removal->files}, {"left", removal->left}});
+  co_return *done ? removal->files : 0;
 }
 
 }  // namespace gitops::app_proxy

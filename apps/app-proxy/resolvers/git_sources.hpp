@@ -41,8 +41,10 @@ Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer
 Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committer,
                                         TreeReader* reader, const RuntimeFiles& files,
                                         graphql::Call& call);
-// Returns the number of files that it removed; 0 when nothing was left of the runtime. From then on this process does not
-// put them back by itself, until a Git source is created.
+// Returns the number of files that it removed; 0 when nothing was left of the runtime. Files that
+// people put into the folder of the default Git source stay, which the commit says. From then on
+// this process does not put the files back by itself, until a Git source is created, and the
+// runtime's Application is deleted (ConfigRepositorySetup).
 Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Committer* committer,
                                                         TreeReader* reader,
                                                         const RuntimeFiles& files,

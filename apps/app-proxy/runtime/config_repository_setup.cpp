@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "app-proxy/entities/config_files.hpp"
 #include "app-proxy/entities/git_source.hpp"
+#include "common/core/json_value.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::app_proxy {
@@ -60,9 +63,7 @@ Task<Result<void>> ConfigRepositorySetup::round() {
   if (!repository) co_return std::unexpected(repository.error());
   if (repository->is_removed) {
     files_put_for_.clear();
-    co_return fail(
-        ErrorCode::gone,
-        "the runtime was removed from it; a new Git source, or a restart, brings it back");
+    co_return co_await remove_application(*repository, deadline);
   }
   auto credential = credential_();
   if (credential.password.empty()) {
@@ -107,6 +108,35 @@ Task<Result<void>> ConfigRepositorySetup::put_application(const ConfigRepository
       runtime_application(repository), deadline, {.field_manager = kFieldManager, .force = true});
   if (!put) co_return fail("the runtime's Application", std::move(put.error()));
   co_return Result<void>();
+}
+
+// The Application that this class makes goes with the files that it applies; Argo CD deletes what
+// is below it. Always an error, which says what is left.
+Task<Result<void>> ConfigRepositorySetup::remove_application(const ConfigRepository& repository,
+                                                             Deadline deadline) {
+  const k8s::ObjectKey key{repository.runtime_namespace, repository.runtime};
+  const auto removed = [&](const std::string& left) {
+    return fail(
+        ErrorCode::gone,
+        "the runtime was removed from it; a new Git source, or a restart, brings it back" + left);
+  };
+  const auto there = co_await cluster_.get(k8s::resources::kApplications, key, deadline);
+  if (!there && there.error().code == ErrorCode::not_found) co_return removed("");
+  const std::string application = "; the Application " + repository.runtime;
+  if (!there) co_return removed(application + " may be left: " + there.error().message);
+  const auto object = parse_json_object(*there);
+  const bool is_ours =
+      string_at(object, {"metadata", "labels", "codefresh.io/entity"}) == "runtime";
+  if (!is_ours) co_return removed("");
+  if (!string_at(object, {"metadata", "deletionTimestamp"}).empty()) {
+    co_return removed(application + " is being deleted by Argo CD");
+  }
+  const auto done = co_await cluster_.remove(k8s::resources::kApplications, key, deadline);
+  if (!done && done.error().code != ErrorCode::not_found) {
+    co_return removed(application + " is left, delete it: " + done.error().message);
+  }
+  log_.info("the runtime's Application was deleted", {{"application", repository.runtime}});
+  co_return removed(application + " is being deleted by Argo CD");
 }
 
 }  // namespace gitops::app_proxy

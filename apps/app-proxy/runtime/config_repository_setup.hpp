@@ -12,11 +12,12 @@
 
 namespace gitops::app_proxy {
 
-// Keeps what applies the shared configuration repository for this runtime: the runtime's files in it,
-// by the runtime's own Git token, and the Application of the runtime in its cluster, which applies
-// them. Both are made where they are missing and mended where they differ; what people added to the
-// files stays. Only the leader of several replicas does so. Nothing is made while the runtime is removed
-// (ConfigRepository::is_removed). Loop thread; its parts outlive it.
+// Keeps what applies the shared configuration repository for this runtime: the runtime's files in
+// it, by the runtime's own Git token, and the Application of the runtime in its cluster, which
+// applies them. Both are made where they are missing and mended where they differ; what people
+// added to the files stays. Only the leader of several replicas does so. Nothing is made while the
+// runtime is removed (ConfigRepository::is_removed): then the Application is deleted. Loop thread;
+// its parts outlive it.
 class ConfigRepositorySetup {
  public:
   struct Options {
@@ -49,6 +50,7 @@ class ConfigRepositorySetup {
   Task<Result<void>> put_files(const ConfigRepository& repository, GitCredential credential,
                                Deadline deadline);
   Task<Result<void>> put_application(const ConfigRepository& repository, Deadline deadline);
+  Task<Result<void>> remove_application(const ConfigRepository& repository, Deadline deadline);
 
   Committer& committer_;
   k8s::Client& cluster_;

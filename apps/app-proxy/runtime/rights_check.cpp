@@ -80,7 +80,7 @@ std::vector<NeededRight> needed_rights(const RightsSettings& settings) {
   if (settings.has_git_token) {
     rights.push_back({.group = kArgo,
                       .resource = "applications",
-                      .verbs = {"create", "get", "patch"},
+                      .verbs = {"create", "delete", "get", "patch"},
                       .without = "the shared configuration repository is not applied"});
   }
   if (settings.has_user_token) add_registration(rights);

@@ -74,6 +74,34 @@ void play(const std::function<Task<>(Scene&)>& body) {
       std::chrono::seconds(60));
 }
 
+// The Application that was made goes with the files; one of somebody else that has its name stays.
+TEST(RemovedRuntime, TakesItsApplicationAway) {
+  play([](Scene& scene) -> Task<> {
+    EXPECT_TRUE(co_await scene.setup->round());
+    EXPECT_TRUE(scene.has_application());
+    *scene.files.is_removed = true;
+    for (int i = 0; i < 2; ++i) {
+      const auto done = co_await scene.setup->round();
+      CO_ASSERT_TRUE(!done);
+      EXPECT_THAT(done.error().message, HasSubstr("the Application prod is being deleted"));
+      EXPECT_FALSE(scene.has_application());
+    }
+  });
+  play([](Scene& scene) -> Task<> {
+    const auto made = co_await scene.client->create(
+        k8s::resources::kApplications, "default",
+        R"({"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":"prod",)"
+        R"("namespace":"default"},"spec":{}})",
+        deadline_after(std::chrono::seconds(5)));
+    CO_ASSERT_OK(made);
+    *scene.files.is_removed = true;
+    const auto done = co_await scene.setup->round();
+    CO_ASSERT_TRUE(!done);
+    EXPECT_THAT(done.error().message, testing::Not(HasSubstr("Application")));
+    EXPECT_TRUE(scene.has_application());
+  });
+}
+
 TEST(RemovedRuntime, IsPreparedAgainOnlyWithANewGitSource) {
   play([](Scene& scene) -> Task<> {
     EXPECT_TRUE(co_await scene.setup->round());
