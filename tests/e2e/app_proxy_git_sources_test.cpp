@@ -212,7 +212,10 @@ TEST(AppProxyGitSources, MistakesAreToldAndChangeNothing) {
     for (const auto& [wrong, message] : std::vector<std::pair<Json, std::string>>{
              {{{"appName", "../../x"}}, "appName: the name must be a DNS label"},
              {{{"appName", "in-cluster"}}, "appName: the runtime itself has an Application"},
-             {{{"appSpecifier", "https://git.example.test/acme/shop"}}, "appSpecifier: "},
+             {{{"appSpecifier", "https://git.example.test/acme"}}, "appSpecifier: "},
+             {{{"appSpecifier", w.git.url("none")}}, "appSpecifier: "},
+             {{{"appSpecifier", w.git.url("config") + "?ref=none"}},
+              "appSpecifier: git/config has no branch or tag none"},
              {{{"appSpecifier", "https://git.example.test/acme/shop.git/../x"}}, "appSpecifier: "},
              {{{"appSpecifier", "file:///etc/x.git"}}, "appSpecifier: "},
              {{{"destServer", "cluster"}}, "destServer: expected the URL"},

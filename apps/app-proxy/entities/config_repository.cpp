@@ -17,6 +17,12 @@ Result<ConfigRepository> RuntimeFiles::repository() const {
         ErrorCode::unavailable,
         "the account's shared configuration repository is not usable: " + at.error().message);
   }
+  if (at->kind != RepositorySpecifier::Kind::branch) {
+    return fail(
+        ErrorCode::unavailable,
+        "the account's shared configuration repository is given at a tag or a commit; it needs "
+        "a branch, since runtimes commit to it");
+  }
   return ConfigRepository{.at = std::move(*at),
                           .runtime = runtime,
                           .runtime_namespace = runtime_namespace,

@@ -73,6 +73,8 @@ Result<http::Url> parse_base(std::string_view text, Scheme scheme) {
   if (url->scheme != "https" && (url->scheme != "http" || scheme == Scheme::https_only)) {
     return refuse("does not begin with https://");
   }
+  // Azure puts the organisation there, in the clone URLs that it shows.
+  if (url->host == "dev.azure.com" && !url->userinfo.contains(':')) url->userinfo.clear();
   if (!url->userinfo.empty()) return refuse("holds a credential; remove it");
   return std::move(*url);
 }
@@ -85,6 +87,65 @@ Result<RepositoryUrl> finish(http::Url url) {
   if (name.empty() || name.ends_with('/')) return refuse("names no repository");
   url.path = "/" + std::string(inner);
   return RepositoryUrl{.http = std::move(url), .name = std::move(name)};
+}
+
+// Where the repository's part of a path ends, and whether ".git" is missing there.
+struct RepositoryEnd {
+  std::size_t at = 0;
+  bool lacks_suffix = false;
+};
+Result<RepositoryEnd> repository_end(std::string_view path) {
+  const auto segment_end = [path](std::size_t from) {
+    return std::min(path.find('/', from), path.size());
+  };
+  for (auto at = path.find(".git"); at != std::string_view::npos; at = path.find(".git", at)) {
+    at += 4;
+    if (segment_end(at) == at) return RepositoryEnd{.at = at};
+  }
+  constexpr std::string_view kAzure = "/_git/";
+  if (const auto at = path.find(kAzure); at != std::string_view::npos) {
+    const auto name = at + kAzure.size();
+    if (segment_end(name) == name) return refuse("names no repository behind \"_git\"");
+    return RepositoryEnd{.at = segment_end(name)};
+  }
+  const auto owner = path.find_first_not_of('/');
+  const auto name = owner == std::string_view::npos ? owner : path.find('/', owner);
+  if (name == std::string_view::npos || segment_end(name + 1) == name + 1) {
+    return refuse("names no repository, as https://host/owner/name.git");
+  }
+  return RepositoryEnd{.at = segment_end(name + 1), .lacks_suffix = true};
+}
+
+// The reference that a query names.
+Result<void> read_query(std::string_view query, RepositorySpecifier& into) {
+  using Kind = RepositorySpecifier::Kind;
+  const auto equals = query.find('=');
+  const auto key = query.substr(0, equals);
+  const bool is_known = key == "ref" || key == "tag" || key == "sha";
+  if (!is_known || equals == std::string_view::npos || query.contains('&')) {
+    return refuse("has a query other than ?ref=BRANCH, ?tag=TAG or ?sha=COMMIT");
+  }
+  const auto value = percent_decode(query.substr(equals + 1));
+  if (!value) return refuse("has a malformed escape in its query");
+  std::string_view ref = *value;
+  if (key == "sha") {
+    const bool is_hex = std::ranges::all_of(ref, [](char c) { return hex_value(c) >= 0; });
+    if (!is_hex || ref.size() < 7 || ref.size() > 40) return refuse("has no commit in ?sha=");
+    into.ref = ref;
+    into.kind = Kind::commit;
+    return {};
+  }
+  constexpr std::string_view kTags = "refs/tags/";
+  if (key == "tag" || ref.starts_with(kTags)) {
+    into.kind = Kind::tag;
+    if (ref.starts_with(kTags)) ref.remove_prefix(kTags.size());
+  }
+  if (key == "ref" && ref == "HEAD") return {};
+  // Names of tags follow the same rules.
+  auto name = parse_branch(ref);
+  if (!name) return std::unexpected(std::move(name.error()));
+  into.ref = std::move(*name);
+  return {};
 }
 
 }  // namespace
@@ -105,28 +166,22 @@ Result<RepositorySpecifier> parse_specifier(std::string_view text, Scheme scheme
   if (!url) return std::unexpected(std::move(url.error()));
   RepositorySpecifier result;
   if (!url->query.empty()) {
-    if (!url->query.starts_with("ref=") || url->query.contains('&')) {
-      return refuse("has a query other than ?ref=BRANCH");
-    }
-    auto ref = percent_decode(std::string_view(url->query).substr(4));
-    if (!ref) return refuse("has a malformed escape in its query");
-    auto branch = parse_branch(*ref);
-    if (!branch) return std::unexpected(std::move(branch.error()));
-    result.ref = std::move(*branch);
+    if (auto read = read_query(url->query, result); !read) return std::unexpected(read.error());
     url->query.clear();
   }
   const std::string path = std::move(url->path);
-  std::size_t end = 0;
-  while (true) {
-    end = path.find(".git", end);
-    if (end == std::string::npos) return refuse("does not contain \".git\"");
-    end += 4;
-    if (end == path.size() || path[end] == '/') break;
+  const auto end = repository_end(path);
+  if (!end) return std::unexpected(end.error());
+  url->path = path.substr(0, end->at);
+  if (end->lacks_suffix) {
+    if (const auto fault = fault_of_path(without_slashes(url->path)); !fault.empty()) {
+      return refuse(fault);
+    }
+    url->path += ".git";
   }
-  url->path = path.substr(0, end);
   auto repository = finish(std::move(*url));
   if (!repository) return std::unexpected(std::move(repository.error()));
-  const auto folder = without_slashes(std::string_view(path).substr(end));
+  const auto folder = without_slashes(std::string_view(path).substr(end->at));
   if (const auto fault = fault_of_path(folder); !fault.empty()) return refuse(fault);
   auto decoded = percent_decode(folder);
   if (!decoded) return refuse("has a malformed escape in its path");

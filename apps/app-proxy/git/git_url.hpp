@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -28,13 +29,20 @@ enum class Scheme { https_only, http_too };
 Result<RepositoryUrl> parse_repository_url(std::string_view text,
                                            Scheme scheme = Scheme::https_only);
 
-// A folder of a branch: "https://host/owner/name.git[/path][?ref=branch]".
+// A folder of a branch: "https://host/owner/name.git[/path][?ref=branch]". The forms of the public
+// command line are read, too: without ".git" after two segments, as
+// https://github.com/owner/name/path, with Azure's "_git"
+// ("https://dev.azure.com/organisation/project/_git/name/path"), and at a tag or a commit (?tag=,
+// ?sha=).
 struct RepositorySpecifier {
+  enum class Kind : std::uint8_t { branch, tag, commit };
   RepositoryUrl repository;
-  std::string path = {};  // without slashes around it; empty: the root
-  std::string ref = {};   // empty: the default branch
+  std::string path = {};     // without slashes around it; empty: the root
+  std::string ref = {};      // empty: the default branch
+  Kind kind = Kind::branch;  // of `ref`
 };
-// The first path segment that ends in ".git" ends the repository's part; there must be one.
+// The repository's part ends with the first path segment that ends in ".git", else with the one
+// behind "_git", else with the second one, to which ".git" is added.
 Result<RepositorySpecifier> parse_specifier(std::string_view text,
                                             Scheme scheme = Scheme::https_only);
 

@@ -80,4 +80,19 @@ Task<Result<FolderContent>> TreeReader::read(FolderRequest request, Deadline dea
   co_return content;
 }
 
+Task<Result<bool>> TreeReader::has(RepositoryUrl repository, std::string ref,
+                                   GitCredential credential, Deadline deadline) {
+  const auto key = repository.key();
+  co_return co_await run_with_http(
+      pool_, key, client_, deadline, kStall,
+      [repository = std::move(repository), ref = std::move(ref),
+       credential = std::move(credential)](HttpBridge& bridge,
+                                           const std::stop_token& stop) -> Result<bool> {
+        Wire wire(repository, credential, WireCalls::over(bridge), stop);
+        auto found = wire.has(ref);
+        if (!found) found.error().message = wire.quoted(found.error().message);
+        return found;
+      });
+}
+
 }  // namespace gitops::app_proxy

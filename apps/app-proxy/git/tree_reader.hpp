@@ -46,6 +46,11 @@ class TreeReader {
 
   // Errors: not_found (the branch, or a commit that is not in it), too_large, and those of a fetch.
   Task<Result<FolderContent>> read(FolderRequest request, Deadline deadline);
+  // Asks the server without a clone: whether it has the repository, with a branch or tag `ref`
+  // (empty: any). Errors: those of the request; a repository that the credential does not show is
+  // not_found or forbidden.
+  Task<Result<bool>> has(RepositoryUrl repository, std::string ref, GitCredential credential,
+                         Deadline deadline);
 
  private:
   WorkerPool& pool_;

@@ -29,6 +29,7 @@ constexpr std::string_view kRolloutsChart = "2.40.5";
 
 // The public CLI waits 30 s for an answer.
 constexpr auto kPruneTime = std::chrono::seconds(25);
+constexpr auto kLook = std::chrono::seconds(10);
 
 Error mistake(std::string message) {
   return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
@@ -137,9 +138,38 @@ Result<void> check_namespace(InputView name) {
   return std::unexpected(mistake("destNamespace: expected the name of a namespace"));
 }
 
+// Looks whether the repository is there, with the branch or tag. Not at other hosts than that of
+// the caller's token, which goes nowhere else.
+Task<Result<void>> look_for_source(const ConfigTarget& target, TreeReader& reader,
+                                   const RepositorySpecifier& source, Deadline deadline) {
+  const auto url = clone_url_of(target.account.root, source.repository.to_string());
+  if (!url) co_return Result<void>();
+  const bool is_commit = source.kind == RepositorySpecifier::Kind::commit;
+  const auto found =
+      co_await reader.has(*url, is_commit ? std::string() : source.ref, credential_of(target),
+                          std::min(deadline, deadline_after(kLook)));
+  if (found && *found) co_return Result<void>();
+  if (found) {
+    co_return std::unexpected(
+        shown_commit_error({.code = ErrorCode::not_found,
+                            .message = "appSpecifier: " + source.repository.name +
+                                       " has no branch or tag " + source.ref}));
+  }
+  // Any other error is about the caller's token, or passes; Argo CD has credentials of its own.
+  const auto code = found.error().code;
+  if (code != ErrorCode::not_found && code != ErrorCode::protocol) co_return Result<void>();
+  Error error = shown_commit_error(found.error());
+  error.message = "appSpecifier: " + error.message;
+  co_return std::unexpected(std::move(error));
+}
+
 // Makes the repository of a Git source unless it is there.
 Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& committer,
                                      const RepositorySpecifier& source, Deadline deadline) {
+  if (source.kind != RepositorySpecifier::Kind::branch) {
+    co_return std::unexpected(
+        mistake("createRepo: a repository that is made has no tags and no commits to name"));
+  }
   auto url = clone_url_of(target.account.root, source.repository.to_string());
   if (!url) co_return std::unexpected(std::move(url.error()));
   const auto name = parse_repository_name(source.repository.name);
@@ -155,6 +185,7 @@ Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& comm
   // Argo CD refuses a folder that is not there.
   CommitRequest request{.repository = source.repository,
                         .branch = source.ref,
+                        .default_branch = made->default_branch,
                         .changes = {{.path = source.path + "/README.md",
                                      .content = "Manifests in this folder are applied by the "
                                                 "Git source that names it.\n"}},
@@ -247,7 +278,7 @@ Task<Result<Integration>> register_git_token(GitIntegrations* git, Committer* co
   co_return registered;
 }
 
-Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
+Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer, TreeReader* reader,
                                      const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   GitSource source{.name = text_of(args["appName"]),
@@ -275,6 +306,9 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
     auto ensured = co_await ensure_repository(*target, *committer, source.source, deadline);
     if (!ensured) co_return ensured;
   }
+  if (auto there = co_await look_for_source(*target, *reader, source.source, deadline); !there) {
+    co_return there;
+  }
   const auto done = co_await commit_config(
       *target, *committer, changes_to_create(target->repository, source),
       "Create Git source " + source.name + " of runtime " + files.runtime, deadline);
@@ -284,7 +318,7 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
   co_return Result<void>();
 }
 
-Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
+Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer, TreeReader* reader,
                                    const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   if (auto checked = checked_name(args["appName"], files); !checked) co_return checked;
@@ -296,6 +330,9 @@ Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
   const Deadline deadline = commit_deadline(call);
   const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
+  if (auto there = co_await look_for_source(*target, *reader, edit.source, deadline); !there) {
+    co_return there;
+  }
   const auto done = co_await commit_config(
       *target, *committer, changes_to_edit(target->repository, edit),
       "Edit Git source " + edit.name + " of runtime " + files.runtime, deadline);
@@ -305,8 +342,8 @@ Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
 }
 
 Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer* committer,
-                                                k8s::Client* cluster, const RuntimeFiles& files,
-                                                Call& call) {
+                                                TreeReader* reader, k8s::Client* cluster,
+                                                const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   auto source = restricted_of(args, files.scheme);
   if (!source) co_return std::unexpected(source.error());
@@ -321,6 +358,9 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer*
     auto ensured = co_await ensure_repository(*target, *committer, source->source, deadline);
     if (!ensured) co_return ensured;
   }
+  if (auto there = co_await look_for_source(*target, *reader, source->source, deadline); !there) {
+    co_return there;
+  }
   const auto done = co_await commit_config(
       *target, *committer, changes_to_create(target->repository, *source, *api),
       "Create restricted Git source " + source->name + " of runtime " + files.runtime, deadline);
@@ -331,7 +371,8 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer*
 }
 
 Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* committer,
-                                              const RuntimeFiles& files, Call& call) {
+                                              TreeReader* reader, const RuntimeFiles& files,
+                                              Call& call) {
   const auto args = call["args"];
   auto source = restricted_of(args, files.scheme);
   if (!source) co_return std::unexpected(source.error());
@@ -341,6 +382,10 @@ Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* c
   const Deadline deadline = commit_deadline(call);
   const auto target = co_await config_target(git, committer, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
+  if (auto there = co_await look_for_source(*target, *reader, edit.wanted.source, deadline);
+      !there) {
+    co_return there;
+  }
   const auto done = co_await commit_config(
       *target, *committer, changes_to_edit(target->repository, edit),
       "Edit restricted Git source " + edit.wanted.name + " of runtime " + files.runtime, deadline);

@@ -22,16 +22,18 @@ namespace gitops::app_proxy {
 Task<Result<Integration>> register_git_token(GitIntegrations* git, Committer* committer,
                                              const RuntimeFiles& files, graphql::Call& call);
 // Creating or editing a Git source has its repository cloned, too.
-Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
+// GIT_NOT_FOUND when the caller's Git host does not have it, or not that branch.
+Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer, TreeReader* reader,
                                      const RuntimeFiles& files, graphql::Call& call);
-Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer,
+Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer, TreeReader* reader,
                                    const RuntimeFiles& files, graphql::Call& call);
 // `unsupported` when the cluster does not know the kind RestrictedGitSource.
 Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer* committer,
-                                                k8s::Client* cluster, const RuntimeFiles& files,
-                                                graphql::Call& call);
+                                                TreeReader* reader, k8s::Client* cluster,
+                                                const RuntimeFiles& files, graphql::Call& call);
 Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* committer,
-                                              const RuntimeFiles& files, graphql::Call& call);
+                                              TreeReader* reader, const RuntimeFiles& files,
+                                              graphql::Call& call);
 // Removes a Git source of this runtime, and waits for Argo CD to prune it; not with `applications` null,
 // which they are without an Argo CD.
 Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer,

@@ -289,6 +289,12 @@ std::vector<FieldRow> table(const Parts& parts) {
       return function(parts.git_integrations, parts.committer, parts.files, call);
     };
   };
+  // One that reads files, too.
+  const auto of_sources = [&parts](auto function) {
+    return [&parts, function](Call& call) {
+      return function(parts.git_integrations, parts.committer, parts.reader, parts.files, call);
+    };
+  };
   std::vector<FieldRow> rows = {
       read("versionInfo", anyone, [&parts] { return &parts.version; }),
 
@@ -316,28 +322,25 @@ std::vector<FieldRow> table(const Parts& parts) {
       change("deleteFiles", user, {"args.repo", "args.branchName"}, of_commits(delete_files)),
 
       change("createGitSource", user, {"args.appName", "args.appSpecifier"},
-             of_files(create_git_source)),
+             of_sources(create_git_source)),
       change("editGitSource", user, {"args.appName", "args.appSpecifier"},
-             of_files(edit_git_source)),
+             of_sources(edit_git_source)),
       change("createRestrictedGitSource", admin,
              {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
              [&parts](Call& call) {
                return create_restricted_git_source(parts.git_integrations, parts.committer,
-                                                   parts.cluster, parts.files, call);
+                                                   parts.reader, parts.cluster, parts.files, call);
              }),
       change("editRestrictedGitSource", admin,
              {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
-             of_files(edit_restricted_git_source)),
+             of_sources(edit_restricted_git_source)),
       change("deleteApplication", admin, {"args.appName"},
              [&parts](Call& call) {
                return delete_application(parts.git_integrations, parts.committer,
                                          parts.applications, parts.files, call);
              }),
       change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
-             [&parts](Call& call) {
-               return create_argo_rollouts(parts.git_integrations, parts.committer, parts.reader,
-                                           parts.files, call);
-             }),
+             of_sources(create_argo_rollouts)),
       change("removeCluster", admin, {"server", "runtime"},
              [&parts](Call& call) { return remove_cluster(parts.clusters, parts.files, call); }),
       // Neither what it tells of the tool nor the credentials stand in the audit stream.
@@ -345,11 +348,7 @@ std::vector<FieldRow> table(const Parts& parts) {
              {"input.operation", "input.metadata.name", "input.metadata.type",
               "input.metadata.isAllRuntimes", "input.metadata.runtimes"},
              [&parts](Call& call) { return apply_integration(parts.tools, parts.files, call); }),
-      change("removeRuntimeFromIscRepo", admin, {},
-             [&parts](Call& call) {
-               return remove_runtime_from_isc_repo(parts.git_integrations, parts.committer,
-                                                   parts.reader, parts.files, call);
-             }),
+      change("removeRuntimeFromIscRepo", admin, {}, of_sources(remove_runtime_from_isc_repo)),
   };
   add_actions(rows, parts);
   add_logs(rows, parts);

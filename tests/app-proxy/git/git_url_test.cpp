@@ -75,11 +75,74 @@ TEST(GitUrl, ReadsSpecifiers) {
   EXPECT_EQ(bare->path, "");
   EXPECT_EQ(bare->ref, "");
   EXPECT_EQ(parse_specifier("https://h/o/my.github.io.git/x")->repository.name, "o/my.github.io");
-  for (const char* text : {"https://h/o/r", "https://h/o/r.git/../x", "https://h/o/r.git?ref=",
-                           "https://h/o/r.git?ref=a..b", "https://h/o/r.git?ref=--x",
-                           "https://h/o/r.git?branch=x", "https://h/o/r.git?ref=a&x=b",
-                           "https://h/o/r.gitx", "https://h/o/r.git?ref=refs/tags/v1"}) {
+  for (const char* text : {"https://h/o/r.git/../x",
+                           "https://h/o/r.git?ref=",
+                           "https://h/o/r.git?ref=a..b",
+                           "https://h/o/r.git?ref=--x",
+                           "https://h/o/r.git?branch=x",
+                           "https://h/o/r.git?ref=a&x=b",
+                           "https://h/o",
+                           "https://h/o/",
+                           "https://h/",
+                           "https://h/o//r",
+                           "https://h/o/../r/x",
+                           "https://h/o/r/../x",
+                           "https://h/o/_git/",
+                           "https://h/o/r?tag=",
+                           "https://h/o/r?tag=-x",
+                           "https://h/o/r?sha=main",
+                           "https://h/o/r?sha=123",
+                           "https://h/o/r?sha=",
+                           "https://h/o/r?ref",
+                           "https://u:p@dev.azure.com/o/p/_git/r",
+                           "https://u@h/o/r"}) {
     EXPECT_FALSE(parse_specifier(text)) << text;
+  }
+}
+
+// The forms that the public command line documents and its library reads.
+TEST(GitUrl, ReadsSpecifiersOfTheCommandLine) {
+  using Kind = RepositorySpecifier::Kind;
+  struct Expected {
+    const char* text;
+    const char* repository;
+    const char* name;
+    const char* path;
+    const char* ref;
+    Kind kind;
+  };
+  const char* const shop = "https://github.com/owner/shop.git";
+  const std::string sha(40, 'a');
+  const std::string at_sha = "https://github.com/owner/shop/path?sha=" + sha;
+  for (const auto& expected : std::vector<Expected>{
+           {"https://github.com/owner/shop", shop, "owner/shop", "", "", Kind::branch},
+           {"https://github.com/owner/shop/", shop, "owner/shop", "", "", Kind::branch},
+           {"https://github.com/owner/shop/path/to?ref=main", shop, "owner/shop", "path/to", "main",
+            Kind::branch},
+           {"https://github.com/owner/shop.git/path?ref=HEAD", shop, "owner/shop", "path", "",
+            Kind::branch},
+           {"https://github.com/owner/shop/path?tag=v1.2", shop, "owner/shop", "path", "v1.2",
+            Kind::tag},
+           {"https://github.com/owner/shop.git?ref=refs/tags/v1", shop, "owner/shop", "", "v1",
+            Kind::tag},
+           {at_sha.c_str(), shop, "owner/shop", "path", sha.c_str(), Kind::commit},
+           {"https://h/o/r.gitx/y", "https://h/o/r.gitx.git", "o/r.gitx", "y", "", Kind::branch},
+           {"https://dev.azure.com/acme/my%20project/_git/shop/deploy/prod?ref=main",
+            "https://dev.azure.com/acme/my%20project/_git/shop", "acme/my%20project/_git/shop",
+            "deploy/prod", "main", Kind::branch},
+           {"https://acme@dev.azure.com/acme/p/_git/shop", "https://dev.azure.com/acme/p/_git/shop",
+            "acme/p/_git/shop", "", "", Kind::branch},
+           // ".git" wins, so groups within groups can be written.
+           {"https://gitlab.com/a/b/c.git/d", "https://gitlab.com/a/b/c.git", "a/b/c", "d", "",
+            Kind::branch},
+       }) {
+    const auto read = parse_specifier(expected.text);
+    ASSERT_TRUE(read) << expected.text << ": " << read.error().message;
+    EXPECT_EQ(read->repository.to_string(), expected.repository) << expected.text;
+    EXPECT_EQ(read->repository.name, expected.name) << expected.text;
+    EXPECT_EQ(read->path, expected.path) << expected.text;
+    EXPECT_EQ(read->ref, expected.ref) << expected.text;
+    EXPECT_EQ(read->kind, expected.kind) << expected.text;
   }
 }
 

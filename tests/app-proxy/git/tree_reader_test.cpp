@@ -65,5 +65,36 @@ TEST(TreeReader, ReadsAFolderAtABranchAndAtACommit) {
       60s);
 }
 
+TEST(TreeReader, KnowsBranchesAndTagsWithoutAClone) {
+  GitServer server;
+  const auto url = server.create_repository("work");
+  server.commit("work", {{"a", "1"}}, "one");
+  ASSERT_TRUE(server.git("work", {"tag", "v1", "main"}).ok());
+  server.create_repository("empty");
+  test::run_coro(
+      [&]() -> Task<> {
+        GitBed bed(co_await asio::this_coro::executor, {});
+        TreeReader reader(bed.pool, bed.clones, bed.client);
+        const auto has = [&](std::string at, std::string ref) -> Task<Result<bool>> {
+          return reader.has(parse_repository_url(at, Scheme::http_too).value(), std::move(ref),
+                            {.username = server.username(), .password = Secret(server.password())},
+                            deadline_after(20s));
+        };
+        for (const auto& [ref, expected] :
+             {std::pair("main", true), {"v1", true}, {"", true}, {"v2", false}, {"HEAD", false}}) {
+          const auto found = co_await has(url, ref);
+          CO_ASSERT_OK(found);
+          EXPECT_EQ(*found, expected) << ref;
+        }
+        CO_ASSERT_OK(co_await has(server.url("empty"), ""));
+        const auto none = co_await has(server.url("none"), "");
+        CO_ASSERT_TRUE(!none);
+        EXPECT_EQ(none.error().code, ErrorCode::not_found) << none.error().message;
+        EXPECT_TRUE(std::filesystem::is_empty(bed.folder.path()));
+        co_await bed.stop();
+      },
+      60s);
+}
+
 }  // namespace
 }  // namespace gitops::app_proxy
