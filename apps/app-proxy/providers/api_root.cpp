@@ -53,14 +53,39 @@ std::string_view usual_path(ProviderKind kind) {
   return "";
 }
 
+constexpr std::string_view kApiHost = "api.";
+
+// Whether a host of the vendor has its REST interface on a host of its own, "api.HOST": github.com,
+// the hosts of GitHub with data residency, which are one name below ghe.com
+// (docs.github.com/enterprise-cloud, "About GitHub Enterprise Cloud with data residency"), and
+// bitbucket.org.
+bool has_api_host(std::string_view host) {
+  constexpr std::string_view kResidency = ".ghe.com";
+  if (host == "github.com" || host == "bitbucket.org") return true;
+  if (!host.ends_with(kResidency)) return false;
+  host.remove_suffix(kResidency.size());
+  return !host.empty() && !host.contains('.');
+}
+
+// The host of pages and clones, of either host that such a vendor has; `host` itself otherwise.
+std::string_view page_host(std::string_view host) {
+  for (const std::string_view prefix : {kApiHost, std::string_view("www.")}) {
+    if (host.starts_with(prefix) && has_api_host(host.substr(prefix.size()))) {
+      return host.substr(prefix.size());
+    }
+  }
+  return host;
+}
+
 // Pages of public hosts, which people paste.
 void name_api_host(ProviderKind kind, http::Url& url) {
-  if (kind == ProviderKind::github && (url.host == "github.com" || url.host == "api.github.com")) {
-    url.host = "api.github.com";
+  const std::string page(page_host(url.host));
+  const bool is_bitbucket = page == "bitbucket.org";
+  if (kind == ProviderKind::github && has_api_host(page) && !is_bitbucket) {
+    url.host = std::string(kApiHost) + page;
     url.path.clear();
-  } else if (kind == ProviderKind::bitbucket &&
-             (url.host == "bitbucket.org" || url.host == "api.bitbucket.org")) {
-    url.host = "api.bitbucket.org";
+  } else if (kind == ProviderKind::bitbucket && is_bitbucket) {
+    url.host = std::string(kApiHost) + page;
     url.path = "/2.0";
   } else if (url.path.empty()) {
     url.path = usual_path(kind);
@@ -101,9 +126,7 @@ std::string_view display_name(ProviderKind kind) {
 }
 
 std::string ApiRoot::web_host() const {
-  if (url.host == "api.github.com") return "github.com";
-  if (url.host == "api.bitbucket.org") return "bitbucket.org";
-  return url.host;
+  return std::string(page_host(url.host));
 }
 
 Result<ApiRoot> make_api_root(std::string_view provider, std::string_view api_url,

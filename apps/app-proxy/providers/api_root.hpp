@@ -24,7 +24,8 @@ struct ApiRoot {
 
   // As it is stored and shown.
   [[nodiscard]] std::string text() const { return url.to_string(); }
-  // The host of pages and clones: "github.com" for api.github.com.
+  // The host of pages and clones: "github.com" for api.github.com, "acme.ghe.com" for
+  // api.acme.ghe.com.
   [[nodiscard]] std::string web_host() const;
 };
 

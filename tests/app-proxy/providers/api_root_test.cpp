@@ -29,6 +29,28 @@ TEST(ApiRoot, HasTheUsualPathOfEachProvider) {
   EXPECT_EQ(root_of("gitea", "https://tea.example.test"), "https://tea.example.test/api/v1");
 }
 
+// GitHub with data residency: each customer has a name below ghe.com, and the interface its own
+// host.
+TEST(ApiRoot, HostsOfGitHubWithDataResidency) {
+  for (const char* url : {"https://acme.ghe.com", "https://acme.ghe.com/",
+                          "https://api.acme.ghe.com", "https://acme.ghe.com/api/v3"}) {
+    const auto root = make_api_root("GITHUB", url);
+    ASSERT_TRUE(root) << url;
+    EXPECT_EQ(root->text(), "https://api.acme.ghe.com") << url;
+    EXPECT_EQ(root->web_host(), "acme.ghe.com") << url;
+  }
+  EXPECT_EQ(root_of("github", "https://www.github.com"), "https://api.github.com");
+  // Others have no host beside theirs.
+  EXPECT_EQ(root_of("GITHUB", "https://acme.ghe.com.example.test"),
+            "https://acme.ghe.com.example.test/api/v3");
+  EXPECT_EQ(root_of("GITHUB", "https://api.acme.ghe.example.test"),
+            "https://api.acme.ghe.example.test/api/v3");
+  EXPECT_EQ(make_api_root("GITHUB", "https://api.example.test")->web_host(), "api.example.test");
+  EXPECT_EQ(root_of("GITHUB", "https://evilghe.com"), "https://evilghe.com/api/v3");
+  EXPECT_EQ(root_of("BITBUCKET_SERVER", "https://acme.ghe.com"),
+            "https://acme.ghe.com/rest/api/1.0");
+}
+
 TEST(ApiRoot, GiteaIsRecognisedByItsPath) {
   const auto root = make_api_root("GITHUB", "https://tea.example.test/api/v1/");
   ASSERT_TRUE(root);

@@ -24,6 +24,9 @@ ApiRoot root(std::string_view provider, std::string_view url,
 TEST(CloneUrls, AC39_AreOfTheIntegrationsHost) {
   const ApiRoot github = root("GITHUB", "https://api.github.com");
   EXPECT_TRUE(clone_url_of(github, "https://github.com/acme/shop.git"));
+  const ApiRoot residency = root("GITHUB", "https://acme.ghe.com");
+  EXPECT_TRUE(clone_url_of(residency, "https://acme.ghe.com/acme/shop.git"));
+  EXPECT_FALSE(clone_url_of(residency, "https://other.ghe.com/acme/shop.git"));
   const ApiRoot own = root("GITHUB", "https://git.example.test");
   EXPECT_TRUE(clone_url_of(own, "https://git.example.test/acme/shop.git"));
   for (const char* elsewhere :
