@@ -5,6 +5,7 @@
 
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
+#include "common/core/text.hpp"
 #include "common/core/time.hpp"
 
 namespace gitops::app_proxy {
@@ -58,6 +59,29 @@ std::string accepted_rights(const http::Response& response) {
   return {};
 }
 
+// What a host says, as far as it is shown; nothing when the token is in it.
+std::string one_line(std::string_view text, std::string_view token) {
+  if (!token.empty() && text.contains(token)) return {};
+  std::string out;
+  while (!text.empty() && out.size() < kMaxMessage) {
+    const auto length = utf8_length(text);
+    const auto first = static_cast<unsigned char>(text.front());
+    const bool is_control = first < 0x20 || first == 0x7f;
+    out += length == 0 ? "?" : is_control ? " " : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
+// The explanation in the body of an answer: of JSON, or plain text, as some hosts give it.
+std::string words_of(const http::Response& response, std::string_view token) {
+  if (auto said = host_message(response.body, token); !said.empty()) return said;
+  const auto type = response.headers.find("Content-Type").value_or("");
+  const bool is_text = http::equal_ignoring_case(type.substr(0, type.find(';')), "text/plain");
+  if (!is_text || response.body.size() > kMaxErrorBody) return {};
+  return one_line(trimmed(response.body), token);
+}
+
 }  // namespace
 
 std::string host_message(std::string_view body, std::string_view token) {
@@ -65,21 +89,7 @@ std::string host_message(std::string_view body, std::string_view token) {
   JsonParser parser;
   const auto json = parser.parse_object(body, "error");
   if (!json) return {};
-  const auto all = message_in(*json);
-  const std::string_view text = all;
-  if (!token.empty() && text.contains(token)) return {};
-  std::string out;
-  for (std::size_t at = 0; at < text.size() && out.size() < kMaxMessage;) {
-    const auto length = std::max<std::size_t>(utf8_length(text.substr(at)), 1);
-    const auto first = static_cast<unsigned char>(text[at]);
-    if (first < 0x20 || first == 0x7f) {
-      out += ' ';
-    } else {
-      out += text.substr(at, length);
-    }
-    at += length;
-  }
-  return out;
+  return one_line(message_in(*json), token);
 }
 
 Error refused_by_host(const GitErrorPlace& place, const http::Response& response,
@@ -89,7 +99,7 @@ Error refused_by_host(const GitErrorPlace& place, const http::Response& response
   error.code = error_code_of_status(response.status);
   error.message = begin(place);
   const std::string host(display_name(place.root.kind));
-  const auto said = host_message(response.body, token);
+  const auto said = words_of(response, token);
   const auto quoted = said.empty() ? std::string() : " (" + said + ")";
   switch (response.status) {
     case 401:

@@ -51,6 +51,23 @@ TEST(GitError, QuotesWhatTheHostSays) {
   EXPECT_LE(host_message(R"({"message":")" + std::string(5000, 'x') + "\"}", "").size(), 203U);
 }
 
+// Proxies and some hosts answer in plain text; pages for browsers are not quoted.
+TEST(GitError, QuotesPlainText) {
+  const auto said = [](std::string type, std::string body) {
+    return refused_by_host(kPlace,
+                           {.status = 422,
+                            .headers = {{"Content-Type", std::move(type)}},
+                            .body = std::move(body)},
+                           "ghp_canary")
+        .message;
+  };
+  EXPECT_THAT(said("text/plain; charset=utf-8", "The branch is locked.\nAsk \xff\x1b[31mAnn\n"),
+              HasSubstr("(The branch is locked. Ask ? [31mAnn)"));
+  EXPECT_THAT(said("text/html", "<h1>locked</h1>"), Not(HasSubstr("locked")));
+  EXPECT_THAT(said("text/plain", "token ghp_canary"), Not(HasSubstr("canary")));
+  EXPECT_LT(said("text/plain", std::string(5'000, 'x')).size(), 400U);
+}
+
 // [AC-28]
 TEST(GitError, AC28_AHostThatSendsTheTokenBackIsNotQuoted) {
   const std::string token = "ghp_canary0123456789";
