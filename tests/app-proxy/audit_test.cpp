@@ -36,7 +36,7 @@ TEST(Audit, ALineTellsWhoDidWhatToWhat) {
   EXPECT_EQ(read["requestId"], "r-1");
   EXPECT_EQ(read["peer"], "203.0.113.9");
   EXPECT_EQ(read["subject"]["repo"], "o/r");
-  EXPECT_EQ(read["subject"]["branchName"], std::string(200, 'b'));
+  EXPECT_EQ(read["subject"]["branchName"], std::string(200, 'b') + "…");
   EXPECT_EQ(read["milliseconds"], 12);
 }
 

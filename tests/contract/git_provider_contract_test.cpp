@@ -49,6 +49,47 @@ Task<> run_on_double(const GitProviderCase& contract_case, ProviderKind kind, Fa
   co_await contract_case.run(peer);
 }
 
+struct FakeGitHostLists : testing::TestWithParam<ProviderKind> {};
+
+// Lists are read to their end, or say that they were not.
+TEST_P(FakeGitHostLists, AreCompleteOrMarked) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client http(executor, resolver, {});
+    GitHostClient client(executor, http, metrics);
+    FakeGitHost host(executor, GetParam());
+    CO_ASSERT_OK(host.start());
+    auto& repository = host.add_repository(host.organisation(), "shop");
+    const auto provider = make_provider(client, host.api_root());
+    const std::string username = GetParam() == ProviderKind::bitbucket ? FakeGitHost::kLogin : "";
+    const GitAccess access{Secret(FakeGitHost::kToken), username};
+    const RepositoryName name{host.organisation(), "shop"};
+    for (const std::size_t count : {1'300UL, 3'000UL, 3'050UL}) {
+      repository.branches = {"main"};
+      while (repository.branches.size() < count) {
+        repository.branches.insert("b" + std::to_string(repository.branches.size()));
+      }
+      repository.tags = {"v1"};
+      const auto found = co_await provider->branches_and_tags(
+          access, name, deadline_after(std::chrono::seconds(60)));
+      CO_ASSERT_OK(found);
+      const bool is_all = count <= 3'000;
+      EXPECT_EQ(found->value.branches.size(), is_all ? count : 3'000) << count;
+      EXPECT_EQ(found->value.is_truncated, !is_all) << count;
+      EXPECT_EQ(found->value.tags, std::vector<std::string>{"v1"});
+    }
+    http.close_idle();
+    co_await host.stop();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Providers, FakeGitHostLists,
+                         testing::Values(ProviderKind::github, ProviderKind::gitlab,
+                                         ProviderKind::bitbucket, ProviderKind::bitbucket_server,
+                                         ProviderKind::gitea));
+
 using Parameters = std::tuple<ProviderKind, GitProviderCase>;
 struct FakeGitHostContract : testing::TestWithParam<Parameters> {};
 

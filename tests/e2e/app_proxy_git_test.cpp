@@ -104,6 +104,19 @@ TEST(AppProxyGit, RepositoriesAreReadWithTheTokenOfTheCaller) {
         (co_await world.ask(kBob, "{repositoryBranchesAndTags(repo:\"acme/shop\"){branches tags}}"))
             .json["data"]["repositoryBranchesAndTags"],
         (Json{{"branches", {"feature/x", "main"}}, {"tags", {"v1.0"}}}));
+    // More than are shown: the default branch is among them, and the answer says that there are
+    // others.
+    for (int i = 0; i < 3'010; ++i) {
+      world.host.find("acme", "shop")->branches.insert("b" + std::to_string(i));
+    }
+    const auto many =
+        (co_await world.ask(kBob,
+                            "{repositoryBranchesAndTags(repo:\"acme/shop\"){branches truncated}}"))
+            .json["data"]["repositoryBranchesAndTags"];
+    EXPECT_EQ(many["truncated"], true);
+    EXPECT_EQ(many["branches"][0], "main");
+    EXPECT_GE(many["branches"].size(), 3'000U);
+    world.host.find("acme", "shop")->branches = {"feature/x", "main"};
     const auto file = co_await world.ask(
         kBob,
         "{readFile(args:{ref:\"HEAD\",repo:\"acme/shop\",path:\"deploy/app.yaml\"}){path revision "

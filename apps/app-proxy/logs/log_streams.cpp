@@ -277,8 +277,10 @@ Task<Result<std::string>> LogStreams::last_lines(Part part, std::size_t max_byte
   }
   if (is_cut) {
     const auto line = text.find('\n');
-    text.replace(0, line == std::string::npos ? 0 : line + 1, "(older lines were left out)\n");
+    text.erase(0, line == std::string::npos ? 0 : line + 1);
   }
+  const auto lines = static_cast<std::uint64_t>(std::ranges::count(text, '\n'));
+  if (is_cut || lines >= kArchiveLines) text.insert(0, "(older lines were left out)\n");
   co_return text;
 }
 

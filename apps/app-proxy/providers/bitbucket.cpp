@@ -10,7 +10,6 @@
 namespace gitops::app_proxy {
 namespace {
 
-constexpr std::size_t kMaxItems = 1'000;
 constexpr std::size_t kMaxFile = 5UL * 1024 * 1024;
 
 }  // namespace
@@ -41,7 +40,7 @@ Task<Result<Answer<std::vector<std::string>>>> Bitbucket::workspaces(const GitAc
                                                                      Deadline deadline) {
   std::string base = "/user/workspaces?pagelen=100";
   Answer<std::vector<std::string>> out;
-  for (std::size_t page = 1; out.value.size() < kMaxItems; ++page) {
+  for (std::size_t page = 1;; ++page) {
     auto answer = co_await calls_.send(
         access,
         {.path = base + "&page=" + std::to_string(page), .what = "workspaces", .also = {404, 410}},
@@ -58,10 +57,10 @@ Task<Result<Answer<std::vector<std::string>>>> Bitbucket::workspaces(const GitAc
     auto found = bitbucket::read_workspaces(answer->body);
     if (!found) co_return std::unexpected(calls_.unreadable("workspaces", found.error()));
     out.is_last_known = out.is_last_known || answer->is_last_known;
-    for (auto& item : found->items) out.value.push_back(std::move(item));
+    if (!add_page(out, std::move(found->items), kMaxListed)) break;
     if (!found->has_next || found->size == 0) break;
   }
-  co_return out;
+  co_return calls_.whole(Result<Answer<std::vector<std::string>>>(std::move(out)), "workspaces");
 }
 
 Task<Result<Answer<std::vector<Organisation>>>> Bitbucket::organisations(const GitAccess& access,
@@ -83,53 +82,26 @@ Task<Result<Answer<RepositoryPage>>> Bitbucket::repositories(const GitAccess& ac
   if (!query.search.empty()) {
     filter += "&" + http::query_string({{"q", bitbucket::name_filter(query.search)}});
   }
-  const auto limit = std::clamp<std::size_t>(query.limit, 1, 200);
-  const auto page = std::max<std::size_t>(query.page, 1);
-  Answer<RepositoryPage> out;
-  out.value.page = page;
-  out.is_last_known = owners->is_last_known;
-  // There is no list of all workspaces: theirs are read one after the other.
-  std::size_t skip = (page - 1) * limit;
-  for (const auto& owner : owners->value) {
-    const std::string path = "/repositories/" + percent_encode(owner) + filter;
-    bool has_next = true;
-    for (std::size_t host_page = 1; has_next; ++host_page) {
-      const auto answer = co_await calls_.page(
-          access,
-          {.path = path + "&page=" + std::to_string(host_page), .what = "repositories of " + owner},
-          deadline, [](std::string_view body, const http::Headers&) -> Result<HostPage> {
-            auto found = bitbucket::read_repositories(body);
-            if (!found) return std::unexpected(std::move(found.error()));
-            return HostPage{.repositories = std::move(found->items),
-                            .size = found->size,
-                            .has_next = found->has_next,
-                            .total = found->total};
-          });
-      if (!answer) co_return std::unexpected(answer.error());
-      const auto& found = *answer->value;
-      out.is_last_known = out.is_last_known || answer->is_last_known;
-      has_next = found.has_next && found.size > 0;
-      if (host_page == 1 && found.total > 0 && found.total <= skip) {
-        skip -= found.total;
-        break;
-      }
-      const auto count = found.repositories.size();
-      const auto from = std::min(skip, count);
-      skip -= from;
-      for (std::size_t i = from; i < count; ++i) {
-        if (out.value.repositories.size() == limit) {
-          out.value.has_next = true;
-          co_return out;
-        }
-        out.value.repositories.push_back(item_of(answer->value, i));
-      }
-      if (has_next && out.value.repositories.size() == limit) {
-        out.value.has_next = true;
-        co_return out;
-      }
-    }
-  }
-  co_return out;
+  // There is no list of all workspaces.
+  auto page =
+      co_await gather_lists(query, owners->value.size(), [&](std::size_t list, std::size_t number) {
+        const auto& owner = owners->value[list];
+        return calls_.page(access,
+                           {.path = "/repositories/" + percent_encode(owner) + filter +
+                                    "&page=" + std::to_string(number),
+                            .what = "repositories of " + owner},
+                           deadline,
+                           [](std::string_view body, const http::Headers&) -> Result<HostPage> {
+                             auto found = bitbucket::read_repositories(body);
+                             if (!found) return std::unexpected(std::move(found.error()));
+                             return HostPage{.repositories = std::move(found->items),
+                                             .size = found->size,
+                                             .has_next = found->has_next,
+                                             .total = found->total};
+                           });
+      });
+  if (page) page->is_last_known = page->is_last_known || owners->is_last_known;
+  co_return page;
 }
 
 Task<Result<Answer<Repository>>> Bitbucket::repository(const GitAccess& access,
@@ -146,7 +118,7 @@ Task<Result<Answer<std::vector<std::string>>>> Bitbucket::names(const GitAccess&
                                                                 Deadline deadline) {
   const auto what = "branches and tags of " + name.full();
   Answer<std::vector<std::string>> out;
-  for (std::size_t page = 1; out.value.size() < kMaxItems; ++page) {
+  for (std::size_t page = 1;; ++page) {
     auto answer = co_await calls_.send(access,
                                        {.path = bitbucket::repository_path(name, rest) +
                                                 "?pagelen=100&page=" + std::to_string(page),
@@ -156,9 +128,7 @@ Task<Result<Answer<std::vector<std::string>>>> Bitbucket::names(const GitAccess&
     auto found = bitbucket::read_names(answer->body);
     if (!found) co_return std::unexpected(calls_.unreadable(what, found.error()));
     out.is_last_known = out.is_last_known || answer->is_last_known;
-    for (auto& item : found->items) {
-      if (out.value.size() < kMaxItems) out.value.push_back(std::move(item));
-    }
+    if (!add_page(out, std::move(found->items), kMaxRefs)) break;
     if (!found->has_next || found->size == 0) break;
   }
   co_return out;
@@ -171,8 +141,7 @@ Task<Result<Answer<BranchesAndTags>>> Bitbucket::branches_and_tags(const GitAcce
   if (!branches) co_return std::unexpected(std::move(branches.error()));
   auto tags = co_await names(access, name, "/refs/tags", deadline);
   if (!tags) co_return std::unexpected(std::move(tags.error()));
-  co_return Answer<BranchesAndTags>{{std::move(branches->value), std::move(tags->value)},
-                                    branches->is_last_known || tags->is_last_known};
+  co_return joined(std::move(*branches), std::move(*tags));
 }
 
 Task<Result<Answer<FileContent>>> Bitbucket::read_file(const GitAccess& access,
@@ -298,7 +267,7 @@ Task<Result<Answer<std::vector<Webhook>>>> Bitbucket::webhooks(const GitAccess& 
                                                                Deadline deadline) {
   const auto what = "webhooks of " + name.full();
   Answer<std::vector<Webhook>> out;
-  for (std::size_t page = 1; out.value.size() < kMaxItems; ++page) {
+  for (std::size_t page = 1;; ++page) {
     auto answer = co_await calls_.send(access,
                                        {.path = bitbucket::repository_path(name, "/hooks") +
                                                 "?pagelen=100&page=" + std::to_string(page),
@@ -308,10 +277,10 @@ Task<Result<Answer<std::vector<Webhook>>>> Bitbucket::webhooks(const GitAccess& 
     auto found = bitbucket::read_webhooks(answer->body);
     if (!found) co_return std::unexpected(calls_.unreadable(what, found.error()));
     out.is_last_known = out.is_last_known || answer->is_last_known;
-    for (auto& item : found->items) out.value.push_back(std::move(item));
+    if (!add_page(out, std::move(found->items), kMaxListed)) break;
     if (!found->has_next || found->size == 0) break;
   }
-  co_return out;
+  co_return calls_.whole(Result<Answer<std::vector<Webhook>>>(std::move(out)), what);
 }
 
 Task<Result<void>> Bitbucket::delete_webhook(const GitAccess& access, const RepositoryName& name,

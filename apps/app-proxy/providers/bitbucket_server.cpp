@@ -11,7 +11,6 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kPageLimit = 100;
-constexpr std::size_t kMaxItems = 1'000;
 constexpr std::size_t kMaxFile = 5UL * 1024 * 1024;
 
 }  // namespace
@@ -26,7 +25,7 @@ Task<Result<Answer<std::vector<T>>>> BitbucketServer::all_values(const GitAccess
                                                                  Deadline deadline, Decode decode) {
   Answer<std::vector<T>> out;
   const char joint = path.contains('?') ? '&' : '?';
-  for (std::size_t start = 0; out.value.size() < most;) {
+  for (std::size_t start = 0;;) {
     auto answer =
         co_await calls_.send(access,
                              {.path = path + joint + "limit=" + std::to_string(kPageLimit) +
@@ -37,9 +36,7 @@ Task<Result<Answer<std::vector<T>>>> BitbucketServer::all_values(const GitAccess
     auto page = decode(std::string_view(answer->body));
     if (!page) co_return std::unexpected(calls_.unreadable(what, page.error()));
     out.is_last_known = out.is_last_known || answer->is_last_known;
-    for (auto& item : page->items) {
-      if (out.value.size() < most) out.value.push_back(std::move(item));
-    }
+    if (!add_page(out, std::move(page->items), most)) break;
     if (!page->next_start || *page->next_start <= start) break;
     start = *page->next_start;
   }
@@ -73,8 +70,10 @@ Task<Result<Answer<Profile>>> BitbucketServer::who_am_i(const GitAccess& access,
 
 Task<Result<Answer<std::vector<Organisation>>>> BitbucketServer::organisations(
     const GitAccess& access, Deadline deadline) {
-  co_return co_await all_values<Organisation>(access, "/projects", "projects", kMaxItems, deadline,
-                                              bitbucket_server::read_projects);
+  co_return calls_.whole(
+      co_await all_values<Organisation>(access, "/projects", "projects", kMaxListed, deadline,
+                                        bitbucket_server::read_projects),
+      "projects");
 }
 
 Task<Result<Answer<RepositoryPage>>> BitbucketServer::repositories(const GitAccess& access,
@@ -145,14 +144,13 @@ Task<Result<Answer<BranchesAndTags>>> BitbucketServer::branches_and_tags(const G
                                                                          Deadline deadline) {
   auto branches = co_await all_values<std::string>(
       access, bitbucket_server::repository_path(name, "/branches"), "branches of " + name.full(),
-      kMaxItems, deadline, bitbucket_server::read_refs);
+      kMaxRefs, deadline, bitbucket_server::read_refs);
   if (!branches) co_return std::unexpected(std::move(branches.error()));
   auto tags = co_await all_values<std::string>(
-      access, bitbucket_server::repository_path(name, "/tags"), "tags of " + name.full(), kMaxItems,
+      access, bitbucket_server::repository_path(name, "/tags"), "tags of " + name.full(), kMaxRefs,
       deadline, bitbucket_server::read_refs);
   if (!tags) co_return std::unexpected(std::move(tags.error()));
-  co_return Answer<BranchesAndTags>{{std::move(branches->value), std::move(tags->value)},
-                                    branches->is_last_known || tags->is_last_known};
+  co_return joined(std::move(*branches), std::move(*tags));
 }
 
 Task<Result<Answer<FileContent>>> BitbucketServer::read_file(const GitAccess& access,
@@ -182,13 +180,16 @@ Task<Result<Answer<FileContent>>> BitbucketServer::read_file(const GitAccess& ac
 Task<Result<bool>> BitbucketServer::has(const GitAccess& access, const RepositoryName& name,
                                         std::string permission, Deadline deadline) {
   // The filters match more than the one repository: names by their beginning.
-  auto found = co_await all_values<Repository>(
-      access,
-      "/repos?" +
-          http::query_string(
-              {{"permission", permission}, {"projectkey", name.owner}, {"name", name.name}}),
-      "permissions for " + name.full(), kMaxItems, deadline, bitbucket_server::read_repositories);
-  if (!found) co_return std::unexpected(std::move(found.error()));
+  const auto what = "permissions for " + name.full();
+  const auto found =
+      calls_.whole(co_await all_values<Repository>(
+                       access,
+                       "/repos?" + http::query_string({{"permission", permission},
+                                                       {"projectkey", name.owner},
+                                                       {"name", name.name}}),
+                       what, kMaxListed, deadline, bitbucket_server::read_repositories),
+                   what);
+  if (!found) co_return std::unexpected(found.error());
   co_return std::ranges::any_of(found->value, [&](const Repository& repository) {
     return http::equal_ignoring_case(repository.full_name, name.full());
   });
@@ -285,9 +286,11 @@ Task<Result<Webhook>> BitbucketServer::create_webhook(const GitAccess& access,
 Task<Result<Answer<std::vector<Webhook>>>> BitbucketServer::webhooks(const GitAccess& access,
                                                                      const RepositoryName& name,
                                                                      Deadline deadline) {
-  co_return co_await all_values<Webhook>(
-      access, bitbucket_server::repository_path(name, "/webhooks"), "webhooks of " + name.full(),
-      kMaxItems, deadline, bitbucket_server::read_webhooks);
+  const auto what = "webhooks of " + name.full();
+  co_return calls_.whole(
+      co_await all_values<Webhook>(access, bitbucket_server::repository_path(name, "/webhooks"),
+                                   what, kMaxListed, deadline, bitbucket_server::read_webhooks),
+      what);
 }
 
 Task<Result<void>> BitbucketServer::delete_webhook(const GitAccess& access,

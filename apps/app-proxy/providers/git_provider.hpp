@@ -21,7 +21,8 @@ class GitProvider {
   virtual ~GitProvider() = default;
 
   virtual Task<Result<Answer<Profile>>> who_am_i(const GitAccess& access, Deadline deadline) = 0;
-  // Organisations, groups, workspaces or projects that may own repositories of the user.
+  // Organisations, groups, workspaces or projects that may own repositories of the user;
+  // `too_large` over 10,000.
   virtual Task<Result<Answer<std::vector<Organisation>>>> organisations(const GitAccess& access,
                                                                         Deadline deadline) = 0;
   // The repositories that the user owns or works on.
@@ -31,7 +32,7 @@ class GitProvider {
   virtual Task<Result<Answer<Repository>>> repository(const GitAccess& access,
                                                       const RepositoryName& name,
                                                       Deadline deadline) = 0;
-  // At most 1,000 of each.
+  // At most 3,000 of each; more are marked as truncated.
   virtual Task<Result<Answer<BranchesAndTags>>> branches_and_tags(const GitAccess& access,
                                                                   const RepositoryName& name,
                                                                   Deadline deadline) = 0;
@@ -63,6 +64,7 @@ class GitProvider {
   // A webhook for pushes and pull requests.
   virtual Task<Result<Webhook>> create_webhook(const GitAccess& access, const RepositoryName& name,
                                                const NewWebhook& webhook, Deadline deadline) = 0;
+  // `too_large` over 10,000.
   virtual Task<Result<Answer<std::vector<Webhook>>>> webhooks(const GitAccess& access,
                                                               const RepositoryName& name,
                                                               Deadline deadline) = 0;

@@ -54,6 +54,7 @@ template <class T>
 struct Answer {
   T value = {};
   bool is_last_known = false;
+  bool is_truncated = false;  // of a list: the host has more
 };
 
 // Texts that come from a host: URLs in them are http or https (ssh_url: ssh) and hold no
@@ -126,6 +127,7 @@ inline std::shared_ptr<const Repository> item_of(const std::shared_ptr<const Hos
 struct BranchesAndTags {
   std::vector<std::string> branches;
   std::vector<std::string> tags;
+  bool is_truncated = false;  // the host has more of one of them
 };
 
 struct FileContent {

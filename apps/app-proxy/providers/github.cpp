@@ -11,8 +11,24 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kPageLimit = 100;
-// The search API takes at most 256 characters.
-constexpr std::size_t kMaxSearchOwners = 5;
+// Of a search's text.
+constexpr std::size_t kMaxSearch = 256;
+
+// Searches of all these owners' repositories, as many as their names take.
+std::vector<std::string> searches(std::string_view text, const std::vector<std::string>& owners) {
+  std::vector<std::string> out;
+  std::vector<std::string> some;
+  for (const auto& owner : owners) {
+    some.push_back(owner);
+    if (some.size() > 1 && github::search_query(text, some).size() > kMaxSearch) {
+      some.pop_back();
+      out.push_back(github::search_query(text, some));
+      some = {owner};
+    }
+  }
+  out.push_back(github::search_query(text, some));
+  return out;
+}
 
 }  // namespace
 
@@ -66,32 +82,30 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
   std::vector<std::string> owners{profile->value.login};
   // Without the right to list organisations only the user's own repositories are searched.
   if (const auto organisations = co_await this->organisations(access, deadline)) {
-    for (const auto& organisation : organisations->value) {
-      if (owners.size() < kMaxSearchOwners) owners.push_back(organisation.name);
-    }
+    for (const auto& organisation : organisations->value) owners.push_back(organisation.name);
   }
-  const auto q = github::search_query(query.search, owners);
-  co_return co_await gather_page(
-      query, {.items = kPageLimit}, [&](std::size_t page, std::size_t size) {
-        const auto number = std::to_string(page);
-        const auto items = std::to_string(size);
-        return calls_.page(
-            access,
-            {.path = "/search/repositories?" +
-                     http::query_string(
-                         {{"q", q}, {"sort", "updated"}, {"per_page", items}, {"page", number}}),
-             .what = "search for repositories",
-             .resource = "search"},
-            deadline,
-            [page, size](std::string_view body, const http::Headers&) -> Result<HostPage> {
-              auto found = github::read_search(body);
-              if (!found) return std::unexpected(std::move(found.error()));
-              HostPage out{.repositories = std::move(found->repositories),
-                           .has_next = page * size < found->total};
-              out.size = out.repositories.size();
-              return out;
-            });
-      });
+  const auto texts = searches(query.search, owners);
+  co_return co_await gather_lists(query, texts.size(), [&](std::size_t list, std::size_t page) {
+    const auto number = std::to_string(page);
+    const auto items = std::to_string(kPageLimit);
+    return calls_.page(
+        access,
+        {.path =
+             "/search/repositories?" +
+             http::query_string(
+                 {{"q", texts[list]}, {"sort", "updated"}, {"per_page", items}, {"page", number}}),
+         .what = "search for repositories",
+         .resource = "search"},
+        deadline, [page](std::string_view body, const http::Headers&) -> Result<HostPage> {
+          auto found = github::read_search(body);
+          if (!found) return std::unexpected(std::move(found.error()));
+          HostPage out{.repositories = std::move(found->repositories),
+                       .has_next = page * kPageLimit < found->total,
+                       .total = found->total};
+          out.size = out.repositories.size();
+          return out;
+        });
+  });
 }
 
 Task<Result<TokenCheck>> GitHub::check_token(const GitAccess& access, TokenUse use,

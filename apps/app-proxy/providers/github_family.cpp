@@ -10,10 +10,6 @@
 namespace gitops::app_proxy {
 namespace {
 
-constexpr std::size_t kMaxRefs = 1'000;
-constexpr std::size_t kMaxOrganisations = 1'000;
-constexpr std::size_t kMaxWebhooks = 200;
-
 std::string shown(const RepositoryName& name) {
   return "repository " + name.full();
 }
@@ -35,9 +31,10 @@ std::string GitHubFamily::page_size_name() const {
 Task<Result<Answer<std::vector<Organisation>>>> GitHubFamily::organisations(const GitAccess& access,
                                                                             Deadline deadline) {
   const std::string size = page_size_name();
-  co_return co_await calls_.all_pages<Organisation>(access, "/user/orgs", size, dialect_.page_limit,
-                                                    "organisations", kMaxOrganisations, deadline,
-                                                    github::read_organisations);
+  co_return calls_.whole(co_await calls_.all_pages<Organisation>(
+                             access, "/user/orgs", size, dialect_.page_limit, "organisations",
+                             kMaxListed, deadline, github::read_organisations),
+                         "organisations");
 }
 
 Task<Result<Answer<Repository>>> GitHubFamily::repository(const GitAccess& access,
@@ -59,8 +56,7 @@ Task<Result<Answer<BranchesAndTags>>> GitHubFamily::branches_and_tags(const GitA
       access, github::repository_path(name, "/tags"), size, dialect_.page_limit,
       "tags of " + name.full(), kMaxRefs, deadline, github::read_names);
   if (!tags) co_return std::unexpected(std::move(tags.error()));
-  co_return Answer<BranchesAndTags>{{std::move(branches->value), std::move(tags->value)},
-                                    branches->is_last_known || tags->is_last_known};
+  co_return joined(std::move(*branches), std::move(*tags));
 }
 
 Task<Result<Answer<FileContent>>> GitHubFamily::read_file(const GitAccess& access,
@@ -169,9 +165,12 @@ Task<Result<Answer<std::vector<Webhook>>>> GitHubFamily::webhooks(const GitAcces
                                                                   const RepositoryName& name,
                                                                   Deadline deadline) {
   const std::string size = page_size_name();
-  co_return co_await calls_.all_pages<Webhook>(
-      access, github::repository_path(name, "/hooks"), size, dialect_.page_limit,
-      "webhooks of " + name.full(), kMaxWebhooks, deadline, github::read_webhooks);
+  const auto what = "webhooks of " + name.full();
+  co_return calls_.whole(
+      co_await calls_.all_pages<Webhook>(access, github::repository_path(name, "/hooks"), size,
+                                         dialect_.page_limit, what, kMaxListed, deadline,
+                                         github::read_webhooks),
+      what);
 }
 
 Task<Result<void>> GitHubFamily::delete_webhook(const GitAccess& access, const RepositoryName& name,

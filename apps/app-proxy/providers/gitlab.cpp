@@ -11,7 +11,6 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kPageLimit = 100;
-constexpr std::size_t kMaxItems = 1'000;
 
 }  // namespace
 
@@ -27,9 +26,10 @@ Task<Result<Answer<Profile>>> GitLab::who_am_i(const GitAccess& access, Deadline
 
 Task<Result<Answer<std::vector<Organisation>>>> GitLab::organisations(const GitAccess& access,
                                                                       Deadline deadline) {
-  co_return co_await calls_.all_pages<Organisation>(access, "/groups?min_access_level=30",
-                                                    "per_page", kPageLimit, "groups", kMaxItems,
-                                                    deadline, gitlab::read_groups);
+  co_return calls_.whole(co_await calls_.all_pages<Organisation>(
+                             access, "/groups?min_access_level=30", "per_page", kPageLimit,
+                             "groups", kMaxListed, deadline, gitlab::read_groups),
+                         "groups");
 }
 
 Task<Result<Answer<RepositoryPage>>> GitLab::repositories(const GitAccess& access,
@@ -60,14 +60,13 @@ Task<Result<Answer<BranchesAndTags>>> GitLab::branches_and_tags(const GitAccess&
                                                                 Deadline deadline) {
   auto branches = co_await calls_.all_pages<std::string>(
       access, gitlab::project_path(name, "/repository/branches"), "per_page", kPageLimit,
-      "branches of " + name.full(), kMaxItems, deadline, gitlab::read_names);
+      "branches of " + name.full(), kMaxRefs, deadline, gitlab::read_names);
   if (!branches) co_return std::unexpected(std::move(branches.error()));
   auto tags = co_await calls_.all_pages<std::string>(
       access, gitlab::project_path(name, "/repository/tags"), "per_page", kPageLimit,
-      "tags of " + name.full(), kMaxItems, deadline, gitlab::read_names);
+      "tags of " + name.full(), kMaxRefs, deadline, gitlab::read_names);
   if (!tags) co_return std::unexpected(std::move(tags.error()));
-  co_return Answer<BranchesAndTags>{{std::move(branches->value), std::move(tags->value)},
-                                    branches->is_last_known || tags->is_last_known};
+  co_return joined(std::move(*branches), std::move(*tags));
 }
 
 Task<Result<Answer<FileContent>>> GitLab::read_file(const GitAccess& access,
@@ -169,9 +168,11 @@ Task<Result<Webhook>> GitLab::create_webhook(const GitAccess& access, const Repo
 Task<Result<Answer<std::vector<Webhook>>>> GitLab::webhooks(const GitAccess& access,
                                                             const RepositoryName& name,
                                                             Deadline deadline) {
-  co_return co_await calls_.all_pages<Webhook>(access, gitlab::project_path(name, "/hooks"),
-                                               "per_page", kPageLimit, "webhooks of " + name.full(),
-                                               kMaxItems, deadline, gitlab::read_hooks);
+  const auto what = "webhooks of " + name.full();
+  co_return calls_.whole(co_await calls_.all_pages<Webhook>(
+                             access, gitlab::project_path(name, "/hooks"), "per_page", kPageLimit,
+                             what, kMaxListed, deadline, gitlab::read_hooks),
+                         what);
 }
 
 Task<Result<void>> GitLab::delete_webhook(const GitAccess& access, const RepositoryName& name,

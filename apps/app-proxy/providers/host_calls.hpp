@@ -11,6 +11,33 @@
 
 namespace gitops::app_proxy {
 
+// The most branches, and the most tags, that are read of a repository, and the most items of other
+// lists.
+inline constexpr std::size_t kMaxRefs = 3'000;
+inline constexpr std::size_t kMaxListed = 10'000;
+
+// Adds a page to a list of at most `most` items. False when there was no room for all of it: the
+// list is then marked as truncated.
+template <class T>
+bool add_page(Answer<std::vector<T>>& list, std::vector<T> page, std::size_t most) {
+  for (auto& item : page) {
+    if (list.value.size() >= most) {
+      list.is_truncated = true;
+      return false;
+    }
+    list.value.push_back(std::move(item));
+  }
+  return true;
+}
+
+inline Answer<BranchesAndTags> joined(Answer<std::vector<std::string>> branches,
+                                      Answer<std::vector<std::string>> tags) {
+  return {.value = {.branches = std::move(branches.value),
+                    .tags = std::move(tags.value),
+                    .is_truncated = branches.is_truncated || tags.is_truncated},
+          .is_last_known = branches.is_last_known || tags.is_last_known};
+}
+
 // One provider's way to its host: API root, style of the token, and the steps that its operations
 // share. Decoders are pure functions from a body to a Result; their errors become `protocol` with
 // the request and the host in front (or keep their code, where it is no invalid_data).
@@ -65,7 +92,7 @@ class HostCalls {
     co_return std::move(*value);
   }
 
-  // All items of a list whose pages are numbered, up to `most` of them. `path` has a query already.
+  // The items of a list whose pages are numbered, up to `most` of them. `path` has a query already.
   // `decode` gives a vector of T. A page that is not full is the last one, unless a Link says more.
   template <class T, class Decode>
   Task<Result<Answer<std::vector<T>>>> all_pages(const GitAccess& access, std::string path,
@@ -74,7 +101,7 @@ class HostCalls {
                                                  Deadline deadline, Decode decode) {
     Answer<std::vector<T>> out;
     const char joint = path.contains('?') ? '&' : '?';
-    for (std::size_t page = 1; out.value.size() < most; ++page) {
+    for (std::size_t page = 1;; ++page) {
       auto answer =
           co_await send(access,
                         {.path = path + joint + page_size_name + "=" + std::to_string(page_size) +
@@ -86,13 +113,23 @@ class HostCalls {
       if (!items) co_return std::unexpected(unreadable(what, std::move(items.error())));
       out.is_last_known = out.is_last_known || answer->is_last_known;
       const auto count = items->size();
-      for (auto& item : *items) {
-        if (out.value.size() < most) out.value.push_back(std::move(item));
-      }
+      if (!add_page(out, std::move(*items), most)) break;
       const bool has_next = next_link(answer->headers).has_value();
       if (count == 0 || (count < page_size && !has_next)) break;
     }
     co_return out;
+  }
+
+  // For a list of which a part would mislead: `too_large` when it is truncated.
+  template <class T>
+  [[nodiscard]] Result<Answer<std::vector<T>>> whole(Result<Answer<std::vector<T>>> list,
+                                                     std::string_view what) const {
+    if (!list || !list->is_truncated) return list;
+    return std::unexpected(Error{.code = ErrorCode::too_large,
+                                 .message = std::string(what) + " at " + root_.url.host_header() +
+                                            ": more than " + std::to_string(list->value.size()) +
+                                            ", which are too many to be read",
+                                 .reason = std::string(git_errors::kRefused)});
   }
 
   [[nodiscard]] Error unreadable(std::string_view what, Error error) const {

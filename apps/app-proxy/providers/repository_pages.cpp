@@ -66,4 +66,41 @@ Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, H
   }
 }
 
+Task<Result<Answer<RepositoryPage>>> gather_lists(const RepositoryQuery& query, std::size_t lists,
+                                                  FetchListPage fetch) {
+  const auto limit = std::clamp<std::size_t>(query.limit, 1, kMaxLimit);
+  Answer<RepositoryPage> out;
+  out.value.page = std::max<std::size_t>(query.page, 1);
+  std::size_t skip = (out.value.page - 1) * limit;
+  for (std::size_t list = 0; list < lists; ++list) {
+    bool has_next = true;
+    for (std::size_t page = 1; has_next; ++page) {
+      const auto answer = co_await fetch(list, page);
+      if (!answer) co_return std::unexpected(answer.error());
+      const auto& found = *answer->value;
+      out.is_last_known = out.is_last_known || answer->is_last_known;
+      has_next = found.has_next && found.size > 0;
+      if (page == 1 && found.total > 0 && found.total <= skip) {
+        skip -= found.total;
+        break;
+      }
+      const auto count = found.repositories.size();
+      const auto from = std::min(skip, count);
+      skip -= from;
+      for (std::size_t i = from; i < count; ++i) {
+        if (out.value.repositories.size() == limit) {
+          out.value.has_next = true;
+          co_return out;
+        }
+        out.value.repositories.push_back(item_of(answer->value, i));
+      }
+      if (has_next && out.value.repositories.size() == limit) {
+        out.value.has_next = true;
+        co_return out;
+      }
+    }
+  }
+  co_return out;
+}
+
 }  // namespace gitops::app_proxy

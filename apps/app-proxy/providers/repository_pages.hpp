@@ -25,6 +25,14 @@ struct HostLimit {
   bool is_certain = true;
 };
 
+// A page of one of several lists, both counted from 0 and 1.
+using FetchListPage = std::function<Task<Result<Answer<std::shared_ptr<const HostPage>>>>(
+    std::size_t list, std::size_t page)>;
+// The page that `query` asks for, from lists that are read one after the other. A list whose pages
+// tell its total is passed over after its first page.
+Task<Result<Answer<RepositoryPage>>> gather_lists(const RepositoryQuery& query, std::size_t lists,
+                                                  FetchListPage fetch);
+
 // The page that `query` asks for, from as many pages of a host as it takes.
 Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, HostLimit host_limit,
                                                  FetchPage fetch);

@@ -84,7 +84,16 @@ Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations* git,
   auto found =
       co_await account->provider->branches_and_tags(account->access, *name, call.deadline());
   if (!found) co_return std::unexpected(shown(std::move(found.error())));
-  co_return std::move(found->value);
+  BranchesAndTags& all = found->value;
+  if (!all.is_truncated) co_return std::move(all);
+  // Of a part, the branch that most callers want is the first.
+  auto repository = co_await account->provider->repository(account->access, *name, call.deadline());
+  if (!repository) co_return std::unexpected(shown(std::move(repository.error())));
+  if (auto& branch = repository->value.default_branch; !branch.empty()) {
+    std::erase(all.branches, branch);
+    all.branches.insert(all.branches.begin(), std::move(branch));
+  }
+  co_return std::move(all);
 }
 
 Task<Result<FileContent>> read_file(GitIntegrations* git, Call& call) {
@@ -188,9 +197,10 @@ void add_repository_types(graphql::Resolvers& to) {
              return shown.repository->project;
            }},
       });
-  to.type<BranchesAndTags>(
-      "RepositoryBranchesAndTagsOutput",
-      {{"branches", &BranchesAndTags::branches}, {"tags", &BranchesAndTags::tags}});
+  to.type<BranchesAndTags>("RepositoryBranchesAndTagsOutput",
+                           {{"branches", &BranchesAndTags::branches},
+                            {"tags", &BranchesAndTags::tags},
+                            {"truncated", &BranchesAndTags::is_truncated}});
   to.type<FileContent>("FileRevision", {
                                            {"path", &FileContent::path},
                                            {"revision", &FileContent::revision},

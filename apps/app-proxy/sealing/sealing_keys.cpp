@@ -30,6 +30,12 @@ std::string secret_name(std::string_view id) {
   return "codefresh-sealing-key-" + hex_encode(bytes_of(sha256(id)).substr(0, kBytes));
 }
 
+void sort_newest_first(std::vector<SealingKeySecret>& keys) {
+  std::ranges::sort(keys, std::ranges::greater(), [](const SealingKeySecret& key) {
+    return std::pair(std::string_view(key.created), std::string_view(key.name));
+  });
+}
+
 Error no_key(std::string message) {
   return {.code = ErrorCode::unsupported,
           .message = std::move(message),
@@ -130,13 +136,16 @@ Task<Result<std::string>> SealingKeys::namespace_of(std::string runtime, Deadlin
 
 Task<Result<std::vector<SealingKeySecret>>> SealingKeys::keys(std::string selector,
                                                               Deadline deadline) {
-  // A controller makes one each month.
-  constexpr std::size_t kMost = 500;
-  const auto list = co_await parts_.cluster.list(
-      k8s::resources::kSecrets, options_.own_namespace,
-      {.label_selector = std::move(selector), .limit = kMost}, deadline);
+  std::vector<SealingKeySecret> all;
+  const auto list = co_await parts_.cluster.list_pages(
+      k8s::resources::kSecrets, options_.own_namespace, {.label_selector = std::move(selector)},
+      deadline, [&](std::string_view page) -> Result<void> {
+        std::ranges::move(sealing_keys_in(page), std::back_inserter(all));
+        return {};
+      });
   if (!list) co_return fail("Secrets of sealing keys", list.error());
-  co_return sealing_keys_in(*list);
+  sort_newest_first(all);
+  co_return all;
 }
 
 Task<Result<std::optional<SealingKeyFile>>> SealingKeys::shared_key(
@@ -239,9 +248,7 @@ std::vector<SealingKeySecret> sealing_keys_in(std::string_view list) {
                     .certificate = std::move(*certificate),
                     .private_key = Secret(std::move(*private_key))});
   }
-  std::ranges::sort(keys, std::ranges::greater(), [](const SealingKeySecret& key) {
-    return std::pair(std::string_view(key.created), std::string_view(key.name));
-  });
+  sort_newest_first(keys);
   return keys;
 }
 

@@ -25,7 +25,9 @@ void append_member(std::string& out, std::string_view name, std::string_view val
          (static_cast<unsigned char>(value[length]) & 0xc0U) == 0x80U) {
     --length;
   }
-  append_json_string(out, value.substr(0, length), JsonEscape::minimal);
+  std::string shown(value.substr(0, length));
+  if (length < value.size()) shown += "…";
+  append_json_string(out, shown, JsonEscape::minimal);
 }
 
 bool write_whole(int file, std::string_view text) {

@@ -411,7 +411,12 @@ Task<Result<std::vector<GitSource>>> GraphqlClient::git_sources(const std::strin
   constexpr int kMaxPages = 200;
   std::vector<GitSource> sources;
   Json pagination{{"first", kPage}};
-  for (int page = 0; page < kMaxPages; ++page) {
+  for (int page = 0;; ++page) {
+    if (page == kMaxPages) {
+      co_return fail(ErrorCode::too_large, "control plane: more than " +
+                                               std::to_string(kMaxPages * kPage) +
+                                               " Git sources of runtime " + runtime);
+    }
     const auto data = co_await ask(
         "query GitSources($pagination: SlicePaginationArgs, $runtime: String){response: "
         "gitSources(pagination: $pagination, runtime: $runtime){edges{node{metadata{account "

@@ -41,6 +41,45 @@ Gathered gather(std::size_t total, std::size_t most, std::size_t announced, Repo
   return out;
 }
 
+// Several lists of a host whose pages hold two, one after the other.
+TEST(RepositoryPages, ListsAreReadOneAfterTheOther) {
+  const std::vector<std::size_t> sizes{3, 0, 5, 1};
+  for (const std::size_t limit : {1UL, 2UL, 4UL, 9UL, 20UL}) {
+    for (const bool tells_total : {true, false}) {
+      std::vector<std::string> seen;
+      bool has_next = true;
+      for (std::size_t number = 1; has_next; ++number) {
+        ASSERT_LE(number, 10U);
+        test::run_in_test_time([&]() -> Task<> {
+          const auto page = co_await gather_lists(
+              {.search = {}, .page = number, .limit = limit}, sizes.size(),
+              [&](std::size_t list,
+                  std::size_t at) -> Task<Result<Answer<std::shared_ptr<const HostPage>>>> {
+                HostPage host{.repositories = {},
+                              .has_next = at * 2 < sizes[list],
+                              .total = tells_total ? sizes[list] : 0};
+                for (auto i = (at - 1) * 2; i < std::min(at * 2, sizes[list]); ++i) {
+                  host.repositories.emplace_back().id =
+                      std::to_string(list) + "-" + std::to_string(i);
+                }
+                host.size = host.repositories.size();
+                co_return Answer<std::shared_ptr<const HostPage>>{
+                    std::make_shared<const HostPage>(std::move(host))};
+              });
+          CO_ASSERT_OK(page);
+          EXPECT_EQ(page->value.page, number);
+          EXPECT_LE(page->value.repositories.size(), limit);
+          for (const auto& each : page->value.repositories) seen.push_back(each->id);
+          has_next = page->value.has_next;
+        });
+      }
+      EXPECT_EQ(seen, (std::vector<std::string>{"0-0", "0-1", "0-2", "2-0", "2-1", "2-2", "2-3",
+                                                "2-4", "3-0"}))
+          << limit;
+    }
+  }
+}
+
 TEST(RepositoryPages, HoldExactlyWhatIsAskedFor) {
   for (const std::size_t total : {0UL, 1UL, 6UL, 7UL, 20UL}) {
     for (const std::size_t most : {1UL, 3UL, 4UL, 50UL}) {
