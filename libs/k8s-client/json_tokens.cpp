@@ -9,6 +9,7 @@
 #include <simdjson.h>
 
 #include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
 
 namespace gitops::k8s::json {
 
@@ -25,9 +26,6 @@ constexpr auto kDepthChange = [] {
 
 constexpr bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-constexpr bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 int depth_change(char c) {
@@ -261,27 +259,7 @@ bool append_unescaped(std::string& out, std::string_view inner) {
 }
 
 bool is_number_or_literal(std::string_view text) {
-  if (text == "true" || text == "false" || text == "null") return true;
-  std::size_t at = 0;
-  const auto digits = [&] {
-    const auto begin = at;
-    while (at < text.size() && is_digit(text[at])) ++at;
-    return at - begin;
-  };
-  if (at < text.size() && text[at] == '-') ++at;
-  const bool leading_zero = at < text.size() && text[at] == '0';
-  const auto whole = digits();
-  if (whole == 0 || (leading_zero && whole > 1)) return false;
-  if (at < text.size() && text[at] == '.') {
-    ++at;
-    if (digits() == 0) return false;
-  }
-  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-    ++at;
-    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
-    if (digits() == 0) return false;
-  }
-  return at == text.size();
+  return text == "true" || text == "false" || text == "null" || is_json_number(text);
 }
 
 std::string_view find_member(std::string_view object, std::string_view key) {

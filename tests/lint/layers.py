@@ -68,7 +68,7 @@ FENCES = {
     r"(spdlog|fmt)/": r"libs/common/core/log\.cpp",
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
     r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
-    r"simdjson": r"libs/(common/core/(json|yaml)_text|common/graphql/(engine|input|operation|print)|k8s-client/json_tokens)\.cpp|apps/event-reporter/event/document\.cpp|tests/.*",
+    r"simdjson": r"libs/(common/core/json_text|common/graphql/(engine|input|operation|print)|k8s-client/json_tokens)\.cpp|apps/event-reporter/event/document\.cpp|tests/.*",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -15,8 +15,8 @@ constexpr std::size_t kKeptRoom = std::size_t{256} << 10;
 
 // simdjson's tape (its doc/tape.md): words with a type in the highest byte and a payload in the
 // others. The payload of the first word is the number of words. That of a string is its offset in
-// the buffer of strings, where it has its length before it and a zero behind it. Two kinds of numbers
-// have their value in the word that follows.
+// the buffer of strings, where it has its length before it and a zero behind it; so has a number
+// beyond 64 bits. The other kinds of numbers have their value in the word that follows.
 constexpr std::uint64_t payload_of(std::uint64_t word) {
   return word & 0x00ff'ffff'ffff'ffff;
 }
@@ -27,7 +27,7 @@ std::size_t string_bytes(const simdjson::dom::document& document, std::size_t wo
     const auto word = document.tape[i];
     const auto type = static_cast<char>(word >> 56U);
     if (type == 'l' || type == 'u' || type == 'd') ++i;
-    if (type != '"') continue;
+    if (type != '"' && type != kNumberText) continue;
     std::uint32_t length = 0;
     std::memcpy(&length, document.string_buf.get() + payload_of(word), sizeof length);
     end = std::max<std::size_t>(end, payload_of(word) + sizeof length + length + 1);

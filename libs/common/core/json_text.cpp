@@ -1,10 +1,14 @@
 #include "common/core/json_text.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <simdjson.h>
 
@@ -15,6 +19,10 @@ namespace {
 
 constexpr bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
 }
 
 std::size_t skip_blanks(std::string_view text, std::size_t at) {
@@ -89,10 +97,121 @@ using simdjson::dom::array;
 using simdjson::dom::element;
 using simdjson::dom::object;
 
+// -- numbers beyond 64 bits --
+
+// A text in which such numbers are strings, and which of its strings, keys included, these are.
+struct WithoutNumbers {
+  std::string text;
+  std::vector<std::size_t> strings;  // from 0, ascending
+};
+
+bool fits_64_bits(std::string_view number) {
+  const auto reads_as = [number](auto value) {
+    const auto* const end = number.data() + number.size();
+    const auto read = std::from_chars(number.data(), end, value);
+    return read.ec == std::errc() && read.ptr == end;
+  };
+  return reads_as(std::int64_t{}) || reads_as(std::uint64_t{});
+}
+
+WithoutNumbers without_large_numbers(std::string_view text) {
+  WithoutNumbers out;
+  out.text.reserve(text.size() + 64);
+  std::size_t strings = 0;
+  std::size_t copied = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '"') {
+      at = skip_string(text, at);
+      ++strings;
+      continue;
+    }
+    if (text[at] != '-' && !is_digit(text[at])) {
+      ++at;
+      continue;
+    }
+    const auto end = std::min(text.find_first_not_of("0123456789+-.eE", at), text.size());
+    const auto number = text.substr(at, end - at);
+    const auto next = skip_blanks(text, end);
+    const bool is_key = next < text.size() && text[next] == ':';  // which only a string may be
+    if (is_json_number(number) && !fits_64_bits(number) && !is_key) {
+      out.text.append(text, copied, at - copied).append("\"").append(number).append("\"");
+      out.strings.push_back(strings++);
+      copied = end;
+    }
+    at = end;
+  }
+  out.text.append(text, copied);
+  return out;
+}
+
+// Gives the words of these strings the kind kNumberText, which simdjson passes over. A word of its
+// tape (its doc/tape.md) has its kind in the highest byte; three kinds of numbers take two words.
+// The first one counts all.
+void mark_numbers(simdjson::dom::document& document, const std::vector<std::size_t>& strings) {
+  constexpr unsigned kKindAt = 56;
+  constexpr std::uint64_t kRest = (std::uint64_t{1} << kKindAt) - 1;
+  const auto words = static_cast<std::size_t>(document.tape[0] & kRest);
+  auto next = strings.begin();
+  std::size_t seen = 0;
+  for (std::size_t i = 1; i < words && next != strings.end(); ++i) {
+    auto& word = document.tape[i];
+    const auto kind = static_cast<char>(word >> kKindAt);
+    if (kind == 'l' || kind == 'u' || kind == 'd') ++i;
+    if (kind != '"' || seen++ != *next) continue;
+    word = (word & kRest) | (static_cast<std::uint64_t>(kNumberText) << kKindAt);
+    ++next;
+  }
+}
+
+// simdjson refuses a text for one number that it cannot calculate with.
+simdjson::error_code parse_any_number(simdjson::dom::parser& parser, std::string_view text,
+                                      element& root) {
+  if (text.empty()) return simdjson::EMPTY;  // which may have no address
+  const auto error = parser.parse(text.data(), text.size()).get(root);
+  if (error != simdjson::NUMBER_ERROR) return error;
+  const auto readable = without_large_numbers(text);
+  if (readable.strings.empty()) return error;
+  const auto again = parser.parse(readable.text.data(), readable.text.size()).get(root);
+  if (again == simdjson::SUCCESS) mark_numbers(parser.doc, readable.strings);
+  return again;
+}
+
+bool is_number_text(const element& value) {
+  return static_cast<char>(at_place<tape_ref>(place_of(value)).tape_ref_type()) == kNumberText;
+}
+
+void append_json(std::string& out, const element& value) {
+  if (is_number_text(value)) {
+    out += at_place<tape_ref>(place_of(value)).get_string_view();
+  } else if (value.is_object()) {
+    out += '{';
+    const auto members = value.get_object().value_unsafe();
+    for (const auto [key, member] : members) {
+      if (out.back() != '{') out += ',';
+      append_json_string(out, key, JsonEscape::minimal);
+      out += ':';
+      append_json(out, member);
+    }
+    out += '}';
+  } else if (value.is_array()) {
+    out += '[';
+    const auto items = value.get_array().value_unsafe();
+    for (const auto item : items) {
+      if (out.back() != '[') out += ',';
+      append_json(out, item);
+    }
+    out += ']';
+  } else if (value.is_string()) {
+    append_json_string(out, value.get_string().value_unsafe(), JsonEscape::minimal);
+  } else {
+    out += simdjson::minify(value);
+  }
+}
+
 Result<JsonView> parse_with(simdjson::dom::parser& parser, std::string_view text,
                             std::string_view what, bool wants_object) {
   element root;
-  const auto error = parser.parse(text.data(), text.size()).get(root);
+  const auto error = parse_any_number(parser, text, root);
   if (error == simdjson::SUCCESS && (root.is_object() || !wants_object)) {
     return JsonView(root);
   }
@@ -165,7 +284,9 @@ JsonMembers JsonView::members() const {
 }
 
 std::string JsonView::to_text() const {
-  return exists() ? simdjson::minify(at_place<element>(place_)) : std::string();
+  std::string out;
+  if (exists()) append_json(out, at_place<element>(place_));
+  return out;
 }
 
 template <>
@@ -214,6 +335,30 @@ Result<JsonView> JsonParser::parse_object(std::string_view text, std::string_vie
 Result<JsonView> parse_object(simdjson::dom::parser& with, std::string_view text,
                               std::string_view what) {
   return parse_with(with, text, what, true);
+}
+
+bool is_json_number(std::string_view text) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const auto begin = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return at - begin;
+  };
+  const auto pass = [&](std::string_view any_of) {
+    if (at >= text.size() || !any_of.contains(text[at])) return false;
+    ++at;
+    return true;
+  };
+  pass("-");
+  const bool leading_zero = at < text.size() && text[at] == '0';
+  const auto whole = digits();
+  if (whole == 0 || (leading_zero && whole > 1)) return false;
+  if (pass(".") && digits() == 0) return false;
+  if (pass("eE")) {
+    pass("+-");
+    if (digits() == 0) return false;
+  }
+  return at == text.size();
 }
 
 ObjectWriter::ObjectWriter(std::string& out) : out_(out) {

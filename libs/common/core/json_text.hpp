@@ -35,6 +35,10 @@ struct JsonPlace {
   bool operator==(const JsonPlace&) const = default;
 };
 
+// The kind of a number beyond 64 bits on simdjson's tape, which has none for it. Its word is
+// otherwise that of a string. For sources that use simdjson themselves.
+inline constexpr char kNumberText = 'Z';
+
 // A place in a parsed document that may not be there; null counts as absent. Borrows from the
 // parser that made the document. Takes no memory of its own, nor do the ranges that it returns.
 class JsonView {
@@ -49,7 +53,8 @@ class JsonView {
   // The string here; empty when there is none.
   [[nodiscard]] std::string_view text() const;
   [[nodiscard]] bool is_text() const;
-  // The integer here; 0 when there is none.
+  // The integer here; 0 when there is none. A number of another size or form is kept as its text,
+  // which to_text() returns.
   [[nodiscard]] std::int64_t number() const;
   // False for numbers that number() cannot return.
   [[nodiscard]] bool is_integer() const;
@@ -121,8 +126,9 @@ JsonMember JsonMembers::Iterator::operator*() const;
 template <>
 JsonMembers::Iterator& JsonMembers::Iterator::operator++();
 
-// Parses JSON texts one after another in the same memory. Can be moved but not copied; views stay
-// valid when it moves, and end with the next text.
+// Parses JSON texts one after another in the same memory. Numbers may have any size, as in JSON and
+// from API servers; a text with one beyond 64 bits is parsed twice. Can be moved but not copied;
+// views stay valid when it moves, and end with the next text.
 class JsonParser {
  public:
   JsonParser();
@@ -160,6 +166,9 @@ class ObjectWriter {
   std::string& out_;
   bool first_ = true;
 };
+
+// Whether the text is a number by JSON's grammar, of any size.
+[[nodiscard]] bool is_json_number(std::string_view text);
 
 // The functions below work on the text of one JSON object or array and trust it to be well-formed:
 // given something else they return something useless, but never touch memory outside of it.

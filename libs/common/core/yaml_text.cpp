@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <string_view>
 
-#include <simdjson.h>
-
 #include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
 
 namespace gitops {
 namespace {
-
-using simdjson::dom::array;
-using simdjson::dom::element;
-using simdjson::dom::element_type;
-using simdjson::dom::object;
 
 // The longest key that may be written as "key: value" (YAML 1.2, 7.4: 1,024 characters).
 constexpr std::size_t kMaxImplicitKey = 1000;
@@ -169,24 +162,11 @@ void append_string(std::string& out, std::string_view text, std::size_t indent, 
   }
 }
 
-void append_number(std::string& out, element value) {
-  std::array<char, 40> text{};
-  std::to_chars_result end{};
-  if (value.type() == element_type::INT64) {
-    end = std::to_chars(text.begin(), text.end(), value.get_int64().value_unsafe());
-  } else if (value.type() == element_type::UINT64) {
-    end = std::to_chars(text.begin(), text.end(), value.get_uint64().value_unsafe());
-  } else {
-    end = std::to_chars(text.begin(), text.end(), value.get_double().value_unsafe());
-  }
-  out.append(text.begin(), end.ptr);
-}
+void append_value(std::string& out, JsonView value, std::size_t indent);
 
-void append_value(std::string& out, element value, std::size_t indent);
-
-void append_object(std::string& out, object value, std::size_t indent) {
-  std::map<std::string_view, element> sorted;
-  for (const auto [key, member] : value) sorted.insert_or_assign(key, member);
+void append_object(std::string& out, JsonView object, std::size_t indent) {
+  std::map<std::string_view, JsonView> sorted;
+  for (const auto& [key, member] : object.members()) sorted.insert_or_assign(key, member);
   bool first = true;
   for (const auto& [key, member] : sorted) {
     if (!first) out.append(indent, ' ');
@@ -200,14 +180,11 @@ void append_object(std::string& out, object value, std::size_t indent) {
       append_string(out, key, indent + 2, Place::key);
     }
     out += ':';
-    const bool is_block_object =
-        member.is_object() && member.get_object().value_unsafe().size() > 0;
-    const bool is_block_array = member.is_array() && member.get_array().value_unsafe().size() > 0;
-    if (is_block_object) {
+    if (member.members().size() > 0) {
       out += '\n';
       out.append(indent + 2, ' ');
       append_value(out, member, indent + 2);
-    } else if (is_block_array) {
+    } else if (member.items().size() > 0) {
       out += '\n';
       out.append(indent, ' ');
       append_value(out, member, indent);
@@ -218,41 +195,25 @@ void append_object(std::string& out, object value, std::size_t indent) {
   }
 }
 
+void append_array(std::string& out, JsonView array, std::size_t indent) {
+  bool first = true;
+  for (const auto item : array.items()) {
+    if (!first) out.append(indent, ' ');
+    first = false;
+    out += "- ";
+    append_value(out, item, indent + 2);
+  }
+}
+
 // Writes the value and its line end; the current line is already indented.
-void append_value(std::string& out, element value, std::size_t indent) {
-  switch (value.type()) {
-    case element_type::OBJECT: {
-      const auto members = value.get_object().value_unsafe();
-      if (members.size() > 0) return append_object(out, members, indent);
-      out += "{}";
-      break;
-    }
-    case element_type::ARRAY: {
-      const auto items = value.get_array().value_unsafe();
-      if (items.size() > 0) {
-        bool first = true;
-        for (const auto item : items) {
-          if (!first) out.append(indent, ' ');
-          first = false;
-          out += "- ";
-          append_value(out, item, indent + 2);
-        }
-        return;
-      }
-      out += "[]";
-      break;
-    }
-    case element_type::STRING:
-      append_string(out, value.get_string().value_unsafe(), indent, Place::value);
-      break;
-    case element_type::BOOL:
-      out += value.get_bool().value_unsafe() ? "true" : "false";
-      break;
-    case element_type::NULL_VALUE:
-      out += "null";
-      break;
-    default:
-      append_number(out, value);
+void append_value(std::string& out, JsonView value, std::size_t indent) {
+  if (value.members().size() > 0) return append_object(out, value, indent);
+  if (value.items().size() > 0) return append_array(out, value, indent);
+  if (value.is_text()) {
+    append_string(out, value.text(), indent, Place::value);
+  } else {
+    // A number, true, false, {} or [].
+    out += value.exists() ? value.to_text() : "null";
   }
   out += '\n';
 }
@@ -260,11 +221,11 @@ void append_value(std::string& out, element value, std::size_t indent) {
 }  // namespace
 
 Result<std::string> json_to_yaml(std::string_view json) {
-  simdjson::dom::parser parser;
-  const auto document = parser.parse(simdjson::padded_string(json));
-  if (document.error() != simdjson::SUCCESS) return fail(ErrorCode::invalid_data, "is not JSON");
+  JsonParser parser;
+  const auto root = parser.parse(json, "the text");
+  if (!root) return std::unexpected(root.error());
   std::string out;
-  append_value(out, document.value_unsafe(), 0);
+  append_value(out, *root, 0);
   return out;
 }
 

@@ -158,6 +158,58 @@ TEST(JsonText, TellsTheKindsOfValuesApart) {
   EXPECT_EQ((*root)["i"].number(), -7);
 }
 
+// An API server returns 32000000000000000000 as it is, and rounds 18446744073709551615 to a number
+// that has more than 64 bits, too.
+TEST(JsonText, NumbersOfAnySizeAreKeptAsTheirText) {
+  const std::string text =
+      R"({"before":"a \"quoted\" \\","n":32000000000000000000,)"
+      R"("list":[18446744073709552000,-1e400,7,)"
+      R"([-9223372036854775809]],"k":{"deep":123456789012345678901234567890.5e-3},"fits":-7,)"
+      R"("digits":"99999999999999999999","after":"z"})";
+  JsonParser parser;
+  const auto root = parser.parse_object(text, "it");
+  ASSERT_TRUE(root) << root.error().message;
+  EXPECT_EQ(root->to_text(), text);
+  EXPECT_EQ((*root)["before"].text(), R"(a "quoted" \)");
+  EXPECT_EQ((*root)["after"].text(), "z");
+  EXPECT_EQ((*root)["digits"].text(), "99999999999999999999");
+  EXPECT_EQ((*root)["fits"].number(), -7);
+  EXPECT_EQ((*root)["list"].items().size(), 4U);
+  const auto large = (*root)["n"];
+  EXPECT_TRUE(large.exists());
+  EXPECT_FALSE(large.is_text() || large.is_integer() || large.is_object() || large.is_array());
+  EXPECT_EQ(large.text(), "");
+  EXPECT_EQ(large.number(), 0);
+  EXPECT_EQ(large.to_text(), "32000000000000000000");
+  // The next text begins anew.
+  EXPECT_EQ(parser.parse(R"(["x",1])", "it").value().to_text(), R"(["x",1])");
+  EXPECT_EQ(parser.parse("99999999999999999999", "it").value().to_text(), "99999999999999999999");
+}
+
+TEST(JsonText, WhatIsNoNumberIsStillRefused) {
+  JsonParser parser;
+  for (const auto* text :
+       {"[01]", "[1e]", "[99999999999999999999x]", "[-]", "[+99999999999999999999]", "[1.]",
+        "[099999999999999999999]", "[99999999999999999999 1]", R"({"a":99999999999999999999,})",
+        R"({99999999999999999999:1})", R"({"a":1e400,99999999999999999999 :1})",
+        "[99999999999999999999"}) {
+    const auto parsed = parser.parse(text, "it");
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().code, ErrorCode::invalid_data) << text;
+  }
+}
+
+TEST(JsonText, TellsNumbersByTheGrammar) {
+  for (const auto* text : {"0", "-0", "10", "1.50", "1e2", "-1E+2", "0.1e-10",
+                           "99999999999999999999999999", "1e400"}) {
+    EXPECT_TRUE(is_json_number(text)) << text;
+  }
+  for (const auto* text :
+       {"", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1 ", "0x1", "NaN", "1.2.3"}) {
+    EXPECT_FALSE(is_json_number(text)) << text;
+  }
+}
+
 TEST(JsonText, AParserTakesOneTextAfterAnotherAndKeepsItsViewsWhenItMoves) {
   JsonParser parser;
   EXPECT_EQ(parser.parse("{", "the list").error().code, ErrorCode::invalid_data);

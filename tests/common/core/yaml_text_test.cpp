@@ -117,6 +117,12 @@ TEST(YamlText, WritesSeveralLinesAsALiteralBlock) {
       "e: \" x\\ny\"\nf: \"x \\ny\"\n");
 }
 
+TEST(YamlText, NumbersOfAnySizeStayAsTheyAre) {
+  EXPECT_EQ(
+      yaml_of(R"({"size":32000000000000000000,"list":[1e400,-9223372036854775809,1],"s":"1e400"})"),
+      "list:\n- 1e400\n- -9223372036854775809\n- 1\ns: \"1e400\"\nsize: 32000000000000000000\n");
+}
+
 TEST(YamlText, ParsesBackToTheSameData) {
   expect_round_trip(nlohmann::json::parse(R"({
     "strings": ["", " ", "\n", "\n\n", "a\n", "a\nb", "a\n\n", "\ta", "a\tb", "a\u0001b", "\u007f",

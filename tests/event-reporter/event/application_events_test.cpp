@@ -208,6 +208,34 @@ TEST(ApplicationEvents, ManifestsTravelAsTheTextThatWasReceived) {
   EXPECT_EQ(*base64_decode(body["data"]["object"].get<std::string>()), odd);
 }
 
+// Without quotes around the number, which a real API server returns as it is.
+TEST(ApplicationEvents, NumbersOfAnySizeTravelAsTheTextThatWasReceived) {
+  const std::string number = "32000000000000000000";
+  const std::string manifest = R"({"kind":"Deployment","spec":{"size":)" + number + "}}";
+  auto input = small_case();
+  input["application"]["spec"]["source"]["helm"]["valuesObject"]["n"] = "NUMBER";
+  auto text = input["application"].dump();
+  text.replace(text.find("\"NUMBER\""), 8, number);
+  auto app = AppView::parse(text);
+  ASSERT_TRUE(app) << app.error().message;
+  Snapshot snapshot{.app = {.app = std::move(*app)}};
+  snapshot.app.managed = json{{"items",
+                               {{{"group", "apps"},
+                                 {"kind", "Deployment"},
+                                 {"namespace", "demo"},
+                                 {"name", "guestbook-ui"},
+                                 {"targetState", manifest},
+                                 {"liveState", manifest}}}}}
+                             .dump();
+  const auto events = ApplicationEvents::make(std::move(snapshot), {});
+  ASSERT_TRUE(events);
+  const auto own = json::parse(events->application_event(WallTime{}));
+  EXPECT_THAT(*base64_decode(own["data"]["object"].get<std::string>()), HasSubstr(":" + number));
+  const auto source = json::parse(events->resource_event(0, WallTime{}))["data"]["source"];
+  EXPECT_EQ(source["desiredManifest"], manifest);
+  EXPECT_EQ(source["gitManifest"], "kind: Deployment\nspec:\n  size: " + number + "\n");
+}
+
 TEST(ApplicationEvents, AKnownFileInGitIsToldAndMakesNothingDue) {
   const std::string text = "kind: Deployment # by hand\n";
   const auto events_with = [&](json input, const std::string& files) {

@@ -23,6 +23,16 @@ TEST(Document, HoldsEveryKindOfValue) {
   EXPECT_EQ((*root)["object"]["a"]["b"].items().size(), 1u);
 }
 
+TEST(Document, KeepsNumbersBeyond64BitsAsTheirText) {
+  const std::string text = R"({"a":"b","n":[32000000000000000000,"x"],"z":18446744073709552000})";
+  Document document;
+  const auto root = document.parse(text, "the text");
+  ASSERT_TRUE(root) << root.error().message;
+  Document other;
+  ASSERT_TRUE(other.parse(R"({"name":"another"})", "the text"));
+  EXPECT_EQ(root->to_text(), text);
+}
+
 TEST(Document, StaysValidWhenItMovesAndWhenOthersAreParsed) {
   Document first;
   const auto root = first.parse(R"({"name":"first","list":["one","two"]})", "the text");

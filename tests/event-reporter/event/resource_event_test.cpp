@@ -17,7 +17,7 @@ namespace r = k8s::resources;
 constexpr std::string_view kRollout = R"({"apiVersion":"argoproj.io/v1alpha1","kind":"Rollout",
   "metadata":{"name":"checkout","namespace":"shop","uid":"u-1","resourceVersion":"51007",
     "managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{}}}],"labels":{"a":"\u00e4\n<b>"}},
-  "spec":{"replicas":3,"big":12345678901234567890},"status":{"phase":"Healthy"}})";
+  "spec":{"replicas":3,"big":12345678901234567890,"bigger":32000000000000000000},"status":{"phase":"Healthy"}})";
 
 json object_of(const std::string& body) {
   return json::parse(json::parse(body)["data"]["object"].get<std::string>());
@@ -31,8 +31,10 @@ TEST(ResourceEvent, HasTheFormOfTheExistingReporters) {
   auto expected = json::parse(kRollout);
   expected["metadata"].erase("managedFields");
   EXPECT_EQ(object_of(body), expected);
-  EXPECT_THAT(event["data"]["object"].get<std::string>(), HasSubstr("12345678901234567890"))
+  EXPECT_THAT(event["data"]["object"].get<std::string>(), HasSubstr("12345678901234567890,"))
       << "text stays text";
+  EXPECT_THAT(event["data"]["object"].get<std::string>(), HasSubstr("32000000000000000000}"));
+  EXPECT_EQ(read_resource(kRollout).value().uid, "u-1");
 }
 
 TEST(ResourceEvent, AnItemOfAListGetsItsKind) {
