@@ -228,9 +228,11 @@ Result<ApiRequest> log_request(const ObjectKey& pod, const LogOptions& options) 
   if (options.tail_lines) query.add("tailLines", std::to_string(*options.tail_lines));
   if (options.limit_bytes) query.add("limitBytes", std::to_string(*options.limit_bytes));
   // A log is plain text, a refusal is JSON.
-  return describe("read the log of", pods, pod,
-                  make_request("GET", object_path(pods, pod, "log") + query.text(), {}, kJson,
-                               "application/json, */*"));
+  auto request = describe("read the log of", pods, pod,
+                          make_request("GET", object_path(pods, pod, "log") + query.text(), {},
+                                       kJson, "application/json, */*"));
+  request.answered_by_json = false;
+  return request;
 }
 
 Result<ApiRequest> subresource_request(const Resource& resource, const ObjectKey& key,
@@ -245,6 +247,7 @@ ApiRequest raw_request(RawRequest raw) {
   out.purpose = raw.method + " " + raw.target.substr(0, raw.target.find('?'));
   if (raw.target.contains("/secrets")) out.words = Words::hide;
   out.idempotent = raw.method != "POST" && raw.method != "PATCH";
+  out.answered_by_json = false;
   out.request = make_request(std::move(raw.method), std::move(raw.target), std::move(raw.body),
                              raw.content_type, raw.accept);
   return out;

@@ -102,6 +102,8 @@ struct ApiRequest {
   // Sending it twice has the same effect as sending it once. The second answer may differ, such as
   // `not_found` for a deletion.
   bool idempotent = false;
+  // False for logs, and for requests of which only the caller knows the answer's form.
+  bool answered_by_json = true;
 };
 
 // Each fails with invalid_argument when `key` or a required namespace is empty or not a name: the

@@ -9,6 +9,7 @@
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 #include "common/core/json_value.hpp"
+#include "common/http/json_answer.hpp"
 
 namespace gitops::k8s {
 namespace {
@@ -53,8 +54,11 @@ http::ClientOptions client_options(const ClusterConfig& config,
   return options;
 }
 
-bool is_success(int status) {
-  return status >= 200 && status < 300;
+// Whether the request succeeded, and an API server may have said so. Of a stream only the head is
+// known.
+bool is_success(const http::Response& response, const ApiRequest& request) {
+  if (response.status < 200 || response.status >= 300) return false;
+  return request.answered_by_json ? http::may_be_json(response) : !http::is_page(response.headers);
 }
 
 // The beginning of a refused stream's body, for the error message.
@@ -89,7 +93,13 @@ Client::Client(const Executor& executor, net::Resolver& resolver, ClusterConfig 
       http_(std::make_shared<http::Client>(executor_, resolver_, http_options_)) {}
 
 Error Client::refused(const http::Response& response, const ApiRequest& request) const {
-  return error_of(response, request.purpose + " at " + config_.server.host_header(), request.words);
+  const auto what = request.purpose + " at " + config_.server.host_header();
+  // A page that asks for credentials or for patience means what it says.
+  const bool is_known = response.status == 401 || response.status == 429 || response.status >= 500;
+  if (response.status < 300 || (http::is_page(response.headers) && !is_known)) {
+    return {.code = ErrorCode::protocol, .message = what + ": " + http::not_json(response)};
+  }
+  return error_of(response, what, request.words);
 }
 
 std::shared_ptr<http::Client> Client::connections() {
@@ -143,7 +153,7 @@ Task<Result<Client::Answer>> Client::perform(ApiRequest request, Read read, Dead
     } else {
       response = co_await exchange->read_head();
     }
-    if (response && is_success(response->status)) {
+    if (response && is_success(*response, request)) {
       if (read == Read::whole) co_return Answer{.body = std::move(response->body), .stream = {}};
       exchange->set_deadline(kNever);
       co_return Answer{.body = {}, .stream = std::move(*exchange)};

@@ -35,7 +35,9 @@ struct ServerVersion {
 // A client for one API server. Results are the JSON text as received; failures are Errors made from
 // the Status object (status.hpp) with a message of one line that names the request. A failed
 // request is retried by the rules of retry.hpp, and once after a 401 when there is another
-// credential. Bodies over 64 MiB are refused. Loop thread only; outlives its streams.
+// credential. An answer that is a page, or anything but JSON where the API answers with JSON, is
+// `protocol`, also with the status 403 or 404: it comes from something in between. Bodies over 64
+// MiB are refused. Loop thread only; outlives its streams.
 //
 // Order of arguments: the object of the request, the deadline, the options.
 class Client {

@@ -38,6 +38,7 @@ inline constexpr std::string_view kAlreadyExists = "AlreadyExists";
 // field of another manager.
 inline constexpr std::string_view kConflict = "Conflict";
 inline constexpr std::string_view kExpired = "Expired";
+inline constexpr std::string_view kNotFound = "NotFound";
 // Made by the client: the exec plugin or the token file gave no credential, so nothing was sent.
 inline constexpr std::string_view kNoCredential = "NoCredential";
 }  // namespace reasons
@@ -48,6 +49,10 @@ namespace causes {
 inline constexpr std::string_view kResourceVersionTooLarge = "ResourceVersionTooLarge";
 inline constexpr std::string_view kFieldManagerConflict = "FieldManagerConflict";
 }  // namespace causes
+
+// Whether the API server itself says that the object does not exist. A 404 without a Status may
+// come from something in between, or from an API server that does not serve the kind.
+[[nodiscard]] bool says_not_found(const Error& error);
 
 // The Status in a JSON text. Members of another type count as absent; a text that is no JSON object
 // or over 64 KiB gives an empty Status. `kind` and `apiVersion` are not looked at.

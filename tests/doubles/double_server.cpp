@@ -105,7 +105,7 @@ Task<> DoubleServer::serve(http::Exchange& exchange) {
     co_return;
   }
   if (auto body = co_await exchange.read_body(64 * 1024 * 1024); !body) co_return;
-  auto response = failure(hit->status);
+  auto response = hit->status == 200 ? page_of_a_proxy(200) : failure(hit->status);
   if (hit->retry_after.count() > 0) {
     response.headers.set("Retry-After", std::to_string(hit->retry_after.count()));
   }
@@ -152,6 +152,12 @@ std::vector<std::string> path_segments(std::string_view path) {
     path.remove_prefix(std::min(end + 1, path.size()));
   }
   return segments;
+}
+
+http::Response page_of_a_proxy(int status) {
+  return {.status = status,
+          .headers = {{"Content-Type", "text/html; charset=utf-8"}},
+          .body = "<!DOCTYPE html>\n<html><body>one moment, please</body></html>\n"};
 }
 
 http::Response json_response(int status, std::string body) {

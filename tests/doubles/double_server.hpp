@@ -34,8 +34,8 @@ class DoubleServer {
   [[nodiscard]] bool running() const { return server_ != nullptr; }
   [[nodiscard]] http::Url url() const;
 
-  // Faults. Each applies to request targets that contain `part`.
-  // Answers the next `requests` with `status` and the peer's error format.
+  // Faults. Each applies to request targets that contain `part`. Answers the next `requests` with
+  // `status` and the peer's error format; 200: with page_of_a_proxy().
   void fail_next(std::size_t requests, int status, std::chrono::seconds retry_after = {},
                  std::string part = {});
   // Waits before each answer; zero ends it.
@@ -106,5 +106,8 @@ class Query {
 std::vector<std::string> path_segments(std::string_view path);
 
 http::Response json_response(int status, std::string body);
+
+// HTML, as something that stands in for a peer answers.
+http::Response page_of_a_proxy(int status);
 
 }  // namespace gitops::test

@@ -266,6 +266,44 @@ TEST(Client, DeletesCollectionsOfOneNamespace) {
   });
 }
 
+TEST(Client, APageIsNoAnswerOfAnApiServer) {
+  const http::Headers html{{"Content-Type", "text/html"}};
+  for (const int status : {200, 400, 403, 404, 410}) {
+    with_bench({{.status = status, .headers = html, .body = "<html>log in</html>"}},
+               [status](Bench& bench) -> Task<> {
+                 const auto object =
+                     co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
+                 CO_ASSERT_TRUE(!object);
+                 EXPECT_EQ(object.error().code, ErrorCode::protocol) << status;
+                 EXPECT_THAT(object.error().message, HasSubstr("text/html instead of JSON"));
+                 EXPECT_FALSE(co_await bench.client.watch(resources::kPods, "shop", {}, soon()));
+                 EXPECT_FALSE(co_await bench.client.log({"shop", "web"}, {}, soon()));
+               });
+  }
+  // Those ask for something, and mean it.
+  for (const int status : {401, 429, 503}) {
+    with_bench(
+        {{.status = status, .headers = html, .body = "<html>"}}, [status](Bench& bench) -> Task<> {
+          const auto object = co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
+          EXPECT_EQ(object.error().code, error_code_of_status(status));
+        });
+  }
+}
+
+TEST(Client, OnlyTheApiServerSaysThatAnObjectDoesNotExist) {
+  with_bench(
+      {refusal(404, "NotFound", "pods \"web\" not found"),
+       {.status = 404, .headers = {{"Content-Type", "text/plain"}}, .body = "404 page not found"}},
+      [](Bench& bench) -> Task<> {
+        for (const bool says : {true, false}) {
+          const auto object = co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
+          CO_ASSERT_TRUE(!object);
+          EXPECT_EQ(object.error().code, ErrorCode::not_found);
+          EXPECT_EQ(says_not_found(object.error()), says);
+        }
+      });
+}
+
 TEST(Client, ReadsLogs) {
   with_bench({{.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "one\ntwo\n"},
               refusal(400, "BadRequest", "a container name must be specified for pod web")},

@@ -4,6 +4,8 @@
 
 #include <prometheus/counter.h>
 
+#include "common/http/json_answer.hpp"
+
 namespace gitops::reporter {
 namespace {
 
@@ -94,6 +96,9 @@ Task<Result<GitFiles>> SourceFiles::exchange(const std::string& request) {
   auto response =
       co_await http_.send(options_.app_proxy, post, deadline_after(options_.timeout), kMaxAnswer);
   if (!response) co_return std::unexpected(std::move(response.error()));
+  if (http::is_page(response->headers)) {
+    co_return fail(ErrorCode::unavailable, "app-proxy: " + http::not_json(*response));
+  }
   if (response->status != 200) {
     co_return std::unexpected(Error{.code = ErrorCode::unavailable,
                                     .message = "app-proxy answered " +

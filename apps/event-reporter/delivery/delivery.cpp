@@ -331,6 +331,9 @@ Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compr
     co_return result;
   }
   result.verdict = verdict_of(answer->status);
+  if (result.verdict == Verdict::acknowledged && answer->is_page) {
+    result.verdict = Verdict::misdirected;
+  }
   if (result.verdict == Verdict::acknowledged) {
     result.error.http_status = answer->status;
     co_return result;

@@ -30,6 +30,7 @@ namespace gitops::reporter {
 // control plane or the way to it, and the event is retried; an answer to the event itself is final.
 //
 //   2xx                                      acknowledged
+//   2xx with an HTML page                    misdirected: a proxy or a login answers
 //   401 403                                  unauthorized: a newer token is tried once; then
 //                                            attempts are rare and an error is logged. 403 while
 //                                            other events are acknowledged with the same token:

@@ -26,13 +26,16 @@ std::string labels_json(JsonView labels) {
   return out += '}';
 }
 
-// Reads an answer that may be absent, and drops its text, which the view does not need.
+// Reads an answer that may be absent, and drops its text, which the view does not need. One of
+// another shape than Argo CD's counts as absent.
 template <class View>
 Result<void> read_answer(std::optional<View>& view, std::optional<std::string>& answer) {
   if (!answer) return {};
-  auto read = view.emplace().read(*answer);
+  const auto read = view.emplace().read(*answer);
   answer.reset();
-  return read;
+  if (!read) return std::unexpected(read.error());
+  if (!*read) view.reset();
+  return {};
 }
 
 // For the events of the objects that the application manages.

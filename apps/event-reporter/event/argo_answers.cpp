@@ -1,5 +1,7 @@
 #include "event-reporter/event/argo_answers.hpp"
 
+#include <algorithm>
+#include <initializer_list>
 #include <unordered_set>
 #include <utility>
 
@@ -14,11 +16,21 @@ std::string_view state(JsonView value) {
   return text == "null" ? std::string_view{} : text;
 }
 
+// Whether the answer has that list, or none of its members, since Argo CD leaves empty lists out.
+bool has_list(JsonView answer, std::string_view list, std::initializer_list<const char*> others) {
+  if (answer[list].exists()) return answer[list].is_array();
+  return answer.members().size() == 0 ||
+         std::ranges::any_of(others, [&](const char* other) { return answer[other].exists(); });
+}
+
 }  // namespace
 
-Result<void> TreeView::read(std::string_view answer) {
+Result<bool> TreeView::read(std::string_view answer) {
   auto parsed = document_.parse(answer, "the answer of resource-tree");
   if (!parsed) return std::unexpected(parsed.error());
+  if (!has_list(*parsed, "nodes", {"orphanedNodes", "hosts", "shardsCount"})) {
+    return Result<bool>(false);
+  }
   for (const auto node : (*parsed)["nodes"].items()) {
     const auto index = nodes_.size();
     nodes_.push_back(node);
@@ -27,7 +39,7 @@ Result<void> TreeView::read(std::string_view answer) {
       children_[identity_of(parent)].push_back(index);
     }
   }
-  return {};
+  return Result<bool>(true);
 }
 
 JsonView TreeView::find(const std::string& identity) const {
@@ -52,9 +64,10 @@ std::vector<JsonView> TreeView::descendants(const std::string& identity) const {
   return out;
 }
 
-Result<void> ManagedView::read(std::string_view answer) {
+Result<bool> ManagedView::read(std::string_view answer) {
   auto parsed = document_.parse(answer, "the answer of managed-resources");
   if (!parsed) return std::unexpected(parsed.error());
+  if (!has_list(*parsed, "items", {})) return Result<bool>(false);
   for (const auto item : (*parsed)["items"].items()) {
     const auto [added, first] = by_identity_.try_emplace(identity_of(item));
     if (!first) continue;
@@ -64,7 +77,7 @@ Result<void> ManagedView::read(std::string_view answer) {
       states = {.desired = masked(states.desired), .live = masked(states.live)};
     }
   }
-  return {};
+  return Result<bool>(true);
 }
 
 std::string_view ManagedView::masked(std::string_view manifest) {

@@ -19,8 +19,8 @@ namespace gitops::reporter {
 // resource-tree: the live objects and their parents.
 class TreeView {
  public:
-  // Fails when the answer is no JSON object.
-  Result<void> read(std::string_view answer);
+  // Fails when the answer is no JSON object. False when it is none of resource-tree.
+  Result<bool> read(std::string_view answer);
 
   // The node of the object; absent when the tree has none.
   [[nodiscard]] JsonView find(const std::string& identity) const;
@@ -37,8 +37,8 @@ class TreeView {
 // managed-resources: desired and live manifests.
 class ManagedView {
  public:
-  // Fails when the answer is no JSON object.
-  Result<void> read(std::string_view answer);
+  // Fails when the answer is no JSON object. False when it is none of managed-resources.
+  Result<bool> read(std::string_view answer);
 
   // JSON text with Secret values masked; empty when there is no such manifest.
   struct States {

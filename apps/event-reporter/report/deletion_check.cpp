@@ -18,7 +18,7 @@ Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck c
       const auto read =
           co_await kubernetes.get(check.resource, check.object(key), deadline_after(kReadTimeout));
       if (read) continue;
-      if (read.error().code == ErrorCode::not_found) {
+      if (k8s::says_not_found(read.error())) {
         check.gone(std::move(key), std::move(uid));
         continue;
       }

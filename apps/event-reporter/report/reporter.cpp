@@ -269,7 +269,7 @@ Task<Result<void>> Reporter::report_predecessor(Grant grant, std::string key) {
                                              deadline_after(kReadTimeout));
   // An Application that exists is reported when the watch delivers it.
   if (read) co_return Result<void>();
-  if (read.error().code != ErrorCode::not_found) co_return std::unexpected(read.error());
+  if (!k8s::says_not_found(read.error())) co_return std::unexpected(read.error());
   const auto known = ledger_.known().find(key);
   if (known == ledger_.known().end()) co_return Result<void>();
   co_return co_await application_reporter_.report_gone(
@@ -282,7 +282,7 @@ Task<Result<void>> Reporter::report_lost_parts(Grant grant, std::string key, std
   if (text.empty()) {
     auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                          deadline_after(kReadTimeout));
-    if (!read && read.error().code == ErrorCode::not_found) {
+    if (!read && k8s::says_not_found(read.error())) {
       co_return Result<void>();  // the watch will deliver its deletion
     }
     if (!read) co_return std::unexpected(read.error());

@@ -325,7 +325,7 @@ Task<Result<void>> ResourceReporter::report_predecessor(Grant grant, const Resou
   const auto text = co_await read(id);
   // An object that exists is reported when the watch delivers it.
   if (text) co_return Result<void>();
-  if (text.error().code != ErrorCode::not_found) co_return std::unexpected(text.error());
+  if (!k8s::says_not_found(text.error())) co_return std::unexpected(text.error());
   const auto known = ledger_.known().find(key);
   if (known == ledger_.known().end()) co_return Result<void>();
   co_return co_await post_gone(grant, id, key, resource_stub(id.object, known->second.uid));
@@ -343,7 +343,7 @@ Task<Result<bool>> ResourceReporter::report_next(Grant grant, const ResourceKey&
     if (from_server && work.states.size() > 1) co_return Result<bool>(true);
   }
   auto text = from_server ? co_await read(id) : Result<std::string>(work.states.front().text);
-  if (!text && text.error().code == ErrorCode::not_found) co_return Result<bool>(false);
+  if (!text && k8s::says_not_found(text.error())) co_return Result<bool>(false);
   if (!text) co_return std::unexpected(text.error());
   const auto reported = co_await report_state(grant, id, *text, from_server, work.heartbeat);
   if (!reported) co_return std::unexpected(reported.error());
@@ -540,7 +540,7 @@ Task<Result<std::string>> ResourceReporter::read(const ResourceKey& id) {
   const Reading reading(cluster->reads);
   auto answer = co_await cluster->client->get(find_kind(id.kind)->resource, id.object,
                                               deadline_after(kReadTimeout));
-  if (!answer && answer.error().code != ErrorCode::not_found) {
+  if (!answer && !k8s::says_not_found(answer.error())) {
     metrics_
         .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
                  {{"peer", "kubernetes"}, {"code", std::string(to_string(answer.error().code))}})

@@ -1,9 +1,12 @@
 #include "common/argo/argo_error.hpp"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
 #include "common/core/time.hpp"
+#include "common/http/json_answer.hpp"
 
 namespace gitops::argo {
 namespace {
@@ -22,10 +25,22 @@ Error error_from_answer(const http::Response& response, const std::string& what)
   if (const auto value = response.headers.find("Retry-After")) {
     error.retry_after = parse_retry_after(*value, wall_now());
   }
+  if (http::is_page(response.headers) && response.status != 401 && response.status != 429) {
+    error.code = ErrorCode::unavailable;
+    error.http_status = 0;
+    error.message = what + ": " + http::not_json(response);
+    return error;
+  }
   if (response.body.size() > kMaxErrorBody) return error;
   const auto message = string_at(parse_json_object(response.body), {"message"});
   if (!message.empty()) error.message += ": " + message.substr(0, kMaxMessage);
   return error;
+}
+
+Result<std::string> body_of(http::Response response, const std::string& what) {
+  if (response.status != 200) return std::unexpected(error_from_answer(response, what));
+  if (http::may_be_json(response)) return std::move(response.body);
+  return fail(ErrorCode::unavailable, what + ": " + http::not_json(response));
 }
 
 }  // namespace gitops::argo

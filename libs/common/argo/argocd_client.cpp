@@ -96,11 +96,13 @@ Task<Result<std::string>> ArgoCdClient::managed_resources(AppRef app, Deadline d
 }
 
 Task<Result<std::string>> ArgoCdClient::revision_metadata(AppRef app, std::string revision,
-                                                          int source_index, Deadline deadline) {
+                                                          int source_index, Deadline deadline,
+                                                          std::optional<std::int64_t> history_id) {
   std::string target = app_path(app) + "/revisions/" + percent_encode(revision) + "/metadata";
   target += app_query(app);
   target += target.contains('?') ? '&' : '?';
   target += "sourceIndex=" + std::to_string(source_index);
+  if (history_id) target += "&versionId=" + std::to_string(*history_id);
   co_return co_await get(std::move(target), "revision " + revision + " of " + shown(app),
                          Auth::token, deadline);
 }
@@ -322,9 +324,7 @@ Task<Result<std::string>> ArgoCdClient::send(http::Request request, std::string 
   auto response =
       co_await http_.send(options_.server, std::move(request), deadline, options_.max_answer);
   if (!response) co_return fail(what, std::move(response.error()));
-  if (response->status == 200) co_return std::move(response->body);
-  co_return std::unexpected(
-      error_from_answer(*response, what + " at " + options_.server.host_header()));
+  co_return body_of(std::move(*response), what + " at " + options_.server.host_header());
 }
 
 bool has_action_parameters(std::string_view version) {

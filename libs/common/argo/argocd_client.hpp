@@ -61,9 +61,10 @@ struct Removal {
 };
 
 // A client for argocd-server (REST, as in its swagger.json), with the calls that this project
-// needs. Results are the JSON text as received, at most `max_answer` bytes (too_large); failures contain
-// argocd-server's message. A 401 is `unauthenticated` and is never retried, because argocd-server counts failed
-// attempts. Loop thread only.
+// needs. Results are the JSON text as received, at most `max_answer` bytes (too_large); an answer
+// that is not JSON is a failure (`unavailable`). Failures contain argocd-server's message. A 401 is
+// `unauthenticated` and is never retried, because argocd-server counts failed attempts. Loop thread
+// only.
 class ArgoCdClient {
  public:
   // `root_path` (argocd-server's --rootpath, with or without slashes) comes before /api.
@@ -82,9 +83,12 @@ class ArgoCdClient {
   // The Application, with its health. With a refresh argocd-server answers after the controller has compared
   // again. One that is missing is `forbidden`, as one that the token may not see.
   Task<Result<std::string>> application(AppRef app, Refresh refresh, Deadline deadline);
-  // `source_index` counts an Application's sources from 0.
+  // `source_index` counts an Application's sources from 0: its present ones, or those of this entry
+  // of its history. argocd-server knows commits only, and answers 500 about anything else ("must be
+  // resolved").
   Task<Result<std::string>> revision_metadata(AppRef app, std::string revision, int source_index,
-                                              Deadline deadline);
+                                              Deadline deadline,
+                                              std::optional<std::int64_t> history_id = {});
 
   // State changes. `options` is the JSON object of the request in argocd-server's swagger.json
   // (applicationApplicationSyncRequest, applicationApplicationRollbackRequest) without the names of the

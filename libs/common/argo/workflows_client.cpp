@@ -115,8 +115,7 @@ Task<Result<std::string>> WorkflowsClient::call(std::string method, std::string 
   auto response =
       co_await http_.send(options_.server, std::move(request), deadline, options_.max_answer);
   if (!response) co_return fail(what, std::move(response.error()));
-  if (response->status == 200) co_return std::move(response->body);
-  co_return std::unexpected(error_from_answer(*response, what));
+  co_return body_of(std::move(*response), what);
 }
 
 }  // namespace gitops::argo

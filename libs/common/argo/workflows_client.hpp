@@ -24,9 +24,10 @@ struct WorkflowLogOptions {
   std::optional<std::chrono::seconds> since = {};
 };
 
-// A client for the API server of Argo Workflows (REST, as in its api/openapi-spec/swagger.json), with the
-// calls that this project needs. Results are the JSON text as received, at most `max_answer` bytes
-// (too_large); failures contain the server's message. Loop thread only.
+// A client for the API server of Argo Workflows (REST, as in its api/openapi-spec/swagger.json),
+// with the calls that this project needs. Results are the JSON text as received, at most
+// `max_answer` bytes (too_large); an answer that is not JSON is a failure (`unavailable`). Failures
+// contain the server's message. Loop thread only.
 class WorkflowsClient {
  public:
   struct Options {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/http/gzip.hpp"
+#include "common/http/json_answer.hpp"
 #include "common/http/message.hpp"
 #include "common/http/url.hpp"
 
@@ -103,14 +104,20 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
   if (const auto value = head->headers.find("Retry-After")) {
     answer.retry_after = parse_retry_after(*value, wall_now());
   }
-  // The head decides; a body that is lost does not matter.
+  // The head decides, unless it announces a page; a body that is lost does not matter.
   exchange->set_deadline(std::min(deadline, deadline_after(kAnswerPatience)));
   std::string body;
+  bool lost = false;
   while (body.size() < kMaxAnswer) {
     const auto part = co_await exchange->read_some();
+    lost = !part;
     if (!part || part->empty()) break;
     body += *part;
   }
+  // Servers that answer "ok" as HTML exist, too.
+  const auto begin = body.find_first_not_of(" \t\r\n");
+  answer.is_page =
+      http::is_page(head->headers) && (begin == std::string::npos ? lost : body[begin] == '<');
   if (!answer.is_success()) answer.quoting = body.substr(0, kLooked);
   co_return answer;
 }
@@ -119,6 +126,11 @@ Task<Result<void>> Client::post_event(std::string payload, Label label, Deadline
   const auto answer = co_await post(payload, label, deadline);
   if (!answer) co_return std::unexpected(answer.error());
   if (answer->is_success()) co_return Result<void>();
+  if (answer->status >= 200 && answer->status < 300) {
+    co_return fail(ErrorCode::unavailable,
+                   "control plane: a page instead of the event endpoint of " + url_.host_header() +
+                       " answered " + std::to_string(answer->status));
+  }
   co_return std::unexpected(Error{.code = error_code_of_status(answer->status),
                                   .message = "control plane: event refused by " +
                                              url_.host_header() + ": " +

@@ -15,12 +15,15 @@ namespace gitops::control_plane {
 // The control plane's answer to one event.
 struct Answer {
   int status = 0;
+  // The body is a page, as of a proxy or a login that stands in for the event endpoint. A success
+  // then says nothing about the event.
+  bool is_page = false;
   std::chrono::milliseconds retry_after{0};  // zero: no Retry-After
   // The beginning of a refusal's body, which may quote the event or the token: not to be shown, see
   // excerpt_of().
   std::string quoting;
 
-  [[nodiscard]] bool is_success() const { return status >= 200 && status < 300; }
+  [[nodiscard]] bool is_success() const { return status >= 200 && status < 300 && !is_page; }
 };
 
 // Answer::quoting for people: at most 200 printable characters, in which quotes from the event or the
@@ -41,7 +44,9 @@ class Client {
     std::uint64_t sequence = 0;  // X-Event-Sequence: and an older event about the same object
   };
   // `payload` is the JSON body {"data":…}. It and `label` must stay valid until the call returns.
-  // Any complete head is an Answer, even if its body is lost; an Error means that none arrived.
+  // Any complete head is an Answer, even if its body is lost; an Error means that none arrived. A
+  // page is told by its media type and the beginning of its body; with this media type and a lost
+  // body it counts as one.
   Task<Result<Answer>> post(std::string_view payload, const Label& label, Deadline deadline);
   // The same for a payload that the caller has compressed (http::gzip_compress).
   Task<Result<Answer>> post_compressed(std::string compressed, const Label& label,

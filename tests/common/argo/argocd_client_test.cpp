@@ -231,6 +231,45 @@ TEST(ArgoCdClient, CopesWithFailuresOfOthers) {
              });
 }
 
+// As a login in front of argocd-server, or the page of an ingress without a backend.
+TEST(ArgoCdClient, APageIsNoAnswerWhateverItsStatus) {
+  const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
+  for (const int status : {200, 400, 403, 404, 500, 503}) {
+    with_bench({{.status = status, .headers = html, .body = "<html>log in</html>"}},
+               [status](Bench& bench) -> Task<> {
+                 const auto tree = co_await bench.client.resource_tree(kApp, soon());
+                 CO_ASSERT_TRUE(!tree);
+                 EXPECT_EQ(tree.error().code, ErrorCode::unavailable) << status;
+                 EXPECT_EQ(tree.error().http_status, 0) << status;
+                 EXPECT_THAT(tree.error().message,
+                             HasSubstr(std::to_string(status) + " with text/html"));
+                 EXPECT_FALSE(co_await bench.client.remove(kApp, true, {}, soon()));
+                 EXPECT_FALSE(co_await bench.client.is_accepted(Secret("x"), soon()));
+                 const auto login = co_await bench.client.log_in("bot", Secret("x"), soon());
+                 EXPECT_TRUE(!login && login.error().is_transient());
+               });
+  }
+  // Without a media type, and with a wrong one.
+  with_bench(
+      {ok("\n<html>"), {.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "{}"}},
+      [](Bench& bench) -> Task<> {
+        for (int i = 0; i < 2; ++i) {
+          EXPECT_FALSE(co_await bench.client.resource_tree(kApp, soon())) << i;
+        }
+      });
+  with_bench({{.status = 401, .headers = html, .body = "<html>"}}, [](Bench& bench) -> Task<> {
+    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+    EXPECT_EQ(tree.error().code, ErrorCode::unauthenticated);
+  });
+}
+
+TEST(ArgoCdClient, AsksForARevisionOfAFormerSource) {
+  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+    CO_ASSERT_OK(co_await bench.client.revision_metadata(kApp, "abc", 1, soon(), 0));
+    EXPECT_THAT(bench.target(), EndsWith("&sourceIndex=1&versionId=0"));
+  });
+}
+
 TEST(ArgoCdClient, NamesTheCallThatFoundNobody) {
   with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
     co_await bench.server.stop();

@@ -33,6 +33,16 @@ void with_server(std::vector<http::Response> answers,
   });
 }
 
+TEST(WorkflowsClient, APageIsNoAnswer) {
+  with_server({{.status = 200, .headers = {{"Content-Type", "text/html"}}, .body = "<html>"}},
+              [](CannedServer&, WorkflowsClient& client) -> Task<> {
+                const auto removed = co_await client.remove("ci", "w", false, deadline_after(3s));
+                CO_ASSERT_TRUE(!removed);
+                EXPECT_EQ(removed.error().code, ErrorCode::unavailable);
+                EXPECT_THAT(removed.error().message, HasSubstr("text/html"));
+              });
+}
+
 TEST(WorkflowsClient, SendsEachCallToItsPath) {
   with_server(
       {json_response(200, R"({"metadata":{"name":"x"}})")},

@@ -109,6 +109,34 @@ TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
   }
 }
 
+// A login or an ingress without a backend answers in the place of the event endpoint.
+TEST(PlatformClient, APageIsNoAcknowledgement) {
+  const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
+  for (const std::string body : {"<!DOCTYPE html><html></html>", "\n <html>"}) {
+    with_bench({{.status = 200, .headers = html, .body = body}}, [&](Bench& bench) -> Task<> {
+      const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
+      CO_ASSERT_OK(answer);
+      EXPECT_TRUE(answer->is_page);
+      EXPECT_FALSE(answer->is_success());
+      const auto posted = co_await bench.client.post_event(kPayload, {.id = "id"}, soon());
+      CO_ASSERT_TRUE(!posted);
+      EXPECT_TRUE(posted.error().is_transient());
+    });
+  }
+  // Servers that send their "ok" as HTML, or that do not say what it is.
+  for (const std::string body : {"ok", ""}) {
+    with_bench({{.status = 200, .headers = html, .body = body},
+                {.status = 200, .headers = {}, .body = "<ok/>"}},
+               [&](Bench& bench) -> Task<> {
+                 for (int i = 0; i < 2; ++i) {
+                   const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
+                   CO_ASSERT_OK(answer);
+                   EXPECT_TRUE(answer->is_success()) << body << i;
+                 }
+               });
+  }
+}
+
 // The excerpt of a refusal with this body.
 std::string excerpt(const std::string& body, const std::string& payload = kPayload) {
   std::string out;

@@ -38,7 +38,7 @@ struct Bench {
     target = exchange.request().target;
     (void)co_await exchange.read_body(1 << 20);
     if (delay.count() > 0) co_await sleep_for(delay);
-    (void)co_await exchange.reply({.status = status, .body = kFiles});
+    (void)co_await exchange.reply({.status = status, .headers = headers, .body = kFiles});
   }
   // What a report that begins now gets, and how long it waited.
   Task<std::shared_ptr<const GitFiles>> report(std::string request = "{}") {
@@ -57,6 +57,7 @@ struct Bench {
 
   std::chrono::milliseconds delay{0};
   int status = 200;
+  http::Headers headers = {};
   std::size_t requests = 0;
   std::string token, target;
   Clock::duration waited{};
@@ -133,6 +134,22 @@ TEST(SourceFiles, WhatAppProxyCannotReadIsAskedForLater) {
     co_await sleep_for(300s);
     CO_ASSERT_TRUE(co_await bench.report() != nullptr);
   });
+}
+
+// Something in between says nothing about the source, also with this status.
+TEST(SourceFiles, APageIsAnOutageOfAppProxy) {
+  for (const int status : {200, 404}) {
+    with_bench([status](Bench& bench) -> Task<> {
+      bench.status = status;
+      bench.headers = {{"Content-Type", "text/html"}};
+      EXPECT_EQ(co_await bench.report(), nullptr);
+      bench.status = 200;
+      bench.headers = {};
+      co_await sleep_for(31s);
+      CO_ASSERT_TRUE(co_await bench.report() != nullptr) << status;
+      EXPECT_EQ(bench.requests, 2U);
+    });
+  }
 }
 
 TEST(SourceFiles, OnlySomeAreAskedForAtATime) {

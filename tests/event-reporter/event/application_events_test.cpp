@@ -485,6 +485,24 @@ TEST(ApplicationEvents, ARootApplicationNamesTheRepositoryOfItsMainSource) {
   EXPECT_EQ(body["data"]["source"]["repoURL"], "https://git.example.com/b.git");
 }
 
+// JSON, but of something else than Argo CD.
+TEST(ApplicationEvents, AnswersOfAnotherShapeAreNotKnown) {
+  for (const auto* text : {R"({"error":"unauthorized"})", R"({"nodes":7,"items":{}})"}) {
+    Snapshot snapshot{.app = app_snapshot(small_case()), .tree = text};
+    snapshot.app.managed = text;
+    const auto events = ApplicationEvents::make(std::move(snapshot), {});
+    ASSERT_TRUE(events) << text;
+    EXPECT_FALSE(events->resources_known()) << text;
+    EXPECT_FALSE(events->lists_every_resource()) << text;
+  }
+  // Argo CD leaves empty lists out.
+  auto input = small_case();
+  input["application"]["status"]["resources"] = json::array();
+  Snapshot snapshot{.app = app_snapshot(input), .tree = "{}"};
+  snapshot.app.managed = "{}";
+  EXPECT_TRUE(ApplicationEvents::make(std::move(snapshot), {})->lists_every_resource());
+}
+
 TEST(ApplicationEvents, ATreeThatGoesInCirclesEnds) {
   auto input = small_case();
   input["tree"]["nodes"][0]["parentRefs"] = json::array({input["tree"]["nodes"][1]});

@@ -9,6 +9,7 @@
 #include "event-reporter/report/application_reporter.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
+#include "test_http/canned_server.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -44,6 +45,38 @@ TEST(DeletionCheck, AReadThatFailsHoldsUpNoOther) {
     co_await tasks.join();
     EXPECT_THAT(gone, ElementsAre("argocd/gone u-3", "argocd/blocked u-1"));
     co_await kube.stop();
+  });
+}
+
+// The 404 of an ingress without a backend, and what a login in front of the API server says.
+TEST(DeletionCheck, WhatAnswersInPlaceOfTheApiServerSaysNothing) {
+  const test::LogCapture quiet;
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Response plain{.status = 404,
+                         .headers = {{"Content-Type", "text/plain"}},
+                         .body = "default backend - 404"};
+    http::Response status{
+        .status = 404,
+        .headers = {{"Content-Type", "application/json"}},
+        .body = R"({"kind":"Status","code":404,"reason":"NotFound","message":"not found"})"};
+    test::CannedServer server(
+        executor, {plain, test::page_of_a_proxy(404), test::page_of_a_proxy(200), status});
+    k8s::ClusterConfig config;
+    config.server = server.url();
+    k8s::Client client(executor, resolver, config, {}, "test");
+    std::vector<std::size_t> gone;
+    co_await check_deletions(
+        client, {{"argocd/web", "u"}},
+        {.resource = k8s::resources::kApplications,
+         .object = [](std::string_view key) { return application_key(key); },
+         .gone = [&](const std::string&,
+                     const std::string&) { gone.push_back(server.seen().size()); },
+         .pauses = {}});
+    EXPECT_THAT(gone, ElementsAre(4U)) << "the number of answers that it took";
+    co_await server.stop();
   });
 }
 
