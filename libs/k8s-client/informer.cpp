@@ -285,15 +285,19 @@ Task<> Informer::State::run_watch(Reflector::Action action) {
 Task<std::optional<Error>> Informer::State::read_watch(WatchStream& stream,
                                                        const Reflector::Action& action) {
   events.reset();
+  const auto end_of_list = deadline_after(options.list_timeout);
   for (;;) {
     std::chrono::milliseconds quiet = action.timeout + options.watch_grace;
     if (reflector.has_seen_bookmark()) quiet = std::min(quiet, options.bookmark_silence);
-    if (reflector.in_streaming_list()) quiet = options.list_timeout;
-    stream.set_deadline(deadline_after(quiet));
+    // Events and bookmarks may go on and on without the end of the list.
+    const bool lists = reflector.in_streaming_list();
+    stream.set_deadline(lists ? end_of_list : deadline_after(quiet));
     const auto bytes = co_await stream.read_some();
     if (!bytes && bytes.error().code == ErrorCode::timeout) {
       co_return Error{.code = ErrorCode::timeout,
-                      .message = "nothing received for " + format_duration(quiet)};
+                      .message = lists ? "the streaming list did not end within " +
+                                             format_duration(options.list_timeout)
+                                       : "nothing received for " + format_duration(quiet)};
     }
     if (!bytes) co_return bytes.error();
     if (bytes->empty()) {

@@ -38,7 +38,7 @@ struct InformerOptions {
   ObjectLimits limits = {};
   Metrics::Labels metric_labels = {};  // besides "resource"; two informers need different ones
   Reflector::Options reflector = {};
-  // Time limit for a page of a list, and for the next piece of a streaming list.
+  // Time limit for a page of a list, and for a streaming list as a whole.
   std::chrono::milliseconds list_timeout{60'000};
   // A watch is reopened when nothing arrives for its timeout plus `watch_grace` or, once the server
   // has sent a bookmark, for `bookmark_silence`. Bookmarks arrive about every minute.

@@ -23,8 +23,8 @@ bool is_older_version(std::string_view version, std::string_view than);
 //
 // - A copy begins with a list. The first choice is a streaming list: a watch that sends the objects
 //   first (KEP-3157). A server that refuses it (400, 422) gets paged lists from then on. A server
-//   that accepts it and then sends nothing in time, or ends it twice in a row without its bookmark,
-//   gets a paged list now; the next list is a streaming one again.
+//   that accepts it and does not end it in time by its bookmark, or closes it twice in a row
+//   without, gets a paged list now; the next list is a streaming one again.
 // - Paged lists request no version, which means the newest state. Version "0" would be answered
 //   from the watch cache, as a whole and regardless of the limit: 10,000 applications are 86 MB.
 // - A page that exceeds our size limit is requested again with half the number of objects; each

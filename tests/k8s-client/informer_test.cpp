@@ -264,6 +264,55 @@ TEST(Informer, AC27_AStreamingListThatSendsNothingIsReplacedByPages) {
       [](InformerOptions& informer) { informer.list_timeout = 200ms; });
 }
 
+// It sends what changes and ordinary bookmarks, but never the bookmark that ends the list.
+TEST(Informer, AC27_AStreamingListWithoutAnEndIsReplacedByPages) {
+  test::run_in_test_time([]() -> Task<> {
+    const Executor executor = co_await asio::this_coro::executor;
+    Event end(executor);
+    std::vector<std::string> asked;
+    http::Server server(executor, {}, [&](http::Exchange& exchange) -> Task<> {
+      asked.push_back(exchange.request().target);
+      if (!asked.back().contains("watch=1")) {
+        http::Response list;
+        list.body = R"({"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"b"}}]})";
+        CO_ASSERT_OK(co_await exchange.reply(std::move(list)));
+        co_return;
+      }
+      CO_ASSERT_OK(co_await exchange.start({}));
+      for (int version = 7;; ++version) {
+        const auto bookmark = R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":")" +
+                              std::to_string(version) + "\"}}}\n";
+        if (!co_await exchange.write(event_line("MODIFIED", R"("name":"a")") + bookmark)) co_return;
+        if (co_await end.wait(deadline_after(20s))) co_return;
+      }
+    });
+    CO_ASSERT_OK(server.listen());
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    ClusterConfig config;
+    config.server = *http::parse_url("http://127.0.0.1:" + std::to_string(server.port()));
+    Client client(executor, resolver, config, {}, "test");
+    TaskGroup tasks(executor);
+    std::vector<std::string> told;
+    Informer informer(executor, client,
+                      {.resource = resources::kConfigMaps, .fields = FieldSet({})}, metrics,
+                      "test");
+    const auto subscription = informer.subscribe([&](const Change& change) {
+      told.push_back((change.type == Change::Type::deleted ? "-" : "+") +
+                     std::string(change.now->name()));
+    });
+    informer.start(tasks);
+    EXPECT_TRUE(co_await informer.wait_synced(deadline_after(70s)));
+    EXPECT_THAT(told, testing::IsSupersetOf({"+a", "+b", "-a"})) << "the list has no a";
+    EXPECT_EQ(informer.size(), 1U);
+    EXPECT_THAT(metrics.expose(), HasSubstr("relists_total{reason=\"streaming_failed\""));
+    tasks.cancel();
+    co_await tasks.join();
+    end.notify_all();
+    co_await server.stop(deadline_after(1s));
+  });
+}
+
 TEST(Informer, AServerWithoutStreamingListsIsAskedForThemOnce) {
   with_double(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
     api.refuse_streaming_lists(true);
