@@ -12,6 +12,7 @@
 #include "common/net/address_list.hpp"
 #include "request-router/routes_file.hpp"
 #include "request-router/routing.hpp"
+#include "request-router/webhooks.hpp"
 
 namespace {
 
@@ -56,8 +57,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Loop loop{1};
   static Metrics metrics;
   static net::Resolver names(metrics);
+  router::Webhooks webhooks(loop.get_executor(), metrics, {});
   router::Routing routing(names, names, *settings,
-                          std::make_shared<router::Gates>(router::GateLimits{}),
+                          std::make_shared<router::Gates>(router::GateLimits{}), webhooks,
                           std::make_shared<proxy::Totals>(), [] { return std::string{}; });
   const auto app = decide(routing, "/app-proxy/x");
   require(std::holds_alternative<proxy::Forward>(app));

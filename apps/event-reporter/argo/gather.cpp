@@ -10,6 +10,7 @@
 
 #include "common/core/json_text.hpp"
 #include "common/core/race.hpp"
+#include "event-reporter/event/manifest.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -25,6 +26,9 @@ constexpr Backoff::Options kCommitPauses{.initial = std::chrono::seconds(1),
 constexpr auto kLeastCommitPause = std::chrono::milliseconds(500);
 // With less time a read is not tried, since its failure would count for all that wait for the commit.
 constexpr auto kLeastCommitRead = std::chrono::seconds(2);
+// A commit that Argo CD refuses for so long is not waited for, and asked for again after the pause.
+constexpr auto kRefusedLong = std::chrono::seconds(10);
+constexpr auto kRefusedPause = std::chrono::minutes(5);
 
 // Taken for a snapshot of unknown size, and for a smaller one.
 constexpr std::size_t kUsualSnapshot = std::size_t{256} << 10;
@@ -52,9 +56,40 @@ std::size_t size_of(const Snapshot& snapshot) {
   return bytes;
 }
 
+// Whether the API server says that there is no such Application, or none for us to know of.
+bool is_no_parent(const Error& error) {
+  return k8s::says_not_found(error) || error.code == ErrorCode::forbidden ||
+         error.code == ErrorCode::invalid_argument;
+}
+
 // Keeps the first reason.
 void note(Error& why, const Error& error) {
   if (why.message.empty()) why = error;
+}
+
+// Whether an answer begins and ends as an object does. It is parsed later.
+bool looks_like_object(std::string_view answer) {
+  const auto first = answer.find_first_not_of(" \t\r\n");
+  const auto last = answer.find_last_not_of(" \t\r\n");
+  return first != std::string_view::npos && answer[first] == '{' && answer[last] == '}';
+}
+
+// The answer, or the error of one that is no JSON object.
+Result<std::string> object_of(Result<std::string> answer, std::string_view what) {
+  if (!answer || looks_like_object(*answer)) return answer;
+  return fail(ErrorCode::invalid_data, std::string(what) + ": the answer is no JSON object");
+}
+
+bool is_revision_metadata(std::string_view answer) {
+  JsonParser parser;
+  const auto root = parser.parse_object(answer, "revision metadata");
+  return root &&
+         ((*root)["author"].is_text() || (*root)["date"].is_text() || (*root)["message"].is_text());
+}
+
+// Argo CD looks up commits alone, and will always say so of another name.
+bool is_about_name(const Error& error) {
+  return error.message.contains(" must be resolved");
 }
 
 // "v2.13.9+abc" -> 2; 0 when it cannot be read.
@@ -164,16 +199,16 @@ Task<Result<void>> Gatherer::load_settings() {
       deadline_after(kReadTimeout));
   if (config) {
     JsonParser parser;
-    if (const auto root = parser.parse(*config, "argocd-cm")) {
-      const auto data = (*root)["data"];
-      if (const auto method = data["application.resourceTrackingMethod"].text(); !method.empty()) {
-        settings.method = method;
-      }
-      if (const auto label = data["application.instanceLabelKey"].text(); !label.empty()) {
-        settings.instance_label_key = label;
-      }
-      settings.installation_id = data["installationID"].text();
+    const auto root = parser.parse_object(*config, "ConfigMap argocd-cm");
+    if (!root) co_return std::unexpected(root.error());
+    const auto data = (*root)["data"];
+    if (const auto method = data["application.resourceTrackingMethod"].text(); !method.empty()) {
+      settings.method = method;
     }
+    if (const auto label = data["application.instanceLabelKey"].text(); !label.empty()) {
+      settings.instance_label_key = label;
+    }
+    settings.installation_id = data["installationID"].text();
   } else if (config.error().code == ErrorCode::not_found ||
              config.error().code == ErrorCode::forbidden) {
     if (repeats_.check("argocd-cm", Clock::now()).pass) {
@@ -217,7 +252,7 @@ Task<> Gatherer::keep_settings() {
 Gatherer::Asked& Gatherer::asked_for(const std::string& commit) {
   if (asked_.size() >= kCommits) {
     std::erase_if(asked_, [now = Clock::now()](const auto& asked) {
-      return !asked.second.reading && asked.second.next <= now;
+      return !asked.second.reading && (asked.second.next <= now || asked.second.refused);
     });
   }
   return asked_.try_emplace(commit, Asked{.pauses = Backoff(kCommitPauses, random_seed())})
@@ -252,61 +287,93 @@ Task<Result<void>> Gatherer::read_commit(argo::AppRef app, ReadPlan::Commit comm
     std::optional<Reading> reading(std::in_place, *this, key);
     auto answer = co_await ask(
         k8s::ObjectKey{.ns = app.ns, .name = app.name}.to_string(), metadata_reads_, [&] {
-          return argocd_.revision_metadata(app, commit.revision, commit.source_index, deadline);
+          return argocd_.revision_metadata(app, commit.revision, commit.source_index, deadline,
+                                           commit.history_id);
         });
+    if (answer && !is_revision_metadata(*answer)) {
+      answer = fail(ErrorCode::invalid_data,
+                    "the answer about revision " + commit.revision + " is no metadata of a commit");
+    }
     reading.reset();
     if (answer) {
       cache_.put(commit.repo_url, commit.revision, std::move(*answer));
       asked_.erase(key);
       break;
     }
-    auto& failed = asked_.at(key);
-    failed.failure = answer.error();
-    failed.next = deadline_after(failed.pauses.next(
-        std::max<std::chrono::milliseconds>(kLeastCommitPause, answer.error().retry_after)));
+    asked_.at(key).failed(answer.error(), Clock::now());
     co_return std::unexpected(answer.error());
   }
   co_return Result<void>();
+}
+
+bool Gatherer::Asked::is_refused_for_good(Clock::time_point now) const {
+  return refused && (is_about_name(failure) || now - *refused >= kRefusedLong);
+}
+
+void Gatherer::Asked::failed(const Error& error, Clock::time_point now) {
+  failure = error;
+  if (may_concern_server(error)) {
+    refused.reset();
+  } else if (!refused) {
+    refused = now;
+  }
+  const auto pause =
+      pauses.next(std::max<std::chrono::milliseconds>(kLeastCommitPause, error.retry_after));
+  next = now + (is_refused_for_good(now) ? kRefusedPause : pause);
 }
 
 Gatherer::Revisions Gatherer::known_revisions(const std::vector<ReadPlan::Commit>& commits) {
   if (commits.empty()) return std::nullopt;
   std::vector<Revision> revisions;
   for (const auto& commit : commits) {
-    const auto* known = cache_.find(commit.repo_url, commit.revision);
-    if (commit.has_metadata && known == nullptr) return std::nullopt;
-    revisions.push_back({commit.revision, commit.has_metadata ? *known : std::string{}});
+    const auto* known =
+        commit.has_metadata ? cache_.find(commit.repo_url, commit.revision) : nullptr;
+    revisions.push_back({.revision = commit.revision,
+                         .metadata = known != nullptr ? *known : std::string{},
+                         .is_unknown = commit.has_metadata && known == nullptr});
   }
   return revisions;
 }
 
-Task<Result<Gatherer::Revisions>> Gatherer::revisions(argo::AppRef app,
-                                                      std::vector<ReadPlan::Commit> commits,
-                                                      Deadline deadline) {
+// Reads what is not known yet. One that cannot be read leaves the others.
+Task<Gatherer::Revisions> Gatherer::revisions(argo::AppRef app,
+                                              std::vector<ReadPlan::Commit> commits,
+                                              Deadline deadline, Named& named) {
   for (const auto& commit : commits) {
     if (!commit.has_metadata) continue;
     const auto read = co_await read_commit(app, commit, deadline);
-    if (!read) co_return std::unexpected(read.error());
+    if (read) continue;
+    named.lacks_commits = true;
+    const auto asked = asked_.find(commit_key(commit.repo_url, commit.revision));
+    const bool refused = asked != asked_.end() && asked->second.refused;
+    if (refused && asked->second.is_refused_for_good(Clock::now())) continue;
+    (refused ? named.missing.refused : named.missing.commits) = true;
+    note(named.why, read.error());
   }
-  co_return Result<Revisions>(known_revisions(commits));
+  co_return known_revisions(commits);
 }
 
 // -- snapshots --
 
 // Absent when there is no parent Application; the application is then reported as a root
-// application. Fails when it cannot be read.
+// application. Fails when it cannot be read. Of one whose text makes no sense the name is known.
 Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey key, ResourceId child,
                                                                Deadline deadline, Named& named) {
   using Parent = Result<std::optional<AppSnapshot>>;
   auto text =
       co_await kubernetes_.get(k8s::resources::kApplications, key, deadline_after(kReadTimeout));
   if (!text) {
-    if (text.error().code == ErrorCode::not_found || text.error().code == ErrorCode::forbidden) {
-      co_return Parent(std::nullopt);
-    }
+    if (is_no_parent(text.error())) co_return Parent(std::nullopt);
     co_return std::unexpected(text.error());
   }
   auto app = AppView::parse(std::move(*text));
+  if (!app) {
+    if (repeats_.check("parent " + key.to_string(), Clock::now()).pass) {
+      log_.warning("an Application cannot be read; events of its children have its name alone",
+                   {{"application", key.to_string()}, {"reason", app.error().message}});
+    }
+    app = AppView::parse(application_stub(key, {}, {}));
+  }
   if (!app) co_return std::unexpected(app.error());
   AppSnapshot parent{.app = std::move(*app)};
   const auto plan = plan_reads(parent.app, settings_);
@@ -321,29 +388,15 @@ Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey ke
     named.missing.parent = true;
     note(named.why, managed.error());
   }
-  auto found = co_await revisions(plan.app, plan.sync_revisions, deadline);
-  if (found) {
-    parent.sync_revisions = std::move(*found);
-  } else {
-    named.missing.commits = true;
-    note(named.why, found.error());
-  }
+  parent.sync_revisions = co_await revisions(plan.app, plan.sync_revisions, deadline, named);
   co_return Parent(std::move(parent));
 }
 
 Task<Result<Gatherer::Named>> Gatherer::read_named(ReadPlan plan, ResourceId self,
                                                    Deadline deadline) {
   Named named;
-  for (auto [commits, target] : {std::pair{&plan.sync_revisions, &named.sync_revisions},
-                                 std::pair{&plan.change_revisions, &named.change_revisions}}) {
-    auto found = co_await revisions(plan.app, *commits, deadline);
-    if (found) {
-      *target = std::move(*found);
-    } else {
-      named.missing.commits = true;
-      note(named.why, found.error());
-    }
-  }
+  named.sync_revisions = co_await revisions(plan.app, plan.sync_revisions, deadline, named);
+  named.change_revisions = co_await revisions(plan.app, plan.change_revisions, deadline, named);
   if (plan.parent) {
     auto parent = co_await read_parent(*plan.parent, std::move(self), deadline, named);
     if (!parent) co_return std::unexpected(parent.error());
@@ -366,7 +419,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   if (text.empty()) {
     auto read =
         co_await kubernetes_.get(k8s::resources::kApplications, key, deadline_after(kReadTimeout));
-    if (!read && read.error().code == ErrorCode::not_found) {
+    if (!read && k8s::says_not_found(read.error())) {
       co_return Gathered{.outcome = Gathered::Outcome::gone};
     }
     if (!read) co_return unknown(read.error());
@@ -401,6 +454,10 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   for (const auto& failure : {tree_failure, managed_failure}) {
     if (failure) std::rethrow_exception(failure);
   }
+  tree = object_of(std::move(tree), "Argo CD resource tree of " + name);
+  if (reads == Reads::all) {
+    managed = object_of(std::move(managed), "Argo CD managed resources of " + name);
+  }
   // After these, so that an application about which Argo CD does not answer holds up no other that
   // waits for the same commit.
   auto named = co_await read_named(
@@ -427,7 +484,8 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   }
   gathered.in_deletion = plan.being_deleted;
   if (plan.being_deleted) {
-    missing.commits = missing.parent = false;
+    missing.commits = missing.refused = missing.parent = false;
+    named->lacks_commits = false;
     // Argo CD may not know it any more. After any other failure it may tell which resources are left.
     const auto may_tell = [](const Result<std::string>& answer) {
       return !answer && answer.error().code != ErrorCode::not_found &&
@@ -436,7 +494,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
     missing.tree = may_tell(tree);
     missing.managed = may_tell(managed);
   }
-  snapshot.lacks_commits = missing.commits;
+  snapshot.lacks_commits = named->lacks_commits;
   missing.comparison = !snapshot.app.app.was_compared();
   gathered.outcome = missing.any() ? Gathered::Outcome::partial : Gathered::Outcome::complete;
   gathered.bytes = size_of(snapshot);
@@ -476,8 +534,7 @@ Task<Gathered> Gatherer::gather_gone(AppView app) {
         snapshot.parent = {.app = std::move(*parent),
                            .sync_revisions = known_revisions(asked.sync_revisions)};
       }
-    } else if (text_of_parent.error().code != ErrorCode::not_found &&
-               text_of_parent.error().code != ErrorCode::forbidden) {
+    } else if (!is_no_parent(text_of_parent.error())) {
       co_return unknown(text_of_parent.error());
     }
   }

@@ -49,13 +49,16 @@ class RevisionCache {
 struct MissingParts {
   bool tree = false;
   bool managed = false;     // the managed resources
-  bool commits = false;     // the metadata of a commit
+  bool commits = false;     // the metadata of a commit: nobody answered
+  bool refused = false;     // the same: Argo CD refuses it since a moment ago
   bool parent = false;      // what the parent Application wants of this one
   bool comparison = false;  // Argo CD could not compare the Application (AppView::was_compared())
 
   // Whether a later read may bring what is missing. A comparison comes with another change of the
   // Application.
-  [[nodiscard]] bool may_be_read() const { return tree || managed || commits || parent; }
+  [[nodiscard]] bool may_be_read() const { return outage() || refused; }
+  // Whether that is more than a refusal, which Argo CD may mean.
+  [[nodiscard]] bool outage() const { return tree || managed || commits || parent; }
   [[nodiscard]] bool any() const { return may_be_read() || comparison; }
 };
 
@@ -86,8 +89,9 @@ struct Gathered {
 // argocd-cm, major version) up to date.
 //
 // Required are the Application, its parent Application, if it has one, and the settings. The other
-// reads are optional: they share one limit of time, and what fails is missing. Loop thread only; the
-// arguments outlive it.
+// reads are optional: they share one limit of time, and what fails is missing. A commit that Argo
+// CD goes on refusing is not waited for: its metadata is not known, as Snapshot::lacks_commits
+// says. Loop thread only; the arguments outlive it.
 class Gatherer {
  public:
   // For the snapshots of all reports in work, in bytes.
@@ -128,6 +132,12 @@ class Gatherer {
     bool reading = false;
     Error failure = {};        // of the last attempt
     Clock::time_point next{};  // no attempt before
+    // The first of the refusals in a row; absent: the last attempt was none.
+    std::optional<Clock::time_point> refused = {};
+
+    void failed(const Error& error, Clock::time_point now);
+    // Argo CD goes on refusing it, and an outage of its own is told as one.
+    [[nodiscard]] bool is_refused_for_good(Clock::time_point now) const;
   };
   // What the Application's own text names: commits and the parent.
   struct Named {
@@ -135,6 +145,7 @@ class Gatherer {
     Revisions change_revisions = {};
     std::optional<AppSnapshot> parent = {};
     MissingParts missing = {};
+    bool lacks_commits = false;  // the metadata of a commit is missing or refused
     Error why = {};
   };
 
@@ -144,8 +155,8 @@ class Gatherer {
   Task<Result<Named>> read_named(ReadPlan plan, ResourceId self, Deadline deadline);
   Task<Result<std::optional<AppSnapshot>>> read_parent(k8s::ObjectKey key, ResourceId child,
                                                        Deadline deadline, Named& named);
-  Task<Result<Revisions>> revisions(argo::AppRef app, std::vector<ReadPlan::Commit> commits,
-                                    Deadline deadline);
+  Task<Revisions> revisions(argo::AppRef app, std::vector<ReadPlan::Commit> commits,
+                            Deadline deadline, Named& named);
   Task<Result<void>> read_commit(argo::AppRef app, ReadPlan::Commit commit, Deadline deadline);
   Asked& asked_for(const std::string& commit);
   // Makes and counts one call to Argo CD about `app` (empty: about none); repeats it once after a

@@ -1,6 +1,9 @@
 #include "event-reporter/event/app_view.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "common/core/encoding.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -10,6 +13,31 @@ JsonView nth(JsonView list, std::size_t index) {
     if (index-- == 0) return item;
   }
   return {};
+}
+
+std::vector<JsonView> list_of(JsonView items) {
+  std::vector<JsonView> out;
+  for (const auto item : items.items()) out.push_back(item);
+  return out;
+}
+
+bool is_ref(JsonView source) {
+  return !source["ref"].text().empty();
+}
+
+// False for a chart and for an OCI artifact.
+bool is_git(JsonView source) {
+  return source["chart"].text().empty() && !source["repoURL"].text().starts_with("oci://");
+}
+
+// The index of the main one of a list of sources.
+std::size_t main_in(JsonView sources) {
+  std::size_t index = 0;
+  for (const auto source : sources.items()) {
+    if (!is_ref(source)) return index;
+    ++index;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -46,35 +74,98 @@ std::string AppView::finished_at() const {
 
 JsonView AppView::source(std::size_t index) const {
   const auto sources = root_["spec"]["sources"];
-  return sources.items().size() > 0 ? nth(sources, index) : root_["spec"]["source"];
+  if (sources.items().size() > 0) return nth(sources, index);
+  return index == 0 ? root_["spec"]["source"] : JsonView();
 }
 
-std::size_t AppView::main_source() const {
-  std::size_t index = 0;
-  for (const auto source : root_["spec"]["sources"].items()) {
-    if (source["ref"].text().empty()) return index;
-    ++index;
+// In the order of Argo CD's ApplicationSpec.GetSources().
+std::string_view AppView::repo_url(std::size_t index) const {
+  const auto hydrator = root_["spec"]["sourceHydrator"];
+  if (!hydrator.is_object()) return source(index)["repoURL"].text();
+  if (index > 0) return {};
+  const auto synced = hydrator["syncSource"]["repoURL"].text();
+  return synced.empty() ? hydrator["drySource"]["repoURL"].text() : synced;
+}
+
+std::string_view AppView::repo_url() const {
+  return repo_url(root_["spec"]["sourceHydrator"].is_object() ? 0
+                                                              : main_in(root_["spec"]["sources"]));
+}
+
+std::vector<AppView::SourceRevision> AppView::revisions_in(JsonView object,
+                                                           JsonView sources) const {
+  const auto source_at = [&](std::size_t index) {
+    auto named =
+        sources["sources"].items().size() > 0 ? nth(sources["sources"], index) : sources["source"];
+    return named["repoURL"].text().empty() ? source(index) : named;
+  };
+  std::vector<SourceRevision> out;
+  for (const auto entry : object["revisions"].items()) {
+    out.push_back({.revision = entry.text(), .source = source_at(out.size())});
   }
-  return 0;
+  const auto single = object["revision"].text();
+  if (out.empty() && !single.empty()) out.push_back({.revision = single, .source = source_at(0)});
+  return out;
 }
 
-JsonView AppView::sync_operation() const {
+std::vector<AppView::SourceRevision> AppView::deployed() const {
+  const auto result = operation_state()["syncResult"];
+  auto synced = revisions_in(result, result);
+  // A sync that failed early has only what was asked for.
+  const auto is_unresolved = [](const SourceRevision& each) {
+    return is_git(each.source) && !may_be_commit(each);
+  };
+  if (!synced.empty() && std::ranges::none_of(synced, is_unresolved)) return synced;
+  const auto compared = status()["sync"];
+  return revisions_in(compared, compared["comparedTo"]);
+}
+
+std::size_t AppView::main_deployed() const {
+  std::vector<JsonView> sources;
+  for (const auto& each : deployed()) sources.push_back(each.source);
+  return main_of(sources);
+}
+
+std::vector<AppView::SourceRevision> AppView::change_revisions() const {
   const auto last = operation_state()["operation"]["sync"];
-  return last.exists() ? last : root_["operation"]["sync"];
+  const auto operation = last.exists() ? last : root_["operation"]["sync"];
+  std::vector<SourceRevision> out;
+  for (const auto entry : operation["changeRevisions"].items()) {
+    out.push_back({.revision = entry.text(), .source = source(out.size())});
+  }
+  const auto single = operation["changeRevision"].text();
+  if (out.empty() && !single.empty()) out.push_back({.revision = single, .source = source(0)});
+  return out;
+}
+
+std::optional<std::int64_t> AppView::find_in_history(std::size_t index,
+                                                     const SourceRevision& revision) const {
+  std::optional<std::int64_t> found;
+  for (const auto entry : status()["history"].items()) {
+    const auto revisions = revisions_in(entry, entry);
+    if (index >= revisions.size() || !entry["id"].is_integer()) continue;
+    const auto& deployed = revisions[index];
+    if (deployed.revision == revision.revision &&
+        deployed.source["repoURL"].text() == revision.source["repoURL"].text()) {
+      found = entry["id"].number();
+    }
+  }
+  return found;
 }
 
 std::string_view AppView::latest_revision() const {
-  const auto history = last_history();
-  return revision_in(history ? *history : status()["sync"]);
+  if (const auto history = last_history()) return revision_in(*history, *history);
+  return revision_in(status()["sync"], status()["sync"]["comparedTo"]);
 }
 
 std::string_view AppView::operation_revision() const {
   for (const auto operation :
-       {operation_state()["operation"]["sync"], root_["operation"]["sync"]}) {
-    const auto revision = revision_in(operation);
+       {operation_state()["syncResult"], operation_state()["operation"]["sync"],
+        root_["operation"]["sync"]}) {
+    const auto revision = revision_in(operation, operation);
     if (!revision.empty()) return revision;
   }
-  return revision_in(status()["sync"]);
+  return revision_in(status()["sync"], status()["sync"]["comparedTo"]);
 }
 
 bool AppView::names_synced_revision() const {
@@ -84,7 +175,8 @@ bool AppView::names_synced_revision() const {
 std::string_view AppView::compared_repo_url() const {
   const auto compared = status()["sync"]["comparedTo"];
   const auto single = compared["source"]["repoURL"].text();
-  return single.empty() ? nth(compared["sources"], main_source())["repoURL"].text() : single;
+  const auto sources = compared["sources"];
+  return single.empty() ? nth(sources, main_of(list_of(sources)))["repoURL"].text() : single;
 }
 
 std::int64_t AppView::history_id() const {
@@ -107,9 +199,35 @@ std::optional<JsonView> AppView::last_history() const {
   return last;
 }
 
-std::string_view AppView::revision_in(JsonView object) const {
+std::string_view AppView::revision_in(JsonView object, JsonView sources) const {
   const auto single = object["revision"].text();
-  return single.empty() ? nth(object["revisions"], main_source()).text() : single;
+  if (!single.empty()) return single;
+  const auto named =
+      sources["sources"].items().size() > 0 ? sources["sources"] : root_["spec"]["sources"];
+  return nth(object["revisions"], main_of(list_of(named))).text();
+}
+
+std::size_t AppView::main_of(const std::vector<JsonView>& sources) const {
+  const auto present = root_["spec"]["sources"];
+  const auto is_same = [](JsonView a, JsonView b) {
+    return a["repoURL"].text() == b["repoURL"].text();
+  };
+  if (std::ranges::equal(sources, present.items(), is_same)) return main_in(present);
+  const auto found = std::ranges::find_if_not(sources, is_ref);
+  return found == sources.end() ? 0 : static_cast<std::size_t>(found - sources.begin());
+}
+
+bool may_be_commit(const AppView::SourceRevision& revision) {
+  const auto name = revision.revision;
+  if (name.empty() || !is_git(revision.source)) return false;
+  if (std::ranges::all_of(name, [](char c) { return hex_value(c) >= 0; })) return true;
+  // Argo CD writes hashes. A version, a digest or a path has other characters than a hash, and what
+  // is called as the target was never resolved.
+  const auto is_alphanumeric = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return std::ranges::all_of(name, is_alphanumeric) && name != "HEAD" &&
+         name != revision.source["targetRevision"].text();
 }
 
 void SyncResults::read(const AppView& app) {

@@ -42,17 +42,35 @@ class AppView {
   [[nodiscard]] std::string started_at() const;
   [[nodiscard]] std::string finished_at() const;
 
-  // The entry of spec.sources, or spec.source when there is no such list.
-  [[nodiscard]] JsonView source(std::size_t index) const;
-  // The index of the source that single-value fields describe: the first that is not merely a `ref`
-  // for the others. 0 when there is only one source.
-  [[nodiscard]] std::size_t main_source() const;
+  // The repository that it is synced from, of this source: that of spec.sourceHydrator, else of the
+  // entry of spec.sources, else of spec.source.
+  [[nodiscard]] std::string_view repo_url(std::size_t source) const;
+  // The same of its main source: the one that single-value fields describe, the first that is not
+  // merely a `ref` for the others.
+  [[nodiscard]] std::string_view repo_url() const;
 
-  // The sync operation that revisions are taken from: the last one, else the requested one.
-  [[nodiscard]] JsonView sync_operation() const;
+  // A revision, and the source that it is of.
+  struct SourceRevision {
+    std::string_view revision;
+    JsonView source;
+  };
+  // What the last sync was performed to, by the index of the source; else what was compared last.
+  // Not what an operation asked for, which may be a branch, or may not have been reached.
+  [[nodiscard]] std::vector<SourceRevision> deployed() const;
+  // The index of the main source in deployed().
+  [[nodiscard]] std::size_t main_deployed() const;
+  // The change revisions of the last operation, else of the requested one, by the index of the
+  // source.
+  [[nodiscard]] std::vector<SourceRevision> change_revisions() const;
+  // The id of the last entry of its history that has this revision of this repository at this
+  // index.
+  [[nodiscard]] std::optional<std::int64_t> find_in_history(std::size_t source,
+                                                            const SourceRevision& revision) const;
+
   // The main source's revision that was deployed last, else the one compared with.
   [[nodiscard]] std::string_view latest_revision() const;
-  // The main source's revision in the last or the requested operation.
+  // The main source's revision that the last operation was performed to, else the one that it or
+  // the requested one asks for.
   [[nodiscard]] std::string_view operation_revision() const;
   // False while latest_revision() is still the previous one: Argo CD writes the history after the
   // sync.
@@ -69,13 +87,25 @@ class AppView {
 
  private:
   [[nodiscard]] std::optional<JsonView> last_history() const;
-  // `object`'s revision, or that of the main source when it has several.
-  [[nodiscard]] std::string_view revision_in(JsonView object) const;
+  // The entry of spec.sources, or spec.source when there is no such list.
+  [[nodiscard]] JsonView source(std::size_t index) const;
+  // The revisions in `object`, or its revision, of the sources, or the source, in `sources`; of its
+  // present sources where there is none.
+  [[nodiscard]] std::vector<SourceRevision> revisions_in(JsonView object, JsonView sources) const;
+  // The index of the main one of these sources, which are or were the application's. Where they are
+  // the present ones, these tell which are a `ref`.
+  [[nodiscard]] std::size_t main_of(const std::vector<JsonView>& sources) const;
+  // `object`'s revision, or that of the main one of the sources in `sources` when it has several.
+  [[nodiscard]] std::string_view revision_in(JsonView object, JsonView sources) const;
 
   std::unique_ptr<const std::string> text_ = std::make_unique<const std::string>();
   Document document_;
   JsonView root_;  // of the document
 };
+
+// Whether the revision may be a commit of a Git repository. False for versions of charts and
+// digests of OCI artifacts, and for names that only the repository could resolve, such as HEAD.
+[[nodiscard]] bool may_be_commit(const AppView::SourceRevision& revision);
 
 // The results of an Application's last sync, by ResourceId::identity(). Borrows from the AppView.
 class SyncResults {

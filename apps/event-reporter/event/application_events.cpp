@@ -58,7 +58,7 @@ AppFields managing(const AppSnapshot& snapshot) {
 
 // For the event of an application that no other one manages.
 AppFields root(const AppView& app) {
-  return {.repo_url = app.source(app.main_source())["repoURL"].text(),
+  return {.repo_url = app.repo_url(),
           .started_at = app.started_at(),
           .finished_at = app.finished_at(),
           .cluster = app.cluster()};

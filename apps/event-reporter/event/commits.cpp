@@ -19,7 +19,11 @@ void append_revisions(std::string& out, const std::optional<std::vector<Revision
     if (&revision != revisions->data()) out += ',';
     ObjectWriter writer(out);
     writer.text("revision", revision.revision);
-    if (!revision.metadata.empty()) writer.raw("metadata", revision.metadata);
+    if (!revision.metadata.empty()) {
+      writer.raw("metadata", revision.metadata);
+    } else if (revision.is_unknown) {
+      writer.raw("metadata", "null");
+    }
     writer.end();
   }
   out += ']';
@@ -56,7 +60,7 @@ std::string typed(std::string application) {
 
 std::optional<Commit> main_commit(const AppSnapshot& snapshot) {
   if (!snapshot.sync_revisions) return std::nullopt;
-  const auto index = snapshot.app.main_source();
+  const auto index = snapshot.app.main_deployed();
   if (index >= snapshot.sync_revisions->size()) return std::nullopt;
   JsonParser parser;
   const auto metadata =

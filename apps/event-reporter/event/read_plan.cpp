@@ -1,5 +1,6 @@
 #include "event-reporter/event/read_plan.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <tuple>
@@ -7,27 +8,22 @@
 namespace gitops::reporter {
 namespace {
 
-// The list of revisions, or else the single one; empty when the object has neither.
-std::vector<std::string_view> revision_list(JsonView object, std::string_view several,
-                                            std::string_view single) {
-  std::vector<std::string_view> out;
-  if (object[several].is_array()) {
-    for (const auto entry : object[several].items()) out.push_back(entry.text());
-  } else if (const auto one = object[single].text(); !one.empty()) {
-    out.push_back(one);
-  }
-  return out;
-}
-
+// Argo CD looks a revision up in the repository of the application's present source, which may be
+// another one by now, or in that of an entry of the history.
 std::vector<ReadPlan::Commit> commits(const AppView& app,
-                                      const std::vector<std::string_view>& revisions) {
+                                      const std::vector<AppView::SourceRevision>& revisions) {
   std::vector<ReadPlan::Commit> out;
   for (std::size_t i = 0; i < revisions.size(); ++i) {
-    const auto source = app.source(i);
-    out.push_back({.revision = std::string(revisions[i]),
-                   .source_index = static_cast<int>(i),
-                   .repo_url = std::string(source["repoURL"].text()),
-                   .has_metadata = !revisions[i].empty() && source["chart"].text().empty()});
+    const auto repo_url = revisions[i].source["repoURL"].text();
+    ReadPlan::Commit commit{.revision = std::string(revisions[i].revision),
+                            .source_index = static_cast<int>(i),
+                            .repo_url = std::string(repo_url),
+                            .has_metadata = may_be_commit(revisions[i])};
+    if (commit.has_metadata && repo_url != app.repo_url(i)) {
+      commit.history_id = app.find_in_history(i, revisions[i]);
+      commit.has_metadata = commit.history_id.has_value();
+    }
+    out.push_back(std::move(commit));
   }
   return out;
 }
@@ -45,6 +41,18 @@ std::string_view tracked_parent(const AppView& app, const TrackingSettings& sett
   return id.substr(0, id.find(':'));
 }
 
+// Whether an API server may have an object or a namespace of this name (RFC 1123).
+bool is_name(std::string_view text) {
+  constexpr std::size_t kLongest = 253;
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
+  const auto ends = [](char c) { return c != '-' && c != '.'; };
+  return !text.empty() && text.size() <= kLongest && std::ranges::all_of(text, allowed) &&
+         ends(text.front()) && ends(text.back());
+}
+
+// The mark is only a hint: anybody can write it. One that names no object is none.
 std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettings& settings) {
   const auto name = tracked_parent(app, settings);
   if (name.empty()) return std::nullopt;
@@ -52,6 +60,7 @@ std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettin
   if (const auto split = name.find('_'); split != std::string_view::npos) {
     key = {.ns = std::string(name.substr(0, split)), .name = std::string(name.substr(split + 1))};
   }
+  if (!is_name(key.name) || !is_name(key.ns)) return std::nullopt;
   if (key.name == app.name() && key.ns == app.ns()) return std::nullopt;  // manages itself
   return key;
 }
@@ -97,11 +106,8 @@ ReadPlan plan_reads(const AppView& app, const TrackingSettings& settings) {
   plan.parent = parent_of(app, settings);
   plan.being_deleted = app.deleting();
 
-  auto synced = revision_list(app.sync_operation(), "revisions", "revision");
-  if (synced.empty()) synced = revision_list(app.status()["sync"], "revisions", "revision");
-  plan.sync_revisions = commits(app, synced);
-  plan.change_revisions =
-      commits(app, revision_list(app.sync_operation(), "changeRevisions", "changeRevision"));
+  plan.sync_revisions = commits(app, app.deployed());
+  plan.change_revisions = commits(app, app.change_revisions());
   return plan;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +25,12 @@ struct ReadPlan {
   struct Commit {
     std::string revision;
     int source_index = 0;
+    // The entry of the history whose source it is of. Absent: the application's present source.
+    std::optional<std::int64_t> history_id = {};
     std::string repo_url;
-    bool has_metadata = true;  // false: the version of a Helm chart
+    // False when it is no commit of a Git repository, or one of a source that Argo CD does not know
+    // any more.
+    bool has_metadata = true;
   };
   argo::AppRef app;
   std::optional<k8s::ObjectKey> parent;  // the Application that manages this one (app of apps)

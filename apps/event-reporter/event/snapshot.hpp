@@ -14,7 +14,8 @@ namespace gitops::reporter {
 // A revision that an application was synced to, with Argo CD's metadata about it.
 struct Revision {
   std::string revision;
-  std::string metadata;  // JSON text of its RevisionMetadata; empty when not read
+  std::string metadata;  // JSON text of its RevisionMetadata; empty when there is none, or not read
+  bool is_unknown = false;  // it is a commit, and its metadata could not be read
 };
 
 // An application and Argo CD's answers about it. An answer that could not be read is absent.

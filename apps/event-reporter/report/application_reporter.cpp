@@ -152,6 +152,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
     co_return std::unexpected(gathered.why);
   }
   gathered.snapshot.change = live.change;
+  const bool lacks_commits = gathered.snapshot.lacks_commits;
   const auto why = gathered.why;
   const bool large = gathered.bytes >= kLargeSnapshot;
   const auto made = co_await make(std::move(gathered));
@@ -207,15 +208,16 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   if (posted && !missing.may_be_read() && !live.superseded && part.is_last) {
     // After a failed comparison the rest is told with the next change of the Application.
     if (!missing.comparison) entry.change = events->change();
-    // Argo CD does not always tell the managed resources of an application in deletion. Then the next
-    // sweep finds the tree changed, and asks for them again.
-    entry.tree = events->resources_known() ? made->tree : std::nullopt;
+    // Argo CD does not always tell the managed resources of an application in deletion, and may
+    // refuse the metadata of a commit. Then the next sweep finds the tree changed, and asks for
+    // them again.
+    entry.tree = events->resources_known() && !lacks_commits ? made->tree : std::nullopt;
   }
   store(report);
   if (!posted) co_return std::unexpected(posted.error());
   // What a superseded state lacks comes with the newest one, which must not wait for it.
   if (missing.may_be_read() && !live.superseded) {
-    co_return std::unexpected(lasting(why, live.failures));
+    co_return std::unexpected(missing.outage() ? lasting(why, live.failures) : why);
   }
   co_return Result<bool>(true);
 }

@@ -485,6 +485,73 @@ TEST(ApplicationEvents, ARootApplicationNamesTheRepositoryOfItsMainSource) {
   EXPECT_EQ(body["data"]["source"]["repoURL"], "https://git.example.com/b.git");
 }
 
+// spec.sourceHydrator of Argo CD 2.14 and newer.
+TEST(ApplicationEvents, AHydratedApplicationNamesTheRepositoryThatItIsSyncedFrom) {
+  auto input = golden_case("root-application");
+  auto& spec = input["application"]["spec"];
+  spec.erase("source");
+  spec["sourceHydrator"] = {
+      {"drySource",
+       {{"repoURL", "https://git.example.com/dry.git"}, {"targetRevision", "main"}, {"path", "a"}}},
+      {"syncSource", {{"targetBranch", "env/prod"}, {"path", "a"}}},
+      {"hydrateTo", {{"targetBranch", "env/prod-next"}}}};
+  const auto repo_url = [&] {
+    const auto body = json::parse(events_of(input)->application_event(WallTime{}));
+    return body["data"]["source"]["repoURL"].get<std::string>();
+  };
+  EXPECT_EQ(repo_url(), "https://git.example.com/dry.git");
+  spec["sourceHydrator"]["syncSource"]["repoURL"] = "https://git.example.com/hydrated.git";
+  EXPECT_EQ(repo_url(), "https://git.example.com/hydrated.git");
+}
+
+// After an operation that asked for HEAD, and after one that was carried out at another revision.
+TEST(ApplicationEvents, TheCommitIsThatOfWhatWasDone) {
+  auto input = small_case();
+  auto& operation = input["application"]["status"]["operationState"];
+  const auto settled = events_of(input)->resources()[0].digest;
+  const auto done = operation["operation"]["sync"]["revision"];
+  for (const auto* asked : {"HEAD", "0000000000000000000000000000000000000000"}) {
+    operation["operation"]["sync"]["revision"] = asked;
+    operation["syncResult"]["revision"] = done;
+    const auto events = events_of(input);
+    EXPECT_EQ(events->resources()[0].final_digest, std::nullopt) << asked;
+    EXPECT_EQ(events->resources()[0].digest, settled) << asked;
+    const auto source = json::parse(resource_body(input))["data"]["source"];
+    EXPECT_EQ(source["operationSyncRevision"], done) << asked;
+    EXPECT_EQ(source["commitAuthor"], input["revisions"]["sync"][0]["metadata"]["author"]);
+  }
+}
+
+// The list of sources was turned round after the sync.
+TEST(ApplicationEvents, TheMainCommitIsFoundAmongTheSourcesThatWereSynced) {
+  auto input = golden_case("unusual-resources");
+  auto& status = input["application"]["status"];
+  const json sources = {{{"repoURL", "https://git.example.com/b.git"}},
+                        {{"repoURL", "https://git.example.com/a.git"}, {"ref", "values"}}};
+  status["operationState"]["syncResult"]["sources"] = sources;
+  status["operationState"]["syncResult"]["revisions"] = {"r2", "r1"};
+  input["revisions"]["sync"] = {{{"revision", "r2"}, {"metadata", {{"author", "of b"}}}},
+                                {{"revision", "r1"}, {"metadata", {{"author", "of a"}}}}};
+  const auto source = json::parse(resource_body(input))["data"]["source"];
+  EXPECT_EQ(source["operationSyncRevision"], "r2");
+  EXPECT_EQ(source["commitAuthor"], "of b");
+}
+
+TEST(ApplicationEvents, AnUnknownCommitIsNullBesideOthers) {
+  Snapshot snapshot{.app = app_snapshot(small_case())};
+  snapshot.app.sync_revisions =
+      std::vector<Revision>{{.revision = "aaa", .metadata = R"({"author":"A"})"},
+                            {.revision = "1.2.3", .metadata = {}},
+                            {.revision = "bbb", .metadata = {}, .is_unknown = true}};
+  const auto events = ApplicationEvents::make(std::move(snapshot), {});
+  ASSERT_TRUE(events);
+  const auto body = readable(events->application_event(WallTime{}));
+  EXPECT_EQ(
+      body["object"]["metadata"]["annotations"]["app.meta.revisions-metadata"]["syncRevisions"],
+      json::parse(R"([{"revision":"aaa","metadata":{"author":"A"}},{"revision":"1.2.3"},
+                      {"revision":"bbb","metadata":null}])"));
+}
+
 // JSON, but of something else than Argo CD.
 TEST(ApplicationEvents, AnswersOfAnotherShapeAreNotKnown) {
   for (const auto* text : {R"({"error":"unauthorized"})", R"({"nodes":7,"items":{}})"}) {

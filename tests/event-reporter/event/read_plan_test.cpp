@@ -96,36 +96,104 @@ TEST(ReadPlan, AnApplicationIsNotItsOwnParent) {
   EXPECT_EQ(parent(app, {.method = "label"}), std::nullopt);
 }
 
-TEST(ReadPlan, RevisionsComeFromTheLastOperationThenTheNextThenTheStatus) {
+// Anybody can write one. Argo CD writes the name of an Application of its own namespace alone.
+TEST(ReadPlan, AMarkThatNamesNoApplicationIsNone) {
+  for (const auto* name :
+       {"_x", "x_", "_", "team_", "team_a_b", "a/b", "..", "Apps", "-a", "a b"}) {
+    const json id = std::string(name) + ":argoproj.io/Application:argocd/guestbook";
+    const auto by_annotation =
+        app_with({{"annotations", {{"argocd.argoproj.io/tracking-id", id}}}});
+    EXPECT_EQ(parent(by_annotation, {.method = "annotation"}), std::nullopt) << name;
+    const auto by_label = app_with({{"labels", {{"app.kubernetes.io/instance", name}}}});
+    EXPECT_EQ(parent(by_label, {.method = "label"}), std::nullopt) << name;
+  }
+}
+
+// What an operation asks for may be a branch, and may not have been reached.
+TEST(ReadPlan, RevisionsAreThoseOfTheLastSyncElseOfTheLastComparison) {
   auto app = application();
-  app["status"]["operationState"]["operation"]["sync"] = {{"revision", "last"}};
+  auto& operation = app["status"]["operationState"];
+  operation["operation"]["sync"] = {{"revision", "asked"}};
+  operation["syncResult"]["revision"] = "done";
   app["operation"]["sync"] = {{"revision", "next"}};
-  app["status"]["sync"]["revision"] = "status";
+  app["status"]["sync"]["revision"] = "compared";
   const auto first = [&app] {
     const auto plan = plan_reads(AppView::parse(app.dump()).value(), {});
     return plan.sync_revisions.empty() ? "" : plan.sync_revisions[0].revision;
   };
-  EXPECT_EQ(first(), "last");
+  EXPECT_EQ(first(), "done");
+  // It failed before the revision was resolved.
+  for (const auto* unresolved : {"", "HEAD", "refs/heads/main", "main", "v1.2.*"}) {
+    operation["syncResult"]["revision"] = unresolved;
+    operation["syncResult"]["source"] = {{"repoURL", "https://git"}, {"targetRevision", "main"}};
+    EXPECT_EQ(first(), "compared") << unresolved;
+  }
   app["status"].erase("operationState");
-  EXPECT_EQ(first(), "next");
-  app.erase("operation");
-  EXPECT_EQ(first(), "status");
+  EXPECT_EQ(first(), "compared");
   app["status"].erase("sync");
   EXPECT_EQ(first(), "");
 }
 
-TEST(ReadPlan, HelmSourcesAreNotAsked) {
+TEST(ReadPlan, ChartsAndOciArtifactsAreNotAskedFor) {
   auto app = application();
   app["spec"].erase("source");
   app["spec"]["sources"] = {{{"repoURL", "https://charts"}, {"chart", "nginx"}},
-                            {{"repoURL", "https://git"}, {"path", "."}}};
-  app["status"]["operationState"]["operation"]["sync"] = {{"revisions", {"1.2.3", "abc"}}};
+                            {{"repoURL", "https://git"}, {"path", "."}},
+                            {{"repoURL", "oci://registry/app"}, {"path", "."}}};
+  const auto digest = "sha256:" + std::string(64, 'a');
+  app["status"]["operationState"]["syncResult"]["revisions"] = {"1.2.3", "abc", digest};
   const auto plan = plan_reads(AppView::parse(app.dump()).value(), {});
-  ASSERT_EQ(plan.sync_revisions.size(), 2U);
+  ASSERT_EQ(plan.sync_revisions.size(), 3U);
   EXPECT_FALSE(plan.sync_revisions[0].has_metadata);
+  EXPECT_EQ(plan.sync_revisions[0].revision, "1.2.3");
   EXPECT_TRUE(plan.sync_revisions[1].has_metadata);
   EXPECT_EQ(plan.sync_revisions[1].source_index, 1);
   EXPECT_EQ(plan.sync_revisions[1].repo_url, "https://git");
+  EXPECT_FALSE(plan.sync_revisions[2].has_metadata);
+  EXPECT_EQ(plan.sync_revisions[2].revision, digest);
+}
+
+// Argo CD looks a revision up in the present source, unless it is asked about an entry of the
+// history.
+TEST(ReadPlan, ARevisionOfAFormerSourceIsAskedForByTheHistory) {
+  auto app = application();
+  const std::string commit(40, 'c');
+  const json former = {{"repoURL", "https://git.example.com/former.git"}};
+  app["status"]["sync"] = {{"revision", commit}, {"comparedTo", {{"source", former}}}};
+  app["status"].erase("operationState");
+  app["status"]["history"] = {{{"id", 0}, {"revision", commit}, {"source", former}},
+                              {{"id", 1}, {"revision", "other"}, {"source", former}}};
+  const auto first = [&app] {
+    return plan_reads(AppView::parse(app.dump()).value(), {}).sync_revisions.at(0);
+  };
+  EXPECT_TRUE(first().has_metadata);
+  EXPECT_EQ(first().history_id, 0);
+  EXPECT_EQ(first().repo_url, "https://git.example.com/former.git");
+  // Argo CD has no way to tell it.
+  app["status"]["history"][0]["revision"] = "other";
+  EXPECT_FALSE(first().has_metadata);
+  EXPECT_EQ(first().revision, commit);
+  // The source is the present one.
+  app["spec"]["source"] = former;
+  EXPECT_TRUE(first().has_metadata);
+  EXPECT_EQ(first().history_id, std::nullopt);
+  // It was a chart, and is in Git now.
+  app["status"]["sync"]["comparedTo"]["source"]["chart"] = "nginx";
+  app["status"]["sync"]["revision"] = "1.2.3";
+  EXPECT_FALSE(first().has_metadata);
+}
+
+TEST(ReadPlan, ARevisionOfAHydratedApplicationIsInItsSyncSource) {
+  auto app = application();
+  app["spec"].erase("source");
+  app["spec"]["sourceHydrator"] = {{"drySource", {{"repoURL", "https://git"}}},
+                                   {"syncSource", {{"targetBranch", "env"}, {"path", "a"}}}};
+  app["status"]["sync"]["comparedTo"]["source"] = {
+      {"repoURL", "https://git"}, {"path", "a"}, {"targetRevision", "env"}};
+  const auto plan = plan_reads(AppView::parse(app.dump()).value(), {});
+  ASSERT_EQ(plan.sync_revisions.size(), 1U);
+  EXPECT_TRUE(plan.sync_revisions[0].has_metadata);
+  EXPECT_EQ(plan.sync_revisions[0].history_id, std::nullopt);
 }
 
 }  // namespace
