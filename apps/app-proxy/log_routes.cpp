@@ -20,8 +20,8 @@ constexpr std::size_t kMaxWrite = 16 * 1024;
 // that it finds here. In a folder that is not there it fails, and shows the whole name to its user.
 constexpr std::string_view kNoCredential =
     "attachment; filename=\"nothing was downloaded/the runtime's logs need a credential, which "
-    "this command does not send: use curl with the header Authorization, as docs of app-proxy, "
-    "Logs\"";
+    "this command does not send: use curl with the header Authorization (docs of app-proxy, "
+    "Logs)\"";
 
 std::optional<std::int64_t> number_of(const std::string& text) {
   std::int64_t value = 0;

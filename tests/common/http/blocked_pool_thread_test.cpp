@@ -65,7 +65,7 @@ TEST(BlockedPool, HurtsNeitherLookupsNorRequestsNorTheEnd) {
           CO_ASSERT_TRUE(!refused);
           EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests);
           for (int i = 0; i < 20; ++i) {
-            resolver.forget("localhost");
+            resolver.look_again("localhost");
             const Url url{.scheme = "http", .host = "localhost", .port = server.port()};
             const auto answer = co_await client.send(url, {}, deadline_after(seconds(20)));
             CO_ASSERT_OK(answer);

@@ -100,7 +100,7 @@ Task<> connect_once(net::Resolver& resolver, net::TlsContext& server, net::TlsCo
     co_await serve_one(listener, context);
   });
 
-  resolver.forget("localhost");
+  resolver.look_again("localhost");
   auto plain = co_await net::connect_host(resolver, "localhost", *port, {}, deadline);
   CO_ASSERT_OK(plain);
   const auto trusted = client.get(now);

@@ -32,7 +32,7 @@ TEST(ResolverThreads, TwoLoopsShareAResolver) {
               });
             }
             co_await tasks.join();
-            resolver.forget("localhost");
+            resolver.look_again("localhost");
           }
         },
         seconds(60));
@@ -54,7 +54,7 @@ TEST(ResolverThreads, LateAnswersHurtNobody) {
                                 }});
     test::run_coro([&]() -> Task<> {
       EXPECT_FALSE(co_await resolver.resolve("localhost", 80, deadline_after(milliseconds(1))));
-      if (i % 2 == 0) resolver.forget("localhost");
+      if (i % 2 == 0) resolver.look_again("localhost");
       if (i % 3 == 0) busy->count_down();
     });
     if (i % 3 != 0) busy->count_down();
