@@ -251,6 +251,9 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
   const auto granted = rights_granted(objects, kNamespace);
   auto added = granted;
   for (const auto& without : rights_granted(account({}), kNamespace)) added.erase(without);
+  // By removeRuntimeFromIscRepo, which needs an integration of a user's: see
+  // RemovedRuntime.TakesItsApplicationAway.
+  EXPECT_EQ(added.erase({"cap-app-proxy", "argoproj.io", "applications", "delete"}), 1U);
   const auto used = audit.used(kNamespace);
   expect_each_used(added, used);
   // Argo CD's own accounts are in this namespace, too.
