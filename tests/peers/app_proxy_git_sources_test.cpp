@@ -145,10 +145,9 @@ std::vector<Operation> every_operation(PeerBed& bed, const GiteaAccount& git) {
        }},
       {"ISC.RemoveRuntimeFromIscRepo", "remove-runtime-from-isc-repo", "",
        [&git](const Json& result) -> Task<> {
-         EXPECT_EQ(result, 3);
+         EXPECT_EQ(result, 4);
          EXPECT_EQ(git.gitea.git(git.ann, "config", {"ls-tree", "-r", "--name-only", "main"}).out,
-                   "git-sources/prod/default/README.md\nresources/README.md\n"
-                   "resources/app-projects/cf-git-sources.yaml\n");
+                   "resources/README.md\nresources/app-projects/cf-git-sources.yaml\n");
          co_return;
        }},
       {"GitIntegration.Deregister", "deregister-from-git-integration", "",
