@@ -685,7 +685,6 @@ void Exchange::start_answer(Clock::time_point now) {
   const bool varies = limits().gzip && is_compressible(answer);
   const bool gzip = varies && head.http_1_1 && head.method != "HEAD" && accepts_gzip(head) &&
                     deflater_place_.take();
-  now_.gzip = gzip;
   now_.gzip_whole = gzip && answer.content_length && *answer.content_length <= kCompressedWhole;
   if (now_.gzip_whole) {
     uncompressed_.reserve(*answer.content_length);
@@ -747,7 +746,8 @@ void Exchange::relayed(std::uint64_t bytes_in, std::uint64_t bytes_out) {
 }
 
 void Exchange::compress_piece() {
-  if (!now_.gzip || (answer_body_.fed() == 0 && !answer_body_.done())) return;
+  if (!now_.gzip_whole && !deflater_) return;
+  if (answer_body_.fed() == 0 && !answer_body_.done()) return;
   using Flush = http::Deflater::Flush;
   compressed_.clear();
   if (now_.gzip_whole) {

@@ -230,8 +230,7 @@ class Exchange {
     bool tried = false;  // a pooled connection
     bool reused = false;
     bool has_upstream = false;
-    bool gzip = false;        // the answer is compressed on its way
-    bool gzip_whole = false;  // once it is whole
+    bool gzip_whole = false;  // the answer is compressed once it is whole
     bool untouched = true;    // nothing was written to the upstream
     bool upstream_reusable = false;
     bool answer_allows_reuse = false;
