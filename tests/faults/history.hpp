@@ -37,8 +37,9 @@ class Patience {
 };
 
 // The real event-reporter in one or more pods, its peers, and the true state of the objects, which a
-// model compares with the received events. `seed` alone determines the faults, and the changes but for
-// those beside two faults at once; their interleaving with the reporters depends on the machine. Loop thread; call stop() first.
+// model compares with the received events. `seed` alone determines the faults, and the changes but
+// for those beside two faults at once; their interleaving with the reporters depends on the machine.
+// Loop thread; call stop() first.
 //
 // Derived classes own the objects: those of mode `app`, or of mode `resource`.
 class History {
