@@ -90,6 +90,22 @@ struct TunnelChain : testing::Test {
     for (const auto& [target, number] : times) EXPECT_EQ(number, 1) << target;
   }
 
+  static void await_server(const OwnTunnelServer& server) {
+    require_until([&] { return server.serves(); }, seconds(60), "the tunnel");
+  }
+  // As a load balancer does that sees the old one not ready.
+  static void begin_drain(OwnTunnelServer& old, const OwnTunnelServer& next, const Users& users) {
+    await_server(next);
+    old.process().signal(SIGTERM);
+    require_until([&] { return !old.admin("/readyz").ok(); }, seconds(5), "the drain");
+    users.go_to(next.port);
+  }
+  // Waits for the end of the drained server, and starts it again.
+  static void end_drain(OwnTunnelServer& old) {
+    EXPECT_EQ(old.process().wait(seconds(25)), 0) << old.log();
+    old.start();
+  }
+
   std::atomic<int> answered = 0;
   RouterBed bed{
       {.environment = {{"TRUSTED_PROXIES", "127.0.0.1"}},
@@ -141,9 +157,6 @@ TEST_F(TunnelChain, NoRequestFailsWhileServersAreDrainedAndReplaced) {
                                          OwnTunnelServer(authority, flags)};
   OwnTunnelClient client({servers[0].tunnel_port, servers[1].tunnel_port}, authority.ca_file(),
                          bed.port());
-  const auto await_server = [&](const OwnTunnelServer& server) {
-    require_until([&] { return server.serves(); }, seconds(60), "the tunnel");
-  };
   await_server(servers[0]);
   Users users(authority.ca_file(), servers[0].port);
   require_until([&] { return answered >= wanted / 10; }, seconds(60), "the first requests");
@@ -154,14 +167,9 @@ TEST_F(TunnelChain, NoRequestFailsWhileServersAreDrainedAndReplaced) {
     ASSERT_LT(std::chrono::steady_clock::now(), end) << users.log() << client.log();
     auto& old = servers[static_cast<std::size_t>(drains) % 2];
     auto& next = servers[static_cast<std::size_t>(drains + 1) % 2];
-    await_server(next);
-    // As a load balancer does that sees the old one not ready.
-    old.process().signal(SIGTERM);
-    require_until([&] { return !old.admin("/readyz").ok(); }, seconds(5), "the drain");
-    users.go_to(next.port);
-    EXPECT_EQ(old.process().wait(seconds(25)), 0) << old.log();
+    begin_drain(old, next, users);
+    end_drain(old);
     ++drains;
-    old.start();
   }
   const auto count = users.finish();
   std::printf("%d requests, %d of them POST, on %d connections; %d servers drained; %d failed\n",
@@ -182,9 +190,6 @@ TEST_F(TunnelChain, NoRequestFailsThroughPairsOfFaults) {
                                          OwnTunnelServer(authority, flags)};
   OwnTunnelClient client({servers[0].tunnel_port, servers[1].tunnel_port}, authority.ca_file(),
                          bed.port());
-  const auto await_server = [&](const OwnTunnelServer& server) {
-    require_until([&] { return server.serves(); }, seconds(60), "the tunnel");
-  };
   for (const auto& server : servers) await_server(server);
   Users users(authority.ca_file(), servers[0].port);
   require_until([&] { return answered >= wanted / 10; }, seconds(60), "the first requests");
@@ -198,20 +203,7 @@ TEST_F(TunnelChain, NoRequestFailsThroughPairsOfFaults) {
   const std::array<std::function<void()>, 4> faults{
       [&] { EXPECT_TRUE(client.admin("/links/replace", "POST").ok()); },
       [&] { freeze(client.process()); }, [&] { freeze(servers.at(serving).process()); },
-      // As a load balancer does that sees the old one not ready.
-      [&] {
-        auto& old = servers.at(serving);
-        await_server(servers.at(1 - serving));
-        old.process().signal(SIGTERM);
-        require_until([&] { return !old.admin("/readyz").ok(); }, seconds(5), "the drain");
-        users.go_to(servers.at(1 - serving).port);
-      }};
-  const auto end_drain = [&] {
-    auto& old = servers.at(serving);
-    EXPECT_EQ(old.process().wait(seconds(25)), 0) << old.log();
-    old.start();
-    serving = 1 - serving;
-  };
+      [&] { begin_drain(servers.at(serving), servers.at(1 - serving), users); }};
   const auto end = std::chrono::steady_clock::now() + seconds(is_long() ? 900 : 180);
   int pairs = 0;
   for (std::size_t first = 0; answered < wanted || pairs < 6; first = (first + 1) % 3) {
@@ -220,7 +212,10 @@ TEST_F(TunnelChain, NoRequestFailsThroughPairsOfFaults) {
       std::thread other(faults.at(first));
       faults.at(second)();
       other.join();
-      if (second == 3) end_drain();
+      if (second == 3) {
+        end_drain(servers.at(serving));
+        serving = 1 - serving;
+      }
       const int seen = answered;
       require_until([&] { return answered >= seen + kUsers; }, seconds(30), "requests go on");
     }
