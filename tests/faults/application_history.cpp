@@ -147,6 +147,7 @@ void ApplicationHistory::change() {
 
 void ApplicationHistory::change_all() {
   for (auto& [name, app] : apps_) {
+    if (app.deleting) continue;
     ++figures.changes;
     app.content = next_content();
     for (std::size_t i = 0; i < kResources; ++i) {

@@ -211,17 +211,24 @@ Task<> History::full_disk() {
   }
 }
 
-// None of the acknowledgements meanwhile is in the file.
+// None of the acknowledgements meanwhile is in the file, and no object that is created meanwhile. The
+// deletion of such an object while no reporter runs is lost (docs/events.md, "Full disks"), so here
+// no object is created, and nothing changes before the next process has reported all that exists.
 Task<> History::killed_on_full_disk() {
   auto& pod = pick_pod();
   CO_ASSERT_TRUE(co_await pod.process().started());
   const auto since = Clock::now() - kUncommitted;
   pod.limit_files(4096);
-  co_await live(3 + pick(5));
+  for (auto times = 3 + pick(5); times > 0; --times) {
+    change_all();
+    co_await sleep_for(milliseconds(pick(60)));
+  }
   allow_uncommitted(pod, since);
   pod.kill();
   ++figures.restarts;
-  co_await restart(pod);
+  start_pod(pod);
+  CO_ASSERT_TRUE(co_await idle(pod));
+  co_await live(1 + pick(3));
 }
 
 // By whole hours, so that the model can subtract them.
