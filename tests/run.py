@@ -222,8 +222,8 @@ class Schedule:
             if result is not None and result.find("skipped") is not None and entry.name == "minimal machine":
                 skipped = 1
             elif entry.report is not None and entry.report.exists():
-                passed, failed, skipped, names = cases_of(entry.report)
-                failures += [f"{entry.name}: {name}" for name in names]
+                passed, failed, skipped, failed_cases = cases_of(entry.report)
+                failures += [f"{entry.name}: {case}" for case in failed_cases]
                 if not good and not failed:
                     failed += 1
                     failures.append(f"{entry.name}: failed after its cases")
@@ -266,19 +266,29 @@ class Schedule:
 
 
 def cases_of(report: pathlib.Path) -> tuple[int, int, int, list[str]]:
+    """How many cases passed, failed and were skipped, and each failed one with the beginning of its reason."""
     passed = failed = skipped = 0
-    names = []
+    failures = []
     for case in tree.parse(report).getroot().iter("testcase"):
         if case.get("status") != "run" and case.get("result") != "skipped":
             continue
         if case.find("failure") is not None or case.find("error") is not None:
             failed += 1
-            names.append(f"{case.get('classname')}.{case.get('name')}")
+            failures.append(f"{case.get('classname')}.{case.get('name')}{reason_of(case)}")
         elif case.get("result") == "skipped" or case.find("skipped") is not None:
             skipped += 1
         else:
             passed += 1
-    return passed, failed, skipped, names
+    return passed, failed, skipped, failures
+
+
+def reason_of(case: tree.Element) -> str:
+    """The beginning of what the case's failures say, in indented lines: the whole output is far above, or cut off."""
+    lines: list[str] = []
+    for failure in [*case.findall("failure"), *case.findall("error")]:
+        lines += (failure.text or failure.get("message") or "").splitlines()
+    shown = [line[:300] for line in lines if line.strip()][:12]
+    return "".join(f"\n    {line}" for line in shown)
 
 
 def costs() -> list[str]:
