@@ -375,7 +375,10 @@ void ApplicationHistory::tell(const App& app) {
   for (const auto* ns : {"shop", "team"}) {
     for (std::size_t i = 0; i < kResources / 2; ++i) {
       const auto gone = identity(app, {ns, "c-" + std::to_string(i)});
-      if (!present.contains(gone)) model.remove(gone);
+      if (present.contains(gone)) continue;
+      model.remove(gone);
+      // Argo CD tells no resources now, so the deletion may be told with the next comparison.
+      if (!app.compared && !app.deleting) model.hide(gone);
     }
   }
   if (app.deleting) {

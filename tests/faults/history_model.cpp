@@ -39,7 +39,8 @@ void HistoryModel::remove(const std::string& object) {
 }
 
 void HistoryModel::hide(const std::string& object) {
-  truths_.at(object).hidden = true;
+  const auto truth = truths_.find(object);
+  if (truth != truths_.end()) truth->second.hidden = true;
 }
 
 void HistoryModel::begin_calm() {
