@@ -61,7 +61,7 @@ class HistoryModel {
   // The object does not exist any more; without effect when it never did.
   void remove(const std::string& object);
   // Until the next set() or remove() nobody can tell the state of the object: the last one that was
-  // told stays.
+  // told stays. Without effect when the object never existed.
   void hide(const std::string& object);
 
   // -- the receiver --
