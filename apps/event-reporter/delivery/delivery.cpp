@@ -361,8 +361,7 @@ Delivered Delivery::refuse(const Event& event, unsigned number, const Attempt& a
   record(event, number, attempt, final ? "refused" : "put_off");
   if (known) {
     permit.abandon();
-  } else if (final && breaker_.state() != Breaker::State::closed &&
-             last_acknowledged_ >= opened_) {
+  } else if (final && breaker_.state() != Breaker::State::closed && last_acknowledged_ >= opened_) {
     // Another event was on its way when the breaker opened, and was acknowledged since: the control
     // plane takes events, but not this one. Nothing else may be due that could show it.
     permit.succeeded();

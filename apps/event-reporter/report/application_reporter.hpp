@@ -77,6 +77,11 @@ class ApplicationReporter {
   void start_epoch() {
     newest_.forget_all([](const std::string&) { return true; });
   }
+  // NewestStates::take_undelivered().
+  [[nodiscard]] std::vector<std::string> take_undelivered(
+      const std::function<std::string_view(const std::string& key)>& watched) {
+    return newest_.take_undelivered(watched);
+  }
 
   // Whether Argo CD's resource tree differs from that of the last report. Makes one read. Finds
   // changes of resources without a write to the Application.

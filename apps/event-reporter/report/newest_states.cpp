@@ -15,12 +15,29 @@ std::uint64_t version_number(std::string_view text) {
 
 void NewestStates::note(const std::string& key, std::string_view uid,
                         std::string_view resource_version) {
-  states_[key] = {.uid = std::string(uid), .version = version_number(resource_version)};
+  const auto version = version_number(resource_version);
+  auto& state = states_[key];
+  state = {.uid = std::string(uid),
+           .version = version,
+           .undelivered = state.undelivered && state.version == version};
 }
 
 bool NewestStates::is_outdated(const std::string& key, std::string_view resource_version) const {
   const auto found = states_.find(key);
   return found != states_.end() && version_number(resource_version) < found->second.version;
+}
+
+std::vector<std::string> NewestStates::take_undelivered(
+    const std::function<std::string_view(const std::string& key)>& watched) {
+  std::vector<std::string> out;
+  for (auto& [key, state] : states_) {
+    const auto delivered = watched(key);
+    const bool is_behind = !delivered.empty() && version_number(delivered) < state.version;
+    if (is_behind && state.undelivered) out.push_back(key);
+    state.undelivered = is_behind;
+  }
+  for (const auto& key : out) states_.erase(key);
+  return out;
 }
 
 const std::string* NewestStates::uid(const std::string& key) const {

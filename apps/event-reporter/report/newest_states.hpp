@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace gitops::reporter {
 
@@ -24,6 +25,12 @@ class NewestStates {
 
   // Whether a newer state than this one was noted.
   [[nodiscard]] bool is_outdated(const std::string& key, std::string_view resource_version) const;
+  // The objects whose noted state the watch has still not delivered, though the same state was noted at
+  // the previous call. Forgets them. Either the watch hangs, or the cluster was restored from a backup and
+  // the watch cannot show it: it delivers nothing for an object that it knows in its restored state.
+  // `watched` returns the resourceVersion that the watch delivered last; empty when it has no object.
+  [[nodiscard]] std::vector<std::string> take_undelivered(
+      const std::function<std::string_view(const std::string& key)>& watched);
   // The uid of the state that was noted; null when there is none.
   [[nodiscard]] const std::string* uid(const std::string& key) const;
 
@@ -31,6 +38,7 @@ class NewestStates {
   struct State {
     std::string uid;
     std::uint64_t version = 0;  // resourceVersion; 0 when it is not a number
+    bool undelivered = false;   // at the last call of take_undelivered()
   };
   std::unordered_map<std::string, State> states_;
 };

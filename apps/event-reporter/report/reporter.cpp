@@ -16,6 +16,8 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(30);
+// A watch delivers within seconds what a read has shown.
+constexpr auto kUndelivered = std::chrono::minutes(1);
 
 // The fields of an Application that the informer keeps.
 enum Field : std::size_t {
@@ -321,6 +323,18 @@ Task<> Reporter::check_tree(std::string key, std::string project) {
   changes_.compare_anew(key);
 }
 
+// A state that was read has not come by the watch for long: what there is now decides.
+void Reporter::compare_undelivered() {
+  const auto now = Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kUndelivered;
+  const auto keys = application_reporter_.take_undelivered([this](const std::string& key) {
+    const auto* record = informer_.find(application_key(key));
+    return record == nullptr ? std::string_view() : record->resource_version();
+  });
+  for (const auto& key : keys) changes_.compare_anew(key);
+}
+
 Task<> Reporter::tick() {
   while (true) {
     const bool argocd_well = gatherer_.argocd_trouble().empty();
@@ -330,6 +344,7 @@ Task<> Reporter::tick() {
       queue_.bring_forward();
     }
     argocd_well_ = argocd_well;
+    compare_undelivered();
     if (queue_.heartbeat_due()) changes_.send_heartbeat();
     applications_.Set(static_cast<double>(changes_.owned()));
     co_await sleep_for(kTick);

@@ -90,6 +90,7 @@ class Reporter {
   Task<Result<void>> report(const std::string& key, DirtyWork& work, ReportQueue::Attempt attempt);
   Task<Result<void>> report_predecessor(Grant grant, std::string key);
   Task<Result<void>> report_lost_parts(Grant grant, std::string key, std::string text);
+  void compare_undelivered();
   Task<> tick();
 
   k8s::Client& kubernetes_;
@@ -112,6 +113,7 @@ class Reporter {
   std::uint64_t epoch_ = 0;   // of the informer
   bool argocd_well_ = false;  // as of the last tick
   bool argocd_answered_ = false;
+  Clock::time_point next_look_{};  // of compare_undelivered()
 
   Gauge& applications_;
   Counter& sweeps_;

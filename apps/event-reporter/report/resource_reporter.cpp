@@ -20,6 +20,8 @@ constexpr auto kReadTimeout = std::chrono::seconds(10);
 constexpr auto kVersionTimeout = std::chrono::seconds(30);
 // Pause after a failed read from a managed cluster.
 constexpr auto kReadPause = std::chrono::seconds(5);
+// A watch delivers within seconds what a read has shown.
+constexpr auto kUndelivered = std::chrono::minutes(1);
 // Clusters, or namespaces of clusters, with a label of their own in the metrics.
 constexpr std::size_t kMostLabels = 100;
 
@@ -558,8 +560,27 @@ void ResourceReporter::note_unreadable(const std::string& key, const Error& erro
                {{"resource", key}, {"reason", error.message}, {"suppressed", verdict.suppressed}});
 }
 
+// A state that was read has not come by the watch for long: what there is now decides.
+void ResourceReporter::compare_undelivered() {
+  const auto now = Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kUndelivered;
+  const auto keys = newest_.take_undelivered([this](const std::string& key) {
+    const auto id = parse_resource_key(key);
+    const auto cluster = clusters_.find(id.cluster);
+    if (cluster == clusters_.end()) return std::string_view();
+    for (const auto& watch : cluster->second->watches) {
+      if (watch->what().name != id.kind) continue;
+      if (const auto* record = watch->find(id.object)) return record->resource_version();
+    }
+    return std::string_view();
+  });
+  for (const auto& key : keys) changes_.compare_anew(key);
+}
+
 Task<> ResourceReporter::tick() {
   while (true) {
+    compare_undelivered();
     if (queue_.heartbeat_due()) changes_.send_heartbeat();
     resources_.Set(static_cast<double>(changes_.owned()));
     std::size_t failing = 0;

@@ -110,6 +110,7 @@ class ResourceReporter {
                                const LedgerEntry& entry, std::string body);
   Task<Result<std::string>> read(const ResourceKey& id);
   void note_unreadable(const std::string& key, const Error& error);
+  void compare_undelivered();
   Task<> tick();
 
   Executor executor_;
@@ -126,7 +127,8 @@ class ResourceReporter {
   TaskGroup* group_ = nullptr;                                // since start()
   std::map<std::string, std::shared_ptr<Cluster>> clusters_;  // by ResourceKey::cluster
   std::set<std::string> metric_labels_;
-  NewestStates newest_;  // of the objects that were read instead of watched
+  NewestStates newest_;            // of the objects that were read instead of watched
+  Clock::time_point next_look_{};  // of compare_undelivered()
 
   Gauge& resources_;
   Gauge& clusters_size_;

@@ -389,6 +389,37 @@ TEST(Reporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReported) {
   });
 }
 
+// The watch was cut before it delivered the change, which a read had shown, and the cluster was restored
+// before it was open again: the list has nothing that is older than what the watch delivered.
+TEST(Reporter, ARestoreThatOnlyAReadCouldShowIsComparedAnew) {
+  play([](Scene& scene) -> Task<> {
+    const auto is_told = [&scene](const std::string& revision, Clock::duration limit) {
+      return scene.platform.wait_for(
+          [revision](const test::FakePlatform::Report& report) {
+            return report.object["status"]["sync"]["revision"] == revision;
+          },
+          deadline_after(limit));
+    };
+    co_await scene.start();
+    scene.put({.revision = "r1", .resources = 0});
+    EXPECT_NE(co_await is_told("r1", std::chrono::seconds(10)), nullptr);
+    const auto backup = scene.kube.store().back_up();
+    scene.kube.stall_watches(true);
+    scene.put({.revision = "r2", .resources = 0});
+    scene.reporter().changes().claimed(0, 9);  // reads the applications
+    EXPECT_NE(co_await is_told("r2", std::chrono::seconds(10)), nullptr);
+    scene.kube.store().restore(backup);
+    scene.kube.cut_watches();
+    scene.kube.stall_watches(false);
+    const auto before = scene.platform.reports().size();
+    CO_ASSERT_TRUE(co_await scene.platform.wait_for_count(before + 1,
+                                                          deadline_after(std::chrono::minutes(3))));
+    EXPECT_EQ(scene.platform.reports().back().object["status"]["sync"]["revision"], "r1");
+    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_EQ(scene.platform.reports().size(), before + 1);
+  });
+}
+
 // etcd was restored while the watch stayed open, so nothing shows that versions are given out again.
 TEST(Reporter, AStateThatLooksOlderThanOneThatWasReadIsNotLost) {
   play([](Scene& scene) -> Task<> {

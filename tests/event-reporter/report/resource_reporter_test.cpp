@@ -576,6 +576,26 @@ TEST(ResourceReporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReporte
   });
 }
 
+// See the case of Reporter with the same name.
+TEST(ResourceReporter, ARestoreThatOnlyAReadCouldShowIsComparedAnew) {
+  play({}, [](Parts& parts) -> Task<> {
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
+    const auto backup = parts.kube.store().back_up();
+    parts.kube.stall_watches(true);
+    parts.put("u", "two");
+    parts.reporter->changes().compare_anew("in-cluster/rollouts/shop/web");  // reads it
+    CO_ASSERT_TRUE(co_await parts.wait_for("u two"));
+    parts.kube.store().restore(backup);
+    parts.kube.cut_watches();
+    parts.kube.stall_watches(false);
+    CO_ASSERT_TRUE(
+        co_await parts.platform_double.wait_for_count(3, deadline_after(std::chrono::minutes(3))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_THAT(parts.events(), ElementsAre("u one", "u two", "u one"));
+  });
+}
+
 TEST(ResourceReporter, ARestoreEndsTheReportsUnderWay) {
   play({}, [](Parts& parts) -> Task<> {
     parts.put("u", "one");
