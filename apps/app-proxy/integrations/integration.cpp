@@ -61,6 +61,8 @@ Result<void> edit(Integration& integration, std::string_view api_url, SharingPol
       for (UserToken& token : integration.users) {
         token.state = TokenState::invalid;
         token.sealed = {};
+        token.refresh = {};
+        token.expires = {};
       }
       integration.root = std::move(*root);
     }

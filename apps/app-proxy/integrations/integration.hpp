@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "app-proxy/integrations/token_seal.hpp"
 #include "app-proxy/providers/api_root.hpp"
 #include "common/core/error.hpp"
+#include "common/core/time.hpp"
 
 // Git integrations: a host, and the tokens by which users work with it. Pure.
 namespace gitops::app_proxy {
@@ -28,6 +30,15 @@ struct UserToken {
   std::string login = {};
   std::string name = {};
   std::string mail = {};
+  // Of a login at the host: what the next token is asked for with, and when this one ends (the epoch:
+  // never). Empty for a token that the user made.
+  SealedToken refresh = {};
+  WallTime expires = {};
+
+  // Whether the token ends within `margin`, and another one can be asked for.
+  [[nodiscard]] bool can_renew(WallTime now, std::chrono::milliseconds margin) const {
+    return !refresh.text.empty() && expires != WallTime() && expires - now < margin;
+  }
 };
 
 struct Integration {

@@ -41,6 +41,19 @@ std::string stored_provider(ProviderKind kind) {
   return kind == ProviderKind::gitea ? "GITEA" : std::string(wire_name(kind));
 }
 
+// Without a text when it is not whole.
+SealedToken read_sealed(const Json& entry, std::string_view key_id, std::string_view nonce_key,
+                        std::string_view text_key) {
+  SealedToken out{.key_id = string_at(entry, {key_id}), .nonce = {}, .text = {}};
+  auto nonce = base64_decode(string_at(entry, {nonce_key}));
+  auto text = base64_decode(string_at(entry, {text_key}));
+  if (nonce && text && !text->empty()) {
+    out.nonce = std::move(*nonce);
+    out.text = std::move(*text);
+  }
+  return out;
+}
+
 std::optional<UserToken> read_user(const Json& entry) {
   UserToken out;
   out.user_id = string_at(entry, {"userId"});
@@ -49,13 +62,11 @@ std::optional<UserToken> read_user(const Json& entry) {
   out.login = string_at(entry, {"login"});
   out.name = string_at(entry, {"name"});
   out.mail = string_at(entry, {"mail"});
-  out.sealed.key_id = string_at(entry, {"keyId"});
-  auto nonce = base64_decode(string_at(entry, {"nonce"}));
-  auto text = base64_decode(string_at(entry, {"token"}));
-  const bool is_whole = nonce && text && !text->empty();
-  if (is_whole) {
-    out.sealed.nonce = std::move(*nonce);
-    out.sealed.text = std::move(*text);
+  out.sealed = read_sealed(entry, "keyId", "nonce", "token");
+  const bool is_whole = !out.sealed.text.empty();
+  if (const auto expires = integer_at(entry, {"expiresAt"}); is_whole && expires && *expires > 0) {
+    out.refresh = read_sealed(entry, "refreshKeyId", "refreshNonce", "refreshToken");
+    out.expires = WallTime(std::chrono::milliseconds(*expires));
   }
   const bool is_valid = is_whole && string_at(entry, {"state"}) == "valid";
   out.state = is_valid ? TokenState::valid : TokenState::invalid;
@@ -63,15 +74,24 @@ std::optional<UserToken> read_user(const Json& entry) {
 }
 
 Json write_user(const UserToken& token) {
-  return {{"userId", token.user_id},
-          {"username", token.username},
-          {"login", token.login},
-          {"name", token.name},
-          {"mail", token.mail},
-          {"keyId", token.sealed.key_id},
-          {"nonce", base64_encode(token.sealed.nonce)},
-          {"token", base64_encode(token.sealed.text)},
-          {"state", token.state == TokenState::valid ? "valid" : "invalid"}};
+  Json entry{{"userId", token.user_id},
+             {"username", token.username},
+             {"login", token.login},
+             {"name", token.name},
+             {"mail", token.mail},
+             {"keyId", token.sealed.key_id},
+             {"nonce", base64_encode(token.sealed.nonce)},
+             {"token", base64_encode(token.sealed.text)},
+             {"state", token.state == TokenState::valid ? "valid" : "invalid"}};
+  if (token.expires != WallTime()) {
+    entry["expiresAt"] = token.expires.time_since_epoch().count();
+  }
+  if (!token.refresh.text.empty()) {
+    entry["refreshKeyId"] = token.refresh.key_id;
+    entry["refreshNonce"] = base64_encode(token.refresh.nonce);
+    entry["refreshToken"] = base64_encode(token.refresh.text);
+  }
+  return entry;
 }
 
 void write_into(Json& secret, const Integration& integration) {

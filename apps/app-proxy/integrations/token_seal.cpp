@@ -21,6 +21,11 @@ std::string associated_data(const TokenOwner& owner) {
   return out;
 }
 
+// Of what is no token; begins with another word than a token's.
+std::string associated_data(std::string_view purpose) {
+  return "purpose v1\n" + std::string(purpose);
+}
+
 }  // namespace
 
 void TokenSeal::use(const Secret& runtime_token, const Secret& store_iv) {
@@ -34,22 +39,39 @@ void TokenSeal::use(const Secret& runtime_token, const Secret& store_iv) {
 }
 
 Result<SealedToken> TokenSeal::seal(const TokenOwner& owner, const Secret& token) const {
+  return seal_with(associated_data(owner), token);
+}
+
+Result<Secret> TokenSeal::open(const TokenOwner& owner, const SealedToken& sealed) const {
+  return open_with(associated_data(owner), sealed);
+}
+
+Result<SealedToken> TokenSeal::seal_for(std::string_view purpose, const Secret& text) const {
+  return seal_with(associated_data(purpose), text);
+}
+
+Result<Secret> TokenSeal::open_for(std::string_view purpose, const SealedToken& sealed) const {
+  return open_with(associated_data(purpose), sealed);
+}
+
+Result<SealedToken> TokenSeal::seal_with(const std::string& associated, const Secret& text) const {
   if (!has_key()) {
     return fail(ErrorCode::unavailable,
                 "the runtime is not registered yet, so Git tokens cannot be stored; try again "
                 "later");
   }
   SealedToken out{.key_id = current_, .nonce = random_bytes(kSealNonceSize), .text = {}};
-  out.text = gitops::seal(keys_.at(current_), out.nonce, token.reveal(), associated_data(owner));
+  out.text = gitops::seal(keys_.at(current_), out.nonce, text.reveal(), associated);
   return out;
 }
 
-Result<Secret> TokenSeal::open(const TokenOwner& owner, const SealedToken& sealed) const {
+Result<Secret> TokenSeal::open_with(const std::string& associated,
+                                    const SealedToken& sealed) const {
   const auto key = keys_.find(sealed.key_id);
   if (key == keys_.end() || sealed.nonce.size() != kSealNonceSize) {
     return fail(ErrorCode::invalid_data, "the Git token was stored with a key that is not known");
   }
-  auto plain = unseal(key->second, sealed.nonce, sealed.text, associated_data(owner));
+  auto plain = unseal(key->second, sealed.nonce, sealed.text, associated);
   if (!plain) return fail(ErrorCode::invalid_data, "the stored Git token cannot be decrypted");
   return Secret(std::move(*plain));
 }

@@ -44,7 +44,15 @@ class TokenSeal {
     return sealed.key_id == current_;
   }
 
+  // The same for a text that is no token, as the state of a login. It opens for this purpose only,
+  // and never as a token.
+  Result<SealedToken> seal_for(std::string_view purpose, const Secret& text) const;
+  Result<Secret> open_for(std::string_view purpose, const SealedToken& sealed) const;
+
  private:
+  Result<SealedToken> seal_with(const std::string& associated, const Secret& text) const;
+  Result<Secret> open_with(const std::string& associated, const SealedToken& sealed) const;
+
   std::map<std::string, Secret> keys_;  // by id
   std::string current_;
 };
