@@ -15,6 +15,7 @@
 #include "app-proxy/clusters/managed_clusters.hpp"
 #include "app-proxy/config.hpp"
 #include "app-proxy/door.hpp"
+#include "app-proxy/git_login_routes.hpp"
 #include "app-proxy/git_parts.hpp"
 #include "app-proxy/image_routes.hpp"
 #include "app-proxy/log_routes.hpp"
@@ -164,6 +165,18 @@ class App {
                     [this](http::Exchange& exchange, const auto&) {
                       return serve_source_files(exchange, *door_,
                                                 git_ ? git_->source_files() : nullptr);
+                    },
+                .git_login =
+                    [this](http::Exchange& exchange, const auto& parameters) {
+                      return git_logins_->serve_start(exchange, parameters.at("provider"));
+                    },
+                .git_login_form =
+                    [this](http::Exchange& exchange, const auto& parameters) {
+                      return git_logins_->serve_form(exchange, parameters.at("provider"));
+                    },
+                .git_login_callback =
+                    [this](http::Exchange& exchange, const auto& parameters) {
+                      return git_logins_->serve_callback(exchange, parameters.at("provider"));
                     }}),
         rest_error);
     server_.emplace(context_.executor, server_options(config_),
@@ -186,6 +199,11 @@ class App {
     log_routes_.emplace(*door_, *logs_,
                         LogRoutes::Options{.runtime = config_.runtime_name,
                                            .anonymous_archive = config_.logs_without_login});
+    git_logins_.emplace(GitLoginRoutes::Parts{.door = *door_,
+                                              .audit = audit_,
+                                              .git = git_ ? &git_->integrations() : nullptr,
+                                              .oauth = git_ ? &git_->oauth() : nullptr,
+                                              .seal = git_ ? &git_->seal() : nullptr});
     image_routes_.emplace(
         ImageRoutes::Parts{
             .door = *door_,
@@ -562,6 +580,7 @@ class App {
   std::optional<Door> door_;
   std::optional<LogRoutes> log_routes_;
   std::optional<ImageRoutes> image_routes_;
+  std::optional<GitLoginRoutes> git_logins_;
   std::optional<http::Router> router_;
   std::optional<http::Server> server_;
   bool is_listening_ = false;

@@ -210,6 +210,19 @@ Task<std::optional<Door::Entered>> Door::admit(http::Exchange& exchange, http::H
   co_return std::optional<Entered>(std::move(entered));
 }
 
+Task<Result<Door::Entered>> Door::identify(http::Exchange& exchange,
+                                           RequestCredential credential) {
+  Entered entered{.caller = caller_of(exchange), .place = {}};
+  auto user = co_await user_of(credential, exchange.request(), entered.caller.peer,
+                               deadline_after(kUserTimeout));
+  if (!user) co_return std::unexpected(std::move(user.error()));
+  entered.caller.user = std::move(*user);
+  auto place = enter(entered.caller);
+  if (!place) co_return std::unexpected(std::move(place.error()));
+  entered.place = std::move(*place);
+  co_return entered;
+}
+
 Task<Result<void>> Door::readmit(http::Exchange& exchange, Caller& caller) {
   const http::Request& request = exchange.request();
   auto user = co_await user_of(credential_of(request.headers), request, caller.peer,

@@ -48,6 +48,11 @@ class Door {
   };
   // Nullopt when the request was refused; the refusal has been sent.
   Task<std::optional<Entered>> admit(http::Exchange& exchange, http::Headers of_refusal = {});
+  // The same for a credential that came in another way than in the request's head, as in a form.
+  // Nothing is sent; errors are those of UserDirectory::find(), and too_many_requests.
+  Task<Result<Entered>> identify(http::Exchange& exchange, RequestCredential credential);
+  // A caller who is not known: with an id, which the answer tells, and an address.
+  [[nodiscard]] Caller caller_of(http::Exchange& exchange);
   // Asks again whose the credential of that request is, and takes the user over.
   Task<Result<void>> readmit(http::Exchange& exchange, Caller& caller);
 
@@ -55,7 +60,6 @@ class Door {
   // A place among the operations of a user, which ends with it.
   class Place;
 
-  [[nodiscard]] Caller caller_of(http::Exchange& exchange);
   [[nodiscard]] std::string request_id_of(const http::Request& request);
   [[nodiscard]] std::string client_of(http::Exchange& exchange) const;
   [[nodiscard]] bool needs_user(const graphql::Prepared* operation) const;

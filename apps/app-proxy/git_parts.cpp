@@ -59,9 +59,14 @@ GitParts::GitParts(const DaemonContext& context, const Config& config, Around ar
       hosts_(context.executor, client_, context.metrics),
       store_(around_.cluster, around_.files.runtime_namespace),
       integrations_(store_, seal_, hosts_, integration_options(config)),
+      oauth_(around_.cluster, client_,
+             {.own_namespace = around_.files.runtime_namespace,
+              .plain_http = integration_options(config).plain_http,
+              .public_url = config.ingress_host}),
       validity_(integrations_, {.period = config.git_check_period, .is_leader = around_.is_leader}),
       tasks_(context.executor) {
   use_seal();
+  integrations_.renew_with(oauth_, tasks_);
   // Either part may change; until there is a token, nothing can be sealed.
   tasks_.spawn("key of Git tokens", [this]() -> Task<> {
     while (true) {

@@ -10,6 +10,7 @@
 #include "app-proxy/git/tree_reader.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/integrations/git_permissions.hpp"
+#include "app-proxy/integrations/oauth_client.hpp"
 #include "app-proxy/integrations/validity_check.hpp"
 #include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/runtime/config_repository_setup.hpp"
@@ -55,6 +56,9 @@ class GitParts {
   void wake();
 
   [[nodiscard]] GitIntegrations& integrations() { return integrations_; }
+  // For logins of users at Git hosts.
+  [[nodiscard]] OauthClient& oauth() { return oauth_; }
+  [[nodiscard]] const TokenSeal& seal() const { return seal_; }
   // Null, as the three below: there is no folder for clones.
   [[nodiscard]] Committer* committer() { return committer_ ? &*committer_ : nullptr; }
   [[nodiscard]] TreeReader* reader() { return reader_ ? &*reader_ : nullptr; }
@@ -87,6 +91,7 @@ class GitParts {
   TokenSeal seal_;
   IntegrationStore store_;
   GitIntegrations integrations_;
+  OauthClient oauth_;
   ValidityCheck validity_;
   std::optional<GitPermissions> permissions_;
   std::optional<WorkerPool> pool_;

@@ -18,15 +18,6 @@ http::RouteHandler ok() {
   });
 }
 
-// The request names a user and brings no credential: anybody could give that user a token.
-http::RouteHandler no_oauth() {
-  return http::answer_with([](const http::Exchange&, const http::RouteParameters&) {
-    return rest_error(501,
-                      "this runtime does not obtain tokens by OAuth; register one with "
-                      "registerToGitIntegration");
-  });
-}
-
 enum class Does {
   ok,
   graphql,
@@ -37,7 +28,9 @@ enum class Does {
   image_report,
   logs,
   source_files,
-  no_oauth
+  git_login,
+  git_login_form,
+  git_login_callback
 };
 
 struct RouteRow {
@@ -62,8 +55,11 @@ constexpr RouteRow kRoutes[] = {
      "promotes by a pull request"},
     {"POST", "/api/source-files", Does::source_files,
      "for event-reporter, with the runtime's token: the files of an Application's folder in Git"},
-    {"GET", "/api/git-auth/{provider}", Does::no_oauth, "not offered: OAuth of a Git host"},
-    {"GET", "/api/git-auth/{provider}/callback", Does::no_oauth, "not offered: its answer"},
+    {"GET", "/api/git-auth/{provider}", Does::git_login,
+     "in a browser: the user's login at a Git host, by OAuth"},
+    {"POST", "/api/git-auth/{provider}", Does::git_login_form, "the form of that page"},
+    {"GET", "/api/git-auth/{provider}/callback", Does::git_login_callback,
+     "where the Git host sends the browser back to"},
 };
 
 }  // namespace
@@ -112,10 +108,14 @@ std::vector<http::Route> routes(RouteHandlers handlers) {
         return handlers.logs;
       case Does::source_files:
         return handlers.source_files;
-      case Does::no_oauth:
+      case Does::git_login:
+        return handlers.git_login;
+      case Does::git_login_form:
+        return handlers.git_login_form;
+      case Does::git_login_callback:
         break;
     }
-    return no_oauth();
+    return handlers.git_login_callback;
   };
   std::vector<http::Route> made;
   for (const RouteRow& row : kRoutes) {

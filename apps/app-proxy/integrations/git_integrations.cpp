@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::size_t kMaxToken = 4'096;
 constexpr std::size_t kListed = 100;  // repositories of a page
+constexpr auto kMargin = std::chrono::minutes(5);        // before the end of a token
+constexpr auto kRenewal = std::chrono::seconds(15);      // for one
+constexpr auto kPause = std::chrono::seconds(30);        // after one without an outcome
+constexpr auto kOthersTime = std::chrono::seconds(2);    // to store what a replica has renewed
+constexpr std::size_t kMaxPaused = 1'000;
+constexpr int kStores = 3;
 
 std::unexpected<Error> throttled() {
   return fail(ErrorCode::too_many_requests, "the host throttles this token");
@@ -148,6 +154,13 @@ Task<Result<Profile>> GitIntegrations::checked(const ApiRoot& root, const GitAcc
 
 Task<Result<Integration>> GitIntegrations::register_user(Actor actor, std::string name,
                                                          GitAccess access, Deadline deadline) {
+  return register_login(std::move(actor), std::move(name), std::move(access), Renewal(), deadline);
+}
+
+Task<Result<Integration>> GitIntegrations::register_login(Actor actor, std::string name,
+                                                          GitAccess access, Renewal renewal,
+                                                          Deadline deadline) {
+  const auto begun = wall_now();
   const auto named = integration_name(name);
   if (!named) co_return std::unexpected(named.error());
   if (access.token.empty() || access.token.reveal().size() > kMaxToken) {
@@ -167,15 +180,26 @@ Task<Result<Integration>> GitIntegrations::register_user(Actor actor, std::strin
           return fail(ErrorCode::conflict,
                       "the Git integration was changed meanwhile; register the token again");
         }
-        auto sealed = seal_.seal(owner_of(stored, actor.user_id), access.token);
+        const auto owner = owner_of(stored, actor.user_id);
+        auto sealed = seal_.seal(owner, access.token);
         if (!sealed) return std::unexpected(sealed.error());
+        SealedToken refresh;
+        if (!renewal.refresh_token.empty()) {
+          auto kept = seal_.seal(owner, renewal.refresh_token);
+          if (!kept) return std::unexpected(kept.error());
+          refresh = std::move(*kept);
+        }
+        const bool does_end = renewal.lifetime.count() > 0;
         auto registered = register_token(stored, {.user_id = actor.user_id,
                                                   .username = access.username,
                                                   .sealed = std::move(*sealed),
                                                   .state = TokenState::valid,
                                                   .login = profile->login,
                                                   .name = profile->name,
-                                                  .mail = profile->mail});
+                                                  .mail = profile->mail,
+                                                  .refresh = std::move(refresh),
+                                                  .expires = does_end ? begun + renewal.lifetime
+                                                                      : WallTime()});
         if (!registered) return std::unexpected(registered.error());
         return true;
       },
@@ -209,14 +233,18 @@ Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, De
   if (const auto read = co_await store_.recent(*named, actor.account_id, deadline)) {
     const Integration& integration = **read;
     const auto* token = is_visible(integration, actor) ? integration.find(actor.user_id) : nullptr;
-    if (token != nullptr && !token->sealed.text.empty()) {
+    if (token != nullptr && !token->sealed.text.empty() &&
+        !token->can_renew(wall_now(), kMargin)) {
       if (auto opened = seal_.open(owner_of(integration, actor.user_id), token->sealed)) {
         co_return account_of(hosts_, integration, *token, std::move(*opened));
       }
     }
   }
   // A refusal is never told from something that may have changed since.
-  const auto integration = co_await store_.get(*named, actor.account_id, deadline);
+  auto integration = co_await store_.get(*named, actor.account_id, deadline);
+  if (!integration) co_return std::unexpected(integration.error());
+  if (!is_visible(*integration, actor)) co_return std::unexpected(unknown_integration(*named));
+  integration = co_await renewed(std::move(*integration), actor.user_id, deadline);
   if (!integration) co_return std::unexpected(integration.error());
   if (!is_visible(*integration, actor)) co_return std::unexpected(unknown_integration(*named));
   const auto* token = integration->find(actor.user_id);
@@ -229,7 +257,7 @@ Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, De
   auto opened = seal_.open(owner_of(*integration, actor.user_id), token->sealed);
   if (!opened) {
     if (seal_.has_key()) {
-      co_await mark(*integration, actor.user_id, TokenState::invalid, token->sealed, std::nullopt,
+      co_await mark(*integration, actor.user_id, TokenState::invalid, token->sealed, Again(),
                     deadline);
     }
     co_return std::unexpected(no_usable_token(*named, integration_errors::kInvalidToken));
@@ -277,12 +305,15 @@ Task<Result<Profile>> GitIntegrations::validate(Actor actor, std::string provide
 }
 
 Task<> GitIntegrations::check(Integration integration, std::string user_id, Deadline deadline) {
+  auto current = co_await renewed(std::move(integration), user_id, deadline);
+  if (!current) co_return;  // it is marked, or not known
+  integration = std::move(*current);
   const auto* token = integration.find(user_id);
   if (token == nullptr || token->sealed.text.empty() || !seal_.has_key()) co_return;
   const auto owner = owner_of(integration, user_id);
   auto opened = seal_.open(owner, token->sealed);
   if (!opened) {
-    co_await mark(integration, user_id, TokenState::invalid, token->sealed, std::nullopt, deadline);
+    co_await mark(integration, user_id, TokenState::invalid, token->sealed, Again(), deadline);
     co_return;
   }
   const GitAccess access{*opened, token->username, Urgency::background};
@@ -290,28 +321,169 @@ Task<> GitIntegrations::check(Integration integration, std::string user_id, Dead
   const auto profile = co_await provider->who_am_i(access, deadline);
   if (!profile && profile.error().reason != git_errors::kTokenRejected) co_return;  // not known
   if (profile && profile->is_last_known) co_return;
-  std::optional<SealedToken> sealed_again;
+  Again again;
   if (!seal_.is_current(token->sealed)) {
-    if (auto sealed = seal_.seal(owner, *opened)) sealed_again = std::move(*sealed);
+    if (auto sealed = seal_.seal(owner, *opened)) again.sealed = std::move(*sealed);
+  }
+  if (!token->refresh.text.empty() && !seal_.is_current(token->refresh)) {
+    if (const auto refresh = seal_.open(owner, token->refresh)) {
+      if (auto sealed = seal_.seal(owner, *refresh)) again.refresh = std::move(*sealed);
+    }
   }
   co_await mark(integration, user_id, profile ? TokenState::valid : TokenState::invalid,
-                token->sealed, std::move(sealed_again), deadline);
+                token->sealed, std::move(again), deadline);
 }
 
-Result<GitAccess> GitIntegrations::background_access(const Integration& integration,
-                                                     const std::string& user_id) const {
-  const auto* token = integration.find(user_id);
+Task<Result<GitAccess>> GitIntegrations::background_access(Integration integration,
+                                                           std::string user_id,
+                                                           Deadline deadline) {
+  const auto current = co_await renewed(std::move(integration), user_id, deadline);
+  if (!current) co_return std::unexpected(current.error());
+  const auto* token = current->find(user_id);
   if (token == nullptr || token->sealed.text.empty()) {
-    return std::unexpected(no_usable_token(integration.name, integration_errors::kNoToken));
+    co_return std::unexpected(no_usable_token(current->name, integration_errors::kNoToken));
   }
-  auto opened = seal_.open(owner_of(integration, user_id), token->sealed);
-  if (!opened) return std::unexpected(opened.error());
-  return GitAccess{std::move(*opened), token->username, Urgency::background};
+  auto opened = seal_.open(owner_of(*current, user_id), token->sealed);
+  if (!opened) co_return std::unexpected(opened.error());
+  co_return GitAccess{std::move(*opened), token->username, Urgency::background};
+}
+
+// One renewal for all who wait for it.
+struct GitIntegrations::Flight {
+  explicit Flight(const Executor& executor) : landed(executor) {}
+  Event landed;
+  bool has_landed = false;
+  Result<Integration> result = fail(ErrorCode::internal, "a renewal of a Git token broke off");
+};
+
+Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std::string user_id,
+                                                   Deadline deadline) {
+  const auto* token = integration.find(user_id);
+  if (oauth_ == nullptr || token == nullptr || token->sealed.text.empty() ||
+      !token->can_renew(wall_now(), kMargin)) {
+    co_return integration;
+  }
+  const bool is_over = token->expires <= wall_now();
+  const std::string key = integration.name + "\n" + integration.account_id + "\n" + user_id;
+  Error trouble{.code = ErrorCode::unavailable,
+                .message = "the Git token of the login has ended, and the next one could not be "
+                           "had a moment ago; try again in half a minute",
+                .reason = std::string(git_errors::kUnreachable)};
+  const auto paused = paused_.find(key);
+  if (paused == paused_.end() || paused->second <= Clock::now()) {
+    auto found = flights_.find(key);
+    if (found == flights_.end()) {
+      const auto executor = co_await asio::this_coro::executor;
+      found = flights_.emplace(key, std::make_shared<Flight>(executor)).first;
+      renewals_->spawn("renewal of a Git token",
+                       [this, key, flight = found->second, name = integration.name,
+                        account_id = integration.account_id, user_id]() -> Task<> {
+                         // What the host gives must not be lost.
+                         co_await asio::this_coro::reset_cancellation_state(
+                             asio::disable_cancellation());
+                         struct Landing {
+                           GitIntegrations& integrations;
+                           const std::string& key;
+                           Flight& flight;
+                           ~Landing() {
+                             integrations.flights_.erase(key);
+                             flight.has_landed = true;
+                             flight.landed.notify_all();
+                           }
+                         };
+                         const Landing landing{*this, key, *flight};
+                         flight->result =
+                             co_await renew(name, account_id, user_id, deadline_after(kRenewal));
+                         note_renewal(key, name, user_id, flight->result);
+                       });
+    }
+    const auto flight = found->second;
+    bool is_late = false;
+    while (!flight->has_landed && !is_late) is_late = !co_await flight->landed.wait(deadline);
+    if (!is_late && flight->result) co_return *flight->result;
+    if (!is_late) trouble = flight->result.error();
+    if (trouble.reason == integration_errors::kInvalidToken) {
+      co_return std::unexpected(std::move(trouble));
+    }
+  }
+  if (!is_over) co_return integration;
+  if (trouble.reason.empty()) trouble.reason = git_errors::kUnreachable;
+  co_return std::unexpected(std::move(trouble));
+}
+
+void GitIntegrations::note_renewal(const std::string& key, const std::string& name,
+                                   const std::string& user_id, const Result<Integration>& result) {
+  paused_.erase(key);
+  // A refusal is told with the change of the token's state.
+  if (result || result.error().reason == integration_errors::kInvalidToken) return;
+  if (paused_.size() >= kMaxPaused) {
+    std::erase_if(paused_, [](const auto& entry) { return entry.second <= Clock::now(); });
+  }
+  if (paused_.size() < kMaxPaused) paused_.emplace(key, Clock::now() + kPause);
+  log_.warning(
+      "the Git token of a login could not be renewed now",
+      {{"integration", name}, {"user_id", user_id}, {"reason", result.error().message}});
+}
+
+Task<Result<Integration>> GitIntegrations::renew(std::string name, std::string account_id,
+                                                 std::string user_id, Deadline deadline) {
+  auto integration = co_await store_.get(name, account_id, deadline);
+  if (!integration) co_return integration;
+  const auto* token = integration->find(user_id);
+  // Another replica, or the user, was faster.
+  if (token == nullptr || !token->can_renew(wall_now(), kMargin)) co_return integration;
+  const auto seen = *token;
+  if (!seal_.has_key()) co_return fail(ErrorCode::unavailable, "the runtime is not registered yet");
+  const auto refresh = seal_.open(owner_of(*integration, user_id), seen.refresh);
+  const auto asked = wall_now();
+  Result<oauth::Grant> grant = std::unexpected(
+      Error{.code = ErrorCode::forbidden, .reason = std::string(oauth::kNotGranted)});
+  if (refresh) grant = co_await oauth_->refresh(integration->root, *refresh, deadline);
+  if (grant) co_return co_await keep(std::move(*integration), user_id, std::move(*grant), asked);
+  if (grant.error().reason != oauth::kNotGranted) co_return std::unexpected(grant.error());
+  // Another replica may have renewed it, and be about to store that.
+  co_await sleep_for(kOthersTime);
+  integration = co_await store_.get(name, account_id, deadline);
+  if (!integration) co_return integration;
+  const auto* now = integration->find(user_id);
+  if (now == nullptr || now->sealed != seen.sealed) co_return integration;
+  Again again;
+  again.refresh = SealedToken();
+  co_await mark(*integration, user_id, TokenState::invalid, seen.sealed, std::move(again), deadline);
+  co_return std::unexpected(no_usable_token(name, integration_errors::kInvalidToken));
+}
+
+Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::string user_id,
+                                                oauth::Grant grant, WallTime asked) {
+  const auto owner = owner_of(integration, user_id);
+  const auto seen = *integration.find(user_id);
+  const auto sealed = seal_.seal(owner, grant.access_token);
+  if (!sealed) co_return std::unexpected(sealed.error());
+  Result<SealedToken> refresh = seen.refresh;
+  if (!grant.refresh_token.empty()) refresh = seal_.seal(owner, grant.refresh_token);
+  if (!refresh) co_return std::unexpected(refresh.error());
+  const auto deadline = deadline_after(kRenewal);
+  for (int attempt = 1;; ++attempt) {
+    auto stored = co_await store_.apply(
+        integration.name, integration.account_id,
+        [&](Integration& there) -> Result<bool> {
+          auto* token = there.find(user_id);
+          // The user has registered another one meanwhile, or none.
+          if (token == nullptr || token->sealed != seen.sealed) return false;
+          token->sealed = *sealed;
+          token->refresh = *refresh;
+          token->expires = grant.lifetime.count() > 0 ? asked + grant.lifetime : WallTime();
+          return true;
+        },
+        deadline);
+    if (stored || attempt == kStores) co_return stored;
+    co_await sleep_for(std::chrono::seconds(1));
+  }
 }
 
 Task<Result<Permissions>> GitIntegrations::permissions(Integration integration, std::string user_id,
                                                        RepositoryName name, Deadline deadline) {
-  const auto access = background_access(integration, user_id);
+  const auto access = co_await background_access(integration, user_id, deadline);
   if (!access) co_return std::unexpected(access.error());
   const auto provider = make_provider(hosts_, integration.root);
   const auto told = co_await provider->permissions(*access, name, deadline);
@@ -325,7 +497,7 @@ Task<Result<Permissions>> GitIntegrations::permissions(Integration integration, 
 
 Task<Result<GitIntegrations::ListedPermissions>> GitIntegrations::listed_permissions(
     Integration integration, std::string user_id, std::size_t page, Deadline deadline) {
-  const auto access = background_access(integration, user_id);
+  const auto access = co_await background_access(integration, user_id, deadline);
   if (!access) co_return std::unexpected(access.error());
   const auto provider = make_provider(hosts_, integration.root);
   const auto told = co_await provider->repositories(
@@ -342,10 +514,10 @@ Task<Result<GitIntegrations::ListedPermissions>> GitIntegrations::listed_permiss
 }
 
 Task<> GitIntegrations::mark(const Integration& integration, const std::string& user_id,
-                             TokenState state, SealedToken seen,
-                             std::optional<SealedToken> sealed_again, Deadline deadline) {
+                             TokenState state, SealedToken seen, Again again,
+                             Deadline deadline) {
   const auto* known = integration.find(user_id);
-  if (known->state == state && !sealed_again) co_return;
+  if (known->state == state && !again.sealed && !again.refresh) co_return;
   bool is_transition = false;
   const auto written = co_await store_.apply(
       integration.name, integration.account_id,
@@ -356,8 +528,9 @@ Task<> GitIntegrations::mark(const Integration& integration, const std::string& 
         if (token == nullptr || token->sealed != seen) return false;
         is_transition = token->state != state;
         token->state = state;
-        if (sealed_again) token->sealed = *sealed_again;
-        return is_transition || sealed_again.has_value();
+        if (again.sealed) token->sealed = *again.sealed;
+        if (again.refresh) token->refresh = *again.refresh;
+        return is_transition || again.sealed || again.refresh;
       },
       deadline);
   if (!written) {

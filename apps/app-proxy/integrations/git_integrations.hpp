@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +12,10 @@
 
 #include "app-proxy/integrations/integration.hpp"
 #include "app-proxy/integrations/integration_store.hpp"
+#include "app-proxy/integrations/oauth_client.hpp"
 #include "app-proxy/providers/git_host_client.hpp"
 #include "app-proxy/providers/git_provider.hpp"
+#include "common/core/task_group.hpp"
 
 namespace gitops::app_proxy {
 
@@ -59,6 +62,21 @@ class GitIntegrations {
   // Checks the token with the host before it is stored.
   Task<Result<Integration>> register_user(Actor actor, std::string name, GitAccess access,
                                           Deadline deadline);
+  // The same for the token of a login at the host, and what comes with it.
+  struct Renewal {
+    Secret refresh_token = {};         // empty: there is none
+    std::chrono::seconds lifetime{0};  // of the token; 0: it does not end
+  };
+  Task<Result<Integration>> register_login(Actor actor, std::string name, GitAccess access,
+                                           Renewal renewal, Deadline deadline);
+  // From now on a token of a login that has less than five minutes left is renewed before it is used:
+  // once for all who wait for it, and stored before anybody gets it. A host that refuses makes it
+  // invalid; one that does not answer changes nothing. `tasks` has the requests, which are finished
+  // even when it is cancelled, because a host may give the next token only once.
+  void renew_with(OauthClient& oauth, TaskGroup& tasks) {
+    oauth_ = &oauth;
+    renewals_ = &tasks;
+  }
   // Without a token nothing happens.
   Task<Result<Integration>> deregister_user(Actor actor, std::string name, Deadline deadline);
 
@@ -102,16 +120,32 @@ class GitIntegrations {
   [[nodiscard]] IntegrationStore& store() { return store_; }
 
  private:
+  struct Flight;
+  // What of a token is written again beside its state. A refresh token without a text is dropped.
+  struct Again {
+    std::optional<SealedToken> sealed = {};
+    std::optional<SealedToken> refresh = {};
+  };
   // A stored token for background work.
-  [[nodiscard]] Result<GitAccess> background_access(const Integration& integration,
-                                                    const std::string& user_id) const;
+  Task<Result<GitAccess>> background_access(Integration integration, std::string user_id,
+                                            Deadline deadline);
+  // The integration as it is when the user's token needs not be renewed, or cannot be while it still
+  // counts; otherwise as it is after that.
+  Task<Result<Integration>> renewed(Integration integration, std::string user_id,
+                                    Deadline deadline);
+  Task<Result<Integration>> renew(std::string name, std::string account_id, std::string user_id,
+                                  Deadline deadline);
+  void note_renewal(const std::string& key, const std::string& name, const std::string& user_id,
+                    const Result<Integration>& result);
+  Task<Result<Integration>> keep(Integration integration, std::string user_id, oauth::Grant grant,
+                                 WallTime asked);
   Task<Result<ApiRoot>> allowed_root(Actor actor, std::string_view provider,
                                      std::string_view api_url, Deadline deadline);
   Task<Result<Profile>> checked(const ApiRoot& root, const GitAccess& access, TokenUse use,
                                 Deadline deadline);
   // Writes the state of a token, unless it was replaced since; one caller of many tells it.
   Task<> mark(const Integration& integration, const std::string& user_id, TokenState state,
-              SealedToken seen, std::optional<SealedToken> sealed_again, Deadline deadline);
+              SealedToken seen, Again again, Deadline deadline);
 
   Log log_{"git-integrations"};
   IntegrationStore& store_;
@@ -119,6 +153,10 @@ class GitIntegrations {
   GitHostClient& hosts_;
   Options options_;
   std::function<void(const Transition&)> tell_;
+  OauthClient* oauth_ = nullptr;
+  TaskGroup* renewals_ = nullptr;
+  std::map<std::string, std::shared_ptr<Flight>> flights_;  // by user and integration
+  std::map<std::string, Clock::time_point> paused_;         // after a renewal without an outcome
 };
 
 }  // namespace gitops::app_proxy

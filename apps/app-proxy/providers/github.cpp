@@ -116,7 +116,9 @@ Task<Result<TokenCheck>> GitHub::check_token(const GitAccess& access, TokenUse u
   auto answer =
       co_await calls_.send(access, {.path = "/user", .what = "scopes of the Git token"}, deadline);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
-  const bool is_fine_grained = access.token.reveal().starts_with("github_pat_");
+  // Of fine-grained tokens, and of users at GitHub Apps: these have permissions, and an empty field.
+  const auto token = access.token.reveal();
+  const bool is_fine_grained = token.starts_with("github_pat_") || token.starts_with("ghu_");
   if (const auto scopes = answer->headers.find("X-OAuth-Scopes"); scopes && !is_fine_grained) {
     check.missing = github::missing_scopes(*scopes, use);
     co_return check;

@@ -122,14 +122,15 @@ app-proxy. Argument: the root. */}}
 {{- $secret | toJson -}}
 {{- end -}}
 
-{{/* What is told at the registration, as JSON; {} without a user's token. Argument: the root. */}}
+{{/* What is told at the registration, as JSON; without a user's token only the address, to which Git hosts send browsers back after a login.
+     Argument: the root. */}}
 {{- define "gitops-runtime.app-proxy.registrationEnv" -}}
-{{- $env := dict -}}
+{{- $env := dict "INGRESS_HOST" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "ingressHost" "optional" true))) -}}
 {{- if include "gitops-runtime.app-proxy.userToken" . | fromJson -}}
 {{- $_ := set $env "CHART_VERSION" .Chart.Version -}}
 {{- $_ := set $env "INSTALLATION_TYPE" "HELM" -}}
 {{- $_ := set $env "IS_EXTERNAL_ARGOCD" (not (index .Values "argo-cd").enabled) -}}
-{{- range $name, $key := dict "RUNTIME_VERSION" "version" "CLUSTER" "cluster" "INGRESS_HOST" "ingressHost" "INGRESS_CLASS_NAME" "ingressClassName" "INGRESS_CONTROLLER" "ingressController" -}}
+{{- range $name, $key := dict "RUNTIME_VERSION" "version" "CLUSTER" "cluster" "INGRESS_CLASS_NAME" "ingressClassName" "INGRESS_CONTROLLER" "ingressController" -}}
 {{- $ref := dict "name" "codefresh-cm" "key" $key -}}
 {{- if hasPrefix "ingress" $key -}}
 {{- $_ := set $ref "optional" true -}}

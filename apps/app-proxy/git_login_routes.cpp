@@ -1,0 +1,427 @@
+#include "app-proxy/git_login_routes.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "app-proxy/git_login_pages.hpp"
+#include "app-proxy/resolvers/git_integrations.hpp"
+#include "app-proxy/users/credential.hpp"
+#include "common/core/text.hpp"
+#include "common/http/url.hpp"
+
+namespace gitops::app_proxy {
+namespace {
+
+constexpr const char* kCookie = "gitops-git-login";
+constexpr auto kLongest = std::chrono::minutes(10);  // of a login, in the browser
+constexpr auto kBeginTime = std::chrono::seconds(15);
+constexpr auto kFinishTime = std::chrono::seconds(40);
+constexpr std::size_t kMaxForm = 16UL * 1024;
+constexpr std::size_t kMaxCode = 2'048;
+constexpr std::size_t kMaxShown = 200;  // of what comes from elsewhere
+constexpr std::string_view kNotDone = "The login did not succeed";
+constexpr std::string_view kAudited = "registerToGitIntegration";
+
+// Cut between characters.
+std::string shortened(std::string_view text) {
+  std::size_t length = std::min(text.size(), kMaxShown);
+  while (length < text.size() && length > 0 &&
+         (static_cast<unsigned char>(text[length]) & 0xc0U) == 0x80U) {
+    --length;
+  }
+  return std::string(text.substr(0, length)) + (length < text.size() ? "…" : "");
+}
+
+int status_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::unsupported:
+      return 400;
+    case ErrorCode::unauthenticated:
+      return 401;
+    case ErrorCode::forbidden:
+      return 403;
+    case ErrorCode::not_found:
+      return 404;
+    case ErrorCode::conflict:
+      return 409;
+    case ErrorCode::too_many_requests:
+      return 429;
+    case ErrorCode::protocol:
+    case ErrorCode::too_large:
+      return 502;
+    case ErrorCode::timeout:
+      return 504;
+    default:
+      return 503;
+  }
+}
+
+http::Response failure_page(const Error& error) {
+  auto response = login_page(status_of(error), kNotDone, error.message + ".");
+  if (error.retry_after.count() > 0) {
+    response.headers.add(
+        "Retry-After",
+        std::to_string(std::chrono::ceil<std::chrono::seconds>(error.retry_after).count()));
+  }
+  return response;
+}
+
+http::Response unknown_provider_page() {
+  return login_page(404, kNotDone,
+                    "There is a login at these Git hosts: github, gitlab, bitbucket-server, gitea. "
+                    "For others, make a token there and register it with the integration.");
+}
+
+// As a browser writes it in Origin.
+std::string origin_of(const http::Url& url) {
+  return url.scheme + "://" + url.host_header();
+}
+
+// For the host and the path of the callback. An empty value takes it away.
+std::string cookie_for(const http::Url& callback, const std::string& value) {
+  const auto seconds = value.empty() ? std::chrono::seconds(0) : std::chrono::seconds(kLongest);
+  return std::string(kCookie) + "=" + value + "; Path=" + callback.path +
+         "; Max-Age=" + std::to_string(seconds.count()) + "; HttpOnly; SameSite=Lax" +
+         (callback.is_tls() ? "; Secure" : "");
+}
+
+// Whether a cookie of the request belongs to the login. There can be several of one name, of other
+// paths and domains.
+bool is_begun_here(const http::Headers& headers, const oauth::Login& login) {
+  for (const auto& [name, value] : headers) {
+    if (!http::equal_ignoring_case(name, "Cookie")) continue;
+    for (std::string_view rest = value; !rest.empty();) {
+      const auto pair = trimmed(rest.substr(0, rest.find(';')));
+      rest.remove_prefix(std::min(rest.find(';') == rest.npos ? rest.size() : rest.find(';') + 1,
+                                  rest.size()));
+      const auto equals = pair.find('=');
+      if (equals == pair.npos || pair.substr(0, equals) != kCookie) continue;
+      if (oauth::is_browser(login.browser, pair.substr(equals + 1))) return true;
+    }
+  }
+  return false;
+}
+
+bool is_form(const http::Headers& headers) {
+  const auto type = headers.find("Content-Type").value_or("");
+  return http::equal_ignoring_case(trimmed(type.substr(0, type.find(';'))),
+                                   "application/x-www-form-urlencoded");
+}
+
+}  // namespace
+
+bool GitLoginRoutes::is_from_page(const http::Request& request, ProviderKind kind) const {
+  // Each browser sends this to https:// and to localhost, and no page can change it.
+  if (const auto site = request.headers.find("Sec-Fetch-Site")) return *site == "same-origin";
+  const auto callback = parts_.oauth->redirect_uri(kind);
+  return callback && request.headers.find("Origin") == origin_of(*callback);
+}
+
+Task<Result<GitLoginRoutes::Place>> GitLoginRoutes::place_of(Actor actor, ProviderKind kind,
+                                                             std::string integration,
+                                                             Deadline deadline) {
+  const auto name = integration_name(integration);
+  if (!name) co_return std::unexpected(name.error());
+  auto found = co_await parts_.git->get(std::move(actor), *name, deadline);
+  if (!found) co_return std::unexpected(shown(std::move(found.error())));
+  if (!*found) co_return std::unexpected(unknown_integration(*name));
+  const ApiRoot& root = (*found)->root;
+  if (root.kind != kind) {
+    const auto word = oauth::word_of(root.kind);
+    co_return fail(ErrorCode::invalid_argument,
+                   "the Git integration \"" + *name + "\" is for " +
+                       std::string(display_name(root.kind)) +
+                       (word.empty() ? ", where there is no login; register a token instead"
+                                     : "; open /app-proxy/api/git-auth/" + std::string(word)));
+  }
+  auto app = co_await parts_.oauth->app_for(root, deadline);
+  if (!app) {
+    if (app.error().code == ErrorCode::not_found) co_return std::unexpected(app.error());
+    co_return std::unexpected(shown(std::move(app.error())));
+  }
+  Place place{.integration = std::move(**found), .app = std::move(*app)};
+  co_return place;
+}
+
+Task<Result<GitLoginRoutes::Begun>> GitLoginRoutes::begin(const User& user, ProviderKind kind,
+                                                          Wanted wanted, Deadline deadline) {
+  if (user.id.empty()) {
+    co_return fail(ErrorCode::forbidden,
+                   "the runtime itself cannot register a Git token; use the API key of a user");
+  }
+  if (!wanted.user_id.empty() && wanted.user_id != user.id) {
+    co_return fail(ErrorCode::forbidden,
+                   "this link is for another user than the one whose API key was given; nothing "
+                   "was changed");
+  }
+  if (!wanted.account_id.empty() && wanted.account_id != user.account_id) {
+    co_return fail(ErrorCode::forbidden,
+                   "this link is for another account than the runtime's; nothing was changed");
+  }
+  if (parts_.git == nullptr) {
+    co_return fail(ErrorCode::unavailable,
+                   "the runtime has no access to its Kubernetes API server, where Git integrations "
+                   "are stored; see its log");
+  }
+  const auto callback = parts_.oauth->redirect_uri(kind);
+  if (!callback) co_return std::unexpected(callback.error());
+  const auto wait = logins_.wait_of(user.id, Clock::now());
+  if (wait > Clock::duration::zero()) {
+    Error error{.code = ErrorCode::too_many_requests,
+                .message = "too many logins of one user; try again in a minute",
+                .retry_after = std::chrono::ceil<std::chrono::milliseconds>(wait)};
+    co_return std::unexpected(std::move(error));
+  }
+  logins_.spend(user.id, Clock::now());
+  Actor actor{.user_id = user.id, .account_id = user.account_id, .is_admin = user.is_admin};
+  const auto place =
+      co_await place_of(std::move(actor), kind, std::move(wanted.integration), deadline);
+  if (!place) co_return std::unexpected(place.error());
+  const auto browser = oauth::new_browser_value();
+  const oauth::Login login{.id = {},
+                           .user_id = user.id,
+                           .user_name = user.name,
+                           .is_admin = user.is_admin,
+                           .account_id = user.account_id,
+                           .integration = place->integration.name,
+                           .kind = kind,
+                           .verifier = oauth::new_verifier(),
+                           .browser = oauth::browser_mark(browser),
+                           .until = wall_now() + kLongest};
+  const auto state = oauth::seal_login(*parts_.seal, login);
+  if (!state) co_return std::unexpected(state.error());
+  Begun begun{.location = oauth::authorize_url(kind, place->app, callback->to_string(), *state,
+                                               login.verifier),
+              .cookie = cookie_for(*callback, browser)};
+  co_return begun;
+}
+
+Task<std::optional<GitLoginRoutes::Begun>> GitLoginRoutes::begin_or_refuse(
+    http::Exchange& exchange, const Caller& caller, ProviderKind kind, Wanted wanted) {
+  const auto at = Clock::now();
+  const std::string name = wanted.integration;
+  auto begun =
+      co_await begin(*caller.user, kind, std::move(wanted), deadline_after(kBeginTime));
+  if (begun) co_return std::optional<Begun>(std::move(*begun));
+  parts_.audit.write({.caller = caller,
+                      .action = kAudited,
+                      .subject = {{"name", name}, {"login", std::string(oauth::word_of(kind))}},
+                      .result = to_string(begun.error().code),
+                      .reason = begun.error().reason,
+                      .took = Clock::now() - at});
+  (void)co_await exchange.reply(failure_page(begun.error()));
+  co_return std::nullopt;
+}
+
+Task<> GitLoginRoutes::serve_start(http::Exchange& exchange, std::string provider) {
+  const auto kind = oauth::provider_of(provider);
+  if (!kind) {
+    (void)co_await exchange.reply(unknown_provider_page());
+    co_return;
+  }
+  const auto value = [&exchange](std::string_view name) {
+    return http::query_parameter(exchange.query(), name);
+  };
+  Wanted wanted{.user_id = value("userId"),
+                .account_id = value("accountId"),
+                .integration = value("integration")};
+  // What a browser sends by itself says nothing about who opened this address.
+  const auto credential = credential_of(exchange.request().headers);
+  const bool is_asked = credential.kind == RequestCredential::Kind::none ||
+                        (credential.kind == RequestCredential::Kind::cookie &&
+                         !exchange.request().headers.find("Origin"));
+  if (is_asked) {
+    const std::string host(display_name(*kind));
+    (void)co_await exchange.reply(login_form_page(200, {.host = host,
+                                                        .user_id = wanted.user_id,
+                                                        .account_id = wanted.account_id,
+                                                        .integration = wanted.integration}));
+    co_return;
+  }
+  const auto entered = co_await parts_.door.admit(exchange);
+  if (!entered) co_return;
+  const auto begun = co_await begin_or_refuse(exchange, entered->caller, *kind, std::move(wanted));
+  if (!begun) co_return;
+  (void)co_await exchange.reply({.status = 303,
+                                 .headers = {{"Location", begun->location},
+                                             {"Set-Cookie", begun->cookie},
+                                             {"Cache-Control", "no-store"},
+                                             {"Referrer-Policy", "no-referrer"}}});
+}
+
+Task<> GitLoginRoutes::serve_form(http::Exchange& exchange, std::string provider) {
+  const auto kind = oauth::provider_of(provider);
+  if (!kind) {
+    (void)co_await exchange.reply(unknown_provider_page());
+    co_return;
+  }
+  if (!is_form(exchange.request().headers)) {
+    (void)co_await exchange.reply(login_page(415, kNotDone, "This takes the form of its page."));
+    co_return;
+  }
+  if (parts_.git == nullptr) {
+    (void)co_await exchange.reply(
+        login_page(503, kNotDone, "The runtime has no access to its cluster; see its log."));
+    co_return;
+  }
+  // Else another site's page could log its user in with a key of its own, and get the Git account of
+  // whoever looks at it.
+  if (!is_from_page(exchange.request(), *kind)) {
+    (void)co_await exchange.reply(
+        login_page(400, kNotDone,
+                   "The form was not sent by the page of this runtime. Open the address again, at "
+                   "the runtime's own address (INGRESS_HOST)."));
+    co_return;
+  }
+  auto read = co_await exchange.read_body(kMaxForm);
+  if (!read) {
+    (void)co_await exchange.reply(login_page(413, kNotDone, "The form is too long."));
+    co_return;
+  }
+  const Secret body(std::move(*read));
+  const auto value = [&body](std::string_view name) {
+    return http::query_parameter(body.reveal(), name);
+  };
+  Wanted wanted{.user_id = value("userId"),
+                .account_id = value("accountId"),
+                .integration = value("integration")};
+  const Secret key(std::string(trimmed(value("apiKey"))));
+  http::Headers as_sent;
+  as_sent.add("Authorization", std::string(key.reveal()));
+  const auto entered = co_await parts_.door.identify(exchange, credential_of(as_sent));
+  const std::string host(display_name(*kind));
+  if (!entered && entered.error().code == ErrorCode::unauthenticated) {
+    (void)co_await exchange.reply(
+        login_form_page(401, {.host = host,
+                              .user_id = wanted.user_id,
+                              .account_id = wanted.account_id,
+                              .integration = wanted.integration,
+                              .trouble = "This is not the API key of a user of the runtime's "
+                                         "account."}));
+    co_return;
+  }
+  if (!entered) {
+    (void)co_await exchange.reply(failure_page(entered.error()));
+    co_return;
+  }
+  const auto begun = co_await begin_or_refuse(exchange, entered->caller, *kind, std::move(wanted));
+  if (!begun) co_return;
+  auto response = login_onward_page(host, begun->location);
+  response.headers.add("Set-Cookie", begun->cookie);
+  (void)co_await exchange.reply(std::move(response));
+}
+
+Task<Result<std::string>> GitLoginRoutes::finish(const oauth::Login& login, std::string code,
+                                                 Deadline deadline) {
+  const Actor actor{
+      .user_id = login.user_id, .account_id = login.account_id, .is_admin = login.is_admin};
+  auto place = co_await place_of(actor, login.kind, login.integration, deadline);
+  if (!place) co_return std::unexpected(std::move(place.error()));
+  auto grant = co_await parts_.oauth->exchange(login.kind, std::move(place->app), std::move(code),
+                                               login.verifier, deadline);
+  if (!grant) co_return std::unexpected(std::move(grant.error()));
+  GitAccess access{.token = std::move(grant->access_token),
+                   .username = std::string(oauth::git_username(login.kind))};
+  GitIntegrations::Renewal renewal{.refresh_token = std::move(grant->refresh_token),
+                                   .lifetime = grant->lifetime};
+  const auto registered = co_await parts_.git->register_login(
+      actor, login.integration, std::move(access), std::move(renewal), deadline);
+  if (!registered) co_return std::unexpected(shown(registered.error()));
+  const auto* token = registered->find(login.user_id);
+  co_return token == nullptr ? std::string() : token->login;
+}
+
+Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string provider) {
+  const auto kind = oauth::provider_of(provider);
+  const auto refuse = [&exchange](const Error& error) {
+    return exchange.reply(failure_page(error));
+  };
+  if (!kind) {
+    (void)co_await exchange.reply(unknown_provider_page());
+    co_return;
+  }
+  const auto value = [&exchange](std::string_view name) {
+    return http::query_parameter(exchange.query(), name);
+  };
+  const std::string state = value("state");
+  // HEAD would use the login up.
+  if (state.empty() || exchange.request().method != "GET") {
+    (void)co_await exchange.reply(login_page(
+        400, kNotDone, "This address is for the answer of a Git host to a login, which is not here."));
+    co_return;
+  }
+  if (parts_.git == nullptr) {
+    (void)co_await exchange.reply(
+        login_page(503, kNotDone, "The runtime has no access to its cluster; see its log."));
+    co_return;
+  }
+  const auto now = wall_now();
+  auto login = oauth::open_login(*parts_.seal, state, now);
+  if (login && login->kind != *kind) {
+    login = fail(ErrorCode::invalid_argument,
+                 "this answer is for a login at another Git host; begin again");
+  }
+  if (!login) {
+    (void)co_await refuse(login.error());
+    co_return;
+  }
+  const auto callback = parts_.oauth->redirect_uri(*kind);
+  if (!is_begun_here(exchange.request().headers, *login)) {
+    Error error{.code = ErrorCode::forbidden,
+                .message = "this login was begun in another browser, or at another address of the "
+                           "runtime than " +
+                           (callback ? origin_of(*callback) : std::string("its own")) +
+                           "; begin again there"};
+    (void)co_await refuse(error);
+    co_return;
+  }
+  if (auto used = used_.use(*login, now); !used) {
+    (void)co_await refuse(used.error());
+    co_return;
+  }
+  Caller caller = parts_.door.caller_of(exchange);
+  caller.user = std::make_shared<const User>(User{.id = login->user_id,
+                                                  .name = login->user_name,
+                                                  .account_id = login->account_id,
+                                                  .is_admin = login->is_admin});
+  const auto at = Clock::now();
+  const std::string host(display_name(*kind));
+  Result<std::string> done;
+  std::string code = value("code");
+  if (const auto error = value("error"); !error.empty()) {
+    const auto why = value("error_description");
+    done = fail(ErrorCode::forbidden, host + " refused the login: " + shortened(error) +
+                                          (why.empty() ? "" : ": " + shortened(why)));
+  } else if (code.empty() || code.size() > kMaxCode) {
+    done = fail(ErrorCode::invalid_argument, host + " sent no code; begin again");
+  } else {
+    done = co_await finish(*login, std::move(code), deadline_after(kFinishTime));
+  }
+  parts_.audit.write({.caller = caller,
+                      .action = kAudited,
+                      .subject = {{"name", login->integration},
+                                  {"login", std::string(oauth::word_of(*kind))}},
+                      .result = done ? "ok" : to_string(done.error().code),
+                      .reason = done ? std::string_view() : std::string_view(done.error().reason),
+                      .took = Clock::now() - at});
+  if (!done) {
+    log_.warning("a login at a Git host did not succeed",
+                 {{"provider", provider},
+                  {"integration", login->integration},
+                  {"user_id", login->user_id},
+                  {"code", to_string(done.error().code)},
+                  {"reason", done.error().reason}});
+  }
+  auto response =
+      done ? login_page(200, "Logged in at " + host,
+                        "Your account " + *done + " at " + host +
+                            " is registered with the Git integration \"" + login->integration +
+                            "\". You can close this window.")
+           : failure_page(done.error());
+  if (callback) response.headers.add("Set-Cookie", cookie_for(*callback, {}));
+  (void)co_await exchange.reply(std::move(response));
+}
+
+}  // namespace gitops::app_proxy
