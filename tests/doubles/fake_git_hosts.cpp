@@ -149,6 +149,10 @@ http::Response FakeGitHost::bitbucket_server_page(const Asked& asked, const Json
 Task<> FakeGitHost::handle(http::Exchange& exchange) {
   const auto body = co_await exchange.read_body(1 << 20);
   const auto& request = exchange.request();
+  if (is_oauth(request.method, exchange.path())) {
+    (void)co_await exchange.reply(answer_oauth(body ? *body : std::string()));
+    co_return;
+  }
   Asked asked{.method = request.method,
               .path = {},
               .query = Query(exchange.query()),

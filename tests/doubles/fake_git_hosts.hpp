@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -7,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -68,6 +70,18 @@ class FakeGitHost : public DoubleServer {
     std::string name;
   };
   void add_user(std::string token, User user) { users_[std::move(token)] = std::move(user); }
+  // Logins by OAuth: the application that is registered. Not for Bitbucket Cloud.
+  struct Oauth {
+    std::string client_id = "client-1";
+    std::string client_secret = "canary-client-secret";
+    std::chrono::seconds lifetime{0};  // of tokens; 0: they do not end, and there is nothing to renew
+  };
+  void set_oauth(Oauth oauth) { oauth_ = std::move(oauth); }
+  // What happens when a browser was sent to `address` and its user agrees, or when there is an
+  // error: the address that the browser is sent back to.
+  std::string authorize(std::string_view address, const std::string& error = {});
+  // No refresh token is good any more.
+  void forget_logins() { refreshes_.clear(); }
   // The most items of a page, whatever is asked for.
   void limit_pages(std::size_t items) { page_limit_ = items; }
 
@@ -92,6 +106,8 @@ class FakeGitHost : public DoubleServer {
     }
   };
   http::Response answer(const Asked& asked);
+  [[nodiscard]] bool is_oauth(std::string_view method, std::string_view path) const;
+  http::Response answer_oauth(std::string_view form);
   // One for each provider; in files of their own.
   http::Response answer_github(const Asked& asked);  // and Gitea
   http::Response answer_gitlab(const Asked& asked);
@@ -119,6 +135,9 @@ class FakeGitHost : public DoubleServer {
   std::int64_t last_id_ = 100;
   std::size_t page_limit_ = 1'000;
   bool refuses_tokens_ = false;
+  std::optional<Oauth> oauth_;
+  std::map<std::string, std::pair<std::string, std::string>> codes_;  // redirect_uri, challenge
+  std::map<std::string, std::string> refreshes_;  // refresh token -> access token
 };
 
 // The id that Git gives a file with this content.

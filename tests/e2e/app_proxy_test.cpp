@@ -76,9 +76,10 @@ TEST(AppProxy, AnswersErrorsOfRestInTheFormThatClientsKnow) {
     EXPECT_EQ(missing.status, 404);
     EXPECT_EQ(missing.json,
               (Json{{"statusCode", 404}, {"message", "not found"}, {"error", "Not Found"}}));
-    const auto not_offered = co_await world.send({.target = "/api/git-auth/github"});
-    EXPECT_EQ(not_offered.status, 501);
-    EXPECT_EQ(not_offered.json["statusCode"], 501);
+    // Pages for people are HTML.
+    const auto page = co_await world.send({.target = "/api/git-auth/github"});
+    EXPECT_EQ(page.status, 200);
+    EXPECT_EQ(page.headers.find("Content-Type"), "text/html; charset=utf-8");
     const auto anonymous = co_await world.send({.method = "POST", .target = "/api/clusters"});
     EXPECT_EQ(anonymous.status, 401);
     EXPECT_EQ(anonymous.json, (Json{{"error", "Unauthorized: Invalid token."}}));

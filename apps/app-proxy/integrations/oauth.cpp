@@ -104,7 +104,7 @@ std::unexpected<Error> strange(std::string what) {
 // The word of an error, if it is one; hosts could say anything.
 std::string word_in(const nlohmann::json& json) {
   auto word = string_at(json, {"error"});
-  const bool is_word = word.size() <= kMaxWord && std::ranges::all_of(word, [](char c) {
+  const bool is_word = !word.empty() && word.size() <= kMaxWord && std::ranges::all_of(word, [](char c) {
     return (c >= 'a' && c <= 'z') || c == '_';
   });
   return is_word ? word : std::string("an error");

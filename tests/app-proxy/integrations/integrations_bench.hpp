@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "app-proxy/integrations/git_integrations.hpp"
+#include "app-proxy/integrations/oauth_client.hpp"
 #include "common/core/encoding.hpp"
+#include "common/core/task_group.hpp"
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "support/run_coro.hpp"
@@ -35,8 +37,14 @@ struct IntegrationsBench {
         http(executor, resolver, {}),
         hosts(executor, http, metrics),
         store(kube, "default"),
-        integrations(store, seal, hosts, {.plain_http = PlainHttp::insecure_allowed}) {
+        integrations(store, seal, hosts, {.plain_http = PlainHttp::insecure_allowed}),
+        oauth(kube, http,
+              {.own_namespace = "default",
+               .plain_http = PlainHttp::insecure_allowed,
+               .public_url = "https://runtime.example.test"}),
+        renewals(executor) {
     EXPECT_TRUE(host.start());
+    integrations.renew_with(oauth, renewals);
     seal.use(Secret("runtime-token"), Secret("iv"));
   }
 
@@ -69,6 +77,8 @@ struct IntegrationsBench {
   TokenSeal seal;
   IntegrationStore store;
   GitIntegrations integrations;
+  OauthClient oauth;
+  TaskGroup renewals;
 };
 
 inline void with_integrations(const std::function<Task<>(IntegrationsBench&)>& body,
@@ -76,6 +86,7 @@ inline void with_integrations(const std::function<Task<>(IntegrationsBench&)>& b
   test::run_in_test_time([&]() -> Task<> {
     IntegrationsBench bench(co_await asio::this_coro::executor, kind);
     co_await body(bench);
+    co_await bench.renewals.join();
     bench.http.close_idle();
     co_await bench.host.stop();
     co_await bench.cluster.stop();
