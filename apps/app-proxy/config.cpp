@@ -113,7 +113,10 @@ void bind(ConfigReader& reader, Config& config) {
               {"INGRESS_CONTROLLER"},
               "Controller of the ingress, as it is registered"},
              config.ingress_controller);
-  reader.add({"ingress-host", {"INGRESS_HOST"}, "URL of the runtime, as it is registered"},
+  reader.add({"ingress-host",
+              {"INGRESS_HOST"},
+              "URL of the runtime, as it is registered, and where Git hosts send browsers back to "
+              "after a login"},
              config.ingress_host);
   reader.add_choice({"installation-type",
                      {"INSTALLATION_TYPE"},

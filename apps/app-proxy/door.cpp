@@ -210,8 +210,7 @@ Task<std::optional<Door::Entered>> Door::admit(http::Exchange& exchange, http::H
   co_return std::optional<Entered>(std::move(entered));
 }
 
-Task<Result<Door::Entered>> Door::identify(http::Exchange& exchange,
-                                           RequestCredential credential) {
+Task<Result<Door::Entered>> Door::identify(http::Exchange& exchange, RequestCredential credential) {
   Entered entered{.caller = caller_of(exchange), .place = {}};
   auto user = co_await user_of(credential, exchange.request(), entered.caller.peer,
                                deadline_after(kUserTimeout));

@@ -76,9 +76,10 @@ http::Response login_form_page(int status, const LoginForm& form) {
           "(user settings, API keys). It is checked and not kept.</p>\n<form method=\"post\">\n";
   body += hidden("userId", form.user_id) + hidden("accountId", form.account_id) +
           hidden("integration", form.integration);
-  body += "<p><label>API key <input type=\"password\" name=\"apiKey\" autocomplete=\"off\" required "
-          "autofocus></label></p>\n<p><button>Go on to " +
-          host + "</button></p>\n</form>\n";
+  body +=
+      "<p><label>API key <input type=\"password\" name=\"apiKey\" autocomplete=\"off\" required "
+      "autofocus></label></p>\n<p><button>Go on to " +
+      host + "</button></p>\n</form>\n";
   return page(status, "Log in at " + std::string(form.host), {}, body);
 }
 

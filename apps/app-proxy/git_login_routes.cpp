@@ -94,8 +94,8 @@ bool is_begun_here(const http::Headers& headers, const oauth::Login& login) {
     if (!http::equal_ignoring_case(name, "Cookie")) continue;
     for (std::string_view rest = value; !rest.empty();) {
       const auto pair = trimmed(rest.substr(0, rest.find(';')));
-      rest.remove_prefix(std::min(rest.find(';') == rest.npos ? rest.size() : rest.find(';') + 1,
-                                  rest.size()));
+      rest.remove_prefix(
+          std::min(rest.find(';') == rest.npos ? rest.size() : rest.find(';') + 1, rest.size()));
       const auto equals = pair.find('=');
       if (equals == pair.npos || pair.substr(0, equals) != kCookie) continue;
       if (oauth::is_browser(login.browser, pair.substr(equals + 1))) return true;
@@ -198,12 +198,13 @@ Task<Result<GitLoginRoutes::Begun>> GitLoginRoutes::begin(const User& user, Prov
   co_return begun;
 }
 
-Task<std::optional<GitLoginRoutes::Begun>> GitLoginRoutes::begin_or_refuse(
-    http::Exchange& exchange, const Caller& caller, ProviderKind kind, Wanted wanted) {
+Task<std::optional<GitLoginRoutes::Begun>> GitLoginRoutes::begin_or_refuse(http::Exchange& exchange,
+                                                                           const Caller& caller,
+                                                                           ProviderKind kind,
+                                                                           Wanted wanted) {
   const auto at = Clock::now();
   const std::string name = wanted.integration;
-  auto begun =
-      co_await begin(*caller.user, kind, std::move(wanted), deadline_after(kBeginTime));
+  auto begun = co_await begin(*caller.user, kind, std::move(wanted), deadline_after(kBeginTime));
   if (begun) co_return std::optional<Begun>(std::move(*begun));
   parts_.audit.write({.caller = caller,
                       .action = kAudited,
@@ -348,8 +349,9 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
   const std::string state = value("state");
   // HEAD would use the login up.
   if (state.empty() || exchange.request().method != "GET") {
-    (void)co_await exchange.reply(login_page(
-        400, kNotDone, "This address is for the answer of a Git host to a login, which is not here."));
+    (void)co_await exchange.reply(
+        login_page(400, kNotDone,
+                   "This address is for the answer of a Git host to a login, which is not here."));
     co_return;
   }
   if (parts_.git == nullptr) {
@@ -370,10 +372,11 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
   const auto callback = parts_.oauth->redirect_uri(*kind);
   if (!is_begun_here(exchange.request().headers, *login)) {
     Error error{.code = ErrorCode::forbidden,
-                .message = "this login was begun in another browser, or at another address of the "
-                           "runtime than " +
-                           (callback ? origin_of(*callback) : std::string("its own")) +
-                           "; begin again there"};
+                .message =
+                    "this login was begun in another browser, or at another address of the "
+                    "runtime than " +
+                    (callback ? origin_of(*callback) : std::string("its own")) +
+                    "; begin again there"};
     (void)co_await refuse(error);
     co_return;
   }
@@ -399,27 +402,25 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
   } else {
     done = co_await finish(*login, std::move(code), deadline_after(kFinishTime));
   }
-  parts_.audit.write({.caller = caller,
-                      .action = kAudited,
-                      .subject = {{"name", login->integration},
-                                  {"login", std::string(oauth::word_of(*kind))}},
-                      .result = done ? "ok" : to_string(done.error().code),
-                      .reason = done ? std::string_view() : std::string_view(done.error().reason),
-                      .took = Clock::now() - at});
+  parts_.audit.write(
+      {.caller = caller,
+       .action = kAudited,
+       .subject = {{"name", login->integration}, {"login", std::string(oauth::word_of(*kind))}},
+       .result = done ? "ok" : to_string(done.error().code),
+       .reason = done ? std::string_view() : std::string_view(done.error().reason),
+       .took = Clock::now() - at});
   if (!done) {
-    log_.warning("a login at a Git host did not succeed",
-                 {{"provider", provider},
-                  {"integration", login->integration},
-                  {"user_id", login->user_id},
-                  {"code", to_string(done.error().code)},
-                  {"reason", done.error().reason}});
+    log_.warning("a login at a Git host did not succeed", {{"provider", provider},
+                                                           {"integration", login->integration},
+                                                           {"user_id", login->user_id},
+                                                           {"code", to_string(done.error().code)},
+                                                           {"reason", done.error().reason}});
   }
-  auto response =
-      done ? login_page(200, "Logged in at " + host,
-                        "Your account " + *done + " at " + host +
-                            " is registered with the Git integration \"" + login->integration +
-                            "\". You can close this window.")
-           : failure_page(done.error());
+  auto response = done ? login_page(200, "Logged in at " + host,
+                                    "Your account " + *done + " at " + host +
+                                        " is registered with the Git integration \"" +
+                                        login->integration + "\". You can close this window.")
+                       : failure_page(done.error());
   if (callback) response.headers.add("Set-Cookie", cookie_for(*callback, {}));
   (void)co_await exchange.reply(std::move(response));
 }

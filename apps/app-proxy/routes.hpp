@@ -26,8 +26,8 @@ struct RouteHandlers {
   http::RouteHandler image_report = {};
   http::RouteHandler logs = {};
   http::RouteHandler source_files = {};
-  http::RouteHandler git_login = {};           // GET
-  http::RouteHandler git_login_form = {};      // POST
+  http::RouteHandler git_login = {};       // GET
+  http::RouteHandler git_login_form = {};  // POST
   http::RouteHandler git_login_callback = {};
 };
 

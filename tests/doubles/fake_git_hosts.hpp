@@ -74,7 +74,8 @@ class FakeGitHost : public DoubleServer {
   struct Oauth {
     std::string client_id = "client-1";
     std::string client_secret = "canary-client-secret";
-    std::chrono::seconds lifetime{0};  // of tokens; 0: they do not end, and there is nothing to renew
+    std::chrono::seconds lifetime{
+        0};  // of tokens; 0: they do not end, and there is nothing to renew
   };
   void set_oauth(Oauth oauth) { oauth_ = std::move(oauth); }
   // What happens when a browser was sent to `address` and its user agrees, or when there is an

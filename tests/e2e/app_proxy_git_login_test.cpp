@@ -51,8 +51,8 @@ Task<Json> registered(GitWorld& world) {
 
 // Sends the form with a key; where the browser is led.
 Task<std::string> begin(LoginBrowser& browser, const char* key, const char* user) {
-  const auto answer = co_await browser.submit(
-      kPath, {{"userId", user}, {"accountId", "acc-1"}, {"apiKey", key}});
+  const auto answer =
+      co_await browser.submit(kPath, {{"userId", user}, {"accountId", "acc-1"}, {"apiKey", key}});
   EXPECT_EQ(answer.status, 200) << answer.body;
   co_return LoginBrowser::onward(answer);
 }
@@ -292,8 +292,7 @@ TEST(GitLogin, SaysWhatIsMissing) {
     const auto no_provider = co_await browser.open("/api/git-auth/bitbucket");
     EXPECT_EQ(no_provider.status, 404);
     EXPECT_THAT(no_provider.body, HasSubstr("github, gitlab, bitbucket-server, gitea"));
-    const auto hidden = co_await browser.submit(
-        kPath, {{"integration", "../x"}, {"apiKey", kBob}});
+    const auto hidden = co_await browser.submit(kPath, {{"integration", "../x"}, {"apiKey", kBob}});
     EXPECT_EQ(hidden.status, 400);
     // Too many logins of one user.
     int status = 0;

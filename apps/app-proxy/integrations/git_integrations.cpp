@@ -10,11 +10,11 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kMaxToken = 4'096;
-constexpr std::size_t kListed = 100;  // repositories of a page
-constexpr auto kMargin = std::chrono::minutes(5);        // before the end of a token
-constexpr auto kRenewal = std::chrono::seconds(15);      // for one
-constexpr auto kPause = std::chrono::seconds(30);        // after one without an outcome
-constexpr auto kOthersTime = std::chrono::seconds(2);    // to store what a replica has renewed
+constexpr std::size_t kListed = 100;                   // repositories of a page
+constexpr auto kMargin = std::chrono::minutes(5);      // before the end of a token
+constexpr auto kRenewal = std::chrono::seconds(15);    // for one
+constexpr auto kPause = std::chrono::seconds(30);      // after one without an outcome
+constexpr auto kOthersTime = std::chrono::seconds(2);  // to store what a replica has renewed
 constexpr std::size_t kMaxPaused = 1'000;
 constexpr int kStores = 3;
 
@@ -190,16 +190,16 @@ Task<Result<Integration>> GitIntegrations::register_login(Actor actor, std::stri
           refresh = std::move(*kept);
         }
         const bool does_end = renewal.lifetime.count() > 0;
-        auto registered = register_token(stored, {.user_id = actor.user_id,
-                                                  .username = access.username,
-                                                  .sealed = std::move(*sealed),
-                                                  .state = TokenState::valid,
-                                                  .login = profile->login,
-                                                  .name = profile->name,
-                                                  .mail = profile->mail,
-                                                  .refresh = std::move(refresh),
-                                                  .expires = does_end ? begun + renewal.lifetime
-                                                                      : WallTime()});
+        auto registered =
+            register_token(stored, {.user_id = actor.user_id,
+                                    .username = access.username,
+                                    .sealed = std::move(*sealed),
+                                    .state = TokenState::valid,
+                                    .login = profile->login,
+                                    .name = profile->name,
+                                    .mail = profile->mail,
+                                    .refresh = std::move(refresh),
+                                    .expires = does_end ? begun + renewal.lifetime : WallTime()});
         if (!registered) return std::unexpected(registered.error());
         return true;
       },
@@ -233,8 +233,7 @@ Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, De
   if (const auto read = co_await store_.recent(*named, actor.account_id, deadline)) {
     const Integration& integration = **read;
     const auto* token = is_visible(integration, actor) ? integration.find(actor.user_id) : nullptr;
-    if (token != nullptr && !token->sealed.text.empty() &&
-        !token->can_renew(wall_now(), kMargin)) {
+    if (token != nullptr && !token->sealed.text.empty() && !token->can_renew(wall_now(), kMargin)) {
       if (auto opened = seal_.open(owner_of(integration, actor.user_id), token->sealed)) {
         co_return account_of(hosts_, integration, *token, std::move(*opened));
       }
@@ -335,8 +334,7 @@ Task<> GitIntegrations::check(Integration integration, std::string user_id, Dead
 }
 
 Task<Result<GitAccess>> GitIntegrations::background_access(Integration integration,
-                                                           std::string user_id,
-                                                           Deadline deadline) {
+                                                           std::string user_id, Deadline deadline) {
   const auto current = co_await renewed(std::move(integration), user_id, deadline);
   if (!current) co_return std::unexpected(current.error());
   const auto* token = current->find(user_id);
@@ -366,8 +364,9 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
   const bool is_over = token->expires <= wall_now();
   const std::string key = integration.name + "\n" + integration.account_id + "\n" + user_id;
   Error trouble{.code = ErrorCode::unavailable,
-                .message = "the Git token of the login has ended, and the next one could not be "
-                           "had a moment ago; try again in half a minute",
+                .message =
+                    "the Git token of the login has ended, and the next one could not be "
+                    "had a moment ago; try again in half a minute",
                 .reason = std::string(git_errors::kUnreachable)};
   const auto paused = paused_.find(key);
   if (paused == paused_.end() || paused->second <= Clock::now()) {
@@ -375,27 +374,26 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
     if (found == flights_.end()) {
       const auto executor = co_await asio::this_coro::executor;
       found = flights_.emplace(key, std::make_shared<Flight>(executor)).first;
-      renewals_->spawn("renewal of a Git token",
-                       [this, key, flight = found->second, name = integration.name,
-                        account_id = integration.account_id, user_id]() -> Task<> {
-                         // What the host gives must not be lost.
-                         co_await asio::this_coro::reset_cancellation_state(
-                             asio::disable_cancellation());
-                         struct Landing {
-                           GitIntegrations& integrations;
-                           const std::string& key;
-                           Flight& flight;
-                           ~Landing() {
-                             integrations.flights_.erase(key);
-                             flight.has_landed = true;
-                             flight.landed.notify_all();
-                           }
-                         };
-                         const Landing landing{*this, key, *flight};
-                         flight->result =
-                             co_await renew(name, account_id, user_id, deadline_after(kRenewal));
-                         note_renewal(key, name, user_id, flight->result);
-                       });
+      renewals_->spawn(
+          "renewal of a Git token",
+          [this, key, flight = found->second, name = integration.name,
+           account_id = integration.account_id, user_id]() -> Task<> {
+            // What the host gives must not be lost.
+            co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+            struct Landing {
+              GitIntegrations& integrations;
+              const std::string& key;
+              Flight& flight;
+              ~Landing() {
+                integrations.flights_.erase(key);
+                flight.has_landed = true;
+                flight.landed.notify_all();
+              }
+            };
+            const Landing landing{*this, key, *flight};
+            flight->result = co_await renew(name, account_id, user_id, deadline_after(kRenewal));
+            note_renewal(key, name, user_id, flight->result);
+          });
     }
     const auto flight = found->second;
     bool is_late = false;
@@ -420,9 +418,8 @@ void GitIntegrations::note_renewal(const std::string& key, const std::string& na
     std::erase_if(paused_, [](const auto& entry) { return entry.second <= Clock::now(); });
   }
   if (paused_.size() < kMaxPaused) paused_.emplace(key, Clock::now() + kPause);
-  log_.warning(
-      "the Git token of a login could not be renewed now",
-      {{"integration", name}, {"user_id", user_id}, {"reason", result.error().message}});
+  log_.warning("the Git token of a login could not be renewed now",
+               {{"integration", name}, {"user_id", user_id}, {"reason", result.error().message}});
 }
 
 Task<Result<Integration>> GitIntegrations::renew(std::string name, std::string account_id,
@@ -449,7 +446,8 @@ Task<Result<Integration>> GitIntegrations::renew(std::string name, std::string a
   if (now == nullptr || now->sealed != seen.sealed) co_return integration;
   Again again;
   again.refresh = SealedToken();
-  co_await mark(*integration, user_id, TokenState::invalid, seen.sealed, std::move(again), deadline);
+  co_await mark(*integration, user_id, TokenState::invalid, seen.sealed, std::move(again),
+                deadline);
   co_return std::unexpected(no_usable_token(name, integration_errors::kInvalidToken));
 }
 
@@ -514,8 +512,7 @@ Task<Result<GitIntegrations::ListedPermissions>> GitIntegrations::listed_permiss
 }
 
 Task<> GitIntegrations::mark(const Integration& integration, const std::string& user_id,
-                             TokenState state, SealedToken seen, Again again,
-                             Deadline deadline) {
+                             TokenState state, SealedToken seen, Again again, Deadline deadline) {
   const auto* known = integration.find(user_id);
   if (known->state == state && !again.sealed && !again.refresh) co_return;
   bool is_transition = false;

@@ -19,9 +19,9 @@ constexpr std::size_t kRandomBytes = 32;
 constexpr std::size_t kKeyIdSize = 16;
 constexpr std::size_t kMaxState = 4'096;
 constexpr std::size_t kMaxName = 100;
-constexpr std::size_t kMaxToken = 4'096;      // as of tokens that users register
-constexpr std::size_t kMaxValue = 4'096;      // of a key of the Secret
-constexpr std::size_t kMaxWord = 64;          // of an error
+constexpr std::size_t kMaxToken = 4'096;              // as of tokens that users register
+constexpr std::size_t kMaxValue = 4'096;              // of a key of the Secret
+constexpr std::size_t kMaxWord = 64;                  // of an error
 constexpr std::int64_t kLongest = 10 * 366 * 86'400;  // seconds; what is longer does not expire
 
 struct Endpoints {
@@ -61,7 +61,8 @@ std::string base64url(std::string_view bytes) {
 std::optional<std::string> from_base64url(std::string_view text) {
   std::string plain(text);
   for (char& c : plain) {
-    const bool is_letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const bool is_letter =
+        (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
     if (c == '-') {
       c = '+';
     } else if (c == '_') {
@@ -83,9 +84,8 @@ std::string value_of(const nlohmann::json& secret, std::string_view key) {
 }
 
 bool is_plain(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxValue && std::ranges::all_of(text, [](unsigned char c) {
-    return c > 0x20 && c < 0x7f;
-  });
+  return !text.empty() && text.size() <= kMaxValue &&
+         std::ranges::all_of(text, [](unsigned char c) { return c > 0x20 && c < 0x7f; });
 }
 
 http::Request form(const OauthApp& app, const char* path, std::string body) {
@@ -104,16 +104,15 @@ std::unexpected<Error> strange(std::string what) {
 // The word of an error, if it is one; hosts could say anything.
 std::string word_in(const nlohmann::json& json) {
   auto word = string_at(json, {"error"});
-  const bool is_word = !word.empty() && word.size() <= kMaxWord && std::ranges::all_of(word, [](char c) {
-    return (c >= 'a' && c <= 'z') || c == '_';
-  });
+  const bool is_word =
+      !word.empty() && word.size() <= kMaxWord &&
+      std::ranges::all_of(word, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
   return is_word ? word : std::string("an error");
 }
 
 // RFC 6749 section 5.2, and GitHub's own words for a code and a refresh token.
 bool is_refusal(std::string_view word) {
-  return word == "invalid_grant" || word == "bad_verification_code" ||
-         word == "bad_refresh_token";
+  return word == "invalid_grant" || word == "bad_verification_code" || word == "bad_refresh_token";
 }
 
 bool is_token(std::string_view text) {
@@ -124,7 +123,8 @@ bool is_token(std::string_view text) {
 std::int64_t seconds_in(const nlohmann::json& json) {
   if (const auto number = integer_at(json, {"expires_in"})) return *number;
   const auto text = string_at(json, {"expires_in"});
-  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != text.npos) return 0;
+  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != text.npos)
+    return 0;
   return std::stoll(text);
 }
 
@@ -245,10 +245,10 @@ Result<Grant> read_grant(const http::Response& response) {
   }
   if (status >= 300 && status < 400) return strange("is a redirect, which is not followed");
   const auto type = response.headers.find("Content-Type").value_or("");
-  const auto json = http::equal_ignoring_case(trimmed(type.substr(0, type.find(';'))),
-                                              "application/json")
-                        ? parse_json_object(response.body)
-                        : nlohmann::json();
+  const auto json =
+      http::equal_ignoring_case(trimmed(type.substr(0, type.find(';'))), "application/json")
+          ? parse_json_object(response.body)
+          : nlohmann::json();
   // GitHub tells errors with 200.
   if (json.is_object() && json.contains("error")) {
     const auto word = word_in(json);

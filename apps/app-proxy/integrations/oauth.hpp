@@ -60,8 +60,8 @@ http::Request refresh_request(ProviderKind kind, const OauthApp& app, const Secr
 // The tokens that a host gave.
 struct Grant {
   Secret access_token;
-  Secret refresh_token;                // empty: there is none
-  std::chrono::seconds lifetime{0};    // of the access token; 0: it does not expire
+  Secret refresh_token;              // empty: there is none
+  std::chrono::seconds lifetime{0};  // of the access token; 0: it does not expire
 };
 // Reads the answer to one of the requests above. Errors: kNotGranted, `forbidden`, for a refusal of
 // the code or of the refresh token; `unavailable` for 429 and 5xx; `protocol` for everything else, as

@@ -92,8 +92,8 @@ Task<Result<oauth::Grant>> OauthClient::ask(oauth::OauthApp app, http::Request r
                    "the Git host's answer to the login is too large; check url of the OAuth "
                    "application");
   }
-  error.message = "the Git host " + app.url.host_header() + " did not answer the login (" +
-                  error.message + ")";
+  error.message =
+      "the Git host " + app.url.host_header() + " did not answer the login (" + error.message + ")";
   co_return std::unexpected(std::move(error));
 }
 

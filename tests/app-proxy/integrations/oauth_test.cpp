@@ -67,17 +67,17 @@ TEST(OauthApp, WhatIsNoneIsRefusedWithoutQuotingIt) {
     ASSERT_FALSE(app) << url;
     EXPECT_THAT(app.error().message, AllOf(HasSubstr("Secret login"), Not(HasSubstr("canary"))));
   }
-  EXPECT_FALSE(read_app(app_secret({{"url", "https://a.test"}, {"clientId", "i"}}),
-                        PlainHttp::refused));
-  EXPECT_FALSE(read_app(app_secret({{"url", "https://a.test"}, {"clientSecret", "s"}}),
-                        PlainHttp::refused));
-  EXPECT_FALSE(read_app(
-      app_secret({{"url", "https://a.test"}, {"clientId", "a b"}, {"clientSecret", "s"}}),
-      PlainHttp::refused));
+  EXPECT_FALSE(
+      read_app(app_secret({{"url", "https://a.test"}, {"clientId", "i"}}), PlainHttp::refused));
+  EXPECT_FALSE(
+      read_app(app_secret({{"url", "https://a.test"}, {"clientSecret", "s"}}), PlainHttp::refused));
+  EXPECT_FALSE(
+      read_app(app_secret({{"url", "https://a.test"}, {"clientId", "a b"}, {"clientSecret", "s"}}),
+               PlainHttp::refused));
   EXPECT_FALSE(read_app("no JSON", PlainHttp::refused));
-  EXPECT_TRUE(read_app(
-      app_secret({{"url", "http://a.test"}, {"clientId", "i"}, {"clientSecret", "s"}}),
-      PlainHttp::insecure_allowed));
+  EXPECT_TRUE(
+      read_app(app_secret({{"url", "http://a.test"}, {"clientId", "i"}, {"clientSecret", "s"}}),
+               PlainHttp::insecure_allowed));
 }
 
 TEST(OauthApp, IsForTheHostOfItsPages) {
@@ -89,8 +89,8 @@ TEST(OauthApp, IsForTheHostOfItsPages) {
   EXPECT_TRUE(fits("https://ghe.example.test", "github", "https://ghe.example.test"));
   EXPECT_TRUE(fits("https://gitlab.com", "gitlab", ""));
   EXPECT_TRUE(fits("https://x.test/gitlab", "gitlab", "https://x.test/gitlab/api/v4"));
-  EXPECT_TRUE(fits("https://x.test:7990/bb", "bitbucket-server",
-                   "https://x.test:7990/bb/rest/api/1.0"));
+  EXPECT_TRUE(
+      fits("https://x.test:7990/bb", "bitbucket-server", "https://x.test:7990/bb/rest/api/1.0"));
   EXPECT_TRUE(fits("https://tea.example.test", "gitea", "https://tea.example.test"));
   EXPECT_FALSE(fits("https://github.com", "gitlab", ""));
   EXPECT_FALSE(fits("https://github.com:444", "github", ""));
@@ -127,13 +127,14 @@ TEST(Oauth, EachProviderIsAskedAtItsAddresses) {
   const std::string verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
   for (const auto& [kind, authorize, scope, token] : cases) {
     const auto app = plain_app("https://git.example.test:8443/team");
-    EXPECT_EQ(authorize_url(kind, app, "https://r.test/cb", "the-state", verifier),
-              "https://git.example.test:8443/team" + std::string(authorize) +
-                  "?client_id=id-1&response_type=code&redirect_uri=https%3A%2F%2Fr.test%2Fcb&scope=" +
-                  scope +
-                  "&state=the-state"
-                  "&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-                  "&code_challenge_method=S256");
+    EXPECT_EQ(
+        authorize_url(kind, app, "https://r.test/cb", "the-state", verifier),
+        "https://git.example.test:8443/team" + std::string(authorize) +
+            "?client_id=id-1&response_type=code&redirect_uri=https%3A%2F%2Fr.test%2Fcb&scope=" +
+            scope +
+            "&state=the-state"
+            "&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+            "&code_challenge_method=S256");
     const auto request = code_request(kind, app, "c&d", "https://r.test/cb", verifier);
     EXPECT_EQ(request.method, "POST");
     EXPECT_EQ(request.target, "/team" + std::string(token));
@@ -157,15 +158,15 @@ TEST(Oauth, VerifiersAreLongAndNeverTheSame) {
   const auto one = new_verifier();
   EXPECT_EQ(one.size(), 43U);
   EXPECT_NE(one, new_verifier());
-  EXPECT_EQ(one.find_first_not_of(
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
-            std::string::npos);
+  EXPECT_EQ(
+      one.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+      std::string::npos);
 }
 
 TEST(Oauth, TokensAreReadFromAnAnswer) {
-  const auto github = read_grant(answer(
-      200, R"({"access_token":"gho_1","token_type":"bearer","scope":"repo"})",
-      "application/json; charset=utf-8"));
+  const auto github =
+      read_grant(answer(200, R"({"access_token":"gho_1","token_type":"bearer","scope":"repo"})",
+                        "application/json; charset=utf-8"));
   ASSERT_TRUE(github);
   EXPECT_EQ(github->access_token.reveal(), "gho_1");
   EXPECT_TRUE(github->refresh_token.empty());
@@ -175,11 +176,11 @@ TEST(Oauth, TokensAreReadFromAnAnswer) {
   ASSERT_TRUE(gitlab);
   EXPECT_EQ(gitlab->refresh_token.reveal(), "r");
   EXPECT_EQ(gitlab->lifetime, 7200s);
-  EXPECT_EQ(read_grant(answer(200, R"({"access_token":"a","expires_in":"3600"})"))->lifetime, 3600s);
+  EXPECT_EQ(read_grant(answer(200, R"({"access_token":"a","expires_in":"3600"})"))->lifetime,
+            3600s);
   for (const char* odd : {"-1", "0", "1e99", "99999999999999", "\"abc\"", "null", "[]"}) {
-    const auto grant = read_grant(
-        answer(200, R"({"access_token":"a","refresh_token":"r","expires_in":)" + std::string(odd) +
-                        "}"));
+    const auto grant = read_grant(answer(
+        200, R"({"access_token":"a","refresh_token":"r","expires_in":)" + std::string(odd) + "}"));
     ASSERT_TRUE(grant) << odd;
     EXPECT_EQ(grant->lifetime, 0s) << odd;
   }

@@ -26,8 +26,8 @@ Task<Result<Integration>> log_in(IntegrationsBench& bench) {
   if (!app) co_return std::unexpected(app.error());
   const auto verifier = oauth::new_verifier();
   const auto back = bench.oauth.redirect_uri(root.kind)->to_string();
-  const auto sent_back = bench.host.authorize(
-      oauth::authorize_url(root.kind, *app, back, "state", verifier));
+  const auto sent_back =
+      bench.host.authorize(oauth::authorize_url(root.kind, *app, back, "state", verifier));
   const auto code = sent_back.substr(sent_back.find("code=") + 5);
   auto grant = co_await bench.oauth.exchange(root.kind, *app, code, verifier, soon());
   if (!grant) co_return std::unexpected(grant.error());
