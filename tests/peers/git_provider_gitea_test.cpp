@@ -1,6 +1,7 @@
 // A real Gitea over HTTPS with an authority of its own: the contract of Git hosts, and the running
 // app-proxy with the public Go SDK as its client.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -9,6 +10,8 @@
 #include "contract/git_provider_contract.hpp"
 #include "daemons/router_bed.hpp"
 #include "e2e/git_world.hpp"
+#include "e2e/login_browser.hpp"
+#include "k8s-client/resource.hpp"
 #include "peers/go_sdk.hpp"
 #include "peers/peer_gitea.hpp"
 
@@ -28,6 +31,7 @@ class GiteaHost : public PeerGitea {
     fill();
   }
 
+  [[nodiscard]] const User& dana() const { return dana_; }
   [[nodiscard]] const std::string& token() const { return dana_.token; }
   [[nodiscard]] const std::string& reader() const { return reader_; }
   [[nodiscard]] const std::string& commit() const { return commit_; }
@@ -245,6 +249,183 @@ TEST(Gitea, PermissionsOfUsersAreReported) {
     co_await reported(true, true);
     EXPECT_THAT(world.base.daemon->admin("/statusz").body,
                 HasSubstr("Git permissions of users: 2 of 2 known, 1 Git sources\n"));
+  });
+}
+
+// A browser before Gitea, as far as it is needed to log in there and to agree to an application.
+class GiteaBrowser {
+ public:
+  using Fields = std::vector<std::pair<std::string_view, std::string_view>>;
+  GiteaBrowser(http::Client& http, http::Url url) : http_(http), url_(std::move(url)) {}
+
+  Task<http::Response> get(std::string target) {
+    http::Request request{.target = std::move(target)};
+    co_return co_await send(std::move(request));
+  }
+  Task<http::Response> post(std::string target, Fields fields) {
+    http::Request request{.method = "POST",
+                          .target = std::move(target),
+                          .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
+                          .body = http::query_string(fields)};
+    co_return co_await send(std::move(request));
+  }
+  // The value of a hidden field, as it is written: none of them holds what HTML escapes.
+  static std::string hidden(std::string_view page, const std::string& name) {
+    const std::string begin = "name=\"" + name + "\" value=\"";
+    const auto at = page.find(begin);
+    if (at == std::string_view::npos) return {};
+    const auto start = at + begin.size();
+    return std::string(page.substr(start, page.find('"', start) - start));
+  }
+  Task<> log_in(const PeerGitea::User& user) {
+    const auto page = co_await get("/user/login");
+    const auto csrf = hidden(page.body, "_csrf");
+    const auto done = co_await post(
+        "/user/login", {{"_csrf", csrf}, {"user_name", user.name}, {"password", user.password}});
+    EXPECT_EQ(done.status, 303) << done.body;
+  }
+  // Where the browser is sent back to when its user agrees.
+  Task<std::string> agree(const std::string& address) {
+    const auto asked = http::parse_url(address);
+    if (!asked) {
+      ADD_FAILURE() << address;
+      co_return std::string();
+    }
+    const auto page = co_await get(asked->path + "?" + asked->query);
+    EXPECT_EQ(page.status, 200) << page.body;
+    const std::string_view form = std::string_view(page.body).substr(
+        std::min(page.body.find("/login/oauth/grant"), page.body.size()));
+    const auto csrf = hidden(form, "_csrf");
+    const auto client_id = hidden(form, "client_id");
+    const auto state = hidden(form, "state");
+    const auto scope = hidden(form, "scope");
+    const auto nonce = hidden(form, "nonce");
+    const auto redirect_uri = hidden(form, "redirect_uri");
+    const auto done = co_await post("/login/oauth/grant", {{"_csrf", csrf},
+                                                           {"client_id", client_id},
+                                                           {"state", state},
+                                                           {"scope", scope},
+                                                           {"nonce", nonce},
+                                                           {"redirect_uri", redirect_uri},
+                                                           {"granted", "true"}});
+    EXPECT_EQ(done.status, 303) << done.body;
+    co_return std::string(done.headers.find("Location").value_or(""));
+  }
+
+ private:
+  Task<http::Response> send(http::Request request) {
+    std::string cookies;
+    for (const auto& [name, value] : cookies_) {
+      cookies += (cookies.empty() ? "" : "; ") + name + "=" + value;
+    }
+    if (!cookies.empty()) request.headers.add("Cookie", cookies);
+    auto response =
+        co_await http_.send(url_, std::move(request), deadline_after(std::chrono::seconds(20)));
+    if (!response) {
+      ADD_FAILURE() << response.error().message;
+      co_return http::Response{.status = 0};
+    }
+    for (const auto& [name, value] : response->headers) {
+      if (!http::equal_ignoring_case(name, "Set-Cookie")) continue;
+      const auto pair = value.substr(0, value.find(';'));
+      const auto equals = pair.find('=');
+      cookies_[pair.substr(0, equals)] = pair.substr(equals + 1);
+    }
+    co_return std::move(*response);
+  }
+
+  http::Client& http_;
+  http::Url url_;
+  std::map<std::string, std::string> cookies_;
+};
+
+// The user's entry in the Secret of an integration, of which there is one.
+Json stored_user(GitWorld& world) {
+  const auto secret =
+      world.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc-1"});
+  if (!secret) return {};
+  for (const auto& [key, value] : (*secret)["data"].items()) {
+    if (!key.starts_with("user-")) continue;
+    return Json::parse(base64_decode(value.get<std::string>()).value_or(""), nullptr, false);
+  }
+  return {};
+}
+
+// From the command line's link, by Gitea's own pages, to a token that commits, and to the next one.
+TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
+  GITOPS_REQUIRE_PEER(GiteaHost);
+  auto& host = gitea();
+  host.must(
+      "POST", "/orgs/acme/repos",
+      {{"name", "login"}, {"private", true}, {"auto_init", true}, {"default_branch", "main"}});
+  const std::string address = LoginBrowser::kAddress;
+  const Json application =
+      host.must("POST", "/user/applications/oauth2",
+                {{"name", "runtime"},
+                 {"confidential_client", true},
+                 {"redirect_uris", {address + "/app-proxy/api/git-auth/gitea/callback"}}});
+  const std::string client_secret = application["client_secret"];
+  in_git_world([&](GitWorld& world) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    world.start({{"GIT_INSECURE_HTTP", "false"},
+                 {"NODE_EXTRA_CA_CERTS", host.ca_file().string()},
+                 {"INGRESS_HOST", address}});
+    co_await world.base.account_known();
+    world.cluster.put_secret({"default", "gitea-login"},
+                             {{"url", host.url()},
+                              {"clientId", application["client_id"].get<std::string>()},
+                              {"clientSecret", client_secret}},
+                             {{"codefresh_io_entity", "git-pat-obtainer-sec"}});
+    EXPECT_EQ((co_await world.add(AppProxyWorld::kAnn, {{"provider", "GITEA"},
+                                                        {"apiUrl", host.url() + "/api/v1"},
+                                                        {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
+                  .code(),
+              "");
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::ClientOptions options;
+    options.tls.ca_file = host.ca_file().string();
+    http::Client http(executor, resolver, options);
+    GiteaBrowser at_gitea(http, http::parse_url(host.url()).value());
+    co_await at_gitea.log_in(host.dana());
+
+    constexpr const char* kPath = "/app-proxy/api/git-auth/gitea";
+    LoginBrowser browser(world.base);
+    EXPECT_EQ((co_await browser.open(std::string(kPath) + "?userId=u-bob&accountId=acc-1")).status,
+              200);
+    const auto onward = LoginBrowser::onward(co_await browser.submit(
+        kPath, {{"userId", "u-bob"}, {"accountId", "acc-1"}, {"apiKey", AppProxyWorld::kBob}}));
+    const auto sent_back = co_await at_gitea.agree(onward);
+    EXPECT_THAT(sent_back, testing::StartsWith(address + kPath + "/callback?"));
+    const auto done = co_await browser.open(sent_back);
+    EXPECT_EQ(done.status, 200) << done.body;
+    EXPECT_THAT(done.body, HasSubstr("Your account dana at Gitea is registered"));
+    const Json first = stored_user(world);
+    EXPECT_EQ(first.value("login", ""), "dana");
+    EXPECT_TRUE(first.contains("refreshToken")) << first;
+    EXPECT_GT(first.value("expiresAt", 0LL), wall_now().time_since_epoch().count());
+
+    // It has less than five minutes left, so it is renewed before it is used.
+    const auto commit = co_await world.ask(
+        AppProxyWorld::kBob, "mutation($args: CommitFilesArgs!){commitFiles(args:$args){sha}}",
+        {{"args",
+          {{"repo", "acme/login"},
+           {"branchName", "main"},
+           {"files", {{{"path", "login.yaml"}, {"data", "by: oauth\n"}}}},
+           {"msg", "By a login"}}}});
+    EXPECT_EQ(commit.code(), "") << commit.body;
+    EXPECT_EQ(host.must("GET", "/repos/acme/login/branches/main", nullptr)["commit"]["id"],
+              commit.json["data"]["commitFiles"]["sha"])
+        << commit.body;
+    const Json second = stored_user(world);
+    EXPECT_NE(second.value("token", ""), first.value("token", ""));
+    EXPECT_NE(second.value("refreshToken", ""), first.value("refreshToken", ""));
+    EXPECT_EQ(second.value("state", ""), "valid");
+
+    // The same callback again leads nowhere.
+    EXPECT_NE((co_await browser.open(sent_back)).status, 200);
+    EXPECT_FALSE(world.logs().contains(client_secret));
+    http.close_idle();
   });
 }
 

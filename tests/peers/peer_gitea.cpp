@@ -53,7 +53,8 @@ std::string PeerGitea::settings() const {
          random_hex(64) +
          "\nPASSWORD_HASH_ALGO = pbkdf2$1000$50\n[service]\nDISABLE_REGISTRATION = true\n"
          "[webhook]\nALLOWED_HOST_LIST = *\nSKIP_TLS_VERIFY = true\n[log]\nLEVEL = Warn\n"
-         "[cron.update_checker]\nENABLED = false\n";
+         "[cron.update_checker]\nENABLED = false\n"
+         "[oauth2]\nACCESS_TOKEN_EXPIRATION_TIME = 290\n";
 }
 
 std::string PeerGitea::admin_command(std::vector<std::string> args) const {
@@ -64,10 +65,10 @@ std::string PeerGitea::admin_command(std::vector<std::string> args) const {
 }
 
 PeerGitea::User PeerGitea::create_user(const std::string& name, bool is_admin) {
-  User user{.name = name, .email = name + "@example.test", .token = {}};
+  User user{.name = name, .email = name + "@example.test", .token = {}, .password = random_hex(24)};
   std::vector<std::string> args = {
       "create",        "--username", name,       "--password",
-      random_hex(24),  "--email",    user.email, "--must-change-password=false",
+      user.password,   "--email",    user.email, "--must-change-password=false",
       "--access-token"};
   if (is_admin) args.emplace_back("--admin");
   const std::string out = admin_command(std::move(args));

@@ -11,7 +11,7 @@
 namespace gitops::test {
 
 /// A real Gitea with SQLite: REST and smart HTTP over HTTPS with a certificate of a private CA, for
-/// localhost. It delivers webhooks to any host. The constructor returns when it answers, and has made
+/// localhost. It delivers webhooks to any host. Tokens of logins by OAuth end after 290 s. The constructor returns when it answers, and has made
 /// an administrator.
 class PeerGitea {
  public:
@@ -23,7 +23,8 @@ class PeerGitea {
   struct User {
     std::string name;
     std::string email;
-    std::string token;  // for REST, and as the password of Git
+    std::string token;     // for REST, and as the password of Git
+    std::string password;  // for a login in a browser
   };
   const User& admin() const { return admin_; }
   /// Makes a user with a token for everything.
