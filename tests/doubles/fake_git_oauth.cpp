@@ -52,8 +52,9 @@ std::string FakeGitHost::authorize(std::string_view address, const std::string& 
 
 http::Response FakeGitHost::answer_oauth(std::string_view form) {
   const Query query(form);
-  // GitHub answers everything with 200.
-  const auto refusal = [&](const char* word, const char* of_github) {
+  // GitHub answers everything with 200; Gitea has another word for what it does not grant.
+  const auto refusal = [&](std::string word, const char* of_github) {
+    if (kind_ == ProviderKind::gitea && word == "invalid_grant") word = "unauthorized_client";
     return kind_ == ProviderKind::github ? json(200, {{"error", of_github}})
                                          : json(400, {{"error", word}});
   };

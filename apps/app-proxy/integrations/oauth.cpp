@@ -110,8 +110,10 @@ std::string word_in(const nlohmann::json& json) {
   return is_word ? word : std::string("an error");
 }
 
-// RFC 6749 section 5.2, and GitHub's own words for a code and a refresh token.
-bool is_refusal(std::string_view word) {
+// RFC 6749 section 5.2, and the hosts' own words for a code and a refresh token. Gitea says the same of
+// one that it does not know, or that has ended, as others of a client that may not do this.
+bool is_refusal(ProviderKind kind, std::string_view word) {
+  if (kind == ProviderKind::gitea && word == "unauthorized_client") return true;
   return word == "invalid_grant" || word == "bad_verification_code" || word == "bad_refresh_token";
 }
 
@@ -235,7 +237,7 @@ http::Request refresh_request(ProviderKind kind, const OauthApp& app, const Secr
   return form(app, endpoints_of(kind).token, http::query_string(fields));
 }
 
-Result<Grant> read_grant(const http::Response& response) {
+Result<Grant> read_grant(ProviderKind kind, const http::Response& response) {
   const int status = response.status;
   if (status == 429 || status >= 500) {
     return std::unexpected(Error{.code = ErrorCode::unavailable,
@@ -252,7 +254,7 @@ Result<Grant> read_grant(const http::Response& response) {
   // GitHub tells errors with 200.
   if (json.is_object() && json.contains("error")) {
     const auto word = word_in(json);
-    if (is_refusal(word)) {
+    if (is_refusal(kind, word)) {
       return std::unexpected(
           Error{.code = ErrorCode::forbidden,
                 .message = "the Git host does not accept the login (" + word + ")",
@@ -268,8 +270,8 @@ Result<Grant> read_grant(const http::Response& response) {
               .refresh_token = Secret(string_at(json, {"refresh_token"})),
               .lifetime = {}};
   if (!is_token(grant.access_token.reveal())) return strange("holds no token");
-  const auto kind = string_at(json, {"token_type"});
-  if (!kind.empty() && !http::equal_ignoring_case(kind, "bearer")) {
+  const auto type_of_token = string_at(json, {"token_type"});
+  if (!type_of_token.empty() && !http::equal_ignoring_case(type_of_token, "bearer")) {
     return strange("holds a token of another type than bearer");
   }
   if (!grant.refresh_token.empty() && !is_token(grant.refresh_token.reveal())) {

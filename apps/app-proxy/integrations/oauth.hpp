@@ -67,7 +67,7 @@ struct Grant {
 // the code or of the refresh token; `unavailable` for 429 and 5xx; `protocol` for everything else, as
 // a page, a redirect, or JSON without a token. Of what the host says, messages hold the word of the
 // error at most.
-Result<Grant> read_grant(const http::Response& response);
+Result<Grant> read_grant(ProviderKind kind, const http::Response& response);
 // The name that Git over HTTP wants beside such a token; empty: any, as the user's own.
 std::string_view git_username(ProviderKind kind);
 

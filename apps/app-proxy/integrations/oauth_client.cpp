@@ -69,7 +69,7 @@ Task<Result<oauth::Grant>> OauthClient::exchange(ProviderKind kind, oauth::Oauth
   const auto back = redirect_uri(kind);
   if (!back) co_return std::unexpected(back.error());
   auto request = oauth::code_request(kind, app, code, back->to_string(), verifier);
-  co_return co_await ask(std::move(app), std::move(request), deadline);
+  co_return co_await ask(kind, std::move(app), std::move(request), deadline);
 }
 
 Task<Result<oauth::Grant>> OauthClient::refresh(ApiRoot root, Secret refresh_token,
@@ -79,13 +79,13 @@ Task<Result<oauth::Grant>> OauthClient::refresh(ApiRoot root, Secret refresh_tok
   const auto back = redirect_uri(root.kind);
   auto request = oauth::refresh_request(root.kind, *app, refresh_token,
                                         back ? back->to_string() : std::string());
-  co_return co_await ask(std::move(*app), std::move(request), deadline);
+  co_return co_await ask(root.kind, std::move(*app), std::move(request), deadline);
 }
 
-Task<Result<oauth::Grant>> OauthClient::ask(oauth::OauthApp app, http::Request request,
-                                            Deadline deadline) {
+Task<Result<oauth::Grant>> OauthClient::ask(ProviderKind kind, oauth::OauthApp app,
+                                            http::Request request, Deadline deadline) {
   auto response = co_await http_.send(app.url, std::move(request), deadline, kMaxAnswer);
-  if (response) co_return oauth::read_grant(*response);
+  if (response) co_return oauth::read_grant(kind, *response);
   auto& error = response.error();
   if (error.code == ErrorCode::too_large) {
     co_return fail(ErrorCode::protocol,

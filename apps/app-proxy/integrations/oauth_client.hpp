@@ -37,7 +37,8 @@ class OauthClient {
   [[nodiscard]] Result<http::Url> redirect_uri(ProviderKind kind) const;
 
  private:
-  Task<Result<oauth::Grant>> ask(oauth::OauthApp app, http::Request request, Deadline deadline);
+  Task<Result<oauth::Grant>> ask(ProviderKind kind, oauth::OauthApp app, http::Request request,
+                                 Deadline deadline);
 
   k8s::Client& cluster_;
   http::Client& http_;

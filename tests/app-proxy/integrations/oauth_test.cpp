@@ -165,22 +165,30 @@ TEST(Oauth, VerifiersAreLongAndNeverTheSame) {
 
 TEST(Oauth, TokensAreReadFromAnAnswer) {
   const auto github =
-      read_grant(answer(200, R"({"access_token":"gho_1","token_type":"bearer","scope":"repo"})",
+      read_grant(ProviderKind::github,
+                 answer(200, R"({"access_token":"gho_1","token_type":"bearer","scope":"repo"})",
                         "application/json; charset=utf-8"));
   ASSERT_TRUE(github);
   EXPECT_EQ(github->access_token.reveal(), "gho_1");
   EXPECT_TRUE(github->refresh_token.empty());
   EXPECT_EQ(github->lifetime, 0s);
-  const auto gitlab = read_grant(answer(
-      200, R"({"access_token":"a","token_type":"Bearer","expires_in":7200,"refresh_token":"r"})"));
+  const auto gitlab = read_grant(
+      ProviderKind::github,
+      answer(
+          200,
+          R"({"access_token":"a","token_type":"Bearer","expires_in":7200,"refresh_token":"r"})"));
   ASSERT_TRUE(gitlab);
   EXPECT_EQ(gitlab->refresh_token.reveal(), "r");
   EXPECT_EQ(gitlab->lifetime, 7200s);
-  EXPECT_EQ(read_grant(answer(200, R"({"access_token":"a","expires_in":"3600"})"))->lifetime,
-            3600s);
+  EXPECT_EQ(
+      read_grant(ProviderKind::github, answer(200, R"({"access_token":"a","expires_in":"3600"})"))
+          ->lifetime,
+      3600s);
   for (const char* odd : {"-1", "0", "1e99", "99999999999999", "\"abc\"", "null", "[]"}) {
-    const auto grant = read_grant(answer(
-        200, R"({"access_token":"a","refresh_token":"r","expires_in":)" + std::string(odd) + "}"));
+    const auto grant =
+        read_grant(ProviderKind::github,
+                   answer(200, R"({"access_token":"a","refresh_token":"r","expires_in":)" +
+                                   std::string(odd) + "}"));
     ASSERT_TRUE(grant) << odd;
     EXPECT_EQ(grant->lifetime, 0s) << odd;
   }
@@ -209,14 +217,16 @@ TEST(Oauth, AnswersWithoutATokenAreErrorsThatQuoteNothing) {
       answer(200, R"({"error":{"canary":1},"access_token":"canary"})"),
   };
   for (const auto& response : cases) {
-    const auto grant = read_grant(response);
+    const auto grant = read_grant(ProviderKind::github, response);
     ASSERT_FALSE(grant) << response.body;
     EXPECT_EQ(grant.error().code, ErrorCode::protocol) << response.body;
     EXPECT_EQ(grant.error().reason, "") << response.body;
     EXPECT_THAT(grant.error().message, Not(HasSubstr("canary")));
   }
   for (const int status : {429, 500, 503}) {
-    EXPECT_EQ(read_grant(answer(status, "{}")).error().code, ErrorCode::unavailable) << status;
+    EXPECT_EQ(read_grant(ProviderKind::github, answer(status, "{}")).error().code,
+              ErrorCode::unavailable)
+        << status;
   }
 }
 
@@ -225,10 +235,16 @@ TEST(Oauth, ARefusalOfTheGrantIsToldApart) {
        {answer(400, R"({"error":"invalid_grant"})"), answer(401, R"({"error":"invalid_grant"})"),
         answer(200, R"({"error":"bad_verification_code"})"),
         answer(200, R"({"error":"bad_refresh_token"})")}) {
-    EXPECT_EQ(read_grant(response).error().reason, kNotGranted) << response.body;
+    EXPECT_EQ(read_grant(ProviderKind::github, response).error().reason, kNotGranted)
+        << response.body;
   }
+  const auto of_gitea = answer(400, R"({"error":"unauthorized_client"})");
+  EXPECT_EQ(read_grant(ProviderKind::gitea, of_gitea).error().reason, kNotGranted);
+  EXPECT_EQ(read_grant(ProviderKind::gitlab, of_gitea).error().reason, "");
   // A host in trouble has not refused.
-  EXPECT_EQ(read_grant(answer(503, R"({"error":"invalid_grant"})")).error().reason, "");
+  EXPECT_EQ(
+      read_grant(ProviderKind::github, answer(503, R"({"error":"invalid_grant"})")).error().reason,
+      "");
 }
 
 // A seal with a key, and a login.

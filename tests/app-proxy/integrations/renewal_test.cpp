@@ -102,25 +102,35 @@ TEST(Renewal, HappensOnceForAllWhoWait) {
   });
 }
 
+void expect_refusal(ProviderKind kind) {
+  with_login(
+      [](IntegrationsBench& bench) -> Task<> {
+        std::vector<TokenState> told;
+        bench.integrations.on_transition([&](const GitIntegrations::Transition& transition) {
+          told.push_back(transition.state);
+        });
+        bench.host.forget_logins();
+        co_await sleep_for(kLifetime);
+        const auto opened = co_await bench.integrations.open(kUser, "", soon());
+        CO_ASSERT_TRUE(!opened);
+        EXPECT_EQ(opened.error().reason, integration_errors::kInvalidToken);
+        EXPECT_THAT(told, testing::ElementsAre(TokenState::invalid));
+        const auto stored = co_await bench.integrations.get(kUser, "", soon());
+        CO_ASSERT_OK(stored);
+        EXPECT_EQ((*stored)->find(kUser.user_id)->state, TokenState::invalid);
+        EXPECT_TRUE((*stored)->find(kUser.user_id)->refresh.text.empty());
+        // A new login helps.
+        CO_ASSERT_OK(co_await log_in(bench));
+        CO_ASSERT_OK(co_await bench.integrations.open(kUser, "", soon()));
+      },
+      kind);
+}
+
 TEST(Renewal, ARefusalMakesTheTokenInvalid) {
-  with_login([](IntegrationsBench& bench) -> Task<> {
-    std::vector<TokenState> told;
-    bench.integrations.on_transition(
-        [&](const GitIntegrations::Transition& transition) { told.push_back(transition.state); });
-    bench.host.forget_logins();
-    co_await sleep_for(kLifetime);
-    const auto opened = co_await bench.integrations.open(kUser, "", soon());
-    CO_ASSERT_TRUE(!opened);
-    EXPECT_EQ(opened.error().reason, integration_errors::kInvalidToken);
-    EXPECT_THAT(told, testing::ElementsAre(TokenState::invalid));
-    const auto stored = co_await bench.integrations.get(kUser, "", soon());
-    CO_ASSERT_OK(stored);
-    EXPECT_EQ((*stored)->find(kUser.user_id)->state, TokenState::invalid);
-    EXPECT_TRUE((*stored)->find(kUser.user_id)->refresh.text.empty());
-    // A new login helps.
-    CO_ASSERT_OK(co_await log_in(bench));
-    CO_ASSERT_OK(co_await bench.integrations.open(kUser, "", soon()));
-  });
+  for (const auto kind : {ProviderKind::github, ProviderKind::gitlab,
+                          ProviderKind::bitbucket_server, ProviderKind::gitea}) {
+    expect_refusal(kind);
+  }
 }
 
 TEST(Renewal, AHostThatDoesNotAnswerChangesNothing) {
