@@ -21,6 +21,7 @@
 #include "app-proxy/log_routes.hpp"
 #include "app-proxy/logs/log_streams.hpp"
 #include "app-proxy/promotion_routes.hpp"
+#include "app-proxy/resolvers/git_sources.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
 #include "app-proxy/runtime/group_reader.hpp"
@@ -199,11 +200,16 @@ class App {
     log_routes_.emplace(*door_, *logs_,
                         LogRoutes::Options{.runtime = config_.runtime_name,
                                            .anonymous_archive = config_.logs_without_login});
-    git_logins_.emplace(GitLoginRoutes::Parts{.door = *door_,
-                                              .audit = audit_,
-                                              .git = git_ ? &git_->integrations() : nullptr,
-                                              .oauth = git_ ? &git_->oauth() : nullptr,
-                                              .seal = git_ ? &git_->seal() : nullptr});
+    git_logins_.emplace(GitLoginRoutes::Parts{
+        .door = *door_,
+        .audit = audit_,
+        .git = git_ ? &git_->integrations() : nullptr,
+        .oauth = git_ ? &git_->oauth() : nullptr,
+        .seal = git_ ? &git_->seal() : nullptr,
+        .registered = [this](Actor actor, std::string integration, Deadline deadline) {
+          return prepare_config_repository(git_->integrations(), git_->committer(), parts_->files,
+                                           std::move(actor), std::move(integration), deadline);
+        }});
     image_routes_.emplace(
         ImageRoutes::Parts{
             .door = *door_,

@@ -330,6 +330,7 @@ Task<Result<std::string>> GitLoginRoutes::finish(const oauth::Login& login, std:
   const auto registered = co_await parts_.git->register_login(
       actor, login.integration, std::move(access), std::move(renewal), deadline);
   if (!registered) co_return std::unexpected(shown(registered.error()));
+  if (parts_.registered) co_await parts_.registered(actor, login.integration, deadline);
   const auto* token = registered->find(login.user_id);
   co_return token == nullptr ? std::string() : token->login;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "app-proxy/door.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
@@ -27,16 +28,18 @@ namespace gitops::app_proxy {
 // Loop thread only; its parts outlive it.
 class GitLoginRoutes {
  public:
-  // The parts of the program that it works with. The last three are null while the runtime has no
-  // access to its cluster.
+  // The parts of the program that it works with. The pointers are null while the runtime has no access
+  // to its cluster.
   struct Parts {
     Door& door;
     Audit& audit;
     GitIntegrations* git = nullptr;
     OauthClient* oauth = nullptr;
     const TokenSeal* seal = nullptr;
+    // What follows a registration; may be empty.
+    std::function<Task<>(Actor actor, std::string integration, Deadline deadline)> registered = {};
   };
-  explicit GitLoginRoutes(Parts parts) : parts_(parts) {}
+  explicit GitLoginRoutes(Parts parts) : parts_(std::move(parts)) {}
 
   // `provider` is that of the path.
   Task<> serve_start(http::Exchange& exchange, std::string provider);

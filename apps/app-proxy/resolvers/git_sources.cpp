@@ -269,13 +269,21 @@ Task<Result<RolloutsFiles>> rollouts_files(const ConfigTarget& target, TreeReade
 Task<Result<Integration>> register_git_token(GitIntegrations* git, Committer* committer,
                                              const RuntimeFiles& files, Call& call) {
   auto registered = co_await register_to_git_integration(git, call);
-  if (!registered || committer == nullptr) co_return registered;
-  const auto repository = files.repository();
-  if (!repository) co_return registered;
-  const auto account =
-      co_await git->open(actor_of(call), text_of(call["args"]["name"]), call.deadline());
-  if (account) prepare_clone(*account, *committer, repository->at.repository);
+  if (registered) {
+    co_await prepare_config_repository(*git, committer, files, actor_of(call),
+                                       text_of(call["args"]["name"]), call.deadline());
+  }
   co_return registered;
+}
+
+Task<> prepare_config_repository(GitIntegrations& git, Committer* committer,
+                                 const RuntimeFiles& files, Actor actor, std::string integration,
+                                 Deadline deadline) {
+  if (committer == nullptr) co_return;
+  const auto repository = files.repository();
+  if (!repository) co_return;
+  const auto account = co_await git.open(std::move(actor), std::move(integration), deadline);
+  if (account) prepare_clone(*account, *committer, repository->at.repository);
 }
 
 Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer, TreeReader* reader,

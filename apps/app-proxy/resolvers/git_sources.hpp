@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "app-proxy/actions/applications.hpp"
 #include "app-proxy/entities/config_repository.hpp"
@@ -21,6 +22,10 @@ namespace gitops::app_proxy {
 // Registers the caller's token, and has the shared configuration repository cloned with it.
 Task<Result<Integration>> register_git_token(GitIntegrations* git, Committer* committer,
                                              const RuntimeFiles& files, graphql::Call& call);
+// Has the shared configuration repository cloned with the token that somebody has just registered.
+Task<> prepare_config_repository(GitIntegrations& git, Committer* committer,
+                                 const RuntimeFiles& files, Actor actor, std::string integration,
+                                 Deadline deadline);
 // Creating or editing a Git source has its repository cloned, too.
 // GIT_NOT_FOUND when the caller's Git host does not have it, or not that branch.
 Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer, TreeReader* reader,
