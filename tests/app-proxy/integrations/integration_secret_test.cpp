@@ -128,5 +128,29 @@ TEST(IntegrationSecret, AC24_SecretsOfOthersAreRefusedWithoutQuotingThem) {
   }
 }
 
+TEST(IntegrationSecret, KeepsWhatALoginGave) {
+  auto integration = sample();
+  const WallTime ends{std::chrono::milliseconds(1'700'000'000'123)};
+  integration.users[0].refresh = {"k2", "nonce-12byt2", "sealed refresh"};
+  integration.users[0].expires = ends;
+  const auto secret = new_integration_secret("runtime", integration);
+  const auto read = read_integration(secret);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->users[0].refresh, integration.users[0].refresh);
+  EXPECT_EQ(read->users[0].expires, ends);
+  EXPECT_TRUE(read->users[0].can_renew(ends, std::chrono::minutes(5)));
+  EXPECT_FALSE(read->users[0].can_renew(ends - std::chrono::minutes(6), std::chrono::minutes(5)));
+  // A token that its user made has neither.
+  EXPECT_TRUE(read->users[1].refresh.text.empty());
+  EXPECT_EQ(read->users[1].expires, WallTime());
+  EXPECT_FALSE(read->users[1].can_renew(ends, std::chrono::minutes(5)));
+  // Another host gets neither of them.
+  auto moved = *read;
+  ASSERT_TRUE(
+      edit(moved, "https://ghe.example.test", SharingPolicy::all_users, PlainHttp::refused));
+  EXPECT_TRUE(moved.users[0].refresh.text.empty());
+  EXPECT_EQ(moved.users[0].expires, WallTime());
+}
+
 }  // namespace
 }  // namespace gitops::app_proxy
