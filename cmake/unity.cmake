@@ -11,7 +11,7 @@ gitops_compile_alone(libs/common/graphql leaf.cpp)
 gitops_compile_alone(libs/common/net relay.cpp)
 gitops_compile_alone(apps/app-proxy
   actions/rollouts.cpp actions/workflows.cpp entities/promotion.cpp git/answer_check.cpp git/committer.cpp git/git_url.cpp git/manifest_edit.cpp git/pack_check.cpp
-  log_routes.cpp providers/bitbucket_server.cpp providers/github.cpp providers/gitlab.cpp resolvers/promotions.cpp source_files.cpp)
+  git_login_routes.cpp log_routes.cpp providers/bitbucket_server.cpp providers/github.cpp providers/gitlab.cpp resolvers/promotions.cpp source_files.cpp)
 gitops_compile_alone(apps/event-reporter
   argo/gather.cpp report/reporter.cpp report/resource_reporter.cpp resource_mode.cpp shards/stand_in.cpp)
 gitops_compile_alone(apps/request-router webhook_journal.cpp)
