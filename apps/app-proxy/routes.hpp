@@ -34,7 +34,7 @@ struct RouteHandlers {
 // All routes, by canonical path.
 std::vector<http::Route> routes(RouteHandlers handlers);
 
-// The same for docs/app-proxy.md.
+// The rows of the table in docs/app-proxy-api.md.
 struct ListedRoute {
   std::string method;
   std::string path;

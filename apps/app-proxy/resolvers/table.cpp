@@ -29,7 +29,7 @@ std::optional<Error> refusal(Permission permission, const Caller& caller) {
                  .message = "Unauthorized: Invalid token.",
                  .http_status = 401};
   }
-  // Who may ask for a field is public (docs/app-proxy.md), so the reason may be shown.
+  // Who may ask for a field is public (docs/app-proxy-api.md), so the reason may be shown.
   if (permission == Permission::admin && !caller.user->is_admin) {
     return Error{.code = ErrorCode::forbidden,
                  .message = "only an administrator of the account may do this",
