@@ -63,7 +63,6 @@ FENCES = {
     r"boost/beast": r"libs/common/http/[a-z_]+\.cpp",
     r"yaml-cpp/": r"(libs/common/core/config_yaml|libs/k8s-client/config|apps/app-proxy/git/manifest_edit|apps/app-proxy/entities/plain_folder)\.cpp|tests/.*",
     r"git2": r"apps/app-proxy/git/(libgit2|repository|transport)\.[ch]pp",
-    # Besides core/crypto the TLS files; stream and wire go with the move to net/tls_*.
     r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/(common|app-proxy/sealing)/.*",
     r"(spdlog|fmt)/": r"libs/common/core/log\.cpp",
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
