@@ -1,13 +1,13 @@
 #include "common/net/listener.hpp"
 
 #include <cerrno>
+#include <cstring>
 
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <system_error>
 
 #include "common/net/socket_channel.hpp"
 
@@ -89,8 +89,8 @@ Listener::Outcome Listener::accept_one(const Accepted& accepted) {
   if (number == EAGAIN || number == EWOULDBLOCK) return Outcome::none;
   if (number == ECONNABORTED || number == EINTR) return Outcome::accepted;
   if (const auto verdict = repeated_.check("accept", Clock::now()); verdict.pass) {
-    kLog.error("cannot accept connections", {{"error", std::generic_category().message(number)},
-                                             {"suppressed", verdict.suppressed}});
+    kLog.error("cannot accept connections",
+               {{"error", ::strerrordesc_np(number)}, {"suppressed", verdict.suppressed}});
   }
   return Outcome::failed;
 }

@@ -6,6 +6,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/write.hpp>
 
+#include "common/core/process.hpp"
 #include "common/http/gzip.hpp"
 #include "common/http/loopback.hpp"
 #include "common/http/upgraded.hpp"
@@ -150,6 +151,7 @@ TEST(Exchange, WhatAStreamThrowsGoesOn) {
 
 TEST(Exchange, AThousandStreamsDoNotHoldADrain) {
   constexpr std::size_t kStreams = 1000;
+  ASSERT_GE(raise_open_files(2 * kStreams + 100), 2 * kStreams + 100) << "both ends are here";
   std::shared_ptr<Ends> ends;
   with_server(endless(ends), [&](TestServer& server) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
