@@ -60,9 +60,13 @@ PeerWorkflows::PeerWorkflows(PeerCluster& cluster, std::set<Auth> servers) : clu
   });
   for (const auto& [auth, url] : urls_) {
     const std::string name = auth == Auth::client ? "argo-server-client" : "argo-server-server";
-    programs_.await(name, [&] {
-      return request(auth, "GET", "/api/v1/version", {}, cluster_.admin_token()).ok();
-    });
+    // The server has a connection to itself for each of its services, and waits longer and longer to
+    // connect one that was refused while it was starting.
+    for (const std::string service : {"/version", "/workflows/", "/workflow-templates/"}) {
+      const std::string path = "/api/v1" + service + (service.ends_with('/') ? kNamespace : "");
+      programs_.await(name,
+                      [&] { return request(auth, "GET", path, {}, cluster_.admin_token()).ok(); });
+    }
   }
 }
 
