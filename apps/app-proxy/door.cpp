@@ -37,6 +37,13 @@ std::string user_key(const User& user) {
 
 }  // namespace
 
+void add_retry_after(http::Response& response, const Error& error) {
+  if (error.retry_after.count() <= 0) return;
+  response.headers.add(
+      "Retry-After",
+      std::to_string(std::chrono::ceil<std::chrono::seconds>(error.retry_after).count()));
+}
+
 http::Response refusal_response(const Error& error) {
   const int status = error.http_status >= 400                    ? error.http_status
                      : error.code == ErrorCode::invalid_argument ? 400
@@ -48,11 +55,7 @@ http::Response refusal_response(const Error& error) {
     response.body = R"({"error":"Unauthorized: Invalid token."})";
     response.headers.add("WWW-Authenticate", "Bearer");
   }
-  if (error.retry_after.count() > 0) {
-    response.headers.add(
-        "Retry-After",
-        std::to_string(std::chrono::ceil<std::chrono::seconds>(error.retry_after).count()));
-  }
+  add_retry_after(response, error);
   return response;
 }
 

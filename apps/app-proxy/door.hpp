@@ -84,5 +84,7 @@ class Door {
 
 // {"error":"Unauthorized: Invalid token."} for 401, the form of REST errors for the rest.
 http::Response refusal_response(const Error& error);
+// Adds Retry-After, in whole seconds, if the error asks for a pause.
+void add_retry_after(http::Response& response, const Error& error);
 
 }  // namespace gitops::app_proxy

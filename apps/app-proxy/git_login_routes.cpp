@@ -60,11 +60,7 @@ int status_of(const Error& error) {
 
 http::Response failure_page(const Error& error) {
   auto response = login_page(status_of(error), kNotDone, error.message + ".");
-  if (error.retry_after.count() > 0) {
-    response.headers.add(
-        "Retry-After",
-        std::to_string(std::chrono::ceil<std::chrono::seconds>(error.retry_after).count()));
-  }
+  add_retry_after(response, error);
   return response;
 }
 
