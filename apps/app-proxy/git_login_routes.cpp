@@ -23,16 +23,6 @@ constexpr std::size_t kMaxShown = 200;  // of what comes from elsewhere
 constexpr std::string_view kNotDone = "The login did not succeed";
 constexpr std::string_view kAudited = "registerToGitIntegration";
 
-// Cut between characters.
-std::string shortened(std::string_view text) {
-  std::size_t length = std::min(text.size(), kMaxShown);
-  while (length < text.size() && length > 0 &&
-         (static_cast<unsigned char>(text[length]) & 0xc0U) == 0x80U) {
-    --length;
-  }
-  return std::string(text.substr(0, length)) + (length < text.size() ? "…" : "");
-}
-
 int status_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::invalid_argument:
@@ -392,8 +382,8 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
   std::string code = value("code");
   if (const auto error = value("error"); !error.empty()) {
     const auto why = value("error_description");
-    done = fail(ErrorCode::forbidden, host + " refused the login: " + shortened(error) +
-                                          (why.empty() ? "" : ": " + shortened(why)));
+    done = fail(ErrorCode::forbidden, host + " refused the login: " + shortened(error, kMaxShown) +
+                                          (why.empty() ? "" : ": " + shortened(why, kMaxShown)));
   } else if (code.empty() || code.size() > kMaxCode) {
     done = fail(ErrorCode::invalid_argument, host + " sent no code; begin again");
   } else {

@@ -9,6 +9,7 @@
 
 #include "common/core/encoding.hpp"
 #include "common/core/log.hpp"
+#include "common/core/text.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -19,15 +20,7 @@ void append_member(std::string& out, std::string_view name, std::string_view val
   if (out.back() != '{') out += ',';
   append_json_string(out, name, JsonEscape::minimal);
   out += ':';
-  // Cut between characters.
-  std::size_t length = std::min(value.size(), kMaxValue);
-  while (length < value.size() && length > 0 &&
-         (static_cast<unsigned char>(value[length]) & 0xc0U) == 0x80U) {
-    --length;
-  }
-  std::string shown(value.substr(0, length));
-  if (length < value.size()) shown += "…";
-  append_json_string(out, shown, JsonEscape::minimal);
+  append_json_string(out, shortened(value, kMaxValue), JsonEscape::minimal);
 }
 
 bool write_whole(int file, std::string_view text) {

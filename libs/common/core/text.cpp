@@ -55,6 +55,15 @@ std::string byte_count(std::uint64_t bytes) {
   return std::to_string(bytes) + " bytes";
 }
 
+std::string shortened(std::string_view text, std::size_t most) {
+  std::size_t length = std::min(text.size(), most);
+  while (length < text.size() && length > 0 &&
+         (static_cast<unsigned char>(text[length]) & 0xc0U) == 0x80U) {
+    --length;
+  }
+  return std::string(text.substr(0, length)) + (length < text.size() ? "…" : "");
+}
+
 std::string join(const std::vector<std::string>& items, std::string_view separator) {
   std::string out;
   for (const std::string& item : items) {

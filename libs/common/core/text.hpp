@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ std::optional<std::string_view> nearest(std::string_view name,
 
 // A number of bytes for people: "1 MiB", "512 KiB", "700 bytes". Never rounded.
 std::string byte_count(std::uint64_t bytes);
+
+// The first `most` bytes, cut between characters, and "…" when something was left out.
+std::string shortened(std::string_view text, std::size_t most);
 
 std::string join(const std::vector<std::string>& items, std::string_view separator);
 

@@ -39,5 +39,13 @@ TEST(Text, CountsBytesForPeople) {
   EXPECT_EQ(byte_count(1024 * 1024 + 1), "1048577 bytes");
 }
 
+TEST(Text, ShortensBetweenCharacters) {
+  EXPECT_EQ(shortened("abc", 3), "abc");
+  EXPECT_EQ(shortened("abcd", 3), "abc…");
+  EXPECT_EQ(shortened("aß", 2), "a…");
+  EXPECT_EQ(shortened("ß", 1), "…");
+  EXPECT_EQ(shortened("", 0), "");
+}
+
 }  // namespace
 }  // namespace gitops
