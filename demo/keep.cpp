@@ -68,7 +68,7 @@ void Scene::print_hints() {
       world_.kubectl.empty()
           ? "curl -s " + world_.kubernetes_url + "/apis/argoproj.io/v1alpha1/applications"
           : world_.kubectl + " --kubeconfig " + world_.kubeconfig + " get applications -A";
-  const auto door = "http://127.0.0.1:" + std::to_string(router_->port());
+  const auto address = "http://127.0.0.1:" + std::to_string(router_->port());
   struct Hint {
     const char* what;
     std::string command;
@@ -85,7 +85,7 @@ void Scene::print_hints() {
            Hint{"what the control plane received",
                 "curl -s " + platform_.url().to_string() + "/events"},
            Hint{"a webhook with its signature; what the event source receives is told below",
-                signed_webhook(folder_ / "webhook-secret", door + kWebhook)},
+                signed_webhook(folder_ / "webhook-secret", address + kWebhook)},
            Hint{"a sync by app-proxy, through the tunnel",
                 tunnel_command("{\"query\":\"mutation { sync(applicationName: \\\"" +
                                std::string(kAppName) + "\\\") { metadata { name } } }\"}")},

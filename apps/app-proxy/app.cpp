@@ -14,13 +14,13 @@
 #include "app-proxy/clusters/cluster_reporter.hpp"
 #include "app-proxy/clusters/managed_clusters.hpp"
 #include "app-proxy/config.hpp"
-#include "app-proxy/door.hpp"
 #include "app-proxy/git_login_routes.hpp"
 #include "app-proxy/git_parts.hpp"
 #include "app-proxy/image_routes.hpp"
 #include "app-proxy/log_routes.hpp"
 #include "app-proxy/logs/log_streams.hpp"
 #include "app-proxy/promotion_routes.hpp"
+#include "app-proxy/request_gate.hpp"
 #include "app-proxy/resolvers/git_sources.hpp"
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
@@ -67,8 +67,8 @@ UserDirectory::Options user_options(const Config& config) {
   return options;
 }
 
-Door::Options door_options(const Config& config) {
-  Door::Options options;
+RequestGate::Options gate_options(const Config& config) {
+  RequestGate::Options options;
   options.cors_origins = config.cors_origins;
   // It was checked when it was read.
   if (auto list = net::AddressList::parse(config.trusted_proxies)) {
@@ -139,12 +139,12 @@ class App {
         context_.executor, *control_plane_, [this] { return users_->own().account_id; },
         context_.metrics,
         Rules::Options{.refresh = config_.rules_refresh, .max_age = config_.rules_max_age});
-    door_.emplace(*engine_, rows_, *users_, context_.metrics, door_options(config_));
+    gate_.emplace(*engine_, rows_, *users_, context_.metrics, gate_options(config_));
     router_.emplace(
         routes({.graphql = [this](http::Exchange& exchange,
-                                  const auto&) { return door_->serve_post(exchange); },
+                                  const auto&) { return gate_->serve_post(exchange); },
                 .graphql_opened = [this](http::Exchange& exchange,
-                                         const auto&) { return door_->serve_get(exchange); },
+                                         const auto&) { return gate_->serve_get(exchange); },
                 .promotion_commit =
                     [this](http::Exchange& exchange, const auto&) {
                       return serve_promotion(exchange, PromotionKind::commit);
@@ -155,7 +155,7 @@ class App {
                     },
                 .clusters =
                     [this](http::Exchange& exchange, const auto&) {
-                      return serve_cluster(exchange, *door_, audit_, parts_->clusters,
+                      return serve_cluster(exchange, *gate_, audit_, parts_->clusters,
                                            config_.runtime_name);
                     },
                 .image_report = [this](http::Exchange& exchange,
@@ -164,7 +164,7 @@ class App {
                                const auto&) { return log_routes_->serve(exchange); },
                 .source_files =
                     [this](http::Exchange& exchange, const auto&) {
-                      return serve_source_files(exchange, *door_,
+                      return serve_source_files(exchange, *gate_,
                                                 git_ ? git_->source_files() : nullptr);
                     },
                 .git_login =
@@ -197,11 +197,11 @@ class App {
                   cluster_ ? &*cluster_ : nullptr,
                   LogStreams::Options{.own_namespace = parts_->files.runtime_namespace});
     parts_->logs = &*logs_;
-    log_routes_.emplace(*door_, *logs_,
+    log_routes_.emplace(*gate_, *logs_,
                         LogRoutes::Options{.runtime = config_.runtime_name,
                                            .anonymous_archive = config_.logs_without_login});
     git_logins_.emplace(GitLoginRoutes::Parts{
-        .door = *door_,
+        .gate = *gate_,
         .audit = audit_,
         .git = git_ ? &git_->integrations() : nullptr,
         .oauth = git_ ? &git_->oauth() : nullptr,
@@ -212,7 +212,7 @@ class App {
         }});
     image_routes_.emplace(
         ImageRoutes::Parts{
-            .door = *door_,
+            .gate = *gate_,
             .audit = audit_,
             .logs = *logs_,
             .cluster = cluster_ ? &*cluster_ : nullptr,
@@ -542,12 +542,12 @@ class App {
   }
 
   Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind) {
-    return app_proxy::serve_promotion(exchange, kind, *door_, audit_,
+    return app_proxy::serve_promotion(exchange, kind, *gate_, audit_,
                                       git_ ? git_->promotions() : nullptr);
   }
 
   Task<> serve(http::Exchange& exchange) {
-    door_->welcome(exchange);
+    gate_->add_common_headers(exchange);
     const std::string path = canonical_path(exchange.path());
     co_await router_->serve(exchange, path);
   }
@@ -583,7 +583,7 @@ class App {
   std::optional<RightsCheck> rights_;
   TaskGroup life_tasks_;
   std::optional<LogStreams> logs_;
-  std::optional<Door> door_;
+  std::optional<RequestGate> gate_;
   std::optional<LogRoutes> log_routes_;
   std::optional<ImageRoutes> image_routes_;
   std::optional<GitLoginRoutes> git_logins_;

@@ -41,10 +41,10 @@ Task<Result<void>> add(ManagedClusters* clusters, Result<AddedCluster> added, co
 
 }  // namespace
 
-Task<> serve_cluster(http::Exchange& exchange, Door& door, Audit& audit, ManagedClusters* clusters,
-                     const std::string& runtime) {
-  const auto entered = co_await door.admit(exchange);
-  if (!entered) co_return;
+Task<> serve_cluster(http::Exchange& exchange, RequestGate& gate, Audit& audit,
+                     ManagedClusters* clusters, const std::string& runtime) {
+  const auto admission = co_await gate.authenticate(exchange);
+  if (!admission) co_return;
   auto read = co_await exchange.read_body();
   if (!read) {
     (void)co_await exchange.reply(rest_error(413, read.error().message));
@@ -62,8 +62,8 @@ Task<> serve_cluster(http::Exchange& exchange, Door& door, Audit& audit, Managed
   std::vector<std::pair<std::string_view, std::string>> subject;
   if (added) subject = {{"name", added->name}, {"server", added->server}};
   const auto done =
-      co_await add(clusters, std::move(added), *entered->caller.user, runtime, begin + kTime);
-  audit.write({.caller = entered->caller,
+      co_await add(clusters, std::move(added), *admission->caller.user, runtime, begin + kTime);
+  audit.write({.caller = admission->caller,
                .action = "clusters",
                .subject = std::move(subject),
                .result = done ? "ok" : to_string(done.error().code),

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app-proxy/clusters/managed_clusters.hpp"
-#include "app-proxy/door.hpp"
+#include "app-proxy/request_gate.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "common/http/server.hpp"
 
@@ -10,7 +10,7 @@ namespace gitops::app_proxy {
 // POST /api/clusters, which the add-cluster Job sends with the key of the user that runs it: an administrator's. A line
 // of the audit stream says who added what. `clusters` is null while the runtime has no access to its own cluster. Loop
 // thread only; the arguments outlive it.
-Task<> serve_cluster(http::Exchange& exchange, Door& door, Audit& audit, ManagedClusters* clusters,
-                     const std::string& runtime);
+Task<> serve_cluster(http::Exchange& exchange, RequestGate& gate, Audit& audit,
+                     ManagedClusters* clusters, const std::string& runtime);
 
 }  // namespace gitops::app_proxy

@@ -227,9 +227,10 @@ Task<> GitLoginRoutes::serve_start(http::Exchange& exchange, std::string provide
                                                         .integration = wanted.integration}));
     co_return;
   }
-  const auto entered = co_await parts_.door.admit(exchange);
-  if (!entered) co_return;
-  const auto begun = co_await begin_or_refuse(exchange, entered->caller, *kind, std::move(wanted));
+  const auto admission = co_await parts_.gate.authenticate(exchange);
+  if (!admission) co_return;
+  const auto begun =
+      co_await begin_or_refuse(exchange, admission->caller, *kind, std::move(wanted));
   if (!begun) co_return;
   (void)co_await exchange.reply({.status = 303,
                                  .headers = {{"Location", begun->location},
@@ -277,9 +278,9 @@ Task<> GitLoginRoutes::serve_form(http::Exchange& exchange, std::string provider
   const Secret key(std::string(trimmed(value("apiKey"))));
   http::Headers as_sent;
   as_sent.add("Authorization", std::string(key.reveal()));
-  const auto entered = co_await parts_.door.identify(exchange, credential_of(as_sent));
+  const auto admission = co_await parts_.gate.identify(exchange, credential_of(as_sent));
   const std::string host(display_name(*kind));
-  if (!entered && entered.error().code == ErrorCode::unauthenticated) {
+  if (!admission && admission.error().code == ErrorCode::unauthenticated) {
     (void)co_await exchange.reply(
         login_form_page(401, {.host = host,
                               .user_id = wanted.user_id,
@@ -289,11 +290,12 @@ Task<> GitLoginRoutes::serve_form(http::Exchange& exchange, std::string provider
                                          "account."}));
     co_return;
   }
-  if (!entered) {
-    (void)co_await exchange.reply(failure_page(entered.error()));
+  if (!admission) {
+    (void)co_await exchange.reply(failure_page(admission.error()));
     co_return;
   }
-  const auto begun = co_await begin_or_refuse(exchange, entered->caller, *kind, std::move(wanted));
+  const auto begun =
+      co_await begin_or_refuse(exchange, admission->caller, *kind, std::move(wanted));
   if (!begun) co_return;
   auto response = login_onward_page(host, begun->location);
   response.headers.add("Set-Cookie", begun->cookie);
@@ -371,7 +373,7 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
     (void)co_await refuse(used.error());
     co_return;
   }
-  Caller caller = parts_.door.caller_of(exchange);
+  Caller caller = parts_.gate.caller_of(exchange);
   caller.user = std::make_shared<const User>(User{.id = login->user_id,
                                                   .name = login->user_name,
                                                   .account_id = login->account_id,

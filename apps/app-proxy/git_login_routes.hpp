@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "app-proxy/door.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/integrations/oauth_client.hpp"
+#include "app-proxy/request_gate.hpp"
 #include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "common/core/log.hpp"
@@ -31,7 +31,7 @@ class GitLoginRoutes {
   // The parts of the program that it works with. The pointers are null while the runtime has no access
   // to its cluster.
   struct Parts {
-    Door& door;
+    RequestGate& gate;
     Audit& audit;
     GitIntegrations* git = nullptr;
     OauthClient* oauth = nullptr;

@@ -70,8 +70,8 @@ ImageRoutes::ImageRoutes(Parts parts, ImageReportOptions options)
                User{.name = "app-proxy", .is_admin = true, .is_runtime = true})} {}
 
 Task<> ImageRoutes::serve(http::Exchange& exchange) {
-  const auto entered = co_await parts_.door.admit(exchange);
-  if (!entered) co_return;
+  const auto admission = co_await parts_.gate.authenticate(exchange);
+  if (!admission) co_return;
   if (exchange.query().empty()) {
     (void)co_await exchange.reply({.status = 200,
                                    .headers = {{"Content-Type", "application/json; charset=utf-8"},
@@ -91,9 +91,9 @@ Task<> ImageRoutes::serve(http::Exchange& exchange) {
     workflow = std::unexpected(report.error());
   } else if (parts_.cluster == nullptr) {
     workflow = fail(ErrorCode::unavailable, "the runtime has no access to its cluster");
-  } else if (auto admitted = admit(*entered->caller.user); !admitted) {
+  } else if (auto admitted = admit(*admission->caller.user); !admitted) {
     workflow = std::unexpected(std::move(admitted.error()));
-  } else if (auto completed = co_await complete(*report, *entered->caller.user, deadline);
+  } else if (auto completed = co_await complete(*report, *admission->caller.user, deadline);
              !completed) {
     workflow = std::unexpected(std::move(completed.error()));
   } else {
@@ -109,7 +109,7 @@ Task<> ImageRoutes::serve(http::Exchange& exchange) {
     }
   }
   if (workflow) subject.emplace_back("workflow", *workflow);
-  parts_.audit.write({.caller = entered->caller,
+  parts_.audit.write({.caller = admission->caller,
                       .action = "image-report",
                       .subject = std::move(subject),
                       .result = workflow ? "ok" : to_string(workflow.error().code),

@@ -2,10 +2,10 @@
 
 #include <functional>
 
-#include "app-proxy/door.hpp"
 #include "app-proxy/images/image_report.hpp"
 #include "app-proxy/images/report_credentials.hpp"
 #include "app-proxy/logs/log_streams.hpp"
+#include "app-proxy/request_gate.hpp"
 #include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "common/core/log.hpp"
@@ -22,7 +22,7 @@ class ImageRoutes {
  public:
   // The parts of the program that it works with.
   struct Parts {
-    Door& door;
+    RequestGate& gate;
     Audit& audit;
     LogStreams& logs;
     k8s::Client* cluster = nullptr;  // null while the runtime has no access to its cluster

@@ -32,8 +32,8 @@ std::optional<std::int64_t> number_of(const std::string& text) {
 
 }  // namespace
 
-LogRoutes::LogRoutes(Door& door, LogStreams& logs, Options options)
-    : door_(door), logs_(logs), options_(std::move(options)) {}
+LogRoutes::LogRoutes(RequestGate& gate, LogStreams& logs, Options options)
+    : gate_(gate), logs_(logs), options_(std::move(options)) {}
 
 Task<> LogRoutes::serve(http::Exchange& exchange) {
   const auto accepted = exchange.request().headers.find("Accept").value_or("");
@@ -45,8 +45,8 @@ Task<> LogRoutes::serve(http::Exchange& exchange) {
 }
 
 Task<> LogRoutes::serve_events(http::Exchange& exchange) {
-  auto entered = co_await door_.admit(exchange);
-  if (!entered) co_return;
+  auto admission = co_await gate_.authenticate(exchange);
+  if (!admission) co_return;
   const auto value = [&exchange](std::string_view name) {
     return http::query_parameter(exchange.query(), name);
   };
@@ -59,7 +59,7 @@ Task<> LogRoutes::serve_events(http::Exchange& exchange) {
                    .since_time = value("sinceTime"),
                    .until_time = value("untilTime")};
   const auto deadline = deadline_after(kOpenTimeout);
-  const Caller& caller = entered->caller;
+  const Caller& caller = admission->caller;
   const std::string application = value("applicationName");
   const std::string workflow = value("workflowName");
   const std::string component = value("componentName");
@@ -93,7 +93,7 @@ Task<> LogRoutes::serve_events(http::Exchange& exchange) {
                                                       {"Cache-Control", "no-cache"},
                                                       {"X-Accel-Buffering", "no"}}});
   if (!started) co_return;
-  const auto end = co_await exchange.stream(follow(exchange, entered->caller, **opened));
+  const auto end = co_await exchange.stream(follow(exchange, admission->caller, **opened));
   if (end == http::StreamEnd::client_left) co_return;
   if (end == http::StreamEnd::draining) {
     (void)co_await exchange.write(
@@ -111,7 +111,7 @@ Task<> LogRoutes::follow(http::Exchange& exchange, Caller& caller, LogFeed& feed
     if (event.kind == LogEvent::Kind::nothing_yet) {
       out = http::kServerSentHeartbeat;
     } else if (Clock::now() - checked >= std::chrono::seconds(30)) {
-      if (!co_await door_.readmit(exchange, caller)) {
+      if (!co_await gate_.reauthenticate(exchange, caller)) {
         event = {.kind = LogEvent::Kind::trouble, .trouble = "Unauthorized"};
         is_over = true;
       }
@@ -130,10 +130,10 @@ Task<> LogRoutes::follow(http::Exchange& exchange, Caller& caller, LogFeed& feed
 
 Task<> LogRoutes::serve_archive(http::Exchange& exchange) {
   if (!options_.anonymous_archive) {
-    const auto entered =
-        co_await door_.admit(exchange, {{"Content-Disposition", std::string(kNoCredential)}});
-    if (!entered) co_return;
-    if (!entered->caller.user->is_admin && !entered->caller.user->is_runtime) {
+    const auto admission = co_await gate_.authenticate(
+        exchange, {{"Content-Disposition", std::string(kNoCredential)}});
+    if (!admission) co_return;
+    if (!admission->caller.user->is_admin && !admission->caller.user->is_runtime) {
       (void)co_await exchange.reply(
           rest_error(403, "only an administrator of the account may read the runtime's own logs"));
       co_return;

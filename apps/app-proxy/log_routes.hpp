@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "app-proxy/door.hpp"
 #include "app-proxy/logs/log_streams.hpp"
+#include "app-proxy/request_gate.hpp"
 #include "common/http/server.hpp"
 
 namespace gitops::app_proxy {
@@ -21,7 +21,7 @@ class LogRoutes {
     std::size_t max_file = 2UL << 20;  // bytes of one component's log
     std::chrono::milliseconds heartbeat{20'000};
   };
-  LogRoutes(Door& door, LogStreams& logs, Options options);
+  LogRoutes(RequestGate& gate, LogStreams& logs, Options options);
 
   Task<> serve(http::Exchange& exchange);
 
@@ -32,7 +32,7 @@ class LogRoutes {
   Task<Result<void>> write_archive(http::Exchange& exchange,
                                    const std::vector<LogStreams::Part>& parts);
 
-  Door& door_;
+  RequestGate& gate_;
   LogStreams& logs_;
   Options options_;
   std::size_t archives_ = 0;

@@ -14,10 +14,10 @@ constexpr auto kPromotionTime = std::chrono::seconds(53);
 
 }  // namespace
 
-Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind, Door& door, Audit& audit,
-                       Promotions* promotions) {
-  const auto entered = co_await door.admit(exchange);
-  if (!entered) co_return;
+Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind, RequestGate& gate,
+                       Audit& audit, Promotions* promotions) {
+  const auto admission = co_await gate.authenticate(exchange);
+  if (!admission) co_return;
   const auto body = co_await exchange.read_body();
   if (!body) {
     (void)co_await exchange.reply(rest_error(413, body.error().message));
@@ -39,11 +39,11 @@ Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind, Door& door,
   } else if (promotions == nullptr) {
     answer = fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
   } else {
-    answer = co_await promotions->promote(kind, *entered->caller.user, std::move(*request),
+    answer = co_await promotions->promote(kind, *admission->caller.user, std::move(*request),
                                           begin + kPromotionTime);
   }
   audit.write(
-      {.caller = entered->caller,
+      {.caller = admission->caller,
        .action = kind == PromotionKind::commit ? "promotions/commit" : "promotions/pullRequest",
        .subject = std::move(subject),
        .result = answer ? "ok" : to_string(answer.error().code),

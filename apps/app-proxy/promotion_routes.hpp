@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app-proxy/door.hpp"
+#include "app-proxy/request_gate.hpp"
 #include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "common/http/server.hpp"
@@ -10,7 +10,7 @@ namespace gitops::app_proxy {
 // POST /api/promotions/commit and /api/promotions/pullRequest: who asks, the promotion, its line of the audit
 // stream and the answer. `promotions` is null while the runtime has no folder for clones. Loop thread only;
 // the arguments outlive it.
-Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind, Door& door, Audit& audit,
-                       Promotions* promotions);
+Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind, RequestGate& gate,
+                       Audit& audit, Promotions* promotions);
 
 }  // namespace gitops::app_proxy

@@ -72,14 +72,14 @@ Task<Result<std::shared_ptr<const std::string>>> SourceFiles::read(PlainFolder f
   co_return answer;
 }
 
-Task<> serve_source_files(http::Exchange& exchange, Door& door, SourceFiles* files) {
+Task<> serve_source_files(http::Exchange& exchange, RequestGate& gate, SourceFiles* files) {
   if (exchange.path().contains("app-proxy/")) {
     (void)co_await exchange.reply(rest_error(404, "there is no such route"));
     co_return;
   }
-  const auto entered = co_await door.admit(exchange);
-  if (!entered) co_return;
-  if (!entered->caller.user->is_runtime) {
+  const auto admission = co_await gate.authenticate(exchange);
+  if (!admission) co_return;
+  if (!admission->caller.user->is_runtime) {
     (void)co_await exchange.reply(rest_error(403, "this route is for the runtime itself"));
     co_return;
   }

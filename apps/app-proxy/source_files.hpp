@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "app-proxy/door.hpp"
 #include "app-proxy/entities/plain_folder.hpp"
 #include "app-proxy/git/tree_reader.hpp"
+#include "app-proxy/request_gate.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/lru_cache.hpp"
 #include "common/http/server.hpp"
@@ -41,6 +41,6 @@ class SourceFiles {
 // POST /api/source-files: for the runtime's own token alone, and not through the prefix by which requests
 // from outside the cluster come. `files` is null while the runtime has no folder for clones. Loop thread
 // only; the arguments outlive it.
-Task<> serve_source_files(http::Exchange& exchange, Door& door, SourceFiles* files);
+Task<> serve_source_files(http::Exchange& exchange, RequestGate& gate, SourceFiles* files);
 
 }  // namespace gitops::app_proxy

@@ -263,7 +263,7 @@ DaemonSpec request_router() {
   const auto config = std::make_shared<Config>();
   DaemonSpec spec;
   spec.name = "request-router";
-  spec.summary = "The one door of a runtime: app-proxy, the workflows UI and webhooks.";
+  spec.summary = "The one entry point of a runtime: app-proxy, the workflows UI and webhooks.";
   spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
   spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
   spec.make = [config](const DaemonContext& context) {

@@ -602,9 +602,10 @@ TEST_F(ChartTest, ChangesAChecksumExactlyWhenWhatThePodReadsChanges) {
   EXPECT_NE(object(own, "StatefulSet", "cluster-event-reporter"),
             object(before, "StatefulSet", "cluster-event-reporter"));
 
-  const auto door = with("global.runtime.ingressUrl=https://a.example.com");
-  EXPECT_NE(object(door, "ConfigMap", "codefresh-cm"), object(before, "ConfigMap", "codefresh-cm"));
-  EXPECT_EQ(object(door, "StatefulSet", "runtime-event-reporter"),
+  const auto ingress = with("global.runtime.ingressUrl=https://a.example.com");
+  EXPECT_NE(object(ingress, "ConfigMap", "codefresh-cm"),
+            object(before, "ConfigMap", "codefresh-cm"));
+  EXPECT_EQ(object(ingress, "StatefulSet", "runtime-event-reporter"),
             object(before, "StatefulSet", "runtime-event-reporter"));
 
   // The router reloads changes while it runs.

@@ -620,7 +620,7 @@ TEST(AppProxyCommit, AC41_CloneUrlsForSshAreRefused) {
   });
 }
 
-// The door takes bodies up to 1 MiB, and so commits; the answer to a larger one says so.
+// The gate takes bodies up to 1 MiB, and so commits; the answer to a larger one says so.
 TEST(AppProxyCommit, ALargerCommitIsRefusedWithItsLimit) {
   in_commit_world([](CommitWorld& w) -> Task<> {
     const auto tip = w.git.head("shop");

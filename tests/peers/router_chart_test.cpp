@@ -54,7 +54,7 @@ class RouterChartTest : public ::testing::Test {
     if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
     if (const auto lacking = PeerCluster::missing()) GTEST_SKIP() << "peers: " << *lacking;
     static int number = 0;
-    ns_ = "door-" + std::to_string(++number);
+    ns_ = "router-" + std::to_string(++number);
     cluster().create_namespace(ns_, {{"pod-security.kubernetes.io/enforce", "restricted"},
                                      {"pod-security.kubernetes.io/warn", "restricted"}});
   }

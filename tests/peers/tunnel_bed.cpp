@@ -10,20 +10,20 @@ namespace {
 
 using std::chrono::seconds;
 
-TunnelDoor door_of(const PeerFrps& server, const TunnelOptions& options) {
+TunnelAddress address_of(const PeerFrps& server, const TunnelOptions& options) {
   const bool wss = std::string_view(options.stack.protocol) == "wss";
   return {.port = wss ? server.wss_port() : server.port(), .ca_file = server.ca_file()};
 }
 
-std::vector<std::string> command(const TunnelDoor& door, int upstream_port,
+std::vector<std::string> command(const TunnelAddress& address, int upstream_port,
                                  const TunnelOptions& options) {
   std::vector<std::string> argv{
       std::string(GITOPS_BIN_DIR) + "/tunnel-client",
-      "--tunnel-server.port=" + std::to_string(door.port),
+      "--tunnel-server.port=" + std::to_string(address.port),
       std::string("--tunnel-server.protocol=") + options.stack.protocol,
       std::string("--tunnel-server.tls=") + (options.stack.tls ? "true" : "false"),
       "--tunnel-server.ca-file=" +
-          (options.ca_file.empty() ? door.ca_file.string() : options.ca_file),
+          (options.ca_file.empty() ? address.ca_file.string() : options.ca_file),
       "--tunnel.subdomain-prefix=acc-rt",
       "--tunnel.forward-to.host=127.0.0.1",
       "--tunnel.forward-to.port=" + std::to_string(upstream_port),
@@ -44,11 +44,11 @@ std::vector<std::string> command(const TunnelDoor& door, int upstream_port,
 
 TunnelClientProcess::TunnelClientProcess(const PeerFrps& server, int upstream_port,
                                          TunnelOptions options)
-    : TunnelClientProcess(door_of(server, options), upstream_port, options) {}
+    : TunnelClientProcess(address_of(server, options), upstream_port, options) {}
 
-TunnelClientProcess::TunnelClientProcess(const TunnelDoor& door, int upstream_port,
+TunnelClientProcess::TunnelClientProcess(const TunnelAddress& address, int upstream_port,
                                          TunnelOptions options)
-    : process_({.argv = command(door, upstream_port, options),
+    : process_({.argv = command(address, upstream_port, options),
                 .env = std::move(options.env),
                 .log_file = folder_ / "log"}) {
   constexpr std::string_view kKey = R"("admin_port":)";

@@ -32,7 +32,7 @@ struct TunnelOptions {
 };
 
 // Where a client connects, and what verifies the server.
-struct TunnelDoor {
+struct TunnelAddress {
   int port = 0;  // on localhost
   std::filesystem::path ca_file = {};
 };
@@ -41,7 +41,7 @@ struct TunnelDoor {
 class TunnelClientProcess {
  public:
   TunnelClientProcess(const PeerFrps& server, int upstream_port, TunnelOptions options = {});
-  TunnelClientProcess(const TunnelDoor& door, int upstream_port, TunnelOptions options = {});
+  TunnelClientProcess(const TunnelAddress& address, int upstream_port, TunnelOptions options = {});
 
   HttpReply admin(const std::string& path, const std::string& method = "GET") const;
   bool is_ready() const { return admin("/readyz").ok(); }

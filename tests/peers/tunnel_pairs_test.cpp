@@ -86,7 +86,7 @@ class AnyServer {
                     "s3cret");
     }
   }
-  [[nodiscard]] TunnelDoor door(std::string_view protocol) const {
+  [[nodiscard]] TunnelAddress address(std::string_view protocol) const {
     if (own_) return {.port = own_->tunnel_port, .ca_file = own_->ca_file()};
     return {.port = protocol == "wss" ? frps_->wss_port() : frps_->port(),
             .ca_file = frps_->ca_file()};
@@ -127,10 +127,10 @@ class AnyClient {
   static constexpr int kHeartbeatTimeout = 3;
 
   AnyClient(const Pair& pair, const AnyServer& server, int upstream, const Options& options) {
-    const auto door = server.door(pair.protocol);
+    const auto address = server.address(pair.protocol);
     if (pair.client == Maker::ours) {
       own_.emplace(
-          door, upstream,
+          address, upstream,
           TunnelOptions{
               .stack = {pair.stack, pair.protocol, pair.tls != PeerFrpc::Tls::none},
               .env = {{"TUNNEL_SERVER_TOKEN", options.token}, {"AUTHORIZATION", "runtime-token"}},
@@ -141,8 +141,8 @@ class AnyClient {
                                                      : PeerFrpc::Version::v0_70,
                                       .protocol = pair.protocol,
                                       .tls = pair.tls,
-                                      .server_port = door.port,
-                                      .ca_file = door.ca_file,
+                                      .server_port = address.port,
+                                      .ca_file = address.ca_file,
                                       .token = options.token,
                                       .proxy = options.proxy,
                                       .subdomain = "acc-rt",

@@ -134,7 +134,7 @@ class SocketDriver {
       co_return;
     } else {
       while (auto answer = co_await operation.next()) {
-        if (Clock::now() - admitted >= options_.readmit) {
+        if (Clock::now() - admitted >= options_.recheck_interval) {
           if (!co_await admit(id, operation, own.context, permit)) co_return;
           admitted = Clock::now();
         }

@@ -23,7 +23,7 @@ struct OperationContext {
 using MakeContext = std::function<OperationContext()>;
 
 // Asked before each operation of an open session, and before the next event of a subscription when it was
-// last asked `readmit` ago. No resolver of the operation runs meanwhile, so it may change what `context` refers to.
+// last asked `recheck_interval` ago. No resolver of the operation runs meanwhile, so it may change what `context` refers to.
 // An error is the operation's answer and its end. What it returns is kept until the operation has ended.
 using OperationAdmission = std::function<Task<Result<std::shared_ptr<void>>>(
     const Prepared& operation, const Context& context)>;
@@ -33,7 +33,7 @@ struct SocketOptions {
   http::WebSocketOptions websocket = {};
   std::chrono::milliseconds timeout{60'000};  // of a query or a mutation
   OperationAdmission admission = {};          // none: every operation
-  std::chrono::milliseconds readmit{30'000};
+  std::chrono::milliseconds recheck_interval{30'000};
 };
 
 // Decides whether a client may open a session, by the payload of its connection_init (JSON text, may be

@@ -27,10 +27,10 @@ struct Bench {
                       [this](http::Exchange& exchange) { return answer(exchange); }),
         users(on.executor, on.control_plane, [&on] { return on.runtime_token; }, on.metrics, {}),
         engine(graphql::Engine::make("type Query { open: Int }", guarded(rows, audit)).value()),
-        door(*engine, rows, users, on.metrics, {}),
+        gate(*engine, rows, users, on.metrics, {}),
         rules(on.executor, on.control_plane, [] { return std::string("a1"); }, on.metrics, {}),
         server(on.executor, {}, [this](http::Exchange& exchange) -> Task<> {
-          door.welcome(exchange);
+          gate.add_common_headers(exchange);
           co_await routes->serve(exchange);
         }) {
     EXPECT_TRUE(argocd_server.listen());
@@ -42,7 +42,7 @@ struct Bench {
         [] { return Secret("token"); });
     applications.emplace(*argocd, token, rules, "prod");
     streams.emplace(on.executor, &*applications, nullptr, nullptr, LogStreams::Options{});
-    routes.emplace(door, *streams, LogRoutes::Options{});
+    routes.emplace(gate, *streams, LogRoutes::Options{});
   }
   Task<> answer(http::Exchange& exchange) {
     if (!exchange.path().ends_with("/logs")) {
@@ -69,7 +69,7 @@ struct Bench {
   std::vector<FieldRow> rows{read("open", Permission::anyone, [] { return 1; })};
   Audit audit{"/dev/null"};
   std::unique_ptr<graphql::Engine> engine;
-  Door door;
+  RequestGate gate;
   Rules rules;
   Credential token = Credential::fixed(Secret("token"));
   std::optional<argo::ArgoCdClient> argocd;

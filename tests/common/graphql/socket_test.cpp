@@ -215,7 +215,7 @@ TEST(GraphqlSocket, EachOperationIsAdmitted) {
     co_return std::shared_ptr<void>(&places, [](void* count) { --*static_cast<int*>(count); });
   };
   // The stream's ticks come every 10 ms: it is asked about again before the third.
-  options.readmit = milliseconds(25);
+  options.recheck_interval = milliseconds(25);
   with_client(
       "graphql-transport-ws", streams,
       [&](http::WebSocket& socket) -> Task<> {

@@ -22,7 +22,7 @@ namespace gitops::app_proxy {
 // What every request passes before it reaches a resolver: CORS, its id, whose it is, whether it may
 // come from where it comes, and how much the same user has running. Serves GraphQL over POST and
 // WebSocket. Loop thread only.
-class Door {
+class RequestGate {
  public:
   struct Options {
     std::vector<std::string> cors_origins = {};
@@ -33,32 +33,33 @@ class Door {
     bool playground = false;
   };
   // All of them outlive it.
-  Door(graphql::Engine& engine, const std::vector<FieldRow>& rows, UserDirectory& users,
-       Metrics& metrics, Options options);
+  RequestGate(graphql::Engine& engine, const std::vector<FieldRow>& rows, UserDirectory& users,
+              Metrics& metrics, Options options);
 
   // Adds the fields that every answer has.
-  void welcome(http::Exchange& exchange);
+  void add_common_headers(http::Exchange& exchange);
   Task<> serve_post(http::Exchange& exchange);
   Task<> serve_get(http::Exchange& exchange);
 
-  // Who asks on a route that is not GraphQL's, with a place among the operations of that user.
-  struct Entered {
+  // Who asks on a route that is not GraphQL's, with one of the permits of that user.
+  struct Admission {
     Caller caller;
-    std::shared_ptr<void> place;
+    std::shared_ptr<void> permit;
   };
   // Nullopt when the request was refused; the refusal has been sent.
-  Task<std::optional<Entered>> admit(http::Exchange& exchange, http::Headers of_refusal = {});
+  Task<std::optional<Admission>> authenticate(http::Exchange& exchange,
+                                              http::Headers of_refusal = {});
   // The same for a credential that came in another way than in the request's head, as in a form.
   // Nothing is sent; errors are those of UserDirectory::find(), and too_many_requests.
-  Task<Result<Entered>> identify(http::Exchange& exchange, RequestCredential credential);
+  Task<Result<Admission>> identify(http::Exchange& exchange, RequestCredential credential);
   // A caller who is not known: with an id, which the answer tells, and an address.
   [[nodiscard]] Caller caller_of(http::Exchange& exchange);
   // Asks again whose the credential of that request is, and takes the user over.
-  Task<Result<void>> readmit(http::Exchange& exchange, Caller& caller);
+  Task<Result<void>> reauthenticate(http::Exchange& exchange, Caller& caller);
 
  private:
-  // A place among the operations of a user, which ends with it.
-  class Place;
+  // One of the permits that a user has; its destructor gives it back.
+  class Permit;
 
   [[nodiscard]] std::string request_id_of(const http::Request& request);
   [[nodiscard]] std::string client_of(http::Exchange& exchange) const;
@@ -66,7 +67,7 @@ class Door {
   Task<Result<std::shared_ptr<const User>>> user_of(const RequestCredential& credential,
                                                     const http::Request& request,
                                                     const std::string& peer, Deadline deadline);
-  Result<std::shared_ptr<void>> enter(const Caller& caller);
+  Result<std::shared_ptr<void>> acquire_permit(const Caller& caller);
   [[nodiscard]] bool may_open_socket(const http::Request& request) const;
   Task<> serve_socket(http::Exchange& exchange);
 

@@ -1,4 +1,4 @@
-#include "app-proxy/door.hpp"
+#include "app-proxy/request_gate.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -20,10 +20,10 @@ type Mutation { change(name: String, secret: String): Int }
 type Subscription { standing: Boolean }
 )";
 
-// A door before a schema of its own. Its fields `slow` and `late` wait, the latter with its user; `standing` says
+// A gate before a schema of its own. Its fields `slow` and `late` wait, the latter with its user; `standing` says
 // every 31 s whether the user is an administrator, three times.
 struct Bench {
-  Bench(UsersBench& on, Door::Options options)
+  Bench(UsersBench& on, RequestGate::Options options)
       : users(on.executor, on.control_plane, [&on] { return on.runtime_token; }, on.metrics, {}),
         release(on.executor),
         rows{read("open", Permission::anyone, [] { return 1; }),
@@ -58,13 +58,13 @@ struct Bench {
                              });
                        })},
         engine(graphql::Engine::make(kSchema, guarded(rows, audit)).value()),
-        door(*engine, rows, users, on.metrics, std::move(options)),
+        gate(*engine, rows, users, on.metrics, std::move(options)),
         server(on.executor, {}, [this](http::Exchange& exchange) -> Task<> {
-          door.welcome(exchange);
+          gate.add_common_headers(exchange);
           if (exchange.request().method == "GET") {
-            co_await door.serve_get(exchange);
+            co_await gate.serve_get(exchange);
           } else {
-            co_await door.serve_post(exchange);
+            co_await gate.serve_post(exchange);
           }
         }) {}
 
@@ -104,11 +104,12 @@ struct Bench {
   std::vector<FieldRow> rows;
   Audit audit{"/dev/null"};
   std::unique_ptr<graphql::Engine> engine;
-  Door door;
+  RequestGate gate;
   http::Server server;
 };
 
-void at_door(Door::Options options, const std::function<Task<>(UsersBench&, Bench&)>& body) {
+void with_gate(RequestGate::Options options,
+               const std::function<Task<>(UsersBench&, Bench&)>& body) {
   with_users_bench([&](UsersBench& on) -> Task<> {
     Bench bench(on, std::move(options));
     CO_ASSERT_OK(bench.server.listen());
@@ -136,8 +137,8 @@ Task<std::string> answer(http::WebSocket& socket) {
   co_return "(end)";
 }
 
-TEST(Door, OneUserHasSoManyOperations) {
-  at_door({.max_operations = 3}, [](UsersBench& on, Bench& bench) -> Task<> {
+TEST(RequestGate, OneUserHasSoManyOperations) {
+  with_gate({.max_operations = 3}, [](UsersBench& on, Bench& bench) -> Task<> {
     TaskGroup group(on.executor);
     std::vector<int> statuses;
     for (int i = 0; i < 3; ++i) {
@@ -160,8 +161,8 @@ TEST(Door, OneUserHasSoManyOperations) {
   });
 }
 
-TEST(Door, AnOperationEndsInItsTime) {
-  at_door({.timeout = 5s}, [](UsersBench& on, Bench& bench) -> Task<> {
+TEST(RequestGate, AnOperationEndsInItsTime) {
+  with_gate({.timeout = 5s}, [](UsersBench& on, Bench& bench) -> Task<> {
     const auto begun = Clock::now();
     const auto answer = co_await bench.ask(on, "{slow}", "bob.1");
     EXPECT_LT(Clock::now() - begun, 6s);
@@ -174,8 +175,8 @@ TEST(Door, AnOperationEndsInItsTime) {
 
 // Each operation is admitted anew, and finds another object for the same user when an answer of the control
 // plane has become too old.
-TEST(Door, AnOperationOfAWebSocketKeepsItsUserWhileOthersAreAdmitted) {
-  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+TEST(RequestGate, AnOperationOfAWebSocketKeepsItsUserWhileOthersAreAdmitted) {
+  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
     co_await bench.in_session(on, "bob.1", [&](http::WebSocket& socket) -> Task<> {
       co_await begin(socket, "1", "{late}");
       while (bench.waiting < 1) co_await sleep_for(10ms);
@@ -192,8 +193,8 @@ TEST(Door, AnOperationOfAWebSocketKeepsItsUserWhileOthersAreAdmitted) {
   });
 }
 
-TEST(Door, ASubscriptionSeesItsUserAsLastChecked) {
-  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+TEST(RequestGate, ASubscriptionSeesItsUserAsLastChecked) {
+  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
     co_await bench.in_session(on, "ann.1", [&](http::WebSocket& socket) -> Task<> {
       on.platform.accounts().set_admins("a1", {});
       co_await begin(socket, "1", "subscription{standing}");
@@ -208,8 +209,8 @@ TEST(Door, ASubscriptionSeesItsUserAsLastChecked) {
   });
 }
 
-TEST(Door, FieldsAskForWhatTheirRowsSay) {
-  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+TEST(RequestGate, FieldsAskForWhatTheirRowsSay) {
+  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
     EXPECT_EQ((co_await bench.ask(on, "{open}", "")).status, 200);
     EXPECT_EQ((co_await bench.ask(on, "{open who}", "")).status, 401);
     EXPECT_EQ((co_await bench.ask(on, "{admin}", "ann.1")).body, R"({"data":{"admin":2}})");
@@ -221,8 +222,8 @@ TEST(Door, FieldsAskForWhatTheirRowsSay) {
   });
 }
 
-TEST(Door, WhatClientsAreNotToldStandsInTheLog) {
-  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+TEST(RequestGate, WhatClientsAreNotToldStandsInTheLog) {
+  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
     const auto answer = co_await bench.ask(on, "{broken}", "bob.1", {{"X-Request-Id", "r-9"}});
     EXPECT_EQ(json::parse(answer.body)["errors"][0]["message"], "Internal server error");
     EXPECT_THAT(on.log.text(), testing::HasSubstr("the shelf is empty"));
@@ -230,8 +231,8 @@ TEST(Door, WhatClientsAreNotToldStandsInTheLog) {
   });
 }
 
-TEST(Door, RequestIdsAreTakenOverWhenTheyAreHarmless) {
-  at_door({}, [](UsersBench& on, Bench& bench) -> Task<> {
+TEST(RequestGate, RequestIdsAreTakenOverWhenTheyAreHarmless) {
+  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
     const auto id_for = [&](std::string given) -> Task<std::string> {
       http::Headers more;
       if (!given.empty()) more.add("X-Request-Id", given);

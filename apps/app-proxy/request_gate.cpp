@@ -1,4 +1,4 @@
-#include "app-proxy/door.hpp"
+#include "app-proxy/request_gate.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -59,26 +59,26 @@ http::Response refusal_response(const Error& error) {
   return response;
 }
 
-class Door::Place {
+class RequestGate::Permit {
  public:
-  Place(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)
+  Permit(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)
       : running_(std::move(running)), key_(std::move(key)) {
     ++(*running_)[key_];
   }
-  ~Place() {
+  ~Permit() {
     const auto found = running_->find(key_);
     if (--found->second == 0) running_->erase(found);
   }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
 
  private:
   std::shared_ptr<std::map<std::string, std::size_t>> running_;
   std::string key_;
 };
 
-Door::Door(graphql::Engine& engine, const std::vector<FieldRow>& rows, UserDirectory& users,
-           Metrics& metrics, Options options)
+RequestGate::RequestGate(graphql::Engine& engine, const std::vector<FieldRow>& rows,
+                         UserDirectory& users, Metrics& metrics, Options options)
     : engine_(engine),
       rows_(rows),
       users_(users),
@@ -92,7 +92,7 @@ Door::Door(graphql::Engine& engine, const std::vector<FieldRow>& rows, UserDirec
                                        "Requests refused because nobody is known by their token")) {
 }
 
-void Door::welcome(http::Exchange& exchange) {
+void RequestGate::add_common_headers(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
   for (const auto& [name, value] : cors_.fields(request.headers.find("Origin"))) {
     exchange.add_to_answer(name, value);
@@ -100,14 +100,14 @@ void Door::welcome(http::Exchange& exchange) {
   exchange.add_to_answer("X-Content-Type-Options", "nosniff");
 }
 
-std::string Door::request_id_of(const http::Request& request) {
+std::string RequestGate::request_id_of(const http::Request& request) {
   const auto given = request.headers.find("X-Request-Id");
   if (given && given->size() <= kMaxRequestId && http::is_token(*given)) return std::string(*given);
   return id_prefix_ + "-" + std::to_string(++requests_);
 }
 
 // The last address of X-Forwarded-For that no proxy of ours is, if one of them sends it.
-std::string Door::client_of(http::Exchange& exchange) const {
+std::string RequestGate::client_of(http::Exchange& exchange) const {
   std::string peer = exchange.peer_address();
   std::string_view rest = exchange.request().headers.find("X-Forwarded-For").value_or("");
   while (!rest.empty()) {
@@ -124,13 +124,13 @@ std::string Door::client_of(http::Exchange& exchange) const {
   return peer;
 }
 
-Caller Door::caller_of(http::Exchange& exchange) {
+Caller RequestGate::caller_of(http::Exchange& exchange) {
   Caller caller{.request_id = request_id_of(exchange.request()), .peer = client_of(exchange)};
   exchange.add_to_answer("X-Request-Id", caller.request_id);
   return caller;
 }
 
-bool Door::needs_user(const graphql::Prepared* operation) const {
+bool RequestGate::needs_user(const graphql::Prepared* operation) const {
   if (!operation) return true;
   const auto fields = operation->root_fields();
   const auto root =
@@ -140,10 +140,10 @@ bool Door::needs_user(const graphql::Prepared* operation) const {
          });
 }
 
-Task<Result<std::shared_ptr<const User>>> Door::user_of(const RequestCredential& credential,
-                                                        const http::Request& request,
-                                                        const std::string& peer,
-                                                        Deadline deadline) {
+Task<Result<std::shared_ptr<const User>>> RequestGate::user_of(const RequestCredential& credential,
+                                                               const http::Request& request,
+                                                               const std::string& peer,
+                                                               Deadline deadline) {
   using Kind = RequestCredential::Kind;
   if (credential.kind == Kind::none || credential.kind == Kind::malformed) {
     unauthenticated_.Increment();
@@ -162,7 +162,7 @@ Task<Result<std::shared_ptr<const User>>> Door::user_of(const RequestCredential&
   co_return user;
 }
 
-Result<std::shared_ptr<void>> Door::enter(const Caller& caller) {
+Result<std::shared_ptr<void>> RequestGate::acquire_permit(const Caller& caller) {
   if (!caller.user) return std::shared_ptr<void>();
   std::string key = user_key(*caller.user);
   const auto found = running_->find(key);
@@ -172,12 +172,12 @@ Result<std::shared_ptr<void>> Door::enter(const Caller& caller) {
                                  .retry_after = std::chrono::seconds(1),
                                  .http_status = 429});
   }
-  return std::make_shared<Place>(running_, std::move(key));
+  return std::make_shared<Permit>(running_, std::move(key));
 }
 
-Task<> Door::serve_post(http::Exchange& exchange) {
+Task<> RequestGate::serve_post(http::Exchange& exchange) {
   Caller caller = caller_of(exchange);
-  std::shared_ptr<void> place;
+  std::shared_ptr<void> permit;
   graphql::HttpOptions options;
   options.timeout = options_.timeout;
   options.admission =
@@ -189,43 +189,45 @@ Task<> Door::serve_post(http::Exchange& exchange) {
       if (!user) co_return refusal_response(user.error());
       caller.user = std::move(*user);
     }
-    auto entered = enter(caller);
-    if (!entered) co_return refusal_response(entered.error());
-    place = std::move(*entered);
+    auto acquired = acquire_permit(caller);
+    if (!acquired) co_return refusal_response(acquired.error());
+    permit = std::move(*acquired);
     if (operation) operations_.Increment();
     co_return std::nullopt;
   };
   co_await graphql::serve_http(exchange, engine_, graphql::Context(caller), options);
 }
 
-Task<std::optional<Door::Entered>> Door::admit(http::Exchange& exchange, http::Headers of_refusal) {
-  Entered entered{.caller = caller_of(exchange), .place = {}};
-  auto checked = co_await readmit(exchange, entered.caller);
-  auto place = checked ? enter(entered.caller)
-                       : Result<std::shared_ptr<void>>(std::unexpected(checked.error()));
-  if (!place) {
-    auto refusal = refusal_response(place.error());
+Task<std::optional<RequestGate::Admission>> RequestGate::authenticate(http::Exchange& exchange,
+                                                                      http::Headers of_refusal) {
+  Admission admission{.caller = caller_of(exchange), .permit = {}};
+  auto checked = co_await reauthenticate(exchange, admission.caller);
+  auto permit = checked ? acquire_permit(admission.caller)
+                        : Result<std::shared_ptr<void>>(std::unexpected(checked.error()));
+  if (!permit) {
+    auto refusal = refusal_response(permit.error());
     for (const auto& [name, value] : of_refusal) refusal.headers.add(name, value);
     (void)co_await exchange.reply(std::move(refusal));
     co_return std::nullopt;
   }
-  entered.place = std::move(*place);
-  co_return std::optional<Entered>(std::move(entered));
+  admission.permit = std::move(*permit);
+  co_return std::optional<Admission>(std::move(admission));
 }
 
-Task<Result<Door::Entered>> Door::identify(http::Exchange& exchange, RequestCredential credential) {
-  Entered entered{.caller = caller_of(exchange), .place = {}};
-  auto user = co_await user_of(credential, exchange.request(), entered.caller.peer,
+Task<Result<RequestGate::Admission>> RequestGate::identify(http::Exchange& exchange,
+                                                           RequestCredential credential) {
+  Admission admission{.caller = caller_of(exchange), .permit = {}};
+  auto user = co_await user_of(credential, exchange.request(), admission.caller.peer,
                                deadline_after(kUserTimeout));
   if (!user) co_return std::unexpected(std::move(user.error()));
-  entered.caller.user = std::move(*user);
-  auto place = enter(entered.caller);
-  if (!place) co_return std::unexpected(std::move(place.error()));
-  entered.place = std::move(*place);
-  co_return entered;
+  admission.caller.user = std::move(*user);
+  auto permit = acquire_permit(admission.caller);
+  if (!permit) co_return std::unexpected(std::move(permit.error()));
+  admission.permit = std::move(*permit);
+  co_return admission;
 }
 
-Task<Result<void>> Door::readmit(http::Exchange& exchange, Caller& caller) {
+Task<Result<void>> RequestGate::reauthenticate(http::Exchange& exchange, Caller& caller) {
   const http::Request& request = exchange.request();
   auto user = co_await user_of(credential_of(request.headers), request, caller.peer,
                                deadline_after(kUserTimeout));
@@ -234,7 +236,7 @@ Task<Result<void>> Door::readmit(http::Exchange& exchange, Caller& caller) {
   co_return Result<void>();
 }
 
-Task<> Door::serve_get(http::Exchange& exchange) {
+Task<> RequestGate::serve_get(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
   if (request.headers.has_token("Upgrade", "websocket")) {
     co_await serve_socket(exchange);
@@ -250,7 +252,7 @@ Task<> Door::serve_get(http::Exchange& exchange) {
 
 // Pages of other sites must not open one: a browser adds cookies to the request, and CORS does not hold
 // for it.
-bool Door::may_open_socket(const http::Request& request) const {
+bool RequestGate::may_open_socket(const http::Request& request) const {
   const auto origin = request.headers.find("Origin");
   if (!origin || !is_origin(*origin) || cors_.names(*origin)) return true;
   const auto host = request.headers.find("Host").value_or("");
@@ -259,7 +261,7 @@ bool Door::may_open_socket(const http::Request& request) const {
          http::equal_ignoring_case(origin->substr(scheme + 3), host);
 }
 
-Task<> Door::serve_socket(http::Exchange& exchange) {
+Task<> RequestGate::serve_socket(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
   if (!may_open_socket(request)) {
     (void)co_await exchange.reply(
@@ -283,9 +285,9 @@ Task<> Door::serve_socket(http::Exchange& exchange) {
                           const graphql::Context& context) -> Task<Result<std::shared_ptr<void>>> {
     auto& caller = context.get<Caller>();
     if (auto checked = co_await check(caller); !checked) co_return std::unexpected(checked.error());
-    auto entered = enter(caller);
-    if (entered) operations_.Increment();
-    co_return entered;
+    auto acquired = acquire_permit(caller);
+    if (acquired) operations_.Increment();
+    co_return acquired;
   };
   // Each operation has its own caller: an admission replaces the user, and resolvers of other operations
   // still work with theirs.
