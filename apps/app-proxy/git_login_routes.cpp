@@ -105,9 +105,10 @@ bool GitLoginRoutes::is_from_page(const http::Request& request, ProviderKind kin
   return callback && request.headers.find("Origin") == origin_of(*callback);
 }
 
-Task<Result<GitLoginRoutes::Place>> GitLoginRoutes::place_of(Actor actor, ProviderKind kind,
-                                                             std::string integration,
-                                                             Deadline deadline) {
+Task<Result<GitLoginRoutes::LoginTarget>> GitLoginRoutes::login_target_of(Actor actor,
+                                                                          ProviderKind kind,
+                                                                          std::string integration,
+                                                                          Deadline deadline) {
   const auto name = integration_name(integration);
   if (!name) co_return std::unexpected(name.error());
   auto found = co_await parts_.git->get(std::move(actor), *name, deadline);
@@ -127,8 +128,8 @@ Task<Result<GitLoginRoutes::Place>> GitLoginRoutes::place_of(Actor actor, Provid
     if (app.error().code == ErrorCode::not_found) co_return std::unexpected(app.error());
     co_return std::unexpected(shown(std::move(app.error())));
   }
-  Place place{.integration = std::move(**found), .app = std::move(*app)};
-  co_return place;
+  LoginTarget target{.integration = std::move(**found), .app = std::move(*app)};
+  co_return target;
 }
 
 Task<Result<GitLoginRoutes::Begun>> GitLoginRoutes::begin(const User& user, ProviderKind kind,
@@ -162,23 +163,23 @@ Task<Result<GitLoginRoutes::Begun>> GitLoginRoutes::begin(const User& user, Prov
   }
   logins_.spend(user.id, Clock::now());
   Actor actor{.user_id = user.id, .account_id = user.account_id, .is_admin = user.is_admin};
-  const auto place =
-      co_await place_of(std::move(actor), kind, std::move(wanted.integration), deadline);
-  if (!place) co_return std::unexpected(place.error());
+  const auto target =
+      co_await login_target_of(std::move(actor), kind, std::move(wanted.integration), deadline);
+  if (!target) co_return std::unexpected(target.error());
   const auto browser = oauth::new_browser_value();
   const oauth::Login login{.id = {},
                            .user_id = user.id,
                            .user_name = user.name,
                            .is_admin = user.is_admin,
                            .account_id = user.account_id,
-                           .integration = place->integration.name,
+                           .integration = target->integration.name,
                            .kind = kind,
                            .verifier = oauth::new_verifier(),
                            .browser = oauth::browser_mark(browser),
                            .until = wall_now() + kLongest};
   const auto state = oauth::seal_login(*parts_.seal, login);
   if (!state) co_return std::unexpected(state.error());
-  Begun begun{.location = oauth::authorize_url(kind, place->app, callback->to_string(), *state,
+  Begun begun{.location = oauth::authorize_url(kind, target->app, callback->to_string(), *state,
                                                login.verifier),
               .cookie = cookie_for(*callback, browser)};
   co_return begun;
@@ -306,9 +307,9 @@ Task<Result<std::string>> GitLoginRoutes::finish(const oauth::Login& login, std:
                                                  Deadline deadline) {
   const Actor actor{
       .user_id = login.user_id, .account_id = login.account_id, .is_admin = login.is_admin};
-  auto place = co_await place_of(actor, login.kind, login.integration, deadline);
-  if (!place) co_return std::unexpected(std::move(place.error()));
-  auto grant = co_await parts_.oauth->exchange(login.kind, std::move(place->app), std::move(code),
+  auto target = co_await login_target_of(actor, login.kind, login.integration, deadline);
+  if (!target) co_return std::unexpected(std::move(target.error()));
+  auto grant = co_await parts_.oauth->exchange(login.kind, std::move(target->app), std::move(code),
                                                login.verifier, deadline);
   if (!grant) co_return std::unexpected(std::move(grant.error()));
   GitAccess access{.token = std::move(grant->access_token),

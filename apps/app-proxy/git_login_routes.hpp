@@ -59,12 +59,12 @@ class GitLoginRoutes {
     std::string cookie;
   };
   // An integration and the OAuth application of its host.
-  struct Place {
+  struct LoginTarget {
     Integration integration;
     oauth::OauthApp app;
   };
-  Task<Result<Place>> place_of(Actor actor, ProviderKind kind, std::string integration,
-                               Deadline deadline);
+  Task<Result<LoginTarget>> login_target_of(Actor actor, ProviderKind kind, std::string integration,
+                                            Deadline deadline);
   Task<Result<Begun>> begin(const User& user, ProviderKind kind, Wanted wanted, Deadline deadline);
   // Begins a login, tells the audit stream when it is refused, and answers with a page in that case.
   Task<std::optional<Begun>> begin_or_refuse(http::Exchange& exchange, const Caller& caller,

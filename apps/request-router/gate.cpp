@@ -12,17 +12,17 @@ double Gate::tokens(Clock::time_point now) const {
                   tokens_ + std::max(0.0, passed.count()) * static_cast<double>(limits_.rate));
 }
 
-Gate::Place Gate::enter(Clock::time_point now) {
+Gate::Permit Gate::acquire(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (limits_.concurrency > 0 && inside_ >= limits_.concurrency) return Place(nullptr);
+  if (limits_.concurrency > 0 && inside_ >= limits_.concurrency) return Permit(nullptr);
   if (limits_.rate > 0) {
     tokens_ = tokens(now);
     filled_ = std::max(filled_, now);  // another loop's clock may have been read later
-    if (tokens_ < 1) return Place(nullptr);
+    if (tokens_ < 1) return Permit(nullptr);
     tokens_ -= 1;
   }
   ++inside_;
-  return Place(this);
+  return Permit(this);
 }
 
 void Gate::set(GateLimits limits) {
@@ -30,7 +30,7 @@ void Gate::set(GateLimits limits) {
   limits_ = limits;
 }
 
-void Gate::leave() {
+void Gate::release() {
   const std::lock_guard lock(mutex_);
   --inside_;
 }

@@ -25,21 +25,21 @@ class Gate {
 
   // The place of a request inside of a gate, which outlives it; left when it is destroyed. False when
   // the gate refused.
-  class [[nodiscard]] Place {
+  class [[nodiscard]] Permit {
    public:
-    Place(Place&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
-    Place& operator=(Place&&) = delete;
-    ~Place() {
-      if (gate_ != nullptr) gate_->leave();
+    Permit(Permit&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
+    Permit& operator=(Permit&&) = delete;
+    ~Permit() {
+      if (gate_ != nullptr) gate_->release();
     }
     explicit operator bool() const { return gate_ != nullptr; }
 
    private:
     friend class Gate;
-    explicit Place(Gate* gate) : gate_(gate) {}
+    explicit Permit(Gate* gate) : gate_(gate) {}
     Gate* gate_;
   };
-  Place enter(Clock::time_point now);
+  Permit acquire(Clock::time_point now);
   // Counts a request that waits to enter, while it lasts. False when too many do.
   class [[nodiscard]] Waiting {
    public:
@@ -64,7 +64,7 @@ class Gate {
   [[nodiscard]] bool unused(Clock::time_point now) const;
 
  private:
-  void leave();
+  void release();
   [[nodiscard]] double tokens(Clock::time_point now) const;
 
   std::atomic<bool> known_ = false;

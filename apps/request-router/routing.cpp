@@ -61,9 +61,9 @@ http::Response answer_to_ping() {
 
 // A webhook's place in a gate.
 struct Inside {
-  Inside(std::shared_ptr<Gate> g, Gate::Place p) : gate(std::move(g)), place(std::move(p)) {}
+  Inside(std::shared_ptr<Gate> g, Gate::Permit p) : gate(std::move(g)), permit(std::move(p)) {}
   std::shared_ptr<Gate> gate;
-  Gate::Place place;
+  Gate::Permit permit;
 };
 
 using Verdict = Task<std::optional<http::Response>>;
@@ -102,8 +102,8 @@ Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Total
     // While senders wait for memory, what is kept makes room for them.
     const bool waits = keepable && (totals.is_short_of_room() || kept.must_wait(route.source));
     if (!waits) {
-      if (auto place = route.gate->enter(Clock::now())) {
-        admission = std::make_shared<Inside>(route.gate, std::move(place));
+      if (auto permit = route.gate->acquire(Clock::now())) {
+        admission = std::make_shared<Inside>(route.gate, std::move(permit));
         co_return std::nullopt;
       }
     }

@@ -130,7 +130,7 @@ struct Webhooks::Sender {
 struct Webhooks::Attempt {
   Kept webhook;
   std::shared_ptr<const WebhookRoute> route;
-  std::optional<Gate::Place> place;
+  std::optional<Gate::Permit> permit;
 };
 
 Webhooks::Webhooks(const Executor& executor, Metrics& metrics, Options options)
@@ -324,10 +324,10 @@ std::shared_ptr<Webhooks::Attempt> Webhooks::next_attempt(Clock::time_point& due
   attempt->webhook = store_.next(now, [&](const SourceName& source) {
     auto route = route_of_(source);
     if (!route) return false;  // not served at present
-    auto place = (*route)->gate->enter(now);
-    if (!place) return false;
+    auto permit = (*route)->gate->acquire(now);
+    if (!permit) return false;
     attempt->route = std::move(*route);
-    attempt->place.emplace(std::move(place));
+    attempt->permit.emplace(std::move(permit));
     return true;
   });
   due = store_.due(now);
@@ -344,7 +344,7 @@ Task<> Webhooks::deliver(std::shared_ptr<Attempt> attempt) {
   };
   const Ended ended{*this};
   const auto answer = co_await send(*attempt->route, attempt->webhook->bytes);
-  attempt->place.reset();
+  attempt->permit.reset();
   settle(attempt->webhook, answer);
 }
 

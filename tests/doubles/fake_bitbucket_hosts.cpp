@@ -50,7 +50,7 @@ Json FakeGitHost::bitbucket_repository(const Repository& repository) const {
                       link("ssh", "git@bitbucket.example.test:" + full_name + ".git")})}}}};
 }
 
-http::Response FakeGitHost::answer_bitbucket(const Asked& asked) {
+http::Response FakeGitHost::answer_bitbucket(const ParsedRequest& asked) {
   const auto& path = asked.path;
   if (path.empty()) return failure(404);
   if (asked.is("GET", 1) && path[0] == "user") {
@@ -203,7 +203,7 @@ Json FakeGitHost::bitbucket_server_repository(const Repository& repository) cons
                                    {{"name", "ssh"}, {"href", "ssh://git@" + base + ".git"}}})}}}};
 }
 
-http::Response FakeGitHost::answer_bitbucket_server(const Asked& asked) {
+http::Response FakeGitHost::answer_bitbucket_server(const ParsedRequest& asked) {
   const auto& path = asked.path;
   if (path.empty()) return failure(404);
   if (asked.is("GET", 1) && path[0] == "application-properties") {

@@ -110,7 +110,7 @@ http::Response FakeGitHost::json(int status, const Json& body) const {
   return json_response(status, body.dump());
 }
 
-http::Response FakeGitHost::numbered_page(const Asked& asked, const Json& items,
+http::Response FakeGitHost::numbered_page(const ParsedRequest& asked, const Json& items,
                                           std::string_view size_name, std::size_t most) const {
   const auto size = std::min({number(asked.query, size_name, 20), most, page_limit_});
   const auto page = std::max<std::size_t>(number(asked.query, "page", 1), 1);
@@ -124,7 +124,7 @@ http::Response FakeGitHost::numbered_page(const Asked& asked, const Json& items,
   return response;
 }
 
-http::Response FakeGitHost::bitbucket_page(const Asked& asked, const Json& items) const {
+http::Response FakeGitHost::bitbucket_page(const ParsedRequest& asked, const Json& items) const {
   const auto size = std::min({number(asked.query, "pagelen", 10), std::size_t{100}, page_limit_});
   const auto page = std::max<std::size_t>(number(asked.query, "page", 1), 1);
   Json body{{"values", slice(items, (page - 1) * size, size)},
@@ -135,7 +135,8 @@ http::Response FakeGitHost::bitbucket_page(const Asked& asked, const Json& items
   return json(200, body);
 }
 
-http::Response FakeGitHost::bitbucket_server_page(const Asked& asked, const Json& items) const {
+http::Response FakeGitHost::bitbucket_server_page(const ParsedRequest& asked,
+                                                  const Json& items) const {
   const auto size = std::min({number(asked.query, "limit", 25), std::size_t{1000}, page_limit_});
   const auto start = number(asked.query, "start", 0);
   const auto values = slice(items, start, size);
@@ -153,11 +154,11 @@ Task<> FakeGitHost::handle(http::Exchange& exchange) {
     (void)co_await exchange.reply(answer_oauth(body ? *body : std::string()));
     co_return;
   }
-  Asked asked{.method = request.method,
-              .path = {},
-              .query = Query(exchange.query()),
-              .body = body && !body->empty() ? Json::parse(*body, nullptr, false) : Json(),
-              .token = token_of(request.headers.find("Authorization").value_or(""))};
+  ParsedRequest asked{.method = request.method,
+                      .path = {},
+                      .query = Query(exchange.query()),
+                      .body = body && !body->empty() ? Json::parse(*body, nullptr, false) : Json(),
+                      .token = token_of(request.headers.find("Authorization").value_or(""))};
   asked.may_write = users_.contains(asked.token);
   const bool is_known = asked.may_write || asked.token == kReader;
   std::string_view path = exchange.path();
@@ -193,7 +194,7 @@ Task<> FakeGitHost::handle(http::Exchange& exchange) {
   (void)co_await exchange.reply(std::move(response));
 }
 
-http::Response FakeGitHost::answer(const Asked& asked) {
+http::Response FakeGitHost::answer(const ParsedRequest& asked) {
   switch (kind_) {
     case ProviderKind::github:
     case ProviderKind::gitea:

@@ -95,7 +95,7 @@ class FakeGitHost : public DoubleServer {
   [[nodiscard]] http::Response failure(int status) const override;
 
  private:
-  struct Asked {
+  struct ParsedRequest {
     std::string method;
     std::vector<std::string> path;  // below the API root
     Query query;
@@ -106,14 +106,14 @@ class FakeGitHost : public DoubleServer {
       return method == m && path.size() == segments;
     }
   };
-  http::Response answer(const Asked& asked);
+  http::Response answer(const ParsedRequest& asked);
   [[nodiscard]] bool is_oauth(std::string_view method, std::string_view path) const;
   http::Response answer_oauth(std::string_view form);
   // One for each provider; in files of their own.
-  http::Response answer_github(const Asked& asked);  // and Gitea
-  http::Response answer_gitlab(const Asked& asked);
-  http::Response answer_bitbucket(const Asked& asked);
-  http::Response answer_bitbucket_server(const Asked& asked);
+  http::Response answer_github(const ParsedRequest& asked);  // and Gitea
+  http::Response answer_gitlab(const ParsedRequest& asked);
+  http::Response answer_bitbucket(const ParsedRequest& asked);
+  http::Response answer_bitbucket_server(const ParsedRequest& asked);
 
   [[nodiscard]] Json github_repository(const Repository& repository, bool may_write) const;
   [[nodiscard]] Json gitlab_project(const Repository& repository, bool may_write) const;
@@ -122,10 +122,11 @@ class FakeGitHost : public DoubleServer {
 
   [[nodiscard]] http::Response json(int status, const Json& body) const;
   // A slice of `items` by page numbers, with a Link field.
-  [[nodiscard]] http::Response numbered_page(const Asked& asked, const Json& items,
+  [[nodiscard]] http::Response numbered_page(const ParsedRequest& asked, const Json& items,
                                              std::string_view size_name, std::size_t most) const;
-  [[nodiscard]] http::Response bitbucket_page(const Asked& asked, const Json& items) const;
-  [[nodiscard]] http::Response bitbucket_server_page(const Asked& asked, const Json& items) const;
+  [[nodiscard]] http::Response bitbucket_page(const ParsedRequest& asked, const Json& items) const;
+  [[nodiscard]] http::Response bitbucket_server_page(const ParsedRequest& asked,
+                                                     const Json& items) const;
   std::vector<Repository*> all(std::string_view part_of_name = {});
 
   app_proxy::ProviderKind kind_;

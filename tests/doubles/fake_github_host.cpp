@@ -29,7 +29,7 @@ Json FakeGitHost::github_repository(const Repository& repository, bool may_write
       {"permissions", {{"admin", may_write}, {"push", may_write}, {"pull", true}}}};
 }
 
-http::Response FakeGitHost::answer_github(const Asked& asked) {
+http::Response FakeGitHost::answer_github(const ParsedRequest& asked) {
   const bool is_gitea = kind_ == ProviderKind::gitea;
   const auto page_size = is_gitea ? "limit" : "per_page";
   const std::size_t most = is_gitea ? 50 : 100;

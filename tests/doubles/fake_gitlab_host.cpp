@@ -27,7 +27,7 @@ Json FakeGitHost::gitlab_project(const Repository& repository, bool may_write) c
        {{"project_access", nullptr}, {"group_access", {{"access_level", may_write ? 50 : 20}}}}}};
 }
 
-http::Response FakeGitHost::answer_gitlab(const Asked& asked) {
+http::Response FakeGitHost::answer_gitlab(const ParsedRequest& asked) {
   const auto& path = asked.path;
   if (path.empty()) return failure(404);
   if (asked.is("GET", 1) && path[0] == "user") {

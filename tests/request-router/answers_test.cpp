@@ -83,26 +83,26 @@ TEST(AccessLine, ToleratesHeadsThatCouldNotBeRead) {
 TEST(Gate, LetsABurstInAndThenTheRate) {
   Gate gate({.rate = 10});
   auto now = Clock::time_point(std::chrono::hours(1));
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(gate.enter(now)) << i;
-  EXPECT_FALSE(gate.enter(now));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(gate.acquire(now)) << i;
+  EXPECT_FALSE(gate.acquire(now));
   now += std::chrono::milliseconds(150);
-  EXPECT_TRUE(gate.enter(now));
-  EXPECT_FALSE(gate.enter(now));
+  EXPECT_TRUE(gate.acquire(now));
+  EXPECT_FALSE(gate.acquire(now));
   now += std::chrono::hours(1);
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(gate.enter(now)) << i;
-  EXPECT_FALSE(gate.enter(now));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(gate.acquire(now)) << i;
+  EXPECT_FALSE(gate.acquire(now));
 }
 
 TEST(Gate, CountsWhoIsInside) {
   Gate gate({.concurrency = 2});
   const Clock::time_point now;
-  std::optional<Gate::Place> first(gate.enter(now));
-  const auto second = gate.enter(now);
+  std::optional<Gate::Permit> first(gate.acquire(now));
+  const auto second = gate.acquire(now);
   EXPECT_TRUE(*first);
   EXPECT_TRUE(second);
-  EXPECT_FALSE(gate.enter(now));
+  EXPECT_FALSE(gate.acquire(now));
   first.reset();
-  const auto third = gate.enter(now);
+  const auto third = gate.acquire(now);
   EXPECT_TRUE(third);
   EXPECT_EQ(gate.inside(), 2);
 }
@@ -121,10 +121,10 @@ TEST(Gate, IsUnusedWhenItWouldLetInWhatANewOneDoes) {
   Gate gate({.rate = 10, .concurrency = 2});
   const auto now = Clock::time_point(std::chrono::hours(1));
   EXPECT_TRUE(gate.unused(now));
-  std::optional<Gate::Place> place(gate.enter(now));
-  EXPECT_TRUE(*place);
+  std::optional<Gate::Permit> permit(gate.acquire(now));
+  EXPECT_TRUE(*permit);
   EXPECT_FALSE(gate.unused(now + std::chrono::hours(1)));
-  place.reset();
+  permit.reset();
   EXPECT_FALSE(gate.unused(now + std::chrono::milliseconds(50)));
   EXPECT_TRUE(gate.unused(now + std::chrono::milliseconds(150)));
 }
@@ -142,10 +142,10 @@ TEST(Gates, GiveOneGatePerHostAsLongAsSomebodyHoldsIt) {
 TEST(Gates, ANewLimitHoldsForThoseThatAreInUse) {
   Gates gates({.concurrency = 2});
   const auto gate = gates.of("a");
-  const auto first = gate->enter({});
+  const auto first = gate->acquire({});
   EXPECT_TRUE(first);
   gates.set({.concurrency = 1});
-  EXPECT_FALSE(gate->enter({}));  // the one inside still counts
+  EXPECT_FALSE(gate->acquire({}));  // the one inside still counts
   EXPECT_EQ(gate->inside(), 1);
   const auto other = gates.of("b");
   const auto second = other->enter({});

@@ -27,7 +27,7 @@ TEST(GateThreads, AC14_LimitsHoldAcrossLoopsExactly) {
   // Each loop asks for the gate itself.
   on_threads([&] {
     const auto gate = gates.of("host");
-    for (int i = 0; i < 1'000; ++i) entered += gate->enter(now) ? 1 : 0;
+    for (int i = 0; i < 1'000; ++i) entered += gate->acquire(now) ? 1 : 0;
   });
   EXPECT_EQ(entered, 100);  // twice the rate at once
 }
@@ -40,8 +40,8 @@ TEST(GateThreads, AC14_NeverMoreInsideThanAllowed) {
   on_threads([&] {
     for (int i = 0; i < 2'000; ++i) {
       const auto gate = gates.of("host");
-      const auto place = gate->enter({});
-      if (!place) continue;
+      const auto permit = gate->acquire({});
+      if (!permit) continue;
       EXPECT_LE(++inside, 3);
       ++entered;
       std::this_thread::yield();

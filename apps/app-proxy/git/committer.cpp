@@ -55,7 +55,7 @@ Result<std::string> default_branch_of(const BareRepository::Session& session, Wi
 }
 
 // A commit of a batch: its id, or why it cannot be made.
-using Made = Result<std::string>;
+using CommitOutcome = Result<std::string>;
 
 }  // namespace
 
@@ -98,7 +98,7 @@ struct Committer::Batch {
   std::optional<PushAnswer> last;
   std::string base;  // what they were built on; empty: nothing, the branch is new
   std::string head;  // the last of them
-  std::vector<Made> made;
+  std::vector<CommitOutcome> made;
   WallTime time;
   bool unknown = false;  // a push of them was sent, and the branch has not been seen since
 };
@@ -109,7 +109,7 @@ struct Committer::Round {
   std::string branch;
   std::string base;
   std::string head;
-  std::vector<Made> made;
+  std::vector<CommitOutcome> made;
   WallTime time;
   std::size_t commits = 0;  // made without an error
 };
@@ -374,7 +374,7 @@ Task<Result<Committer::Round>> Committer::run_round(Lane& lane, Batch& batch) {
   if (!slots) slots = std::make_shared<HostSlots>(executor_, options_.jobs_per_host);
   const auto mine = slots;
   {
-    WaitLine::Place place(mine->line);
+    WaitLine::Ticket place(mine->line);
     while (!place.is_first() || mine->free == 0) {
       if (!co_await place.wait(batch.deadline)) {
         co_return fail(ErrorCode::timeout, "the deadline passed while others used the Git server");
@@ -513,8 +513,8 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
     if (round.commits == 0) return round;
   } else {
     round.head = batch.head;
-    round.commits = static_cast<std::size_t>(
-        std::ranges::count_if(batch.made, [](const Made& made) { return made.has_value(); }));
+    round.commits = static_cast<std::size_t>(std::ranges::count_if(
+        batch.made, [](const CommitOutcome& made) { return made.has_value(); }));
   }
   if (round.step == RoundStep::build || round.step == RoundStep::push_again) {
     round.answer = session->push(round.branch, round.head);

@@ -44,15 +44,15 @@ LogStreams::LogStreams(const Executor& executor, ApplicationActions* application
       workflows_(workflows),
       cluster_(cluster),
       options_(std::move(options)),
-      places_(std::make_shared<int>()),
+      slots_(std::make_shared<int>()),
       ending_(executor) {}
 
 Task<> LogStreams::stop() {
   co_await ending_.join();
 }
 
-Result<LogStreams::Place> LogStreams::take_place() const {
-  if (open() < options_.max_streams) return places_;
+Result<LogStreams::Slot> LogStreams::take_slot() const {
+  if (open() < options_.max_streams) return slots_;
   return std::unexpected(Error{.code = ErrorCode::too_many_requests,
                                .message = "too many logs are being read at the same time",
                                .retry_after = seconds(5),
@@ -69,7 +69,7 @@ LogStreams::Feed LogStreams::feed(std::vector<LogSource> sources, const LogChoic
 }
 
 LogStreams::Feed LogStreams::argo_feed(OpenedLogs opened, const Caller& caller,
-                                       const LogChoice& choice, LogFilter filter, Place place) {
+                                       const LogChoice& choice, LogFilter filter, Slot slot) {
   std::vector<LogSource> sources;
   sources.push_back(
       {.exchange = std::move(opened.exchange), .format = LogFormat::argo, .needs_head = true});
@@ -77,15 +77,15 @@ LogStreams::Feed LogStreams::argo_feed(OpenedLogs opened, const Caller& caller,
               {.filter = std::move(filter),
                .is_allowed = [&caller,
                               check = std::move(opened.is_allowed)] { return check(*caller.user); },
-               .place = std::move(place)});
+               .slot = std::move(slot)});
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, argo::AppRef app,
                                                        argo::ResourceRef of, LogChoice choice,
                                                        Deadline deadline) {
   if (!applications_) co_return std::unexpected(not_configured("Argo CD; set ARGO_CD_URL"));
-  auto place = take_place();
-  if (!place) co_return std::unexpected(std::move(place.error()));
+  auto slot = take_slot();
+  if (!slot) co_return std::unexpected(std::move(slot.error()));
   auto filter = filter_of(choice, wall_now());
   if (!filter) co_return std::unexpected(filter.error());
   argo::AppLogOptions options{.of = std::move(of),
@@ -99,15 +99,15 @@ Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, arg
   auto opened =
       co_await applications_->logs(*caller.user, std::move(app), std::move(options), deadline);
   if (!opened) co_return std::unexpected(std::move(opened.error()));
-  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter), std::move(*place));
+  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter), std::move(*slot));
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::string ns,
                                                     std::string name, LogChoice choice,
                                                     Deadline deadline) {
   if (!workflows_) co_return std::unexpected(not_configured("Argo Workflows"));
-  auto place = take_place();
-  if (!place) co_return std::unexpected(std::move(place.error()));
+  auto slot = take_slot();
+  if (!slot) co_return std::unexpected(std::move(slot.error()));
   auto filter = filter_of(choice, wall_now());
   if (!filter) co_return std::unexpected(filter.error());
   argo::WorkflowLogOptions options{.pod = choice.pod,
@@ -120,7 +120,7 @@ Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::s
   auto opened = co_await workflows_->logs(*caller.user, std::move(ns), std::move(name),
                                           std::move(options), deadline);
   if (!opened) co_return std::unexpected(std::move(opened.error()));
-  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter), std::move(*place));
+  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter), std::move(*slot));
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::string component,
@@ -128,8 +128,8 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
   if (auto allowed = needs_operator(*caller.user); !allowed)
     co_return std::unexpected(allowed.error());
   if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
-  auto place = take_place();
-  if (!place) co_return std::unexpected(std::move(place.error()));
+  auto slot = take_slot();
+  if (!slot) co_return std::unexpected(std::move(slot.error()));
   auto filter = filter_of(choice, wall_now());
   if (!filter) co_return std::unexpected(filter.error());
   auto all = co_await parts(deadline);
@@ -175,15 +175,15 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
                  {.filter = std::move(*filter),
                   .is_allowed = [&caller] { return needs_operator(*caller.user); },
                   .troubles = std::move(troubles),
-                  .place = std::move(*place)});
+                  .slot = std::move(*slot)});
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodOwner owner,
                                                       std::string ns, std::string pod,
                                                       Deadline deadline) {
   if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
-  auto place = take_place();
-  if (!place) co_return std::unexpected(std::move(place.error()));
+  auto slot = take_slot();
+  if (!slot) co_return std::unexpected(std::move(slot.error()));
   if (auto checked = check_object_name("namespace", ns); !checked) {
     co_return std::unexpected(checked.error());
   }
@@ -232,7 +232,7 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
   co_return feed(
       std::move(sources), {},
       {.is_allowed = [&caller, check = std::move(still_allowed)] { return check(*caller.user); },
-       .place = std::move(*place)});
+       .slot = std::move(*slot)});
 }
 
 Task<Result<std::vector<LogStreams::Part>>> LogStreams::parts(Deadline deadline) {

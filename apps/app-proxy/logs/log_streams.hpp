@@ -73,24 +73,24 @@ class LogStreams {
 
   // Feeds, and those that are being opened.
   [[nodiscard]] std::size_t open() const {
-    return static_cast<std::size_t>(places_.use_count()) - 1;
+    return static_cast<std::size_t>(slots_.use_count()) - 1;
   }
 
  private:
   // Held by each feed of max_streams. Taken before the first wait, so that feeds that are being opened count, too.
-  using Place = std::shared_ptr<void>;
-  [[nodiscard]] Result<Place> take_place() const;
+  using Slot = std::shared_ptr<void>;
+  [[nodiscard]] Result<Slot> take_slot() const;
   Feed feed(std::vector<LogSource> sources, const LogChoice& choice, LogFeed::Options options);
   // Of argocd-server or argo-server, which have filtered the text.
   Feed argo_feed(OpenedLogs opened, const Caller& caller, const LogChoice& choice, LogFilter filter,
-                 Place place);
+                 Slot slot);
 
   Executor executor_;
   ApplicationActions* applications_;
   WorkflowActions* workflows_;
   k8s::Client* cluster_;
   Options options_;
-  Place places_;
+  Slot slots_;
   TaskGroup ending_;
 };
 

@@ -83,13 +83,13 @@ struct GitHostClient::Flight {
 };
 
 // The right to have a request in flight: first among those of the token, then among all.
-class GitHostClient::Turn {
+class GitHostClient::Permit {
  public:
-  Turn(GitHostClient& client, std::shared_ptr<TokenState> token)
+  Permit(GitHostClient& client, std::shared_ptr<TokenState> token)
       : client_(client), token_(std::move(token)) {}
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() {
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
+  ~Permit() {
     if (has_all_) {
       --client_.in_flight_;
       client_.waiting_.wake_first();
@@ -126,7 +126,7 @@ class GitHostClient::Turn {
  private:
   static Task<bool> wait_for(WaitLine& line, std::size_t& in_flight, std::size_t most,
                              Deadline deadline) {
-    WaitLine::Place place(line);
+    WaitLine::Ticket place(line);
     while (!place.is_first() || in_flight >= most) {
       if (!co_await place.wait(deadline)) co_return false;
     }
@@ -248,10 +248,10 @@ Task<Result<Answer<std::shared_ptr<const HostPage>>>> GitHostClient::page(
   co_return *flight->result;
 }
 
-Task<Result<GitHostClient::Got>> GitHostClient::ask(const ApiRoot& root, AuthStyle style,
-                                                    const GitAccess& access,
-                                                    const std::string& owner, ApiRequest asked,
-                                                    ReadPage read, Deadline deadline) {
+Task<Result<GitHostClient::Reply>> GitHostClient::ask(const ApiRoot& root, AuthStyle style,
+                                                      const GitAccess& access,
+                                                      const std::string& owner, ApiRequest asked,
+                                                      ReadPage read, Deadline deadline) {
   const auto urgency = access.urgency;
   const GitErrorPlace place{root, asked.what};
   if (access.token.empty() || !http::is_field_value(access.token.reveal()) ||
@@ -271,11 +271,11 @@ Task<Result<GitHostClient::Got>> GitHostClient::ask(const ApiRoot& root, AuthSty
     return kept && (kept->page != nullptr) == static_cast<bool>(read) ? kept : nullptr;
   };
   // An answer from the cache, for a host that throttles; an error when there is none.
-  const auto throttled = [&](Clock::duration wait) -> Result<Got> {
+  const auto throttled = [&](Clock::duration wait) -> Result<Reply> {
     throttled_.Increment();
     if (const auto* kept = find_kept()) {
       last_known_.Increment();
-      return Got{{200, kept->headers, kept->body, true}, kept->page};
+      return Reply{{200, kept->headers, kept->body, true}, kept->page};
     }
     return std::unexpected(
         host_throttles(place, std::chrono::ceil<std::chrono::milliseconds>(wait)));
@@ -283,17 +283,17 @@ Task<Result<GitHostClient::Got>> GitHostClient::ask(const ApiRoot& root, AuthSty
   if (const auto wait = state->budget.wait(asked.resource, urgency, Clock::now())) {
     co_return throttled(*wait);
   }
-  Turn turn(*this, state);
-  switch (co_await turn.take(deadline)) {
-    case Turn::Outcome::taken:
+  Permit permit(*this, state);
+  switch (co_await permit.take(deadline)) {
+    case Permit::Outcome::taken:
       break;
-    case Turn::Outcome::too_many_wait: {
+    case Permit::Outcome::too_many_wait: {
       Error error{.code = ErrorCode::too_many_requests,
                   .message = asked.what + ": too many requests of this Git token wait already",
                   .reason = std::string(git_errors::kThrottled)};
       co_return std::unexpected(std::move(error));
     }
-    case Turn::Outcome::deadline:
+    case Permit::Outcome::deadline:
       co_return std::unexpected(host_unreachable(
           place, {.code = ErrorCode::timeout, .message = "deadline passed while others asked"}));
   }
@@ -328,7 +328,7 @@ Task<Result<GitHostClient::Got>> GitHostClient::ask(const ApiRoot& root, AuthSty
     cache_.renew(owner, asked.path, now + fresh_for(response->headers));
     if (const auto* kept = find_kept()) {
       unchanged_.Increment();
-      co_return Got{{200, kept->headers, kept->body, false}, kept->page};
+      co_return Reply{{200, kept->headers, kept->body, false}, kept->page};
     }
     co_return std::unexpected(bad_answer(place, "not modified, but nothing is known"));
   }
@@ -350,7 +350,7 @@ Task<Result<GitHostClient::Got>> GitHostClient::ask(const ApiRoot& root, AuthSty
     cache_.expire(owner);
   }
   if (is_success || is_listed(asked.also, response->status)) {
-    co_return Got{
+    co_return Reply{
         {response->status, std::move(response->headers), std::move(response->body), false},
         std::move(page)};
   }

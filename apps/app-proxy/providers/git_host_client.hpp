@@ -102,17 +102,17 @@ class GitHostClient {
 
  private:
   struct TokenState;
-  class Turn;
+  class Permit;
   struct Flight;
   // An answer, and the page that was read from it.
-  struct Got {
+  struct Reply {
     ApiAnswer answer;
     std::shared_ptr<const HostPage> page = {};
   };
   // `read` is empty, or makes what is kept a page; `owner` is owner_of().
-  Task<Result<Got>> ask(const ApiRoot& root, AuthStyle style, const GitAccess& access,
-                        const std::string& owner, ApiRequest asked, ReadPage read,
-                        Deadline deadline);
+  Task<Result<Reply>> ask(const ApiRoot& root, AuthStyle style, const GitAccess& access,
+                          const std::string& owner, ApiRequest asked, ReadPage read,
+                          Deadline deadline);
 
   [[nodiscard]] std::string owner_of(const ApiRoot& root, const GitAccess& access) const;
   std::shared_ptr<TokenState> state_of(const std::string& owner);

@@ -17,7 +17,7 @@ Task<ByteBudget::Share> ByteBudget::take(std::size_t bytes) {
   bytes = std::min(bytes, limit_);
   const auto fits = [&] { return used_ + bytes <= limit_; };
   if (line_.empty() && fits()) co_return Share(*this, bytes);
-  WaitLine::Place place(line_);
+  WaitLine::Ticket place(line_);
   while (!place.is_first() || !fits()) co_await place.wait();
   co_return Share(*this, bytes);
 }

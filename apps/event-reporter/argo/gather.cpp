@@ -249,13 +249,14 @@ Task<> Gatherer::keep_settings() {
 
 // -- commits --
 
-Gatherer::Asked& Gatherer::asked_for(const std::string& commit) {
-  if (asked_.size() >= kCommits) {
-    std::erase_if(asked_, [now = Clock::now()](const auto& asked) {
+Gatherer::CommitRequest& Gatherer::commit_request(const std::string& commit) {
+  if (commit_requests_.size() >= kCommits) {
+    std::erase_if(commit_requests_, [now = Clock::now()](const auto& asked) {
       return !asked.second.reading && (asked.second.next <= now || asked.second.refused);
     });
   }
-  return asked_.try_emplace(commit, Asked{.pauses = Backoff(kCommitPauses, random_seed())})
+  return commit_requests_
+      .try_emplace(commit, CommitRequest{.pauses = Backoff(kCommitPauses, random_seed())})
       .first->second;
 }
 
@@ -265,7 +266,7 @@ Task<Result<void>> Gatherer::read_commit(argo::AppRef app, ReadPlan::Commit comm
                                          Deadline deadline) {
   const auto key = commit_key(commit.repo_url, commit.revision);
   while (cache_.find(commit.repo_url, commit.revision) == nullptr) {
-    auto& asked = asked_for(key);
+    auto& asked = commit_request(key);
     if (asked.reading) {
       if (co_await read_ended_.wait(deadline)) continue;
       co_return fail(ErrorCode::timeout, "revision " + commit.revision + " is still being read");
@@ -280,7 +281,7 @@ Task<Result<void>> Gatherer::read_commit(argo::AppRef app, ReadPlan::Commit comm
       Gatherer& gatherer;
       const std::string& key;
       ~Reading() {
-        gatherer.asked_.at(key).reading = false;
+        gatherer.commit_requests_.at(key).reading = false;
         gatherer.read_ended_.notify_all();
       }
     };
@@ -297,20 +298,20 @@ Task<Result<void>> Gatherer::read_commit(argo::AppRef app, ReadPlan::Commit comm
     reading.reset();
     if (answer) {
       cache_.put(commit.repo_url, commit.revision, std::move(*answer));
-      asked_.erase(key);
+      commit_requests_.erase(key);
       break;
     }
-    asked_.at(key).failed(answer.error(), Clock::now());
+    commit_requests_.at(key).failed(answer.error(), Clock::now());
     co_return std::unexpected(answer.error());
   }
   co_return Result<void>();
 }
 
-bool Gatherer::Asked::is_refused_for_good(Clock::time_point now) const {
+bool Gatherer::CommitRequest::is_refused_for_good(Clock::time_point now) const {
   return refused && (is_about_name(failure) || now - *refused >= kRefusedLong);
 }
 
-void Gatherer::Asked::failed(const Error& error, Clock::time_point now) {
+void Gatherer::CommitRequest::failed(const Error& error, Clock::time_point now) {
   failure = error;
   if (may_concern_server(error)) {
     refused.reset();
@@ -344,8 +345,8 @@ Task<Gatherer::Revisions> Gatherer::revisions(argo::AppRef app,
     const auto read = co_await read_commit(app, commit, deadline);
     if (read) continue;
     named.lacks_commits = true;
-    const auto asked = asked_.find(commit_key(commit.repo_url, commit.revision));
-    const bool refused = asked != asked_.end() && asked->second.refused;
+    const auto asked = commit_requests_.find(commit_key(commit.repo_url, commit.revision));
+    const bool refused = asked != commit_requests_.end() && asked->second.refused;
     if (refused && asked->second.is_refused_for_good(Clock::now())) continue;
     (refused ? named.missing.refused : named.missing.commits) = true;
     note(named.why, read.error());

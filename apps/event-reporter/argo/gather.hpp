@@ -127,7 +127,7 @@ class Gatherer {
  private:
   using Revisions = std::optional<std::vector<Revision>>;
   // The metadata of a commit that was asked for without success so far.
-  struct Asked {
+  struct CommitRequest {
     Backoff pauses;
     bool reading = false;
     Error failure = {};        // of the last attempt
@@ -158,7 +158,7 @@ class Gatherer {
   Task<Revisions> revisions(argo::AppRef app, std::vector<ReadPlan::Commit> commits,
                             Deadline deadline, Named& named);
   Task<Result<void>> read_commit(argo::AppRef app, ReadPlan::Commit commit, Deadline deadline);
-  Asked& asked_for(const std::string& commit);
+  CommitRequest& commit_request(const std::string& commit);
   // Makes and counts one call to Argo CD about `app` (empty: about none); repeats it once after a
   // 401 when there is a newer token.
   Task<Result<std::string>> ask(std::string app, Counter& counter,
@@ -173,7 +173,7 @@ class Gatherer {
   TrackingSettings settings_;
   bool settings_known_ = false;
   RevisionCache cache_;
-  std::unordered_map<std::string, Asked> asked_;  // by repository and revision
+  std::unordered_map<std::string, CommitRequest> commit_requests_;  // by repository and revision
   Event read_ended_;
   ByteBudget memory_;
   std::unordered_map<std::string, std::size_t> large_;  // bytes of the last snapshot, if many

@@ -150,7 +150,7 @@ Task<> Delivery::ready() {
 // Fails with the error that opened the breaker while no event may be sent.
 Task<Result<Delivery::Permit>> Delivery::acquire() {
   look_for_newer_token(Clock::now());
-  std::optional<WaitLine::Place> place;
+  std::optional<WaitLine::Ticket> place;
   while (true) {
     const auto now = Clock::now();
     if (!breaker_.lets_through(now)) co_return std::unexpected(because_);

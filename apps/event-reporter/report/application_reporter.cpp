@@ -237,15 +237,15 @@ Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live, const Part
   co_return std::move(gathered);
 }
 
-Task<Result<ApplicationReporter::Made>> ApplicationReporter::make(Gathered gathered) {
+Task<Result<ApplicationReporter::EventSet>> ApplicationReporter::make(Gathered gathered) {
   const auto bytes = gathered.bytes;
   auto work = [gathered = std::move(gathered), scope = scope_](std::stop_token) mutable {
     std::optional<Digest> tree;
     if (gathered.snapshot.tree) tree = tree_digest(*gathered.snapshot.tree);
     auto events =
         ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings), scope);
-    if (!events) return Result<Made>(std::unexpected(std::move(events.error())));
-    return Result<Made>(Made{
+    if (!events) return Result<EventSet>(std::unexpected(std::move(events.error())));
+    return Result<EventSet>(EventSet{
         .events = std::make_shared<const ApplicationEvents>(std::move(*events)), .tree = tree});
   };
   if (bytes < kLargeSnapshot) co_return work({});

@@ -115,11 +115,11 @@ class ApplicationReporter {
   Task<std::optional<Gathered>> gather(Live& live, const Part& part);
   // The events of a snapshot, and the digest of its resource tree.
   using Events = std::shared_ptr<const ApplicationEvents>;  // jobs of the pools share them
-  struct Made {
+  struct EventSet {
     Events events;
     std::optional<Digest> tree;
   };
-  Task<Result<Made>> make(Gathered gathered);
+  Task<Result<EventSet>> make(Gathered gathered);
   Task<Result<void>> adopt(Report& report);
   Task<Result<void>> keep_refused(const std::string& key);
   Task<Result<bool>> add_inventory(const std::string& row, LedgerEntry& entry);

@@ -97,12 +97,12 @@ Task<> ReportQueue::work() {
 Task<Result<void>> ReportQueue::report(const std::string& key, DirtyWork& work, Running& running) {
   slow_.begin(key);
   // Of an attempt that is cancelled the place returns, too.
-  struct Place {
+  struct Slot {
     SlowReports& slow;
     const std::string& key;
     const Running& running;
     bool failed = false;
-    ~Place() { slow.end(key, failed || running.slow); }
+    ~Slot() { slow.end(key, failed || running.slow); }
   } place{slow_, key, running};
   const auto failures = backoffs_.contains(key) ? backoffs_.at(key).attempts() : 0U;
   auto outcome =

@@ -6,23 +6,23 @@
 
 namespace gitops {
 
-// The coroutines that wait for something, first come, first served. Each one holds a Place and
+// The coroutines that wait for something, first come, first served. Each one holds a Ticket and
 // proceeds when it is the first and what it waits for is there. Loop thread only; outlives its places.
 class WaitLine {
  public:
   explicit WaitLine(const Executor& executor) : executor_(executor) {}
 
   // A place at the end of the line. The one behind it is woken when it is left.
-  class Place {
+  class Ticket {
    public:
-    explicit Place(WaitLine& line)
+    explicit Ticket(WaitLine& line)
         : line_(line), at_(line.waiting_.emplace(line.waiting_.end(), line.executor_)) {}
-    ~Place() {
+    ~Ticket() {
       line_.waiting_.erase(at_);
       line_.wake_first();
     }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
 
     [[nodiscard]] bool is_first() const { return at_ == line_.waiting_.begin(); }
     // Until this place is woken (true), or until the deadline.

@@ -26,7 +26,7 @@ bool WorkQueue::add(const std::string& key) {
 }
 
 Task<bool> WorkQueue::wait() {
-  std::optional<WaitLine::Place> place;
+  std::optional<WaitLine::Ticket> place;
   while (!stopped_) {
     release_due(Clock::now());
     const bool first = place ? place->is_first() : line_.empty();

@@ -53,10 +53,10 @@ struct Server::State {
   }
 
   // The place of a new connection.
-  enum class Place { none, regular, reserve };
+  enum class Slot { none, regular, reserve };
 
   void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer);
-  Place make_room();
+  Slot make_room();
 
   Executor executor;
   ServerOptions options;
@@ -644,8 +644,8 @@ Task<> serve(std::unique_ptr<ServerConnection> connection) {
 
 }  // namespace
 
-Server::State::Place Server::State::make_room() {
-  if (connections.size() < options.max_connections) return Place::regular;
+Server::State::Slot Server::State::make_room() {
+  if (connections.size() < options.max_connections) return Slot::regular;
   const auto in_reserve = [](const ServerConnection& connection) { return connection.in_reserve; };
   const bool made =
       net::close_idlest(connections, options.max_connections, std::not_fn(in_reserve));
@@ -655,20 +655,20 @@ Server::State::Place Server::State::make_room() {
              : "too many connections; new ones are closed",
         {{"limit", std::uint64_t{options.max_connections}}, {"suppressed", verdict.suppressed}});
   }
-  if (made) return Place::regular;
-  if (connections.size() < options.max_connections + options.reserve) return Place::reserve;
+  if (made) return Slot::regular;
+  if (connections.size() < options.max_connections + options.reserve) return Slot::reserve;
   // Whoever sends nothing there must not keep out the next one.
   const bool replaced = net::close_idlest(connections, options.reserve, in_reserve);
-  return replaced ? Place::reserve : Place::none;
+  return replaced ? Slot::reserve : Slot::none;
 }
 
 void Server::State::adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer) {
   if (draining) return;
-  const auto place = make_room();
-  if (place == Place::none) return;
+  const auto slot = make_room();
+  if (slot == Slot::none) return;
   // Counts from now on; a std::function must be copyable.
   auto shared = std::make_shared<std::unique_ptr<ServerConnection>>(
-      std::make_unique<ServerConnection>(*this, std::move(channel), peer, place == Place::reserve));
+      std::make_unique<ServerConnection>(*this, std::move(channel), peer, slot == Slot::reserve));
   tasks.spawn("connection", [shared] { return serve(std::move(*shared)); });
 }
 

@@ -181,16 +181,16 @@ Task<> send(MemoryChannel& channel, std::string text) {
 }
 
 // A new client that sent `request`, and the upstream, which has read it up to `until`.
-struct Asked {
+struct Connections {
   MemoryChannel& client;
   MemoryChannel& upstream;
 };
-Task<Asked> ask(Bed& bed, std::string request = kGet, std::string until = "\r\n\r\n") {
+Task<Connections> ask(Bed& bed, std::string request = kGet, std::string until = "\r\n\r\n") {
   auto& client = bed.connect();
   co_await send(client, std::move(request));
   auto& upstream = *co_await bed.upstream();
   (void)co_await read(upstream, std::move(until));
-  co_return Asked{client, upstream};
+  co_return Connections{client, upstream};
 }
 
 using Play = std::function<Task<>(Bed&)>;
@@ -1080,7 +1080,7 @@ TEST(Exchange, AnUpstreamLostBeforeItsAnswerIs502) {
 }
 
 // The same, and answers the request, so that the upstream's connection is kept.
-Task<Asked> ask_and_answer(Bed& bed) {
+Task<Connections> ask_and_answer(Bed& bed) {
   const auto both = co_await ask(bed);
   co_await send(both.upstream, kOk);
   (void)co_await read(both.client, "ok");
